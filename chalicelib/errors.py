@@ -1,0 +1,95 @@
+"""Every error that Runlake raises on purpose, grouped by the caller's next move.
+
+RunlakeError
+ ├─ InvalidInputError          fix the input
+ │   ├─ InvalidNameError         an FQN or a run id that cannot be stored
+ │   ├─ InvalidBatchError        a body that is no batch of log lines
+ │   ├─ BatchTooLargeError       a body over the limit, packed or unpacked
+ │   └─ InvalidConfigurationError  a setting that cannot work
+ ├─ ConflictError              the state says no
+ │   └─ RunClosedError           an append to a run that was closed
+ ├─ StoreConditionError        refresh and retry
+ │   ├─ PreconditionFailedError  a conditional write whose condition is false (412)
+ │   ├─ WriteConflictError       a conditional write that raced another one (409)
+ │   └─ ObjectNotFoundError      no such object, or no such upload (404)
+ ├─ RangeNotSatisfiableError   a range that starts at or after the object's end (416)
+ ├─ UnavailableError           retry later
+ │   ├─ StoreUnavailableError    the store answered with an error, or throttled: nothing was done
+ │   ├─ OutcomeUnknownError      the answer was lost: the write may have been applied
+ │   └─ DeadlineExceededError    there is no time left to finish; what was begun can be repeated
+ └─ DamagedLogError            stored data contradicts itself
+"""
+
+from __future__ import annotations
+
+
+class RunlakeError(Exception):
+    """Root of the tree. The message is lowercase and ends in ``key=value`` pairs."""
+
+
+class InvalidInputError(RunlakeError):
+    """The caller sent something that can never work."""
+
+
+class InvalidNameError(InvalidInputError):
+    """An FQN or a run id that cannot be stored."""
+
+
+class InvalidBatchError(InvalidInputError):
+    """A body that is no batch of log lines."""
+
+
+class BatchTooLargeError(InvalidInputError):
+    """A body over the limit, packed or unpacked."""
+
+
+class InvalidConfigurationError(InvalidInputError):
+    """A setting that cannot work. Raised at start, never while a request is served."""
+
+
+class ConflictError(RunlakeError):
+    """The request is well formed, and the present state refuses it."""
+
+
+class RunClosedError(ConflictError):
+    """An append to a run that was closed. Nothing was stored."""
+
+
+class StoreConditionError(RunlakeError):
+    """The store is well, and its state is not what the call assumed: look again, then decide."""
+
+
+class PreconditionFailedError(StoreConditionError):
+    """A conditional write whose condition is false (412). Nothing was done by this attempt."""
+
+
+class WriteConflictError(StoreConditionError):
+    """A conditional write that raced another one (409). Repeat a PUT; start a multipart upload over."""
+
+
+class ObjectNotFoundError(StoreConditionError):
+    """No such object, or no such multipart upload (404)."""
+
+
+class RangeNotSatisfiableError(RunlakeError):
+    """A range that starts at or after the object's end (416)."""
+
+
+class UnavailableError(RunlakeError):
+    """Trouble of ours, not of the caller: the same call can succeed later."""
+
+
+class StoreUnavailableError(UnavailableError):
+    """The store answered with an error, or throttled: nothing was done."""
+
+
+class OutcomeUnknownError(UnavailableError):
+    """The answer was lost: the write may or may not have been applied. Every write here can be repeated."""
+
+
+class DeadlineExceededError(UnavailableError):
+    """There is no time left to finish. What was begun is repeatable and goes on next time."""
+
+
+class DamagedLogError(RunlakeError):
+    """Stored data contradicts itself: a gap, an overlap, or metadata that does not fit the bytes."""

@@ -1,0 +1,166 @@
+"""Logs, metrics and traces, in one place.
+
+One invocation prints one line of metrics (CloudWatch EMF) that also says what was done and for whom: an access log and its figures
+share their bytes. Metric names are the seed's (``om_streamable_logs_…``), dimension ``service``. The logger speaks of trouble.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
+from threading import Lock
+from typing import Any, TypeVar
+
+from aws_lambda_powertools.logging import Logger
+from aws_lambda_powertools.metrics import Metrics, MetricUnit
+
+from chalicelib.errors import UnavailableError
+from chalicelib.ports import ANY, Condition, Listing, ObjectInfo, ObjectStore, PutOptions, StoredObject
+
+SERVICE = "runlake"
+NAMESPACE = "Runlake"
+_PREFIX = "om_streamable_logs_"
+
+LOG_SHIPMENT_MS = _PREFIX + "log_shipment"
+LOGS_SENT = _PREFIX + "logs_sent"
+LOGS_FAILED = _PREFIX + "logs_failed"
+BATCH_SIZE_LINES = _PREFIX + "batch_size"
+S3_READ_LATENCY_MS = _PREFIX + "s3_read_latency"
+S3_WRITE_LATENCY_MS = _PREFIX + "s3_write_latency"
+S3_ERRORS = _PREFIX + "s3_errors"
+PENDING_FLUSH_BYTES = _PREFIX + "pending_flush_bytes"
+PENDING_FLUSH_SEGMENTS = _PREFIX + "pending_flush_segments"
+CONSECUTIVE_FLUSH_FAILURES = _PREFIX + "consecutive_flush_failures"
+FLUSH_ALERTS = _PREFIX + "flush_alerts"
+FLUSH_MS = _PREFIX + "flush"
+FLUSH_UPLOADED_BYTES = _PREFIX + "flush_uploaded_bytes"
+FLUSH_COPIED_BYTES = _PREFIX + "flush_copied_bytes"
+RUNS_FINALIZED = _PREFIX + "runs_finalized"
+
+_UNITS = {
+    LOG_SHIPMENT_MS: MetricUnit.Milliseconds,
+    S3_READ_LATENCY_MS: MetricUnit.Milliseconds,
+    S3_WRITE_LATENCY_MS: MetricUnit.Milliseconds,
+    FLUSH_MS: MetricUnit.Milliseconds,
+    PENDING_FLUSH_BYTES: MetricUnit.Bytes,
+    FLUSH_UPLOADED_BYTES: MetricUnit.Bytes,
+    FLUSH_COPIED_BYTES: MetricUnit.Bytes,
+}
+
+_service = os.environ.get("POWERTOOLS_SERVICE_NAME") or SERVICE
+logger = Logger(service=_service)
+metrics = Metrics(namespace=os.environ.get("POWERTOOLS_METRICS_NAMESPACE") or NAMESPACE, service=_service)
+_metrics_lock = Lock()
+Answer = TypeVar("Answer")
+
+
+def record(name: str, value: float) -> None:
+    """Add one value to this invocation's metrics. Any thread may."""
+    with _metrics_lock:
+        metrics.add_metric(name=name, unit=_UNITS.get(name, MetricUnit.Count), value=round(value, 3))
+
+
+def note(**facts: Any) -> None:
+    """Say what this invocation is about: printed beside its metrics."""
+    with _metrics_lock:
+        for name, value in facts.items():
+            metrics.add_metadata(name, value)
+
+
+@contextmanager
+def invocation(operation: str, context: Any) -> Iterator[None]:
+    """One call of a function. Its metrics and notes are printed at its end, good or bad; its logs carry its request id."""
+    facts = {"operation": operation, "request_id": getattr(context, "aws_request_id", None)}
+    logger.append_keys(**facts)
+    started_s = time.perf_counter()
+    try:
+        with span(operation):
+            yield
+    finally:
+        note(**facts, duration_ms=round((time.perf_counter() - started_s) * 1000, 3))
+        _flush()
+
+
+def _flush() -> None:
+    with _metrics_lock:
+        if metrics.provider.metric_set:
+            metrics.flush_metrics()
+        metrics.clear_metrics()
+
+
+def span(name: str) -> AbstractContextManager[Any]:
+    """A part of the invocation's trace, if it is traced."""
+    recorder = _recorder()
+    span_: AbstractContextManager[Any] = recorder.in_subsegment(name=f"## {name}") if recorder else nullcontext()
+    return span_
+
+
+@cache
+def _recorder() -> Any | None:
+    """X-Ray's recorder where a daemon listens, which is on Lambda: importing it costs more than all the rest of a cold start."""
+    if "AWS_XRAY_DAEMON_ADDRESS" not in os.environ:
+        return None
+    from aws_lambda_powertools.tracing import Tracer
+
+    tracer = Tracer(service=_service, patch_modules=("botocore",))
+    return None if tracer.disabled else tracer.provider
+
+
+class ObservedStore(ObjectStore):
+    """A store whose calls are measured: latency of reads and writes, errors. Conditions that are false are answers, not errors."""
+
+    def __init__(self, inner: ObjectStore) -> None:
+        self._inner = inner
+
+    def put(self, key: str, body: bytes, options: PutOptions, condition: Condition = ANY) -> str:
+        return self._measured(S3_WRITE_LATENCY_MS, self._inner.put, key, body, options, condition)
+
+    def get(self, key: str, start: int | None = None, end: int | None = None, *, if_match: str | None = None) -> StoredObject:
+        return self._measured(S3_READ_LATENCY_MS, self._inner.get, key, start, end, if_match=if_match)
+
+    def head(self, key: str) -> ObjectInfo:
+        return self._measured(S3_READ_LATENCY_MS, self._inner.head, key)
+
+    def list(self, prefix: str, *, start_after: str = "", limit: int = 1000) -> Listing:
+        return self._measured(S3_READ_LATENCY_MS, self._inner.list, prefix, start_after=start_after, limit=limit)
+
+    def delete(self, key: str, *, if_match: str | None = None) -> None:
+        self._measured(S3_WRITE_LATENCY_MS, self._inner.delete, key, if_match=if_match)
+
+    def delete_many(self, keys: Sequence[str]) -> None:
+        self._measured(S3_WRITE_LATENCY_MS, self._inner.delete_many, keys)
+
+    def create_multipart(self, key: str, options: PutOptions) -> str:
+        return self._measured(S3_WRITE_LATENCY_MS, self._inner.create_multipart, key, options)
+
+    def upload_part(self, key: str, upload_id: str, number: int, body: bytes) -> str:
+        return self._measured(S3_WRITE_LATENCY_MS, self._inner.upload_part, key, upload_id, number, body)
+
+    def copy_part(self, key: str, upload_id: str, number: int, source: str, start: int, end: int, *, if_match: str) -> str:
+        return self._measured(
+            S3_WRITE_LATENCY_MS, self._inner.copy_part, key, upload_id, number, source, start, end, if_match=if_match
+        )
+
+    def complete_multipart(self, key: str, upload_id: str, parts: Sequence[tuple[int, str]], condition: Condition = ANY) -> str:
+        return self._measured(S3_WRITE_LATENCY_MS, self._inner.complete_multipart, key, upload_id, parts, condition)
+
+    def abort_multipart(self, key: str, upload_id: str) -> None:
+        self._measured(S3_WRITE_LATENCY_MS, self._inner.abort_multipart, key, upload_id)
+
+    def presign_get(self, key: str, *, expires_s: int, filename: str, content_type: str) -> str:
+        return self._inner.presign_get(key, expires_s=expires_s, filename=filename, content_type=content_type)
+
+    @staticmethod
+    def _measured(metric: str, call: Callable[..., Answer], *args: Any, **options: Any) -> Answer:
+        started_s = time.perf_counter()
+        try:
+            return call(*args, **options)
+        except UnavailableError as error:
+            record(S3_ERRORS, 1)
+            logger.warning("a store call failed", extra={"call": call.__name__, "key": args[0], "error": str(error)})
+            raise
+        finally:
+            record(metric, (time.perf_counter() - started_s) * 1000)

@@ -1,0 +1,199 @@
+"""The small interfaces that the cores stand on. Adapters: ``chalicelib.aws`` (boto3) and ``chalicelib.memory``.
+
+Errors that every implementation raises: ``StoreUnavailableError`` (nothing was done) and ``OutcomeUnknownError`` (a write whose
+answer was lost); the others are named at the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """What HEAD tells of an object. ``etag`` without quotes; ``last_modified_ms`` since the epoch, by the store's clock."""
+
+    key: str
+    size: int
+    etag: str
+    last_modified_ms: int
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """An object, or a range of it, with its bytes. ``info.size`` is the size of the whole object."""
+
+    info: ObjectInfo
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ListedObject:
+    """One row of a listing: no metadata, that takes a HEAD."""
+
+    key: str
+    size: int
+    etag: str
+    last_modified_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One page of a listing in ascending order of key (UTF-8 bytes). ``truncated``: there is more after the last key."""
+
+    objects: Sequence[ListedObject]
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PutOptions:
+    """How an object is stored. ``metadata`` is ASCII and at most 2 KB, keys lowercase. ``storage_class`` None: STANDARD."""
+
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    content_type: str = "text/plain; charset=utf-8"
+    storage_class: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What must hold of the key for a write to be applied: nothing there, or exactly this ETag. Else: ``PreconditionFailedError``."""
+
+    if_none_match: bool = False
+    if_match: str | None = None
+
+
+ANY = Condition()
+ABSENT = Condition(if_none_match=True)
+
+
+class ObjectStore(Protocol):
+    """One bucket of S3. Reads after writes are strongly consistent, listings too. Encryption is the adapter's, on every write."""
+
+    def put(self, key: str, body: bytes, options: PutOptions, condition: Condition = ANY) -> str:
+        """Store an object whole; the answer is its ETag. Raises PreconditionFailedError, WriteConflictError (repeat it)."""
+
+    def get(self, key: str, start: int | None = None, end: int | None = None, *, if_match: str | None = None) -> StoredObject:
+        """Read bytes [start, end) (``end`` past the object's end is cut), or all. Raises ObjectNotFoundError,
+        RangeNotSatisfiableError (``start`` at or after the end), PreconditionFailedError."""
+
+    def head(self, key: str) -> ObjectInfo:
+        """Metadata without the bytes. Raises ObjectNotFoundError."""
+
+    def list(self, prefix: str, *, start_after: str = "", limit: int = 1000) -> Listing:
+        """Keys under ``prefix`` that sort after ``start_after``, at most ``limit`` (and 1,000)."""
+
+    def delete(self, key: str, *, if_match: str | None = None) -> None:
+        """Remove a key; none there is a success, also with ``if_match`` (S3 answers 404 or 412 then: both mean gone or
+        changed). Raises PreconditionFailedError when another version is there."""
+
+    def delete_many(self, keys: Sequence[str]) -> None:
+        """Remove up to 1,000 keys in one request."""
+
+    def create_multipart(self, key: str, options: PutOptions) -> str:
+        """Begin an upload in parts; the answer is its id."""
+
+    def upload_part(self, key: str, upload_id: str, number: int, body: bytes) -> str:
+        """Send part ``number`` (1 to 10,000; 5 MiB to 5 GiB, the last may be smaller); the answer is its ETag.
+        Raises ObjectNotFoundError when the upload is gone."""
+
+    def copy_part(self, key: str, upload_id: str, number: int, source: str, start: int, end: int, *, if_match: str) -> str:
+        """Make part ``number`` of bytes [start, end) of ``source``, server-side. The source must be larger than 5 MiB.
+        Raises PreconditionFailedError when the source's ETag differs, ObjectNotFoundError when it is gone."""
+
+    def complete_multipart(self, key: str, upload_id: str, parts: Sequence[tuple[int, str]], condition: Condition = ANY) -> str:
+        """Publish the parts as one object; the answer is its ETag. Raises PreconditionFailedError, WriteConflictError
+        (start the upload over), ObjectNotFoundError (no such upload: aborted, or completed by a call whose answer was lost)."""
+
+    def abort_multipart(self, key: str, upload_id: str) -> None:
+        """Give the parts up; an upload that is gone is a success."""
+
+    def presign_get(self, key: str, *, expires_s: int, filename: str, content_type: str) -> str:
+        """A URL that anyone may GET for ``expires_s`` seconds, answered as an attachment named ``filename``. No request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Which log: the pipeline's fully qualified name and the run's id, as the connector gave them."""
+
+    fqn: str
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentEntry:
+    """Where a segment stands in its run's log. Written on the segment as user metadata, indexed in the catalog.
+
+    ``line`` and ``byte`` are the log's totals before this segment; ``lines`` and ``bytes`` its own size. ``session``, ``base`` (the
+    number its writer presented) and ``digest`` tell a retry from a new batch. ``landmarks`` are (line, byte) pairs inside a large
+    segment, relative to its start, so that a page never reads far. Times in ms since the epoch, by the writer's clock.
+    """
+
+    sequence: int
+    kind: str  # "data" | "seal"
+    epoch: int
+    line: int
+    byte: int
+    lines: int
+    bytes: int
+    session: str
+    base: int
+    digest: str
+    appended_ms: int
+    connector: str = ""
+    reason: str = ""  # of a seal: "closed" | "abandoned"
+    landmarks: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def end_line(self) -> int:
+        """The log's lines up to and with this segment."""
+        return self.line + self.lines
+
+    @property
+    def end_byte(self) -> int:
+        """The log's bytes up to and with this segment."""
+        return self.byte + self.bytes
+
+
+class SegmentIndex(Protocol):
+    """The catalog's rows of a run's segments, in log order. An index: it may lag behind S3 or be lost; it never runs ahead.
+
+    Compaction writes the rows of what it compacts before it commits, so below ``partial.txt`` none is missing.
+    """
+
+    def put(self, run: Run, entries: Sequence[SegmentEntry]) -> None:
+        """Write rows; the same row again is a no-op."""
+
+    def last(self, run: Run) -> SegmentEntry | None:
+        """The row with the highest number. One request."""
+
+    def at_line(self, run: Run, line: int) -> SegmentEntry | None:
+        """The last row that begins at or before ``line``. One request."""
+
+    def rows_from(self, run: Run, line: int, sequence: int, limit: int) -> Sequence[SegmentEntry]:
+        """Up to ``limit`` rows in log order from (``line``, ``sequence``) on, that one included."""
+
+    def keyed(self, run: Run, session: str) -> SegmentEntry | None:
+        """The row of a batch that was sent with an Idempotency-Key: its session is made from the key. One request."""
+
+
+class Clock(Protocol):
+    """Time, injected so that tests own it."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch."""
+
+    def monotonic_s(self) -> float:
+        """Seconds that never go back."""
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+
+
+class Publisher(Protocol):
+    """A topic that others subscribe to."""
+
+    def publish(self, message: str, attributes: Mapping[str, str]) -> None:
+        """Send one message (at most 256 KiB)."""

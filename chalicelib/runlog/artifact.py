@@ -1,0 +1,123 @@
+"""The objects that hold a prefix of the log in one piece: ``partial.txt`` while the run is open, ``logs.txt`` once it is finalized.
+
+User metadata: ``last-flushed-line``, ``total-bytes``, ``writer-epoch``, ``writer-version`` as OpenMetadata has them, and ours:
+``next-segment`` (the first number that is not in it) and ``reason`` (of the seal that it ends with). An object without
+``next-segment`` is OpenMetadata's own: it reads normally, and its lines must be counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from chalicelib import __version__
+from chalicelib.errors import DamagedLogError, ObjectNotFoundError
+from chalicelib.ports import ObjectInfo, ObjectStore, Run
+from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.segment import CLOSED
+
+_READ_BYTES = 5 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """Bytes [0, ``bytes``) and lines [0, ``lines``) of a log in the object ``key``, as it was at ``etag``.
+
+    ``next_segment``: everything below is in it. ``reason``: "closed" or "abandoned" when it ends with that seal, else empty.
+    ``lines`` is None where only counting could tell (an object of OpenMetadata's own).
+    """
+
+    key: str
+    etag: str
+    bytes: int
+    lines: int | None
+    next_segment: int
+    epoch: int
+    reason: str
+
+    @property
+    def is_legacy(self) -> bool:
+        """Whether OpenMetadata wrote it: no segment of ours is in it."""
+        return self.lines is None
+
+
+def artifact_metadata(lines: int, size: int, next_segment: int, epoch: int, reason: str = "") -> dict[str, str]:
+    """User metadata of partial.txt and logs.txt."""
+    metadata = {
+        "last-flushed-line": str(lines),
+        "total-bytes": str(size),
+        "writer-epoch": str(epoch),
+        "writer-version": f"runlake-{__version__}",
+        "next-segment": str(next_segment),
+    }
+    return metadata | {"reason": reason} if reason else metadata
+
+
+def artifact_of(info: ObjectInfo) -> Artifact:
+    """What an object's metadata says of it. Raises DamagedLogError when it contradicts the object's size."""
+    metadata = info.metadata
+    if "next-segment" not in metadata:
+        return Artifact(info.key, info.etag, info.size, None, 0, 0, "")
+    artifact = Artifact(
+        key=info.key,
+        etag=info.etag,
+        bytes=info.size,
+        lines=int(metadata["last-flushed-line"]),
+        next_segment=int(metadata["next-segment"]),
+        epoch=int(metadata["writer-epoch"]),
+        reason=metadata.get("reason", ""),
+    )
+    if int(metadata["total-bytes"]) != info.size:
+        raise DamagedLogError(f"object differs from its metadata key={info.key} size={info.size} said={metadata['total-bytes']}")
+    return artifact
+
+
+def find_artifact(store: ObjectStore, key: str) -> Artifact | None:
+    """The artifact under a key. One HEAD."""
+    try:
+        return artifact_of(store.head(key))
+    except ObjectNotFoundError:
+        return None
+
+
+def find_legacy(store: ObjectStore, layout: Layout, run: Run) -> Artifact | None:
+    """What OpenMetadata itself stored of this run: its logs.txt (``reason`` closed), else its partial.txt. One LIST; a HEAD if found.
+
+    An object with our metadata under that name belongs to another pipeline, whose name OpenMetadata would have mapped there too.
+    """
+    listed = {found.key for found in store.list(layout.legacy_run_prefix(run), limit=2).objects}
+    for key, reason in ((layout.legacy_logs(run), CLOSED), (layout.legacy_partial(run), "")):
+        found = find_artifact(store, key) if key in listed else None
+        if found and found.is_legacy:
+            return replace(found, reason=reason)
+    return None
+
+
+def read_chunks(store: ObjectStore, artifact: Artifact, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+    """Bytes [start, end) of an artifact in pieces of 5 MiB, all of the version that was found (else PreconditionFailedError)."""
+    end = artifact.bytes if end is None else end
+    for at in range(start, end, _READ_BYTES):
+        yield store.get(artifact.key, at, min(at + _READ_BYTES, end), if_match=artifact.etag).body
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How far an artifact reaches: ``bytes`` includes the newline that a log of OpenMetadata's may lack at its end."""
+
+    lines: int
+    bytes: int
+    lacks_newline: bool = False
+
+
+def extent_of(store: ObjectStore, artifact: Artifact | None) -> Extent:
+    """Lines and bytes of an artifact: from its metadata, or by reading one of OpenMetadata's (5 MiB at a time)."""
+    if artifact is None:
+        return Extent(0, 0)
+    if artifact.lines is not None:
+        return Extent(artifact.lines, artifact.bytes)
+    lines, last = 0, b"\n"
+    for chunk in read_chunks(store, artifact):
+        lines += chunk.count(b"\n")
+        last = chunk[-1:]
+    lacks_newline = last != b"\n"
+    return Extent(lines + lacks_newline, artifact.bytes + lacks_newline, lacks_newline)

@@ -1,0 +1,39 @@
+"""A batch: what one append brings, as the bytes that will stand in the log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+
+NEWLINE = b"\n"
+# Lone surrogates come as \ud800 escapes in JSON; UTF-8 has no form for them.
+_SURROGATES = {code: "\ufffd" for code in range(0xD800, 0xE000)}
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Log lines ready to be stored. ``body`` ends in a newline, or is empty: an init or a keep-alive, which stores nothing.
+
+    ``lines`` counts newlines: lines split on ``\\n`` only, and a batch without a final newline still ends its line. ``digest`` is
+    BLAKE2b-128 of ``body`` in hex. ``connector`` is kept as metadata, never written into the lines.
+    """
+
+    body: bytes
+    lines: int
+    digest: str
+    connector: str = ""
+
+    @classmethod
+    def from_text(cls, text: str, connector: str = "") -> Batch:
+        """Text as it came in JSON; lone surrogates become U+FFFD."""
+        try:
+            raw = text.encode()
+        except UnicodeEncodeError:
+            raw = text.translate(_SURROGATES).encode()
+        return cls.from_bytes(raw, connector)
+
+    @classmethod
+    def from_bytes(cls, raw: bytes, connector: str = "") -> Batch:
+        """Bytes as they came, UTF-8 or not: they are kept as they are."""
+        body = raw if not raw or raw.endswith(NEWLINE) else raw + NEWLINE
+        return cls(body, body.count(NEWLINE), blake2b(body, digest_size=16).hexdigest(), connector)

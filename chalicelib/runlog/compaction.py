@@ -1,0 +1,207 @@
+"""Compaction: what stands in segments goes into one object, ``partial.txt`` while the run is open, ``logs.txt`` at its end.
+
+A pass reads the state anew, plans, writes once under a condition on the target's ETag, and only then removes anything. Two compactors
+cannot both win; the slower one looks again and finds nothing to do. A crash at any point leaves the old state or the new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from chalicelib.errors import DamagedLogError, StoreConditionError, StoreUnavailableError
+from chalicelib.ports import ABSENT, Clock, Condition, ListedObject, ObjectStore, PutOptions, Run, SegmentEntry, SegmentIndex
+from chalicelib.runlog.artifact import Artifact, Extent, artifact_metadata, extent_of, find_artifact, find_legacy
+from chalicelib.runlog.assembly import READERS, Assembled, Assembler, plan
+from chalicelib.runlog.deadline import Deadline
+from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.plan import Part, Span
+from chalicelib.runlog.segment import SEAL
+from chalicelib.runlog.tail import TailFinder
+
+RETIRE_AFTER_MS = 20 * 60_000
+"""A compacted segment is deleted no sooner than this after it was written (decision 0001: 60 s + 30 s + 15 min are less)."""
+_TRIES = 4
+_ROWS = 1000
+_DELETE_MANY = 1000
+
+Outcome = TypeVar("Outcome")
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """A run's objects as one look found them. ``base`` holds the log's beginning (None: nothing yet), ``pending`` what follows it."""
+
+    partial: Artifact | None
+    logs: Artifact | None
+    base: Artifact | None
+    extent: Extent
+    segments: Sequence[ListedObject]
+    pending: Sequence[ListedObject]
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes of the log that stand in segments only."""
+        return sum(found.size for found in self.pending)
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What a pass did. ``lines`` and ``bytes``: how far the written object reaches; ``seal``: the reason of the seal at the log's end."""
+
+    lines: int
+    bytes: int
+    next_segment: int
+    epoch: int
+    seal: str = ""
+    compacted_segments: int = 0
+    uploaded_bytes: int = 0
+    copied_bytes: int = 0
+    retired_segments: int = 0
+
+
+class Compactor:
+    """Compacts runs. ``now`` for retirement is the injected clock's; everything else is decided by what the store holds."""
+
+    def __init__(self, store: ObjectStore, index: SegmentIndex, layout: Layout, clock: Clock) -> None:
+        self.layout = layout
+        self._store, self._index, self._clock = store, index, clock
+        self._tails = TailFinder(store, index, layout)
+        self._assembler = Assembler(store)
+
+    def look(self, run: Run) -> RunState:
+        """A run's objects. Two HEADs and a LIST (per 1,000 segments); a LIST and a HEAD more where OpenMetadata's objects may be meant."""
+        partial_, logs = find_artifact(self._store, self.layout.partial(run)), find_artifact(self._store, self.layout.logs(run))
+        segments = list(self._tails.list_segments(run))
+        base = max((found for found in (logs, partial_) if found), key=lambda found: found.next_segment, default=None)
+        base = base or find_legacy(self._store, self.layout, run)
+        first = base.next_segment if base else 0
+        pending = [found for found in segments if self.layout.sequence_of(run, found.key) >= first]
+        return RunState(partial_, logs, base, extent_of(self._store, base), segments, pending)
+
+    def compact(self, run: Run, deadline: Deadline) -> Compaction:
+        """Bring ``partial.txt`` up to the log's end and retire old segments; a sealed log is left to the finalizer (see ``seal``).
+
+        Idempotent. Raises UnavailableError (nothing lost, repeat it), DeadlineExceededError, DamagedLogError.
+        """
+        return retrying(partial(self._compact_once, run, deadline))
+
+    def write(self, run: Run, state: RunState, last: SegmentEntry | None, options: PutOptions, deadline: Deadline) -> Assembled:
+        """Write the log up to ``last`` into logs.txt (when its options say how it ends) or partial.txt, conditional on what was seen."""
+        final = "reason" in options.metadata
+        key, seen = (self.layout.logs(run), state.logs) if final else (self.layout.partial(run), state.partial)
+        condition = Condition(if_match=seen.etag) if seen else ABSENT
+        return self._assembler.assemble(key, self.parts(state), options, condition, deadline)
+
+    def parts(self, state: RunState) -> list[Part]:
+        """The plan for writing all of a log that was looked at."""
+        return plan(list(_spans(state)))
+
+    def last_pending(self, run: Run, state: RunState) -> SegmentEntry | None:
+        """The log's last segment, checked against everything before it: numbers without a gap, and bytes that add up."""
+        if not state.pending:
+            return None
+        numbers = [self.layout.sequence_of(run, found.key) for found in state.pending]
+        first = state.base.next_segment if state.base else 0
+        if numbers[0] != first or numbers[-1] - first + 1 != len(numbers):
+            # A pass that ran meanwhile may have moved the beginning: the caller looks again before it believes this.
+            raise _StaleLookError(
+                f"segments do not follow each other run={run.fqn}/{run.run_id} expected={first} first={numbers[0]}"
+            )
+        last = self._tails.segment(run, numbers[-1])
+        if last.end_byte != state.extent.bytes + state.pending_bytes:
+            raise DamagedLogError(f"segments do not add up run={run.fqn}/{run.run_id} sequence={last.sequence} end={last.end_byte}")
+        return last
+
+    def index_pending(self, run: Run, state: RunState) -> None:
+        """Write the catalog rows that ingestion has not written yet: below partial.txt none may be missing."""
+        wanted = {self.layout.sequence_of(run, found.key) for found in state.pending}
+        missing = sorted(wanted - self._indexed(run, state))
+        with ThreadPoolExecutor(READERS) as readers:
+            for first in range(0, len(missing), _ROWS):
+                self._index.put(run, list(readers.map(partial(self._tails.segment, run), missing[first : first + _ROWS])))
+
+    def retire(self, run: Run, segments: Sequence[ListedObject], below: int) -> int:
+        """Delete segments whose number is less than ``below`` and whose time has come; never the highest-numbered one."""
+        before_ms = self._clock.now_ms() - RETIRE_AFTER_MS
+        keys = [
+            found.key
+            for found in segments[:-1]
+            if self.layout.sequence_of(run, found.key) < below and found.last_modified_ms <= before_ms
+        ]
+        for first in range(0, len(keys), _DELETE_MANY):
+            self._store.delete_many(keys[first : first + _DELETE_MANY])
+        return len(keys)
+
+    def _compact_once(self, run: Run, deadline: Deadline) -> Compaction:
+        state = self.look(run)
+        last = self.last_pending(run, state)
+        if last is None or last.kind == SEAL:
+            return self._nothing_to_write(run, state, last)
+        self.index_pending(run, state)
+        metadata = artifact_metadata(last.end_line, last.end_byte, last.sequence + 1, last.epoch)
+        written = self.write(run, state, last, PutOptions(metadata), deadline)
+        if state.partial is None:
+            self._drop_if_finalized(run, written.etag, last)
+        return Compaction(
+            last.end_line,
+            last.end_byte,
+            last.sequence + 1,
+            last.epoch,
+            compacted_segments=len(state.pending),
+            uploaded_bytes=written.uploaded_bytes,
+            copied_bytes=written.copied_bytes,
+            retired_segments=self.retire(run, state.segments, below=last.sequence + 1),
+        )
+
+    def _nothing_to_write(self, run: Run, state: RunState, seal: SegmentEntry | None) -> Compaction:
+        base = state.base
+        below = base.next_segment if base else 0
+        epoch = base.epoch if base else 0
+        reason = seal.reason if seal else (base.reason if base else "")
+        retired = self.retire(run, state.segments, below)
+        return Compaction(state.extent.lines, state.extent.bytes, below, epoch, reason, retired_segments=retired)
+
+    def _drop_if_finalized(self, run: Run, etag: str, last: SegmentEntry) -> None:
+        """The first partial.txt has no older version to be conditional on: one that a finalizer overtook is taken away again."""
+        logs = find_artifact(self._store, self.layout.logs(run))
+        if logs and logs.next_segment > last.sequence:
+            self._store.delete(self.layout.partial(run), if_match=etag)
+
+    def _indexed(self, run: Run, state: RunState) -> set[int]:
+        line, sequence = state.extent.lines, state.base.next_segment if state.base else 0
+        found: set[int] = set()
+        while rows := self._index.rows_from(run, line, sequence, _ROWS):
+            found.update(row.sequence for row in rows)
+            line, sequence = rows[-1].end_line, rows[-1].sequence + 1
+        return found
+
+
+class _StaleLookError(StoreConditionError):
+    """The look was torn by a pass that ran meanwhile, or the log is damaged: another look tells."""
+
+
+def retrying(attempt: Callable[[], Outcome]) -> Outcome:
+    """Repeat an attempt that looks anew each time while others change what it saw. Raises StoreUnavailableError, DamagedLogError."""
+    for _ in range(_TRIES - 1):
+        with suppress(StoreConditionError):
+            return attempt()
+    try:
+        return attempt()
+    except _StaleLookError as error:
+        raise DamagedLogError(str(error)) from error
+    except StoreConditionError as error:
+        raise StoreUnavailableError(f"others keep changing the run tries={_TRIES} last={error}") from error
+
+
+def _spans(state: RunState) -> Iterator[Span]:
+    if state.base:
+        yield Span(state.base.key, 0, state.base.bytes, state.base.bytes, state.base.etag)
+        if state.extent.lacks_newline:
+            yield Span("", 0, 1, 1, literal=b"\n")
+    for found in state.pending:
+        yield Span(found.key, 0, found.size, found.size, found.etag)

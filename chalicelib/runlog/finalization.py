@@ -1,0 +1,144 @@
+"""The end of a run's log: a seal, then ``logs.txt``.
+
+The seal takes a number like any segment, so closing is linear with appends: what came before is in, what comes after is refused
+(closed) or reopens the run with the next epoch (abandoned). Once the seal stands the run has ended, whatever happens to this process;
+writing ``logs.txt`` is work that anybody can repeat.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+from chalicelib.errors import ObjectNotFoundError, RunlakeError, UnavailableError
+from chalicelib.ports import Clock, ObjectStore, PutOptions, Run, SegmentEntry
+from chalicelib.runlog.artifact import Artifact, artifact_metadata
+from chalicelib.runlog.compaction import Compaction, Compactor, RunState, retrying
+from chalicelib.runlog.deadline import Deadline
+from chalicelib.runlog.segment import ABANDONED, CLOSED, SEAL
+from chalicelib.runlog.tail import Tail
+from chalicelib.runlog.writer import Writer
+
+INLINE_UPLOADED_BYTES = 16 * 1024 * 1024
+"""What a close uploads itself. More is left to the schedule, so that the answer comes in time whatever the log's size."""
+INLINE_COPIED_BYTES = 256 * 1024 * 1024
+"""What a close copies itself, server-side."""
+INLINE_SEGMENTS = 1000
+"""How many segments a close reads itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finalization:
+    """How far ending a log has come. ``sealed``: it has an end, with this reason; ``finalized``: logs.txt holds all of it."""
+
+    sealed: str
+    finalized: bool
+    lines: int = 0
+    bytes: int = 0
+    next_segment: int = 0
+    epoch: int = 0
+    uploaded_bytes: int = 0
+    copied_bytes: int = 0
+
+
+class Finalizer:
+    """Ends logs: on request (close), for runs that nobody ends (abandon), and what either of them left half done (settle)."""
+
+    def __init__(
+        self, store: ObjectStore, compactor: Compactor, writer: Writer, clock: Clock, storage_class: str | None = None
+    ) -> None:
+        self._store, self._compactor, self._writer, self._clock = store, compactor, writer, clock
+        self._layout = compactor.layout
+        self._storage_class = storage_class
+
+    def close(self, run: Run, position: str | None = None) -> Finalization:
+        """End a log for good. Once it returns no line can follow; ``logs.txt`` is there too, or comes with the schedule when the
+        log is too large to wait for. Twice is harmless, as are concurrent closes. Raises UnavailableError: repeat it."""
+        tail = self._writer.presented_tail(run, position)
+        while tail.seal != CLOSED:
+            tail = self._writer.seal(run, CLOSED, tail) or self._behind(run, tail)
+        try:
+            return self.finalize(run, Deadline(self._clock), inline=True)
+        except UnavailableError:
+            return Finalization(CLOSED, finalized=False)  # the seal stands: the schedule does the rest
+
+    def abandon(self, run: Run, idle_before_ms: int, deadline: Deadline) -> Finalization:
+        """End a log whose last line was written before a time. An append that comes first keeps the run open and is in it; one that
+        comes after reopens the run."""
+        tail = self._writer.tails.find(run)
+        if not tail.seal:
+            if not tail.appended_ms or tail.appended_ms >= idle_before_ms or self._writer.seal(run, ABANDONED, tail) is None:
+                return Finalization("", finalized=False)
+        return self.finalize(run, deadline)
+
+    def settle(self, run: Run, deadline: Deadline) -> tuple[Compaction, Finalization]:
+        """What the schedule does with a run: compact it, and finalize it when it has a seal."""
+        compaction = self._compactor.compact(run, deadline)
+        return compaction, self.finalize(run, deadline) if compaction.seal else Finalization("", finalized=False)
+
+    def finalize(self, run: Run, deadline: Deadline, *, inline: bool = False) -> Finalization:
+        """Write ``logs.txt`` of a sealed log and remove ``partial.txt`` and the markers. Idempotent. ``inline``: only if it is little
+        work. Raises UnavailableError, DeadlineExceededError, DamagedLogError; nothing is lost by any of them."""
+        return retrying(partial(self._finalize_once, run, deadline, inline))
+
+    def _finalize_once(self, run: Run, deadline: Deadline, inline: bool) -> Finalization:
+        state = self._compactor.look(run)
+        seal = self._compactor.last_pending(run, state)
+        if seal is None:
+            return self._clean_up(run, state, state.logs)
+        if seal.kind != SEAL:
+            return Finalization("", finalized=False)
+        if inline and not self._is_little(state):
+            return Finalization(seal.reason, finalized=False)
+        self._compactor.index_pending(run, state)
+        written = self._compactor.write(run, state, seal, self._options(seal), deadline)
+        self._remove_partial(run, state.partial)
+        self._remove_markers(run)
+        return Finalization(
+            sealed=seal.reason,
+            finalized=True,
+            lines=seal.end_line,
+            bytes=seal.end_byte,
+            next_segment=seal.sequence + 1,
+            epoch=seal.epoch,
+            uploaded_bytes=written.uploaded_bytes,
+            copied_bytes=written.copied_bytes,
+        )
+
+    def _behind(self, run: Run, tail: Tail) -> Tail:
+        """Another write took the number: the tail behind it."""
+        try:
+            return Tail.after(self._writer.tails.segment(run, tail.sequence))
+        except ObjectNotFoundError:
+            return self._writer.tails.find(run)
+
+    def _options(self, seal: SegmentEntry) -> PutOptions:
+        metadata = artifact_metadata(seal.end_line, seal.end_byte, seal.sequence + 1, seal.epoch, seal.reason)
+        return PutOptions(metadata, storage_class=self._storage_class)
+
+    def _is_little(self, state: RunState) -> bool:
+        parts = self._compactor.parts(state)
+        uploaded = sum(part.size for part in parts if not part.copied)
+        copied = sum(part.size for part in parts if part.copied)
+        return uploaded <= INLINE_UPLOADED_BYTES and copied <= INLINE_COPIED_BYTES and len(state.pending) <= INLINE_SEGMENTS
+
+    def _clean_up(self, run: Run, state: RunState, logs: Artifact | None) -> Finalization:
+        """Nothing is pending: the run is open, or it was finalized before and something may have been left behind."""
+        if logs is None or state.base is not logs or not logs.reason:
+            return Finalization("", finalized=False)
+        if state.partial:
+            self._remove_partial(run, state.partial)
+        return Finalization(logs.reason, True, logs.lines or 0, logs.bytes, logs.next_segment, logs.epoch)
+
+    def _remove_partial(self, run: Run, seen: Artifact | None) -> None:
+        """Only the version that was read: a newer one means that somebody wrote meanwhile (PreconditionFailedError: look again)."""
+        if seen:
+            self._store.delete(self._layout.partial(run), if_match=seen.etag)
+
+    def _remove_markers(self, run: Run) -> None:
+        """Markers are for diagnostics: failing to remove them fails nothing."""
+        with suppress(RunlakeError):
+            markers = [found.key for found in self._store.list(self._layout.markers(run)).objects]
+            if markers:
+                self._store.delete_many(markers)

@@ -1,0 +1,148 @@
+"""Where a run's objects stand in the bucket, and back from a key to what it is.
+
+::
+
+    {prefix}/{fqn}/{run_id}/segments/{sequence:010d}    immutable, numbered
+                            partial.txt                 bytes [0, F) while the run is open
+                            logs.txt                    bytes [0, end) once it is finalized
+    {prefix}/.active/{fqn}/{run_id}/{writer_id}         heartbeat marker, diagnostics only
+
+Names are percent-encoded as RFC 3986 wants (all but unreserved characters), so two names never share a key and ordinary names stay
+readable. A leading dot is encoded too: no name can pass for ``.active``, ``.`` or ``..``. OpenMetadata writes underscores instead,
+which maps many names to one key: ``legacy_*`` find its objects for reading.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import quote, unquote
+
+from chalicelib.errors import InvalidNameError
+from chalicelib.ports import Run
+
+MAX_KEY_BYTES = 1024  # S3's limit
+SEQUENCE_DIGITS = 10
+MAX_SEQUENCE = 10**SEQUENCE_DIGITS - 1
+RESERVED_RUN_IDS = frozenset({"last", "close", "download"})  # words of the API's own paths
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_OPENMETADATA_UNSAFE = re.compile(r"[^a-zA-Z0-9_-]")
+_SEGMENT_SUFFIX = re.compile(r"segments/(\d{10})")
+_LONGEST_SUFFIX = len("segments/") + SEQUENCE_DIGITS
+_MARKERS = ".active"
+
+
+def encode_name(name: str) -> str:
+    """One path element of a key; ``unquote`` is its inverse."""
+    encoded = quote(name, safe="")
+    return "%2E" + encoded[1:] if encoded.startswith(".") else encoded
+
+
+def checked_run(fqn: str, run_id: str) -> Run:
+    """A run whose names can be stored. Raises InvalidNameError."""
+    for what, name in (("fqn", fqn), ("run id", run_id)):
+        if not name:
+            raise InvalidNameError(f"empty {what}")
+        if _CONTROL.search(name):
+            raise InvalidNameError(f"control character in {what} {what.replace(' ', '_')}={name!r}")
+        if any("\ud800" <= letter <= "\udfff" for letter in name):
+            raise InvalidNameError(f"{what} is not valid unicode")
+    if "/" in run_id:
+        raise InvalidNameError(f"a run id has no slash run_id={run_id!r}")
+    if run_id in RESERVED_RUN_IDS:
+        raise InvalidNameError(f"a run id cannot be a word of the api run_id={run_id!r}")
+    return Run(fqn, run_id)
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedKey:
+    """What a key is. ``kind``: segment, partial, logs or marker; ``sequence`` of a segment, else None."""
+
+    run: Run
+    kind: str
+    sequence: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Keys below one prefix of a bucket."""
+
+    prefix: str = "pipeline-logs"
+
+    def run_prefix(self, run: Run) -> str:
+        """All keys of a run begin with this. Raises InvalidNameError when S3 has no room for them."""
+        prefix = f"{self.prefix}/{encode_name(run.fqn)}/{encode_name(run.run_id)}/"
+        room = MAX_KEY_BYTES - _LONGEST_SUFFIX
+        if len(prefix) > room:
+            raise InvalidNameError(f"fqn and run id are too long once encoded bytes={len(prefix)} limit={room}")
+        return prefix
+
+    def segments(self, run: Run) -> str:
+        """All segments of a run begin with this."""
+        return self.run_prefix(run) + "segments/"
+
+    def segment(self, run: Run, sequence: int) -> str:
+        """The segment with this number."""
+        return f"{self.run_prefix(run)}segments/{sequence:010d}"
+
+    def before_segment(self, run: Run, sequence: int) -> str:
+        """A key to start a listing after, so that the segment with this number comes first."""
+        return self.segment(run, sequence - 1) if sequence > 0 else self.segments(run)
+
+    def partial(self, run: Run) -> str:
+        """The readable view of an open run."""
+        return self.run_prefix(run) + "partial.txt"
+
+    def logs(self, run: Run) -> str:
+        """The final artifact."""
+        return self.run_prefix(run) + "logs.txt"
+
+    def markers(self, run: Run) -> str:
+        """All heartbeat markers of a run begin with this."""
+        return f"{self.prefix}/{_MARKERS}/{encode_name(run.fqn)}/{encode_name(run.run_id)}/"
+
+    def marker(self, run: Run, writer_id: str) -> str:
+        """The heartbeat marker of one writer."""
+        return self.markers(run) + encode_name(writer_id)
+
+    def legacy_fqn_prefix(self, fqn: str) -> str:
+        """Where OpenMetadata itself keeps the runs of a pipeline: other names may share it."""
+        return f"{self.prefix}/{_OPENMETADATA_UNSAFE.sub('_', fqn)}/"
+
+    def legacy_run_prefix(self, run: Run) -> str:
+        """OpenMetadata's own objects of a run begin with this."""
+        return f"{self.legacy_fqn_prefix(run.fqn)}{run.run_id}/"
+
+    def legacy_partial(self, run: Run) -> str:
+        """OpenMetadata's own partial.txt of a run."""
+        return self.legacy_run_prefix(run) + "partial.txt"
+
+    def legacy_logs(self, run: Run) -> str:
+        """OpenMetadata's own logs.txt of a run."""
+        return self.legacy_run_prefix(run) + "logs.txt"
+
+    def sequence_of(self, run: Run, key: str) -> int:
+        """The number of a listed segment of this run."""
+        return int(key[len(self.segments(run)) :])
+
+    def parse(self, key: str) -> ParsedKey | None:
+        """What this key is, or None when it is none of ours."""
+        if not key.startswith(self.prefix + "/"):
+            return None
+        elements = key[len(self.prefix) + 1 :].split("/")
+        if elements[0] == _MARKERS:
+            return self._parsed(elements[1:3], "marker") if len(elements) == 4 else None
+        kind = {"partial.txt": "partial", "logs.txt": "logs"}.get("/".join(elements[2:]))
+        if kind:
+            return self._parsed(elements[:2], kind)
+        segment = _SEGMENT_SUFFIX.fullmatch("/".join(elements[2:]))
+        return self._parsed(elements[:2], "segment", int(segment[1])) if segment else None
+
+    @staticmethod
+    def _parsed(names: list[str], kind: str, sequence: int | None = None) -> ParsedKey | None:
+        try:
+            fqn, run_id = (unquote(name, errors="strict") for name in names)
+            return ParsedKey(checked_run(fqn, run_id), kind, sequence)
+        except (UnicodeDecodeError, InvalidNameError):
+            return None

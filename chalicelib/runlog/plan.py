@@ -1,0 +1,122 @@
+"""How to make one object of many with as few bytes through the function as S3 allows: pure arithmetic, no requests.
+
+S3 copies server-side by parts of a multipart upload: every part but the last has 5 MiB to 5 GiB, there are at most 10,000, and the
+source of a copied part is larger than 5 MiB. What is smaller goes through the function: gathered into parts of 8 MiB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+MIN_PART_BYTES = 5 * 1024 * 1024
+MAX_COPY_BYTES = 512 * 1024 * 1024
+"""A copied part: far below S3's 5 GiB, so that parts are copied beside each other and a deadline is met between them."""
+GATHER_BYTES = 8 * 1024 * 1024
+MAX_PARTS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Bytes [start, end) of an object, or a literal. ``source_bytes``: the whole object's size; ``etag`` where a version is meant."""
+
+    key: str
+    start: int
+    end: int
+    source_bytes: int
+    etag: str = ""
+    literal: bytes = b""
+
+    @property
+    def size(self) -> int:
+        """Bytes of this span."""
+        return self.end - self.start
+
+    def cut(self, size: int) -> tuple[Span, Span]:
+        """The first ``size`` bytes, and the rest."""
+        middle = self.start + size
+        return (
+            Span(self.key, self.start, middle, self.source_bytes, self.etag, self.literal[:size]),
+            Span(self.key, middle, self.end, self.source_bytes, self.etag, self.literal[size:]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part: ``copied`` server-side from its one span, or uploaded from one or many."""
+
+    spans: tuple[Span, ...]
+    copied: bool
+
+    @property
+    def size(self) -> int:
+        """Bytes of this part."""
+        return sum(span.size for span in self.spans)
+
+
+def plan_parts(spans: Sequence[Span], gather_bytes: int = GATHER_BYTES) -> list[Part]:
+    """Parts whose concatenation is the concatenation of the spans. One part that is not copied: a plain PUT will do.
+
+    A gathered part that stands before a copied one is filled up to 5 MiB from the head of what would be copied.
+    """
+    size = sum(span.size for span in spans)
+    gather_bytes = max(gather_bytes, size // (MAX_PARTS // 2))
+    parts: list[Part] = []
+    gathered: list[Span] = []
+    for span in spans:
+        rest = span
+        if _is_copyable(rest):
+            rest = _fill(gathered, rest)
+            if _is_copyable(rest):
+                _flush(gathered, parts)
+                parts.extend(_copies(rest, max(MAX_COPY_BYTES, gather_bytes)))
+                continue
+        for piece in _pieces(gathered, rest, gather_bytes):
+            gathered.append(piece)
+            if _total(gathered) >= gather_bytes:
+                _flush(gathered, parts)
+    _flush(gathered, parts)
+    return parts
+
+
+def _is_copyable(span: Span) -> bool:
+    return not span.literal and span.size > MIN_PART_BYTES
+
+
+def _fill(gathered: list[Span], span: Span) -> Span:
+    """Move as many bytes of a span to what is gathered as make it a whole part; the rest of the span."""
+    missing = MIN_PART_BYTES - _total(gathered)
+    if not gathered or missing <= 0:
+        return span
+    head, rest = span.cut(min(missing, span.size))
+    gathered.append(head)
+    return rest
+
+
+def _pieces(gathered: list[Span], span: Span, gather_bytes: int) -> Iterator[Span]:
+    """A span in pieces that end where gathered parts end."""
+    room = gather_bytes - _total(gathered)
+    while span.size > room:
+        piece, span = span.cut(room)
+        yield piece
+        room = gather_bytes
+    if span.size:
+        yield span
+
+
+def _copies(span: Span, most: int) -> Iterator[Part]:
+    while span.size > most:
+        # What remains after this part must itself be large enough to be a part.
+        head, span = span.cut(most if span.size - most > MIN_PART_BYTES else most // 2)
+        yield Part((head,), copied=True)
+    yield Part((span,), copied=True)
+
+
+def _flush(gathered: list[Span], parts: list[Part]) -> None:
+    if gathered:
+        parts.append(Part(tuple(gathered), copied=False))
+        gathered.clear()
+
+
+def _total(spans: Sequence[Span]) -> int:
+    return sum(span.size for span in spans)

@@ -1,0 +1,78 @@
+"""A position: where a writer's next batch goes, handed out with every answer and presented with the next append.
+
+It travels in the cookie that OpenMetadata's connectors echo. It is signed (itsdangerous), bound to one run and one session, and it
+is never more than a hint: a position that is forged, of another run, or unreadable is ignored, and an old one is only a lower bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b, sha256
+
+from itsdangerous import BadSignature, Signer
+
+from chalicelib.ports import Run
+
+YOUNG_MS = 60_000
+"""Below this age a position is used without looking: the segment of its number cannot have been retired since (decision 0001)."""
+
+_VERSION = "1"
+_FIELDS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The log's end as a session last saw it. ``contended``: its last append met another writer."""
+
+    session: str
+    epoch: int
+    sequence: int
+    line: int
+    byte: int
+    contended: bool
+    issued_ms: int
+
+    def is_young(self, now_ms: int) -> bool:
+        """Whether its number can be taken without looking. A position from the future is not trusted with that."""
+        return 0 <= now_ms - self.issued_ms < YOUNG_MS
+
+
+class PositionSigner:
+    """Tokens of positions. The first key signs, every key verifies: rotation adds the new one in front."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        # itsdangerous signs with the last key of its list.
+        self._signer = Signer(list(reversed(keys)), salt=b"runlake.position", digest_method=sha256)
+
+    def dumps(self, run: Run, position: Position) -> str:
+        """A token of about 110 characters that are safe in a cookie."""
+        fields = (
+            _VERSION,
+            _fingerprint(run),
+            position.session,
+            position.epoch,
+            position.sequence,
+            position.line,
+            position.byte,
+            int(position.contended),
+            position.issued_ms,
+        )
+        return self._signer.sign("_".join(map(str, fields))).decode()
+
+    def loads(self, run: Run, token: str | None) -> Position | None:
+        """The position in a token, or None when there is none that was made here for this run."""
+        if not token:
+            return None
+        try:
+            fields = self._signer.unsign(token).decode().split("_")
+        except (BadSignature, UnicodeError):
+            return None
+        if len(fields) != _FIELDS or fields[:2] != [_VERSION, _fingerprint(run)]:
+            return None
+        session, (epoch, sequence, line, byte, contended, issued_ms) = fields[2], map(int, fields[3:])
+        return Position(session, epoch, sequence, line, byte, bool(contended), issued_ms)
+
+
+def _fingerprint(run: Run) -> str:
+    return blake2b(f"{run.fqn}\0{run.run_id}".encode(), digest_size=8).hexdigest()

@@ -1,0 +1,238 @@
+"""Reading: pages by line, the last lines, lines since a time, the whole log.
+
+A line number leads to a byte by one query of the catalog: the last row that begins at or before it, and its nearest landmark. The page is
+then read forward from there. A catalog that lags or is lost makes a page read more, never wrong: without a row it reads from the start.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeVar
+
+from chalicelib.errors import ObjectNotFoundError, StoreUnavailableError, UnavailableError
+from chalicelib.ports import Clock, ObjectStore, Run, SegmentEntry, SegmentIndex
+from chalicelib.runlog.compaction import Compactor
+from chalicelib.runlog.deadline import Deadline
+from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.tail import Tail, TailFinder
+from chalicelib.runlog.view import TornViewError, Viewer
+
+DEFAULT_LIMIT = 1000
+MAX_LIMIT = 10_000
+MAX_WAIT_S = 20.0
+POLL_S = 0.5
+
+PAGE_BYTES = 4 * 1024 * 1024
+"""A page's lines, as they stand in the JSON answer: Lambda takes 6 MB. A page that reaches it has fewer lines than asked for."""
+INLINE_BYTES = 4 * 1024 * 1024
+"""A log up to this size is answered inline, a larger one by redirect (Lambda takes 6 MB, base64 makes 4.5 of it)."""
+_RAW_BYTES = PAGE_BYTES * 3 // 4  # leaves room for what JSON escapes
+_MIN_READ_BYTES = 64 * 1024
+_GENEROUS = 1.2  # a page is read in one request when lines are up to this much longer than they were so far
+_TRIES = 5
+
+Outcome = TypeVar("Outcome")
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """Which lines: ``limit`` from line ``after`` on; or the last ``tail``; or those that arrived since ``since_ms``. ``wait_s``: how
+    long to hold when there are none yet."""
+
+    after: int = 0
+    limit: int = DEFAULT_LIMIT
+    tail: int | None = None
+    since_ms: int | None = None
+    wait_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """``logs``: lines joined by newlines, none at the end. ``after``: the next line, None when there is no more now. ``total``: lines
+    of the whole log. ``streaming``: more may come. ``truncated``: a line longer than a page was cut."""
+
+    logs: str
+    after: int | None
+    total: int
+    streaming: bool
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WholeLog:
+    """A log for download: ``body`` when it is small, else ``key`` of the object that holds all of it."""
+
+    size_bytes: int
+    body: bytes | None
+    key: str | None
+
+
+class Reader:
+    """Reads runs, open and finished, by anyone and any number at once."""
+
+    def __init__(self, store: ObjectStore, index: SegmentIndex, layout: Layout, clock: Clock, compactor: Compactor) -> None:
+        self._store, self._index, self._layout, self._clock, self._compactor = store, index, layout, clock, compactor
+        self._tails = TailFinder(store, index, layout)
+        self._viewer = Viewer(store, layout, self._tails)
+
+    def page(self, run: Run, request: PageRequest) -> Page:
+        """One page. An unknown run is an empty page. A finished log costs at most one query and two GETs. Raises UnavailableError."""
+        page, end = self._page(run, request)
+        if not page.logs and page.after is None and not end.seal and request.wait_s > 0:
+            if self._more_came(run, end, min(request.wait_s, MAX_WAIT_S)):
+                return self._page(run, request)[0]
+        return page
+
+    def whole(self, run: Run) -> WholeLog | None:
+        """The whole log as it is now, or None for a run that is unknown. A large open log is compacted first, so that one object has it."""
+        found = self._untorn(lambda: self._whole_if_small(run))
+        if found is not None and found.body is None and found.key is None:
+            self._compactor.compact(run, Deadline(self._clock))
+            found = self._untorn(lambda: self._whole_if_small(run))
+        return found
+
+    def _whole_if_small(self, run: Run) -> WholeLog | None:
+        view = self._viewer.take(run, 0, INLINE_BYTES)
+        if view.artifact is None and not view.segments:
+            return None
+        if view.end_byte <= INLINE_BYTES:
+            return WholeLog(view.end_byte, b"".join(self._viewer.read(view, 0, view.end_byte)), None)
+        # Lines that came since the compaction are left to the next download, rather than none being ever complete.
+        return WholeLog(view.extent.bytes, None, view.artifact.key if view.artifact else None)
+
+    def _page(self, run: Run, request: PageRequest) -> tuple[Page, Tail]:
+        return self._untorn(lambda: self._page_once(run, request))
+
+    def _page_once(self, run: Run, request: PageRequest) -> tuple[Page, Tail]:
+        line = self._first_line(run, request)
+        start = self._locate(run, line)
+        length = int((line - start.line + request.limit) * start.bytes_per_line * _GENEROUS)
+        view = self._viewer.take(run, start.byte, min(max(length, _MIN_READ_BYTES), _RAW_BYTES))
+        if start.byte > view.end_byte:
+            start = Landing()  # rows of a log that is no more
+        lines = _take_lines(self._viewer.read(view, start.byte, view.end_byte), line - start.line, request.limit)
+        end = self._viewer.tail(run, view)
+        logs, taken, truncated = _fit(lines)
+        after = line + taken if line + taken < end.line else None
+        return Page(logs, after, end.line, end.exists and not end.seal, truncated), end
+
+    def _first_line(self, run: Run, request: PageRequest) -> int:
+        if request.tail is not None:
+            return max(0, self._viewer.tail(run, self._viewer.take(run)).line - request.tail)
+        if request.since_ms is not None:
+            return max(request.after, self._line_since(run, request.since_ms))
+        return request.after
+
+    def _line_since(self, run: Run, since_ms: int) -> int:
+        """The first line that arrived at or after a time: a search by halves in the catalog, one query a step."""
+        last = self._index.last(run)
+        if last is None:
+            return 0
+        if last.appended_ms < since_ms:
+            return last.end_line
+        low, high = 0, last.line  # the first row that is late enough begins in [low, high]
+        while low < high:
+            row = self._index.at_line(run, (low + high) // 2)
+            if row is None or row.appended_ms < since_ms:
+                low = max(row.end_line if row else 0, (low + high) // 2 + 1)
+            else:
+                high = row.line
+        return min(low, high)
+
+    def _locate(self, run: Run, line: int) -> Landing:
+        """The nearest known place at or before a line. One query; none for the first line, nor while the catalog is away."""
+        if line <= 0:
+            return Landing()
+        try:
+            row = self._index.at_line(run, line)
+        except UnavailableError:
+            return Landing()
+        return landing_on(row, line) if row else Landing()
+
+    def _more_came(self, run: Run, end: Tail, wait_s: float) -> bool:
+        """Look for the next number twice a second: a HEAD each."""
+        deadline = Deadline(self._clock, wait_s)
+        while deadline.remaining_s() > 0:
+            self._clock.sleep(min(POLL_S, deadline.remaining_s()))
+            try:
+                self._tails.segment(run, end.sequence)
+                return True
+            except ObjectNotFoundError:
+                continue
+        return False
+
+    @staticmethod
+    def _untorn(attempt: Callable[[], Outcome]) -> Outcome:
+        for _ in range(_TRIES - 1):
+            with suppress(TornViewError):
+                return attempt()
+        try:
+            return attempt()
+        except TornViewError as error:
+            raise StoreUnavailableError(f"the log keeps changing while it is read tries={_TRIES} last={error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """A known place in a log: line and byte, and how long its lines are hereabouts."""
+
+    line: int = 0
+    byte: int = 0
+    bytes_per_line: float = 256.0
+
+
+def landing_on(row: SegmentEntry, line: int) -> Landing:
+    """The last landmark of a row at or before a line; the row's end when the line is behind it."""
+    bytes_per_line = row.bytes / row.lines if row.lines else 256.0
+    if line >= row.end_line:
+        return Landing(row.end_line, row.end_byte, bytes_per_line)
+    at_line, at_byte = max((mark for mark in row.landmarks if row.line + mark[0] <= line), default=(0, 0))
+    return Landing(row.line + at_line, row.byte + at_byte, bytes_per_line)
+
+
+def _take_lines(chunks: Iterator[bytes], skip: int, limit: int) -> list[bytes]:
+    """Up to ``limit`` lines after ``skip`` of them, without their newlines; fewer when they fill a page."""
+    lines: list[bytes] = []
+    rest, taken_bytes = b"", 0
+    for chunk in chunks:
+        pieces = (rest + chunk).split(b"\n")
+        rest = pieces.pop()
+        if skip >= len(pieces):
+            skip -= len(pieces)
+            continue
+        for line in pieces[skip : skip + limit - len(lines)]:
+            if lines and taken_bytes + len(line) > _RAW_BYTES:
+                return lines
+            lines.append(line)
+            taken_bytes += len(line)
+        skip = 0
+        if len(lines) >= limit or taken_bytes + len(rest) >= _RAW_BYTES:
+            break
+    if not lines and not skip and rest:
+        lines.append(rest)  # one line that is longer than a page
+    return lines
+
+
+def _fit(lines: list[bytes]) -> tuple[str, int, bool]:
+    """As many lines as fit a page once they are JSON, how many, and whether the only one had to be cut."""
+    taken, logs = len(lines), _joined(lines)
+    while (excess := len(json.dumps(logs)) / PAGE_BYTES) > 1:
+        if taken <= 1:
+            return _cut(logs, excess), taken, True
+        taken = max(1, int(taken / excess * 0.9))
+        logs = _joined(lines[:taken])
+    return logs, taken, False
+
+
+def _cut(line: str, excess: float) -> str:
+    while excess > 1:
+        line = line[: int(len(line) / excess * 0.9)]
+        excess = len(json.dumps(line)) / PAGE_BYTES
+    return line
+
+
+def _joined(lines: list[bytes]) -> str:
+    return b"\n".join(lines).decode(errors="replace")

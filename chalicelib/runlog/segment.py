@@ -1,0 +1,104 @@
+"""A segment's metadata: where it stands in the log, and who wrote it, as S3 user metadata and back.
+
+Keys: ``kind``, ``epoch``, ``first-line``, ``first-byte``, ``lines``, ``session``, ``base``, ``digest``, ``appended-ms``, and where
+there is one ``connector`` (percent-encoded), ``reason`` (of a seal), ``landmarks``. The number is in the object's key, the bytes are
+its size. Metadata stays below S3's 2 KB whatever the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import quote, unquote
+
+from chalicelib.errors import DamagedLogError
+from chalicelib.ports import SegmentEntry
+
+DATA = "data"
+SEAL = "seal"
+CLOSED = "closed"
+ABANDONED = "abandoned"
+
+MAX_CONNECTOR_CHARS = 300
+_LANDMARK_STRIDE_BYTES = 256 * 1024
+_MAX_LANDMARKS = 96
+
+
+def landmarks_of(body: bytes) -> tuple[tuple[int, int], ...]:
+    """(line, byte) pairs at line starts inside a large body: about every 256 KiB, and at most 96 of them.
+
+    A page that starts inside the segment then reads from the nearest one, not from the segment's first byte.
+    """
+    stride = max(_LANDMARK_STRIDE_BYTES, len(body) // _MAX_LANDMARKS + 1)
+    found: list[tuple[int, int]] = []
+    line = byte = 0
+    while (newline := body.find(b"\n", byte + stride)) >= 0 and newline + 1 < len(body):
+        line += body.count(b"\n", byte, newline + 1)
+        byte = newline + 1
+        found.append((line, byte))
+    return tuple(found)
+
+
+def metadata_of(entry: SegmentEntry) -> dict[str, str]:
+    """User metadata of a segment object."""
+    metadata = {
+        "kind": entry.kind,
+        "epoch": str(entry.epoch),
+        "first-line": str(entry.line),
+        "first-byte": str(entry.byte),
+        "lines": str(entry.lines),
+        "session": entry.session,
+        "base": str(entry.base),
+        "digest": entry.digest,
+        "appended-ms": str(entry.appended_ms),
+    }
+    if entry.connector:
+        metadata["connector"] = quote(entry.connector, safe=" :/")[:MAX_CONNECTOR_CHARS]
+    if entry.reason:
+        metadata["reason"] = entry.reason
+    if entry.landmarks:
+        metadata["landmarks"] = pack_landmarks(entry.landmarks)
+    return metadata
+
+
+def entry_of(sequence: int, metadata: Mapping[str, str], size: int) -> SegmentEntry:
+    """The inverse of ``metadata_of``. Raises DamagedLogError."""
+    try:
+        return SegmentEntry(
+            sequence=sequence,
+            kind=metadata["kind"],
+            epoch=int(metadata["epoch"]),
+            line=int(metadata["first-line"]),
+            byte=int(metadata["first-byte"]),
+            lines=int(metadata["lines"]),
+            bytes=size,
+            session=metadata["session"],
+            base=int(metadata["base"]),
+            digest=metadata["digest"],
+            appended_ms=int(metadata["appended-ms"]),
+            connector=unquote(metadata.get("connector", "")),
+            reason=metadata.get("reason", ""),
+            landmarks=unpack_landmarks(metadata.get("landmarks", "")),
+        )
+    except (KeyError, ValueError) as error:
+        raise DamagedLogError(f"segment without its metadata sequence={sequence} missing={error}") from error
+
+
+def pack_landmarks(landmarks: tuple[tuple[int, int], ...]) -> str:
+    """Landmarks as text: differences in hex, ``lines:bytes`` joined by commas."""
+    packed: list[str] = []
+    line = byte = 0
+    for at_line, at_byte in landmarks:
+        packed.append(f"{at_line - line:x}:{at_byte - byte:x}")
+        line, byte = at_line, at_byte
+    return ",".join(packed)
+
+
+def unpack_landmarks(text: str) -> tuple[tuple[int, int], ...]:
+    """The inverse of ``pack_landmarks``. Raises ValueError."""
+    landmarks: list[tuple[int, int]] = []
+    line = byte = 0
+    for pair in text.split(",") if text else ():
+        lines, size = pair.split(":")
+        line, byte = line + int(lines, 16), byte + int(size, 16)
+        landmarks.append((line, byte))
+    return tuple(landmarks)

@@ -1,0 +1,128 @@
+"""The end of a run's log: which number comes next, where it stands, and whether a seal is on it.
+
+The truth is the highest-numbered segment, which is never retired. Finding it takes one listing and at most one HEAD; the catalog only
+says where the listing may begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass, replace
+
+from chalicelib.errors import DamagedLogError, ObjectNotFoundError, UnavailableError
+from chalicelib.ports import ListedObject, ObjectStore, Run, SegmentEntry, SegmentIndex
+from chalicelib.runlog.artifact import Artifact, artifact_of, extent_of, find_legacy
+from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.position import Position
+from chalicelib.runlog.segment import CLOSED, SEAL, entry_of
+
+FIRST_EPOCH = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """Where the next segment goes. ``seal``: the reason of the seal that stands right before it, else empty.
+
+    ``appended_ms`` is when the last segment was written, by its writer's clock; 0 when there is none.
+    """
+
+    sequence: int = 0
+    line: int = 0
+    byte: int = 0
+    epoch: int = FIRST_EPOCH
+    seal: str = ""
+    appended_ms: int = 0
+
+    @property
+    def exists(self) -> bool:
+        """Whether the run has anything at all."""
+        return self.sequence > 0 or self.byte > 0 or bool(self.seal)
+
+    @classmethod
+    def after(cls, entry: SegmentEntry) -> Tail:
+        """The tail behind a segment."""
+        seal = entry.reason if entry.kind == SEAL else ""
+        return cls(entry.sequence + 1, entry.end_line, entry.end_byte, entry.epoch, seal, entry.appended_ms)
+
+    @classmethod
+    def at(cls, position: Position) -> Tail:
+        """The tail as a position saw it."""
+        return cls(position.sequence, position.line, position.byte, position.epoch)
+
+
+@dataclass(frozen=True, slots=True)
+class TailFinder:
+    """Looks tails up. ``index`` may be down: then the listing begins at the run's first segment."""
+
+    store: ObjectStore
+    index: SegmentIndex
+    layout: Layout
+
+    def segment(self, run: Run, sequence: int) -> SegmentEntry:
+        """The segment with this number. One HEAD. Raises ObjectNotFoundError."""
+        info = self.store.head(self.layout.segment(run, sequence))
+        return entry_of(sequence, info.metadata, info.size)
+
+    def list_segments(self, run: Run, first: int = 0) -> Iterator[ListedObject]:
+        """Segments from number ``first`` on, ascending. One request for each 1,000."""
+        return list_all(self.store, self.layout.segments(run), self.layout.before_segment(run, first))
+
+    def find(self, run: Run) -> Tail:
+        """The tail of a run that nothing is known of: one query, one LIST, and one HEAD (or, of a new run, another LIST)."""
+        known = self._last_indexed(run)
+        # The highest-numbered segment is never retired: a listing that begins at a known one finds it, or one above it.
+        listed = list(self.list_segments(run, known.sequence)) if known else []
+        return (
+            self.after_listing(run, listed, known)
+            if listed
+            else self._find_in(run, list_all(self.store, self.layout.run_prefix(run)))
+        )
+
+    def after_listing(self, run: Run, listed: Sequence[ListedObject], known: SegmentEntry | None = None) -> Tail:
+        """The tail behind listed segments (at least one); ``known`` saves the HEAD when it is the last of them."""
+        last = self.layout.sequence_of(run, listed[-1].key)
+        try:
+            return Tail.after(known if known and known.sequence == last else self.segment(run, last))
+        except ObjectNotFoundError as error:
+            raise DamagedLogError(f"the last segment is gone run={run.fqn}/{run.run_id} sequence={last}") from error
+
+    def _last_indexed(self, run: Run) -> SegmentEntry | None:
+        try:
+            return self.index.last(run)
+        except UnavailableError:
+            return None
+
+    def _find_in(self, run: Run, objects: Iterable[ListedObject]) -> Tail:
+        listed = list(objects)
+        segments = [found for found in listed if found.key.startswith(self.layout.segments(run))]
+        return self.after_listing(run, segments) if segments else self._without_segments(run, {found.key for found in listed})
+
+    def _without_segments(self, run: Run, keys: Set[str]) -> Tail:
+        """A new run, one of OpenMetadata's, or one whose segments have expired before its artifact."""
+        artifact = self._own_artifact(run, keys) or self._legacy(run)
+        if artifact is None:
+            return Tail()
+        extent = extent_of(self.store, artifact)
+        epoch = max(artifact.epoch, FIRST_EPOCH)
+        return Tail(artifact.next_segment, extent.lines, extent.bytes, epoch, artifact.reason)
+
+    def _own_artifact(self, run: Run, keys: Set[str]) -> Artifact | None:
+        for key, reason in ((self.layout.logs(run), CLOSED), (self.layout.partial(run), "")):
+            if key in keys:
+                found = artifact_of(self.store.head(key))
+                return replace(found, reason=reason) if found.is_legacy else found
+        return None
+
+    def _legacy(self, run: Run) -> Artifact | None:
+        shared = self.layout.legacy_run_prefix(run) == self.layout.run_prefix(run)
+        return None if shared else find_legacy(self.store, self.layout, run)
+
+
+def list_all(store: ObjectStore, prefix: str, start_after: str = "") -> Iterator[ListedObject]:
+    """Every key under a prefix, ascending. One request for each 1,000."""
+    while True:
+        page = store.list(prefix, start_after=start_after)
+        yield from page.objects
+        if not page.truncated:
+            return
+        start_after = page.objects[-1].key

@@ -1,0 +1,156 @@
+"""A readable view of a run's log at one moment: which objects hold which bytes, and the bytes in order.
+
+``logs.txt`` and ``partial.txt`` hold prefixes of the same byte stream, segments the rest; a byte offset is found in whatever holds it
+now. A view that was torn by a compaction between two of its requests is noticed (a number is missing) and taken again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from chalicelib.errors import ObjectNotFoundError, RangeNotSatisfiableError, StoreConditionError
+from chalicelib.ports import ListedObject, ObjectStore, Run, StoredObject
+from chalicelib.runlog.artifact import Artifact, Extent, artifact_of, extent_of, find_artifact, find_legacy, read_chunks
+from chalicelib.runlog.assembly import READERS
+from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.segment import CLOSED
+from chalicelib.runlog.tail import Tail, TailFinder
+
+_PIECE_BYTES = 5 * 1024 * 1024
+
+
+class TornViewError(StoreConditionError):
+    """The objects changed between two requests of one view: take it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """``artifact`` holds bytes [0, ``extent.bytes``), ``segments`` the rest. ``ended``: nothing can follow (or not without a new epoch).
+
+    ``head`` is what was read of the artifact on the way to knowing it, from byte ``head_start`` on.
+    """
+
+    artifact: Artifact | None
+    extent: Extent
+    segments: Sequence[ListedObject]
+    ended: bool
+    head: bytes = b""
+    head_start: int = 0
+
+    @property
+    def end_byte(self) -> int:
+        """Bytes of the whole log as this view knows it."""
+        return self.extent.bytes + sum(found.size for found in self.segments)
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """Takes views."""
+
+    store: ObjectStore
+    layout: Layout
+    tails: TailFinder
+
+    def take(self, run: Run, start: int = 0, length: int = 1) -> View:
+        """A view that has bytes [start, start + length) of its artifact with it. A finalized log: one GET; an open one: a GET that
+        finds no logs.txt, a GET of partial.txt and a LIST. Raises TornViewError."""
+        logs = self._read(self.layout.logs(run), start, length)
+        if logs and logs[0].reason == CLOSED:
+            return self._whole(*logs, start)
+        found = logs or self._read(self.layout.partial(run), start, length)
+        if logs and logs[0].reason:
+            return self._after_abandoned(run, *logs, start)
+        if found is None:
+            return self._without_artifact(run)
+        artifact, body = found
+        ended = artifact.is_legacy and artifact.key == self.layout.logs(run)
+        segments = self._segments(run, artifact.next_segment)
+        return View(artifact, extent_of(self.store, artifact), segments, ended and not segments, body, start)
+
+    def read(self, view: View, start: int, end: int) -> Iterator[bytes]:
+        """Bytes [start, end) of the log in pieces of at most 8 MiB, in order. Raises TornViewError, as does every step."""
+        try:
+            yield from self._read_artifact(view, start, min(end, view.extent.bytes))
+            yield from self._read_segments(view, start, end)
+        except StoreConditionError as error:
+            raise TornViewError(str(error)) from error
+
+    def _read_artifact(self, view: View, start: int, end: int) -> Iterator[bytes]:
+        artifact = view.artifact
+        if artifact is None or start >= end:
+            return
+        kept_end = view.head_start + len(view.head)
+        if view.head_start <= start < kept_end:
+            yield view.head[start - view.head_start : end - view.head_start]
+            start = min(kept_end, end)
+        stored_end = min(end, artifact.bytes)
+        yield from read_chunks(self.store, artifact, start, stored_end)
+        if end > artifact.bytes:
+            yield b"\n"  # OpenMetadata's objects may lack the last one
+
+    def _read_segments(self, view: View, start: int, end: int) -> Iterator[bytes]:
+        """Segments beside each other: first one, then 2, 4, … so that a short page reads few and a long one does not wait for each."""
+        wanted = list(_overlapping(view.segments, view.extent.bytes, start, end))
+        width = 1
+        with ThreadPoolExecutor(READERS) as readers:
+            while wanted:
+                yield from readers.map(lambda part: self.store.get(*part).body, wanted[:width])
+                wanted, width = wanted[width:], min(width * 2, READERS)
+
+    def _read(self, key: str, start: int, length: int) -> tuple[Artifact, bytes] | None:
+        try:
+            found: StoredObject = self.store.get(key, start, start + length)
+            return artifact_of(found.info), found.body
+        except RangeNotSatisfiableError:
+            artifact = find_artifact(self.store, key)
+            return (artifact, b"") if artifact else None
+        except ObjectNotFoundError:
+            return None
+
+    def _segments(self, run: Run, first: int) -> list[ListedObject]:
+        segments = list(self.tails.list_segments(run, first))
+        if segments and self.layout.sequence_of(run, segments[0].key) != first:
+            raise TornViewError(f"a pass ran meanwhile run={run.fqn}/{run.run_id} expected={first} first={segments[0].key}")
+        return segments
+
+    def _whole(self, artifact: Artifact, body: bytes, start: int) -> View:
+        return View(artifact, Extent(artifact.lines or 0, artifact.bytes), (), True, body, start)
+
+    def _after_abandoned(self, run: Run, artifact: Artifact, body: bytes, start: int) -> View:
+        """logs.txt of an abandoned run is the whole log, unless the run was reopened: one LIST tells."""
+        segments = self._segments(run, artifact.next_segment)
+        view = self._whole(artifact, body, start)
+        return replace(view, segments=segments, ended=not segments)
+
+    def _without_artifact(self, run: Run) -> View:
+        """Segments only, or OpenMetadata's own objects and what was appended to them, or nothing."""
+        segments = list(self.tails.list_segments(run))
+        legacy = find_legacy(self.store, self.layout, run)
+        first = self.layout.sequence_of(run, segments[0].key) if segments else 0
+        if first:
+            raise TornViewError(f"a pass ran meanwhile run={run.fqn}/{run.run_id} first={first}")
+        ended = legacy is not None and legacy.reason == CLOSED and not segments
+        return View(legacy, extent_of(self.store, legacy), segments, ended)
+
+    def tail(self, run: Run, view: View) -> Tail:
+        """The end of the viewed log, with its lines and whether a seal is on it. One HEAD where segments stand behind the artifact."""
+        if view.segments:
+            try:
+                return self.tails.after_listing(run, view.segments)
+            except ObjectNotFoundError as error:
+                raise TornViewError(str(error)) from error
+        artifact = view.artifact
+        sequence, reason = (artifact.next_segment, artifact.reason) if artifact else (0, "")
+        return Tail(sequence, view.extent.lines, view.extent.bytes, seal=reason)
+
+
+def _overlapping(segments: Sequence[ListedObject], at: int, start: int, end: int) -> Iterator[tuple[str, int, int]]:
+    """(key, first, last) of each segment's bytes in [start, end) of a log whose segments begin at byte ``at``. Segments of 8 MiB and
+    more come in pieces."""
+    for found in segments:
+        first, last = max(start - at, 0), min(end - at, found.size)
+        at += found.size
+        for piece in range(first, last, _PIECE_BYTES):
+            yield found.key, piece, min(piece + _PIECE_BYTES, last)

@@ -1,0 +1,244 @@
+"""Appending: one conditional PUT of the next segment, exactly once whatever is lost, repeated or raced.
+
+What makes it exact (decision 0001): **a batch whose writer presented number b is written at number n only after every number in
+[b, n) was seen to be held by something else.** A retry presents the same b, so it walks the same numbers and meets its own segment::
+
+    writer A presents 7      PUT 7 -> taken by B     PUT 8 -> stored, the answer is lost
+    writer A presents 7      PUT 7 -> taken: B's     PUT 8 -> taken: session, base and digest are mine: answered as before
+
+The requests: a warm append 1 PUT; its retry 1 PUT + 1 HEAD; a cold one a query, a LIST, a HEAD and the PUT. A session that met another
+writer looks (HEAD) before it leaps, so two writers on one run cost about two requests an append.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import blake2b
+
+from chalicelib.errors import (
+    InvalidBatchError,
+    ObjectNotFoundError,
+    PreconditionFailedError,
+    RunClosedError,
+    StoreUnavailableError,
+    WriteConflictError,
+)
+from chalicelib.ports import ABSENT, Clock, ObjectStore, PutOptions, Run, SegmentEntry, SegmentIndex
+from chalicelib.runlog.batch import Batch
+from chalicelib.runlog.layout import MAX_SEQUENCE, Layout
+from chalicelib.runlog.position import Position, PositionSigner
+from chalicelib.runlog.segment import ABANDONED, CLOSED, DATA, SEAL, landmarks_of, metadata_of
+from chalicelib.runlog.tail import Tail, TailFinder
+
+MAX_IDEMPOTENCY_KEY_CHARS = 255
+_KEYED = "k-"
+_STEPS_BEFORE_LISTING = 3  # numbers found taken, one by one, before a listing is cheaper
+_MAX_CONFLICTS = 5  # 409 answers in a row for one number
+_MAX_STEPS = 200
+_ROWS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """The answer to an append. ``entry`` is None when there was nothing to store; ``repeated``: it had been stored before."""
+
+    entry: SegmentEntry | None
+    position: str
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Whose batch it is, and since which number: what tells a retry from a new batch. ``base`` None: any number (an Idempotency-Key)."""
+
+    session: str
+    base: int | None
+    digest: str
+
+    def wrote(self, entry: SegmentEntry) -> bool:
+        """Whether this segment is this very batch. Raises InvalidBatchError when a key is used for two different batches."""
+        if entry.session != self.session or entry.kind != DATA:
+            return False
+        if self.base is None and entry.digest != self.digest:
+            raise InvalidBatchError(f"idempotency key was used for another batch sequence={entry.sequence}")
+        return entry.digest == self.digest and (self.base is None or entry.base == self.base)
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What is known before the first write: where to try, and the batch's own segment if it was met."""
+
+    tail: Tail
+    own: SegmentEntry | None = None
+
+
+class Writer:
+    """Appends batches to runs and seals them. Holds no state: any number of them may work on one run."""
+
+    def __init__(self, store: ObjectStore, index: SegmentIndex, layout: Layout, signer: PositionSigner, clock: Clock) -> None:
+        self.tails = TailFinder(store, index, layout)
+        self._store, self._index, self._layout, self._signer, self._clock = store, index, layout, signer, clock
+
+    def append(self, run: Run, batch: Batch, *, position: str | None = None, idempotency_key: str | None = None) -> Appended:
+        """Store a batch as the run's next segment; once it returns, the batch is durable and its place is final.
+
+        A repeat with the same ``position`` (or key) and content is stored once. Raises RunClosedError (nothing stored), InvalidBatchError
+        (a key used twice), UnavailableError (stored or not: repeat it).
+        """
+        presented = self._signer.loads(run, position)
+        if not batch.lines:
+            return self._open(run, presented, position)
+        author, outlook = self._author(run, batch, presented, idempotency_key)
+        if outlook.own:
+            return self._answer(run, author, outlook.own, repeated=True)
+        return self._write(run, batch, author, outlook.tail)
+
+    def seal(self, run: Run, reason: str, tail: Tail) -> Tail | None:
+        """Take the number at ``tail`` for a seal; the tail behind it, or None when another write has taken the number."""
+        entry = self._entry(tail, SEAL, Author(_new_session(), tail.sequence, ""), b"", reason=reason)
+        try:
+            self._put(run, entry, b"")
+        except PreconditionFailedError:
+            return None
+        return Tail.after(entry)
+
+    def presented_tail(self, run: Run, position: str | None) -> Tail:
+        """Where a close may try first: the presented position while it is young, else the tail as it is."""
+        presented = self._signer.loads(run, position)
+        if presented and presented.is_young(self._clock.now_ms()):
+            return Tail.at(presented)
+        return self.tails.find(run)
+
+    def _open(self, run: Run, presented: Position | None, token: str | None) -> Appended:
+        """An init or a keep-alive. A session keeps its token as it is: only a look at the log may renew its time."""
+        if presented and token:
+            return Appended(None, token)
+        return Appended(None, self._token(run, _new_session(), self.tails.find(run), self._clock.now_ms()))
+
+    def _author(self, run: Run, batch: Batch, presented: Position | None, key: str | None) -> tuple[Author, Outlook]:
+        if key is not None:
+            author = Author(session_of_key(key), None, batch.digest)
+            return author, self._look_from(run, batch, author, Tail())
+        if presented is None:
+            tail = self.tails.find(run)
+            return Author(_new_session(), tail.sequence, batch.digest), Outlook(tail)
+        author = Author(presented.session, presented.sequence, batch.digest)
+        if not presented.is_young(self._clock.now_ms()):
+            return author, self._look_from(run, batch, author, Tail.at(presented))
+        if presented.contended:
+            return author, self._peek(run, author, Tail.at(presented))
+        return author, Outlook(Tail.at(presented))
+
+    def _write(self, run: Run, batch: Batch, author: Author, tail: Tail) -> Appended:
+        for step in range(1, _MAX_STEPS):
+            entry = self._data_entry(tail, author, batch)
+            try:
+                self._put(run, entry, batch.body)
+                return self._answer(run, author, entry, contended=step > 1)
+            except PreconditionFailedError:
+                listing_pays = step % _STEPS_BEFORE_LISTING == 0
+                outlook = self._look_from(run, batch, author, tail) if listing_pays else self._peek(run, author, tail)
+            if outlook.own:
+                return self._answer(run, author, outlook.own, repeated=True)
+            tail = outlook.tail
+        raise StoreUnavailableError(f"too many writers took the next number first run={run.fqn}/{run.run_id} steps={_MAX_STEPS}")
+
+    def _peek(self, run: Run, author: Author, tail: Tail) -> Outlook:
+        """Look at one number: free, mine, or somebody else's (then the one behind it is next)."""
+        try:
+            taken = self.tails.segment(run, tail.sequence)
+        except ObjectNotFoundError:
+            return Outlook(tail)
+        return Outlook(tail, taken) if author.wrote(taken) else Outlook(Tail.after(taken))
+
+    def _look_from(self, run: Run, batch: Batch, author: Author, lower: Tail) -> Outlook:
+        """Everything from a lower bound on: one LIST, a HEAD of the last, a HEAD of each segment that has the batch's very size."""
+        listed = list(self.tails.list_segments(run, max(lower.sequence - 1, 0)))
+        numbers = [self._layout.sequence_of(run, found.key) for found in listed]
+        same_size = [n for n, found in zip(numbers, listed, strict=True) if n >= lower.sequence and found.size == len(batch.body)]
+        try:
+            # What is retired is asked for after the listing: a row is always there before its segment goes.
+            own = next((entry for entry in map(partial(self.tails.segment, run), same_size) if author.wrote(entry)), None)
+            own = own or self._own_retired(run, author, lower, numbers[0] if numbers else MAX_SEQUENCE)
+        except ObjectNotFoundError:
+            return self._look_from(run, batch, author, lower)  # retired between the listing and the HEAD
+        if own:
+            return Outlook(lower, own)
+        return Outlook(self.tails.after_listing(run, listed) if listed else self.tails.find(run))
+
+    def _own_retired(self, run: Run, author: Author, lower: Tail, end: int) -> SegmentEntry | None:
+        """Among retired numbers [lower, end): their rows stay in the catalog while the run is open. One query, if there are any."""
+        if author.base is None:
+            row = self._index.keyed(run, author.session)
+            return row if row and author.wrote(row) else None
+        line, sequence = lower.line, lower.sequence
+        while sequence < end and (rows := self._index.rows_from(run, line, sequence, _ROWS)):
+            own = next((row for row in rows if row.sequence < end and author.wrote(row)), None)
+            if own:
+                return own
+            line, sequence = rows[-1].end_line, rows[-1].sequence + 1
+        return None
+
+    def _data_entry(self, tail: Tail, author: Author, batch: Batch) -> SegmentEntry:
+        if tail.seal == CLOSED:
+            raise RunClosedError(f"the run is closed: its log takes no more lines sequence={tail.sequence}")
+        epoch = tail.epoch + 1 if tail.seal == ABANDONED else tail.epoch
+        entry = self._entry(replace(tail, epoch=epoch), DATA, author, batch.body)
+        return replace(entry, lines=batch.lines, connector=batch.connector, landmarks=landmarks_of(batch.body))
+
+    def _entry(self, tail: Tail, kind: str, author: Author, body: bytes, reason: str = "") -> SegmentEntry:
+        if tail.sequence > MAX_SEQUENCE:
+            raise RunClosedError(f"the run has no numbers left sequence={tail.sequence}")
+        return SegmentEntry(
+            sequence=tail.sequence,
+            kind=kind,
+            epoch=tail.epoch,
+            line=tail.line,
+            byte=tail.byte,
+            lines=0,
+            bytes=len(body),
+            session=author.session,
+            base=tail.sequence if author.base is None else author.base,
+            digest=author.digest,
+            appended_ms=self._clock.now_ms(),
+            reason=reason,
+        )
+
+    def _put(self, run: Run, entry: SegmentEntry, body: bytes) -> None:
+        key, options = self._layout.segment(run, entry.sequence), PutOptions(metadata_of(entry))
+        for _ in range(_MAX_CONFLICTS):
+            try:
+                self._store.put(key, body, options, ABSENT)
+                return
+            except WriteConflictError:
+                continue  # S3 asks to repeat it: the next answer tells who won
+        raise StoreUnavailableError(f"conflicting writes do not settle key={key} tries={_MAX_CONFLICTS}")
+
+    def _answer(self, run: Run, author: Author, entry: SegmentEntry, *, contended: bool = False, repeated: bool = False) -> Appended:
+        # A repeat's own segment may be long ago: its position is as old as the segment, so that it is not used without looking.
+        issued_ms = entry.appended_ms if repeated else self._clock.now_ms()
+        # A key's session is for this one batch: what follows in the same cookie jar is a session of its own.
+        session = _new_session() if author.base is None else author.session
+        return Appended(entry, self._token(run, session, Tail.after(entry), issued_ms, contended=contended), repeated)
+
+    def _token(self, run: Run, session: str, tail: Tail, issued_ms: int, *, contended: bool = False) -> str:
+        position = Position(session, tail.epoch, tail.sequence, tail.line, tail.byte, contended, issued_ms)
+        return self._signer.dumps(run, position)
+
+
+def session_of_key(key: str) -> str:
+    """The session that an Idempotency-Key stands for. Raises InvalidBatchError."""
+    if not 0 < len(key) <= MAX_IDEMPOTENCY_KEY_CHARS or not key.isprintable():
+        raise InvalidBatchError(f"an idempotency key is 1 to {MAX_IDEMPOTENCY_KEY_CHARS} printable characters length={len(key)}")
+    return _KEYED + blake2b(key.encode(errors="replace"), digest_size=16).hexdigest()
+
+
+def is_keyed(session: str) -> bool:
+    """Whether a session stands for an Idempotency-Key."""
+    return session.startswith(_KEYED)
+
+
+def _new_session() -> str:
+    return secrets.token_hex(8)

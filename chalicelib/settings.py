@@ -1,0 +1,217 @@
+"""Settings: environment variables ``RUNLAKE_…``, checked once at start.
+
+Every field of OpenMetadata's log storage configuration is here under its own name: ``bucketName`` is ``RUNLAKE_BUCKET_NAME``, and
+``RUNLAKE_bucketName`` is read too (upper and lower case do not matter). An empty variable counts as unset.
+
+``python -m chalicelib.settings`` prints ``docs/configuration.md``, which a test compares.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from pydantic import AliasChoices, AliasGenerator, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from chalicelib.errors import InvalidConfigurationError
+
+ENV_PREFIX = "RUNLAKE_"
+MIN_KEY_CHARS = 16
+_MIB = 1024 * 1024
+# The seed's group ``awsConfig`` has names of its own.
+_SEED_NAMES = {
+    "aws_region": "awsConfig_awsRegion",
+    "aws_endpoint_url": "awsConfig_endPointURL",
+    "aws_access_key_id": "awsConfig_awsAccessKeyId",
+    "aws_secret_access_key": "awsConfig_awsSecretAccessKey",
+    "aws_session_token": "awsConfig_awsSessionToken",
+}
+
+
+def _seed_name(field: str) -> str:
+    head, *rest = field.split("_")
+    return _SEED_NAMES.get(field) or head + "".join(part.capitalize() for part in rest)
+
+
+def _variables(field: str) -> tuple[str, str]:
+    return ENV_PREFIX + field.upper(), ENV_PREFIX + _seed_name(field)
+
+
+def _setting(default: Any, about: str, allowed: str, **limits: Any) -> Any:
+    return Field(default, description=about, json_schema_extra={"allowed": allowed}, **limits)
+
+
+def _minutes(default: int, about: str, most: int) -> Any:
+    return _setting(default, about, f"a whole number of minutes, 1 to {most}", ge=1, le=most)
+
+
+class Settings(BaseSettings):
+    """What an operator decides. Immutable; see each field's description."""
+
+    model_config = SettingsConfigDict(
+        alias_generator=AliasGenerator(validation_alias=lambda field: AliasChoices(*_variables(field))),
+        populate_by_name=True,
+        env_ignore_empty=True,
+        extra="ignore",
+        frozen=True,
+        hide_input_in_errors=True,
+    )
+
+    bucket_name: str = _setting(
+        ...,
+        "S3 bucket of the logs.",
+        "a bucket's name: 3 to 63 lowercase letters, digits, dots, hyphens",
+        pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$",
+    )
+    prefix: str = _setting(
+        "pipeline-logs",
+        "Key prefix within the bucket.",
+        "1 to 200 of A-Z a-z 0-9 . _ - and /, no slash at either end, no leading dots",
+        max_length=200,
+        pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$",
+    )
+    enable_server_side_encryption: bool = _setting(True, "Ask S3 to encrypt on every write.", "true or false")
+    sse_algorithm: Literal["AES_256", "AWS_KMS"] = _setting("AES_256", "How S3 encrypts.", "AES_256, or AWS_KMS (with kmsKeyId)")
+    kms_key_id: str | None = _setting(None, "KMS key of AWS_KMS.", "id, ARN or alias of a key", min_length=1, max_length=2048)
+    storage_class: Literal["STANDARD", "STANDARD_IA", "ONEZONE_IA", "INTELLIGENT_TIERING", "GLACIER_IR"] = _setting(
+        "STANDARD_IA",
+        "Storage class of finished logs (logs.txt). Segments and partial.txt are STANDARD.",
+        "STANDARD, STANDARD_IA, ONEZONE_IA, INTELLIGENT_TIERING or GLACIER_IR: classes that are read without a restore",
+    )
+    expiration_days: int = _setting(
+        30,
+        "Days until the bucket's lifecycle removes a log, and the catalog its rows.",
+        "1 to 36500; at least 7 is wise",
+        ge=1,
+        le=36500,
+    )
+    stream_timeout_minutes: int = _minutes(1440, "A run idle for this long counts as abandoned: the sweep finalizes it.", 525_600)
+    cleanup_interval_minutes: int = _minutes(60, "How often the sweep runs.", 1440)
+    partial_flush_interval_minutes: int = _minutes(2, "How often open runs are compacted into partial.txt.", 1440)
+    early_flush_watermark_bytes: int = _setting(
+        5 * _MIB, "Runs with more than this not yet compacted come first.", "a whole number of bytes, at least 1", ge=1, le=1 << 40
+    )
+    pending_flush_alert_after_failures: int = _setting(
+        10, "Compactions of a run that fail in a row before it is reported.", "1 to 1000", ge=1, le=1000
+    )
+    max_concurrent_streams: int = _setting(100, "Runs that one worker has in hand at once.", "1 to 1000", ge=1, le=1000)
+
+    aws_region: str | None = _setting(
+        None, "Region. Default: what the SDK finds (AWS_REGION).", "a region's name", pattern=r"^[a-z0-9-]{2,32}$"
+    )
+    aws_endpoint_url: str | None = _setting(
+        None, "Endpoint of an S3-compatible store.", "an http:// or https:// address", pattern=r"^https?://[^\s/]+/?$"
+    )
+    aws_access_key_id: str | None = _setting(
+        None, "Static credentials. Default: the role of the function.", "with aws_secret_access_key"
+    )
+    aws_secret_access_key: SecretStr | None = _setting(None, "Static credentials.", "with aws_access_key_id")
+    aws_session_token: SecretStr | None = _setting(None, "Static, temporary credentials.", "with the two above")
+
+    runs_table: str = _setting("runlake-runs", "DynamoDB table of runs.", "a table's name", pattern=r"^[A-Za-z0-9_.-]{3,255}$")
+    segments_table: str = _setting(
+        "runlake-segments", "DynamoDB table of segments.", "a table's name", pattern=r"^[A-Za-z0-9_.-]{3,255}$"
+    )
+    report_topic_arn: str | None = _setting(
+        None,
+        "SNS topic of the ingestion's reports. Default: none are sent.",
+        "a topic's ARN",
+        pattern=r"^arn:[a-z-]+:sns:[^:]*:[^:]*:.+$",
+    )
+    position_keys: SecretStr = _setting(
+        ...,
+        "Secrets that sign positions: the first signs, all verify.",
+        f"comma-separated, {MIN_KEY_CHARS} or more characters each",
+    )
+    max_expanded_bytes: int = _setting(
+        64 * _MIB, "What a gzip body may expand to.", "1048576 to 268435456 bytes", ge=_MIB, le=256 * _MIB
+    )
+
+    @field_validator("position_keys")
+    @classmethod
+    def _keys_are_long(cls, value: SecretStr) -> SecretStr:
+        keys = value.get_secret_value().split(",")
+        if any(len(key.strip()) < MIN_KEY_CHARS for key in keys):
+            raise ValueError("too short")
+        return value
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> Self:
+        if self.sse_algorithm == "AWS_KMS" and not self.kms_key_id:
+            raise InvalidConfigurationError(_message("kms_key_id", "", "required when RUNLAKE_SSE_ALGORITHM=AWS_KMS"))
+        if (self.aws_access_key_id is None) != (self.aws_secret_access_key is None):
+            missing = "aws_secret_access_key" if self.aws_access_key_id else "aws_access_key_id"
+            raise InvalidConfigurationError(_message(missing, "", "an access key's id and secret go together"))
+        if self.aws_session_token and not self.aws_access_key_id:
+            raise InvalidConfigurationError(_message("aws_access_key_id", "", "required with RUNLAKE_AWS_SESSION_TOKEN"))
+        return self
+
+    @property
+    def signing_keys(self) -> tuple[str, ...]:
+        """Secrets of positions: the first signs."""
+        return tuple(key.strip() for key in self.position_keys.get_secret_value().split(","))
+
+
+def load() -> Settings:
+    """The environment's settings. Raises InvalidConfigurationError: variable, value and what is allowed, of all that are wrong."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        raise InvalidConfigurationError(
+            "; ".join(_explain(detail, os.environ) for detail in error.errors(include_url=False))
+        ) from None
+
+
+def _explain(error: ErrorDetails, environment: Mapping[str, str]) -> str:
+    field = next(name for name in Settings.model_fields if error["loc"][0] in (name, *_variables(name)))
+    given = {name.upper(): value for name, value in environment.items()}
+    value = next((given[name.upper()] for name in _variables(field) if given.get(name.upper())), "")
+    return _message(field, value, _extra(Settings.model_fields[field])["allowed"])
+
+
+def _message(field: str, value: str, allowed: str) -> str:
+    shown = "***" if value and _is_secret(Settings.model_fields[field]) else value
+    return f"{'invalid' if value else 'missing'} setting, allowed: {allowed} variable={_variables(field)[0]} value={shown!r}"
+
+
+def _is_secret(field: FieldInfo) -> bool:
+    return SecretStr in (field.annotation, *getattr(field.annotation, "__args__", ()))
+
+
+def _extra(field: FieldInfo) -> dict[str, Any]:
+    extra = field.json_schema_extra
+    return extra if isinstance(extra, dict) else {}
+
+
+_HEAD = """# Configuration
+
+Environment variables of the functions; `infra/template.yaml` sets them from its parameters. This page is made by
+`python -m chalicelib.settings > docs/configuration.md`; a test compares the two.
+
+Each variable is also read under the field's own spelling (`RUNLAKE_bucketName`); upper and lower case do not matter, an empty one
+counts as unset. They are checked when a function starts: one message names each wrong variable, its value and what is allowed.
+
+| variable | field | default | allowed | meaning |
+|---|---|---|---|---|
+"""
+
+
+def document() -> str:
+    """``docs/configuration.md``."""
+    return _HEAD + "".join(_row(name, field) for name, field in Settings.model_fields.items())
+
+
+def _row(name: str, field: FieldInfo) -> str:
+    seed = _seed_name(name).replace("awsConfig_", "awsConfig.")
+    default = (
+        "(required)" if field.is_required() else "" if field.default is None else f"`{str(field.default).replace('True', 'true')}`"
+    )
+    return f"| `{_variables(name)[0]}` | `{seed}` | {default} | {_extra(field)['allowed']} | {field.description} |\n"
+
+
+if __name__ == "__main__":
+    print(document(), end="")

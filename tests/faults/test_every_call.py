@@ -1,0 +1,245 @@
+"""Stop at every store call, before it and after it with the answer lost, as an error and as a crash; recover; compare with the model.
+
+The model is a plain list of the batches in the order in which they were acknowledged (each retried until it was). Recovery is what
+really happens: the client repeats its request with the position that it has, and the schedule runs again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from chalicelib.errors import RunClosedError, UnavailableError
+from chalicelib.runlog.batch import Batch
+from chalicelib.runlog.writer import Appended
+from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
+from tests.world import RUN, START_MS, Parts, World
+
+MIB = 1024 * 1024
+HOUR_MS = 3_600_000
+
+
+@dataclass
+class Scenario:
+    """A world, the lines that were acknowledged, and the position that the client last got."""
+
+    world: World = field(default_factory=World)
+    model: list[bytes] = field(default_factory=list)
+    position: str | None = None
+
+    def append(self, text: str, parts: Parts | None = None) -> Appended:
+        batch = Batch.from_text(text, "host-1")
+        answer = (parts or self.world.parts()).writer.append(RUN, batch, position=self.position)
+        self.position = answer.position
+        self.model.append(batch.body)
+        return answer
+
+    def settle(self) -> None:
+        self.world.parts().finalizer.settle(RUN, self.world.deadline())
+
+
+Operation = Callable[[Scenario, Parts], object]
+
+
+def fill(scenario: Scenario, count: int = 3) -> Scenario:
+    scenario.world.parts().writer.append(RUN, Batch.from_text(""))
+    scenario.position = scenario.world.parts().writer.append(RUN, Batch.from_text("")).position
+    for number in range(count):
+        scenario.append(f"line {number}\nand its second\n")
+    return scenario
+
+
+def fresh() -> Scenario:
+    scenario = Scenario()
+    scenario.position = scenario.world.parts().writer.append(RUN, Batch.from_text("")).position
+    return scenario
+
+
+def compacted_once() -> Scenario:
+    scenario = fill(Scenario())
+    scenario.settle()
+    scenario.append("after the compaction\n")
+    return scenario
+
+
+def with_old_segments() -> Scenario:
+    scenario = compacted_once()
+    scenario.world.clock.advance(21 * 60)
+    scenario.append("twenty minutes later\n")
+    return scenario
+
+
+def with_a_large_log() -> Scenario:
+    scenario = fill(Scenario())
+    scenario.append(("x" * 65535 + "\n") * 96)
+    scenario.settle()
+    scenario.append(("y" * 65535 + "\n") * 176)
+    scenario.append("small again\n")
+    return scenario
+
+
+def contended() -> Scenario:
+    scenario = fill(Scenario())
+    mine = scenario.position
+    scenario.position = None
+    scenario.append("of another writer\n")
+    scenario.append("of another writer\n")
+    scenario.position = mine
+    return scenario
+
+
+def stale() -> Scenario:
+    scenario = contended()
+    scenario.world.clock.advance(120)
+    return scenario
+
+
+def abandoned() -> Scenario:
+    scenario = compacted_once()
+    scenario.world.clock.advance(25 * HOUR_MS / 1000)
+    scenario.world.parts().finalizer.abandon(RUN, scenario.world.clock.now_ms() - 24 * HOUR_MS, scenario.world.deadline())
+    return scenario
+
+
+def reopened() -> Scenario:
+    scenario = abandoned()
+    scenario.append("back again\n")
+    return scenario
+
+
+def sealed_unfinished() -> Scenario:
+    scenario = with_a_large_log()
+    writer = scenario.world.parts().writer
+    writer.seal(RUN, "closed", writer.tails.find(RUN))
+    return scenario
+
+
+def append(scenario: Scenario, parts: Parts) -> None:
+    scenario.append("the batch in question\n", parts)
+
+
+def append_large(scenario: Scenario, parts: Parts) -> None:
+    scenario.append(("z" * 4095 + "\n") * 200, parts)
+
+
+def compact(scenario: Scenario, parts: Parts) -> None:
+    parts.compactor.compact(RUN, scenario.world.deadline())
+
+
+def settle(scenario: Scenario, parts: Parts) -> None:
+    parts.finalizer.settle(RUN, scenario.world.deadline())
+
+
+def close(scenario: Scenario, parts: Parts) -> None:
+    parts.finalizer.close(RUN, scenario.position)
+
+
+def abandon(scenario: Scenario, parts: Parts) -> None:
+    parts.finalizer.abandon(RUN, scenario.world.clock.now_ms() + 1, scenario.world.deadline())
+
+
+CASES: list[tuple[str, Callable[[], Scenario], Operation]] = [
+    ("append to a new run", fresh, append),
+    ("append, cold", lambda: _cold(fill(Scenario())), append),
+    ("append, warm", lambda: fill(Scenario()), append),
+    ("append of a large batch", lambda: fill(Scenario()), append_large),
+    ("append among other writers", contended, append),
+    ("append with an old position", stale, append),
+    ("append with an old position to a compacted run", with_old_segments, append),
+    ("compact the first time", lambda: fill(Scenario()), compact),
+    ("compact again", compacted_once, compact),
+    ("compact and retire", with_old_segments, compact),
+    ("compact a large log", with_a_large_log, compact),
+    ("close", compacted_once, close),
+    ("close without any compaction", lambda: fill(Scenario()), close),
+    ("close a large log", with_a_large_log, close),
+    ("close an empty run", fresh, close),
+    ("finalize what a close left", sealed_unfinished, settle),
+    ("abandon", compacted_once, abandon),
+    ("close an abandoned run", abandoned, close),
+    ("reopen", abandoned, append),
+    ("compact a reopened run", reopened, compact),
+    ("close a reopened run", reopened, close),
+]
+_POINTS: dict[str, int] = {}
+
+
+def _cold(scenario: Scenario) -> Scenario:
+    # A client without cookies cannot tell its repeat from a new batch; what it must not see is a loss, or a torn log.
+    scenario.position = None
+    return scenario
+
+
+@pytest.mark.parametrize("how", ["error", "crash"])
+@pytest.mark.parametrize("moment", [BEFORE, AFTER])
+@pytest.mark.parametrize(("name", "prepare", "operation"), CASES, ids=[name for name, _, _ in CASES])
+def test_stop_at_every_call(name: str, prepare: Callable[[], Scenario], operation: Operation, moment: str, how: str) -> None:
+    number = 0
+    while _stopped_at(name, prepare, operation, StopAt(number, moment, how)):
+        number += 1
+    assert number > 0
+    _POINTS[f"{name}, {moment}, {how}"] = number
+
+
+def test_the_crash_points_are_counted(record_property: Callable[[str, object], None]) -> None:
+    """The README states this number; it must not shrink unnoticed."""
+    total = sum(_POINTS.values())
+    record_property("crash_points", total)
+    print(f"\ncrash points: {total} in {len(_POINTS)} cases")
+    assert len(_POINTS) == len(CASES) * 4
+
+
+def _stopped_at(name: str, prepare: Callable[[], Scenario], operation: Operation, stop: StopAt) -> bool:
+    """One run of a scenario with one stop. False when the operation makes no such call any more."""
+    scenario = prepare()
+    world, acknowledged = scenario.world, list(scenario.model)
+    parts = world.parts(Intercepted(world.store, stop), Intercepted(world.index, stop))  # type: ignore[arg-type]
+    failed = False
+    try:
+        operation(scenario, parts)
+    except (UnavailableError, Crash):
+        failed = True
+    if not stop.fired:
+        return False
+    _check_readable(world, acknowledged, scenario)
+    if failed:
+        operation(scenario, world.parts())
+    _check_log(world, scenario, cold=name == "append, cold")
+    return True
+
+
+def _check_readable(world: World, acknowledged: list[bytes], scenario: Scenario) -> None:
+    """Right after the stop: all that was acknowledged is there, in order, and at most the batch in question behind it."""
+    read = "\n".join(world.read_all()) + "\n" if world.read_all() else ""
+    before = b"".join(acknowledged).decode()
+    assert read.startswith(before)
+    assert len(read) == len(before) or read.endswith(("the batch in question\n", "z\n"))
+
+
+def _check_log(world: World, scenario: Scenario, *, cold: bool) -> None:
+    """After recovery and in the end: exactly the model, in pages and in the bytes of logs.txt."""
+    expected = b"".join(scenario.model)
+    if cold and len(b"\n".join(scenario.model)) < sum(map(len, _segments(world))):
+        expected += scenario.model[-1]
+    assert _lines(world) == expected.decode().split("\n")[:-1]
+    world.parts().finalizer.close(RUN, None)
+    scenario.settle()
+    assert world.body("logs.txt") == expected
+    assert "partial.txt" not in world.keys()
+    with pytest.raises(RunClosedError):
+        world.parts().writer.append(RUN, Batch.from_text("too late"), position=scenario.position)
+    world.clock.advance(21 * 60)
+    scenario.settle()
+    assert _lines(world) == expected.decode().split("\n")[:-1]
+    assert [key for key in world.keys() if key.startswith("segments/")][1:] == []
+    assert START_MS <= world.clock.now_ms()
+
+
+def _lines(world: World) -> list[str]:
+    return world.read_all(limit=700)
+
+
+def _segments(world: World) -> list[bytes]:
+    return [world.body(key) for key in world.keys() if key.startswith("segments/")]

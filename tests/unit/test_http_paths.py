@@ -1,0 +1,89 @@
+"""Paths under logs/: read from the right, decoded once."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import pytest
+from chalice.app import NotFoundError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.errors import InvalidNameError
+from chalicelib.routes.paths import Action, LogPath, parse
+
+LOGS = "/api/v1/services/ingestionPipelines/logs/"
+RUN = "0f1e2d3c-0000-4000-8000-000000000001"
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)
+
+
+@pytest.mark.parametrize(
+    ("method", "tail", "expected"),
+    [
+        ("POST", "svc.pipe/run", LogPath(Action.APPEND, "svc.pipe", "run")),
+        ("POST", "svc.pipe/run/close", LogPath(Action.CLOSE, "svc.pipe", "run")),
+        ("GET", "svc.pipe/run", LogPath(Action.PAGE, "svc.pipe", "run")),
+        ("GET", "svc.pipe/run/download", LogPath(Action.DOWNLOAD, "svc.pipe", "run")),
+        ("GET", "svc.pipe", LogPath(Action.RUNS, "svc.pipe")),
+        ("GET", "svc.pipe/last", LogPath(Action.LAST_PAGE, "svc.pipe")),
+        ("GET", "svc.pipe/last/download", LogPath(Action.LAST_DOWNLOAD, "svc.pipe")),
+        ("GET", "svc.pipe/run/", LogPath(Action.PAGE, "svc.pipe", "run")),
+        # slashes in the FQN, as the client sends them
+        ("POST", "svc/a/b.pipe/run", LogPath(Action.APPEND, "svc/a/b.pipe", "run")),
+        ("POST", "svc/a/b.pipe/run/close", LogPath(Action.CLOSE, "svc/a/b.pipe", "run")),
+        ("GET", "svc/a/b.pipe/run/download", LogPath(Action.DOWNLOAD, "svc/a/b.pipe", "run")),
+        ("GET", "svc/a/b.pipe/last", LogPath(Action.LAST_PAGE, "svc/a/b.pipe")),
+        ("GET", "svc/a/b.pipe/last/download", LogPath(Action.LAST_DOWNLOAD, "svc/a/b.pipe")),
+        ("GET", "a//b/run", LogPath(Action.PAGE, "a//b", "run")),
+        # and encoded: then they stay inside the name
+        ("GET", "svc%2Fa%2fb", LogPath(Action.RUNS, "svc/a/b")),
+        ("GET", "svc%2Fa/last", LogPath(Action.LAST_PAGE, "svc/a")),
+        # the API's own words inside an FQN
+        ("POST", "close/run", LogPath(Action.APPEND, "close", "run")),
+        ("GET", "last/download/run", LogPath(Action.PAGE, "last/download", "run")),
+        ("GET", "last", LogPath(Action.RUNS, "last")),
+        # quotes, spaces, dots, letters, percent, plus
+        ("GET", "%22my%20svc%22.p%C3%AFpe/run", LogPath(Action.PAGE, '"my svc".pïpe', "run")),
+        ("GET", '"my svc".pïpe/run', LogPath(Action.PAGE, '"my svc".pïpe', "run")),
+        ("GET", "100%25/run", LogPath(Action.PAGE, "100%", "run")),
+        ("GET", "100%2520/run", LogPath(Action.PAGE, "100%20", "run")),
+        ("GET", "100%/run", LogPath(Action.PAGE, "100%", "run")),
+        ("GET", "a+b/run", LogPath(Action.PAGE, "a+b", "run")),
+        ("GET", "../../etc/passwd", LogPath(Action.PAGE, "../../etc", "passwd")),
+        ("GET", "x/services/ingestionPipelines/logs/y/run", LogPath(Action.PAGE, "x/services/ingestionPipelines/logs/y", "run")),
+    ],
+)
+def test_what_a_path_means(method: str, tail: str, expected: LogPath) -> None:
+    assert parse(method, LOGS + tail) == expected
+
+
+@pytest.mark.parametrize(
+    ("method", "tail"), [("POST", "fqn"), ("POST", "/run"), ("POST", ""), ("GET", ""), ("GET", "/run"), ("GET", "fqn/stream/run")]
+)
+def test_what_is_no_path(method: str, tail: str) -> None:
+    with pytest.raises(NotFoundError):
+        parse(method, LOGS + tail)
+
+
+def test_bytes_that_are_no_utf8() -> None:
+    with pytest.raises(InvalidNameError, match="a path is UTF-8"):
+        parse("GET", LOGS + "a%FFb/run")
+
+
+@given(NAMES, NAMES)
+def test_a_quoted_name_is_read_back(fqn: str, run_id: str) -> None:
+    reserved = {"last", "close", "download", "stream"}
+    if run_id not in reserved and fqn not in reserved:
+        path = f"{LOGS}{quote(fqn, safe='')}/{quote(run_id, safe='')}"
+        assert parse("POST", path) == LogPath(Action.APPEND, fqn, run_id)
+        assert parse("GET", path) == LogPath(Action.PAGE, fqn, run_id)
+        assert parse("GET", LOGS + quote(fqn, safe="")) == LogPath(Action.RUNS, fqn)
+
+
+@given(st.lists(st.text("abc. \"'é%+-_", min_size=1, max_size=8), min_size=1, max_size=6))
+def test_an_fqn_with_raw_slashes_is_read_back(parts: list[str]) -> None:
+    fqn = "/".join(parts)
+    sent = quote(fqn, safe="/")  # what requests makes of an unquoted FQN
+    assert parse("POST", f"{LOGS}{sent}/{RUN}") == LogPath(Action.APPEND, fqn, RUN)
+    assert parse("POST", f"{LOGS}{sent}/{RUN}/close") == LogPath(Action.CLOSE, fqn, RUN)
+    assert parse("GET", f"{LOGS}{sent}/{RUN}/download") == LogPath(Action.DOWNLOAD, fqn, RUN)

@@ -1,0 +1,62 @@
+"""Plans of parts: the same bytes in the same order, by S3's rules, with as little uploaded as they allow."""
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from chalicelib.runlog.plan import GATHER_BYTES, MAX_COPY_BYTES, MAX_PARTS, MIN_PART_BYTES, Part, Span, plan_parts
+
+MIB = 1024 * 1024
+SIZES = st.one_of(st.integers(1, 200), st.integers(1, 12 * MIB), st.integers(4 * MIB, 6 * MIB), st.integers(1, 3 * 1024 * MIB))
+
+
+def spans_of(sizes: list[int]) -> list[Span]:
+    return [Span(f"key-{number}", 0, size, size, "etag") for number, size in enumerate(sizes)]
+
+
+def runs(spans: list[Span]) -> list[tuple[str, int, int]]:
+    """What is read in which order, neighbours joined: independent of how it is cut."""
+    joined: list[tuple[str, int, int]] = []
+    for span in spans:
+        if joined and joined[-1][0] == span.key and joined[-1][2] == span.start:
+            joined[-1] = (span.key, joined[-1][1], span.end)
+        elif span.size:
+            joined.append((span.key, span.start, span.end))
+    return joined
+
+
+@given(st.lists(SIZES, max_size=30))
+@example([5 * MIB, 1])
+@example([5 * MIB + 1, 1])
+@example([1, 5 * MIB + 1])
+@example([1, 10 * MIB, 1, 10 * MIB])
+@example([6 * 1024 * MIB, 100])
+@example([MAX_COPY_BYTES + 1])
+def test_a_plan_is_the_concatenation_and_obeys_s3(sizes: list[int]) -> None:
+    spans = spans_of(sizes)
+    parts = plan_parts(spans)
+    assert runs([span for part in parts for span in part.spans]) == [(span.key, 0, span.end) for span in spans]
+    assert len(parts) <= MAX_PARTS
+    assert all(MIN_PART_BYTES <= part.size for part in parts[:-1])
+    for part in parts:
+        assert part.size <= 5 * 1024 * MIB
+        if part.copied:
+            assert len(part.spans) == 1 and part.spans[0].source_bytes > MIN_PART_BYTES
+
+
+@given(st.lists(st.integers(1, 20 * MIB), min_size=1, max_size=20), st.integers(6 * MIB, 6 * 1024 * MIB))
+def test_what_is_uploaded_is_the_small_and_little_more(small: list[int], large: int) -> None:
+    parts = plan_parts(spans_of([large, *small]))
+    uploaded = sum(part.size for part in parts if not part.copied)
+    assert uploaded <= sum(size for size in small if size <= 2 * MIN_PART_BYTES) + MIN_PART_BYTES * sum(
+        size > MIN_PART_BYTES for size in small
+    )
+
+
+def test_little_is_one_plain_put() -> None:
+    assert plan_parts(spans_of([3 * MIB, 2 * MIB])) == [Part(tuple(spans_of([3 * MIB, 2 * MIB])), copied=False)]
+    assert plan_parts([]) == []
+
+
+def test_small_segments_fill_parts_of_eight_mebibytes() -> None:
+    parts = plan_parts(spans_of([MIB] * 20))
+    assert [part.size for part in parts] == [GATHER_BYTES, GATHER_BYTES, 4 * MIB]

@@ -1,0 +1,153 @@
+"""Settings: names, defaults, and one clear message for what is wrong."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from chalicelib import settings
+from chalicelib.errors import InvalidConfigurationError
+
+REQUIRED = {"RUNLAKE_BUCKET_NAME": "logs-bucket", "RUNLAKE_POSITION_KEYS": "0123456789abcdef"}
+SEED = {  # the configuration table of the seed, as it is written there
+    "bucketName": ("logs-bucket", "logs-bucket"),
+    "prefix": ("a/b", "a/b"),
+    "enableServerSideEncryption": ("false", False),
+    "sseAlgorithm": ("AWS_KMS", "AWS_KMS"),
+    "kmsKeyId": ("alias/logs", "alias/logs"),
+    "storageClass": ("GLACIER_IR", "GLACIER_IR"),
+    "expirationDays": ("7", 7),
+    "streamTimeoutMinutes": ("15", 15),
+    "cleanupIntervalMinutes": ("5", 5),
+    "partialFlushIntervalMinutes": ("1", 1),
+    "earlyFlushWatermarkBytes": ("100", 100),
+    "pendingFlushAlertAfterFailures": ("3", 3),
+    "maxConcurrentStreams": ("7", 7),
+}
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """An environment with nothing but what is required."""
+    for name in [name for name in os.environ if name.upper().startswith("RUNLAKE_")]:
+        monkeypatch.delenv(name)
+    for name, value in REQUIRED.items():
+        monkeypatch.setenv(name, value)
+    return monkeypatch
+
+
+def snake(name: str) -> str:
+    return "".join("_" + letter.lower() if letter.isupper() else letter for letter in name)
+
+
+def test_the_seeds_defaults() -> None:
+    loaded = settings.load()
+    assert loaded.prefix == "pipeline-logs"
+    assert loaded.enable_server_side_encryption is True
+    assert loaded.sse_algorithm == "AES_256"
+    assert loaded.kms_key_id is None
+    assert loaded.storage_class == "STANDARD_IA"
+    assert loaded.expiration_days == 30
+    assert loaded.stream_timeout_minutes == 1440
+    assert loaded.cleanup_interval_minutes == 60
+    assert loaded.partial_flush_interval_minutes == 2
+    assert loaded.early_flush_watermark_bytes == 5_242_880
+    assert loaded.pending_flush_alert_after_failures == 10
+    assert loaded.max_concurrent_streams == 100
+
+
+@pytest.mark.parametrize("spelling", ["own", "upper", "lower"])
+def test_every_field_of_the_seed_under_every_spelling(environment: pytest.MonkeyPatch, spelling: str) -> None:
+    environment.delenv("RUNLAKE_BUCKET_NAME")
+    for name, (given, _) in SEED.items():
+        spelled = {"own": name, "upper": snake(name).upper(), "lower": name.lower()}[spelling]
+        environment.setenv(f"RUNLAKE_{spelled}", given)
+    loaded = settings.load()
+    assert {name: getattr(loaded, snake(name)) for name in SEED} == {name: value for name, (_, value) in SEED.items()}
+
+
+def test_the_group_aws_config(environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("RUNLAKE_awsConfig_endPointURL", "http://minio:9000")
+    environment.setenv("RUNLAKE_AWS_REGION", "eu-central-1")
+    environment.setenv("RUNLAKE_AWS_ACCESS_KEY_ID", "AKIA")
+    environment.setenv("RUNLAKE_AWS_SECRET_ACCESS_KEY", "hush")
+    loaded = settings.load()
+    assert (loaded.aws_endpoint_url, loaded.aws_region, loaded.aws_access_key_id) == ("http://minio:9000", "eu-central-1", "AKIA")
+    assert loaded.aws_secret_access_key and loaded.aws_secret_access_key.get_secret_value() == "hush"
+    assert "hush" not in repr(loaded)
+
+
+def test_an_empty_variable_counts_as_unset(environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("RUNLAKE_KMS_KEY_ID", "")
+    environment.setenv("RUNLAKE_EXPIRATION_DAYS", "")
+    assert (settings.load().kms_key_id, settings.load().expiration_days) == (None, 30)
+
+
+def test_several_keys_sign_and_verify(environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("RUNLAKE_POSITION_KEYS", "new-0123456789abcdef, old-0123456789abcdef")
+    assert settings.load().signing_keys == ("new-0123456789abcdef", "old-0123456789abcdef")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "allowed"),
+    [
+        ("RUNLAKE_BUCKET_NAME", "No_Bucket", "3 to 63 lowercase"),
+        ("RUNLAKE_PREFIX", "/logs", "no slash at either end"),
+        ("RUNLAKE_PREFIX", "logs/../x", "no leading dots"),
+        ("RUNLAKE_SSE_ALGORITHM", "AES256", "AES_256, or AWS_KMS"),
+        ("RUNLAKE_STORAGE_CLASS", "DEEP_ARCHIVE", "STANDARD_IA"),
+        ("RUNLAKE_EXPIRATION_DAYS", "0", "1 to 36500"),
+        ("RUNLAKE_STREAM_TIMEOUT_MINUTES", "soon", "minutes, 1 to 525600"),
+        ("RUNLAKE_MAX_CONCURRENT_STREAMS", "-1", "1 to 1000"),
+        ("RUNLAKE_ENABLE_SERVER_SIDE_ENCRYPTION", "maybe", "true or false"),
+        ("RUNLAKE_AWS_ENDPOINT_URL", "minio:9000", "http://"),
+        ("RUNLAKE_REPORT_TOPIC_ARN", "topic", "a topic's ARN"),
+        ("RUNLAKE_RUNS_TABLE", "a b", "a table's name"),
+    ],
+)
+def test_what_is_wrong_is_named(environment: pytest.MonkeyPatch, variable: str, value: str, allowed: str) -> None:
+    environment.setenv(variable, value)
+    with pytest.raises(InvalidConfigurationError) as caught:
+        settings.load()
+    assert str(caught.value).startswith("invalid setting, allowed: ")
+    assert allowed in str(caught.value)
+    assert str(caught.value).endswith(f"variable={variable} value={value!r}")
+
+
+def test_all_that_is_wrong_is_named_at_once(environment: pytest.MonkeyPatch) -> None:
+    environment.delenv("RUNLAKE_BUCKET_NAME")
+    environment.setenv("RUNLAKE_EXPIRATION_DAYS", "never")
+    wanted = r"missing setting.*RUNLAKE_BUCKET_NAME.*; invalid setting.*RUNLAKE_EXPIRATION_DAYS"
+    with pytest.raises(InvalidConfigurationError, match=wanted):
+        settings.load()
+
+
+def test_secrets_are_not_shown(environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("RUNLAKE_POSITION_KEYS", "0123456789abcdef,short")
+    with pytest.raises(InvalidConfigurationError) as caught:
+        settings.load()
+    assert "short" not in str(caught.value)
+    assert str(caught.value).endswith("variable=RUNLAKE_POSITION_KEYS value='***'")
+
+
+@pytest.mark.parametrize(
+    ("given", "variable"),
+    [
+        ({"RUNLAKE_SSE_ALGORITHM": "AWS_KMS"}, "RUNLAKE_KMS_KEY_ID"),
+        ({"RUNLAKE_AWS_ACCESS_KEY_ID": "AKIA"}, "RUNLAKE_AWS_SECRET_ACCESS_KEY"),
+        ({"RUNLAKE_AWS_SECRET_ACCESS_KEY": "hush"}, "RUNLAKE_AWS_ACCESS_KEY_ID"),
+        ({"RUNLAKE_AWS_SESSION_TOKEN": "token"}, "RUNLAKE_AWS_ACCESS_KEY_ID"),
+    ],
+)
+def test_what_goes_together(environment: pytest.MonkeyPatch, given: dict[str, str], variable: str) -> None:
+    for name, value in given.items():
+        environment.setenv(name, value)
+    with pytest.raises(InvalidConfigurationError, match=f"variable={variable}"):
+        settings.load()
+
+
+def test_the_page_of_the_settings_is_up_to_date() -> None:
+    page = Path(__file__).parents[2] / "docs" / "configuration.md"
+    assert page.read_text() == settings.document(), "run: python -m chalicelib.settings > docs/configuration.md"

@@ -1,0 +1,70 @@
+"""One world for tests: a clock, a store and a catalog in memory, and Runlake's parts built over them (or over wrappers of them)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chalicelib.memory.clock import ManualClock
+from chalicelib.memory.object_store import InMemoryObjectStore
+from chalicelib.memory.segment_index import InMemorySegmentIndex
+from chalicelib.ports import ObjectStore, Run, SegmentIndex
+from chalicelib.runlog.compaction import Compactor
+from chalicelib.runlog.deadline import Deadline
+from chalicelib.runlog.finalization import Finalizer
+from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.position import PositionSigner
+from chalicelib.runlog.reader import PageRequest, Reader
+from chalicelib.runlog.writer import Writer
+
+START_MS = 1_790_000_000_000
+RUN = Run("svc.pipeline", "0f1e2d3c-0000-4000-8000-000000000001")
+
+
+@dataclass
+class Parts:
+    """Runlake's core over one store and one catalog."""
+
+    writer: Writer
+    compactor: Compactor
+    finalizer: Finalizer
+    reader: Reader
+
+
+class World:
+    """A bucket, a catalog and a clock that tests own. ``parts()`` builds as many processes as a test wants over them."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock(START_MS)
+        self.store = InMemoryObjectStore(self.clock)
+        self.index = InMemorySegmentIndex()
+        self.layout = Layout("pipeline-logs")
+        self.signer = PositionSigner(["test-key"])
+
+    def parts(self, store: ObjectStore | None = None, index: SegmentIndex | None = None) -> Parts:
+        store, index = store or self.store, index or self.index
+        writer = Writer(store, index, self.layout, self.signer, self.clock)
+        compactor = Compactor(store, index, self.layout, self.clock)
+        finalizer = Finalizer(store, compactor, writer, self.clock, "STANDARD_IA")
+        return Parts(writer, compactor, finalizer, Reader(store, index, self.layout, self.clock, compactor))
+
+    def deadline(self, seconds: float = float("inf")) -> Deadline:
+        return Deadline(self.clock, seconds)
+
+    def keys(self, run: Run = RUN) -> list[str]:
+        """What the bucket holds of a run, without the run's own prefix."""
+        prefix = self.layout.run_prefix(run)
+        return [found.key.removeprefix(prefix) for found in self.store.list(prefix).objects]
+
+    def body(self, name: str, run: Run = RUN) -> bytes:
+        """The bytes of one of a run's objects."""
+        return self.store.get(self.layout.run_prefix(run) + name).body
+
+    def read_all(self, run: Run = RUN, limit: int = 1000) -> list[str]:
+        """Every line by pages, as a viewer would."""
+        lines: list[str] = []
+        after: int | None = 0
+        while after is not None:
+            page = self.parts().reader.page(run, PageRequest(after=after, limit=limit))
+            lines += page.logs.split("\n") if page.total else []
+            after = page.after
+        return lines
