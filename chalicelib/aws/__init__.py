@@ -1,0 +1,1 @@
+"""boto3 behind the ports. Errors of botocore end here."""

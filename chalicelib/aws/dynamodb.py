@@ -1,0 +1,100 @@
+"""One table of DynamoDB: plain Python values in and out, errors of ours, every page read and every leftover sent again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
+
+from chalicelib.aws.errors import translated
+from chalicelib.errors import PreconditionFailedError, StoreUnavailableError
+
+Item = dict[str, Any]
+
+BATCH_ROWS = 25
+_MAX_LEFTOVER_ROUNDS = 8
+
+_serialize = TypeSerializer().serialize
+_deserialize = TypeDeserializer().deserialize
+
+
+class Table:
+    """``client`` is a boto3 DynamoDB client that threads may share. Base-table reads are strongly consistent; an index cannot be."""
+
+    def __init__(self, client: Any, name: str) -> None:
+        self._client, self._name = client, name
+
+    def get(self, key: Mapping[str, Any]) -> Item | None:
+        """One GetItem."""
+        with translated("get_item", self._name, write=False):
+            answer = self._client.get_item(TableName=self._name, Key=_packed(key), ConsistentRead=True)
+        return _unpacked(answer["Item"]) if "Item" in answer else None
+
+    def query(self, condition: str, values: Mapping[str, Any], **options: Any) -> tuple[list[Item], Item | None]:
+        """One Query: its rows, and where the next one begins (None at the end). ``options`` as boto3 names them."""
+        if "IndexName" not in options:
+            options["ConsistentRead"] = True
+        if start := options.pop("ExclusiveStartKey", None):
+            options["ExclusiveStartKey"] = _packed(start)
+        with translated("query", self._name, write=False):
+            answer = self._client.query(
+                TableName=self._name, KeyConditionExpression=condition, ExpressionAttributeValues=_packed(values), **options
+            )
+        after = answer.get("LastEvaluatedKey")
+        return [_unpacked(row) for row in answer["Items"]], _unpacked(after) if after else None
+
+    def query_all(self, condition: str, values: Mapping[str, Any], **options: Any) -> Iterator[Item]:
+        """Every row of a query, page after page."""
+        start: Item | None = None
+        while True:
+            rows, start = self.query(condition, values, **options, **({"ExclusiveStartKey": start} if start else {}))
+            yield from rows
+            if start is None:
+                return
+
+    def put_all(self, items: Sequence[Item]) -> None:
+        """Write rows, 25 a request; the same row again is the same row. Raises StoreUnavailableError when the table keeps refusing."""
+        for first in range(0, len(items), BATCH_ROWS):
+            self._put_batch([{"PutRequest": {"Item": _packed(item)}} for item in items[first : first + BATCH_ROWS]])
+
+    def update(self, key: Mapping[str, Any], expression: str, values: Mapping[str, Any], **options: Any) -> Item:
+        """One UpdateItem; the answer is what ``ReturnValues`` asks for. Raises PreconditionFailedError when the condition is false."""
+        with translated("update_item", self._name, write=True):
+            answer = self._client.update_item(
+                TableName=self._name,
+                Key=_packed(key),
+                UpdateExpression=expression,
+                ExpressionAttributeValues=_packed(values),
+                **options,
+            )
+        return _unpacked(answer.get("Attributes", {}))
+
+    def update_if(self, key: Mapping[str, Any], expression: str, values: Mapping[str, Any], condition: str, **options: Any) -> Item | None:
+        """One conditional UpdateItem; None when the condition is false."""
+        try:
+            return self.update(key, expression, values, ConditionExpression=condition, **options)
+        except PreconditionFailedError:
+            return None
+
+    def _put_batch(self, requests: list[Any]) -> None:
+        for _ in range(_MAX_LEFTOVER_ROUNDS):
+            with translated("batch_write_item", self._name, write=True):
+                answer = self._client.batch_write_item(RequestItems={self._name: requests})
+            requests = answer.get("UnprocessedItems", {}).get(self._name, [])
+            if not requests:
+                return
+        raise StoreUnavailableError(f"the table refuses rows table={self._name} left={len(requests)}")
+
+
+def _packed(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _serialize(value) for name, value in values.items()}
+
+
+def _unpacked(item: Mapping[str, Any]) -> Item:
+    return {name: _plain(_deserialize(value)) for name, value in item.items()}
+
+
+def _plain(value: Any) -> Any:
+    return int(value) if isinstance(value, Decimal) and value == value.to_integral_value() else value

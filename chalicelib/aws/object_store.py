@@ -1,0 +1,186 @@
+"""One bucket of S3, or of a store that speaks its language, behind ``ports.ObjectStore``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from chalicelib.aws.errors import translated
+from chalicelib.errors import ObjectNotFoundError, PreconditionFailedError, StoreUnavailableError
+from chalicelib.ports import ANY, Condition, ListedObject, Listing, ObjectInfo, PutOptions, StoredObject
+
+_TOTAL = re.compile(r"/(\d+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Encryption:
+    """What every write asks for: SSE-S3 ("AES256"), KMS ("aws:kms", with a key id or the account's own), or nothing (None)."""
+
+    algorithm: str | None = "AES256"
+    kms_key_id: str | None = None
+
+    def arguments(self) -> dict[str, str]:
+        """As boto3 wants it."""
+        if self.algorithm is None:
+            return {}
+        key = {"SSEKMSKeyId": self.kms_key_id} if self.kms_key_id else {}
+        return {"ServerSideEncryption": self.algorithm, **key}
+
+
+class S3ObjectStore:
+    """``client`` is a boto3 S3 client that threads may share; build it with ``chalicelib.aws.clients``."""
+
+    def __init__(self, client: Any, bucket: str, encryption: Encryption = Encryption()) -> None:  # noqa: B008 (frozen)
+        self._client, self._bucket = client, bucket
+        self._encryption = encryption.arguments()
+
+    def put(self, key: str, body: bytes, options: PutOptions, condition: Condition = ANY) -> str:
+        """See the port. One PutObject."""
+        with translated("put", key, write=True):
+            answer = self._client.put_object(Bucket=self._bucket, Key=key, Body=body, **self._stored(options), **_conditions(condition))
+        return _etag(answer)
+
+    def get(self, key: str, start: int | None = None, end: int | None = None, *, if_match: str | None = None) -> StoredObject:
+        """See the port. One GetObject; an answer that ends early is an error, never a short body."""
+        arguments: dict[str, str] = {"IfMatch": f'"{if_match}"'} if if_match else {}
+        if start is not None or end is not None:
+            arguments["Range"] = f"bytes={start or 0}-{end - 1 if end is not None else ''}"
+        with translated("get", key, write=False):
+            answer = self._client.get_object(Bucket=self._bucket, Key=key, **arguments)
+            body = _read(answer["Body"], key)
+        total = _TOTAL.search(answer.get("ContentRange", ""))
+        return StoredObject(_info(key, answer, int(total[1]) if total else len(body)), body)
+
+    def head(self, key: str) -> ObjectInfo:
+        """See the port. One HeadObject."""
+        with translated("head", key, write=False):
+            answer = self._client.head_object(Bucket=self._bucket, Key=key)
+        return _info(key, answer, answer["ContentLength"])
+
+    def list(self, prefix: str, *, start_after: str = "", limit: int = 1000) -> Listing:
+        """See the port. One ListObjectsV2."""
+        arguments: dict[str, Any] = {"StartAfter": start_after} if start_after else {}
+        with translated("list", prefix, write=False):
+            answer = self._client.list_objects_v2(Bucket=self._bucket, Prefix=prefix, MaxKeys=limit, **arguments)
+        found = [
+            ListedObject(row["Key"], row["Size"], row["ETag"].strip('"'), _ms(row["LastModified"])) for row in answer.get("Contents", ())
+        ]
+        return Listing(found, answer.get("IsTruncated", False))
+
+    def delete(self, key: str, *, if_match: str | None = None) -> None:
+        """See the port. One DeleteObject."""
+        arguments = {"IfMatch": f'"{if_match}"'} if if_match else {}
+        try:
+            with translated("delete", key, write=True):
+                self._client.delete_object(Bucket=self._bucket, Key=key, **arguments)
+        except ObjectNotFoundError:
+            return
+        except PreconditionFailedError:
+            if self._exists(key):  # some stores answer 412 for a key that is gone
+                raise
+
+    def delete_many(self, keys: Sequence[str]) -> None:
+        """See the port. One DeleteObjects. Raises StoreUnavailableError when any key was refused."""
+        objects = [{"Key": key} for key in keys]
+        with translated("delete_many", keys[0], write=True):
+            answer = self._client.delete_objects(Bucket=self._bucket, Delete={"Objects": objects, "Quiet": True})
+        if failed := [row for row in answer.get("Errors", ()) if row.get("Code") != "NoSuchKey"]:
+            raise StoreUnavailableError(f"some keys were not deleted count={len(failed)} first={failed[0]['Key']}")
+
+    def create_multipart(self, key: str, options: PutOptions) -> str:
+        """See the port. One CreateMultipartUpload."""
+        with translated("create_multipart", key, write=True):
+            return str(self._client.create_multipart_upload(Bucket=self._bucket, Key=key, **self._stored(options))["UploadId"])
+
+    def upload_part(self, key: str, upload_id: str, number: int, body: bytes) -> str:
+        """See the port. One UploadPart."""
+        with translated("upload_part", key, write=True):
+            return _etag(self._client.upload_part(Bucket=self._bucket, Key=key, UploadId=upload_id, PartNumber=number, Body=body))
+
+    def copy_part(self, key: str, upload_id: str, number: int, source: str, start: int, end: int, *, if_match: str) -> str:
+        """See the port. One UploadPartCopy."""
+        with translated("copy_part", source, write=True):
+            answer = self._client.upload_part_copy(
+                Bucket=self._bucket,
+                Key=key,
+                UploadId=upload_id,
+                PartNumber=number,
+                CopySource={"Bucket": self._bucket, "Key": source},
+                CopySourceRange=f"bytes={start}-{end - 1}",
+                CopySourceIfMatch=f'"{if_match}"',
+            )
+        return _etag(answer["CopyPartResult"])
+
+    def complete_multipart(self, key: str, upload_id: str, parts: Sequence[tuple[int, str]], condition: Condition = ANY) -> str:
+        """See the port. One CompleteMultipartUpload."""
+        upload = {"Parts": [{"PartNumber": number, "ETag": f'"{etag}"'} for number, etag in parts]}
+        with translated("complete_multipart", key, write=True):
+            answer = self._client.complete_multipart_upload(
+                Bucket=self._bucket, Key=key, UploadId=upload_id, MultipartUpload=upload, **_conditions(condition)
+            )
+        return _etag(answer)
+
+    def abort_multipart(self, key: str, upload_id: str) -> None:
+        """See the port. One AbortMultipartUpload."""
+        try:
+            with translated("abort_multipart", key, write=True):
+                self._client.abort_multipart_upload(Bucket=self._bucket, Key=key, UploadId=upload_id)
+        except ObjectNotFoundError:
+            return
+
+    def presign_get(self, key: str, *, expires_s: int, filename: str, content_type: str) -> str:
+        """See the port. Signed here, no request."""
+        arguments = {
+            "Bucket": self._bucket,
+            "Key": key,
+            "ResponseContentDisposition": attachment(filename),
+            "ResponseContentType": content_type,
+        }
+        return str(self._client.generate_presigned_url("get_object", Params=arguments, ExpiresIn=expires_s))
+
+    def _exists(self, key: str) -> bool:
+        try:
+            self.head(key)
+        except ObjectNotFoundError:
+            return False
+        return True
+
+    def _stored(self, options: PutOptions) -> dict[str, Any]:
+        stored: dict[str, Any] = {"Metadata": options.metadata, "ContentType": options.content_type, **self._encryption}
+        if options.storage_class:
+            stored["StorageClass"] = options.storage_class
+        return stored
+
+
+def attachment(filename: str) -> str:
+    """A Content-Disposition that saves under ``filename``, whatever letters it has (RFC 6266)."""
+    plain = re.sub(r'[^A-Za-z0-9 !#$&+.^_`|~-]', "_", filename)
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(filename, safe='')}"
+
+
+def _conditions(condition: Condition) -> dict[str, str]:
+    if condition.if_none_match:
+        return {"IfNoneMatch": "*"}
+    return {"IfMatch": f'"{condition.if_match}"'} if condition.if_match else {}
+
+
+def _read(stream: Any, key: str) -> bytes:
+    try:
+        return bytes(stream.read())
+    except (OSError, ValueError) as error:
+        raise StoreUnavailableError(f"answer broke off what={key} error={type(error).__name__}") from error
+
+
+def _info(key: str, answer: Mapping[str, Any], size: int) -> ObjectInfo:
+    return ObjectInfo(key, size, _etag(answer), _ms(answer["LastModified"]), answer.get("Metadata", {}))
+
+
+def _etag(answer: Mapping[str, Any]) -> str:
+    return str(answer["ETag"]).strip('"')
+
+
+def _ms(moment: Any) -> int:
+    return int(moment.timestamp() * 1000)

@@ -1,0 +1,135 @@
+"""``RunCatalog`` on DynamoDB: one conditional UpdateItem for each thing that becomes known."""
+
+from __future__ import annotations
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterator
+from typing import Any
+
+from chalicelib.aws.dynamodb import Table
+from chalicelib.catalog.runs import SHARDS, Landed, RunPage, RunRow, shard_of
+from chalicelib.errors import InvalidInputError
+from chalicelib.ports import Run, SegmentEntry
+
+_NUMBERS = (
+    "segments", "lines", "bytes", "epoch", "started_ms", "last_append_ms", "compacted_segments", "compacted_bytes", "final_segments",
+    "failures",
+)  # fmt: skip
+_NAMES = {"#bytes": "bytes"}  # reserved words of DynamoDB
+_ACTIVE = "activity_shard = :shard AND last_append_ms < :before"
+
+
+class DynamoDbRunCatalog:
+    """``keep_s``: how long a row is kept after the run's last sign of life."""
+
+    def __init__(self, table: Table, keep_s: int) -> None:
+        self._table, self._keep_s = table, keep_s
+
+    def segment_landed(self, run: Run, entry: SegmentEntry) -> Landed:
+        """See ``RunCatalog``."""
+        values = {
+            ":segments": entry.sequence + 1,
+            ":lines": entry.end_line,
+            ":bytes": entry.end_byte,
+            ":epoch": entry.epoch,
+            ":seal": entry.reason,
+            ":ms": entry.appended_ms,
+            ":shard": shard_of(run),
+            ":expires": self._expires(entry.appended_ms),
+        }
+        old = self._table.update_if(
+            _key(run),
+            "SET segments = :segments, #lines = :lines, #bytes = :bytes, epoch = :epoch, seal = :seal, last_append_ms = :ms, "
+            "activity_shard = :shard, expires_at = :expires, started_ms = if_not_exists(started_ms, :ms)",
+            values,
+            "attribute_not_exists(segments) OR segments < :segments",
+            ExpressionAttributeNames=_NAMES | {"#lines": "lines"},
+            ReturnValues="ALL_OLD",
+        )
+        if old is None:
+            self._table.update_if(_key(run), "SET started_ms = :ms", {":ms": entry.appended_ms}, "started_ms > :ms")
+            return Landed(False, entry.appended_ms)
+        if old.get("started_ms", 0) > entry.appended_ms:
+            self._table.update_if(_key(run), "SET started_ms = :ms", {":ms": entry.appended_ms}, "started_ms > :ms")
+        return Landed(True, old.get("last_append_ms"))
+
+    def compacted(self, run: Run, size: int, next_segment: int, at_ms: int) -> None:
+        """See ``RunCatalog``."""
+        self._table.update_if(
+            _key(run),
+            "SET compacted_segments = :next, compacted_bytes = :size, failures = :none, expires_at = if_not_exists(expires_at, :expires), "
+            "started_ms = if_not_exists(started_ms, :ms), last_append_ms = if_not_exists(last_append_ms, :ms)",
+            {":next": next_segment, ":size": size, ":none": 0, ":expires": self._expires(at_ms), ":ms": at_ms},
+            "attribute_not_exists(compacted_segments) OR compacted_segments < :next",
+        )
+
+    def finalized(self, run: Run, lines: int, size: int, next_segment: int, at_ms: int) -> None:
+        """See ``RunCatalog``."""
+        self._table.update_if(
+            _key(run),
+            "SET final_segments = :next, final_lines = :lines, final_bytes = :size, failures = :none, "
+            "expires_at = if_not_exists(expires_at, :expires), started_ms = if_not_exists(started_ms, :ms), "
+            "last_append_ms = if_not_exists(last_append_ms, :ms)",
+            {":next": next_segment, ":lines": lines, ":size": size, ":none": 0, ":expires": self._expires(at_ms), ":ms": at_ms},
+            "attribute_not_exists(final_segments) OR final_segments < :next",
+        )
+
+    def retired(self, run: Run, next_segment: int) -> None:
+        """See ``RunCatalog``."""
+        self._table.update_if(
+            _key(run),
+            "SET retired_segments = :next REMOVE activity_shard",
+            {":next": next_segment},
+            "attribute_exists(activity_shard) AND segments <= :next",
+        )
+
+    def failed(self, run: Run) -> int:
+        """See ``RunCatalog``."""
+        return int(self._table.update(_key(run), "ADD failures :one", {":one": 1}, ReturnValues="UPDATED_NEW")["failures"])
+
+    def get(self, run: Run) -> RunRow | None:
+        """See ``RunCatalog``."""
+        row = self._table.get(_key(run))
+        return _row(row) if row else None
+
+    def newest(self, fqn: str, limit: int, cursor: str | None) -> RunPage:
+        """See ``RunCatalog``. One Query."""
+        start = {"ExclusiveStartKey": {"fqn": fqn, **read_cursor(cursor)}} if cursor else {}
+        rows, after = self._table.query("fqn = :fqn", {":fqn": fqn}, IndexName="by-start", ScanIndexForward=False, Limit=limit, **start)
+        return RunPage([_row(row) for row in rows], write_cursor(after["started_ms"], after["run_id"]) if after else None)
+
+    def active(self, before_ms: int) -> Iterator[RunRow]:
+        """See ``RunCatalog``. One Query a shard, and one for each further MB."""
+        for shard in range(SHARDS):
+            values = {":shard": f"open#{shard}", ":before": before_ms}
+            for row in self._table.query_all(_ACTIVE, values, IndexName="activity"):
+                yield _row(row)
+
+    def _expires(self, at_ms: int) -> int:
+        return at_ms // 1000 + self._keep_s
+
+
+def write_cursor(started_ms: int, run_id: str) -> str:
+    """Where the next page of a pipeline's runs begins, as an opaque text."""
+    return urlsafe_b64encode(json.dumps([started_ms, run_id]).encode()).decode().rstrip("=")
+
+
+def read_cursor(cursor: str) -> dict[str, Any]:
+    """The inverse of ``write_cursor``. Raises InvalidInputError."""
+    try:
+        started_ms, run_id = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        if type(started_ms) is int and 0 <= started_ms < 2**53 and isinstance(run_id, str) and run_id:
+            return {"started_ms": started_ms, "run_id": run_id}
+    except (ValueError, TypeError, RecursionError):
+        pass
+    raise InvalidInputError(f"the cursor was not made here: leave it out to begin anew cursor={cursor[:40]!r}")
+
+
+def _key(run: Run) -> dict[str, str]:
+    return {"fqn": run.fqn, "run_id": run.run_id}
+
+
+def _row(row: dict[str, Any]) -> RunRow:
+    numbers = {name: row.get(name, 0) for name in _NUMBERS}
+    return RunRow(run=Run(row["fqn"], row["run_id"]), seal=row.get("seal", ""), **numbers)

@@ -1,0 +1,111 @@
+"""The catalog of runs: one row each, moved forward only.
+
+Notifications come twice, late and out of order, so every write is conditional on the number that it describes: a row holds what its
+highest-numbered segment says, however the events arrive (:class:`RunRow`). Table ``runs``: hash ``fqn``, range ``run_id``; index ``by-start`` (``fqn``,
+``started_ms``) lists a pipeline's runs by time; index ``activity`` (``activity_shard``, ``last_append_ms``) holds only runs that still need work, in
+8 shards: open, sealed and not finalized, or finalized with segments to retire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Protocol
+
+from chalicelib.ports import Run, SegmentEntry
+
+SHARDS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """What the catalog knows of a run. Numbers are totals of the log; ``seal`` is the reason of the seal at its end, else empty.
+
+    ``segments``: the highest number that was seen, plus one; ``compacted_segments`` and ``final_segments``: what partial.txt and logs.txt
+    hold, as the first number that is not in them. ``failures``: compactions that failed in a row. Times in ms since the epoch.
+    """
+
+    run: Run
+    segments: int = 0
+    lines: int = 0
+    bytes: int = 0
+    epoch: int = 0
+    seal: str = ""
+    started_ms: int = 0
+    last_append_ms: int = 0
+    compacted_segments: int = 0
+    compacted_bytes: int = 0
+    final_segments: int = 0
+    failures: int = 0
+
+    @property
+    def status(self) -> str:
+        """open, sealed or finalized."""
+        if self.final_segments and self.final_segments >= self.segments:
+            return "finalized"
+        return "sealed" if self.seal else "open"
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes that stand in segments only."""
+        return max(0, self.bytes - self.compacted_bytes) if self.status != "finalized" else 0
+
+    @property
+    def pending_segments(self) -> int:
+        """Segments that are in no artifact yet."""
+        return max(0, self.segments - max(self.compacted_segments, self.final_segments))
+
+    @property
+    def is_due(self) -> bool:
+        """Whether compaction or finalization has something to do."""
+        return self.pending_segments > 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """Rows of one pipeline, newest first; ``cursor`` asks for the next ones, None at the end."""
+
+    rows: Sequence[RunRow]
+    cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """What a segment's row update found. ``advanced``: it was news; ``previous_append_ms``: of the segment before, None for the first."""
+
+    advanced: bool
+    previous_append_ms: int | None
+
+
+class RunCatalog(Protocol):
+    """Rows of runs. Every write can be repeated and reordered; errors are UnavailableError."""
+
+    def segment_landed(self, run: Run, entry: SegmentEntry) -> Landed:
+        """A segment exists. One write, two when it comes late and is the earliest so far."""
+
+    def compacted(self, run: Run, size: int, next_segment: int, at_ms: int) -> None:
+        """partial.txt holds this much; ends a row of failures."""
+
+    def finalized(self, run: Run, lines: int, size: int, next_segment: int, at_ms: int) -> None:
+        """logs.txt holds this much."""
+
+    def retired(self, run: Run, next_segment: int) -> None:
+        """Nothing is left to do for a run, unless it has grown beyond ``next_segment``."""
+
+    def failed(self, run: Run) -> int:
+        """A compaction failed; the answer is how many have in a row."""
+
+    def get(self, run: Run) -> RunRow | None:
+        """One row."""
+
+    def newest(self, fqn: str, limit: int, cursor: str | None) -> RunPage:
+        """Runs of a pipeline, newest first. Raises InvalidInputError for a cursor that was not made here."""
+
+    def active(self, before_ms: int) -> Iterator[RunRow]:
+        """Runs that still need work and whose last segment is older than a time. Read by index, shard after shard."""
+
+
+def shard_of(run: Run) -> str:
+    """The activity shard of a run."""
+    return f"open#{blake2b(f'{run.fqn}/{run.run_id}'.encode(), digest_size=2).digest()[0] % SHARDS}"

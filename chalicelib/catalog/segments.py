@@ -1,0 +1,106 @@
+"""The index of segments: where a line stands, and who wrote which batch.
+
+Table ``segments``: hash ``run`` (``fqn/run_id``, percent-encoded), range ``at``. A row ``{line:016d}#{sequence:010d}`` for each segment, in log
+order; one more row ``key#{session}`` for a batch that was sent with an Idempotency-Key. ``expires_at`` is the table's TTL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote
+
+from chalicelib.aws.dynamodb import Table
+from chalicelib.ports import Run, SegmentEntry
+from chalicelib.runlog.segment import pack_landmarks, unpack_landmarks
+from chalicelib.runlog.writer import is_keyed
+
+_KEYED = "key#"
+_IN_ORDER = "#run = :run AND #at BETWEEN :first AND :last"
+_NAMES = {"#run": "run", "#at": "at"}
+_FIRST, _LAST = "0", "9" * 16 + "#" + "9" * 10
+
+
+class DynamoDbSegmentIndex:
+    """``ports.SegmentIndex`` on a table. ``keep_s``: how long a row is kept after its segment was written."""
+
+    def __init__(self, table: Table, keep_s: int) -> None:
+        self._table, self._keep_s = table, keep_s
+
+    def put(self, run: Run, entries: Sequence[SegmentEntry]) -> None:
+        """See the port. One request for 25 rows."""
+        rows = [self._row(run, entry, _at(entry.line, entry.sequence)) for entry in entries]
+        rows += [self._row(run, entry, _KEYED + entry.session) for entry in entries if is_keyed(entry.session)]
+        self._table.put_all(rows)
+
+    def last(self, run: Run) -> SegmentEntry | None:
+        """See the port."""
+        return self._first_of(run, _LAST)
+
+    def at_line(self, run: Run, line: int) -> SegmentEntry | None:
+        """See the port."""
+        return self._first_of(run, _at(line, 10**10 - 1))
+
+    def rows_from(self, run: Run, line: int, sequence: int, limit: int) -> Sequence[SegmentEntry]:
+        """See the port."""
+        values = {":run": run_key(run), ":first": _at(line, sequence), ":last": _LAST}
+        rows, _ = self._table.query(_IN_ORDER, values, ExpressionAttributeNames=_NAMES, Limit=limit)
+        return [_entry(row) for row in rows]
+
+    def keyed(self, run: Run, session: str) -> SegmentEntry | None:
+        """See the port."""
+        row = self._table.get({"run": run_key(run), "at": _KEYED + session})
+        return _entry(row) if row else None
+
+    def _first_of(self, run: Run, upto: str) -> SegmentEntry | None:
+        values = {":run": run_key(run), ":first": _FIRST, ":last": upto}
+        rows, _ = self._table.query(_IN_ORDER, values, ExpressionAttributeNames=_NAMES, Limit=1, ScanIndexForward=False)
+        return _entry(rows[0]) if rows else None
+
+    def _row(self, run: Run, entry: SegmentEntry, at: str) -> dict[str, Any]:
+        row: dict[str, Any] = {
+            "run": run_key(run),
+            "at": at,
+            "sequence": entry.sequence,
+            "kind": entry.kind,
+            "epoch": entry.epoch,
+            "line": entry.line,
+            "byte": entry.byte,
+            "lines": entry.lines,
+            "bytes": entry.bytes,
+            "session": entry.session,
+            "base": entry.base,
+            "digest": entry.digest,
+            "appended_ms": entry.appended_ms,
+            "expires_at": entry.appended_ms // 1000 + self._keep_s,
+        }
+        optional = {"connector": entry.connector, "reason": entry.reason, "landmarks": pack_landmarks(entry.landmarks)}
+        return row | {name: value for name, value in optional.items() if value}
+
+
+def run_key(run: Run) -> str:
+    """One text for a run that two runs never share."""
+    return f"{quote(run.fqn, safe='')}/{quote(run.run_id, safe='')}"
+
+
+def _at(line: int, sequence: int) -> str:
+    return f"{line:016d}#{sequence:010d}"
+
+
+def _entry(row: dict[str, Any]) -> SegmentEntry:
+    return SegmentEntry(
+        sequence=row["sequence"],
+        kind=row["kind"],
+        epoch=row["epoch"],
+        line=row["line"],
+        byte=row["byte"],
+        lines=row["lines"],
+        bytes=row["bytes"],
+        session=row["session"],
+        base=row["base"],
+        digest=row["digest"],
+        appended_ms=row["appended_ms"],
+        connector=row.get("connector", ""),
+        reason=row.get("reason", ""),
+        landmarks=unpack_landmarks(row.get("landmarks", "")),
+    )
