@@ -52,7 +52,7 @@ def metadata_of(entry: SegmentEntry) -> dict[str, str]:
         "appended-ms": str(entry.appended_ms),
     }
     if entry.connector:
-        metadata["connector"] = quote(entry.connector, safe=" :/")[:MAX_CONNECTOR_CHARS]
+        metadata["connector"] = quote(entry.connector, safe=":/")[:MAX_CONNECTOR_CHARS]
     if entry.reason:
         metadata["reason"] = entry.reason
     if entry.landmarks:

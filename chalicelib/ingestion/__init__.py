@@ -1,0 +1,1 @@
+"""From a notification of S3 to catalog rows and a report."""

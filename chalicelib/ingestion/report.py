@@ -1,0 +1,97 @@
+"""Reports on the topic, in the datalake's format: one for each notification.
+
+``version`` 0, ``status`` success | warning | error, ``start`` (ms), ``duration`` (s), ``records`` (``url``, ``size``, ``create_time`` ms, ``metadata``), and
+``message`` when it is not a success. Metadata is the datalake's document, version 0: ``what`` is the pipeline's slug, ``where`` the
+connector's host, ``work_id`` the run.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+from chalicelib.ports import ObjectInfo, Run, SegmentEntry
+
+VERSION = 0
+SUCCESS, WARNING, ERROR = "success", "warning", "error"
+MAX_BYTES = 250_000
+"""Below SNS's 256 KiB, with room for attributes."""
+UNKNOWN_HOST = "unknown"
+
+_NOT_A_SLUG = re.compile(r"[^a-z0-9_-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One object of a report."""
+
+    url: str
+    size: int
+    create_time: int
+    metadata: dict[str, Any]
+
+    def document(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {"url": self.url, "size": self.size, "create_time": self.create_time, "metadata": self.metadata}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What became of one notification."""
+
+    start_ms: int
+    duration_s: float
+    records: Sequence[Record]
+    problems: Sequence[str] = ()
+
+    @property
+    def status(self) -> str:
+        """error when nothing was ingested, warning when something was not."""
+        if not self.problems:
+            return SUCCESS
+        return WARNING if self.records else ERROR
+
+    def messages(self) -> list[str]:
+        """The report as JSON: one text, or several where one would be larger than a message may be."""
+        text = json.dumps(self._document(self.records))
+        if len(text) <= MAX_BYTES or len(self.records) <= 1:
+            return [text[:MAX_BYTES] if len(text) <= MAX_BYTES else json.dumps(self._document((), "report was too large"))]
+        middle = len(self.records) // 2
+        halves = (self.records[:middle], self.records[middle:])
+        return [text for half in halves for text in Report(self.start_ms, self.duration_s, half, self.problems).messages()]
+
+    def _document(self, records: Sequence[Record], problem: str = "") -> dict[str, Any]:
+        problems = [problem] if problem else [problem[:500] for problem in self.problems[:20]]
+        message = {"message": "; ".join(problems)} if problems else {}
+        return {
+            "version": VERSION,
+            "status": self.status,
+            "start": self.start_ms,
+            "duration": self.duration_s,
+            "records": [record.document() for record in records],
+        } | message
+
+
+def record_of(bucket: str, run: Run, info: ObjectInfo, entry: SegmentEntry | None) -> Record:
+    """The record of one of a run's objects; ``entry`` when it is a segment."""
+    metadata = {
+        "version": 0,
+        "start": entry.appended_ms if entry else info.last_modified_ms,
+        "end": entry.appended_ms if entry else info.last_modified_ms,
+        "path": "/" + info.key,
+        "work_id": slug(run.run_id),
+        "where": slug(entry.connector) if entry and entry.connector else UNKNOWN_HOST,
+        "what": slug(run.fqn),
+        "id": blake2b(info.key.encode(), digest_size=16).hexdigest(),
+        "hash": entry.digest if entry and entry.digest else None,
+    }
+    return Record(f"s3://{bucket}/{info.key}", info.size, info.last_modified_ms, metadata)
+
+
+def slug(name: str) -> str:
+    """A name in the datalake's alphabet (``[a-z0-9_-]``); never empty."""
+    return _NOT_A_SLUG.sub("_", name.lower()).strip("_") or "_"

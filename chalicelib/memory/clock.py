@@ -1,0 +1,30 @@
+"""A clock that its owner moves: nothing ever waits for it."""
+
+from __future__ import annotations
+
+from threading import Lock
+
+
+class ManualClock:
+    """``ports.Clock`` that stands still until it is told to advance; ``sleep`` advances it."""
+
+    def __init__(self, now_ms: int = 0) -> None:
+        self._start_ms, self._elapsed_s = now_ms, 0.0
+        self._lock = Lock()
+
+    def now_ms(self) -> int:
+        """See the port."""
+        return self._start_ms + int(self._elapsed_s * 1000)
+
+    def monotonic_s(self) -> float:
+        """See the port."""
+        return self._elapsed_s
+
+    def sleep(self, seconds: float) -> None:
+        """See the port: time passes, nobody waits."""
+        self.advance(seconds)
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        with self._lock:
+            self._elapsed_s += seconds

@@ -1,0 +1,235 @@
+"""``ObjectStore`` in memory, with S3's semantics: conditions, multipart rules, order of listings, limits of metadata.
+
+It counts its calls and can be told to answer 409, as S3 does when conditional writes race. What S3 would refuse as a mistake of the
+program is a ``ValueError`` here, so that no test can pass on a request that S3 would not take.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import md5
+from threading import RLock
+
+from chalicelib.errors import ObjectNotFoundError, PreconditionFailedError, RangeNotSatisfiableError, WriteConflictError
+from chalicelib.memory.rope import Rope
+from chalicelib.ports import ANY, Clock, Condition, ListedObject, Listing, ObjectInfo, PutOptions, StoredObject
+
+MIN_PART_BYTES = 5 * 1024 * 1024
+MAX_PART_BYTES = 5 * 1024 * 1024 * 1024
+MAX_PARTS = 10_000
+MAX_METADATA_BYTES = 2048
+MAX_KEY_BYTES = 1024
+MAX_LISTED = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Object:
+    info: ObjectInfo
+    rope: Rope
+    options: PutOptions
+
+
+@dataclass(slots=True)
+class _Upload:
+    key: str
+    options: PutOptions
+    parts: dict[int, tuple[str, Rope]] = field(default_factory=dict)
+
+
+class InMemoryObjectStore:
+    """One bucket. ``calls`` counts requests by operation, ``uploaded_bytes`` what came through the caller's hands."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.calls: Counter[str] = Counter()
+        self.uploaded_bytes = 0
+        self._clock = clock
+        self._objects: dict[str, _Object] = {}
+        self._uploads: dict[str, _Upload] = {}
+        self._ids = itertools.count(1)
+        self._lock = RLock()
+        self._conflicts: list[Callable[[str], bool]] = []
+
+    def conflict_next(self, times: int, matches: Callable[[str], bool] = lambda _: True) -> None:
+        """Answer 409 to the next conditional writes of keys that match."""
+        self._conflicts += [matches] * times
+
+    def put_repeated(self, key: str, pattern: bytes, size: int, metadata: Mapping[str, str]) -> str:
+        """An object of any size that costs the memory of its pattern."""
+        with self._lock:
+            return self._store(key, Rope.repeated(pattern, size), PutOptions(metadata), f"{next(self._ids):032x}")
+
+    def storage_class(self, key: str) -> str | None:
+        """The class that an object was stored with."""
+        return self._found(key).options.storage_class
+
+    @property
+    def open_uploads(self) -> int:
+        """Uploads that were begun and neither completed nor aborted."""
+        return len(self._uploads)
+
+    def put(self, key: str, body: bytes, options: PutOptions, condition: Condition = ANY) -> str:
+        """See the port."""
+        with self._lock:
+            self.calls["put"] += 1
+            _check_key(key)
+            _check_metadata(options.metadata)
+            self._check(key, condition)
+            self.uploaded_bytes += len(body)
+            return self._store(key, Rope.of(bytes(body)), options, md5(body, usedforsecurity=False).hexdigest())
+
+    def get(self, key: str, start: int | None = None, end: int | None = None, *, if_match: str | None = None) -> StoredObject:
+        """See the port."""
+        with self._lock:
+            self.calls["get"] += 1
+            found = self._found(key)
+        if if_match is not None and found.info.etag != if_match:
+            raise PreconditionFailedError(f"another version key={key}")
+        first, last = start or 0, found.info.size if end is None else min(end, found.info.size)
+        if start is not None and start >= found.info.size:
+            raise RangeNotSatisfiableError(f"range begins behind the end key={key} start={start}")
+        return StoredObject(found.info, found.rope.cut(first, last).materialize())
+
+    def head(self, key: str) -> ObjectInfo:
+        """See the port."""
+        with self._lock:
+            self.calls["head"] += 1
+            return self._found(key).info
+
+    def list(self, prefix: str, *, start_after: str = "", limit: int = MAX_LISTED) -> Listing:
+        """See the port."""
+        with self._lock:
+            self.calls["list"] += 1
+            keys = [key for key in self._objects if key.startswith(prefix) and key.encode() > start_after.encode()]
+            keys.sort(key=str.encode)
+            page = keys[: min(limit, MAX_LISTED)]
+            rows = [self._objects[key].info for key in page]
+            return Listing([ListedObject(row.key, row.size, row.etag, row.last_modified_ms) for row in rows], len(keys) > len(page))
+
+    def delete(self, key: str, *, if_match: str | None = None) -> None:
+        """See the port."""
+        with self._lock:
+            self.calls["delete"] += 1
+            if key in self._objects:
+                self._check(key, Condition(if_match=if_match))
+                del self._objects[key]
+
+    def delete_many(self, keys: Sequence[str]) -> None:
+        """See the port."""
+        if not 0 < len(keys) <= MAX_LISTED:
+            raise ValueError(f"a request deletes 1 to 1,000 keys count={len(keys)}")
+        with self._lock:
+            self.calls["delete_many"] += 1
+            for key in keys:
+                self._objects.pop(key, None)
+
+    def create_multipart(self, key: str, options: PutOptions) -> str:
+        """See the port."""
+        with self._lock:
+            self.calls["create_multipart"] += 1
+            _check_key(key)
+            _check_metadata(options.metadata)
+            upload_id = f"upload-{next(self._ids)}"
+            self._uploads[upload_id] = _Upload(key, options)
+            return upload_id
+
+    def upload_part(self, key: str, upload_id: str, number: int, body: bytes) -> str:
+        """See the port."""
+        with self._lock:
+            self.calls["upload_part"] += 1
+            self.uploaded_bytes += len(body)
+            return self._add_part(upload_id, number, Rope.of(bytes(body)))
+
+    def copy_part(self, key: str, upload_id: str, number: int, source: str, start: int, end: int, *, if_match: str) -> str:
+        """See the port."""
+        with self._lock:
+            self.calls["copy_part"] += 1
+            found = self._found(source)
+            if found.info.etag != if_match:
+                raise PreconditionFailedError(f"another version of the source key={source}")
+            if found.info.size <= MIN_PART_BYTES or not 0 <= start < end <= found.info.size:
+                raise ValueError(f"not a range that can be copied key={source} start={start} end={end} size={found.info.size}")
+            return self._add_part(upload_id, number, found.rope.cut(start, end))
+
+    def complete_multipart(self, key: str, upload_id: str, parts: Sequence[tuple[int, str]], condition: Condition = ANY) -> str:
+        """See the port."""
+        with self._lock:
+            self.calls["complete_multipart"] += 1
+            upload = self._upload(upload_id)
+            ropes = _checked_parts(upload, parts)
+            self._check(key, condition)
+            del self._uploads[upload_id]
+            digest = md5("".join(etag for _, etag in parts).encode(), usedforsecurity=False).hexdigest()
+            return self._store(key, Rope.joined(ropes), upload.options, f"{digest}-{len(parts)}")
+
+    def abort_multipart(self, key: str, upload_id: str) -> None:
+        """See the port."""
+        with self._lock:
+            self.calls["abort_multipart"] += 1
+            self._uploads.pop(upload_id, None)
+
+    def presign_get(self, key: str, *, expires_s: int, filename: str, content_type: str) -> str:
+        """See the port."""
+        return f"memory:///{key}?expires={expires_s}&filename={filename}"
+
+    def _found(self, key: str) -> _Object:
+        try:
+            return self._objects[key]
+        except KeyError:
+            raise ObjectNotFoundError(f"no such object key={key}") from None
+
+    def _upload(self, upload_id: str) -> _Upload:
+        try:
+            return self._uploads[upload_id]
+        except KeyError:
+            raise ObjectNotFoundError(f"no such upload upload_id={upload_id}") from None
+
+    def _check(self, key: str, condition: Condition) -> None:
+        found = self._objects.get(key)
+        if condition != ANY and self._conflicts and self._conflicts[0](key):
+            self._conflicts.pop(0)
+            raise WriteConflictError(f"conditional writes race key={key}")
+        if condition.if_none_match and found:
+            raise PreconditionFailedError(f"the key is taken key={key}")
+        if condition.if_match is not None and (found is None or found.info.etag != condition.if_match):
+            raise PreconditionFailedError(f"another version, or none key={key}")
+
+    def _store(self, key: str, rope: Rope, options: PutOptions, etag: str) -> str:
+        info = ObjectInfo(key, rope.size, etag, self._clock.now_ms(), dict(options.metadata))
+        self._objects[key] = _Object(info, rope, options)
+        return etag
+
+    def _add_part(self, upload_id: str, number: int, rope: Rope) -> str:
+        upload = self._upload(upload_id)
+        if not 1 <= number <= MAX_PARTS or rope.size > MAX_PART_BYTES:
+            raise ValueError(f"not a part number={number} size={rope.size}")
+        etag = f"{next(self._ids):032x}"
+        upload.parts[number] = (etag, rope)
+        return etag
+
+
+def _checked_parts(upload: _Upload, parts: Sequence[tuple[int, str]]) -> list[Rope]:
+    numbers = [number for number, _ in parts]
+    if not numbers or numbers != sorted(set(numbers)):
+        raise ValueError(f"parts are named once each, in order numbers={numbers[:10]}")
+    if any(upload.parts.get(number, ("",))[0] != etag for number, etag in parts):
+        raise ValueError(f"a part that was not uploaded key={upload.key}")
+    ropes = [upload.parts[number][1] for number in numbers]
+    if any(rope.size < MIN_PART_BYTES for rope in ropes[:-1]):
+        raise ValueError(f"every part but the last has at least 5 MiB sizes={[rope.size for rope in ropes][:10]}")
+    return ropes
+
+
+def _check_key(key: str) -> None:
+    if not 0 < len(key.encode()) <= MAX_KEY_BYTES:
+        raise ValueError(f"a key has 1 to 1,024 bytes size={len(key.encode())}")
+
+
+def _check_metadata(metadata: Mapping[str, str]) -> None:
+    size = sum(len(name) + len(value) for name, value in metadata.items())
+    if size > MAX_METADATA_BYTES or not all(f"{name}{value}".isascii() for name, value in metadata.items()):
+        raise ValueError(f"metadata is ascii and at most 2 KB size={size}")
+    if any(value != value.strip() for value in metadata.values()):
+        raise ValueError("a header's value neither begins nor ends with a space")

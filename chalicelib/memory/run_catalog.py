@@ -1,0 +1,104 @@
+"""``RunCatalog`` in memory: the same rows, conditions and order as the table's, for tests and for runs without AWS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from threading import Lock
+
+from chalicelib.catalog.dynamodb_runs import read_cursor, write_cursor
+from chalicelib.catalog.runs import Landed, RunPage, RunRow
+from chalicelib.ports import Run, SegmentEntry
+
+
+class InMemoryRunCatalog:
+    """Rows in a dictionary, one lock around them."""
+
+    def __init__(self) -> None:
+        self._rows: dict[Run, RunRow] = {}
+        self._active: set[Run] = set()
+        self._lock = Lock()
+
+    def segment_landed(self, run: Run, entry: SegmentEntry) -> Landed:
+        """See ``RunCatalog``."""
+        with self._lock:
+            old = self._rows.get(run)
+            row = old or RunRow(run, started_ms=entry.appended_ms)
+            row = replace(row, started_ms=min(row.started_ms or entry.appended_ms, entry.appended_ms))
+            if row.segments > entry.sequence:
+                self._rows[run] = row
+                return Landed(False, entry.appended_ms)
+            self._active.add(run)
+            self._rows[run] = replace(
+                row,
+                segments=entry.sequence + 1,
+                lines=entry.end_line,
+                bytes=entry.end_byte,
+                epoch=entry.epoch,
+                seal=entry.reason,
+                last_append_ms=entry.appended_ms,
+            )
+            return Landed(True, (old.last_append_ms or None) if old else None)
+
+    def compacted(self, run: Run, size: int, next_segment: int, at_ms: int) -> None:
+        """See ``RunCatalog``."""
+
+        def change(row: RunRow) -> RunRow:
+            if row.compacted_segments >= next_segment:
+                return row
+            return replace(row, compacted_segments=next_segment, compacted_bytes=size, failures=0)
+
+        self._change(run, at_ms, change)
+
+    def finalized(self, run: Run, lines: int, size: int, next_segment: int, at_ms: int) -> None:
+        """See ``RunCatalog``."""
+
+        def change(row: RunRow) -> RunRow:
+            return row if row.final_segments >= next_segment else replace(row, final_segments=next_segment, failures=0)
+
+        self._change(run, at_ms, change)
+
+    def retired(self, run: Run, next_segment: int) -> None:
+        """See ``RunCatalog``."""
+        with self._lock:
+            if run in self._active and self._rows[run].segments <= next_segment:
+                self._active.discard(run)
+
+    def failed(self, run: Run) -> int:
+        """See ``RunCatalog``."""
+        with self._lock:
+            row = self._rows.get(run, RunRow(run))
+            self._rows[run] = replace(row, failures=row.failures + 1)
+            return row.failures + 1
+
+    def get(self, run: Run) -> RunRow | None:
+        """See ``RunCatalog``."""
+        with self._lock:
+            return self._rows.get(run)
+
+    def newest(self, fqn: str, limit: int, cursor: str | None) -> RunPage:
+        """See ``RunCatalog``."""
+        with self._lock:
+            rows = [row for row in self._rows.values() if row.run.fqn == fqn and row.started_ms]
+        rows.sort(key=_newest_first, reverse=True)
+        if cursor:
+            start = read_cursor(cursor)
+            rows = [row for row in rows if _newest_first(row) < (start["started_ms"], start["run_id"])]
+        page, more = rows[:limit], len(rows) > limit
+        return RunPage(page, write_cursor(page[-1].started_ms, page[-1].run.run_id) if more else None)
+
+    def active(self, before_ms: int) -> Iterator[RunRow]:
+        """See ``RunCatalog``."""
+        with self._lock:
+            rows = [self._rows[run] for run in self._active]
+        yield from (row for row in rows if row.last_append_ms < before_ms)
+
+    def _change(self, run: Run, at_ms: int, change: Callable[[RunRow], RunRow]) -> None:
+        with self._lock:
+            row = self._rows.get(run, RunRow(run))
+            seen = replace(row, started_ms=row.started_ms or at_ms, last_append_ms=row.last_append_ms or at_ms)
+            self._rows[run] = change(seen)
+
+
+def _newest_first(row: RunRow) -> tuple[int, str]:
+    return row.started_ms, row.run.run_id

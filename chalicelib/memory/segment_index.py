@@ -1,0 +1,55 @@
+"""``SegmentIndex`` in memory: the same rows in the same order as the table's."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+from threading import Lock
+
+from chalicelib.ports import Run, SegmentEntry
+from chalicelib.runlog.writer import is_keyed
+
+_LAST = 10**20
+
+
+class InMemorySegmentIndex:
+    """Rows by (line, number) for each run, and by session for batches with an Idempotency-Key."""
+
+    def __init__(self) -> None:
+        self._order: dict[Run, list[tuple[int, int]]] = {}
+        self._rows: dict[tuple[Run, int, int], SegmentEntry] = {}
+        self._keyed: dict[tuple[Run, str], SegmentEntry] = {}
+        self._lock = Lock()
+
+    def put(self, run: Run, entries: Sequence[SegmentEntry]) -> None:
+        """See the port."""
+        with self._lock:
+            for entry in entries:
+                if (run, entry.line, entry.sequence) not in self._rows:
+                    insort(self._order.setdefault(run, []), (entry.line, entry.sequence))
+                self._rows[run, entry.line, entry.sequence] = entry
+                if is_keyed(entry.session):
+                    self._keyed[run, entry.session] = entry
+
+    def last(self, run: Run) -> SegmentEntry | None:
+        """See the port."""
+        return self.at_line(run, _LAST)
+
+    def at_line(self, run: Run, line: int) -> SegmentEntry | None:
+        """See the port."""
+        with self._lock:
+            order = self._order.get(run, [])
+            found = bisect_left(order, (line, _LAST))
+            return self._rows[run, *order[found - 1]] if found else None
+
+    def rows_from(self, run: Run, line: int, sequence: int, limit: int) -> Sequence[SegmentEntry]:
+        """See the port."""
+        with self._lock:
+            order = self._order.get(run, [])
+            first = bisect_left(order, (line, sequence))
+            return [self._rows[run, *place] for place in order[first : first + limit]]
+
+    def keyed(self, run: Run, session: str) -> SegmentEntry | None:
+        """See the port."""
+        with self._lock:
+            return self._keyed.get((run, session))
