@@ -136,7 +136,7 @@ class Writer:
             entry = self._data_entry(tail, author, batch)
             try:
                 self._put(run, entry, batch.body)
-                return self._answer(run, author, entry, contended=step > 1)
+                return self._answer(run, author, entry)
             except PreconditionFailedError:
                 listing_pays = step % _STEPS_BEFORE_LISTING == 0
                 outlook = self._look_from(run, batch, author, tail) if listing_pays else self._peek(run, author, tail)
@@ -216,9 +216,10 @@ class Writer:
                 continue  # S3 asks to repeat it: the next answer tells who won
         raise StoreUnavailableError(f"conflicting writes do not settle key={key} tries={_MAX_CONFLICTS}")
 
-    def _answer(self, run: Run, author: Author, entry: SegmentEntry, *, contended: bool = False, repeated: bool = False) -> Appended:
+    def _answer(self, run: Run, author: Author, entry: SegmentEntry, *, repeated: bool = False) -> Appended:
         # A repeat's own segment may be long ago: its position is as old as the segment, so that it is not used without looking.
         issued_ms = entry.appended_ms if repeated else self._clock.now_ms()
+        contended = author.base is not None and entry.sequence > author.base  # it met another writer: it looks first next time
         # A key's session is for this one batch: what follows in the same cookie jar is a session of its own.
         session = _new_session() if author.base is None else author.session
         return Appended(entry, self._token(run, session, Tail.after(entry), issued_ms, contended=contended), repeated)

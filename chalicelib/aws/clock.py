@@ -1,0 +1,21 @@
+"""The machine's time behind ``ports.Clock``."""
+
+from __future__ import annotations
+
+import time
+
+
+class SystemClock:
+    """Real time."""
+
+    def now_ms(self) -> int:
+        """See the port."""
+        return time.time_ns() // 1_000_000
+
+    def monotonic_s(self) -> float:
+        """See the port."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """See the port."""
+        time.sleep(seconds)

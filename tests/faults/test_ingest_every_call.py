@@ -1,0 +1,87 @@
+"""Ingestion stopped at every call, of the store, both tables and the topic: the queue brings the message again, and the rows converge."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from chalicelib.catalog.runs import RunRow
+from chalicelib.errors import UnavailableError
+from chalicelib.ingestion.ingester import Ingester
+from chalicelib.memory.publisher import InMemoryPublisher
+from chalicelib.memory.run_catalog import InMemoryRunCatalog
+from chalicelib.memory.segment_index import InMemorySegmentIndex
+from chalicelib.runlog.batch import Batch
+from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
+from tests.world import RUN, World
+
+BUCKET = "logs"
+
+
+class Catalogued:
+    """A run of three segments, compacted and closed, and a message for each object of it."""
+
+    def __init__(self) -> None:
+        self.world = World()
+        for number in range(3):
+            self.world.parts().writer.append(RUN, Batch.from_text(f"line {number}\n", "host-1"))
+            self.world.clock.advance(30)
+        self.world.parts().finalizer.close(RUN)
+        self.index, self.runs, self.topic = InMemorySegmentIndex(), InMemoryRunCatalog(), InMemoryPublisher()
+        prefix = self.world.layout.run_prefix(RUN)
+        self.messages = [message(prefix + key) for key in self.world.keys()]
+
+    def ingester(self, gate: Callable[[str, Callable[[], Any]], Any] | None = None) -> Ingester:
+        def port(inner: Any) -> Any:
+            return Intercepted(inner, gate) if gate else inner
+
+        return Ingester(
+            BUCKET, port(self.world.store), port(self.index), port(self.runs), self.world.layout, self.world.clock, port(self.topic),
+            watermark_bytes=10, early_flush=lambda run: None,
+        )  # fmt: skip
+
+    def rows(self) -> tuple[RunRow | None, list[int]]:
+        return self.runs.get(RUN), [row.sequence for row in self.index.rows_from(RUN, 0, 0, 100)]
+
+
+def message(key: str) -> str:
+    record = {"eventVersion": "2.1", "eventName": "ObjectCreated:Put", "s3": {"bucket": {"name": BUCKET}, "object": {"key": key}}}
+    return json.dumps({"Records": [record]})
+
+
+def undisturbed() -> tuple[RunRow | None, list[int]]:
+    catalogued = Catalogued()
+    for body in catalogued.messages:
+        catalogued.ingester().ingest(body)
+    return catalogued.rows()
+
+
+@pytest.mark.parametrize("how", ["error", "crash"])
+@pytest.mark.parametrize("moment", [BEFORE, AFTER])
+@pytest.mark.parametrize("order", [1, -1], ids=["in order", "reversed"])
+def test_stop_at_every_call(order: int, moment: str, how: str) -> None:
+    expected, number = undisturbed(), 0
+    assert expected[0] and (expected[0].status, expected[0].lines, expected[1]) == ("finalized", 3, [0, 1, 2, 3])
+    while True:
+        catalogued = Catalogued()
+        stop = StopAt(number, moment, how)
+        queue = catalogued.messages[::order]
+        failed = []
+        for body in queue:
+            try:
+                catalogued.ingester(stop).ingest(body)
+            except (UnavailableError, Crash):
+                failed.append(body)
+        if not stop.fired:
+            break
+        for body in failed:
+            catalogued.ingester().ingest(body)
+        assert catalogued.rows() == expected
+        reported = [json.loads(text)["records"][0]["url"] for text, _ in catalogued.topic.messages]
+        assert {f"s3://{BUCKET}/{catalogued.world.layout.run_prefix(RUN)}{key}" for key in catalogued.world.keys()} <= set(reported)
+        number += 1
+    print(f"\ncrash points of ingestion: {number}")
+    assert number >= 15

@@ -1,0 +1,302 @@
+"""Reading: every page of every state of a log, compared with the plain list of its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chalicelib.errors import StoreUnavailableError
+from chalicelib.ports import PutOptions, Run
+from chalicelib.runlog.batch import Batch
+from chalicelib.runlog.reader import MAX_WAIT_S, PAGE_BYTES, Page, PageRequest
+from tests.faults.interception import Intercepted
+from tests.world import RUN, World
+
+MIB = 1024 * 1024
+LEGACY = PutOptions({})
+
+
+def append(world: World, text: str, run: Run = RUN) -> None:
+    world.parts().writer.append(run, Batch.from_text(text))
+
+
+def page(world: World, **request: int | float | None) -> Page:
+    return world.parts().reader.page(RUN, PageRequest(**request))  # type: ignore[arg-type]
+
+
+def index_all(world: World) -> None:
+    compactor = world.parts().compactor
+    compactor.index_pending(RUN, compactor.look(RUN))
+
+
+def leave_open(world: World) -> None: ...
+
+
+def compact(world: World) -> None:
+    world.parts().compactor.compact(RUN, world.deadline())
+
+
+def compact_and_forget(world: World) -> None:
+    compact(world)
+    world.clock.advance(21 * 60)
+    compact(world)
+
+
+def close(world: World) -> None:
+    world.parts().finalizer.close(RUN)
+
+
+def abandon(world: World) -> None:
+    world.parts().finalizer.abandon(RUN, world.clock.now_ms() + 1, world.deadline())
+
+
+STATES = [leave_open, index_all, compact, compact_and_forget, close, abandon]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    batches=st.lists(st.lists(st.text("aé\r\x0b 語", max_size=6), min_size=1, max_size=4), min_size=1, max_size=12),
+    cut=st.floats(0, 1),
+    state=st.sampled_from(STATES),
+    after=st.integers(0, 50),
+    limit=st.integers(1, 9),
+    indexed=st.booleans(),
+)
+def test_every_page_is_the_lists(
+    batches: list[list[str]], cut: float, state: Callable[[World], None], after: int, limit: int, indexed: bool
+) -> None:
+    world = World()
+    middle = int(cut * len(batches))
+    for batch in batches[:middle]:
+        append(world, "\n".join(batch) + "\n")
+    state(world)
+    reopened = state is not close or not middle
+    for batch in batches[middle:] if reopened else []:
+        append(world, "\n".join(batch) + "\n") if world_is_open(world) else None
+    if indexed:
+        index_all(world)
+    lines = [line for batch in (batches if reopened and world_is_open(world) else batches[:middle]) for line in batch]
+    got = page(world, after=after, limit=limit)
+    expected = lines[after : after + limit]
+    assert got.logs == "\n".join(expected)
+    assert got.after == (after + limit if after + limit < len(lines) else None)
+    assert got.total == len(lines)
+
+
+def world_is_open(world: World) -> bool:
+    return world.parts().writer.tails.find(RUN).seal != "closed"
+
+
+def test_five_lines_by_two() -> None:
+    """Acceptance behaviour 1."""
+    world = World()
+    append(world, "1\n2\n3\n4\n5\n")
+    assert [(got.logs, got.after) for got in (page(world, after=n, limit=2) for n in (0, 2, 4))] == [("1\n2", 2), ("3\n4", 4), ("5", None)]
+
+
+def test_an_unknown_run_is_an_empty_page() -> None:
+    assert page(World()) == Page("", None, 0, streaming=False)
+
+
+def test_a_cursor_past_the_end_is_an_empty_page() -> None:
+    world = World()
+    append(world, "1\n2\n")
+    for state in (leave_open, compact, close):
+        state(world)
+        got = page(world, after=7)
+        assert (got.logs, got.after, got.total) == ("", None, 2)
+
+
+def test_streaming_until_there_is_a_seal() -> None:
+    world = World()
+    append(world, "1\n")
+    assert page(world).streaming
+    compact(world)
+    assert page(world).streaming
+    writer = world.parts().writer
+    writer.seal(RUN, "closed", writer.tails.find(RUN))
+    assert not page(world).streaming, "sealed is ended, also before logs.txt is there"
+    close(world)
+    assert not page(world).streaming
+
+
+def test_the_last_lines() -> None:
+    world = World()
+    append(world, "".join(f"{n}\n" for n in range(50)))
+    compact(world)
+    append(world, "".join(f"{n}\n" for n in range(50, 100)))
+    for state in (leave_open, index_all, close):
+        state(world)
+        assert page(world, tail=3).logs == "97\n98\n99"
+        assert page(world, tail=500).logs.split("\n") == [str(n) for n in range(100)]
+
+
+def test_lines_since_a_time() -> None:
+    world = World()
+    times = []
+    for number in range(30):
+        times.append(world.clock.now_ms())
+        append(world, f"{number} a\n{number} b\n")
+        world.clock.advance(10)
+    index_all(world)
+    for number in (0, 1, 13, 29):
+        assert page(world, since_ms=times[number]).logs.split("\n")[0] == f"{number} a"
+        assert page(world, since_ms=times[number] + 1).logs.split("\n")[0] == (f"{number + 1} a" if number < 29 else "")
+    assert page(world, since_ms=0).logs.startswith("0 a")
+
+
+def test_waiting_ends_when_a_line_comes() -> None:
+    world = World()
+    append(world, "first\n")
+    sleep = world.clock.sleep
+    naps: list[float] = []
+
+    def nap(seconds: float) -> None:
+        naps.append(seconds)
+        sleep(seconds)
+        if len(naps) == 3:
+            append(world, "second\n")
+
+    world.clock.sleep = nap  # type: ignore[method-assign]
+    assert page(world, after=1, wait_s=20).logs == "second"
+    assert len(naps) == 3
+
+
+def test_waiting_ends_at_twenty_seconds_and_costs_a_head_each_half_second() -> None:
+    world = World()
+    append(world, "first\n")
+    start, before = world.clock.monotonic_s(), world.store.calls["head"]
+    assert page(world, after=1, wait_s=3600).logs == ""
+    assert world.clock.monotonic_s() - start == MAX_WAIT_S
+    assert world.store.calls["head"] - before <= 42
+
+
+def test_nobody_waits_for_a_run_that_has_ended() -> None:
+    world = World()
+    append(world, "first\n")
+    close(world)
+    start = world.clock.monotonic_s()
+    assert page(world, after=1, wait_s=20).logs == ""
+    assert world.clock.monotonic_s() == start
+
+
+def test_a_page_fits_an_answer_whatever_its_lines_are() -> None:
+    world = World()
+    lines = ["\x01" * 700_000, "語" * 900_000, "x" * (9 * MIB), "", "short"]
+    append(world, "\n".join(lines) + "\n")
+    for state in (leave_open, compact, close):
+        state(world)
+        got: list[str] = []
+        cut: list[bool] = []
+        after: int | None = 0
+        while after is not None:
+            one = page(world, after=after)
+            assert len(one.logs) * 1 <= PAGE_BYTES
+            got += one.logs.split("\n")
+            cut.append(one.truncated)
+            after = one.after
+        assert len(got) == len(lines) and got[3:] == ["", "short"]
+        assert all(whole.startswith(shown) for whole, shown in zip(lines, got, strict=True))
+        assert any(cut)
+
+
+def test_a_catalog_that_is_lost_or_down_makes_no_difference_but_requests() -> None:
+    world = World()
+    for number in range(40):
+        append(world, f"{number}\n")
+    close(world)
+    expected = [str(number) for number in range(40)]
+    lost = World()
+    lost.store = world.store
+    assert lost.read_all(limit=7) == expected
+
+    def down(operation: str, call: object) -> object:
+        raise StoreUnavailableError(operation)
+
+    parts = world.parts(index=Intercepted(world.index, down))  # type: ignore[arg-type]
+    assert parts.reader.page(RUN, PageRequest(after=35)).logs == "\n".join(expected[35:])
+
+
+def test_bytes_that_are_no_utf8_are_shown_as_replacements_and_kept_in_the_download() -> None:
+    world = World()
+    world.parts().writer.append(RUN, Batch.from_bytes(b"\xff caf\xe9\n"))
+    assert page(world).logs == "\ufffd caf\ufffd"
+    whole = world.parts().reader.whole(RUN)
+    assert whole and whole.body == b"\xff caf\xe9\n"
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_download_is_the_log(state: Callable[[World], None]) -> None:
+    world = World()
+    append(world, "a\nb\n")
+    append(world, "c\n")
+    state(world)
+    whole = world.parts().reader.whole(RUN)
+    assert whole and (whole.body, whole.size_bytes) == (b"a\nb\nc\n", 6)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_large_download_is_one_object(state: Callable[[World], None]) -> None:
+    world = World()
+    append(world, ("x" * 1023 + "\n") * 5000)
+    state(world)
+    whole = world.parts().reader.whole(RUN)
+    assert whole and whole.body is None and whole.key
+    assert world.store.get(whole.key).body == b"x" * 0 + (b"x" * 1023 + b"\n") * 5000
+
+
+def test_there_is_nothing_to_download_of_an_unknown_run() -> None:
+    assert World().parts().reader.whole(RUN) is None
+
+
+@pytest.mark.parametrize("body", [b"old 1\nold 2\n", b"old 1\nold 2"])
+def test_openmetadatas_partial_is_read_appended_to_and_closed(body: bytes) -> None:
+    """Acceptance behaviour 9: under OpenMetadata's own name, with its metadata or without."""
+    world = World()
+    world.store.put(world.layout.legacy_partial(RUN), body, LEGACY)
+    assert world.layout.legacy_partial(RUN) != world.layout.partial(RUN)
+    assert world.read_all() == ["old 1", "old 2"]
+    append(world, "new\n")
+    assert world.read_all() == ["old 1", "old 2", "new"]
+    compact(world)
+    assert world.body("partial.txt") == b"old 1\nold 2\nnew\n"
+    append(world, "newer\n")
+    close(world)
+    assert world.body("logs.txt") == b"old 1\nold 2\nnew\nnewer\n"
+    assert world.read_all() == ["old 1", "old 2", "new", "newer"]
+
+
+def test_openmetadatas_partial_under_our_own_name_is_merged() -> None:
+    world = World()
+    run = Run("plain_name", "run-1")
+    world.store.put(world.layout.partial(run), b"old\n", PutOptions({"last-flushed-line": "1", "total-bytes": "4", "writer-epoch": "1"}))
+    append(world, "new\n", run)
+    assert world.read_all(run) == ["old", "new"]
+    world.parts().compactor.compact(run, world.deadline())
+    assert world.body("partial.txt", run) == b"old\nnew\n"
+    world.parts().finalizer.close(run)
+    assert world.body("logs.txt", run) == b"old\nnew\n"
+    assert "partial.txt" not in world.keys(run)
+
+
+def test_openmetadatas_finished_log_is_read_and_takes_no_more() -> None:
+    world = World()
+    world.store.put(world.layout.legacy_logs(RUN), b"old 1\nold 2\n", LEGACY)
+    got = page(world)
+    assert (got.logs, got.total, got.streaming) == ("old 1\nold 2", 2, False)
+    whole = world.parts().reader.whole(RUN)
+    assert whole and whole.body == b"old 1\nold 2\n"
+
+
+def test_a_log_of_another_pipeline_that_shares_openmetadatas_name_is_not_shown() -> None:
+    world = World()
+    twin = Run("svc_pipeline", RUN.run_id)
+    append(world, "of the twin\n", twin)
+    world.parts().finalizer.close(twin)
+    assert world.layout.legacy_logs(RUN) == world.layout.logs(twin)
+    assert page(world).total == 0
+    append(world, "mine\n")
+    assert world.read_all() == ["mine"]

@@ -1,0 +1,128 @@
+"""What an operation costs, counted in calls of the store and the catalog: each budget of the design."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from chalicelib.runlog.batch import Batch
+from chalicelib.runlog.reader import PageRequest
+from tests.faults.interception import Intercepted
+from tests.world import RUN, Parts, World
+
+
+class Counted:
+    """A world whose calls are counted: of the store under ``s3``, of the catalog under ``catalog``."""
+
+    def __init__(self) -> None:
+        self.world = World()
+        self.calls: Counter[str] = Counter()
+        self.parts: Parts = self.world.parts(self._count(self.world.store, "s3"), self._count(self.world.index, "catalog"))
+
+    def _count(self, port: Any, name: str) -> Any:
+        def gate(operation: str, call: Callable[[], Any]) -> Any:
+            self.calls[name] += 1
+            self.calls[operation] += 1
+            return call()
+
+        return Intercepted(port, gate)
+
+    def cost(self, operation: Callable[[], Any]) -> tuple[int, int]:
+        """(requests to S3, requests to the catalog) of one operation."""
+        before = self.calls.copy()
+        operation()
+        spent = self.calls - before
+        return spent["s3"], spent["catalog"]
+
+    def append(self, text: str, position: str | None = None, key: str | None = None) -> str:
+        return self.parts.writer.append(RUN, Batch.from_text(text), position=position, idempotency_key=key).position
+
+
+def test_a_warm_append_is_one_put() -> None:
+    counted = Counted()
+    position = counted.append("first")
+    assert counted.cost(lambda: counted.append("second", position)) == (1, 0)
+
+
+def test_a_retry_is_two_requests() -> None:
+    counted = Counted()
+    position = counted.append("first")
+    counted.append("second", position)
+    assert counted.cost(lambda: counted.append("second", position)) == (2, 0)
+    assert counted.world.read_all() == ["first", "second"]
+
+
+def test_a_cold_append_is_at_most_four_requests_in_all() -> None:
+    counted = Counted()
+    assert counted.cost(lambda: counted.append("to a new run")) == (3, 1)
+    counted.append("without a cookie")
+    assert counted.cost(lambda: counted.append("without a cookie again")) == (3, 1)
+    entries = [counted.world.parts().writer.tails.segment(RUN, number) for number in range(3)]
+    counted.world.index.put(RUN, entries)
+    assert counted.cost(lambda: counted.append("the catalog knows the tail")) == (2, 1)
+
+
+def test_a_cold_append_to_a_run_of_many_segments_is_at_most_four_requests_in_all() -> None:
+    counted = Counted()
+    position = counted.append("0")
+    for number in range(1, 1205):
+        position = counted.append(str(number), position)
+    writer = counted.world.parts().writer
+    counted.world.index.put(RUN, [writer.tails.segment(RUN, number) for number in range(1190)])
+    assert sum(counted.cost(lambda: counted.append("cold"))) <= 4
+
+
+def test_an_append_with_a_key_is_at_most_four_requests_in_all() -> None:
+    counted = Counted()
+    counted.append("first")
+    assert counted.cost(lambda: counted.append("second", key="batch-2")) == (3, 1)
+    assert sum(counted.cost(lambda: counted.append("second", key="batch-2"))) <= 4
+    assert counted.world.read_all() == ["first", "second"]
+
+
+def test_an_old_position_costs_a_listing_and_a_head() -> None:
+    counted = Counted()
+    position = counted.append("first")
+    counted.world.clock.advance(3600)
+    assert counted.cost(lambda: counted.append("an hour later", position)) == (3, 0)
+
+
+def test_two_writers_in_turn_cost_two_requests_an_append() -> None:
+    counted = Counted()
+    one, other = counted.append("one"), counted.append("other")
+    for number in range(4):
+        one, other = counted.append(f"one {number}", one), counted.append(f"other {number}", other)
+    spent = counted.cost(lambda: (counted.append("one", one), counted.append("other", other)))
+    assert spent == (4, 0)
+
+
+def test_a_page_of_a_finished_log_is_one_query_and_at_most_two_gets() -> None:
+    counted = Counted()
+    position: str | None = None
+    for number in range(60):
+        lines = "".join(f"{number:03d} {line:05d} {'x' * (line % 190)}\n" for line in range(2000))
+        position = counted.append(lines, position)
+    counted.parts.finalizer.close(RUN, position)
+    total = 60 * 2000
+    for after in (0, 1, 999, 64_321, total - 1000, total - 1, total):
+        before = counted.calls.copy()
+        page = counted.parts.reader.page(RUN, PageRequest(after=after))
+        spent = counted.calls - before
+        assert len(page.logs.split("\n")) == min(1000, total - after) or after == total
+        assert spent["catalog"] <= 1
+        assert spent["get"] + spent["head"] <= 2 and spent["s3"] <= 2
+
+
+def test_a_close_of_a_small_run_is_a_dozen_requests() -> None:
+    counted = Counted()
+    position = counted.append("first")
+    s3, catalog = counted.cost(lambda: counted.parts.finalizer.close(RUN, position))
+    assert s3 <= 12 and catalog <= 3
+
+
+def test_an_idle_run_costs_a_compactor_four_requests() -> None:
+    counted = Counted()
+    counted.append("first")
+    counted.parts.compactor.compact(RUN, counted.world.deadline())
+    assert sum(counted.cost(lambda: counted.parts.compactor.compact(RUN, counted.world.deadline()))) <= 4
