@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from chalicelib.catalog.runs import RunCatalog
 from chalicelib.observability import ObservedStore
-from chalicelib.ports import Clock, ObjectStore, Publisher, SegmentIndex
+from chalicelib.ports import Clock, ObjectStore, Publisher, Run, SegmentIndex
 from chalicelib.runlog.compaction import Compactor
+from chalicelib.runlog.deadline import Deadline
 from chalicelib.runlog.finalization import Finalizer
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.position import PositionSigner
@@ -20,8 +22,13 @@ from chalicelib.runlog.reader import Reader
 from chalicelib.runlog.writer import Writer
 
 if TYPE_CHECKING:
-    from chalicelib.catalog.runs import RunCatalog
-    from chalicelib.settings import Settings  # with pydantic-settings, a fifth of a cold start
+    from chalicelib.ingestion.ingester import Ingester
+    from chalicelib.settings import Settings
+
+EARLY_FLUSH_S = 20.0
+"""How long a notification may hold its function to compact a run that has outgrown the watermark; the schedule does the rest."""
+_SECONDS_OF_A_DAY = 86_400
+_SSE = {"AES_256": "AES256", "AWS_KMS": "aws:kms"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +102,67 @@ def assemble(settings: Settings, ports: Ports) -> Services:
     )
 
 
+def ingester(services: Services) -> Ingester:
+    """What works S3's notifications."""
+    from chalicelib.ingestion.ingester import Ingester
+
+    def early_flush(run: Run) -> None:
+        services.compactor.compact(run, Deadline(services.clock, EARLY_FLUSH_S))
+
+    return Ingester(
+        bucket=services.settings.bucket_name,
+        store=services.store,
+        index=services.index,
+        runs=services.runs,
+        layout=services.layout,
+        clock=services.clock,
+        publisher=services.publisher,
+        watermark_bytes=services.settings.early_flush_watermark_bytes,
+        early_flush=early_flush,
+    )
+
+
 def _from_environment() -> Services:
     from chalicelib import settings
 
     loaded = settings.load()
     return assemble(loaded, _aws_ports(loaded))
+
+
+def _aws_ports(settings: Settings) -> Ports:
+    """Imported here: boto3 and the settings' machinery are most of a cold start, and packaging or tests need neither."""
+    from chalicelib.aws.clients import make_client
+    from chalicelib.aws.clock import SystemClock
+    from chalicelib.aws.dynamodb import Table
+    from chalicelib.aws.publisher import SnsPublisher
+    from chalicelib.catalog.dynamodb_runs import DynamoDbRunCatalog
+    from chalicelib.catalog.segments import DynamoDbSegmentIndex
+
+    database = make_client("dynamodb", region=None)
+    keep_s = settings.expiration_days * _SECONDS_OF_A_DAY
+    topic = settings.report_topic_arn
+    return Ports(
+        store=_s3_store(settings),
+        index=DynamoDbSegmentIndex(Table(database, settings.segments_table), keep_s),
+        runs=DynamoDbRunCatalog(Table(database, settings.runs_table), keep_s),
+        publisher=SnsPublisher(make_client("sns", region=None), topic) if topic else None,
+        clock=SystemClock(),
+    )
+
+
+def _s3_store(settings: Settings) -> ObjectStore:
+    """The bucket. Region, endpoint and static credentials are of the store alone: the catalog is always AWS's."""
+    from chalicelib.aws.clients import make_client
+    from chalicelib.aws.object_store import Encryption, S3ObjectStore
+
+    secret, token = settings.aws_secret_access_key, settings.aws_session_token
+    client = make_client(
+        "s3",
+        region=settings.aws_region,
+        endpoint_url=settings.aws_endpoint_url,
+        aws_access_key_id=settings.aws_access_key_id,
+        aws_secret_access_key=secret.get_secret_value() if secret else None,
+        aws_session_token=token.get_secret_value() if token else None,
+    )
+    algorithm = _SSE[settings.sse_algorithm] if settings.enable_server_side_encryption else None
+    return S3ObjectStore(client, settings.bucket_name, Encryption(algorithm, settings.kms_key_id))

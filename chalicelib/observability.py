@@ -93,14 +93,14 @@ def _flush() -> None:
 
 def span(name: str) -> AbstractContextManager[Any]:
     """A part of the invocation's trace, if it is traced."""
-    recorder = _recorder()
+    recorder = trace_recorder()
     span_: AbstractContextManager[Any] = recorder.in_subsegment(name=f"## {name}") if recorder else nullcontext()
     return span_
 
 
 @cache
-def _recorder() -> Any | None:
-    """X-Ray's recorder where a daemon listens, which is on Lambda: importing it costs more than all the rest of a cold start."""
+def trace_recorder() -> Any | None:
+    """X-Ray's recorder, and botocore's calls traced, where a daemon listens; None elsewhere, and then nothing of it is imported."""
     if "AWS_XRAY_DAEMON_ADDRESS" not in os.environ:
         return None
     from aws_lambda_powertools.tracing import Tracer

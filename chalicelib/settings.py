@@ -93,7 +93,11 @@ class Settings(BaseSettings):
     cleanup_interval_minutes: int = _minutes(60, "How often the sweep runs.", 1440)
     partial_flush_interval_minutes: int = _minutes(2, "How often open runs are compacted into partial.txt.", 1440)
     early_flush_watermark_bytes: int = _setting(
-        5 * _MIB, "Runs with more than this not yet compacted come first.", "a whole number of bytes, at least 1", ge=1, le=1 << 40
+        5 * _MIB,
+        "A run whose log has grown by this is compacted at once, out of turn.",
+        "a whole number of bytes, at least 1",
+        ge=1,
+        le=1 << 40,
     )
     pending_flush_alert_after_failures: int = _setting(
         10, "Compactions of a run that fail in a row before it is reported.", "1 to 1000", ge=1, le=1000

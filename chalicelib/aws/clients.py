@@ -28,5 +28,6 @@ def make_client(service: str, *, region: str | None, endpoint_url: str | None = 
         response_checksum_validation="when_required",
         tcp_keepalive=True,
         s3=s3,
+        signature_version="s3v4" if service == "s3" else None,  # presigned links of older form are refused for KMS
     )
     return boto3.client(service, region_name=region, endpoint_url=endpoint_url, config=config, **credentials)

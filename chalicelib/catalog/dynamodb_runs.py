@@ -16,7 +16,7 @@ _NUMBERS = (
     "segments", "lines", "bytes", "epoch", "started_ms", "last_append_ms", "compacted_segments", "compacted_bytes", "final_segments",
     "failures",
 )  # fmt: skip
-_NAMES = {"#bytes": "bytes"}  # reserved words of DynamoDB
+_NAMES = {"#segments": "segments", "#lines": "lines", "#bytes": "bytes"}  # reserved words of DynamoDB, or too close to them
 _ACTIVE = "activity_shard = :shard AND last_append_ms < :before"
 
 
@@ -40,11 +40,11 @@ class DynamoDbRunCatalog:
         }
         old = self._table.update_if(
             _key(run),
-            "SET segments = :segments, #lines = :lines, #bytes = :bytes, epoch = :epoch, seal = :seal, last_append_ms = :ms, "
+            "SET #segments = :segments, #lines = :lines, #bytes = :bytes, epoch = :epoch, seal = :seal, last_append_ms = :ms, "
             "activity_shard = :shard, expires_at = :expires, started_ms = if_not_exists(started_ms, :ms)",
             values,
-            "attribute_not_exists(segments) OR segments < :segments",
-            ExpressionAttributeNames=_NAMES | {"#lines": "lines"},
+            "attribute_not_exists(#segments) OR #segments < :segments",
+            ExpressionAttributeNames=_NAMES,
             ReturnValues="ALL_OLD",
         )
         if old is None:
@@ -81,7 +81,8 @@ class DynamoDbRunCatalog:
             _key(run),
             "SET retired_segments = :next REMOVE activity_shard",
             {":next": next_segment},
-            "attribute_exists(activity_shard) AND segments <= :next",
+            "attribute_exists(activity_shard) AND #segments <= :next",
+            ExpressionAttributeNames={"#segments": "segments"},
         )
 
     def failed(self, run: Run) -> int:

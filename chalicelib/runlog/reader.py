@@ -6,17 +6,18 @@ then read forward from there. A catalog that lags or is lost makes a page read m
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
 from chalicelib.errors import ObjectNotFoundError, StoreUnavailableError, UnavailableError
-from chalicelib.ports import Clock, ObjectStore, Run, SegmentEntry, SegmentIndex
+from chalicelib.ports import Clock, ObjectStore, Run, SegmentIndex
 from chalicelib.runlog.compaction import Compactor
 from chalicelib.runlog.deadline import Deadline
+from chalicelib.runlog.landing import Landing, Landings, landing_on
 from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.page import PAGE_BYTES, RAW_BYTES, fit, take_lines
 from chalicelib.runlog.tail import Tail, TailFinder
 from chalicelib.runlog.view import TornViewError, Viewer
 
@@ -25,11 +26,8 @@ MAX_LIMIT = 10_000
 MAX_WAIT_S = 20.0
 POLL_S = 0.5
 
-PAGE_BYTES = 4 * 1024 * 1024
-"""A page's lines, as they stand in the JSON answer: Lambda takes 6 MB. A page that reaches it has fewer lines than asked for."""
 INLINE_BYTES = 4 * 1024 * 1024
 """A log up to this size is answered inline, a larger one by redirect (Lambda takes 6 MB, base64 makes 4.5 of it)."""
-_RAW_BYTES = PAGE_BYTES * 3 // 4  # leaves room for what JSON escapes
 _MIN_READ_BYTES = 64 * 1024
 _GENEROUS = 1.2  # a page is read in one request when lines are up to this much longer than they were so far
 _TRIES = 5
@@ -77,6 +75,7 @@ class Reader:
         self._store, self._index, self._layout, self._clock, self._compactor = store, index, layout, clock, compactor
         self._tails = TailFinder(store, index, layout)
         self._viewer = Viewer(store, layout, self._tails)
+        self._landings = Landings()
 
     def page(self, run: Run, request: PageRequest) -> Page:
         """One page. An unknown run is an empty page. A finished log costs at most one query and two GETs. Raises UnavailableError."""
@@ -110,13 +109,16 @@ class Reader:
         line = self._first_line(run, request)
         start = self._locate(run, line)
         length = int((line - start.line + request.limit) * start.bytes_per_line * _GENEROUS)
-        view = self._viewer.take(run, start.byte, min(max(length, _MIN_READ_BYTES), _RAW_BYTES))
+        view = self._viewer.take(run, start.byte, min(max(length, _MIN_READ_BYTES), RAW_BYTES))
         if start.byte > view.end_byte:
             start = Landing()  # rows of a log that is no more
-        lines = _take_lines(self._viewer.read(view, start.byte, view.end_byte), line - start.line, request.limit)
+        taken = take_lines(self._viewer.read(view, start.byte, view.end_byte), line - start.line, request.limit)
         end = self._viewer.tail(run, view)
-        logs, taken, truncated = _fit(lines)
-        after = line + taken if line + taken < end.line else None
+        logs, count, shortened = fit(taken.lines)
+        truncated = shortened or taken.cut
+        if not truncated:
+            self._landings.remember(run, taken.landing_behind(start, line, count))
+        after = line + count if line + count < end.line else None
         return Page(logs, after, end.line, end.exists and not end.seal, truncated), end
 
     def _first_line(self, run: Run, request: PageRequest) -> int:
@@ -143,9 +145,11 @@ class Reader:
         return min(low, high)
 
     def _locate(self, run: Run, line: int) -> Landing:
-        """The nearest known place at or before a line. One query; none for the first line, nor while the catalog is away."""
+        """The nearest known place at or before a line. One query; none for the first line, nor where a page that was read here ended."""
         if line <= 0:
             return Landing()
+        if known := self._landings.recall(run, line):
+            return known
         try:
             row = self._index.at_line(run, line)
         except UnavailableError:
@@ -173,66 +177,3 @@ class Reader:
             return attempt()
         except TornViewError as error:
             raise StoreUnavailableError(f"the log keeps changing while it is read tries={_TRIES} last={error}") from error
-
-
-@dataclass(frozen=True, slots=True)
-class Landing:
-    """A known place in a log: line and byte, and how long its lines are hereabouts."""
-
-    line: int = 0
-    byte: int = 0
-    bytes_per_line: float = 256.0
-
-
-def landing_on(row: SegmentEntry, line: int) -> Landing:
-    """The last landmark of a row at or before a line; the row's end when the line is behind it."""
-    bytes_per_line = row.bytes / row.lines if row.lines else 256.0
-    if line >= row.end_line:
-        return Landing(row.end_line, row.end_byte, bytes_per_line)
-    at_line, at_byte = max((mark for mark in row.landmarks if row.line + mark[0] <= line), default=(0, 0))
-    return Landing(row.line + at_line, row.byte + at_byte, bytes_per_line)
-
-
-def _take_lines(chunks: Iterator[bytes], skip: int, limit: int) -> list[bytes]:
-    """Up to ``limit`` lines after ``skip`` of them, without their newlines; fewer when they fill a page."""
-    lines: list[bytes] = []
-    rest, taken_bytes = b"", 0
-    for chunk in chunks:
-        pieces = (rest + chunk).split(b"\n")
-        rest = pieces.pop()
-        if skip >= len(pieces):
-            skip -= len(pieces)
-            continue
-        for line in pieces[skip : skip + limit - len(lines)]:
-            if lines and taken_bytes + len(line) > _RAW_BYTES:
-                return lines
-            lines.append(line)
-            taken_bytes += len(line)
-        skip = 0
-        if len(lines) >= limit or taken_bytes + len(rest) >= _RAW_BYTES:
-            break
-    if not lines and not skip and rest:
-        lines.append(rest)  # one line that is longer than a page
-    return lines
-
-
-def _fit(lines: list[bytes]) -> tuple[str, int, bool]:
-    """As many lines as fit a page once they are JSON, how many, and whether the only one had to be cut."""
-    taken, logs = len(lines), _joined(lines)
-    while (excess := len(json.dumps(logs)) / PAGE_BYTES) > 1:
-        if taken <= 1:
-            return _cut(logs, excess), taken, True
-        taken = max(1, int(taken / excess * 0.9))
-        logs = _joined(lines[:taken])
-    return logs, taken, False
-
-
-def _cut(line: str, excess: float) -> str:
-    while excess > 1:
-        line = line[: int(len(line) / excess * 0.9)]
-        excess = len(json.dumps(line)) / PAGE_BYTES
-    return line
-
-
-def _joined(lines: list[bytes]) -> str:
-    return b"\n".join(lines).decode(errors="replace")

@@ -8,13 +8,19 @@ from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, pro
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from chalicelib.ingestion.ingester import Ingester
+from chalicelib.observability import logger
 
 
 def ingest(ingester: Ingester, event: dict[str, Any], context: Any) -> Any:
     """Ingest the messages of one batch. The answer names those that failed (ReportBatchItemFailures); when all did, it raises."""
 
     def handle(record: SQSRecord) -> str:
-        return ingester.ingest(record.body).status
+        try:
+            return ingester.ingest(record.body).status
+        except Exception:
+            # The batch processor keeps it to itself; without this line nobody would learn why a message comes again and again.
+            logger.exception("a message could not be ingested", extra={"message_id": record.message_id})
+            raise
 
     processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
     return process_partial_response(event=event, record_handler=handle, processor=processor, context=context)

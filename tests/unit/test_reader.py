@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from chalicelib.errors import StoreUnavailableError
 from chalicelib.ports import PutOptions, Run
 from chalicelib.runlog.batch import Batch
-from chalicelib.runlog.reader import MAX_WAIT_S, PAGE_BYTES, Page, PageRequest
+from chalicelib.runlog.page import PAGE_BYTES
+from chalicelib.runlog.reader import MAX_WAIT_S, Page, PageRequest
 from tests.faults.interception import Intercepted
 from tests.world import RUN, World
 

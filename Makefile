@@ -1,0 +1,48 @@
+# Each target makes .venv by itself. PORT is the friendly address of the local stack; PYTHON is the Python 3.11 to use.
+PORT ?= 4566
+PYTHON ?= $(shell for each in python3.11 python3 python; do \
+	$$each -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null && echo $$each && break; done)
+VENV := .venv
+READY := $(VENV)/ready
+RUN := $(VENV)/bin/python
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check up down package bench
+
+help: ## what there is
+	@grep -hE '^[a-z]+:.*##' Makefile | sed 's/:.*##/ -/'
+
+demo: $(READY) ## the main job, from an empty machine to a finished log
+	@$(RUN) -m local.demo
+
+test: $(READY) ## all tests; ARGS="-k name" to choose
+	@$(RUN) -m pytest $(ARGS)
+
+check: $(READY) ## lint, format, types, template
+	@$(RUN) -m ruff check .
+	@$(RUN) -m ruff format --check .
+	@$(RUN) -m mypy
+	@$(RUN) -m local package
+
+up: $(READY) ## start the stack on PORT
+	@$(RUN) -m local up --port $(PORT)
+
+down: $(READY) ## stop the stack on PORT
+	@$(RUN) -m local down --port $(PORT)
+
+package: $(READY) ## the template and the zip that are deployed, in build/
+	@$(RUN) -m local package
+
+bench: $(READY) ## the measurements of docs/performance.md
+	@$(RUN) -m bench $(ARGS)
+
+$(READY): requirements.txt requirements-dev.txt
+	@test -n "$(PYTHON)" || $(call missing,Python 3.11 is missing: install it or name it with PYTHON=path)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || $(call missing,$(PYTHON) is not Python 3.11)
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || $(call missing,Python has no venv: install python3.11-venv)
+	@echo "runlake: installing into $(VENV), once, in about a minute"
+	@$(PYTHON) -m venv $(VENV)
+	@$(RUN) -m pip install -qq --disable-pip-version-check -r requirements-dev.txt || $(call missing,the packages could not be installed)
+	@touch $@
+
+missing = { echo "runlake: $(1)"; exit 1; }

@@ -1,0 +1,53 @@
+"""Entry points of the functions: the REST API (``app``), ``ingest``, ``compact`` and ``sweep``. Registered here, done elsewhere."""
+
+import os
+from typing import Any
+
+from chalice.app import Chalice, CloudWatchEvent, Rate, SQSEvent
+
+from chalicelib import composition
+from chalicelib.observability import invocation, trace_recorder
+from chalicelib.routes import health, logs
+from chalicelib.routes.answers import http_middleware
+from chalicelib.routes.bodies import BINARY_TYPES
+from chalicelib.triggers import schedules
+
+app = Chalice(app_name="runlake", configure_logs=False)
+app.api.binary_types = BINARY_TYPES
+app.register_middleware(http_middleware, event_type="http")
+app.register_blueprint(health.blueprint)
+app.register_blueprint(logs.blueprint)
+
+
+@app.on_sqs_message(queue="ingest", batch_size=10)
+def ingest(event: SQSEvent) -> Any:
+    """S3's notifications: catalogued, marked, reported."""
+    from chalicelib.triggers.ingest import ingest as ingest_messages  # only this function needs Powertools' batch
+
+    with invocation("ingest", event.context):
+        return ingest_messages(composition.ingester(composition.services()), event.to_dict(), event.context)
+
+
+@app.schedule(Rate(2, unit=Rate.MINUTES))
+def compact(event: CloudWatchEvent) -> dict[str, int]:
+    """Bring partial.txt of open runs up to date, and finish what close left to be done."""
+    with invocation("compact", event.context):
+        return schedules.compact(composition.services(), _remaining_ms(event))
+
+
+@app.schedule(Rate(60, unit=Rate.MINUTES))
+def sweep(event: CloudWatchEvent) -> dict[str, int]:
+    """Finalize runs that nobody closes."""
+    with invocation("sweep", event.context):
+        return schedules.sweep(composition.services(), _remaining_ms(event))
+
+
+def _remaining_ms(event: CloudWatchEvent) -> int:
+    context: Any = event.context  # Chalice takes it for a dictionary
+    return int(context.get_remaining_time_in_millis())
+
+
+if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
+    # While a function starts it has the most CPU, and settings that cannot work are told before any request.
+    trace_recorder()
+    composition.services()

@@ -1,0 +1,172 @@
+"""A bucket and tables on a private emulator, and this process as the function: the real entry, the real clients, every request counted."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import boto3
+
+from local.emulator import CREDENTIALS, REGION, Emulator, free_port
+
+BUCKET, RUNS, SEGMENTS = "bench-logs", "bench-runs", "bench-segments"
+BASE = "/v1/services/ingestionPipelines/logs"
+MIB = 1024 * 1024
+
+
+class Context:
+    """What Lambda hands to a function."""
+
+    function_name = "bench"
+    function_version = "$LATEST"
+    invoked_function_arn = "arn:aws:lambda:us-east-1:000000000000:function:bench"
+    memory_limit_in_mb = "1024"
+    aws_request_id = "00000000-0000-0000-0000-000000000000"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 29_000
+
+
+class Requests:
+    """Requests that leave this process, by service, and the bytes of the bodies that S3 gets."""
+
+    def __init__(self) -> None:
+        self.by_service: Counter[str] = Counter()
+        self.by_operation: Counter[str] = Counter()
+        self.uploaded_bytes = 0
+
+    def watch(self, client: Any) -> None:
+        client.meta.events.register("before-send.*.*", self._seen)
+
+    def since(self, earlier: Counter[str]) -> Counter[str]:
+        return self.by_service - earlier
+
+    def _seen(self, request: Any, event_name: str, **_: Any) -> None:
+        _, service, operation = event_name.split(".")
+        self.by_service[service] += 1
+        self.by_operation[operation] += 1
+        if service == "s3" and request.method == "PUT":
+            self.uploaded_bytes += int(request.headers.get("Content-Length", 0))
+
+
+class Function:
+    """The deployed function in this process: API Gateway's event in, its answer out."""
+
+    def __init__(self, app: Any, services: Any, client: Any, requests: Requests) -> None:
+        self.app, self.services, self.client, self.requests = app, services, client, requests
+        self._context = Context()
+
+    def answer(self, event: dict[str, Any]) -> dict[str, Any]:
+        """One invocation."""
+        answer: dict[str, Any] = self.app(event, self._context)
+        return answer
+
+    def append(self, event: dict[str, Any]) -> str:
+        """An append that must succeed; the cookie to send next."""
+        answer = self.answer(event)
+        assert answer["statusCode"] == 200, answer
+        return cookie_of(answer)
+
+
+def cookie_of(answer: dict[str, Any]) -> str:
+    """The cookie that a connector would send next."""
+    return str(answer["headers"]["Set-Cookie"].partition(";")[0])
+
+
+def append_event(run: str, text: str, cookie: str | None = None) -> dict[str, Any]:
+    """What API Gateway makes of a connector's POST."""
+    headers = {"Content-Type": "application/json"} | ({"Cookie": cookie} if cookie else {})
+    batch = {"logs": text, "connectorId": "bench-1", "timestamp": 0, "compressed": False, "lineCount": text.count("\n")}
+    return gateway_event("POST", f"{BASE}/{run}", json.dumps(batch), headers)
+
+
+def gateway_event(method: str, path: str, body: str | None, headers: dict[str, str], query: dict[str, str] | None = None) -> dict[str, Any]:
+    """An event of a REST API with Lambda proxy integration."""
+    from chalicelib.routes import paths
+
+    names = path.removeprefix(BASE + "/").split("/")
+    route = next(each for each in paths.ROUTES if each.count("{") == len(names)) if path.startswith(BASE) else path
+    keys = [part.strip("{}") for part in route.split("/") if part.startswith("{")]
+    return {
+        "resource": route,
+        "path": path,
+        "httpMethod": method,
+        "headers": headers,
+        "multiValueHeaders": {name: [value] for name, value in headers.items()},
+        "queryStringParameters": query,
+        "multiValueQueryStringParameters": {name: [value] for name, value in query.items()} if query else None,
+        "pathParameters": dict(zip(keys, names, strict=True)),
+        "stageVariables": None,
+        "requestContext": {
+            "resourcePath": route,
+            "httpMethod": method,
+            "path": "/api" + path,
+            "stage": "api",
+            "requestId": "bench",
+            "identity": {"sourceIp": "127.0.0.1"},
+        },
+        "body": body,
+        "isBase64Encoded": False,
+    }
+
+
+@contextmanager
+def bench_world() -> Iterator[Function]:
+    """An emulator of its own for as long as the block lasts."""
+    with tempfile.TemporaryDirectory(prefix="runlake-bench-") as folder:
+        emulator = Emulator(free_port(), Path(folder) / "scratch", Path(folder) / "emulator.log")
+        try:
+            emulator.wait_until_healthy()
+            set_environment(emulator.endpoint_url)
+            _create(emulator.endpoint_url)
+            yield _function()
+        finally:
+            emulator.stop()
+
+
+def set_environment(endpoint_url: str) -> None:
+    """What the template gives a function."""
+    os.environ.update(
+        AWS_ENDPOINT_URL=endpoint_url,
+        AWS_DEFAULT_REGION=REGION,
+        AWS_REGION=REGION,
+        AWS_ACCESS_KEY_ID=CREDENTIALS["aws_access_key_id"],
+        AWS_SECRET_ACCESS_KEY=CREDENTIALS["aws_secret_access_key"],
+        RUNLAKE_BUCKET_NAME=BUCKET,
+        RUNLAKE_RUNS_TABLE=RUNS,
+        RUNLAKE_SEGMENTS_TABLE=SEGMENTS,
+        RUNLAKE_POSITION_KEYS="a-key-of-the-benchmarks",
+        POWERTOOLS_SERVICE_NAME="bench",
+        POWERTOOLS_METRICS_NAMESPACE="Runlake",
+    )
+
+
+def _create(endpoint_url: str) -> None:
+    options = {"endpoint_url": endpoint_url, "region_name": REGION, **CREDENTIALS}
+    boto3.client("s3", **options).create_bucket(Bucket=BUCKET)
+    database = boto3.client("dynamodb", **options)
+    for table, keys in ((RUNS, ("fqn", "run_id")), (SEGMENTS, ("run", "at"))):
+        database.create_table(
+            TableName=table,
+            BillingMode="PAY_PER_REQUEST",
+            AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key in keys],
+            KeySchema=[{"AttributeName": keys[0], "KeyType": "HASH"}, {"AttributeName": keys[1], "KeyType": "RANGE"}],
+        )
+
+
+def _function() -> Function:
+    import app
+    from chalicelib import composition
+
+    services = composition.services()
+    requests = Requests()
+    client = services.store._inner._client  # type: ignore[attr-defined]
+    requests.watch(client)
+    requests.watch(services.index._table._client)  # type: ignore[attr-defined]
+    return Function(app.app, services, client, requests)

@@ -1,0 +1,22 @@
+"""Finalize one run in this process and print its peak memory in KiB and the log's size: what the scheduled function would need."""
+
+from __future__ import annotations
+
+import resource
+import sys
+
+
+def main() -> None:
+    """Arguments: FQN and run id; the environment says where."""
+    import app  # noqa: F401 (what a function has loaded counts too)
+    from chalicelib import composition
+    from chalicelib.ports import Run
+    from chalicelib.runlog.deadline import Deadline
+
+    services = composition.services()
+    done = services.finalizer.finalize(Run(*sys.argv[1:3]), Deadline(services.clock))
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, done.bytes)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""Answers: JSON, and one error envelope ``{"code": …, "message": …}`` for whatever goes wrong.
+
+OpenMetadata's client takes an error without a ``code`` key for a success, puts a path aside for a minute after a 429 and sleeps for
+minutes after a 504. Neither is ever answered: trouble of ours is a 503 with ``Retry-After``, which it repeats within seconds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+from chalice.app import ChaliceViewError, Request, Response
+
+from chalicelib.errors import (
+    BatchTooLargeError,
+    ConflictError,
+    InvalidConfigurationError,
+    InvalidInputError,
+    StoreConditionError,
+    UnavailableError,
+)
+from chalicelib.observability import invocation, logger, note
+
+RETRY_AFTER_S = 1
+_JSON: dict[str, str | list[str]] = {"Content-Type": "application/json"}
+_request: ContextVar[Request] = ContextVar("request")  # Chalice's own belongs to the app, and so to all its threads
+# The first that fits counts.
+_STATUS: tuple[tuple[type[Exception], int], ...] = (
+    (InvalidConfigurationError, 500),
+    (BatchTooLargeError, 413),
+    (InvalidInputError, 400),
+    (ConflictError, 409),
+    (UnavailableError, 503),
+    (StoreConditionError, 503),  # others kept changing what was read
+)
+
+
+def json_answer(body: Any, status_code: int = 200, **headers: str) -> Response:
+    """An answer in JSON; keyword ``Set_Cookie`` is the header ``Set-Cookie``."""
+    given: dict[str, str | list[str]] = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Response(json.dumps(body, ensure_ascii=False, separators=(",", ":")), _JSON | given, status_code)
+
+
+def error_answer(code: int, message: str, **headers: str) -> Response:
+    """The error envelope."""
+    if code == 503:
+        headers["Retry_After"] = str(RETRY_AFTER_S)
+    return json_answer({"code": code, "message": message}, code, **headers)
+
+
+def refusal(error: Exception) -> Response:
+    """What to answer to an error. What nobody expected is logged with its trace, and told without it."""
+    if isinstance(error, ChaliceViewError):
+        return error_answer(error.STATUS_CODE, str(error))
+    status = next((status for kind, status in _STATUS if isinstance(error, kind)), None)
+    if status is None:
+        logger.exception("a request failed")
+        return error_answer(500, "internal server error")
+    if status >= 500:
+        logger.warning("a request could not be served", extra={"error": str(error), "kind": type(error).__name__})
+    return error_answer(status, str(error))
+
+
+def answering(view: Callable[[Request], Response]) -> Callable[..., Response]:
+    """A view of the request, whose errors are answered in the envelope."""
+
+    def answered(**_: str) -> Response:
+        try:
+            return view(_request.get())
+        except Exception as error:  # whatever it is, the client gets the envelope
+            return refusal(error)
+
+    answered.__doc__, answered.__name__ = view.__doc__, view.__name__
+    return answered
+
+
+def http_middleware(request: Request, get_response: Callable[[Request], Response]) -> Response:
+    """Around every HTTP request: one line of metrics, and Chalice's own errors in the envelope."""
+    _request.set(request)
+    with invocation("http", request.lambda_context):
+        response = _enveloped(get_response(request))
+        note(method=request.method, status=response.status_code)
+        return response
+
+
+def _enveloped(response: Response) -> Response:
+    """Chalice answers ``{"Code": "…", "Message": "…"}`` where it finds no view, or none for the method."""
+    if response.status_code < 400 or not isinstance(response.body, dict):
+        return response
+    allowed = response.headers.get("Allow")
+    if response.status_code == 405 and not allowed:
+        return error_answer(404, "no such path")
+    message = str(response.body.get("Message", "request failed"))
+    return error_answer(response.status_code, message[:1].lower() + message[1:], **({"Allow": str(allowed)} if allowed else {}))

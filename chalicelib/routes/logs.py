@@ -1,0 +1,211 @@
+"""Run logs over HTTP as OpenMetadata's connectors and viewers speak it: append, close, pages, downloads, the runs of a pipeline."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from chalice.app import Blueprint, CaseInsensitiveMapping, NotFoundError, Request, Response
+
+from chalicelib import composition
+from chalicelib.composition import Services
+from chalicelib.errors import StoreUnavailableError
+from chalicelib.observability import BATCH_SIZE_LINES, LOG_SHIPMENT_MS, LOGS_FAILED, LOGS_SENT, note, record
+from chalicelib.ports import Run
+from chalicelib.routes import paths, queries
+from chalicelib.routes.answers import answering, json_answer
+from chalicelib.routes.bodies import batch_of
+from chalicelib.routes.paths import Action
+from chalicelib.runlog.deadline import Deadline
+from chalicelib.runlog.layout import checked_run
+from chalicelib.runlog.reader import Page, WholeLog
+from chalicelib.runlog.writer import Appended
+
+blueprint = Blueprint(__name__)
+
+COOKIE = "PIPELINE_SESSION"
+_COOKIE_AGE_S = 86_400
+_CLOSED = {"message": "Log stream closed successfully"}
+_TEXT = "text/plain; charset=utf-8"
+_INLINE_BYTES = 6_000_000
+"""What an answer may take in the JSON that Lambda returns it in (6 MiB, headers and all)."""
+_LINK_AGE_S = 900
+_ANSWER_WITHIN_S = 5.0
+"""Kept of the function's time for the answer itself when a page waits for lines."""
+_UNSAFE_IN_FILENAME = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request under ``logs/``."""
+
+    services: Services
+    path: paths.LogPath
+    event: Mapping[str, Any]
+    headers: CaseInsensitiveMapping
+    query: Mapping[str, str]
+    context: Any
+
+    @property
+    def run(self) -> Run:
+        """The run that is meant. Raises InvalidNameError."""
+        return checked_run(self.path.fqn, self.path.run_id)
+
+
+@answering
+def logs(request: Request) -> Response:
+    """Everything under logs/: the path is read from its right end, since names may contain slashes."""
+    path = paths.parse(request.method, request.context["path"])
+    note(fqn=path.fqn, run_id=path.run_id)
+    call = Call(
+        services=composition.services(),
+        path=path,
+        event=request.to_original_event(),
+        headers=request.headers,
+        query=request.query_params or {},
+        context=request.lambda_context,
+    )
+    return _ACTIONS[path.action](call)
+
+
+for _route in paths.ROUTES:
+    blueprint.route(_route, methods=["GET", "POST"], content_types=["*/*"])(logs)
+
+
+def _append(call: Call) -> Response:
+    started_s = time.perf_counter()
+    try:
+        batch = batch_of(call.event, call.headers, call.services.settings.max_expanded_bytes)
+        appended = call.services.writer.append(
+            call.run, batch, position=_session(call.headers), idempotency_key=call.headers.get("idempotency-key")
+        )
+    except Exception:
+        record(LOGS_FAILED, 1)
+        raise
+    if appended.entry:
+        record(LOG_SHIPMENT_MS, (time.perf_counter() - started_s) * 1000)
+        record(LOGS_SENT, 1)
+        record(BATCH_SIZE_LINES, appended.entry.lines)
+    cookie = f"{COOKIE}={appended.position}; Path=/; Max-Age={_COOKIE_AGE_S}"
+    return json_answer(_appended(appended), Set_Cookie=cookie)
+
+
+def _appended(appended: Appended) -> dict[str, Any]:
+    entry = appended.entry
+    if entry is None:
+        return {"position": appended.position}
+    where = {"sequence": entry.sequence, "line": entry.line, "lines": entry.lines, "repeated": appended.repeated}
+    return {"position": appended.position, **where}
+
+
+def _close(call: Call) -> Response:
+    call.services.finalizer.close(call.run, _session(call.headers))
+    return json_answer(_CLOSED)
+
+
+def _page(call: Call) -> Response:
+    return _page_of(call, call.run)
+
+
+def _last_page(call: Call) -> Response:
+    run = _newest(call)
+    return _page_of(call, run) if run else _paged(Page("", None, 0, streaming=False))
+
+
+def _page_of(call: Call, run: Run) -> Response:
+    spare_s = call.context.get_remaining_time_in_millis() / 1000 - _ANSWER_WITHIN_S
+    return _paged(call.services.reader.page(run, queries.page_request(call.query, spare_s)))
+
+
+def _paged(page: Page) -> Response:
+    after = None if page.after is None else str(page.after)
+    return json_answer({"logs": page.logs, "after": after, "total": page.total, "streaming": page.streaming})
+
+
+def _runs(call: Call) -> Response:
+    checked_run(call.path.fqn, "any")
+    page = call.services.runs.newest(call.path.fqn, queries.runs_limit(call.query), call.query.get("cursor"))
+    return json_answer({"runs": [row.run.run_id for row in page.rows], "cursor": page.cursor})
+
+
+def _download(call: Call) -> Response:
+    return _download_of(call, call.run)
+
+
+def _last_download(call: Call) -> Response:
+    run = _newest(call)
+    if run is None:
+        raise NotFoundError(f"the pipeline has no runs fqn={call.path.fqn!r}")
+    return _download_of(call, run)
+
+
+def _download_of(call: Call, run: Run) -> Response:
+    """Inline while it is small and text; else a redirect to the object, whose bytes are exactly the log's."""
+    whole = call.services.reader.whole(run)
+    if whole is None:
+        raise NotFoundError(f"there is no such run run={run.fqn}/{run.run_id}")
+    text = _as_text(whole)
+    if text is None:
+        return _redirect(call, run, whole.key or _settled_key(call.services, run))
+    disposition = f'attachment; filename="{_filename(run)}"'
+    return Response(text, headers={"Content-Type": _TEXT, "Content-Disposition": disposition, "X-Content-Type-Options": "nosniff"})
+
+
+def _as_text(whole: WholeLog) -> str | None:
+    """A log's text if it can be answered inline without changing a byte: it is UTF-8, and fits once it is escaped."""
+    if whole.body is None:
+        return None
+    try:
+        text = whole.body.decode()
+    except UnicodeDecodeError:
+        return None
+    return text if len(json.dumps(text)) <= _INLINE_BYTES else None
+
+
+def _settled_key(services: Services, run: Run) -> str:
+    """The object that holds all of a log that stands in several: after a compaction one does."""
+    services.finalizer.settle(run, Deadline(services.clock))
+    state = services.compactor.look(run)
+    if state.base is None or state.pending:
+        raise StoreUnavailableError(f"the log is written to faster than it is gathered run={run.fqn}/{run.run_id}")
+    return state.base.key
+
+
+def _redirect(call: Call, run: Run, key: str) -> Response:
+    url = call.services.store.presign_get(key, expires_s=_LINK_AGE_S, filename=_filename(run), content_type=_TEXT)
+    return json_answer({"location": url}, 307, Location=url, Cache_Control="no-store")
+
+
+def _filename(run: Run) -> str:
+    return _UNSAFE_IN_FILENAME.sub("_", f"{run.fqn}-{run.run_id}")[-150:] + ".log"
+
+
+def _newest(call: Call) -> Run | None:
+    checked_run(call.path.fqn, "any")
+    rows = call.services.runs.newest(call.path.fqn, 1, None).rows
+    return rows[0].run if rows else None
+
+
+def _session(headers: CaseInsensitiveMapping) -> str | None:
+    """The position that the client's cookie carries."""
+    cookies: str = headers.get("cookie", "")
+    for part in cookies.split(";"):
+        name, _, value = part.strip().partition("=")
+        if name == COOKIE:
+            return value.strip('"')
+    return None
+
+
+_ACTIONS: dict[Action, Callable[[Call], Response]] = {
+    Action.APPEND: _append,
+    Action.CLOSE: _close,
+    Action.PAGE: _page,
+    Action.DOWNLOAD: _download,
+    Action.RUNS: _runs,
+    Action.LAST_PAGE: _last_page,
+    Action.LAST_DOWNLOAD: _last_download,
+}

@@ -1,0 +1,90 @@
+"""Which run a path means, and what is wanted of it: ``logs/{fqn}``, ``logs/{fqn}/{runId}``, ``logs/{fqn}/{runId}/close``, …
+
+Connectors do not quote the FQN, so slashes in it make more segments of it, and the path is read from the right. It is read as the
+client sent it (API Gateway's REST APIs hand paths over percent-encoded, and so does ``chalice local``), split on raw slashes, and
+only then decoded, exactly once: ``%2F`` stays inside a name, ``%25`` is a literal ``%``, ``+`` is a plus.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from urllib.parse import unquote
+
+from chalice.app import NotFoundError
+
+from chalicelib.errors import InvalidNameError
+
+BASE = "/v1/services/ingestionPipelines"
+_LOGS = "/services/ingestionPipelines/logs/"
+_DEPTH = 8
+
+ROUTES = tuple(
+    f"{BASE}/logs/" + "/".join(f"{{s{level}{'+' if level == _DEPTH else ''}}}" for level in range(1, depth + 1))
+    for depth in range(1, _DEPTH + 1)
+)
+"""One route for each number of segments: what API Gateway, its emulators and ``chalice local`` all understand. The last is greedy
+where there is a gateway; ``chalice local`` takes it for one segment."""
+
+
+class Action(StrEnum):
+    """What is wanted of a run, or of the runs of a pipeline."""
+
+    APPEND = "append"
+    CLOSE = "close"
+    PAGE = "page"
+    DOWNLOAD = "download"
+    RUNS = "runs"
+    LAST_PAGE = "last"
+    LAST_DOWNLOAD = "last/download"
+
+
+@dataclass(frozen=True, slots=True)
+class LogPath:
+    """What a path asks for. ``run_id`` is empty where the action is about all runs of the pipeline."""
+
+    action: Action
+    fqn: str
+    run_id: str = ""
+
+
+def parse(method: str, path: str) -> LogPath:
+    """Read a path under ``logs/`` as it came over the wire. Raises NotFoundError, InvalidNameError."""
+    segments = path.partition(_LOGS)[2].removesuffix("/").split("/")
+    action, names = _post(segments) if method == "POST" else _get(segments)
+    if not all(names):
+        raise NotFoundError(f"no such path method={method}")
+    return LogPath(action, *map(_decoded, names))
+
+
+def _post(segments: list[str]) -> tuple[Action, tuple[str, ...]]:
+    match segments:
+        case [*fqn, run_id, "close"] if fqn:
+            return Action.CLOSE, ("/".join(fqn), run_id)
+        case [*fqn, run_id] if fqn:
+            return Action.APPEND, ("/".join(fqn), run_id)
+    raise NotFoundError("logs are appended to logs/{fqn}/{runId}")
+
+
+def _get(segments: list[str]) -> tuple[Action, tuple[str, ...]]:
+    match segments:
+        case [fqn]:
+            return Action.RUNS, (fqn,)
+        case [*fqn, "last", "download"] if fqn:
+            return Action.LAST_DOWNLOAD, ("/".join(fqn),)
+        case [*fqn, run_id, "download"] if fqn:
+            return Action.DOWNLOAD, ("/".join(fqn), run_id)
+        case [*fqn, "last"]:
+            return Action.LAST_PAGE, ("/".join(fqn),)
+        case [*fqn, "stream", _] if fqn:
+            raise NotFoundError("the live stream is not served: read pages with wait=20")
+        case [*fqn, run_id]:
+            return Action.PAGE, ("/".join(fqn), run_id)
+    raise NotFoundError("no such path")
+
+
+def _decoded(name: str) -> str:
+    try:
+        return unquote(name, errors="strict")
+    except UnicodeDecodeError as error:
+        raise InvalidNameError(f"a path is UTF-8, percent-encoded path={name!r}") from error

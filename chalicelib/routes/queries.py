@@ -1,0 +1,54 @@
+"""Query parameters of a page. Never an error: what cannot be read counts as not given (a cursor that is no number: from line 0)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from chalicelib.runlog.reader import DEFAULT_LIMIT, MAX_LIMIT, MAX_WAIT_S, PageRequest
+
+MAX_RUNS = 1000
+DEFAULT_RUNS = 10
+_MAX_LINE = 10**15
+_MAX_DIGITS = 18
+_DIGITS = re.compile(r"[0-9]+")
+_SECONDS = re.compile(r"[0-9]{1,4}(\.[0-9]{1,3})?")
+
+
+def page_request(query: Mapping[str, str], spare_s: float) -> PageRequest:
+    """``after`` (or ``offset``), ``limit``, ``tail``, ``since`` (epoch ms, or ISO 8601), ``wait`` (s, up to ``spare_s``)."""
+    tail = _number(query.get("tail"), None, MAX_LIMIT)
+    return PageRequest(
+        after=_number(query.get("after", query.get("offset")), 0, _MAX_LINE) or 0,
+        limit=max(_number(query.get("limit"), tail or DEFAULT_LIMIT, MAX_LIMIT) or 0, 1),
+        tail=tail,
+        since_ms=_moment_ms(query.get("since")),
+        wait_s=max(min(_seconds(query.get("wait")), MAX_WAIT_S, spare_s), 0.0),
+    )
+
+
+def runs_limit(query: Mapping[str, str]) -> int:
+    """How many runs are listed."""
+    return max(_number(query.get("limit"), DEFAULT_RUNS, MAX_RUNS) or 0, 1)
+
+
+def _number(text: str | None, default: int | None, most: int) -> int | None:
+    if not text or not _DIGITS.fullmatch(text):
+        return default
+    return min(int(text), most) if len(text) <= _MAX_DIGITS else most
+
+
+def _seconds(text: str | None) -> float:
+    return float(text) if text and _SECONDS.fullmatch(text) else 0.0
+
+
+def _moment_ms(text: str | None) -> int | None:
+    number = _number(text, None, _MAX_LINE)
+    if number is not None or not text:
+        return number
+    try:
+        moment = datetime.fromisoformat(text)
+        return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,1 @@
+"""Event sources other than HTTP: one module each."""

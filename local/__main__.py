@@ -1,0 +1,105 @@
+"""``python -m local``: the stack on one machine."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+
+from local.state import DEFAULT_PORT, PROJECT, LocalError, StackFolder, running_stacks
+
+
+def _up(arguments: argparse.Namespace) -> None:
+    from local.control import up
+
+    description = up(arguments.port, dict(arguments.parameter), private=arguments.private)
+    where = StackFolder(arguments.port).description.relative_to(PROJECT)
+    print(f"runlake: up at {description['api_url']}, AWS at {description['aws_endpoint_url']}, described in {where}")
+
+
+def _down(arguments: argparse.Namespace) -> None:
+    from local.control import down
+
+    print(
+        f"runlake: stopped on port {arguments.port}" if down(arguments.port) else f"runlake: nothing runs on port {arguments.port}"
+    )
+
+
+def _status(_: argparse.Namespace) -> None:
+    print(json.dumps([folder.read() for folder in running_stacks()], indent=2))
+
+
+def _logs(arguments: argparse.Namespace) -> None:
+    folder = StackFolder(arguments.port)
+    for path in (folder.log, folder.emulator_log):
+        if path.exists():
+            lines = path.read_text(errors="replace").splitlines(keepends=True)
+            sys.stdout.write("".join(lines[-arguments.lines :]))
+
+
+def _package(_: argparse.Namespace) -> None:
+    from local import package
+
+    package.ensure_packaged()
+    print(f"runlake: {package.summary()}")
+
+
+def _serve(arguments: argparse.Namespace) -> None:
+    from local.serve import serve
+
+    serve(arguments.port, dict(arguments.parameter), private=arguments.private)
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise argparse.ArgumentTypeError(f"not NAME=VALUE: {text}")
+    return name, value
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m local", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="command")
+    for run, name, text in (
+        (_up, "up", "start a stack and wait until it answers"),
+        (_down, "down", "stop it"),
+        (_status, "status", "describe the stacks that run, as JSON"),
+        (_logs, "logs", "print the end of its logs, the functions' output included"),
+        (_package, "package", "make build/ if it is out of date"),
+        (_serve, "serve", "run a stack in the foreground"),
+    ):
+        command = commands.add_parser(name, help=text, description=text)
+        command.set_defaults(run=run)
+        if name not in ("status", "package"):
+            command.add_argument("--port", type=int, default=DEFAULT_PORT, help=f"of the friendly address (default {DEFAULT_PORT})")
+        if name in ("up", "serve"):
+            _add_stack_options(command)
+        if name == "logs":
+            command.add_argument("--lines", type=int, default=100, help="of each log (default 100)")
+    return parser
+
+
+def _add_stack_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--parameter", type=_assignment, action="append", default=[], metavar="NAME=VALUE", help="a parameter of the template"
+    )
+    command.add_argument("--private", action="store_true", help="leave .local/stack.json to another stack")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code."""
+    if sys.version_info[:2] != (3, 11):
+        print(f"runlake: Python 3.11 is needed, the version that Lambda runs: version={sys.version.split()[0]}", file=sys.stderr)
+        return 1
+    parsed = _parser().parse_args(arguments)
+    try:
+        parsed.run(parsed)
+    except LocalError as error:
+        print(f"runlake: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

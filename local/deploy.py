@@ -1,0 +1,112 @@
+"""Deploys the packaged template to the emulator with one CloudFormation call, as ``aws cloudformation deploy`` would."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import boto3
+import yaml
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from local import gateway, package
+from local.emulator import CREDENTIALS, REGION
+from local.state import LocalError
+
+STACK = "runlake"
+BUCKET = "runlake-logs"
+_ARTIFACTS = "runlake-artifacts"
+_DEPLOY_TIMEOUT_S = 120.0
+_FUNCTIONS = {"api": "APIHandler", "ingest": "Ingest", "compact": "Compact", "sweep": "Sweep"}
+
+
+def client(service: str, endpoint_url: str) -> Any:
+    """A boto3 client of the emulator."""
+    config = Config(retries={"total_max_attempts": 2}, read_timeout=900, s3={"addressing_style": "path"})
+    return boto3.client(service, endpoint_url=endpoint_url, region_name=REGION, config=config, **CREDENTIALS)
+
+
+def deploy(endpoint_url: str, parameters: Mapping[str, str]) -> dict[str, Any]:
+    """Make the stack and describe it. Raises LocalError with the first failure's reason."""
+    # The emulator's generated secrets may hold commas, which separate keys.
+    parameters = {"BucketName": BUCKET, "PositionKeys": secrets.token_urlsafe(32), **parameters}
+    s3 = client("s3", endpoint_url)
+    s3.create_bucket(Bucket=_ARTIFACTS)
+    template = _template(s3)
+    s3.put_object(Bucket=_ARTIFACTS, Key="template.yaml", Body=yaml.safe_dump(template).encode())
+    cloudformation = client("cloudformation", endpoint_url)
+    try:
+        cloudformation.create_stack(
+            StackName=STACK,
+            TemplateURL=f"{endpoint_url}/{_ARTIFACTS}/template.yaml",  # too large to be sent along
+            Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()],
+            Capabilities=["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"],
+        )
+    except ClientError as error:
+        raise LocalError(f"CloudFormation refused the stack: reason={error.response['Error']['Message'][:300]!r}") from None
+    outputs = _wait(cloudformation)
+    gateway.complete(client("apigateway", endpoint_url), outputs["RestAPIId"], template["Resources"]["RestAPI"])
+    return _describe(endpoint_url, outputs, parameters)
+
+
+def _template(s3: Any) -> dict[str, Any]:
+    """The packaged template with its CodeUri uploaded, which is what ``aws cloudformation package`` does.
+
+    The emulator reads the binary types from the API's property alone, AWS from its definition.
+    """
+    code = package.ZIP.read_bytes()
+    key = hashlib.sha256(code).hexdigest() + ".zip"
+    s3.put_object(Bucket=_ARTIFACTS, Key=key, Body=code)
+    template: dict[str, Any] = yaml.safe_load(package.TEMPLATE.read_text())
+    for resource in template["Resources"].values():
+        if resource["Type"] == "AWS::Serverless::Function":
+            resource["Properties"]["CodeUri"] = f"s3://{_ARTIFACTS}/{key}"
+    api = template["Resources"]["RestAPI"]["Properties"]
+    api["BinaryMediaTypes"] = api["DefinitionBody"]["x-amazon-apigateway-binary-media-types"]
+    return template
+
+
+def _wait(cloudformation: Any) -> dict[str, str]:
+    """The stack's outputs, once it is there."""
+    give_up = time.monotonic() + _DEPLOY_TIMEOUT_S
+    while time.monotonic() < give_up:
+        stack = cloudformation.describe_stacks(StackName=STACK)["Stacks"][0]
+        if stack["StackStatus"] == "CREATE_COMPLETE":
+            return {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
+        if not stack["StackStatus"].endswith("IN_PROGRESS"):
+            raise LocalError(f"the stack was not made: {_first_failure(cloudformation, stack)}")
+        time.sleep(0.2)
+    raise LocalError(f"the stack was not made in time: timeout_s={_DEPLOY_TIMEOUT_S}")
+
+
+def _first_failure(cloudformation: Any, stack: Mapping[str, Any]) -> str:
+    events = cloudformation.describe_stack_events(StackName=STACK)["StackEvents"]
+    failed = [event for event in events if event["ResourceStatus"].endswith("FAILED") and "ResourceStatusReason" in event]
+    first = failed[-1] if failed else {"LogicalResourceId": STACK, "ResourceStatusReason": stack.get("StackStatusReason", "")}
+    return f"resource={first['LogicalResourceId']} reason={first['ResourceStatusReason']!r}"
+
+
+def _describe(endpoint_url: str, outputs: Mapping[str, str], parameters: Mapping[str, str]) -> dict[str, Any]:
+    cloudformation = client("cloudformation", endpoint_url)
+    rows = cloudformation.describe_stack_resources(StackName=STACK)["StackResources"]
+    physical = {row["LogicalResourceId"]: row["PhysicalResourceId"] for row in rows}
+    return {
+        "stack_name": STACK,
+        "aws_endpoint_url": endpoint_url,
+        "region": REGION,
+        **CREDENTIALS,
+        "bucket": outputs["BucketName"],
+        "runs_table": outputs["RunsTableName"],
+        "segments_table": outputs["SegmentsTableName"],
+        "report_topic_arn": outputs["ReportTopicArn"],
+        "ingest_queue_url": outputs["IngestQueueUrl"],
+        "dead_letter_queue_url": outputs["DeadLetterQueueUrl"],
+        "functions": {name: physical[logical] for name, logical in _FUNCTIONS.items()},
+        "rest_api_id": outputs["RestAPIId"],
+        "binary_types": client("apigateway", endpoint_url).get_rest_api(restApiId=outputs["RestAPIId"])["binaryMediaTypes"],
+        "parameters": dict(parameters),
+    }

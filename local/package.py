@@ -1,0 +1,121 @@
+"""``make package``: ``chalice package --merge-template`` into build/, made fit for CloudFormation and for Lambda.
+
+Three things that Chalice leaves undone are done here: CloudFormation refuses YAML aliases, so ``sam.yaml`` is written without them;
+the zip loses boto3 and what boto3 needs (Lambda's runtime brings them) and gains compiled modules (a cold start compiles nothing);
+and the zip is imported once, beside nothing but boto3, since Chalice only warns when a dependency is missing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from local import bundle
+from local.state import PROJECT, LocalError
+
+BUILD = PROJECT / "build"
+TEMPLATE = BUILD / "sam.yaml"
+ZIP = BUILD / "deployment.zip"
+MERGED = PROJECT / "infra" / "template.yaml"
+MAX_ZIP_BYTES = 20_000_000
+# No call leaves the machine while packaging; Chalice only wants a region to name service principals.
+_ENVIRONMENT = {"AWS_DEFAULT_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true"}
+_STAMP = BUILD / "inputs.sha256"
+
+
+def ensure_packaged() -> None:
+    """Package unless build/ is up to date. Two at once wait for each other."""
+    BUILD.mkdir(exist_ok=True)
+    with _exclusive():
+        if not (_STAMP.exists() and _STAMP.read_text() == inputs_digest() and ZIP.exists() and TEMPLATE.exists()):
+            _package()
+
+
+def inputs_digest() -> str:
+    """What build/ was made from."""
+    digest = hashlib.sha256(sys.version.encode())
+    for path in _inputs():
+        digest.update(str(path.relative_to(PROJECT)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def _inputs() -> Iterator[Path]:
+    for name in ("app.py", "requirements.txt", ".chalice/config.json", "local/package.py", "local/bundle.py"):
+        if not (PROJECT / name).exists():
+            raise LocalError(f"cannot package, a file is missing: file={name}")
+        yield PROJECT / name
+    for folder in ("chalicelib", "infra"):
+        yield from sorted(path for path in (PROJECT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+
+
+def _package() -> None:
+    digest = inputs_digest()
+    _STAMP.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(dir=BUILD) as draft:
+        _chalice_package(Path(draft))
+        _write_template(Path(draft) / "sam.yaml", TEMPLATE)
+        bundle.rewrite(Path(draft) / "deployment.zip", ZIP)
+    bundle.check_imports(ZIP, "app")
+    _check_size()
+    _lint()
+    _STAMP.write_text(digest)
+
+
+def _chalice_package(out: Path) -> None:
+    shutil.rmtree(PROJECT / ".chalice" / "deployments", ignore_errors=True)
+    _run("chalice", "package", "--stage", "prod", "--merge-template", str(MERGED), str(out))
+
+
+def _write_template(source: Path, target: Path) -> None:
+    template = yaml.safe_load(source.read_text())
+    target.write_text(yaml.dump(template, Dumper=_PlainDumper, sort_keys=True, width=120))
+
+
+def _check_size() -> None:
+    size = ZIP.stat().st_size
+    if size > MAX_ZIP_BYTES:
+        raise LocalError(f"the function's zip is too large: bytes={size} limit={MAX_ZIP_BYTES}")
+
+
+def _lint() -> None:
+    _run("cfn-lint", "--regions", "us-east-1", "--", str(TEMPLATE))
+
+
+def _run(tool: str, *arguments: str) -> None:
+    """Run a tool that was installed beside this interpreter."""
+    command = [str(Path(sys.executable).with_name(tool)), *arguments]
+    done = subprocess.run(command, cwd=PROJECT, env=os.environ | _ENVIRONMENT, capture_output=True, text=True)
+    if done.returncode:
+        sys.stderr.write(done.stdout + done.stderr)
+        raise LocalError(f"{tool} failed, see above: exit_code={done.returncode}")
+
+
+@contextlib.contextmanager
+def _exclusive() -> Iterator[None]:
+    with open(BUILD / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+class _PlainDumper(yaml.SafeDumper):
+    """YAML without anchors and aliases."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """Always write a value out."""
+        return True
+
+
+def summary() -> str:
+    """One line on what lies in build/."""
+    return f"{TEMPLATE.relative_to(PROJECT)} and {ZIP.relative_to(PROJECT)}, {ZIP.stat().st_size / 1e6:.1f} MB zipped"

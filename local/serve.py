@@ -1,0 +1,87 @@
+"""The process behind ``make up``: starts the emulator, deploys, serves the friendly address, and takes all down when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import urllib.request
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from aiohttp import web
+
+from local.address import Address
+from local.deploy import deploy
+from local.emulator import LOOPBACK, Emulator, choose_port
+from local.gateway import STAGE
+from local.state import LocalError, StackFolder, prune
+
+# Workers of the API that are started with the stack: a cold start of each costs about a second of one core.
+_WARM_WORKERS = 2
+_WATCH_EVERY_S = 1.0
+
+
+def serve(port: int, parameters: Mapping[str, str], *, private: bool) -> None:
+    """Run one stack until SIGTERM or SIGINT. Raises LocalError when it cannot start."""
+    prune()
+    folder = StackFolder(port)
+    with folder.acquire(private=private), _listen(port) as listener:
+        emulator = Emulator(choose_port(port), folder.scratch, folder.emulator_log)
+        try:
+            emulator.wait_until_healthy()
+            description = deploy(emulator.endpoint_url, parameters) | {"private": private}
+            asyncio.run(_serve(listener, folder, emulator, description))
+        finally:
+            folder.withdraw()
+            emulator.stop()
+            shutil.rmtree(folder.scratch, ignore_errors=True)
+
+
+def _listen(port: int) -> socket.socket:
+    """Take the friendly port before anything is started."""
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((LOOPBACK, port))
+    except OSError:
+        raise LocalError(f"the port is in use, choose another with PORT=…: port={port}") from None
+    return listener
+
+
+async def _serve(listener: socket.socket, folder: StackFolder, emulator: Emulator, description: dict[str, Any]) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    address = Address(emulator.endpoint_url, description["rest_api_id"], description["binary_types"])
+    runner = address.runner()
+    await runner.setup()
+    try:
+        await web.SockSite(runner, listener).start()
+        api_url = f"http://{LOOPBACK}:{folder.port}/{STAGE}"
+        await asyncio.to_thread(_warm_up, api_url)
+        pids = {"pid": os.getpid(), "emulator_pid": emulator.pid, "port": folder.port, "emulator_port": emulator.port}
+        folder.publish({"api_url": api_url, **description, **pids})
+        await _watch(stop, emulator)
+    finally:
+        await runner.cleanup()
+
+
+def _warm_up(api_url: str) -> None:
+    """Have the API answer before anybody else asks: calls at the same time start a worker each."""
+    with ThreadPoolExecutor(_WARM_WORKERS) as threads:
+        for _ in threads.map(lambda _: urllib.request.urlopen(f"{api_url}/v1/health", timeout=60).close(), range(_WARM_WORKERS)):
+            pass
+
+
+async def _watch(stop: asyncio.Event, emulator: Emulator) -> None:
+    while not stop.is_set():
+        if emulator.has_ended():
+            raise LocalError("the emulator ended by itself, see emulator.log")
+        try:
+            await asyncio.wait_for(stop.wait(), _WATCH_EVERY_S)
+        except TimeoutError:
+            continue

@@ -1,0 +1,121 @@
+"""A gateway for tests: requests as API Gateway hands them to the function."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs
+
+from chalice.local import RouteMatcher
+from pydantic import SecretStr
+
+import app
+from chalicelib import composition
+from chalicelib.catalog.runs import RunCatalog
+from chalicelib.memory.run_catalog import InMemoryRunCatalog
+from chalicelib.ports import ObjectStore
+from chalicelib.settings import Settings
+from tests.world import World
+
+LOGS = "/v1/services/ingestionPipelines/logs"
+_STAGE = "/api"
+_ROUTES = RouteMatcher(list(app.app.routes))
+
+
+@dataclass
+class Context:
+    """What Lambda tells a function of itself."""
+
+    remaining_ms: int = 29_000
+    aws_request_id: str = "request-1"
+    function_name: str = "runlake-api"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return self.remaining_ms
+
+
+@dataclass
+class Answer:
+    """What the function answered."""
+
+    status: int
+    body: str
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def cookie(self) -> str:
+        """The cookie to send back, as a cookie jar would."""
+        return self.headers["Set-Cookie"].partition(";")[0]
+
+
+def event_of(method: str, url: str, body: str | bytes | None = None, headers: dict[str, str] | None = None) -> dict[str, Any]:
+    """A REST API's event. Bytes come in base64, as those of a binary media type do; the path is as the client sent it."""
+    path, _, query = url.partition("?")
+    found = _ROUTES.match_route(path)
+    values = parse_qs(query, keep_blank_values=True)
+    given = headers or {}
+    return {
+        "resource": found.route,
+        "path": path,
+        "httpMethod": method,
+        "headers": given,
+        "multiValueHeaders": {name: [value] for name, value in given.items()},
+        "queryStringParameters": {name: value[-1] for name, value in values.items()} or None,
+        "multiValueQueryStringParameters": values or None,
+        "pathParameters": found.captured,
+        "stageVariables": None,
+        "requestContext": {
+            "httpMethod": method,
+            "resourcePath": found.route,
+            "path": _STAGE + path,
+            "stage": "api",
+            "requestId": "request-1",
+            "identity": {"sourceIp": "127.0.0.1"},
+        },
+        "body": base64.b64encode(body).decode() if isinstance(body, bytes) else body,
+        "isBase64Encoded": isinstance(body, bytes),
+    }
+
+
+def call(
+    method: str,
+    url: str,
+    body: str | bytes | None = None,
+    headers: dict[str, str] | None = None,
+    context: Context | None = None,
+) -> Answer:
+    """Call the function. What it answers must be what a gateway takes: JSON, text, no base64."""
+    answer = app.app(event_of(method, url, body, headers), context or Context())
+    assert json.loads(json.dumps(answer)) == answer
+    assert not answer.get("isBase64Encoded")
+    return Answer(answer["statusCode"], answer["body"], answer["headers"])
+
+
+def get(url: str, **options: Any) -> Answer:
+    """GET below ``logs/``."""
+    return call("GET", f"{LOGS}/{url}", **options)
+
+
+def post(url: str, body: str | bytes | None = None, headers: dict[str, str] | None = None, **options: Any) -> Answer:
+    """POST below ``logs/``."""
+    return call("POST", f"{LOGS}/{url}", body, headers, **options)
+
+
+@contextmanager
+def installed(world: World, store: ObjectStore | None = None, runs: RunCatalog | None = None, **given: Any) -> Iterator[World]:
+    """This process serves a world in memory meanwhile; ``given`` are settings."""
+    settings = Settings(bucket_name="bucket", position_keys=SecretStr("0123456789abcdef"), **given)
+    ports = composition.Ports(store or world.store, world.index, runs or InMemoryRunCatalog(), None, world.clock)
+    composition.install(composition.assemble(settings, ports))
+    try:
+        yield world
+    finally:
+        composition.install(None)

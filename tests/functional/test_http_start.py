@@ -1,0 +1,44 @@
+"""How the function starts: little is imported, and settings that cannot work are told at once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+PROJECT = Path(__file__).parents[2]
+LAMBDA = {
+    "AWS_LAMBDA_FUNCTION_NAME": "runlake-api",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "RUNLAKE_BUCKET_NAME": "bucket",
+    "RUNLAKE_POSITION_KEYS": "0123456789abcdef",
+}
+
+
+def run(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A program in an interpreter of its own, with no settings but these."""
+    clean = {name: value for name, value in os.environ.items() if not name.upper().startswith(("RUNLAKE_", "AWS_"))}
+    return subprocess.run(
+        [sys.executable, "-c", program], cwd=PROJECT, env=clean | environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_an_import_brings_neither_boto3_nor_settings_nor_x_ray() -> None:
+    done = run("import app, sys; print(sorted({'boto3', 'pydantic_settings', 'aws_xray_sdk.core'} & set(sys.modules)))")
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")
+
+
+def test_on_lambda_everything_is_built_while_the_function_starts() -> None:
+    done = run("import app; from chalicelib import composition; print(composition._services.settings.bucket_name)", **LAMBDA)
+    assert (done.stdout.strip(), done.stderr) == ("bucket", "")
+
+
+def test_on_lambda_a_wrong_setting_is_told_at_the_start() -> None:
+    done = run("import app", **LAMBDA, RUNLAKE_storageClass="COLD")
+    assert done.returncode != 0
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("chalicelib.errors.InvalidConfigurationError: invalid setting, allowed: STANDARD, STANDARD_IA")
+    assert last.endswith("variable=RUNLAKE_STORAGE_CLASS value='COLD'")

@@ -1,0 +1,321 @@
+"""The schedules: what is due is worked, a few at once; failures are counted and stop nobody; work ends in time and goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from threading import Barrier, Lock
+from typing import Any
+
+import pytest
+
+import app
+from chalicelib import composition
+from chalicelib.errors import StoreUnavailableError
+from chalicelib.memory.run_catalog import InMemoryRunCatalog
+from chalicelib.observability import metrics
+from chalicelib.ports import Run
+from chalicelib.runlog.batch import Batch
+from chalicelib.triggers import schedules
+from tests.faults.interception import Intercepted
+from tests.functional.gateway import Context, installed
+from tests.world import World
+
+RUNS = [Run("svc.pipe", f"run-{number}") for number in range(6)]
+ONE = RUNS[0]
+ENOUGH_MS = 840_000
+HOUR_S = 3600
+TICK = {"version": "0", "account": "1", "region": "r", "detail": {}, "detail-type": "Scheduled Event", "source": "aws.events"} | {
+    "time": "2026-11-21T00:00:00Z", "id": "1", "resources": [],
+}  # fmt: skip
+
+
+class Ticking(World):
+    """A world with a catalog, whose notifications arrive when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runs = InMemoryRunCatalog()
+
+    def installed(
+        self, gate: Callable[[str, Callable[[], Any]], Any] | None = None, **settings: Any
+    ) -> AbstractContextManager[World]:
+        store: Any = Intercepted(self.store, gate) if gate else None
+        return installed(self, store, self.runs, **settings)
+
+    def append(self, run: Run, text: str) -> None:
+        self.parts().writer.append(run, Batch.from_text(text))
+
+    def notify(self, *runs: Run) -> None:
+        """Every segment's notification, as ingestion takes it."""
+        for run in runs:
+            for found in self.parts().writer.tails.list_segments(run):
+                entry = self.parts().writer.tails.segment(run, self.layout.sequence_of(run, found.key))
+                self.runs.segment_landed(run, entry)
+                self.index.put(run, [entry])
+
+    def active(self) -> set[Run]:
+        return {row.run for row in self.runs.active(self.clock.now_ms() + 1)}
+
+
+@pytest.fixture
+def world() -> Ticking:
+    metrics.clear_metrics()  # what a test recorded outside of an invocation
+    return Ticking()
+
+
+def compact(remaining_ms: int = ENOUGH_MS) -> dict[str, int]:
+    return schedules.compact(composition.services(), remaining_ms)
+
+
+def sweep(remaining_ms: int = ENOUGH_MS) -> dict[str, int]:
+    return schedules.sweep(composition.services(), remaining_ms)
+
+
+def test_open_runs_are_compacted(world: Ticking) -> None:
+    for run in RUNS[:3]:
+        world.append(run, "one\ntwo")
+        world.append(run, "three")
+    world.notify(*RUNS[:2])  # of the third, nothing is known yet
+    with world.installed():
+        assert compact() == {"done": 2, "failed": 0, "left": 0}
+        assert [world.body("partial.txt", run) for run in RUNS[:2]] == [b"one\ntwo\nthree\n"] * 2
+        assert "partial.txt" not in world.keys(RUNS[2])
+        row = world.runs.get(ONE)
+        assert row and (row.compacted_segments, row.compacted_bytes, row.pending_segments) == (2, 14, 0)
+        assert compact() == {"done": 0, "failed": 0, "left": 0}  # nothing is due
+
+
+def test_a_sealed_run_is_finished(world: Ticking) -> None:
+    world.append(ONE, "one\ntwo")
+    parts = world.parts()
+    parts.writer.seal(ONE, "closed", parts.writer.tails.find(ONE))  # and the function that closed it died
+    world.notify(ONE)
+    with world.installed():
+        assert compact() == {"done": 1, "failed": 0, "left": 0}
+    assert world.body("logs.txt", ONE) == b"one\ntwo\n"
+    row = world.runs.get(ONE)
+    assert row and (row.status, row.pending_segments) == ("finalized", 0)
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_segments_are_retired_when_their_time_has_come(world: Ticking, closed: bool) -> None:
+    for number in range(3):
+        world.append(ONE, str(number))
+    if closed:
+        world.parts().finalizer.close(ONE)
+    world.notify(ONE)
+    artifact = "logs.txt" if closed else "partial.txt"
+    last = "segments/0000000003" if closed else "segments/0000000002"
+    with world.installed():
+        compact()
+        assert len(world.keys(ONE)) == (5 if closed else 4)
+        world.clock.advance(19 * 60)
+        assert compact() == {"done": 0, "failed": 0, "left": 0}
+        world.clock.advance(2 * 60)
+        assert compact()["done"] == 1
+        assert world.keys(ONE) == [artifact, last]
+        assert world.active() == (set() if closed else {ONE})
+        world.clock.advance(20 * 60)
+        assert compact() == {"done": 0, "failed": 0, "left": 0}
+    assert world.body(artifact, ONE) == b"0\n1\n2\n"
+
+
+def test_the_run_with_most_to_do_is_first(world: Ticking) -> None:
+    for size, run in zip((3, 9, 6), RUNS, strict=False):
+        world.append(run, "x" * size)
+    world.notify(*RUNS[:3])
+    order: list[str] = []
+
+    def gate(operation: str, call: Callable[[], Any]) -> Any:
+        answer = call()
+        if operation == "put":
+            order.extend(run.run_id for run in RUNS if "partial.txt" in world.keys(run) and run.run_id not in order)
+        return answer
+
+    with world.installed(gate, max_concurrent_streams=1):
+        compact()
+    assert order == ["run-1", "run-2", "run-0"]
+
+
+def failing_for(world: World, run: Run) -> Callable[[str, Callable[[], Any]], Any]:
+    prefix = world.layout.run_prefix(run)
+
+    def gate(operation: str, call: Callable[[], Any]) -> Any:
+        key = next(cell.cell_contents for cell in call.__closure__ or () if isinstance(cell.cell_contents, tuple))[0]
+        if key.startswith(prefix):
+            raise StoreUnavailableError(f"injected key={key}")
+        return call()
+
+    return gate
+
+
+def metrics_of(printed: str) -> dict[str, list[float]]:
+    """Every value that was printed, by name."""
+    values: dict[str, list[float]] = {}
+    for line in printed.splitlines():
+        emf = json.loads(line)
+        for metric in emf["_aws"]["CloudWatchMetrics"][0]["Metrics"]:
+            values.setdefault(metric["Name"], []).extend(emf[metric["Name"]])
+    return values
+
+
+def test_a_run_that_fails_is_counted_and_stops_nobody(world: Ticking, capsys: pytest.CaptureFixture[str]) -> None:
+    for run in RUNS:
+        world.append(run, "line")
+    world.notify(*RUNS)
+    with world.installed(failing_for(world, RUNS[2]), pending_flush_alert_after_failures=2):
+        for failures in (1, 2):
+            assert app.compact(TICK, Context(ENOUGH_MS)) == {"done": 5 if failures == 1 else 0, "failed": 1, "left": 0}
+            row = world.runs.get(RUNS[2])
+            assert row and row.failures == failures
+            printed = metrics_of(capsys.readouterr().out)
+            assert printed["om_streamable_logs_consecutive_flush_failures"] == [failures]
+            assert printed.get("om_streamable_logs_flush_alerts", []) == ([1] if failures == 2 else [])
+            assert sorted(printed["om_streamable_logs_pending_flush_bytes"]) == [0] * (5 if failures == 1 else 0) + [5]
+            assert max(printed["om_streamable_logs_pending_flush_segments"]) == 1
+            assert len(printed["om_streamable_logs_s3_errors"]) > 0
+    with world.installed():
+        assert compact() == {"done": 1, "failed": 0, "left": 0}
+        row = world.runs.get(RUNS[2])
+        assert row and row.failures == 0
+
+
+def test_a_failure_that_cannot_be_counted_stops_nobody_either(world: Ticking, monkeypatch: pytest.MonkeyPatch) -> None:
+    for run in RUNS:
+        world.append(run, "line")
+    world.notify(*RUNS)
+
+    def away(run: Run) -> int:
+        raise StoreUnavailableError("the table is away")
+
+    monkeypatch.setattr(world.runs, "failed", away)
+    with world.installed(failing_for(world, RUNS[2])):
+        assert compact() == {"done": 5, "failed": 1, "left": 0}
+
+
+def test_without_time_nothing_is_begun(world: Ticking) -> None:
+    world.append(ONE, "line")
+    world.notify(ONE)
+    calls: list[str] = []
+
+    def gate(operation: str, call: Callable[[], Any]) -> Any:
+        calls.append(operation)
+        return call()
+
+    with world.installed(gate):
+        assert compact(remaining_ms=29_000) == {"done": 0, "failed": 0, "left": 1}
+        assert calls == []
+        assert compact() == {"done": 1, "failed": 0, "left": 0}
+    row = world.runs.get(ONE)
+    assert row and row.failures == 0
+
+
+def test_work_ends_before_the_function_does_and_goes_on_next_time(world: Ticking) -> None:
+    for run in RUNS:
+        world.append(run, "line")
+    world.notify(*RUNS)
+
+    def slow(operation: str, call: Callable[[], Any]) -> Any:
+        world.clock.advance(1)
+        return call()
+
+    with world.installed(slow, max_concurrent_streams=1):
+        started_s = world.clock.monotonic_s()
+        first = compact(remaining_ms=50_000)
+        assert world.clock.monotonic_s() - started_s < 50
+        assert first["done"] > 0
+        assert first["left"] > 0
+        assert first["failed"] == 0
+    with world.installed():
+        second = compact()
+    assert first["done"] + second["done"] >= len(RUNS)
+    assert [world.body("partial.txt", run) for run in RUNS] == [b"line\n"] * len(RUNS)
+
+
+@pytest.mark.parametrize(("allowed", "seen"), [(1, 1), (2, 2), (3, 3), (100, schedules.THREADS)])
+def test_no_more_runs_at_once_than_allowed(world: Ticking, monkeypatch: pytest.MonkeyPatch, allowed: int, seen: int) -> None:
+    runs = [Run("svc.pipe", f"run-{number}") for number in range(seen * 3)]
+    for run in runs:
+        world.append(run, "line")
+    world.notify(*runs)
+    running: list[int] = []
+    most, lock, all_there = 0, Lock(), Barrier(seen)
+    with world.installed(max_concurrent_streams=allowed):
+        settle = composition.services().finalizer.settle
+
+        def counted(*arguments: Any) -> Any:
+            nonlocal most
+            with lock:
+                running.append(1)
+                most = max(most, len(running))
+            all_there.wait(timeout=10)  # so many are in hand at once, or this breaks
+            with lock:
+                running.pop()
+            return settle(*arguments)
+
+        monkeypatch.setattr(composition.services().finalizer, "settle", counted)
+        assert compact()["done"] == len(runs)
+    assert most == seen
+
+
+def test_a_run_idle_for_a_day_is_finalized_and_a_fresh_one_is_not(world: Ticking) -> None:
+    world.append(ONE, "old")
+    world.clock.advance(24 * HOUR_S)
+    world.append(RUNS[1], "fresh")
+    world.clock.advance(1 * HOUR_S)
+    world.notify(*RUNS[:2])
+    with world.installed():
+        assert sweep() == {"done": 1, "failed": 0, "left": 0}
+        assert world.body("logs.txt", ONE) == b"old\n"
+        assert "logs.txt" not in world.keys(RUNS[1])
+        row = world.runs.get(ONE)
+        assert row and row.final_segments == 2
+        assert sweep() == {"done": 0, "failed": 0, "left": 0}
+
+
+def test_an_append_that_comes_first_keeps_the_run_open(world: Ticking) -> None:
+    world.append(ONE, "old")
+    world.notify(ONE)
+    world.clock.advance(25 * HOUR_S)
+    world.append(ONE, "back again")  # its notification is still on its way
+    with world.installed():
+        sweep()
+    assert world.read_all(ONE) == ["old", "back again"]
+    assert "logs.txt" not in world.keys(ONE)
+
+
+def test_an_append_that_comes_after_reopens_the_run(world: Ticking) -> None:
+    world.append(ONE, "old")
+    world.notify(ONE)
+    world.clock.advance(25 * HOUR_S)
+    with world.installed():
+        sweep()
+        world.append(ONE, "back again")
+        world.notify(ONE)
+        assert compact()["done"] == 1
+        world.parts().finalizer.close(ONE)
+    assert world.body("logs.txt", ONE) == b"old\nback again\n"
+
+
+def test_the_sweep_counts_failures_too(world: Ticking) -> None:
+    world.append(ONE, "old")
+    world.append(RUNS[1], "old")
+    world.notify(*RUNS[:2])
+    world.clock.advance(25 * HOUR_S)
+    with world.installed(failing_for(world, ONE)):
+        assert sweep() == {"done": 1, "failed": 1, "left": 0}
+        assert sweep(remaining_ms=1_000)["left"] >= 1
+
+
+def test_the_entry_points(world: Ticking, capsys: pytest.CaptureFixture[str]) -> None:
+    world.append(ONE, "old")
+    world.notify(ONE)
+    with world.installed():
+        assert app.compact(TICK, Context(ENOUGH_MS)) == {"done": 1, "failed": 0, "left": 0}
+        world.clock.advance(25 * HOUR_S)
+        assert app.sweep(TICK, Context(ENOUGH_MS)) == {"done": 1, "failed": 0, "left": 0}
+    printed = metrics_of(capsys.readouterr().out)
+    assert printed["om_streamable_logs_runs_finalized"] == [1]
+    assert printed["om_streamable_logs_flush_uploaded_bytes"] == [4]

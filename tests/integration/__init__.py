@@ -1,0 +1,1 @@
+"""The deployed stack: the packaged template on the emulator, functions and all."""

@@ -1,0 +1,27 @@
+"""Fixtures of the deployed stack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from local import package
+from tests.integration.stacks import Stack, shared_stack
+
+
+@pytest.fixture(scope="session")
+def stack() -> Iterator[Stack]:
+    """One stack for all tests of the session: use names of runs that are your own."""
+    with shared_stack() as shared:
+        yield shared
+
+
+@pytest.fixture(scope="session")
+def template() -> dict[str, Any]:
+    """The template that is deployed, here and on AWS."""
+    package.ensure_packaged()
+    loaded: dict[str, Any] = yaml.safe_load(package.TEMPLATE.read_text())
+    return loaded

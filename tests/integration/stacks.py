@@ -1,0 +1,57 @@
+"""A local stack, as tests see it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from local import control, deploy
+from local.emulator import free_port
+
+REUSED = "RUNLAKE_STACK"
+"""Environment variable: path of the stack.json of a stack that runs already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """``description`` is what ``stack.json`` says."""
+
+    description: Mapping[str, Any]
+
+    @property
+    def api_url(self) -> str:
+        """The friendly address, without a slash at its end."""
+        url: str = self.description["api_url"]
+        return url
+
+    def __getitem__(self, name: str) -> Any:
+        return self.description[name]
+
+    def client(self, service: str) -> Any:
+        """A boto3 client of the stack's AWS. Close it, or the socket warns."""
+        return deploy.client(service, self.description["aws_endpoint_url"])
+
+
+@contextmanager
+def running_stack(**parameters: str) -> Iterator[Stack]:
+    """A stack of our own on free ports, gone afterwards."""
+    port = free_port()
+    try:
+        yield Stack(control.up(port, parameters, private=True))
+    finally:
+        control.down(port)
+
+
+@contextmanager
+def shared_stack() -> Iterator[Stack]:
+    """The stack that ``RUNLAKE_STACK`` names, or else one of our own."""
+    if path := os.environ.get(REUSED):
+        yield Stack(json.loads(Path(path).read_text()))
+    else:
+        with running_stack() as stack:
+            yield stack

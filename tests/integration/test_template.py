@@ -1,0 +1,161 @@
+"""The packaged template: what it grants, what it keeps, and that its parameters are the settings."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+from zipfile import ZipFile
+
+import pytest
+from annotated_types import Ge, Le
+
+from chalicelib import observability
+from chalicelib.settings import Settings
+from local import package
+
+Template = dict[str, Any]
+NO_PARAMETER = {"runs_table", "segments_table", "report_topic_arn"}
+FUNCTIONS = ("APIHandler", "Ingest", "Compact", "Sweep")
+
+
+def parameter_name(field: str) -> str:
+    """bucket_name is BucketName."""
+    return "".join(word.capitalize() for word in field.split("_"))
+
+
+def properties(template: Template, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = template["Resources"][name]["Properties"]
+    return found
+
+
+@pytest.mark.parametrize("field", sorted(set(Settings.model_fields) - NO_PARAMETER))
+def test_every_setting_is_a_parameter_with_the_same_default_and_bounds(template: Template, field: str) -> None:
+    setting, parameter = Settings.model_fields[field], template["Parameters"][parameter_name(field)]
+    variables = template["Globals"]["Function"]["Environment"]["Variables"]
+    assert parameter["Description"]
+    named = "Bucket" if field == "bucket_name" else parameter_name(field)
+    assert named in str(variables["RUNLAKE_" + field.upper()])
+    if not setting.is_required() and setting.default is not None:
+        assert parameter["Default"] == (str(setting.default).lower() if isinstance(setting.default, bool) else setting.default)
+    for bound in setting.metadata:
+        if isinstance(bound, Ge):
+            assert parameter["MinValue"] == bound.ge
+        if isinstance(bound, Le):
+            assert parameter["MaxValue"] == bound.le
+    if choices := [choice for choice in get_args(setting.annotation) if isinstance(choice, str)]:
+        assert sorted(parameter["AllowedValues"]) == sorted(choices)
+
+
+def test_tables_and_topic_reach_the_functions(template: Template) -> None:
+    variables = template["Globals"]["Function"]["Environment"]["Variables"]
+    assert variables["RUNLAKE_RUNS_TABLE"] == {"Ref": "RunsTable"}
+    assert variables["RUNLAKE_SEGMENTS_TABLE"] == {"Ref": "SegmentsTable"}
+    assert variables["RUNLAKE_REPORT_TOPIC_ARN"] == {"Ref": "ReportTopic"}
+    assert {name.removeprefix("RUNLAKE_").lower() for name in variables if name.startswith("RUNLAKE_")} == set(
+        Settings.model_fields
+    )
+
+
+def test_bucket_is_encrypted_private_tls_only_and_expires(template: Template) -> None:
+    bucket = properties(template, "Bucket")
+    assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
+    algorithm = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"][0]["ServerSideEncryptionByDefault"]["SSEAlgorithm"]
+    assert algorithm == {"Fn::If": ["UsesKms", "aws:kms", "AES256"]}
+    (statement,) = properties(template, "BucketPolicy")["PolicyDocument"]["Statement"]
+    assert (statement["Effect"], statement["Principal"]) == ("Deny", "*")
+    assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+    expire, abort = bucket["LifecycleConfiguration"]["Rules"]
+    assert (expire["Prefix"], expire["ExpirationInDays"]) == ({"Fn::Sub": "${Prefix}/"}, {"Ref": "ExpirationDays"})
+    assert abort["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
+    assert template["Resources"]["Bucket"]["DeletionPolicy"] == "Retain"
+
+
+def test_only_new_objects_under_the_prefix_are_ingested(template: Template) -> None:
+    (queue,) = properties(template, "Bucket")["NotificationConfiguration"]["QueueConfigurations"]
+    assert queue["Event"] == "s3:ObjectCreated:*"
+    assert queue["Filter"]["S3Key"]["Rules"] == [{"Name": "prefix", "Value": {"Fn::Sub": "${Prefix}/"}}]
+
+
+def test_a_message_stays_hidden_for_six_timeouts_and_ends_in_the_dead_letter_queue(template: Template) -> None:
+    queue, function = properties(template, "IngestQueue"), properties(template, "Ingest")
+    assert queue["VisibilityTimeout"] >= 6 * function["Timeout"]
+    assert queue["RedrivePolicy"]["deadLetterTargetArn"] == {"Fn::GetAtt": ["DeadLetterQueue", "Arn"]}
+    source = function["Events"]["IngestSqsEventSource"]["Properties"]
+    assert source["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert source["Queue"] == {"Fn::Sub": "${IngestQueue.Arn}"}
+
+
+def test_functions_fit_their_sources(template: Template) -> None:
+    assert template["Resources"]["RestAPI"]["Properties"]["EndpointConfiguration"] == "REGIONAL"
+    assert properties(template, "APIHandler")["Timeout"] == 29
+    assert all(properties(template, name)["Timeout"] <= 900 for name in FUNCTIONS)
+    assert {properties(template, name)["Runtime"] for name in FUNCTIONS} == {"python3.11"}
+
+
+@pytest.mark.parametrize(
+    ("function", "event", "parameter", "singular"),
+    [
+        ("Compact", "CompactEvent", "PartialFlushIntervalMinutes", "FlushesEveryMinute"),
+        ("Sweep", "SweepEvent", "CleanupIntervalMinutes", "CleansUpEveryMinute"),
+    ],
+)
+def test_schedules_follow_their_settings(template: Template, function: str, event: str, parameter: str, singular: str) -> None:
+    schedule = properties(template, function)["Events"][event]["Properties"]["Schedule"]
+    assert schedule == {"Fn::If": [singular, "rate(1 minute)", {"Fn::Sub": f"rate(${{{parameter}}} minutes)"}]}
+
+
+def test_permissions_name_what_they_are_for(template: Template) -> None:
+    policies = [properties(template, "StorePolicy")["PolicyDocument"]]
+    for role in ("ApiRole", "ScheduleRole", "IngestRole"):
+        policies += [policy["PolicyDocument"] for policy in properties(template, role).get("Policies", [])]
+    statements = [statement for policy in policies for statement in policy["Statement"] if "Sid" in statement]
+    assert [statement["Sid"] for statement in statements if statement["Resource"] == "*"] == ["Traces"]
+    actions = [action for statement in statements for action in as_list(statement["Action"])]
+    assert not [action for action in actions if "*" in action]
+
+
+def as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+@pytest.mark.parametrize(
+    ("alarm", "metric", "threshold", "comparison"),
+    [
+        ("PendingBytesAlarm", observability.PENDING_FLUSH_BYTES, 50 * 1024 * 1024, "GreaterThanThreshold"),
+        (
+            "FlushFailuresAlarm",
+            observability.CONSECUTIVE_FLUSH_FAILURES,
+            {"Ref": "PendingFlushAlertAfterFailures"},
+            "GreaterThanOrEqualToThreshold",
+        ),
+        ("StoreErrorsAlarm", observability.S3_ERRORS, 1, "GreaterThanThreshold"),
+    ],
+)
+def test_alarms_watch_the_metrics_that_are_sent(
+    template: Template, alarm: str, metric: str, threshold: Any, comparison: str
+) -> None:
+    found = properties(template, alarm)
+    assert (found["Namespace"], found["MetricName"]) == (observability.NAMESPACE, metric)
+    assert (found["Threshold"], found["ComparisonOperator"]) == (threshold, comparison)
+    service = template["Globals"]["Function"]["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"]
+    assert found["Dimensions"] == [{"Name": "service", "Value": service}]
+
+
+def test_the_gateway_never_answers_what_makes_a_connector_give_up(template: Template) -> None:
+    responses = template["Resources"]["RestAPI"]["Properties"]["GatewayResponses"]
+    statuses = {kind: response["StatusCode"] for kind, response in responses.items()}
+    assert not {429, 504} & set(statuses.values())
+    assert {
+        statuses[kind] for kind in ("THROTTLED", "QUOTA_EXCEEDED", "INTEGRATION_TIMEOUT", "INTEGRATION_FAILURE", "DEFAULT_5XX")
+    } == {503}
+    for response in responses.values():
+        assert f'"code": {response["StatusCode"]}' in response["ResponseTemplates"]["application/json"]
+        assert response["ResponseParameters"]["Headers"]["Access-Control-Allow-Origin"] == "'*'"
+
+
+def test_the_zip_is_small_compiled_and_without_what_the_runtime_has(template: Template) -> None:
+    assert template["Resources"]["APIHandler"]["Properties"]["CodeUri"] == "./deployment.zip"
+    with ZipFile(package.ZIP) as archive:
+        names = archive.namelist()
+    assert package.ZIP.stat().st_size < 20_000_000
+    assert not {name.split("/")[0] for name in names} & {"boto3", "botocore", "s3transfer", "urllib3", "pytest", "moto"}
+    assert {"app.py", "__pycache__/app.cpython-311.pyc", "chalicelib/errors.py", "chalice/app.py"} <= set(names)
