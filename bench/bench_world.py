@@ -48,7 +48,7 @@ class Requests:
         return self.by_service - earlier
 
     def _seen(self, request: Any, event_name: str, **_: Any) -> None:
-        _, service, operation = event_name.split(".")
+        service, operation = event_name.split(".")[1:]
         self.by_service[service] += 1
         self.by_operation[operation] += 1
         if service == "s3" and request.method == "PUT":
@@ -64,8 +64,7 @@ class Function:
 
     def answer(self, event: dict[str, Any]) -> dict[str, Any]:
         """One invocation."""
-        answer: dict[str, Any] = self.app(event, self._context)
-        return answer
+        return dict(self.app(event, self._context))
 
     def append(self, event: dict[str, Any]) -> str:
         """An append that must succeed; the cookie to send next."""
@@ -86,7 +85,9 @@ def append_event(run: str, text: str, cookie: str | None = None) -> dict[str, An
     return gateway_event("POST", f"{BASE}/{run}", json.dumps(batch), headers)
 
 
-def gateway_event(method: str, path: str, body: str | None, headers: dict[str, str], query: dict[str, str] | None = None) -> dict[str, Any]:
+def gateway_event(
+    method: str, path: str, body: str | None, headers: dict[str, str], query: dict[str, str] | None = None
+) -> dict[str, Any]:
     """An event of a REST API with Lambda proxy integration."""
     from chalicelib.routes import paths
 

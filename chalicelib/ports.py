@@ -122,6 +122,10 @@ class Run:
     run_id: str
 
 
+KEYED_SESSION = "k-"
+"""How the session of a batch with an Idempotency-Key begins."""
+
+
 @dataclass(frozen=True, slots=True)
 class SegmentEntry:
     """Where a segment stands in its run's log. Written on the segment as user metadata, indexed in the catalog.
@@ -145,6 +149,11 @@ class SegmentEntry:
     connector: str = ""
     reason: str = ""  # of a seal: "closed" | "abandoned"
     landmarks: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether its writer sent an Idempotency-Key: its session is made from the key."""
+        return self.session.startswith(KEYED_SESSION)
 
     @property
     def end_line(self) -> int:

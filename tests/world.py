@@ -50,7 +50,7 @@ class World:
     def deadline(self, seconds: float = float("inf")) -> Deadline:
         return Deadline(self.clock, seconds)
 
-    def keys(self, run: Run = RUN) -> list[str]:
+    def names(self, run: Run = RUN) -> list[str]:
         """What the bucket holds of a run, without the run's own prefix."""
         prefix = self.layout.run_prefix(run)
         return [found.key.removeprefix(prefix) for found in self.store.list(prefix).objects]

@@ -15,7 +15,9 @@ MAX_ATTEMPTS = 3
 POOL = 32
 
 
-def make_client(service: str, *, region: str | None, endpoint_url: str | None = None, read_timeout_s: float = READ_TIMEOUT_S, **credentials: Any) -> Any:
+def make_client(
+    service: str, *, region: str | None, endpoint_url: str | None = None, read_timeout_s: float = READ_TIMEOUT_S, **credentials: Any
+) -> Any:
     """A client for threads to share. A custom endpoint means an S3-compatible store: addressed by path."""
     s3 = {"addressing_style": "path"} if endpoint_url else {}
     config = Config(

@@ -71,7 +71,9 @@ class Table:
             )
         return _unpacked(answer.get("Attributes", {}))
 
-    def update_if(self, key: Mapping[str, Any], expression: str, values: Mapping[str, Any], condition: str, **options: Any) -> Item | None:
+    def update_if(
+        self, key: Mapping[str, Any], expression: str, values: Mapping[str, Any], condition: str, **options: Any
+    ) -> Item | None:
         """One conditional UpdateItem; None when the condition is false."""
         try:
             return self.update(key, expression, values, ConditionExpression=condition, **options)

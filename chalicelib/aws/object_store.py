@@ -33,14 +33,16 @@ class Encryption:
 class S3ObjectStore:
     """``client`` is a boto3 S3 client that threads may share; build it with ``chalicelib.aws.clients``."""
 
-    def __init__(self, client: Any, bucket: str, encryption: Encryption = Encryption()) -> None:  # noqa: B008 (frozen)
+    def __init__(self, client: Any, bucket: str, encryption: Encryption = Encryption()) -> None:
         self._client, self._bucket = client, bucket
         self._encryption = encryption.arguments()
 
     def put(self, key: str, body: bytes, options: PutOptions, condition: Condition = ANY) -> str:
         """See the port. One PutObject."""
         with translated("put", key, write=True):
-            answer = self._client.put_object(Bucket=self._bucket, Key=key, Body=body, **self._stored(options), **_conditions(condition))
+            answer = self._client.put_object(
+                Bucket=self._bucket, Key=key, Body=body, **self._stored(options), **_conditions(condition)
+            )
         return _etag(answer)
 
     def get(self, key: str, start: int | None = None, end: int | None = None, *, if_match: str | None = None) -> StoredObject:
@@ -66,7 +68,8 @@ class S3ObjectStore:
         with translated("list", prefix, write=False):
             answer = self._client.list_objects_v2(Bucket=self._bucket, Prefix=prefix, MaxKeys=limit, **arguments)
         found = [
-            ListedObject(row["Key"], row["Size"], row["ETag"].strip('"'), _ms(row["LastModified"])) for row in answer.get("Contents", ())
+            ListedObject(row["Key"], row["Size"], row["ETag"].strip('"'), _ms(row["LastModified"]))
+            for row in answer.get("Contents", ())
         ]
         return Listing(found, answer.get("IsTruncated", False))
 
@@ -157,7 +160,7 @@ class S3ObjectStore:
 
 def attachment(filename: str) -> str:
     """A Content-Disposition that saves under ``filename``, whatever letters it has (RFC 6266)."""
-    plain = re.sub(r'[^A-Za-z0-9 !#$&+.^_`|~-]', "_", filename)
+    plain = re.sub(r"[^A-Za-z0-9 !#$&+.^_`|~-]", "_", filename)
     return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(filename, safe='')}"
 
 

@@ -97,7 +97,9 @@ class DynamoDbRunCatalog:
     def newest(self, fqn: str, limit: int, cursor: str | None) -> RunPage:
         """See ``RunCatalog``. One Query."""
         start = {"ExclusiveStartKey": {"fqn": fqn, **read_cursor(cursor)}} if cursor else {}
-        rows, after = self._table.query("fqn = :fqn", {":fqn": fqn}, IndexName="by-start", ScanIndexForward=False, Limit=limit, **start)
+        rows, after = self._table.query(
+            "fqn = :fqn", {":fqn": fqn}, IndexName="by-start", ScanIndexForward=False, Limit=limit, **start
+        )
         return RunPage([_row(row) for row in rows], write_cursor(after["started_ms"], after["run_id"]) if after else None)
 
     def active(self, before_ms: int) -> Iterator[RunRow]:

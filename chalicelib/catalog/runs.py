@@ -1,9 +1,11 @@
 """The catalog of runs: one row each, moved forward only.
 
 Notifications come twice, late and out of order, so every write is conditional on the number that it describes: a row holds what its
-highest-numbered segment says, however the events arrive (:class:`RunRow`). Table ``runs``: hash ``fqn``, range ``run_id``; index ``by-start`` (``fqn``,
-``started_ms``) lists a pipeline's runs by time; index ``activity`` (``activity_shard``, ``last_append_ms``) holds only runs that still need work, in
-8 shards: open, sealed and not finalized, or finalized with segments to retire.
+highest-numbered segment says, however the events arrive.
+
+Table ``runs``: hash ``fqn``, range ``run_id``. Index ``by-start`` (``fqn``, ``started_ms``) lists a pipeline's runs by time. Index ``activity``
+(``activity_shard``, ``last_append_ms``) holds only runs that still need work, in 8 shards: open, sealed and not finalized, or finalized
+with segments to retire.
 """
 
 from __future__ import annotations

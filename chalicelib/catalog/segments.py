@@ -12,8 +12,6 @@ from urllib.parse import quote
 
 from chalicelib.aws.dynamodb import Table
 from chalicelib.ports import Run, SegmentEntry
-from chalicelib.runlog.segment import pack_landmarks, unpack_landmarks
-from chalicelib.runlog.writer import is_keyed
 
 _KEYED = "key#"
 _IN_ORDER = "#run = :run AND #at BETWEEN :first AND :last"
@@ -30,7 +28,7 @@ class DynamoDbSegmentIndex:
     def put(self, run: Run, entries: Sequence[SegmentEntry]) -> None:
         """See the port. One request for 25 rows."""
         rows = [self._row(run, entry, _at(entry.line, entry.sequence)) for entry in entries]
-        rows += [self._row(run, entry, _KEYED + entry.session) for entry in entries if is_keyed(entry.session)]
+        rows += [self._row(run, entry, _KEYED + entry.session) for entry in entries if entry.is_keyed]
         self._table.put_all(rows)
 
     def last(self, run: Run) -> SegmentEntry | None:
@@ -74,7 +72,7 @@ class DynamoDbSegmentIndex:
             "appended_ms": entry.appended_ms,
             "expires_at": entry.appended_ms // 1000 + self._keep_s,
         }
-        optional = {"connector": entry.connector, "reason": entry.reason, "landmarks": pack_landmarks(entry.landmarks)}
+        optional = {"connector": entry.connector, "reason": entry.reason, "landmarks": [list(mark) for mark in entry.landmarks]}
         return row | {name: value for name, value in optional.items() if value}
 
 
@@ -102,5 +100,5 @@ def _entry(row: dict[str, Any]) -> SegmentEntry:
         appended_ms=row["appended_ms"],
         connector=row.get("connector", ""),
         reason=row.get("reason", ""),
-        landmarks=unpack_landmarks(row.get("landmarks", "")),
+        landmarks=tuple((int(line), int(byte)) for line, byte in row.get("landmarks", ())),
     )

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from threading import Lock
 
 from chalicelib.ports import Run, SegmentEntry
-from chalicelib.runlog.writer import is_keyed
 
 _LAST = 10**20
 
@@ -28,7 +27,7 @@ class InMemorySegmentIndex:
                 if (run, entry.line, entry.sequence) not in self._rows:
                     insort(self._order.setdefault(run, []), (entry.line, entry.sequence))
                 self._rows[run, entry.line, entry.sequence] = entry
-                if is_keyed(entry.session):
+                if entry.is_keyed:
                     self._keyed[run, entry.session] = entry
 
     def last(self, run: Run) -> SegmentEntry | None:

@@ -7,7 +7,7 @@ from hashlib import blake2b
 
 NEWLINE = b"\n"
 # Lone surrogates come as \ud800 escapes in JSON; UTF-8 has no form for them.
-_SURROGATES = {code: "\ufffd" for code in range(0xD800, 0xE000)}
+_SURROGATES = dict.fromkeys(range(55296, 57344), "�")
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,9 +67,9 @@ class Finalizer:
         """End a log whose last line was written before a time. An append that comes first keeps the run open and is in it; one that
         comes after reopens the run."""
         tail = self._writer.tails.find(run)
-        if not tail.seal:
-            if not tail.appended_ms or tail.appended_ms >= idle_before_ms or self._writer.seal(run, ABANDONED, tail) is None:
-                return Finalization("", finalized=False)
+        is_idle = 0 < tail.appended_ms < idle_before_ms
+        if not tail.seal and not (is_idle and self._writer.seal(run, ABANDONED, tail)):
+            return Finalization("", finalized=False)
         return self.finalize(run, deadline)
 
     def settle(self, run: Run, deadline: Deadline) -> tuple[Compaction, Finalization]:

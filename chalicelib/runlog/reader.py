@@ -17,7 +17,7 @@ from chalicelib.runlog.compaction import Compactor
 from chalicelib.runlog.deadline import Deadline
 from chalicelib.runlog.landing import Landing, Landings, landing_on
 from chalicelib.runlog.layout import Layout
-from chalicelib.runlog.page import PAGE_BYTES, RAW_BYTES, fit, take_lines
+from chalicelib.runlog.page import RAW_BYTES, fit, take_lines
 from chalicelib.runlog.tail import Tail, TailFinder
 from chalicelib.runlog.view import TornViewError, Viewer
 
@@ -80,9 +80,9 @@ class Reader:
     def page(self, run: Run, request: PageRequest) -> Page:
         """One page. An unknown run is an empty page. A finished log costs at most one query and two GETs. Raises UnavailableError."""
         page, end = self._page(run, request)
-        if not page.logs and page.after is None and not end.seal and request.wait_s > 0:
-            if self._more_came(run, end, min(request.wait_s, MAX_WAIT_S)):
-                return self._page(run, request)[0]
+        may_grow = not page.logs and page.after is None and not end.seal
+        if may_grow and self._more_came(run, end, min(request.wait_s, MAX_WAIT_S)):
+            return self._page(run, request)[0]
         return page
 
     def whole(self, run: Run) -> WholeLog | None:

@@ -25,7 +25,7 @@ from chalicelib.errors import (
     StoreUnavailableError,
     WriteConflictError,
 )
-from chalicelib.ports import ABSENT, Clock, ObjectStore, PutOptions, Run, SegmentEntry, SegmentIndex
+from chalicelib.ports import ABSENT, KEYED_SESSION, Clock, ObjectStore, PutOptions, Run, SegmentEntry, SegmentIndex
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.layout import MAX_SEQUENCE, Layout
 from chalicelib.runlog.position import Position, PositionSigner
@@ -33,7 +33,6 @@ from chalicelib.runlog.segment import ABANDONED, CLOSED, DATA, SEAL, landmarks_o
 from chalicelib.runlog.tail import Tail, TailFinder
 
 MAX_IDEMPOTENCY_KEY_CHARS = 255
-_KEYED = "k-"
 _STEPS_BEFORE_LISTING = 3  # numbers found taken, one by one, before a listing is cheaper
 _MAX_CONFLICTS = 5  # 409 answers in a row for one number
 _MAX_STEPS = 200
@@ -233,12 +232,7 @@ def session_of_key(key: str) -> str:
     """The session that an Idempotency-Key stands for. Raises InvalidBatchError."""
     if not 0 < len(key) <= MAX_IDEMPOTENCY_KEY_CHARS or not key.isprintable():
         raise InvalidBatchError(f"an idempotency key is 1 to {MAX_IDEMPOTENCY_KEY_CHARS} printable characters length={len(key)}")
-    return _KEYED + blake2b(key.encode(errors="replace"), digest_size=16).hexdigest()
-
-
-def is_keyed(session: str) -> bool:
-    """Whether a session stands for an Idempotency-Key."""
-    return session.startswith(_KEYED)
+    return KEYED_SESSION + blake2b(key.encode(errors="replace"), digest_size=16).hexdigest()
 
 
 def _new_session() -> str:

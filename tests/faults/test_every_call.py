@@ -227,13 +227,13 @@ def _check_log(world: World, scenario: Scenario, *, cold: bool) -> None:
     world.parts().finalizer.close(RUN, None)
     scenario.settle()
     assert world.body("logs.txt") == expected
-    assert "partial.txt" not in world.keys()
+    assert "partial.txt" not in world.names()
     with pytest.raises(RunClosedError):
         world.parts().writer.append(RUN, Batch.from_text("too late"), position=scenario.position)
     world.clock.advance(21 * 60)
     scenario.settle()
     assert _lines(world) == expected.decode().split("\n")[:-1]
-    assert [key for key in world.keys() if key.startswith("segments/")][1:] == []
+    assert [key for key in world.names() if key.startswith("segments/")][1:] == []
     assert START_MS <= world.clock.now_ms()
 
 
@@ -242,4 +242,4 @@ def _lines(world: World) -> list[str]:
 
 
 def _segments(world: World) -> list[bytes]:
-    return [world.body(key) for key in world.keys() if key.startswith("segments/")]
+    return [world.body(key) for key in world.names() if key.startswith("segments/")]

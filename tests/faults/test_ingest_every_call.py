@@ -32,7 +32,7 @@ class Catalogued:
         self.world.parts().finalizer.close(RUN)
         self.index, self.runs, self.topic = InMemorySegmentIndex(), InMemoryRunCatalog(), InMemoryPublisher()
         prefix = self.world.layout.run_prefix(RUN)
-        self.messages = [message(prefix + key) for key in self.world.keys()]
+        self.messages = [message(prefix + key) for key in self.world.names()]
 
     def ingester(self, gate: Callable[[str, Callable[[], Any]], Any] | None = None) -> Ingester:
         def port(inner: Any) -> Any:
@@ -81,7 +81,9 @@ def test_stop_at_every_call(order: int, moment: str, how: str) -> None:
             catalogued.ingester().ingest(body)
         assert catalogued.rows() == expected
         reported = [json.loads(text)["records"][0]["url"] for text, _ in catalogued.topic.messages]
-        assert {f"s3://{BUCKET}/{catalogued.world.layout.run_prefix(RUN)}{key}" for key in catalogued.world.keys()} <= set(reported)
+        assert {f"s3://{BUCKET}/{catalogued.world.layout.run_prefix(RUN)}{key}" for key in catalogued.world.names()} <= set(
+            reported
+        )
         number += 1
     print(f"\ncrash points of ingestion: {number}")
     assert number >= 15

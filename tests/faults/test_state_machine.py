@@ -203,7 +203,7 @@ class Interleavings(RuleBasedStateMachine):
         assert self.world.body("logs.txt") == b"".join(self.model)
         assert self.world.read_all(limit=7) == (self._lines() or [])
         assert max(Counter(self.model).values(), default=1) == 1
-        assert "partial.txt" not in self.world.keys()
+        assert "partial.txt" not in self.world.names()
         TOTALS["interleavings"] += 1
         assert START_MS <= self.world.clock.now_ms()
 

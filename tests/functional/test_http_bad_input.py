@@ -71,7 +71,7 @@ REFUSED = [
 @pytest.mark.parametrize(("body", "headers", "code"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
 def test_bad_bodies(world: World, body: str | bytes, headers: dict[str, str], code: int) -> None:
     assert is_refusal(post(PATH, body, headers), code)
-    assert world.keys(RUN) == []
+    assert world.names(RUN) == []
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_an_empty_batch_stores_nothing(world: World, body: str | None) -> None:
     answer = post(PATH, body, JSON)
     assert answer.status == 200
     assert answer.cookie.startswith("PIPELINE_SESSION=")
-    assert world.keys(RUN) == []
+    assert world.names(RUN) == []
 
 
 def test_lone_surrogates_and_control_characters_are_kept_or_replaced(world: World) -> None:

@@ -36,7 +36,7 @@ def lines(*numbers: int) -> str:
 
 def stored(world: World, run: Run = RUN) -> bytes:
     """Every segment's bytes, in order of their numbers."""
-    names = [name for name in world.keys(run) if name.startswith("segments/")]
+    names = [name for name in world.names(run) if name.startswith("segments/")]
     return b"".join(world.body(name, run) for name in names)
 
 
@@ -277,7 +277,7 @@ def test_what_an_append_prints(world: World, capsys: pytest.CaptureFixture[str])
     (refused,) = map(json.loads, capsys.readouterr().out.splitlines())
     assert (refused["om_streamable_logs_logs_failed"], refused["status"]) == ([1], 409)
     assert "om_streamable_logs_logs_sent" not in refused
-    assert world.keys(Run("other", "run")) == ["segments/0000000000"]
+    assert world.names(Run("other", "run")) == ["segments/0000000000"]
 
 
 def raising(error: Exception) -> object:

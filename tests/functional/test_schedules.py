@@ -81,7 +81,7 @@ def test_open_runs_are_compacted(world: Ticking) -> None:
     with world.installed():
         assert compact() == {"done": 2, "failed": 0, "left": 0}
         assert [world.body("partial.txt", run) for run in RUNS[:2]] == [b"one\ntwo\nthree\n"] * 2
-        assert "partial.txt" not in world.keys(RUNS[2])
+        assert "partial.txt" not in world.names(RUNS[2])
         row = world.runs.get(ONE)
         assert row and (row.compacted_segments, row.compacted_bytes, row.pending_segments) == (2, 14, 0)
         assert compact() == {"done": 0, "failed": 0, "left": 0}  # nothing is due
@@ -110,12 +110,12 @@ def test_segments_are_retired_when_their_time_has_come(world: Ticking, closed: b
     last = "segments/0000000003" if closed else "segments/0000000002"
     with world.installed():
         compact()
-        assert len(world.keys(ONE)) == (5 if closed else 4)
+        assert len(world.names(ONE)) == (5 if closed else 4)
         world.clock.advance(19 * 60)
         assert compact() == {"done": 0, "failed": 0, "left": 0}
         world.clock.advance(2 * 60)
         assert compact()["done"] == 1
-        assert world.keys(ONE) == [artifact, last]
+        assert world.names(ONE) == [artifact, last]
         assert world.active() == (set() if closed else {ONE})
         world.clock.advance(20 * 60)
         assert compact() == {"done": 0, "failed": 0, "left": 0}
@@ -131,7 +131,7 @@ def test_the_run_with_most_to_do_is_first(world: Ticking) -> None:
     def gate(operation: str, call: Callable[[], Any]) -> Any:
         answer = call()
         if operation == "put":
-            order.extend(run.run_id for run in RUNS if "partial.txt" in world.keys(run) and run.run_id not in order)
+            order.extend(run.run_id for run in RUNS if "partial.txt" in world.names(run) and run.run_id not in order)
         return answer
 
     with world.installed(gate, max_concurrent_streams=1):
@@ -269,7 +269,7 @@ def test_a_run_idle_for_a_day_is_finalized_and_a_fresh_one_is_not(world: Ticking
     with world.installed():
         assert sweep() == {"done": 1, "failed": 0, "left": 0}
         assert world.body("logs.txt", ONE) == b"old\n"
-        assert "logs.txt" not in world.keys(RUNS[1])
+        assert "logs.txt" not in world.names(RUNS[1])
         row = world.runs.get(ONE)
         assert row and row.final_segments == 2
         assert sweep() == {"done": 0, "failed": 0, "left": 0}
@@ -283,7 +283,7 @@ def test_an_append_that_comes_first_keeps_the_run_open(world: Ticking) -> None:
     with world.installed():
         sweep()
     assert world.read_all(ONE) == ["old", "back again"]
-    assert "logs.txt" not in world.keys(ONE)
+    assert "logs.txt" not in world.names(ONE)
 
 
 def test_an_append_that_comes_after_reopens_the_run(world: Ticking) -> None:

@@ -1,5 +1,6 @@
 """A batch's bytes and lines, and the metadata that travels on its segment."""
 
+import itertools
 from hashlib import blake2b
 
 import pytest
@@ -84,4 +85,7 @@ def test_landmarks_stand_at_line_starts(line_lengths: list[int]) -> None:
     marks = landmarks_of(body)
     assert set(marks) <= starts and len(marks) <= 96
     edges = [0, *(byte for _, byte in marks), len(body)]
-    assert all(after - before <= 256 * 1024 + max(line_lengths, default=0) + 1 or after == len(body) for before, after in zip(edges, edges[1:], strict=False))
+    assert all(
+        after - before <= 256 * 1024 + max(line_lengths, default=0) + 1 or after == len(body)
+        for before, after in itertools.pairwise(edges)
+    )

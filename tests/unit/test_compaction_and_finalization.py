@@ -55,7 +55,7 @@ def test_segments_go_after_twenty_minutes_and_the_last_one_never() -> None:
     assert compact(world).retired_segments == 0
     world.clock.advance(2)
     assert compact(world).retired_segments == 2
-    assert world.keys() == ["partial.txt", "segments/0000000002"]
+    assert world.names() == ["partial.txt", "segments/0000000002"]
     append(world, "3\n")
     assert world.read_all() == ["0", "1", "2", "3"]
 
@@ -109,7 +109,7 @@ def test_a_six_gibibyte_log_is_finalized_without_its_bytes() -> None:
     assert world.store.uploaded_bytes - before == 8 and done.copied_bytes == size
     assert world.store.calls["copy_part"] >= 2
     assert world.store.get(world.layout.logs(RUN), size - 64, size + 8).body == line + b"the end\n"
-    assert world.keys() == ["logs.txt", "segments/0000000003", "segments/0000000004"]
+    assert world.names() == ["logs.txt", "segments/0000000003", "segments/0000000004"]
 
 
 def test_large_segments_are_copied_and_small_ones_gathered() -> None:
@@ -149,7 +149,7 @@ def test_a_deadline_stops_between_parts_and_the_next_pass_goes_on() -> None:
     append(world, "a\n")
     with pytest.raises(DeadlineExceededError):
         world.parts().compactor.compact(RUN, world.deadline(seconds=0))
-    assert "partial.txt" not in world.keys()
+    assert "partial.txt" not in world.names()
     compact(world)
     assert world.body("partial.txt") == b"a\n"
 
@@ -161,7 +161,7 @@ def test_a_gap_is_damage_and_nothing_is_written() -> None:
     world.store.delete(world.layout.segment(RUN, 1))
     with pytest.raises(DamagedLogError, match="do not follow"):
         compact(world)
-    assert "partial.txt" not in world.keys()
+    assert "partial.txt" not in world.names()
 
 
 def test_segments_that_do_not_add_up_are_damage() -> None:
@@ -205,7 +205,7 @@ def test_a_close_whose_seal_is_lost_is_told_and_repeated() -> None:
     with pytest.raises(OutcomeUnknownError):
         broken.finalizer.close(RUN)
     assert world.parts().finalizer.close(RUN).finalized
-    assert world.keys() == ["logs.txt", "segments/0000000000", "segments/0000000001"]
+    assert world.names() == ["logs.txt", "segments/0000000000", "segments/0000000001"]
 
 
 def test_closing_after_abandoning_makes_it_final() -> None:

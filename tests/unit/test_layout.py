@@ -27,7 +27,9 @@ def test_two_names_never_share_a_key(one: str, other: str) -> None:
     assert (encode_name(one) == encode_name(other)) == (one == other)
 
 
-@pytest.mark.parametrize("name", ["..", ".", "../../etc", ".active", "a/../b", "%2e%2e", "a%2Fb", "a b", "naïve/ünï", "'\"", "a\\b", "*?"])
+@pytest.mark.parametrize(
+    "name", ["..", ".", "../../etc", ".active", "a/../b", "%2e%2e", "a%2Fb", "a b", "naïve/ünï", "'\"", "a\\b", "*?"]
+)
 def test_no_name_escapes_its_place(name: str) -> None:
     element = encode_name(name)
     assert "/" not in element and not element.startswith(".") and element.isascii()
@@ -37,13 +39,26 @@ def test_no_name_escapes_its_place(name: str) -> None:
 
 def test_ordinary_names_stay_readable() -> None:
     run = Run("mysql_prod.sales-2.ingest~1", "0f1e2d3c-0000-4000-8000-000000000001")
-    assert LAYOUT.segment(run, 12) == "pipeline-logs/mysql_prod.sales-2.ingest~1/0f1e2d3c-0000-4000-8000-000000000001/segments/0000000012"
+    assert (
+        LAYOUT.segment(run, 12)
+        == "pipeline-logs/mysql_prod.sales-2.ingest~1/0f1e2d3c-0000-4000-8000-000000000001/segments/0000000012"
+    )
     assert LAYOUT.legacy_logs(run) == "pipeline-logs/mysql_prod_sales-2_ingest_1/0f1e2d3c-0000-4000-8000-000000000001/logs.txt"
 
 
 @pytest.mark.parametrize(
     ("fqn", "run_id"),
-    [("", "r"), ("f", ""), ("f\0", "r"), ("f", "r\n"), ("f", "a/b"), ("f", "last"), ("f", "close"), ("f", "download"), ("\ud800", "r")],
+    [
+        ("", "r"),
+        ("f", ""),
+        ("f\0", "r"),
+        ("f", "r\n"),
+        ("f", "a/b"),
+        ("f", "last"),
+        ("f", "close"),
+        ("f", "download"),
+        ("\ud800", "r"),
+    ],
 )
 def test_names_that_cannot_be_stored_are_refused(fqn: str, run_id: str) -> None:
     with pytest.raises(InvalidNameError):

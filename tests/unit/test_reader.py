@@ -95,7 +95,11 @@ def test_five_lines_by_two() -> None:
     """Acceptance behaviour 1."""
     world = World()
     append(world, "1\n2\n3\n4\n5\n")
-    assert [(got.logs, got.after) for got in (page(world, after=n, limit=2) for n in (0, 2, 4))] == [("1\n2", 2), ("3\n4", 4), ("5", None)]
+    assert [(got.logs, got.after) for got in (page(world, after=n, limit=2) for n in (0, 2, 4))] == [
+        ("1\n2", 2),
+        ("3\n4", 4),
+        ("5", None),
+    ]
 
 
 def test_an_unknown_run_is_an_empty_page() -> None:
@@ -273,14 +277,16 @@ def test_openmetadatas_partial_is_read_appended_to_and_closed(body: bytes) -> No
 def test_openmetadatas_partial_under_our_own_name_is_merged() -> None:
     world = World()
     run = Run("plain_name", "run-1")
-    world.store.put(world.layout.partial(run), b"old\n", PutOptions({"last-flushed-line": "1", "total-bytes": "4", "writer-epoch": "1"}))
+    world.store.put(
+        world.layout.partial(run), b"old\n", PutOptions({"last-flushed-line": "1", "total-bytes": "4", "writer-epoch": "1"})
+    )
     append(world, "new\n", run)
     assert world.read_all(run) == ["old", "new"]
     world.parts().compactor.compact(run, world.deadline())
     assert world.body("partial.txt", run) == b"old\nnew\n"
     world.parts().finalizer.close(run)
     assert world.body("logs.txt", run) == b"old\nnew\n"
-    assert "partial.txt" not in world.keys(run)
+    assert "partial.txt" not in world.names(run)
 
 
 def test_openmetadatas_finished_log_is_read_and_takes_no_more() -> None:

@@ -37,7 +37,7 @@ def test_an_append_tells_where_its_lines_stand() -> None:
 def test_an_init_stores_nothing_and_gives_a_position() -> None:
     world = World()
     opened = append(world, "")
-    assert opened.entry is None and world.keys() == []
+    assert opened.entry is None and world.names() == []
     assert append(world, "first", opened.position).entry.sequence == 0  # type: ignore[union-attr]
 
 
@@ -90,7 +90,7 @@ def test_an_old_repeat_meets_a_segment_that_is_retired() -> None:
     append(world, "of another")
     world.clock.advance(21 * 60)
     world.parts().compactor.compact(RUN, world.deadline())
-    assert world.keys() == ["partial.txt", "segments/0000000002"]
+    assert world.names() == ["partial.txt", "segments/0000000002"]
     assert append(world, "mine", position).repeated
     assert append(world, "new", position).entry.sequence == 3  # type: ignore[union-attr]
     assert world.read_all() == ["first", "mine", "of another", "new"]
@@ -161,11 +161,11 @@ def test_a_closed_run_refuses_whatever_the_client_knows() -> None:
     world = World()
     position = append(world, "first").position
     world.parts().finalizer.close(RUN)
-    keys = world.keys()
+    keys = world.names()
     for presented, key in ((position, None), (None, None), (None, "k")):
         with pytest.raises(RunClosedError):
             append(world, "late", presented, key)
-    assert world.keys() == keys
+    assert world.names() == keys
 
 
 def test_a_repeat_of_what_was_stored_before_the_close_is_answered_as_before() -> None:
