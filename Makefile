@@ -5,6 +5,8 @@ PYTHON ?= $(shell for each in python3.11 python3 python; do \
 VENV := .venv
 READY := $(VENV)/ready
 RUN := $(VENV)/bin/python
+# OpenMetadata's client pins what does not go with ours, so it has a venv of its own.
+CONNECTOR := .venv-openmetadata/ready
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check up down package bench
@@ -15,7 +17,7 @@ help: ## what there is
 demo: $(READY) ## the main job, from an empty machine to a finished log
 	@$(RUN) -m local.demo
 
-test: $(READY) ## all tests; ARGS="-k name" to choose
+test: $(READY) $(CONNECTOR) ## all tests; ARGS="-k name" to choose
 	@$(RUN) -m pytest $(ARGS)
 
 check: $(READY) ## lint, format, types, template
@@ -43,6 +45,12 @@ $(READY): requirements.txt requirements-dev.txt
 	@echo "runlake: installing into $(VENV), once, in about a minute"
 	@$(PYTHON) -m venv $(VENV)
 	@$(RUN) -m pip install -qq --disable-pip-version-check -r requirements-dev.txt || $(call missing,the packages could not be installed)
+	@touch $@
+
+$(CONNECTOR): tests/integration/openmetadata/requirements.txt | $(READY)
+	@echo "runlake: installing OpenMetadata's own client for the tests into $(@D), once, in about a minute"
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip install -qq --disable-pip-version-check --no-deps -r $< || $(call missing,OpenMetadata's client could not be installed)
 	@touch $@
 
 missing = { echo "runlake: $(1)"; exit 1; }

@@ -1,0 +1,101 @@
+"""A connector's process: OpenMetadata's own client and log handler, unmodified. Runs in .venv-openmetadata, knows nothing of Runlake.
+
+What the handler is given is also written to a file, formatted by the same formatter: what must come out again, from its own source.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import sys
+import uuid
+import warnings
+
+warnings.simplefilter("ignore")  # the client's own models warn of each other's names
+
+from metadata.generated.schema.entity.services.connections.metadata.openMetadataConnection import (  # noqa: E402
+    AuthProvider,
+    OpenMetadataConnection,
+)
+from metadata.generated.schema.security.client.openMetadataJWTClientConfig import OpenMetadataJWTClientConfig  # noqa: E402
+from metadata.ingestion.ometa.ometa_api import OpenMetadata  # noqa: E402
+from metadata.utils.logger import BASE_LOGGING_FORMAT  # noqa: E402
+from metadata.utils.streamable_logger import StreamableLogHandler  # noqa: E402
+
+TOKEN = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJjb25uZWN0b3IifQ.c2ln"
+
+
+def connect(api_url: str) -> OpenMetadata:
+    """The real client with the real connection; only the check of the server's version is off, since there is no such server."""
+    connection = OpenMetadataConnection(
+        hostPort=api_url,
+        authProvider=AuthProvider.openmetadata,
+        securityConfig=OpenMetadataJWTClientConfig(jwtToken=TOKEN),
+        enableVersionValidation=False,
+    )
+    return OpenMetadata(connection)
+
+
+def work(arguments: argparse.Namespace) -> dict[str, object]:
+    """An ingestion's log through the real handler: a burst, slow single records, an exception of many lines, shutdown."""
+    handler = StreamableLogHandler(connect(arguments.api_url), arguments.fqn, uuid.UUID(arguments.run_id))
+    formatter = logging.Formatter(BASE_LOGGING_FORMAT, datefmt="%Y-%m-%d %H:%M:%S")
+    handler.setFormatter(formatter)
+    copy = logging.FileHandler(arguments.copy, encoding="utf-8")
+    copy.setFormatter(formatter)
+    logger = logging.getLogger("metadata.Ingestion")
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    for each in (handler, copy):
+        logger.addHandler(each)
+    for number in range(arguments.burst):
+        logger.info("burst %d of table warehouse.público.表_%d", number, number % 7)
+    for number in range(arguments.slow):
+        handler.flush()
+        logger.info("slow record %d", number)
+    try:
+        {}["missing"]
+    except KeyError:
+        logger.exception("a table could not be read")
+    handler.flush(30)
+    if arguments.die:
+        os._exit(9)
+    handler.shutdown()
+    return {name: value for name, value in vars(handler).items() if isinstance(value, int)}
+
+
+def call(arguments: argparse.Namespace) -> object:
+    """One method of the client's own mixin; ``logs`` is read from standard input."""
+    client, run_id = connect(arguments.api_url), uuid.UUID(arguments.run_id)
+    text = sys.stdin.read()
+    if arguments.method == "batches":
+        client.create_log_stream(arguments.fqn, run_id)
+        sent = [client.send_logs_batch(arguments.fqn, run_id, part, enable_compression=True) for part in text.split("\x1e")]
+        return {"sent": sent, "closed": client.close_log_stream(arguments.fqn, run_id)}
+    if arguments.method == "append":
+        return client.send_logs_to_s3(arguments.fqn, run_id, text)
+    return client.get_logs_from_s3(arguments.fqn, run_id, offset=arguments.offset, limit=arguments.limit)
+
+
+def main() -> None:
+    """Prints what the operation returned, as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("operation", choices=["work", "call"])
+    parser.add_argument("api_url")
+    parser.add_argument("fqn")
+    parser.add_argument("run_id")
+    parser.add_argument("--copy", default=os.devnull)
+    parser.add_argument("--burst", type=int, default=1200)
+    parser.add_argument("--slow", type=int, default=3)
+    parser.add_argument("--die", action="store_true", help="end without flush and close, as a killed process does")
+    parser.add_argument("--method", choices=["batches", "append", "read"], default="read")
+    parser.add_argument("--offset", type=int, default=0)
+    parser.add_argument("--limit", type=int, default=1000)
+    arguments = parser.parse_args()
+    print(json.dumps(work(arguments) if arguments.operation == "work" else call(arguments)))
+
+
+if __name__ == "__main__":
+    main()

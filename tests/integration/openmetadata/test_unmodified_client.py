@@ -1,0 +1,150 @@
+"""OpenMetadata's own client ships logs to the deployed stack and reads them back; what must come out is what its handler was given."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+import uuid
+from contextlib import closing
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+from urllib.request import urlopen
+
+import pytest
+
+from tests.integration.stacks import Stack
+
+PROJECT = Path(__file__).parents[3]
+PYTHON = PROJECT / ".venv-openmetadata" / "bin" / "python"
+CONNECTOR = Path(__file__).with_name("connector.py")
+LOGS = "/v1/services/ingestionPipelines/logs"
+
+
+def connector(operation: str, api_url: str, fqn: str, run_id: str, *options: str, text: str = "", fails: bool = False) -> Any:
+    """Run the client in its own process; what its operation returned."""
+    assert PYTHON.exists(), "OpenMetadata's client is missing: make test installs it (.venv-openmetadata)"
+    command = [str(PYTHON), str(CONNECTOR), operation, api_url, fqn, run_id, *options]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120)
+    if fails:
+        assert done.returncode != 0
+        return None
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def download(stack: Stack, fqn: str, run_id: str) -> str:
+    url = f"{stack.api_url}{LOGS}/{quote(fqn, safe='')}/{run_id}/download"
+    with urlopen(url, timeout=30) as answer:
+        return str(answer.read().decode())
+
+
+@pytest.fixture
+def run_id() -> str:
+    return str(uuid.uuid4())
+
+
+def test_behaviour_12_a_burst_slow_records_an_exception_metrics_and_close_arrive_in_order(
+    stack: Stack, run_id: str, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy.log"
+    counters = connector("work", stack.api_url, "mysql_prod.ingest", run_id, "--copy", str(copy))
+    given = copy.read_text(encoding="utf-8")
+    log = download(stack, "mysql_prod.ingest", run_id)
+    assert log.startswith(given)
+    assert given.count("\n") > 1200 and "Traceback (most recent call last):" in given
+    metrics = log.removeprefix(given).splitlines()
+    assert metrics[0] == "streamable_logger shutdown:"
+    assert metrics[1] == f"  shipped:  records={counters['shipped_records']} batches={counters['shipped_batches']}"
+    assert counters["shipped_records"] == 1200 + 3 + 1
+    assert counters["failed_posts"] == counters["dropped_overflow"] == counters["worker_errors"] == 0
+    with closing(stack.client("s3")) as s3:
+        prefix = f"pipeline-logs/mysql_prod.ingest/{run_id}/"
+        keys = [
+            found["Key"].removeprefix(prefix) for found in s3.list_objects_v2(Bucket=stack["bucket"], Prefix=prefix)["Contents"]
+        ]
+    assert "logs.txt" in keys and "partial.txt" not in keys
+
+
+def test_a_killed_connector_leaves_every_acknowledged_line(stack: Stack, run_id: str, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.log"
+    connector("work", stack.api_url, "mysql_prod.killed", run_id, "--copy", str(copy), "--burst", "700", "--die", fails=True)
+    assert download(stack, "mysql_prod.killed", run_id) == copy.read_text(encoding="utf-8")
+
+
+def test_batches_compressed_by_the_client_and_read_by_the_client(stack: Stack, run_id: str) -> None:
+    batches = ["".join(f"batch {number} line {line} {'é' * 20}\n" for line in range(400)) for number in range(3)]
+    answer = connector("call", stack.api_url, "svc.batches", run_id, "--method", "batches", text="\x1e".join(batches))
+    assert all(sent["logs_sent"] for sent in answer["sent"]) and answer["closed"] is True
+    lines = "".join(batches).splitlines()
+    assert connector("call", stack.api_url, "svc.batches", run_id, "--offset", "395", "--limit", "10") == "\n".join(lines[395:405])
+
+
+@pytest.mark.parametrize("fqn", ['svc."a.b".pipe line', "svc/with/slashes.pipe", "сервис.größe.表", "svc.100%.done", "svc.a%2Fb"])
+def test_names_that_the_client_does_not_quote(stack: Stack, run_id: str, fqn: str) -> None:
+    assert connector("call", stack.api_url, fqn, run_id, "--method", "append", text="one\ntwo\n") is True
+    assert connector("call", stack.api_url, fqn, run_id) == "one\ntwo"
+
+
+def test_behaviour_03_a_batch_whose_answer_is_lost_is_repeated_by_the_client_and_stored_once(stack: Stack, run_id: str) -> None:
+    batches = [f"batch {number}\n" for number in range(4)]
+    with cutting_proxy(stack.api_url, cut_appends={2, 3}) as proxy_url:
+        answer = connector("call", proxy_url, "svc.lossy", run_id, "--method", "batches", text="\x1e".join(batches))
+    assert all(sent["logs_sent"] for sent in answer["sent"])
+    assert download(stack, "svc.lossy", run_id) == "".join(batches)
+
+
+class cutting_proxy:
+    """Passes requests on and answers back, but cuts the connection instead of answering some appends: the server has applied them.
+
+    Appends are counted from 0, the init included.
+    """
+
+    def __init__(self, api_url: str, cut_appends: set[int]) -> None:
+        target = urlsplit(api_url)
+        counter = iter(range(1_000_000))
+        lock = threading.Lock()
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                with lock:
+                    number = -1 if self.path.endswith("/close") else next(counter)
+                upstream = HTTPConnection(target.hostname or "", target.port, timeout=30)
+                try:
+                    headers = {name: value for name, value in self.headers.items() if name.lower() not in ("host", "connection")}
+                    upstream.request("POST", self.path, body, headers)
+                    answer = upstream.getresponse()
+                    content = answer.read()
+                finally:
+                    upstream.close()
+                if number in cut_appends:
+                    self.close_connection = True
+                    return
+                self.send_response(answer.status)
+                for name, value in answer.getheaders():
+                    if name.lower() in ("content-type", "set-cookie"):
+                        self.send_header(name, value)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *_: object) -> None:
+                """Quiet."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    def __enter__(self) -> str:
+        self._thread.start()
+        return f"http://127.0.0.1:{self._server.server_port}/api"
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
