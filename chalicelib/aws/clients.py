@@ -1,4 +1,4 @@
-"""boto3 clients, set up once for short-lived functions: quick to fail, few retries, no checks that cost time and find nothing."""
+"""boto3 clients, set up once for short-lived functions: quick to fail, one retry, no checks that cost time and find nothing."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import boto3
 from botocore.config import Config
 
 CONNECT_TIMEOUT_S = 1
-READ_TIMEOUT_S = 5
-"""Shorter than the connector's 10 s with one retry in it; a part copy has its own client with more."""
-COPY_TIMEOUT_S = 120
-MAX_ATTEMPTS = 3
+READ_TIMEOUT_S = 4
+ATTEMPTS = 2
+"""In all: two that time out, and the pause between them, are shorter than the 10 s that a connector waits."""
+PATIENT_READ_TIMEOUT_S = 120
+"""For work that S3 does itself while the client waits: copying a part, completing an upload."""
 POOL = 32
 
 
@@ -23,7 +24,7 @@ def make_client(
     config = Config(
         connect_timeout=CONNECT_TIMEOUT_S,
         read_timeout=read_timeout_s,
-        retries={"mode": "standard", "max_attempts": MAX_ATTEMPTS},
+        retries={"mode": "standard", "total_max_attempts": ATTEMPTS},  # "max_attempts" would count without the first
         max_pool_connections=POOL,
         parameter_validation=False,
         request_checksum_calculation="when_required",
@@ -32,4 +33,12 @@ def make_client(
         s3=s3,
         signature_version="s3v4" if service == "s3" else None,  # presigned links of older form are refused for KMS
     )
-    return boto3.client(service, region_name=region, endpoint_url=endpoint_url, config=config, **credentials)
+    client = boto3.client(service, region_name=region, endpoint_url=endpoint_url, config=config, **credentials)
+    client.meta.events.register(f"needs-retry.{client.meta.service_model.service_id.hyphenize()}", _note_attempts)
+    return client
+
+
+def _note_attempts(attempts: int, caught_exception: Any, **_: Any) -> None:
+    """botocore tells of an error only what its last attempt met; whether an earlier one may have been applied matters as much."""
+    if caught_exception is not None:
+        caught_exception.attempts = attempts

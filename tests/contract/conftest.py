@@ -1,0 +1,118 @@
+"""Stores to hold to one behaviour: in memory, on moto, on ministack. A fresh bucket and fresh tables for each test."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from moto.server import ThreadedMotoServer
+
+from chalicelib.aws.clients import make_client
+from chalicelib.aws.dynamodb import Table
+from chalicelib.aws.object_store import S3ObjectStore
+from chalicelib.catalog.dynamodb_runs import DynamoDbRunCatalog
+from chalicelib.catalog.runs import RunCatalog
+from chalicelib.catalog.segments import DynamoDbSegmentIndex
+from chalicelib.memory.clock import ManualClock
+from chalicelib.memory.object_store import InMemoryObjectStore
+from chalicelib.memory.run_catalog import InMemoryRunCatalog
+from chalicelib.memory.segment_index import InMemorySegmentIndex
+from chalicelib.ports import ObjectStore, SegmentIndex
+from local.emulator import CREDENTIALS, REGION, Emulator, free_port
+
+MEMORY, MOTO, MINISTACK = "memory", "moto", "ministack"
+KEEP_S = 30 * 86_400
+_TEMPLATE = Path(__file__).parents[2] / "infra" / "template.yaml"
+_names = (f"contract-{number}" for number in itertools.count())
+
+
+class _Template(yaml.SafeLoader):
+    """Reads the template's tables; CloudFormation's tags say nothing about them."""
+
+
+_Template.add_multi_constructor("!", lambda loader, suffix, node: None)
+
+
+@pytest.fixture(scope="session")
+def moto_url() -> Iterator[str]:
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=free_port(), verbose=False)
+    server.start()
+    yield f"http://127.0.0.1:{server._port}"
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def ministack_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("ministack")
+    emulator = Emulator(free_port(), folder / "scratch", folder / "emulator.log")
+    try:
+        emulator.wait_until_healthy()
+        yield emulator.endpoint_url
+    finally:
+        emulator.stop()
+
+
+@pytest.fixture(params=[MEMORY, MOTO, MINISTACK])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Which implementation a test runs on."""
+    return str(request.param)
+
+
+@pytest.fixture
+def endpoint_url(kind: str, request: pytest.FixtureRequest) -> str | None:
+    return None if kind == MEMORY else str(request.getfixturevalue(f"{kind}_url"))
+
+
+def client_of(service: str, endpoint_url: str) -> Any:
+    """The client that a function has."""
+    return make_client(service, region=REGION, endpoint_url=endpoint_url, **CREDENTIALS)
+
+
+@pytest.fixture
+def bucket(endpoint_url: str | None) -> str:
+    name = next(_names)
+    if endpoint_url:
+        with closing(client_of("s3", endpoint_url)) as client:
+            client.create_bucket(Bucket=name)
+    return name
+
+
+@pytest.fixture
+def store(endpoint_url: str | None, bucket: str) -> Iterator[ObjectStore]:
+    if endpoint_url is None:
+        yield InMemoryObjectStore(ManualClock(1_790_000_000_000))
+        return
+    with closing(client_of("s3", endpoint_url)) as client:
+        yield S3ObjectStore(client, bucket)
+
+
+@pytest.fixture
+def index(endpoint_url: str | None) -> Iterator[SegmentIndex]:
+    if endpoint_url is None:
+        yield InMemorySegmentIndex()
+        return
+    with closing(client_of("dynamodb", endpoint_url)) as client:
+        yield DynamoDbSegmentIndex(Table(client, _create_table(client, "SegmentsTable")), KEEP_S)
+
+
+@pytest.fixture
+def runs(endpoint_url: str | None) -> Iterator[RunCatalog]:
+    if endpoint_url is None:
+        yield InMemoryRunCatalog()
+        return
+    with closing(client_of("dynamodb", endpoint_url)) as client:
+        yield DynamoDbRunCatalog(Table(client, _create_table(client, "RunsTable")), KEEP_S)
+
+
+def _create_table(client: Any, resource: str) -> str:
+    """A table exactly as the template that is deployed describes it."""
+    properties = yaml.load(_TEMPLATE.read_text(), _Template)["Resources"][resource]["Properties"]
+    name = next(_names)
+    wanted = {"AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode"}
+    client.create_table(TableName=name, **{key: value for key, value in properties.items() if key in wanted and value})
+    return name

@@ -1,0 +1,167 @@
+"""The behaviour of ``RunCatalog``, whoever implements it: events in any order, any number of times, end in the same row."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from chalicelib.catalog.runs import RunCatalog
+from chalicelib.errors import InvalidInputError
+from chalicelib.ports import Run, SegmentEntry
+
+RUN = Run("svc.pipeline", "run-1")
+START_MS = 1_790_000_000_000
+
+
+def segment(sequence: int, seal: str = "", epoch: int = 1) -> SegmentEntry:
+    """Two lines of 10 bytes each; a seal has none. Ten seconds lie between two."""
+    lines = 0 if seal else 2
+    kind = "seal" if seal else "data"
+    at_ms = START_MS + sequence * 10_000
+    return SegmentEntry(sequence, kind, epoch, sequence * 2, sequence * 20, lines, lines * 10, "s", sequence, "", at_ms, "", seal)
+
+
+History = list[Callable[[RunCatalog], object]]
+
+
+def history() -> History:
+    """A run that is written, compacted, abandoned, finalized, reopened, and compacted again."""
+    events: History = [lambda runs, n=n: runs.segment_landed(RUN, segment(n)) for n in range(4)]  # type: ignore[misc]
+    events += [
+        lambda runs: runs.compacted(RUN, 40, 2, START_MS + 5),
+        lambda runs: runs.segment_landed(RUN, replace(segment(4, "abandoned"), line=8, byte=80)),
+        lambda runs: runs.finalized(RUN, 8, 80, 5, START_MS + 7),
+        lambda runs: runs.segment_landed(RUN, replace(segment(5, epoch=2), line=8, byte=80)),
+        lambda runs: runs.compacted(RUN, 100, 6, START_MS + 9),
+    ]
+    return events
+
+
+def test_a_row_says_what_the_highest_numbered_segment_says(runs: RunCatalog) -> None:
+    for event in history():
+        event(runs)
+    row = runs.get(RUN)
+    assert row
+    assert (row.segments, row.lines, row.bytes, row.epoch, row.seal) == (6, 10, 100, 2, "")
+    assert (row.started_ms, row.last_append_ms) == (START_MS, START_MS + 50_000)
+    assert (row.compacted_segments, row.compacted_bytes, row.final_segments) == (6, 100, 5)
+    assert (row.status, row.pending_bytes, row.is_due) == ("open", 0, False)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_events_twice_and_in_any_order_end_in_the_same_row(runs: RunCatalog, seed: int) -> None:
+    print(f"seed: {seed}")
+    events = history()
+    for event in events:
+        event(runs)
+    expected = runs.get(RUN)
+    other = Run("svc.pipeline", "run-2")
+    chance = random.Random(seed)
+    shuffled = events + chance.choices(events, k=6)
+    chance.shuffle(shuffled)
+    for event in shuffled:
+        event(_Renamed(runs, other))  # type: ignore[arg-type]
+    found = runs.get(other)
+    assert found and expected
+    # A row that an artifact's event made first has the artifact's time until a segment tells better: the model is told so.
+    assert replace(found, run=RUN, started_ms=0) == replace(expected, started_ms=0)
+    assert found.started_ms <= START_MS + 10
+
+
+class _Renamed:
+    """Sends events of RUN to another run."""
+
+    def __init__(self, runs: RunCatalog, run: Run) -> None:
+        self._runs, self._run = runs, run
+
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        return lambda _, *rest: getattr(self._runs, name)(self._run, *rest)
+
+
+def test_status_on_the_way(runs: RunCatalog) -> None:
+    assert runs.get(RUN) is None
+    runs.segment_landed(RUN, segment(0))
+    assert _status(runs) == ("open", 20, 1)
+    runs.segment_landed(RUN, replace(segment(1, "closed"), line=2, byte=20))
+    assert _status(runs) == ("sealed", 20, 2)
+    runs.compacted(RUN, 20, 1, START_MS)
+    assert _status(runs) == ("sealed", 0, 1)
+    runs.finalized(RUN, 2, 20, 2, START_MS)
+    assert _status(runs) == ("finalized", 0, 0)
+
+
+def test_a_segment_tells_when_the_one_before_it_came(runs: RunCatalog) -> None:
+    assert runs.segment_landed(RUN, segment(0)).previous_append_ms is None
+    landed = runs.segment_landed(RUN, segment(1))
+    assert (landed.advanced, landed.previous_append_ms) == (True, START_MS)
+    assert not runs.segment_landed(RUN, segment(1)).advanced
+    assert not runs.segment_landed(RUN, segment(0)).advanced
+
+
+def test_runs_of_a_pipeline_newest_first_each_once(runs: RunCatalog) -> None:
+    for number in (3, 0, 4, 1, 2):
+        runs.segment_landed(Run("svc.pipeline", f"run-{number}"), replace(segment(0), appended_ms=START_MS + number))
+    runs.segment_landed(Run("svc.other", "run-9"), segment(0))
+    seen: list[str] = []
+    cursor: str | None = None
+    while True:
+        page = runs.newest("svc.pipeline", 2, cursor)
+        seen += [row.run.run_id for row in page.rows]
+        cursor = page.cursor
+        if cursor is None:
+            break
+    assert seen == [f"run-{number}" for number in (4, 3, 2, 1, 0)]
+    assert list(runs.newest("svc.none", 10, None).rows) == []
+
+
+@pytest.mark.parametrize("cursor", ["x", "!!!", "W10", "WzEsMl0", "eyJhIjoxfQ", "WyJhIiwiYiJd", "a" * 3000, "é"])
+def test_a_cursor_that_was_not_made_here_is_refused(runs: RunCatalog, cursor: str) -> None:
+    with pytest.raises(InvalidInputError, match="cursor"):
+        runs.newest("svc.pipeline", 10, cursor)
+
+
+def test_active_runs_by_age_until_they_are_retired(runs: RunCatalog) -> None:
+    for number in range(20):
+        runs.segment_landed(Run("svc.pipeline", f"run-{number}"), replace(segment(0), appended_ms=START_MS + number))
+    assert {row.run.run_id for row in runs.active(START_MS + 5)} == {f"run-{number}" for number in range(5)}
+    first = Run("svc.pipeline", "run-0")
+    runs.segment_landed(first, replace(segment(1), appended_ms=START_MS + 100))
+    runs.retired(first, 1)
+    assert first in {row.run for row in runs.active(START_MS + 1000)}, "it has grown since"
+    runs.retired(first, 2)
+    assert first not in {row.run for row in runs.active(START_MS + 1000)}
+    runs.segment_landed(first, segment(1))
+    assert first not in {row.run for row in runs.active(START_MS + 10**6)}, "a late duplicate does not wake it"
+
+
+def test_failures_are_counted_in_a_row(runs: RunCatalog) -> None:
+    runs.segment_landed(RUN, segment(0))
+    assert [runs.failed(RUN) for _ in range(3)] == [1, 2, 3]
+    runs.compacted(RUN, 20, 1, START_MS)
+    assert runs.failed(RUN) == 1
+
+
+def test_threads_do_not_lose_the_highest(runs: RunCatalog, kind: str) -> None:
+    """moto's conditional writes are not atomic between threads, so there one thread does it all, in a bad order."""
+    order = list(range(24))[::-1]
+    if kind == "moto":
+        for number in order:
+            runs.segment_landed(RUN, segment(number))
+    else:
+        threads = [threading.Thread(target=runs.segment_landed, args=(RUN, segment(number))) for number in order]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    row = runs.get(RUN)
+    assert row and (row.segments, row.lines, row.started_ms) == (24, 48, START_MS)
+
+
+def _status(runs: RunCatalog) -> tuple[str, int, int]:
+    row = runs.get(RUN)
+    assert row
+    return row.status, row.pending_bytes, row.pending_segments
