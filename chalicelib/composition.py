@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from chalicelib.catalog.runs import RunCatalog
-from chalicelib.observability import ObservedStore
+from chalicelib.observability import CATALOG_REQUESTS, REPORTS_PUBLISHED, ObservedStore, record
 from chalicelib.ports import Clock, ObjectStore, Publisher, Run, SegmentIndex
 from chalicelib.runlog.compaction import Compactor
 from chalicelib.runlog.deadline import Deadline
@@ -138,16 +138,23 @@ def _aws_ports(settings: Settings) -> Ports:
     from chalicelib.catalog.dynamodb_runs import DynamoDbRunCatalog
     from chalicelib.catalog.segments import DynamoDbSegmentIndex
 
-    database = make_client("dynamodb", region=None)
+    database, topics = make_client("dynamodb", region=None), make_client("sns", region=None)
+    _count_requests(database, CATALOG_REQUESTS)
+    _count_requests(topics, REPORTS_PUBLISHED)
     keep_s = settings.expiration_days * _SECONDS_OF_A_DAY
     topic = settings.report_topic_arn
     return Ports(
         store=_s3_store(settings),
         index=DynamoDbSegmentIndex(Table(database, settings.segments_table), keep_s),
         runs=DynamoDbRunCatalog(Table(database, settings.runs_table), keep_s),
-        publisher=SnsPublisher(make_client("sns", region=None), topic) if topic else None,
+        publisher=SnsPublisher(topics, topic) if topic else None,
         clock=SystemClock(),
     )
+
+
+def _count_requests(client: Any, metric: str) -> None:
+    """Each request that leaves for a service, retries included. S3's are counted by their latencies."""
+    client.meta.events.register("before-send", lambda **_: record(metric, 1))
 
 
 def _s3_store(settings: Settings) -> ObjectStore:

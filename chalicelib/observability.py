@@ -39,6 +39,8 @@ FLUSH_MS = _PREFIX + "flush"
 FLUSH_UPLOADED_BYTES = _PREFIX + "flush_uploaded_bytes"
 FLUSH_COPIED_BYTES = _PREFIX + "flush_copied_bytes"
 RUNS_FINALIZED = _PREFIX + "runs_finalized"
+CATALOG_REQUESTS = _PREFIX + "catalog_requests"
+REPORTS_PUBLISHED = _PREFIX + "reports_published"
 
 _UNITS = {
     LOG_SHIPMENT_MS: MetricUnit.Milliseconds,

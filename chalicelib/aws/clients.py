@@ -7,10 +7,12 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
+from chalicelib.aws.errors import note_doubt
+
 CONNECT_TIMEOUT_S = 1
 READ_TIMEOUT_S = 4
 ATTEMPTS = 2
-"""In all: two that time out, and the pause between them, are shorter than the 10 s that a connector waits."""
+"""In all: two answers that never come, and the pause between them, take at most 9 of the 10 s that a connector waits."""
 PATIENT_READ_TIMEOUT_S = 120
 """For work that S3 does itself while the client waits: copying a part, completing an upload."""
 POOL = 32
@@ -34,11 +36,5 @@ def make_client(
         signature_version="s3v4" if service == "s3" else None,  # presigned links of older form are refused for KMS
     )
     client = boto3.client(service, region_name=region, endpoint_url=endpoint_url, config=config, **credentials)
-    client.meta.events.register(f"needs-retry.{client.meta.service_model.service_id.hyphenize()}", _note_attempts)
+    client.meta.events.register(f"needs-retry.{client.meta.service_model.service_id.hyphenize()}", note_doubt)
     return client
-
-
-def _note_attempts(attempts: int, caught_exception: Any, **_: Any) -> None:
-    """botocore tells of an error only what its last attempt met; whether an earlier one may have been applied matters as much."""
-    if caught_exception is not None:
-        caught_exception.attempts = attempts

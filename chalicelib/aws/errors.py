@@ -1,14 +1,15 @@
 """Errors of botocore, translated once: nothing of botocore leaves ``chalicelib.aws``.
 
 What matters is what the caller may assume: nothing was done (StoreUnavailableError), or a write may have been applied although its
-answer was lost (OutcomeUnknownError). A server error (5xx) to a write counts as unknown: S3 may have applied it. So does an error of
-botocore's own second attempt, whatever it says: nobody knows what became of the first.
+answer was lost (OutcomeUnknownError). A server error (5xx) to a write counts as unknown: S3 may have applied it. So does whatever a
+second attempt of botocore's own meets behind such a first one: the first may have been applied.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from botocore.exceptions import (
     BotoCoreError,
@@ -17,6 +18,7 @@ from botocore.exceptions import (
     CredentialRetrievalError,
     EndpointConnectionError,
     NoCredentialsError,
+    ParamValidationError,
     PartialCredentialsError,
     ProxyConnectionError,
 )
@@ -53,8 +55,9 @@ _NEVER_APPLIED = frozenset({
 })  # fmt: skip
 _NEVER_SENT = (
     EndpointConnectionError, ConnectTimeoutError, ProxyConnectionError,
-    NoCredentialsError, PartialCredentialsError, CredentialRetrievalError,
+    NoCredentialsError, PartialCredentialsError, CredentialRetrievalError, ParamValidationError,
 )  # fmt: skip
+_DOUBT = "runlake-doubt"
 FOREIGN = (BotoCoreError, ResponseParserError, HTTPError)
 """What a call of a client raises besides ClientError: botocore's own, an answer that cannot be read, urllib3's while a body is read."""
 
@@ -72,19 +75,43 @@ def translated(operation: str, what: str, *, write: bool) -> Iterator[None]:
 
 def translate(error: ClientError, operation: str, what: str, *, write: bool) -> RunlakeError:
     """Our error for an answer of the service. A code that is not known is trouble of ours: it is never taken for "nothing there"."""
-    code = str(error.response.get("Error", {}).get("Code", ""))
-    metadata = error.response.get("ResponseMetadata", {})
-    status = metadata.get("HTTPStatusCode", 0)
-    message = f"{operation} failed code={code or status} what={what}"
-    if known := _BY_CODE.get(code):
+    message = f"{operation} failed code={_code(error.response) or _status(error.response)} what={what}"
+    if known := _BY_CODE.get(_code(error.response)):
         return known(message)
-    is_known = metadata.get("RetryAttempts", 0) == 0 and (status < 500 or code in _NEVER_APPLIED)
-    return StoreUnavailableError(message) if is_known or not write else OutcomeUnknownError(message)
+    is_doubtful = _may_be_applied(error.response) or error.response.get(_DOUBT)
+    return OutcomeUnknownError(message) if write and is_doubtful else StoreUnavailableError(message)
+
+
+def note_doubt(response: Any, caught_exception: Any, request_dict: dict[str, Any], **_: Any) -> None:
+    """botocore's event ``needs-retry``, after each attempt: an error tells what its own attempt met, so write into it whether an
+    earlier attempt may have been applied."""
+    answer = response[1] if response else None
+    if answer is not None and _status(answer) < 300:
+        return
+    context = request_dict["context"]
+    earlier = context.get(_DOUBT, False)
+    if answer is None:
+        caught_exception.doubt = earlier
+        context[_DOUBT] = earlier or not isinstance(caught_exception, _NEVER_SENT)
+    else:
+        answer[_DOUBT] = earlier
+        context[_DOUBT] = earlier or _may_be_applied(answer)
 
 
 def _without_answer(error: Exception, operation: str, what: str, *, write: bool) -> RunlakeError:
-    is_first = getattr(error, "attempts", 1) == 1  # see ``clients``
-    if isinstance(error, _NEVER_SENT) and is_first:
+    if isinstance(error, _NEVER_SENT) and not getattr(error, "doubt", False):
         return StoreUnavailableError(f"request was not sent operation={operation} what={what} error={type(error).__name__}")
     lost = OutcomeUnknownError if write else StoreUnavailableError
     return lost(f"answer was lost operation={operation} what={what} error={type(error).__name__}")
+
+
+def _may_be_applied(answer: Mapping[str, Any]) -> bool:
+    return _status(answer) >= 500 and _code(answer) not in _NEVER_APPLIED
+
+
+def _code(answer: Mapping[str, Any]) -> str:
+    return str(answer.get("Error", {}).get("Code", ""))
+
+
+def _status(answer: Mapping[str, Any]) -> int:
+    return int(answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))

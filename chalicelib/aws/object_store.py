@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 from urllib.parse import quote
 
 from chalicelib.aws.errors import translated
-from chalicelib.errors import ObjectNotFoundError, PreconditionFailedError, StoreUnavailableError
+from chalicelib.errors import ObjectNotFoundError, OutcomeUnknownError, PreconditionFailedError, StoreUnavailableError
 from chalicelib.ports import ANY, Condition, ListedObject, Listing, ObjectInfo, PutOptions, StoredObject
 
 _TOTAL = re.compile(r"/(\d+)$")
+_MAX_DELETED = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +33,18 @@ class Encryption:
 
 
 class S3ObjectStore:
-    """``client`` is a boto3 S3 client that threads may share; build it with ``chalicelib.aws.clients``."""
+    """``client`` is a boto3 S3 client that threads may share; build it with ``chalicelib.aws.clients``.
 
-    def __init__(self, client: Any, bucket: str, encryption: Encryption = Encryption()) -> None:
+    ``patient`` makes one that waits longer, for what S3 itself needs time for: copied parts and completions. It is asked once, when
+    the first of them comes, so that a function that only appends never builds it. None: ``client`` serves there too.
+    """
+
+    def __init__(
+        self, client: Any, bucket: str, encryption: Encryption = Encryption(), patient: Callable[[], Any] | None = None
+    ) -> None:
         self._client, self._bucket = client, bucket
         self._encryption = encryption.arguments()
+        self._make_patient, self._patient, self._making = patient, None if patient else client, Lock()
 
     def put(self, key: str, body: bytes, options: PutOptions, condition: Condition = ANY) -> str:
         """See the port. One PutObject."""
@@ -47,9 +56,9 @@ class S3ObjectStore:
 
     def get(self, key: str, start: int | None = None, end: int | None = None, *, if_match: str | None = None) -> StoredObject:
         """See the port. One GetObject; an answer that ends early is an error, never a short body."""
-        arguments: dict[str, str] = {"IfMatch": f'"{if_match}"'} if if_match else {}
+        arguments = _if_match(if_match)
         if start is not None or end is not None:
-            arguments["Range"] = f"bytes={start or 0}-{end - 1 if end is not None else ''}"
+            arguments["Range"] = _range(start or 0, end)
         with translated("get", key, write=False):
             answer = self._client.get_object(Bucket=self._bucket, Key=key, **arguments)
             body = _read(answer["Body"], key)
@@ -75,10 +84,9 @@ class S3ObjectStore:
 
     def delete(self, key: str, *, if_match: str | None = None) -> None:
         """See the port. One DeleteObject."""
-        arguments = {"IfMatch": f'"{if_match}"'} if if_match else {}
         try:
             with translated("delete", key, write=True):
-                self._client.delete_object(Bucket=self._bucket, Key=key, **arguments)
+                self._client.delete_object(Bucket=self._bucket, Key=key, **_if_match(if_match))
         except ObjectNotFoundError:
             return
         except PreconditionFailedError:
@@ -86,12 +94,14 @@ class S3ObjectStore:
                 raise
 
     def delete_many(self, keys: Sequence[str]) -> None:
-        """See the port. One DeleteObjects. Raises StoreUnavailableError when any key was refused."""
+        """See the port. One DeleteObjects. Raises OutcomeUnknownError when any key was refused: others are gone."""
+        if not 0 < len(keys) <= _MAX_DELETED:
+            raise ValueError(f"a request deletes 1 to 1,000 keys count={len(keys)}")
         objects = [{"Key": key} for key in keys]
         with translated("delete_many", keys[0], write=True):
             answer = self._client.delete_objects(Bucket=self._bucket, Delete={"Objects": objects, "Quiet": True})
         if failed := [row for row in answer.get("Errors", ()) if row.get("Code") != "NoSuchKey"]:
-            raise StoreUnavailableError(f"some keys were not deleted count={len(failed)} first={failed[0]['Key']}")
+            raise OutcomeUnknownError(f"some keys were not deleted count={len(failed)} first={failed[0]['Key']}")
 
     def create_multipart(self, key: str, options: PutOptions) -> str:
         """See the port. One CreateMultipartUpload."""
@@ -106,13 +116,13 @@ class S3ObjectStore:
     def copy_part(self, key: str, upload_id: str, number: int, source: str, start: int, end: int, *, if_match: str) -> str:
         """See the port. One UploadPartCopy."""
         with translated("copy_part", source, write=True):
-            answer = self._client.upload_part_copy(
+            answer = self._patient_client().upload_part_copy(
                 Bucket=self._bucket,
                 Key=key,
                 UploadId=upload_id,
                 PartNumber=number,
                 CopySource={"Bucket": self._bucket, "Key": source},
-                CopySourceRange=f"bytes={start}-{end - 1}",
+                CopySourceRange=_range(start, end),
                 CopySourceIfMatch=f'"{if_match}"',
             )
         return _etag(answer["CopyPartResult"])
@@ -121,7 +131,7 @@ class S3ObjectStore:
         """See the port. One CompleteMultipartUpload."""
         upload = {"Parts": [{"PartNumber": number, "ETag": f'"{etag}"'} for number, etag in parts]}
         with translated("complete_multipart", key, write=True):
-            answer = self._client.complete_multipart_upload(
+            answer = self._patient_client().complete_multipart_upload(
                 Bucket=self._bucket, Key=key, UploadId=upload_id, MultipartUpload=upload, **_conditions(condition)
             )
         return _etag(answer)
@@ -144,6 +154,13 @@ class S3ObjectStore:
         }
         return str(self._client.generate_presigned_url("get_object", Params=arguments, ExpiresIn=expires_s))
 
+    def _patient_client(self) -> Any:
+        """Parts are copied beside each other, and boto3 makes clients one at a time."""
+        with self._making:
+            if self._patient is None and self._make_patient:
+                self._patient = self._make_patient()
+            return self._patient
+
     def _exists(self, key: str) -> bool:
         try:
             self.head(key)
@@ -165,9 +182,18 @@ def attachment(filename: str) -> str:
 
 
 def _conditions(condition: Condition) -> dict[str, str]:
-    if condition.if_none_match:
-        return {"IfNoneMatch": "*"}
-    return {"IfMatch": f'"{condition.if_match}"'} if condition.if_match else {}
+    return {"IfNoneMatch": "*"} if condition.if_none_match else _if_match(condition.if_match)
+
+
+def _if_match(etag: str | None) -> dict[str, str]:
+    return {} if etag is None else {"IfMatch": f'"{etag}"'}
+
+
+def _range(start: int, end: int | None) -> str:
+    """S3 answers a range that makes no sense with the whole object: never ask for one."""
+    if start < 0 or (end is not None and end <= start):
+        raise ValueError(f"a range has a byte at least start={start} end={end}")
+    return f"bytes={start}-{end - 1 if end is not None else ''}"
 
 
 def _read(stream: Any, key: str) -> bytes:

@@ -1,8 +1,8 @@
 """Reports on the topic, in the datalake's format: one for each notification.
 
-``version`` 0, ``status`` success | warning | error, ``start`` (ms), ``duration`` (s), ``records`` (``url``, ``size``, ``create_time``,
-``metadata``), and ``message`` when it is not a success. Metadata is the datalake's document, version 0: ``what`` is the pipeline's slug, ``where`` the
-connector's host, ``work_id`` the run.
+``version`` 0, ``status`` success | warning | error, ``start`` (ms), ``duration`` (s), ``records`` of ``url``, ``size``, ``create_time`` (ms)
+and ``metadata``, and ``message`` when it is not a success. Metadata is the datalake's document, version 0: ``what`` is the pipeline's slug,
+``where`` the connector's host, ``work_id`` the run.
 """
 
 from __future__ import annotations

@@ -87,8 +87,10 @@ class InMemoryObjectStore:
             found = self._found(key)
         if if_match is not None and found.info.etag != if_match:
             raise PreconditionFailedError(f"another version key={key}")
-        first, last = start or 0, found.info.size if end is None else min(end, found.info.size)
-        if start is not None and start >= found.info.size:
+        first, last = start or 0, found.info.size if end is None else end
+        if first < 0 or (end is not None and end <= first):
+            raise ValueError(f"a range has a byte at least start={start} end={end}")
+        if first >= found.info.size and (start, end) != (None, None):
             raise RangeNotSatisfiableError(f"range begins behind the end key={key} start={start}")
         return StoredObject(found.info, found.rope.cut(first, last).materialize())
 
@@ -140,7 +142,7 @@ class InMemoryObjectStore:
         with self._lock:
             self.calls["upload_part"] += 1
             self.uploaded_bytes += len(body)
-            return self._add_part(upload_id, number, Rope.of(bytes(body)))
+            return self._add_part(key, upload_id, number, Rope.of(bytes(body)))
 
     def copy_part(self, key: str, upload_id: str, number: int, source: str, start: int, end: int, *, if_match: str) -> str:
         """See the port."""
@@ -151,13 +153,13 @@ class InMemoryObjectStore:
                 raise PreconditionFailedError(f"another version of the source key={source}")
             if found.info.size <= MIN_PART_BYTES or not 0 <= start < end <= found.info.size:
                 raise ValueError(f"not a range that can be copied key={source} start={start} end={end} size={found.info.size}")
-            return self._add_part(upload_id, number, found.rope.cut(start, end))
+            return self._add_part(key, upload_id, number, found.rope.cut(start, end))
 
     def complete_multipart(self, key: str, upload_id: str, parts: Sequence[tuple[int, str]], condition: Condition = ANY) -> str:
         """See the port."""
         with self._lock:
             self.calls["complete_multipart"] += 1
-            upload = self._upload(upload_id)
+            upload = self._upload(key, upload_id)
             ropes = _checked_parts(upload, parts)
             self._check(key, condition)
             del self._uploads[upload_id]
@@ -180,11 +182,11 @@ class InMemoryObjectStore:
         except KeyError:
             raise ObjectNotFoundError(f"no such object key={key}") from None
 
-    def _upload(self, upload_id: str) -> _Upload:
-        try:
-            return self._uploads[upload_id]
-        except KeyError:
-            raise ObjectNotFoundError(f"no such upload upload_id={upload_id}") from None
+    def _upload(self, key: str, upload_id: str) -> _Upload:
+        upload = self._uploads.get(upload_id)
+        if upload is None or upload.key != key:
+            raise ObjectNotFoundError(f"no such upload key={key} upload_id={upload_id}")
+        return upload
 
     def _check(self, key: str, condition: Condition) -> None:
         found = self._objects.get(key)
@@ -201,8 +203,8 @@ class InMemoryObjectStore:
         self._objects[key] = _Object(info, rope, options)
         return etag
 
-    def _add_part(self, upload_id: str, number: int, rope: Rope) -> str:
-        upload = self._upload(upload_id)
+    def _add_part(self, key: str, upload_id: str, number: int, rope: Rope) -> str:
+        upload = self._upload(key, upload_id)
         if not 1 <= number <= MAX_PARTS or rope.size > MAX_PART_BYTES:
             raise ValueError(f"not a part number={number} size={rope.size}")
         etag = f"{next(self._ids):032x}"
@@ -233,3 +235,5 @@ def _check_metadata(metadata: Mapping[str, str]) -> None:
         raise ValueError(f"metadata is ascii and at most 2 KB size={size}")
     if any(value != value.strip() for value in metadata.values()):
         raise ValueError("a header's value neither begins nor ends with a space")
+    if any(name != name.lower() for name in metadata):
+        raise ValueError(f"a name of metadata is lowercase names={list(metadata)}")

@@ -6,9 +6,9 @@ now. A view that was torn by a compaction between two of its requests is noticed
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from chalicelib.errors import ObjectNotFoundError, RangeNotSatisfiableError, StoreConditionError
 from chalicelib.ports import ListedObject, ObjectStore, Run, StoredObject
@@ -58,16 +58,16 @@ class Viewer:
         finds no logs.txt, a GET of partial.txt and a LIST. Raises TornViewError."""
         logs = self._read(self.layout.logs(run), start, length)
         if logs and logs[0].reason == CLOSED:
-            return self._whole(*logs, start)
-        found = logs or self._read(self.layout.partial(run), start, length)
+            return View(logs[0], _extent(logs[0]), (), True, logs[1], start)
         if logs and logs[0].reason:
-            return self._after_abandoned(run, *logs, start)
+            return self._after_abandoned(run, logs, start, length)
+        found = logs or self._read(self.layout.partial(run), start, length)
         if found is None:
             return self._without_artifact(run)
         artifact, body = found
-        ended = artifact.is_legacy and artifact.key == self.layout.logs(run)
-        segments = self._segments(run, artifact.next_segment)
-        return View(artifact, extent_of(self.store, artifact), segments, ended and not segments, body, start)
+        segments = self._following(run, artifact, self.tails.list_segments(run, artifact.next_segment))
+        ended = artifact.key == self.layout.logs(run) and not segments
+        return View(artifact, extent_of(self.store, artifact), segments, ended, body, start)
 
     def read(self, view: View, start: int, end: int) -> Iterator[bytes]:
         """Bytes [start, end) of the log in pieces of at most 8 MiB, in order. Raises TornViewError, as does every step."""
@@ -109,20 +109,23 @@ class Viewer:
         except ObjectNotFoundError:
             return None
 
-    def _segments(self, run: Run, first: int) -> list[ListedObject]:
-        segments = list(self.tails.list_segments(run, first))
+    def _following(self, run: Run, artifact: Artifact, listed: Iterable[ListedObject]) -> list[ListedObject]:
+        """Of listed segments those that are not in the artifact. Raises TornViewError when the first of them is missing."""
+        first = artifact.next_segment
+        segments = [found for found in listed if self.layout.sequence_of(run, found.key) >= first]
         if segments and self.layout.sequence_of(run, segments[0].key) != first:
             raise TornViewError(f"a pass ran meanwhile run={run.fqn}/{run.run_id} expected={first} first={segments[0].key}")
         return segments
 
-    def _whole(self, artifact: Artifact, body: bytes, start: int) -> View:
-        return View(artifact, Extent(artifact.lines or 0, artifact.bytes), (), True, body, start)
-
-    def _after_abandoned(self, run: Run, artifact: Artifact, body: bytes, start: int) -> View:
-        """logs.txt of an abandoned run is the whole log, unless the run was reopened: one LIST tells."""
-        segments = self._segments(run, artifact.next_segment)
-        view = self._whole(artifact, body, start)
-        return replace(view, segments=segments, ended=not segments)
+    def _after_abandoned(self, run: Run, logs: tuple[Artifact, bytes], start: int, length: int) -> View:
+        """logs.txt of an abandoned run is the whole log, which one LIST tells; unless the run was reopened: then partial.txt may have
+        more of it, and the segments between the two may be gone."""
+        listed = list(self.tails.list_segments(run, logs[0].next_segment))
+        partial = self._read(self.layout.partial(run), start, length) if listed else None
+        reaches_further = partial is not None and partial[0].next_segment > logs[0].next_segment
+        artifact, body = partial if partial and reaches_further else logs
+        segments = self._following(run, artifact, listed)
+        return View(artifact, _extent(artifact), segments, not listed, body, start)
 
     def _without_artifact(self, run: Run) -> View:
         """Segments only, or OpenMetadata's own objects and what was appended to them, or nothing."""
@@ -144,6 +147,11 @@ class Viewer:
         artifact = view.artifact
         sequence, reason = (artifact.next_segment, artifact.reason) if artifact else (0, "")
         return Tail(sequence, view.extent.lines, view.extent.bytes, seal=reason)
+
+
+def _extent(artifact: Artifact) -> Extent:
+    """Of an artifact of ours, which knows its lines."""
+    return Extent(artifact.lines or 0, artifact.bytes)
 
 
 def _overlapping(segments: Sequence[ListedObject], at: int, start: int, end: int) -> Iterator[tuple[str, int, int]]:

@@ -24,7 +24,7 @@ from tests.faults.stepping import Actor
 from tests.world import RUN, START_MS, World
 
 SEED = int(os.environ.get("RUNLAKE_SEED", "20261121"))
-EXAMPLES = int(os.environ.get("RUNLAKE_EXAMPLES", "150"))
+EXAMPLES = int(os.environ.get("RUNLAKE_EXAMPLES", "600"))
 STEPS = int(os.environ.get("RUNLAKE_STEPS", "60"))
 
 WRITERS = ("writer-a", "writer-b", "writer-c")
@@ -167,6 +167,22 @@ class Interleavings(RuleBasedStateMachine):
     @precondition(lambda self: not self.actors)  # a function lives 30 s: time does not jump while one runs
     def time_passes(self, minutes: int) -> None:
         self.world.clock.advance(minutes * 60)
+
+    @rule(repeating=st.sampled_from([*WRITERS, None]))
+    @precondition(lambda self: not self.actors and len(self.model) > 1)
+    def a_long_pause(self, repeating: str | None) -> None:
+        """Everything is compacted and retired; a writer whose answer was lost long ago comes back."""
+        self.world.parts().finalizer.settle(RUN, self.world.deadline())
+        self.world.clock.advance(21 * 60)
+        self.world.parts().finalizer.settle(RUN, self.world.deadline())
+        if repeating in self.pending:
+            self.append(repeating, 1, 3)
+            self.finish(repeating)
+
+    @rule()
+    def everybody_finishes(self) -> None:
+        for name in list(self.actors):
+            self.finish(name)
 
     @rule(seconds=st.integers(1, 4))
     def a_moment_passes(self, seconds: int) -> None:

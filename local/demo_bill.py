@@ -1,0 +1,70 @@
+"""What the demo's requests would cost on AWS: counted from what the functions themselves printed, at list prices."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+# us-east-1, list prices of November 2026, dollars for one million, or as named.
+S3_WRITE, S3_READ = 5.0, 0.40
+DYNAMODB_WRITE, SNS_PUBLISH = 0.625, 0.50
+API_REQUEST, LAMBDA_REQUEST, LAMBDA_GB_S = 3.50, 0.20, 16.6667
+MEMORY_GB = {"http": 1.0, "ingest": 0.5, "compact": 1.0, "sweep": 1.0}
+_METRIC = "om_streamable_logs_"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the bill. ``price`` in dollars for one million of ``unit``."""
+
+    what: str
+    count: float
+    price: float
+
+    @property
+    def dollars(self) -> float:
+        """What it costs."""
+        return self.count * self.price / 1e6
+
+
+def read_invocations(log: Path) -> list[dict[str, Any]]:
+    """Every line of metrics that a function printed."""
+    found = []
+    for text in log.read_text(errors="replace").splitlines():
+        start = text.find('{"_aws"')
+        if start >= 0:
+            try:
+                found.append(json.loads(text[start:]))
+            except ValueError:
+                continue  # a line that is being written
+    return found
+
+
+def bill(invocations: list[dict[str, Any]]) -> list[Line]:
+    """Counted requests with their prices. LIST is priced like a write; all of S3's reads here are counted at a GET's price."""
+    by_operation = Counter(each.get("operation", "") for each in invocations)
+    seconds = sum(each.get("duration_ms", 0.0) / 1000 * MEMORY_GB.get(each.get("operation", ""), 1.0) for each in invocations)
+    return [
+        Line("API requests", by_operation["http"], API_REQUEST),
+        Line("function calls", len(invocations), LAMBDA_REQUEST),
+        Line("function time, GB-seconds", seconds, LAMBDA_GB_S),
+        Line("S3 writes (PUT, copy, delete)", _values(invocations, "s3_write_latency"), S3_WRITE),
+        Line("S3 reads (GET, HEAD, LIST)", _values(invocations, "s3_read_latency"), S3_READ),
+        Line("DynamoDB requests", _total(invocations, "catalog_requests"), DYNAMODB_WRITE),
+        Line("SNS reports", _total(invocations, "reports_published"), SNS_PUBLISH),
+    ]
+
+
+def _values(invocations: list[dict[str, Any]], metric: str) -> int:
+    return sum(len(_listed(each.get(_METRIC + metric, []))) for each in invocations)
+
+
+def _total(invocations: list[dict[str, Any]], metric: str) -> float:
+    return sum(sum(_listed(each.get(_METRIC + metric, []))) for each in invocations)
+
+
+def _listed(value: Any) -> list[float]:
+    return value if isinstance(value, list) else [value]

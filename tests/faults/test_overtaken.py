@@ -1,0 +1,143 @@
+"""Somebody stops right before a decisive call, others go on for more than 20 minutes and retire segments, and then the call is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from chalicelib.runlog.batch import Batch
+from chalicelib.runlog.reader import PageRequest
+from tests.faults.stepping import Actor
+from tests.world import RUN, Parts, World
+
+MIB = 1024 * 1024
+
+
+def append(world: World, text: str) -> None:
+    world.parts().writer.append(RUN, Batch.from_text(text))
+
+
+def compact_and_retire(world: World) -> None:
+    """All that stands in segments goes into partial.txt, and all segments but the last one go."""
+    world.parts().compactor.compact(RUN, world.deadline())
+    world.clock.advance(21 * 60)
+    world.parts().compactor.compact(RUN, world.deadline())
+
+
+def stopped_before(world: World, call: str, operation: Callable[[Parts], Any]) -> Actor:
+    actor = Actor("overtaken", lambda wrap: operation(world.parts(wrap(world.store), wrap(world.index))))
+    while actor.waiting_for != call:
+        assert not actor.done, f"it never came to {call}"
+        actor.step()
+    return actor
+
+
+def finish(actor: Actor) -> Any:
+    actor.finish()
+    if actor.error:
+        raise actor.error
+    return actor.result
+
+
+def test_a_compactor_that_is_overtaken_does_not_put_the_old_text_back() -> None:
+    world = World()
+    append(world, "1\n")
+    world.parts().compactor.compact(RUN, world.deadline())
+    append(world, "2\n")
+    actor = stopped_before(world, "put", lambda parts: parts.compactor.compact(RUN, world.deadline()))
+    append(world, "3\n")
+    compact_and_retire(world)
+    finish(actor)
+    assert world.body("partial.txt") == b"1\n2\n3\n"
+    assert world.read_all() == ["1", "2", "3"]
+
+
+def test_an_upload_in_parts_that_is_overtaken_does_not_either() -> None:
+    world = World()
+    append(world, ("x" * 1023 + "\n") * (6 * 1024))
+    world.parts().compactor.compact(RUN, world.deadline())
+    append(world, "2\n")
+    actor = stopped_before(world, "complete_multipart", lambda parts: parts.compactor.compact(RUN, world.deadline()))
+    append(world, "3\n")
+    compact_and_retire(world)
+    finish(actor)
+    assert world.body("partial.txt").endswith(b"x\n2\n3\n")
+    assert world.store.open_uploads == 0
+
+
+def test_the_first_partial_txt_of_a_compactor_that_a_finalizer_overtook_is_taken_away_again() -> None:
+    world = World()
+    append(world, "1\n")
+    actor = stopped_before(world, "put", lambda parts: parts.compactor.compact(RUN, world.deadline()))
+    world.parts().finalizer.close(RUN)
+    finish(actor)
+    assert "partial.txt" not in world.names()
+    assert world.read_all() == ["1"]
+
+
+def test_a_finalizer_that_is_overtaken_by_a_reopening_removes_no_partial_txt_but_its_own() -> None:
+    world = World()
+    append(world, "1\n")
+    world.parts().compactor.compact(RUN, world.deadline())
+    before_ms = world.clock.now_ms() + 1
+    actor = stopped_before(world, "delete", lambda parts: parts.finalizer.abandon(RUN, before_ms, world.deadline()))
+    append(world, "2\n")
+    append(world, "3\n")
+    compact_and_retire(world)
+    assert world.body("partial.txt") == b"1\n2\n3\n"
+    finish(actor)
+    assert world.read_all() == ["1", "2", "3"]
+
+
+def test_a_finalizer_that_is_overtaken_by_a_whole_second_end_does_not_put_the_old_logs_txt_back() -> None:
+    world = World()
+    append(world, "1\n")
+    before_ms = world.clock.now_ms() + 1
+    writer = world.parts().writer
+    writer.seal(RUN, "abandoned", writer.tails.find(RUN))
+    actor = stopped_before(world, "put", lambda parts: parts.finalizer.abandon(RUN, before_ms, world.deadline()))
+    append(world, "2\n")
+    world.parts().finalizer.close(RUN)
+    world.clock.advance(21 * 60)
+    world.parts().finalizer.settle(RUN, world.deadline())
+    finish(actor)
+    assert world.body("logs.txt") == b"1\n2\n"
+    assert world.read_all() == ["1", "2"]
+
+
+def test_a_reader_whose_segments_are_compacted_and_retired_under_it_looks_again() -> None:
+    world = World()
+    for number in range(5):
+        append(world, f"{number}\n")
+    actor = stopped_before(world, "list", lambda parts: parts.reader.page(RUN, PageRequest()))
+    compact_and_retire(world)
+    assert finish(actor).logs == "0\n1\n2\n3\n4"
+
+
+def test_a_reader_whose_log_is_finalized_under_it_looks_again() -> None:
+    world = World()
+    for number in range(5):
+        append(world, f"{number}\n")
+    world.parts().compactor.compact(RUN, world.deadline())
+    actor = stopped_before(world, "list", lambda parts: parts.reader.page(RUN, PageRequest(after=2)))
+    append(world, "5\n")
+    world.parts().finalizer.close(RUN)
+    world.clock.advance(21 * 60)
+    world.parts().finalizer.settle(RUN, world.deadline())
+    page = finish(actor)
+    assert (page.logs, page.total) == ("2\n3\n4\n5", 6)
+
+
+def test_a_writer_that_slept_does_not_take_a_number_again() -> None:
+    """The unsafe sequence 4 of decision 0001, from a position that was young when the request came in."""
+    world = World()
+    position = world.parts().writer.append(RUN, Batch.from_text("1\n")).position
+    append(world, "2\n")
+    append(world, "3\n")
+    world.clock.advance(59)
+    actor = stopped_before(world, "put", lambda parts: parts.writer.append(RUN, Batch.from_text("mine\n"), position=position))
+    world.parts().compactor.compact(RUN, world.deadline())
+    world.clock.advance(30 + 15 * 60)  # a function's life, and how long S3 takes its signature
+    world.parts().compactor.compact(RUN, world.deadline())
+    finish(actor)
+    assert world.read_all() == ["1", "2", "3", "mine"]
