@@ -30,10 +30,11 @@ from local import control
 from local.demo_bill import bill, read_invocations
 from local.deploy import client
 from local.emulator import free_port
-from local.state import LocalError, StackFolder
+from local.state import LocalError
 
 JOB_S = 14.0
 KILL_AFTER_S = 7.0
+KILL_AFTER_BYTES = 20_000
 IDLE_S = 62  # the demo's stack counts a run as abandoned after a minute
 _LOGS = "/v1/services/ingestionPipelines/logs"
 _TICK = {"version": "0", "id": "demo", "detail-type": "Scheduled Event", "source": "aws.events", "account": "0", "region": "local"}
@@ -147,7 +148,7 @@ def _watch(demo: Demo) -> None:
     with Live(console=console, refresh_per_second=4, transient=False) as live:
         while any(job.process and job.process.poll() is None for job in demo.jobs):
             elapsed_s = time.monotonic() - started_s
-            if not killed and elapsed_s > KILL_AFTER_S and (demo.folder / "returns.acknowledged").exists():
+            if not killed and elapsed_s > KILL_AFTER_S and _acknowledged_bytes(demo, "returns") > KILL_AFTER_BYTES:
                 _job(demo, "returns").kill()
                 killed = True
             if not compacted and elapsed_s > KILL_AFTER_S + 2:
@@ -158,6 +159,11 @@ def _watch(demo: Demo) -> None:
         assert job.process
         if job.process.wait() != 0 and job.name != "returns":
             raise LocalError(f"a job of the demo failed: name={job.name}")
+
+
+def _acknowledged_bytes(demo: Demo, name: str) -> int:
+    path = demo.folder / f"{name}.acknowledged"
+    return path.stat().st_size if path.exists() else 0
 
 
 def _growth(demo: Demo, elapsed_s: float) -> Table:
@@ -280,7 +286,7 @@ def _show_page(demo: Demo) -> None:
 
 def _show_bill(demo: Demo) -> None:
     _title("9. What it would cost", "requests as the functions counted them, at AWS's list prices (us-east-1)")
-    lines = bill(read_invocations(StackFolder(demo.stack["port"]).emulator_log))
+    lines = bill(read_invocations(demo.aws("logs"), demo.stack["functions"].values()))
     table = Table("what", "count", "dollars for a million", "dollars")
     for line in lines:
         table.add_row(line.what, f"{line.count:,.0f}", f"{line.price:g}", f"{line.dollars:.6f}")

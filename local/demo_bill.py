@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 # us-east-1, list prices of November 2026, dollars for one million, or as named.
@@ -30,17 +30,14 @@ class Line:
         return self.count * self.price / 1e6
 
 
-def read_invocations(log: Path) -> list[dict[str, Any]]:
-    """Every line of metrics that a function printed."""
-    found = []
-    for text in log.read_text(errors="replace").splitlines():
-        start = text.find('{"_aws"')
-        if start >= 0:
-            try:
-                found.append(json.loads(text[start:]))
-            except ValueError:
-                continue  # a line that is being written
-    return found
+def read_invocations(logs: Any, functions: Iterable[str]) -> list[dict[str, Any]]:
+    """Every line of metrics that the functions printed, from CloudWatch Logs."""
+    return [json.loads(text) for name in functions for text in _messages(logs, f"/aws/lambda/{name}") if text.startswith('{"_aws"')]
+
+
+def _messages(logs: Any, group: str) -> Iterator[str]:
+    for page in logs.get_paginator("filter_log_events").paginate(logGroupName=group):
+        yield from (event["message"] for event in page["events"])
 
 
 def bill(invocations: list[dict[str, Any]]) -> list[Line]:

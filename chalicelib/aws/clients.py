@@ -37,4 +37,11 @@ def make_client(
     )
     client = boto3.client(service, region_name=region, endpoint_url=endpoint_url, config=config, **credentials)
     client.meta.events.register(f"needs-retry.{client.meta.service_model.service_id.hyphenize()}", note_doubt)
+    client.meta.events.register_last("before-call.s3", _send_at_once)
     return client
+
+
+def _send_at_once(params: dict[str, Any], **_: Any) -> None:
+    """botocore asks S3 for a "100 Continue" before it sends a body: one more round trip for each write. And where botocore is older
+    than 1.43.77, an empty body (a seal) leaves that answer in the connection, and the next request trips over it (its issue 3755)."""
+    params["headers"].pop("Expect", None)

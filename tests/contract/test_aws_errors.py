@@ -90,7 +90,7 @@ def test_nothing_of_botocore_gets_out(write: bool) -> None:
 def built(foreign: type[Exception]) -> Exception:
     if not issubclass(foreign, BotoCoreError):
         return foreign("x")
-    fields = {name for _, name, _, _ in Formatter().parse(str(vars(foreign).get("fmt", ""))) if name}
+    fields = {name for _, name, _, _ in Formatter().parse(str(getattr(foreign, "fmt", ""))) if name}
     named = {name for name, each in inspect.signature(foreign).parameters.items() if each.kind is each.POSITIONAL_OR_KEYWORD}
     return foreign(**dict.fromkeys(fields | named, "x"))
 
