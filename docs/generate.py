@@ -1,0 +1,225 @@
+"""``python -m docs.generate``: write the tables of the documents that the code knows better. A test compares them.
+
+A table stands between ``<!-- generated: NAME -->`` and ``<!-- generated: end -->``. What the code cannot say (what a metric means) is here; a
+name that is missing here is an error, so nothing is added to the code without its words.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from chalice.app import ChaliceViewError, MethodNotAllowedError
+
+import app
+from chalicelib import observability, routes
+from chalicelib.routes import answers, bodies, logs, paths, queries
+from chalicelib.runlog import compaction, finalization, layout, page, position, reader, segment, writer
+
+DOCS = Path(__file__).parent
+PROJECT = DOCS.parent
+_BLOCK = re.compile(r"(<!-- generated: ([a-z-]+) -->\n)(.*?)(<!-- generated: end -->)", re.DOTALL)
+
+STATUSES = {
+    400: ("the request can never work: no JSON, broken gzip, a name that cannot be stored, a cursor or a key that is none", "fix the request"),
+    401: ("the gateway asks who you are, if an authorizer was added", "send credentials"),
+    403: ("the gateway refuses you, if an authorizer or a firewall was added", "ask the operator"),
+    404: ("there is no such path; a download of a run that has nothing", "check the path"),
+    405: ("there is no such method on this path", "see the header `Allow`"),
+    409: ("an append to a run that was closed; nothing was stored", "begin another run"),
+    413: ("the body is too large, or expands too far", "send smaller batches"),
+    415: ("the body is of a type that is no log, or packed in a way that is not gzip", "send JSON, text or gzip"),
+    500: ("something that nobody expected, or a setting that cannot work; the function's log tells", "tell the operator"),
+    503: ("a store is away, throttles, or its answer was lost; a page or a download kept changing while it was read",
+          "repeat it after `Retry-After` seconds, with the same cookie or key"),
+}  # fmt: skip
+METRICS = {
+    "LOG_SHIPMENT_MS": "time of an append that stored something, from its body to its answer",
+    "LOGS_SENT": "appends that stored something (a repeat counts too)",
+    "LOGS_FAILED": "appends that were answered with an error, the client's or ours",
+    "BATCH_SIZE_LINES": "lines of each batch",
+    "S3_READ_LATENCY_MS": "time of each GET, HEAD and LIST; how many values there are is how many requests",
+    "S3_WRITE_LATENCY_MS": "time of each PUT, DELETE and step of a multipart upload",
+    "S3_ERRORS": "calls of S3 that failed or whose answer was lost; a condition that is false is no error",
+    "PENDING_FLUSH_BYTES": "bytes of a run that stand in segments only, after the schedule has worked on it (0 if it succeeded)",
+    "PENDING_FLUSH_SEGMENTS": "the same in segments",
+    "CONSECUTIVE_FLUSH_FAILURES": "compactions of one run that have failed in a row, whenever one fails",
+    "FLUSH_ALERTS": "failures beyond `pendingFlushAlertAfterFailures` in a row",
+    "FLUSH_UPLOADED_BYTES": "bytes that a compaction or finalization sent to S3",
+    "FLUSH_COPIED_BYTES": "bytes that S3 copied itself on the way",
+    "RUNS_FINALIZED": "runs whose logs.txt the schedule found to be there for the first time",
+    "CATALOG_REQUESTS": "requests to DynamoDB, retries included",
+    "REPORTS_PUBLISHED": "requests to SNS, retries included",
+}
+_NOT_SENT = frozenset({"FLUSH_MS"})
+"""Names that observability.py has and nobody records. Must be empty some day; a test sees to it that a recorded one is not in here."""
+FUNCTIONS = {
+    "api_handler": "API Gateway, every path",
+    "ingest": "the queue of S3's notifications, up to 10 messages at once",
+    "compact": "EventBridge, every `partialFlushIntervalMinutes`",
+    "sweep": "EventBridge, every `cleanupIntervalMinutes`",
+}
+
+
+class _CloudFormation(yaml.SafeLoader):
+    """Reads ``!Ref X`` as ``{"Ref": "X"}`` and ``!Sub x`` as ``{"Sub": "x"}``."""
+
+
+def _function(loader: _CloudFormation, name: str, node: yaml.Node) -> dict[str, Any]:
+    if isinstance(node, yaml.ScalarNode):
+        return {name: loader.construct_scalar(node)}
+    assert isinstance(node, yaml.SequenceNode)
+    return {name: loader.construct_sequence(node, deep=True)}
+
+
+_CloudFormation.add_multi_constructor("!", _function)
+
+
+def template() -> dict[str, Any]:
+    """``infra/template.yaml``."""
+    loaded: dict[str, Any] = yaml.load((PROJECT / "infra" / "template.yaml").read_text(), _CloudFormation)
+    return loaded
+
+
+def statuses() -> set[int]:
+    """Every status of an error that a client can meet: the table of answers, Chalice's errors that routes raise, the gateway's own."""
+    found = {status for _, status in answers._STATUS} | {500, MethodNotAllowedError.STATUS_CODE}
+    for module in pkgutil.iter_modules(routes.__path__, routes.__name__ + "."):
+        for value in vars(importlib.import_module(module.name)).values():
+            if isinstance(value, type) and issubclass(value, ChaliceViewError) and value is not ChaliceViewError:
+                found.add(value.STATUS_CODE)
+    gateway = template()["Resources"]["RestAPI"]["Properties"]["GatewayResponses"].values()
+    return found | {response["StatusCode"] for response in gateway}
+
+
+def metric_names() -> dict[str, str]:
+    """Constants of observability.py that are names of metrics, by the constant's name."""
+    return {
+        name: value
+        for name, value in vars(observability).items()
+        if isinstance(value, str) and not name.startswith("_") and value.startswith(observability._PREFIX)
+    }
+
+
+def alarms() -> dict[str, dict[str, Any]]:
+    """The template's alarms by logical name."""
+    resources = template()["Resources"].items()
+    return {name: resource["Properties"] for name, resource in resources if resource["Type"] == "AWS::CloudWatch::Alarm"}
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join([*lines, *("| " + " | ".join(map(str, row)) + " |" for row in rows)])
+
+
+def _errors() -> str:
+    return _table(("status", "when", "what to do"), ((status, *STATUSES[status]) for status in sorted(statuses())))
+
+
+def _routes() -> str:
+    rows = ((", ".join(sorted(methods)), f"`{path}`") for path, methods in sorted(app.app.routes.items()))
+    return _table(("methods", "path"), rows)
+
+
+def _metrics() -> str:
+    named = ((constant, name) for constant, name in metric_names().items() if constant not in _NOT_SENT)
+    rows = ((f"`{name}`", getattr(observability._UNITS.get(name), "value", "Count"), METRICS[constant]) for constant, name in named)
+    return _table(("metric", "unit", "what it says"), rows)
+
+
+def _functions() -> str:
+    config = json.loads((PROJECT / ".chalice" / "config.json").read_text())["stages"]["prod"]["lambda_functions"]
+    assert set(config) == {"api_handler", *app.app.handler_map}, "a function without its configuration"
+    rows = ((f"`{name}`", FUNCTIONS[name], f"{each['lambda_timeout']} s", f"{each['lambda_memory_size']} MB") for name, each in config.items())
+    return _table(("function", "called by", "timeout", "memory"), rows)
+
+
+def _alarms() -> str:
+    rows = []
+    for name, alarm in alarms().items():
+        limit = alarm["Threshold"]
+        more = "≥" if "OrEqual" in alarm["ComparisonOperator"] else ">"
+        minutes = alarm["Period"] * alarm["EvaluationPeriods"] // 60
+        threshold = f"`{limit['Ref']}`" if isinstance(limit, dict) else limit
+        rows.append((f"[{name}](#{name.lower()})", f"`{alarm['MetricName']}`", f"{alarm['Statistic']} {more} {threshold}", f"{minutes} min"))
+    return _table(("alarm", "metric", "when", "for"), rows)
+
+
+def _parameters() -> str:
+    rows = []
+    for name, parameter in template()["Parameters"].items():
+        default = parameter.get("Default")
+        shown = "(required)" if default is None else f"`{default}`" if default != "" else ""
+        rows.append((f"`{name}`", shown, parameter["Description"]))
+    return _table(("parameter", "default", "meaning"), rows)
+
+
+def _size(size: int) -> str:
+    for unit, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if size >= unit and size % unit == 0:
+            return f"{size // unit} {name}"
+    return f"{size:,} bytes"
+
+
+def _limits() -> str:
+    room = layout.MAX_KEY_BYTES - layout._LONGEST_SUFFIX
+    rows: list[tuple[str, object]] = [
+        ("a request's body, as API Gateway and Lambda take it", "10 MB at the gateway, 6 MB in the event (base64 makes 4.5 MB of it)"),
+        ("what a gzip body expands to", "`maxExpandedBytes`, 64 MiB unless set; at the gateway 10 MB with `Content-Encoding: gzip`"),
+        ("FQN and run id together, percent-encoded, with the prefix", f"{room} bytes (a key of S3 has {layout.MAX_KEY_BYTES})"),
+        ("words that are no run id", ", ".join(f"`{word}`" for word in sorted(layout.RESERVED_RUN_IDS))),
+        ("an `Idempotency-Key`", f"1 to {writer.MAX_IDEMPOTENCY_KEY_CHARS} printable characters"),
+        ("segments of a run", f"{layout.MAX_SEQUENCE + 1:,}"),
+        ("lines of a page", f"{reader.DEFAULT_LIMIT:,} unless asked for, {reader.MAX_LIMIT:,} at most"),
+        ("bytes of a page", f"{_size(page.RAW_BYTES)} of log, {_size(page.PAGE_BYTES)} as it travels; a longer line is cut in the page, not in the log"),
+        ("`wait`", f"{reader.MAX_WAIT_S:g} s"),
+        ("runs of a listing", f"{queries.DEFAULT_RUNS} unless asked for, {queries.MAX_RUNS:,} at most"),
+        ("a download that is answered inline", f"up to {_size(reader.INLINE_BYTES)}, if it is UTF-8 and fits the answer once escaped"),
+        ("a download's link", f"valid for {logs._LINK_AGE_S // 60} min"),
+        ("a position that is used without looking", f"younger than {position.YOUNG_MS // 1000} s"),
+        ("the cookie", f"kept by clients for {logs._COOKIE_AGE_S // 3600} h"),
+        ("a compacted segment is deleted", f"no sooner than {compaction.RETIRE_AFTER_MS // 60_000} min after it was written"),
+        ("what a close does itself", f"up to {_size(finalization.INLINE_UPLOADED_BYTES)} uploaded, {_size(finalization.INLINE_COPIED_BYTES)} copied, "
+                                     f"{finalization.INLINE_SEGMENTS:,} segments; the schedule does the rest"),
+        ("landmarks of a segment", f"{segment._MAX_LANDMARKS}, one for each {_size(segment._LANDMARK_STRIDE_BYTES)}"),
+        ("types of a binary body", ", ".join(f"`{each}`" for each in bodies.BINARY_TYPES)),
+        ("segments in a path", f"{paths._DEPTH}, slashes of the FQN counted; the gateway takes more in the last"),
+    ]  # fmt: skip
+    return _table(("what", "how much"), rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "routes": _routes,
+    "errors": _errors,
+    "metrics": _metrics,
+    "functions": _functions,
+    "alarms": _alarms,
+    "parameters": _parameters,
+    "limits": _limits,
+}
+
+
+def regenerated(text: str) -> str:
+    """A document with its tables made anew."""
+    return _BLOCK.sub(lambda block: f"{block[1]}{TABLES[block[2]]()}\n{block[4]}", text)
+
+
+def main() -> int:
+    """Rewrite what has changed."""
+    for path in sorted(DOCS.rglob("*.md")):
+        old = path.read_text()
+        if (new := regenerated(old)) != old:
+            path.write_text(new)
+            print(path.relative_to(PROJECT))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
