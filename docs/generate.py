@@ -136,7 +136,8 @@ def _metrics() -> str:
 
 def _functions() -> str:
     config = json.loads((PROJECT / ".chalice" / "config.json").read_text())["stages"]["prod"]["lambda_functions"]
-    assert set(config) == {"api_handler", *app.app.handler_map}, "a function without its configuration"
+    registered = {"api_handler", *(event.name for event in app.app.event_sources)}
+    assert set(config) == set(FUNCTIONS) == registered, "a function without its configuration or its words"
     rows = ((f"`{name}`", FUNCTIONS[name], f"{each['lambda_timeout']} s", f"{each['lambda_memory_size']} MB") for name, each in config.items())
     return _table(("function", "called by", "timeout", "memory"), rows)
 

@@ -1,0 +1,227 @@
+"""Acceptance behaviours on the deployed stack: real processes, real HTTP, the template's own functions."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import quote
+from urllib.request import HTTPCookieProcessor, Request, build_opener, urlopen
+
+import pytest
+
+from tests.integration.stacks import Stack, running_stack
+
+LOGS = "/v1/services/ingestionPipelines/logs"
+_TICK = {
+    "version": "0", "id": "test", "detail-type": "Scheduled Event", "source": "aws.events", "account": "0",
+    "time": "2026-01-01T00:00:00Z", "region": "us-east-1", "resources": [], "detail": {},
+}  # fmt: skip
+
+# A writer process with nothing but the standard library: 50 batches, one in flight, its cookie echoed.
+WRITER = """
+import json, sys
+from urllib.request import HTTPCookieProcessor, Request, build_opener
+url, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+opener = build_opener(HTTPCookieProcessor())
+for number in range(count):
+    body = json.dumps({"logs": f"{name} {number} a\\n{name} {number} b\\n", "connectorId": name}).encode()
+    with opener.open(Request(url, body, {"Content-Type": "application/json"}), timeout=60) as answer:
+        answer.read()
+"""
+
+
+@pytest.fixture(scope="module")
+def impatient() -> Iterator[Stack]:
+    """A stack on which a run counts as abandoned after a minute."""
+    with running_stack(StreamTimeoutMinutes="1") as stack:
+        yield stack
+
+
+@pytest.fixture
+def run_id() -> str:
+    return str(uuid.uuid4())
+
+
+def url_of(stack: Stack, fqn: str, run_id: str, suffix: str = "") -> str:
+    return f"{stack.api_url}{LOGS}/{quote(fqn, safe='')}/{run_id}{suffix}"
+
+
+def send(url: str, text: str | bytes = b"", **headers: str) -> tuple[int, dict[str, Any]]:
+    """POST; (status, JSON)."""
+    body = text.encode() if isinstance(text, str) else text
+    request = Request(url, body, {"Content-Type": "text/plain"} | headers)
+    try:
+        with urlopen(request, timeout=60) as answer:
+            return answer.status, json.load(answer)
+    except HTTPError as error:
+        with error:
+            return error.code, json.load(error)
+
+
+def page(url: str) -> dict[str, Any]:
+    with urlopen(url, timeout=60) as answer:
+        return dict(json.load(answer))
+
+
+def read_lines(url: str) -> list[str]:
+    lines: list[str] = []
+    after: str | None = "0"
+    while after is not None:
+        got = page(f"{url}?after={after}")
+        lines += got["logs"].split("\n") if got["total"] else []
+        after = got["after"]
+    return lines
+
+
+def invoke(stack: Stack, function: str) -> dict[str, Any]:
+    """What EventBridge does, now."""
+    with closing(stack.client("lambda")) as client:
+        answer = client.invoke(FunctionName=stack["functions"][function], Payload=json.dumps(_TICK))
+        return dict(json.load(answer["Payload"]))
+
+
+def names(stack: Stack, fqn: str, run_id: str) -> dict[str, str]:
+    """The run's objects and their storage classes."""
+    prefix = f"pipeline-logs/{fqn}/{run_id}/"
+    with closing(stack.client("s3")) as s3:
+        found = s3.list_objects_v2(Bucket=stack["bucket"], Prefix=prefix).get("Contents", [])
+    return {each["Key"].removeprefix(prefix): each.get("StorageClass", "STANDARD") for each in found}
+
+
+def check_writers(lines: list[str], writers: dict[str, int]) -> None:
+    """Nothing lost, nothing twice, each batch in one piece, each writer's order kept."""
+    expected = {name: [f"{name} {number} {half}" for number in range(count) for half in "ab"] for name, count in writers.items()}
+    assert len(lines) == sum(map(len, expected.values()))
+    for name, own in expected.items():
+        assert [line for line in lines if line.startswith(f"{name} ")] == own
+    assert all(one.removesuffix("a") == other.removesuffix("b") for one, other in zip(lines[::2], lines[1::2], strict=True))
+
+
+def test_behaviour_02_four_processes_of_fifty_and_five_threads_of_ten_on_one_run(stack: Stack, run_id: str) -> None:
+    url = url_of(stack, "svc.crowd", run_id)
+    command = [sys.executable, "-c", WRITER, url]
+    processes = [subprocess.Popen([*command, f"process-{number}", "50"], stderr=subprocess.PIPE) for number in range(4)]
+
+    def work(name: str) -> None:
+        opener = build_opener(HTTPCookieProcessor())
+        for number in range(10):
+            body = f"{name} {number} a\n{name} {number} b\n".encode()
+            with opener.open(Request(url, body, {"Content-Type": "text/plain"}), timeout=60) as answer:
+                answer.read()
+
+    threads = [threading.Thread(target=work, args=(f"thread-{number}",)) for number in range(5)]
+    for thread in threads:
+        thread.start()
+    invoke(stack, "compact")
+    for thread in threads:
+        thread.join()
+    for process in processes:
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors.decode()[-1000:]
+    writers = {f"process-{number}": 50 for number in range(4)} | {f"thread-{number}": 10 for number in range(5)}
+    check_writers(read_lines(url), writers)
+    assert send(url + "/close")[0] == 200
+    check_writers(read_lines(url), writers)
+
+
+def test_behaviour_03_a_key_makes_a_repeat_harmless(stack: Stack, run_id: str) -> None:
+    url = url_of(stack, "svc.keyed", run_id)
+    for _ in range(3):
+        assert send(url, "one\n", **{"Idempotency-Key": "batch-1"})[0] == 200
+    assert send(url, "other\n", **{"Idempotency-Key": "batch-1"})[0] == 400
+    assert read_lines(url) == ["one"]
+
+
+def test_behaviour_04_concurrent_closes_give_one_logs_txt(stack: Stack, run_id: str) -> None:
+    url = url_of(stack, "svc.closed", run_id)
+    send(url, "a\nb\n")
+    threads = [threading.Thread(target=send, args=(url + "/close",)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert send(url + "/close") == (200, {"message": "Log stream closed successfully"})
+    objects = names(stack, "svc.closed", run_id)
+    assert objects["logs.txt"] == "STANDARD_IA" and "partial.txt" not in objects
+    status, refusal = send(url, "late\n")
+    assert (status, refusal["code"]) == (409, 409)
+    assert names(stack, "svc.closed", run_id) == objects
+
+
+def test_behaviours_05_and_10_the_sweep_ends_idle_runs_and_an_append_reopens_them(impatient: Stack) -> None:
+    idle, fresh = str(uuid.uuid4()), str(uuid.uuid4())
+    idle_url, fresh_url = url_of(impatient, "svc.swept", idle), url_of(impatient, "svc.swept", fresh)
+    send(idle_url, "first\n")
+    quiet = threading.Event()
+    for _ in range(13):  # until the run is a minute old: its age is what is tested
+        quiet.wait(5)
+    send(fresh_url, "fresh\n")
+    swept = invoke(impatient, "sweep")
+    assert swept["failed"] == 0 and swept["done"] >= 1
+    assert "logs.txt" in names(impatient, "svc.swept", idle)
+    assert "logs.txt" not in names(impatient, "svc.swept", fresh)
+    assert send(idle_url, "back\n")[0] == 200
+    send(idle_url + "/close")
+    with closing(impatient.client("s3")) as s3:
+        final = s3.get_object(Bucket=impatient["bucket"], Key=f"pipeline-logs/svc.swept/{idle}/logs.txt")
+        assert (final["Metadata"]["writer-epoch"], final["Body"].read()) == ("2", b"first\nback\n")
+
+
+def test_behaviours_08_and_11_a_viewer_that_waits_sees_each_line_once_while_it_is_compacted(stack: Stack, run_id: str) -> None:
+    url = url_of(stack, "svc.viewed", run_id)
+    expected = [f"line {number}" for number in range(30)]
+
+    def write() -> None:
+        opener = build_opener(HTTPCookieProcessor())
+        for number, line in enumerate(expected):
+            with opener.open(Request(url, line.encode(), {"Content-Type": "text/plain"}), timeout=60) as answer:
+                answer.read()
+            if number % 10 == 5:
+                invoke(stack, "compact")
+        send(url + "/close")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    seen: list[str] = []
+    while True:
+        got = page(f"{url}?after={len(seen)}&wait=10")
+        seen += got["logs"].split("\n") if got["logs"] else []
+        if not got["streaming"] and got["after"] is None and got["total"] == len(seen) > 0:
+            break
+    writer.join()
+    assert seen == expected
+
+
+def test_behaviour_09_openmetadatas_partial_txt_goes_on_here(stack: Stack, run_id: str) -> None:
+    with closing(stack.client("s3")) as s3:
+        s3.put_object(Bucket=stack["bucket"], Key=f"pipeline-logs/svc_legacy/{run_id}/partial.txt", Body=b"old 1\nold 2")
+    url = url_of(stack, "svc.legacy", run_id)
+    assert read_lines(url) == ["old 1", "old 2"]
+    send(url, "new\n")
+    send(url + "/close")
+    assert read_lines(url) == ["old 1", "old 2", "new"]
+
+
+def test_a_large_download_is_a_link_to_exactly_the_logs_bytes(stack: Stack, run_id: str) -> None:
+    url = url_of(stack, "svc.large", run_id)
+    batch = b"".join(b"%06d \xff not utf-8\n" % number for number in range(100_000))
+    for _ in range(4):
+        assert send(url, batch, **{"Content-Type": "application/octet-stream"})[0] == 200
+    send(url + "/close")
+    with urlopen(url + "/download", timeout=60) as answer:
+        assert "/restapis/" not in answer.url and answer.url != url + "/download", "a redirect to the store"
+        assert answer.headers["Content-Disposition"].startswith("attachment")
+        assert answer.read() == batch * 4
+
+
+def test_nothing_that_was_sent_here_ends_in_the_dead_letter_queue(stack: Stack) -> None:
+    with closing(stack.client("sqs")) as sqs:
+        attributes = sqs.get_queue_attributes(QueueUrl=stack["dead_letter_queue_url"], AttributeNames=["All"])["Attributes"]
+    assert attributes["ApproximateNumberOfMessages"] == "0"
