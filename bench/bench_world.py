@@ -169,5 +169,6 @@ def _function() -> Function:
     requests = Requests()
     client = services.store._inner._client  # type: ignore[attr-defined]
     requests.watch(client)
+    requests.watch(services.store._inner._patient_client())  # type: ignore[attr-defined]
     requests.watch(services.index._table._client)  # type: ignore[attr-defined]
     return Function(app.app, services, client, requests)

@@ -154,13 +154,12 @@ def finalizing_two_gibibytes(function: Function) -> list[Measure]:
     close_s = time.perf_counter() - started_s
     assert not closed.finalized
     started_s = time.perf_counter()
-    peak = (
-        subprocess.run(
-            [sys.executable, "-m", "bench.finalize", run.fqn, run.run_id], check=True, capture_output=True, text=True, timeout=900
-        )
-        .stdout.splitlines()[-1]
-        .split()
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.finalize", run.fqn, run.run_id], capture_output=True, text=True, timeout=900
     )
+    if done.returncode:
+        raise RuntimeError(f"the finalization failed: {done.stderr[-3000:]}")
+    peak = done.stdout.splitlines()[-1].split()
     finalize_s = time.perf_counter() - started_s
     peak_mib, size = int(peak[0]) / 1024, int(peak[1])
     assert size == 2048 * MIB

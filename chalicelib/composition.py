@@ -159,17 +159,21 @@ def _count_requests(client: Any, metric: str) -> None:
 
 def _s3_store(settings: Settings) -> ObjectStore:
     """The bucket. Region, endpoint and static credentials are of the store alone: the catalog is always AWS's."""
-    from chalicelib.aws.clients import make_client
+    from chalicelib.aws.clients import PATIENT_READ_TIMEOUT_S, make_client
     from chalicelib.aws.object_store import Encryption, S3ObjectStore
 
     secret, token = settings.aws_secret_access_key, settings.aws_session_token
-    client = make_client(
-        "s3",
-        region=settings.aws_region,
-        endpoint_url=settings.aws_endpoint_url,
-        aws_access_key_id=settings.aws_access_key_id,
-        aws_secret_access_key=secret.get_secret_value() if secret else None,
-        aws_session_token=token.get_secret_value() if token else None,
-    )
+    arguments: dict[str, Any] = {
+        "region": settings.aws_region,
+        "endpoint_url": settings.aws_endpoint_url,
+        "aws_access_key_id": settings.aws_access_key_id,
+        "aws_secret_access_key": secret.get_secret_value() if secret else None,
+        "aws_session_token": token.get_secret_value() if token else None,
+    }
     algorithm = _SSE[settings.sse_algorithm] if settings.enable_server_side_encryption else None
-    return S3ObjectStore(client, settings.bucket_name, Encryption(algorithm, settings.kms_key_id))
+    return S3ObjectStore(
+        make_client("s3", **arguments),
+        settings.bucket_name,
+        Encryption(algorithm, settings.kms_key_id),
+        patient=lambda: make_client("s3", read_timeout_s=PATIENT_READ_TIMEOUT_S, **arguments),
+    )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -14,7 +15,8 @@ from chalicelib.errors import PreconditionFailedError, StoreUnavailableError
 Item = dict[str, Any]
 
 BATCH_ROWS = 25
-_MAX_LEFTOVER_ROUNDS = 8
+_MAX_LEFTOVER_ROUNDS = 7
+_FIRST_PAUSE_S = 0.05  # doubled each time: 6 s in all
 
 _serialize = TypeSerializer().serialize
 _deserialize = TypeDeserializer().deserialize
@@ -23,8 +25,8 @@ _deserialize = TypeDeserializer().deserialize
 class Table:
     """``client`` is a boto3 DynamoDB client that threads may share. Base-table reads are strongly consistent; an index cannot be."""
 
-    def __init__(self, client: Any, name: str) -> None:
-        self._client, self._name = client, name
+    def __init__(self, client: Any, name: str, pause: Callable[[float], None] = time.sleep) -> None:
+        self._client, self._name, self._pause = client, name, pause
 
     def get(self, key: Mapping[str, Any]) -> Item | None:
         """One GetItem."""
@@ -81,12 +83,13 @@ class Table:
             return None
 
     def _put_batch(self, requests: list[Any]) -> None:
-        for _ in range(_MAX_LEFTOVER_ROUNDS):
+        for attempt in range(_MAX_LEFTOVER_ROUNDS):
             with translated("batch_write_item", self._name, write=True):
                 answer = self._client.batch_write_item(RequestItems={self._name: requests})
             requests = answer.get("UnprocessedItems", {}).get(self._name, [])
             if not requests:
                 return
+            self._pause(_FIRST_PAUSE_S * 2**attempt)
         raise StoreUnavailableError(f"the table refuses rows table={self._name} left={len(requests)}")
 
 

@@ -1,6 +1,6 @@
 """Writing one object as the concatenation of others: the only place where partial.txt and logs.txt are written.
 
-Memory: at most ``WORKERS`` gathered parts at once (4 x 8 MiB, and what S3 sends of them), whatever the log's size. Requests: a GET for each
+Memory: at most ``WORKERS`` gathered parts at once (3 x 8 MiB, and what S3 sends of them), whatever the log's size. Requests: a GET for each
 small source, a PUT or UploadPart for each 8 MiB gathered, an UploadPartCopy for each 512 MiB copied, and two for the upload itself.
 """
 
@@ -16,7 +16,7 @@ from chalicelib.ports import Condition, ObjectStore, PutOptions
 from chalicelib.runlog.deadline import Deadline
 from chalicelib.runlog.plan import Part, Span, plan_parts
 
-WORKERS = 4
+WORKERS = 3
 READERS = 8
 
 

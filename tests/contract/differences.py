@@ -28,8 +28,8 @@ def upload_is_gone(kind: str) -> type[RunlakeError]:
     return OutcomeUnknownError if kind == MOTO else ObjectNotFoundError
 
 
-def is_one_winner(kind: str, won: Sequence[object]) -> bool:
-    """Whether a race for one conditional write ended as on S3. moto looks and then writes, so that two of its threads may both win."""
+def is_one_completion(kind: str, won: Sequence[object]) -> bool:
+    """Whether a race of conditional completions ended as on S3. moto looks, joins and then writes: two of its threads may both win."""
     return len(won) >= 1 if kind == MOTO else len(won) == 1
 
 
