@@ -111,7 +111,7 @@ def metric_names() -> dict[str, str]:
 def alarms() -> dict[str, dict[str, Any]]:
     """The template's alarms by logical name."""
     resources = template()["Resources"].items()
-    return {name: resource["Properties"] for name, resource in resources if resource["Type"] == "AWS::CloudWatch::Alarm"}
+    return {name: resource["Properties"] for name, resource in resources if resource.get("Type") == "AWS::CloudWatch::Alarm"}
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -138,7 +138,10 @@ def _functions() -> str:
     config = json.loads((PROJECT / ".chalice" / "config.json").read_text())["stages"]["prod"]["lambda_functions"]
     registered = {"api_handler", *(event.name for event in app.app.event_sources)}
     assert set(config) == set(FUNCTIONS) == registered, "a function without its configuration or its words"
-    rows = ((f"`{name}`", FUNCTIONS[name], f"{each['lambda_timeout']} s", f"{each['lambda_memory_size']} MB") for name, each in config.items())
+    rows = (
+        (f"`{name}`", FUNCTIONS[name], f"{each['lambda_timeout']} s", f"{each['lambda_memory_size']} MB")
+        for name, each in config.items()
+    )
     return _table(("function", "called by", "timeout", "memory"), rows)
 
 
@@ -149,7 +152,9 @@ def _alarms() -> str:
         more = "≥" if "OrEqual" in alarm["ComparisonOperator"] else ">"
         minutes = alarm["Period"] * alarm["EvaluationPeriods"] // 60
         threshold = f"`{limit['Ref']}`" if isinstance(limit, dict) else limit
-        rows.append((f"[{name}](#{name.lower()})", f"`{alarm['MetricName']}`", f"{alarm['Statistic']} {more} {threshold}", f"{minutes} min"))
+        rows.append(
+            (f"[{name}](#{name.lower()})", f"`{alarm['MetricName']}`", f"{alarm['Statistic']} {more} {threshold}", f"{minutes} min")
+        )
     return _table(("alarm", "metric", "when", "for"), rows)
 
 
@@ -173,7 +178,7 @@ def _limits() -> str:
     room = layout.MAX_KEY_BYTES - layout._LONGEST_SUFFIX
     rows: list[tuple[str, object]] = [
         ("a request's body, as API Gateway and Lambda take it", "10 MB at the gateway, 6 MB in the event (base64 makes 4.5 MB of it)"),
-        ("what a gzip body expands to", "`maxExpandedBytes`, 64 MiB unless set; at the gateway 10 MB with `Content-Encoding: gzip`"),
+        ("what a gzip body expands to", "`maxExpandedBytes`, 64 MiB unless set; with `Content-Encoding: gzip` the gateway unpacks it, and what comes out must fit its event"),
         ("FQN and run id together, percent-encoded, with the prefix", f"{room} bytes (a key of S3 has {layout.MAX_KEY_BYTES})"),
         ("words that are no run id", ", ".join(f"`{word}`" for word in sorted(layout.RESERVED_RUN_IDS))),
         ("an `Idempotency-Key`", f"1 to {writer.MAX_IDEMPOTENCY_KEY_CHARS} printable characters"),

@@ -1,0 +1,64 @@
+"""The project's documents, and what stands in them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+PROJECT = Path(__file__).parents[2]
+DOCS = PROJECT / "docs"
+PAGES = sorted([*DOCS.rglob("*.md"), *PROJECT.glob("*.md")])
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
+_ROW = re.compile(r"^\|(.+)\|$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of code: its language and its text."""
+
+    language: str
+    text: str
+
+
+def name_of(page: Path) -> str:
+    """A page's name for a test's id."""
+    return str(page.relative_to(PROJECT))
+
+
+def blocks(page: Path, language: str) -> list[Block]:
+    """The blocks of one language."""
+    found = [Block(*match) for match in _FENCE.findall(page.read_text())]
+    return [block for block in found if block.language == language]
+
+
+def prose(page: Path) -> str:
+    """A page without its blocks of code."""
+    return _FENCE.sub("", page.read_text())
+
+
+def headings(page: Path) -> list[str]:
+    """Titles, without their #."""
+    return _HEADING.findall(prose(page))
+
+
+def section(page: Path, heading: str) -> str:
+    """What stands under a heading, up to the next one of its level or above. Empty when there is no such heading."""
+    found = re.search(rf"^(#+) {re.escape(heading)}\n(.*?)(?=^#{{1,2}} |^\1 |\Z)", prose(page), re.DOTALL | re.MULTILINE)
+    return found[2] if found else ""
+
+
+def anchor(heading: str) -> str:
+    """The fragment that a heading gets where Markdown is rendered (GitHub's rule)."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def rows(text: str) -> list[list[str]]:
+    """Cells of the rows of all tables in a text, heads and rules left out."""
+    found = [[cell.strip() for cell in row.split(" | ")] for row in _ROW.findall(text)]
+    return [row for at, row in enumerate(found) if not set("".join(row)) <= set("-|: ") and not _is_head(found, at)]
+
+
+def _is_head(found: list[list[str]], at: int) -> bool:
+    return at + 1 < len(found) and set("".join(found[at + 1])) <= set("-|: ") and any(found[at + 1])

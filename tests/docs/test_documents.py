@@ -1,0 +1,110 @@
+"""What documents name is there: links, commands, tests, code that parses. No path of somebody's machine."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from docs import generate
+from tests.docs.pages import DOCS, PAGES, PROJECT, anchor, blocks, headings, name_of, prose
+
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
+_MAKE = re.compile(r"(?:`|^(?:\$ )?|&& )make ([a-z]+)", re.MULTILINE)
+_MODULE = re.compile(r"python -m ([a-z_.]+)")
+_FILE = re.compile(r"`((?:chalicelib|infra|local|bench|docs)/[\w/.-]+\.(?:py|yaml|md))`")
+_MACHINE = re.compile(r"(?<![\w.])(/(?:work|root|home|Users|tmp|mnt)/[\w.-]+)")
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
+
+
+def test_the_documents_that_the_readme_promises_are_there() -> None:
+    named = {"http-api.md", "how-to.md", "operations.md", "failure-modes.md", "performance.md", "configuration.md"}
+    assert named <= {page.name for page in DOCS.glob("*.md")}
+    numbers = [page.name[:4] for page in sorted((DOCS / "decisions").glob("*.md"))]
+    assert numbers == [f"{number:04d}" for number in range(1, len(numbers) + 1)]
+
+
+@every_page
+def test_links_lead_somewhere(page: Path) -> None:
+    broken = [link for link in _LINK.findall(prose(page)) if not _leads_somewhere(page, link)]
+    assert broken == []
+
+
+def _leads_somewhere(page: Path, link: str) -> bool:
+    if link.startswith("https://"):
+        return True
+    path, _, fragment = link.partition("#")
+    target = (page.parent / path).resolve() if path else page
+    if not target.is_relative_to(PROJECT) or not target.exists():
+        return False
+    return not fragment or fragment in map(anchor, headings(target))
+
+
+@every_page
+def test_code_parses(page: Path) -> None:
+    for block in blocks(page, "json"):
+        json.loads(block.text)
+    for block in blocks(page, "python"):
+        ast.parse(block.text)
+
+
+@every_page
+def test_every_block_says_what_it_is(page: Path) -> None:
+    known = {"json", "python", "console", "sh", "text", "yaml", "nginx"}
+    fences = re.findall(r"^```(.*)$", page.read_text(), re.MULTILINE)
+    assert {language for language in fences[::2] if language} <= known
+    assert {end for end in fences[1::2]} <= {""}
+
+
+@every_page
+def test_commands_are_there(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z]+):", (PROJECT / "Makefile").read_text(), re.MULTILINE))
+    assert set(_MAKE.findall(page.read_text())) <= targets
+    for module in _MODULE.findall(page.read_text()):
+        path = PROJECT / module.rstrip(".").replace(".", "/")
+        assert path.with_suffix(".py").exists() or (path / "__main__.py").exists() or module in ("pytest", "venv"), module
+
+
+@every_page
+def test_tests_and_files_that_are_named_are_there(page: Path) -> None:
+    text = page.read_text()
+    missing = [path for path in _FILE.findall(text) if not (PROJECT / path).exists()]
+    for path, name in _TEST.findall(text):
+        source = PROJECT / path
+        if not source.exists() or (name and name not in _functions(source)):
+            missing.append(f"{path}::{name}")
+    assert missing == []
+
+
+def _functions(path: Path) -> set[str]:
+    return {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+
+
+@every_page
+def test_no_path_of_a_machine(page: Path) -> None:
+    assert _MACHINE.findall(page.read_text()) == []
+
+
+@every_page
+def test_generated_tables_are_up_to_date(page: Path) -> None:
+    assert generate.regenerated(page.read_text()) == page.read_text(), "run: python -m docs.generate"
+
+
+def test_every_generated_table_is_used() -> None:
+    used = {name for page in PAGES for name in re.findall(r"<!-- generated: ([a-z-]+) -->", page.read_text())} - {"end"}
+    assert used == set(generate.TABLES)
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "decisions").glob("*.md")), ids=name_of)
+def test_a_decision_says_why_what_else_and_what_shows_it(page: Path) -> None:
+    number, title = re.fullmatch(r"(\d{4})\. (.+)", headings(page)[0]).groups()  # type: ignore[union-attr]
+    assert page.name.startswith(number + "-")
+    assert title
+    assert {"Context", "Decision", "Alternatives", "Requests"} <= set(headings(page))
+    assert any(heading.startswith("Compatibility") for heading in headings(page))
+    assert _TEST.findall(page.read_text())

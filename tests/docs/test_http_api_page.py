@@ -1,0 +1,55 @@
+"""docs/http-api.md leaves nothing out: routes, actions, statuses of errors, parameters."""
+
+from __future__ import annotations
+
+import re
+
+import app
+from chalicelib.routes import paths, queries
+from docs import generate
+from tests.docs.pages import DOCS, headings, rows, section
+
+PAGE = DOCS / "http-api.md"
+ENDPOINTS = [heading.split(" ") for heading in headings(PAGE) if re.match(r"(GET|POST) /v1/", heading)]
+
+
+def test_every_action_is_described_and_every_description_is_an_action() -> None:
+    described = [
+        paths.parse(method, "/api" + path.format(fqn="a", runId="b")).action
+        for method, path in ENDPOINTS
+        if path.startswith(paths.BASE)
+    ]
+    assert sorted(described) == sorted(paths.Action)
+
+
+def test_every_route_of_the_app_is_named() -> None:
+    """A route of one resource more (not under logs/) must have a heading of its own."""
+    plain = {path for path in app.app.routes if path not in paths.ROUTES}
+    assert plain == {path for _, path in ENDPOINTS if not path.startswith(paths.BASE)}
+    listed = {row[1].strip("`"): set(row[0].split(", ")) for row in rows(section(PAGE, "Paths"))}
+    assert listed == {path: set(methods) for path, methods in app.app.routes.items()}
+
+
+def test_every_status_of_an_error_is_explained() -> None:
+    explained = {int(row[0]) for row in rows(section(PAGE, "Errors"))}
+    assert explained == generate.statuses()
+    assert not {429, 504} & explained
+
+
+def test_every_endpoint_tells_its_errors() -> None:
+    for method, path in ENDPOINTS:
+        told = re.search(r"Errors: ([^.]*)", section(PAGE, f"{method} {path}"))
+        assert told, path
+        assert {int(status) for status in re.findall(r"\b[45]\d\d\b", told[1])} <= generate.statuses()
+
+
+def test_every_parameter_of_a_page_is_described() -> None:
+    asked: list[str] = []
+
+    class Asked(dict[str, str]):
+        def get(self, name: str, default: object = None) -> None:  # type: ignore[override]
+            asked.append(name)
+
+    queries.page_request(Asked(), 10)
+    table = section(PAGE, "GET /v1/services/ingestionPipelines/logs/{fqn}/{runId}")
+    assert [name for name in asked if f"`{name}`" not in table] == []

@@ -1,0 +1,240 @@
+"""The ingest function with the events that Lambda hands it: duplicates, reordering, bad input, partial failures."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import quote_plus
+
+import pytest
+
+from chalicelib.errors import StoreUnavailableError
+from chalicelib.ingestion.ingester import Ingester
+from chalicelib.ingestion.report import MAX_BYTES, Record, Report, slug
+from chalicelib.memory.publisher import InMemoryPublisher
+from chalicelib.memory.run_catalog import InMemoryRunCatalog
+from chalicelib.ports import PutOptions, Run
+from chalicelib.runlog.batch import Batch
+from chalicelib.triggers.ingest import ingest
+from tests.functional.gateway import Context
+from tests.world import RUN, World
+
+BUCKET = "logs"
+
+
+class Function:
+    """The function over a world in memory."""
+
+    def __init__(self) -> None:
+        self.world, self.runs, self.topic = World(), InMemoryRunCatalog(), InMemoryPublisher()
+        self.flushed: list[Run] = []
+        self.down = False
+
+    def write(self, text: str, run: Run = RUN) -> str:
+        """Append a batch; its segment's key."""
+        entry = self.world.parts().writer.append(run, Batch.from_text(text, "Host One-77")).entry
+        assert entry
+        return self.world.layout.segment(run, entry.sequence)
+
+    def handle(self, *bodies: str) -> Any:
+        """One batch of messages; what failed."""
+        ingester = Ingester(
+            BUCKET, self.world.store, self.world.index, self._runs(), self.world.layout, self.world.clock, self.topic,
+            watermark_bytes=100, early_flush=self.flushed.append,
+        )  # fmt: skip
+        records = [sqs_record(f"message-{number}", body) for number, body in enumerate(bodies)]
+        return ingest(ingester, {"Records": records}, Context())
+
+    def _runs(self) -> Any:
+        if not self.down:
+            return self.runs
+
+        class Down:
+            def __getattr__(self, name: str) -> Any:
+                raise StoreUnavailableError("the catalog is down")
+
+        return Down()
+
+    @property
+    def reports(self) -> list[dict[str, Any]]:
+        return [json.loads(message) for message, _ in self.topic.messages]
+
+
+def sqs_record(message_id: str, body: str) -> dict[str, Any]:
+    return {
+        "messageId": message_id, "receiptHandle": "handle", "body": body, "attributes": {"ApproximateReceiveCount": "1"},
+        "messageAttributes": {}, "md5OfBody": "", "eventSource": "aws:sqs", "eventSourceARN": "arn:aws:sqs:::ingest", "awsRegion": "x",
+    }  # fmt: skip
+
+
+def s3_record(key: str, name: str = "ObjectCreated:Put", bucket: str = BUCKET, version: str = "2.1") -> dict[str, Any]:
+    return {
+        "eventVersion": version,
+        "eventName": name,
+        "s3": {"bucket": {"name": bucket}, "object": {"key": quote_plus(key, safe="/")}},
+    }
+
+
+def message(*records: dict[str, Any]) -> str:
+    return json.dumps({"Records": list(records)})
+
+
+@pytest.fixture
+def function() -> Function:
+    return Function()
+
+
+def test_a_segment_is_catalogued_and_reported(function: Function) -> None:
+    key = function.write("a\nb\n")
+    assert function.handle(message(s3_record(key))) == {"batchItemFailures": []}
+    row = function.runs.get(RUN)
+    assert row and (row.lines, row.bytes, row.segments, row.status) == (2, 4, 1, "open")
+    assert function.world.index.at_line(RUN, 1) == function.world.parts().writer.tails.segment(RUN, 0)
+    (report,) = function.reports
+    assert (report["version"], report["status"], report["duration"]) == (0, "success", 0.0)
+    (record,) = report["records"]
+    assert (record["url"], record["size"]) == (f"s3://{BUCKET}/{key}", 4)
+    assert record["metadata"] | {"id": "", "hash": ""} == {
+        "version": 0, "start": function.world.clock.now_ms(), "end": function.world.clock.now_ms(), "path": f"/{key}",
+        "work_id": RUN.run_id, "where": "host_one-77", "what": "svc_pipeline", "id": "", "hash": "",
+    }  # fmt: skip
+
+
+def test_twice_and_in_any_order_is_the_same(function: Function) -> None:
+    keys = [function.write(f"{number}\n") for number in range(4)]
+    bodies = [message(s3_record(key)) for key in keys]
+    function.handle(*bodies)
+    expected = function.runs.get(RUN)
+    function.handle(*bodies[::-1], *bodies)
+    assert function.runs.get(RUN) == expected
+    other = Function()
+    other.world = function.world
+    other.handle(*bodies[::-1])
+    assert other.runs.get(RUN) == expected
+
+
+def test_a_message_from_sns_and_the_test_event(function: Function) -> None:
+    key = function.write("a\n")
+    wrapped = json.dumps({"Type": "Notification", "Message": message(s3_record(key))})
+    test_event = json.dumps({"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": BUCKET})
+    assert function.handle(wrapped, test_event) == {"batchItemFailures": []}
+    assert [report["status"] for report in function.reports] == ["success"]
+
+
+@pytest.mark.parametrize("fqn", ["svc with space", "svc+plus", "größe/語.#1", "a%2Fb", "quo'te\""])
+def test_keys_are_decoded_once(function: Function, fqn: str) -> None:
+    run = Run(fqn, "run-1")
+    function.handle(message(s3_record(function.write("a\n", run))))
+    row = function.runs.get(run)
+    assert row and row.lines == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("no json", "is json"),
+        ("[]", "json object"),
+        ("{}", "has Records"),
+        ('{"Records": [5]}', "lacks a field"),
+        ('{"Records": [{}]}', "lacks a field"),
+        (message(s3_record("k", name="ObjectTagging:Put")), "unsupported event"),
+        (message(s3_record("k", version="3.0")), "unsupported version"),
+        (message(s3_record("elsewhere/k")), "not an object of a run"),
+        (message(s3_record("pipeline-logs/a/b/logs.txt", bucket="another")), "not an object of a run"),
+        (message(s3_record("pipeline-logs/a/b/segments/0000000000")), "is gone"),
+    ],
+)
+def test_bad_input_is_reported_and_done_with(function: Function, body: str, says: str) -> None:
+    assert function.handle(body) == {"batchItemFailures": []}
+    (report,) = function.reports
+    assert report["status"] == "error" and says in report["message"] and report["records"] == []
+
+
+def test_one_bad_object_does_not_take_its_neighbours_down(function: Function) -> None:
+    good = function.write("a\n")
+    function.world.store.put("pipeline-logs/a/b/segments/0000000000", b"no metadata", PutOptions())
+    body = message(s3_record("pipeline-logs/a/b/segments/0000000000"), {"eventName": "nonsense"}, s3_record(good))
+    assert function.handle(body) == {"batchItemFailures": []}
+    (report,) = function.reports
+    assert report["status"] == "warning" and [record["url"] for record in report["records"]] == [f"s3://{BUCKET}/{good}"]
+    assert "without its metadata" in report["message"] and "lacks a field" in report["message"]
+
+
+def test_trouble_of_ours_brings_only_its_message_again(function: Function) -> None:
+    key = function.write("a\n")
+    function.down = True
+    failed = function.handle(message(s3_record(key)), "no json")
+    assert failed == {"batchItemFailures": [{"itemIdentifier": "message-0"}]}
+    function.down = False
+    assert function.handle(message(s3_record(key))) == {"batchItemFailures": []}
+    assert function.runs.get(RUN)
+
+
+def test_a_report_that_cannot_be_sent_brings_the_message_again(function: Function) -> None:
+    key = function.write("a\n")
+
+    def broken(*_: object) -> None:
+        raise StoreUnavailableError("the topic is down")
+
+    publish, function.topic.publish = function.topic.publish, broken  # type: ignore[method-assign, assignment]
+    assert function.handle(message(s3_record(key)))["batchItemFailures"] == [{"itemIdentifier": "message-0"}]
+    function.topic.publish = publish  # type: ignore[method-assign]
+    assert function.handle(message(s3_record(key))) == {"batchItemFailures": []}
+
+
+def test_artifacts_move_the_row_on(function: Function) -> None:
+    function.handle(message(s3_record(function.write("a\nb\n"))))
+    function.world.parts().compactor.compact(RUN, function.world.deadline())
+    function.handle(message(s3_record(function.world.layout.partial(RUN), "ObjectCreated:CompleteMultipartUpload")))
+    row = function.runs.get(RUN)
+    assert row and (row.compacted_bytes, row.pending_bytes) == (4, 0)
+    function.world.parts().finalizer.close(RUN)
+    function.handle(message(s3_record(function.world.layout.segment(RUN, 1)), s3_record(function.world.layout.logs(RUN))))
+    row = function.runs.get(RUN)
+    assert row and (row.status, row.seal) == ("finalized", "closed")
+
+
+def test_a_marker_about_once_a_minute(function: Function) -> None:
+    prefix = function.world.layout.markers(RUN)
+
+    def markers() -> list[str]:
+        return [found.key.removeprefix(prefix) for found in function.world.store.list(prefix).objects]
+
+    function.handle(message(s3_record(function.write("a\n"))))
+    assert markers() == ["Host%20One-77"]
+    function.world.store.delete(prefix + "Host%20One-77")
+    function.handle(message(s3_record(function.write("b\n"))))
+    assert markers() == []
+    function.world.clock.advance(61)
+    key = function.write("c\n")
+    function.handle(message(s3_record(key)), message(s3_record(prefix + "Host%20One-77")))
+    assert markers() == ["Host%20One-77"]
+    assert len(function.reports) == 3, "a marker is not reported"
+
+
+def test_a_flush_out_of_turn_when_the_watermark_is_crossed(function: Function) -> None:
+    for number in range(5):
+        function.handle(message(s3_record(function.write("x" * 39 + "\n"))))
+        assert len(function.flushed) == (number + 1) * 40 // 100
+
+
+def test_removals_lose_nothing(function: Function) -> None:
+    key = function.write("a\n")
+    function.handle(message(s3_record(key)))
+    before = function.runs.get(RUN)
+    assert function.handle(message(s3_record(key, "ObjectRemoved:Delete"), s3_record(key, "LifecycleExpiration:Delete"))) == {
+        "batchItemFailures": []
+    }
+    assert function.runs.get(RUN) == before and len(function.reports) == 1
+
+
+def test_a_report_stays_below_what_a_message_may_be() -> None:
+    records = [Record(f"s3://b/{number}", 1, 1, {"path": "x" * 900}) for number in range(1000)]
+    messages = Report(0, 0.1, records).messages()
+    assert len(messages) > 3 and all(len(text.encode()) <= MAX_BYTES for text in messages)
+    assert [record["url"] for text in messages for record in json.loads(text)["records"]] == [record.url for record in records]
+
+
+@pytest.mark.parametrize(("name", "expected"), [("Svc.Pipe line", "svc_pipe_line"), ("語", "_"), ("a-b_c9", "a-b_c9")])
+def test_slugs(name: str, expected: str) -> None:
+    assert slug(name) == expected
