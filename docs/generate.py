@@ -178,13 +178,15 @@ def _limits() -> str:
     room = layout.MAX_KEY_BYTES - layout._LONGEST_SUFFIX
     rows: list[tuple[str, object]] = [
         ("a request's body, as API Gateway and Lambda take it", "10 MB at the gateway, 6 MB in the event (base64 makes 4.5 MB of it)"),
-        ("what a gzip body expands to", "`maxExpandedBytes`, 64 MiB unless set; with `Content-Encoding: gzip` the gateway unpacks it, and what comes out must fit its event"),
+        ("what a gzip body expands to", "`maxExpandedBytes`, 64 MiB unless set; with `Content-Encoding: gzip` the gateway unpacks it, "
+                                      "and what comes out must fit its event"),
         ("FQN and run id together, percent-encoded, with the prefix", f"{room} bytes (a key of S3 has {layout.MAX_KEY_BYTES})"),
         ("words that are no run id", ", ".join(f"`{word}`" for word in sorted(layout.RESERVED_RUN_IDS))),
         ("an `Idempotency-Key`", f"1 to {writer.MAX_IDEMPOTENCY_KEY_CHARS} printable characters"),
         ("segments of a run", f"{layout.MAX_SEQUENCE + 1:,}"),
         ("lines of a page", f"{reader.DEFAULT_LIMIT:,} unless asked for, {reader.MAX_LIMIT:,} at most"),
-        ("bytes of a page", f"{_size(page.RAW_BYTES)} of log, {_size(page.PAGE_BYTES)} as it travels; a longer line is cut in the page, not in the log"),
+        ("bytes of a page", f"{_size(page.RAW_BYTES)} of log, {_size(page.PAGE_BYTES)} as it travels; "
+                            "a longer line is cut in the page, not in the log"),
         ("`wait`", f"{reader.MAX_WAIT_S:g} s"),
         ("runs of a listing", f"{queries.DEFAULT_RUNS} unless asked for, {queries.MAX_RUNS:,} at most"),
         ("a download that is answered inline", f"up to {_size(reader.INLINE_BYTES)}, if it is UTF-8 and fits the answer once escaped"),

@@ -27,7 +27,7 @@ class TornViewError(StoreConditionError):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """``artifact`` holds bytes [0, ``extent.bytes``), ``segments`` the rest. ``ended``: nothing can follow (or not without a new epoch).
+    """``artifact`` holds bytes [0, ``extent.bytes``), ``segments`` the rest.
 
     ``head`` is what was read of the artifact on the way to knowing it, from byte ``head_start`` on.
     """
@@ -35,7 +35,6 @@ class View:
     artifact: Artifact | None
     extent: Extent
     segments: Sequence[ListedObject]
-    ended: bool
     head: bytes = b""
     head_start: int = 0
 
@@ -58,7 +57,7 @@ class Viewer:
         finds no logs.txt, a GET of partial.txt and a LIST. Raises TornViewError."""
         logs = self._read(self.layout.logs(run), start, length)
         if logs and logs[0].reason == CLOSED:
-            return View(logs[0], _extent(logs[0]), (), True, logs[1], start)
+            return View(logs[0], _extent(logs[0]), (), logs[1], start)
         if logs and logs[0].reason:
             return self._after_abandoned(run, logs, start, length)
         found = logs or self._read(self.layout.partial(run), start, length)
@@ -66,8 +65,7 @@ class Viewer:
             return self._without_artifact(run)
         artifact, body = found
         segments = self._following(run, artifact, self.tails.list_segments(run, artifact.next_segment))
-        ended = artifact.key == self.layout.logs(run) and not segments
-        return View(artifact, extent_of(self.store, artifact), segments, ended, body, start)
+        return View(artifact, extent_of(self.store, artifact), segments, body, start)
 
     def read(self, view: View, start: int, end: int) -> Iterator[bytes]:
         """Bytes [start, end) of the log in pieces of at most 8 MiB, in order. Raises TornViewError, as does every step."""
@@ -125,7 +123,7 @@ class Viewer:
         reaches_further = partial is not None and partial[0].next_segment > logs[0].next_segment
         artifact, body = partial if partial and reaches_further else logs
         segments = self._following(run, artifact, listed)
-        return View(artifact, _extent(artifact), segments, not listed, body, start)
+        return View(artifact, _extent(artifact), segments, body, start)
 
     def _without_artifact(self, run: Run) -> View:
         """Segments only, or OpenMetadata's own objects and what was appended to them, or nothing."""
@@ -134,8 +132,7 @@ class Viewer:
         first = self.layout.sequence_of(run, segments[0].key) if segments else 0
         if first:
             raise TornViewError(f"a pass ran meanwhile run={run.fqn}/{run.run_id} first={first}")
-        ended = legacy is not None and legacy.reason == CLOSED and not segments
-        return View(legacy, extent_of(self.store, legacy), segments, ended)
+        return View(legacy, extent_of(self.store, legacy), segments)
 
     def tail(self, run: Run, view: View) -> Tail:
         """The end of the viewed log, with its lines and whether a seal is on it. One HEAD where segments stand behind the artifact."""

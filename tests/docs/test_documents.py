@@ -58,7 +58,7 @@ def test_every_block_says_what_it_is(page: Path) -> None:
     known = {"json", "python", "console", "sh", "text", "yaml", "nginx"}
     fences = re.findall(r"^```(.*)$", page.read_text(), re.MULTILINE)
     assert {language for language in fences[::2] if language} <= known
-    assert {end for end in fences[1::2]} <= {""}
+    assert set(fences[1::2]) <= {""}
 
 
 @every_page

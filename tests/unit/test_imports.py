@@ -1,0 +1,185 @@
+"""Who may import whom: the cores know neither Chalice nor boto3 nor Spark, and nobody reaches around the borders.
+
+Read from the sources (imports inside functions and under TYPE_CHECKING count). A folder that has no rule yet is an error too.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parents[2]
+BASE = frozenset({"chalicelib", "chalicelib.errors", "chalicelib.ports"})  # "chalicelib" itself has but its version
+POWERTOOLS = "aws_lambda_powertools"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a module or a folder may import of our own, itself always, and of others; the standard library always."""
+
+    ours: frozenset[str]
+    others: frozenset[str] = frozenset()
+
+
+def rule(*ours: str, others: tuple[str, ...] = ()) -> Rule:
+    """Names are below ``chalicelib``."""
+    return Rule(BASE | {f"chalicelib.{name}" for name in ours}, frozenset(others))
+
+
+RULES = {
+    "chalicelib": Rule(frozenset()),
+    "chalicelib.errors": Rule(frozenset()),
+    "chalicelib.ports": Rule(frozenset()),
+    "chalicelib.runlog": rule(others=("itsdangerous",)),
+    "chalicelib.catalog": rule("aws.dynamodb"),
+    "chalicelib.ingestion": rule("catalog", "runlog"),
+    "chalicelib.aws": rule(others=("boto3", "botocore", "urllib3")),
+    "chalicelib.memory": rule("catalog"),
+    "chalicelib.observability": rule(others=(POWERTOOLS,)),
+    "chalicelib.settings": rule(others=("pydantic", "pydantic_core", "pydantic_settings")),
+    "chalicelib.composition": rule("aws", "catalog", "ingestion", "observability", "runlog", "settings"),
+    "chalicelib.routes": rule("composition", "observability", "runlog", others=("chalice", "pydantic")),
+    "chalicelib.triggers": rule("catalog", "composition", "ingestion", "observability", "runlog", others=(POWERTOOLS,)),
+    "app": rule("composition", "observability", "routes", "triggers", others=("chalice",)),
+}
+CORES = ("chalicelib.runlog", "chalicelib.ingestion", "chalicelib.catalog", "chalicelib.coordination")
+FOREIGN_TO_CORES = frozenset({"chalice", "boto3", "botocore", "pyspark"})
+
+
+@dataclass(frozen=True)
+class Import:
+    """One name that a line brings in."""
+
+    path: str
+    line: int
+    module: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: imports {self.module}"
+
+
+def imports_of(source: str, path: str) -> Iterator[Import]:
+    """Every import of a source, wherever it stands."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (Import(path, node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: imports are absolute here"
+            yield from (Import(path, node.lineno, _resolved(node.module or "", alias.name)) for alias in node.names)
+        elif isinstance(node, ast.Name | ast.Attribute) and _name(node) in ("import_module", "__import__"):
+            yield Import(path, node.lineno, "something that only running tells")
+
+
+def _name(node: ast.Name | ast.Attribute) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr
+
+
+def _resolved(module: str, name: str) -> str:
+    """``from a import b`` is about ``a.b`` where that is a module of ours."""
+    below = PROJECT / module.replace(".", "/") / name
+    return f"{module}.{name}" if below.is_dir() or below.with_suffix(".py").exists() else module
+
+
+def is_in(module: str, package: str) -> bool:
+    """Whether a module is a package or stands in it. The root package stands for its ``__init__`` alone."""
+    return module == package or (package != "chalicelib" and module.startswith(package + "."))
+
+
+def rule_of(module: str) -> tuple[str, Rule]:
+    """The rule that binds a module."""
+    found = [name for name in RULES if is_in(module, name)]
+    assert len(found) == 1, f"no rule says what {module} may import: add one above"
+    return found[0], RULES[found[0]]
+
+
+def offences(module: str, found: Iterator[Import]) -> list[str]:
+    """The lines that break a module's rule."""
+    own, its = rule_of(module)
+    allowed = {own, *its.ours}
+    return [str(each) for each in found if not _is_allowed(each.module, allowed, its.others)]
+
+
+def _is_allowed(module: str, ours: set[str], others: frozenset[str]) -> bool:
+    top = module.partition(".")[0]
+    return top in sys.stdlib_module_names or top in others or any(is_in(module, package) for package in ours)
+
+
+def module_of(path: Path) -> str:
+    """A file's dotted name."""
+    parts = path.relative_to(PROJECT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def sources(*folders: str) -> list[Path]:
+    """The modules of folders or files of the project."""
+    found = [path for folder in folders for path in [PROJECT / folder, *(PROJECT / folder).rglob("*.py")]]
+    return sorted(path for path in found if path.suffix == ".py")
+
+
+PRODUCT = sources("app.py", "chalicelib")
+
+
+@pytest.mark.parametrize("path", PRODUCT, ids=module_of)
+def test_the_layers_hold(path: Path) -> None:
+    assert offences(module_of(path), imports_of(path.read_text(), str(path.relative_to(PROJECT)))) == []
+
+
+@pytest.mark.parametrize("path", [path for path in PRODUCT if module_of(path).startswith(CORES)], ids=module_of)
+def test_cores_know_no_framework(path: Path) -> None:
+    """The rule above already says so; this stays true when it is loosened."""
+    found = imports_of(path.read_text(), str(path.relative_to(PROJECT)))
+    assert [str(each) for each in found if each.module.partition(".")[0] in FOREIGN_TO_CORES] == []
+
+
+def test_who_imports_boto3_and_chalice() -> None:
+    importers: dict[str, set[str]] = {"boto3": set(), "botocore": set(), "chalice": set()}
+    for path in PRODUCT:
+        for each in imports_of(path.read_text(), str(path)):
+            importers.get(each.module.partition(".")[0], set()).add(".".join(module_of(path).split(".")[:2]))
+    assert importers == {"boto3": {"chalicelib.aws"}, "botocore": {"chalicelib.aws"}, "chalice": {"app", "chalicelib.routes"}}
+
+
+def test_nobody_imports_tests_and_the_product_imports_no_tool() -> None:
+    for path in sources("app.py", "chalicelib", "local", "bench", "docs", "glue_jobs"):
+        forbidden = {"tests"} if path not in PRODUCT else {"tests", "local", "bench", "docs", "glue_jobs"}
+        found = imports_of(path.read_text(), str(path.relative_to(PROJECT)))
+        assert [str(each) for each in found if each.module.partition(".")[0] in forbidden] == []
+
+
+def test_every_rule_is_of_something() -> None:
+    modules = {module_of(path) for path in PRODUCT}
+    assert [name for name in RULES if not any(is_in(module, name) for module in modules)] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("import boto3", "boto3"),
+        ("from botocore.config import Config", "botocore.config"),
+        ("from chalice.app import Response", "chalice.app"),
+        ("def f():\n    import pyspark", "pyspark"),
+        ("from chalicelib import composition", "chalicelib.composition"),
+        ("from chalicelib.catalog.runs import RunRow", "chalicelib.catalog.runs"),
+        ("if TYPE_CHECKING:\n    from chalicelib.settings import Settings", "chalicelib.settings"),
+        ("import importlib\nimportlib.import_module('boto3')", "something that only running tells"),
+    ],
+)
+def test_an_offence_is_told_with_its_line(line: str, told: str) -> None:
+    source = f"from __future__ import annotations\n\n{line}\n"
+    number = 3 + line.count("\n")
+    assert offences("chalicelib.runlog.new", imports_of(source, "new.py")) == [f"new.py:{number}: imports {told}"]
+
+
+def test_what_is_allowed_is_no_offence() -> None:
+    source = "import json\nfrom chalicelib import __version__\nfrom chalicelib.ports import Run\nfrom itsdangerous import Signer\n"
+    assert offences("chalicelib.runlog.new", imports_of(source, "new.py")) == []
+
+
+def test_a_folder_without_a_rule_is_told() -> None:
+    with pytest.raises(AssertionError, match=r"no rule says what chalicelib\.new\.thing may import"):
+        rule_of("chalicelib.new.thing")
