@@ -286,7 +286,10 @@ def _show_page(demo: Demo) -> None:
 
 def _show_bill(demo: Demo) -> None:
     _title("9. What it would cost", "requests as the functions counted them, at AWS's list prices (us-east-1)")
-    lines = bill(read_invocations(demo.aws("logs"), demo.stack["functions"].values()))
+    functions: dict[str, str] = demo.stack["functions"]
+    sizes = {name: demo.aws("lambda").get_function_configuration(FunctionName=function) for name, function in functions.items()}
+    memory_gb = {name.replace("api", "http"): size["MemorySize"] / 1024 for name, size in sizes.items()}
+    lines = bill(read_invocations(demo.aws("logs"), functions.values()), memory_gb)
     table = Table("what", "count", "dollars for a million", "dollars")
     for line in lines:
         table.add_row(line.what, f"{line.count:,.0f}", f"{line.price:g}", f"{line.dollars:.6f}")

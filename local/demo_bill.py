@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,8 @@ from typing import Any
 S3_WRITE, S3_READ = 5.0, 0.40
 DYNAMODB_WRITE, SNS_PUBLISH = 0.625, 0.50
 API_REQUEST, LAMBDA_REQUEST, LAMBDA_GB_S = 3.50, 0.20, 16.6667
-MEMORY_GB = {"http": 1.0, "ingest": 0.5, "compact": 1.0, "sweep": 1.0}
+WRITE_UNITS = 2.5
+"""Of a request to the catalog, on the average: a segment's row is 1 unit, a run's row with its two indexes 4; docs/decisions/0004."""
 _METRIC = "om_streamable_logs_"
 
 
@@ -40,17 +41,17 @@ def _messages(logs: Any, group: str) -> Iterator[str]:
         yield from (event["message"] for event in page["events"])
 
 
-def bill(invocations: list[dict[str, Any]]) -> list[Line]:
+def bill(invocations: list[dict[str, Any]], memory_gb: Mapping[str, float]) -> list[Line]:
     """Counted requests with their prices. LIST is priced like a write; all of S3's reads here are counted at a GET's price."""
     by_operation = Counter(each.get("operation", "") for each in invocations)
-    seconds = sum(each.get("duration_ms", 0.0) / 1000 * MEMORY_GB.get(each.get("operation", ""), 1.0) for each in invocations)
+    seconds = sum(each.get("duration_ms", 0.0) / 1000 * memory_gb[each["operation"]] for each in invocations)
     return [
         Line("API requests", by_operation["http"], API_REQUEST),
         Line("function calls", len(invocations), LAMBDA_REQUEST),
         Line("function time, GB-seconds", seconds, LAMBDA_GB_S),
         Line("S3 writes (PUT, copy, delete)", _values(invocations, "s3_write_latency"), S3_WRITE),
         Line("S3 reads (GET, HEAD, LIST)", _values(invocations, "s3_read_latency"), S3_READ),
-        Line("DynamoDB requests", _total(invocations, "catalog_requests"), DYNAMODB_WRITE),
+        Line("DynamoDB requests", _total(invocations, "catalog_requests"), WRITE_UNITS * DYNAMODB_WRITE),
         Line("SNS reports", _total(invocations, "reports_published"), SNS_PUBLISH),
     ]
 

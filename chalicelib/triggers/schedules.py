@@ -18,6 +18,7 @@ from chalicelib.observability import (
     CONSECUTIVE_FLUSH_FAILURES,
     FLUSH_ALERTS,
     FLUSH_COPIED_BYTES,
+    FLUSH_MS,
     FLUSH_UPLOADED_BYTES,
     PENDING_FLUSH_BYTES,
     PENDING_FLUSH_SEGMENTS,
@@ -73,7 +74,9 @@ def _is_due(row: RunRow, now_ms: int) -> bool:
 
 
 def _settle(services: Services, row: RunRow, deadline: Deadline) -> None:
+    started_s = services.clock.monotonic_s()
     compaction, finalization = services.finalizer.settle(row.run, deadline)
+    record(FLUSH_MS, (services.clock.monotonic_s() - started_s) * 1000)
     record(FLUSH_UPLOADED_BYTES, compaction.uploaded_bytes + finalization.uploaded_bytes)
     record(FLUSH_COPIED_BYTES, compaction.copied_bytes + finalization.copied_bytes)
     if finalization.finalized:

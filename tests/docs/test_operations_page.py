@@ -17,10 +17,6 @@ def test_every_metric_that_is_recorded_is_described() -> None:
     assert described == recorded
 
 
-def test_what_is_left_out_is_recorded_nowhere() -> None:
-    assert not generate._NOT_SENT & _names_used()
-
-
 def _names_used() -> set[str]:
     """Constants of observability.py that are metrics, used anywhere but in its own tables of names and units."""
     names = set(generate.metric_names())
