@@ -47,12 +47,9 @@ class DynamoDbRunCatalog:
             ExpressionAttributeNames=_NAMES,
             ReturnValues="ALL_OLD",
         )
-        if old is None:
+        if old is None or old.get("started_ms", 0) > entry.appended_ms:
             self._table.update_if(_key(run), "SET started_ms = :ms", {":ms": entry.appended_ms}, "started_ms > :ms")
-            return Landed(False, entry.appended_ms)
-        if old.get("started_ms", 0) > entry.appended_ms:
-            self._table.update_if(_key(run), "SET started_ms = :ms", {":ms": entry.appended_ms}, "started_ms > :ms")
-        return Landed(True, old.get("last_append_ms"))
+        return Landed(old is not None, old.get("last_append_ms") if old is not None else entry.appended_ms)
 
     def compacted(self, run: Run, size: int, next_segment: int, at_ms: int) -> None:
         """See ``RunCatalog``."""
