@@ -7,7 +7,7 @@ from chalice.app import Chalice, CloudWatchEvent, Rate, SQSEvent
 
 from chalicelib import composition
 from chalicelib.observability import invocation, trace_recorder
-from chalicelib.routes import health, logs
+from chalicelib.routes import archive, health, logs
 from chalicelib.routes.answers import http_middleware
 from chalicelib.routes.bodies import BINARY_TYPES
 from chalicelib.triggers import schedules
@@ -17,15 +17,16 @@ app.api.binary_types = BINARY_TYPES
 app.register_middleware(http_middleware, event_type="http")
 app.register_blueprint(health.blueprint)
 app.register_blueprint(logs.blueprint)
+app.register_blueprint(archive.blueprint)
 
 
 @app.on_sqs_message(queue="ingest", batch_size=10)
 def ingest(event: SQSEvent) -> Any:
     """S3's notifications: catalogued, marked, reported."""
-    from chalicelib.triggers.ingest import ingest as ingest_messages  # only this function needs Powertools' batch
+    from chalicelib.triggers.ingest import ingest as ingest_messages  # only this function needs it
 
     with invocation("ingest", event.context):
-        return ingest_messages(composition.ingester(composition.services()), event.to_dict(), event.context)
+        return ingest_messages(composition.ingester(composition.services()), event.to_dict(), _remaining_ms(event))
 
 
 @app.schedule(Rate(2, unit=Rate.MINUTES))
@@ -42,7 +43,7 @@ def sweep(event: CloudWatchEvent) -> dict[str, int]:
         return schedules.sweep(composition.services(), _remaining_ms(event))
 
 
-def _remaining_ms(event: CloudWatchEvent) -> int:
+def _remaining_ms(event: CloudWatchEvent | SQSEvent) -> int:
     context: Any = event.context  # Chalice takes it for a dictionary
     return int(context.get_remaining_time_in_millis())
 

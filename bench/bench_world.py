@@ -15,7 +15,7 @@ import boto3
 
 from local.emulator import CREDENTIALS, REGION, Emulator, free_port
 
-BUCKET, RUNS, SEGMENTS = "bench-logs", "bench-runs", "bench-segments"
+BUCKET, ARCHIVE, RUNS, SEGMENTS = "bench-logs", "bench-archive", "bench-runs", "bench-segments"
 BASE = "/v1/services/ingestionPipelines/logs"
 MIB = 1024 * 1024
 
@@ -140,6 +140,7 @@ def set_environment(endpoint_url: str) -> None:
         AWS_ACCESS_KEY_ID=CREDENTIALS["aws_access_key_id"],
         AWS_SECRET_ACCESS_KEY=CREDENTIALS["aws_secret_access_key"],
         RUNLAKE_BUCKET_NAME=BUCKET,
+        RUNLAKE_ARCHIVE_BUCKET_NAME=ARCHIVE,
         RUNLAKE_RUNS_TABLE=RUNS,
         RUNLAKE_SEGMENTS_TABLE=SEGMENTS,
         RUNLAKE_POSITION_KEYS="a-key-of-the-benchmarks",

@@ -10,8 +10,8 @@ def main() -> None:
     """Arguments: FQN and run id; the environment says where."""
     import app  # noqa: F401 (what a function has loaded counts too)
     from chalicelib import composition
+    from chalicelib.deadline import Deadline
     from chalicelib.ports import Run
-    from chalicelib.runlog.deadline import Deadline
 
     services = composition.services()
     done = services.finalizer.finalize(Run(*sys.argv[1:3]), Deadline(services.clock))

@@ -14,9 +14,9 @@ from functools import partial
 from typing import Any
 
 from bench.bench_world import BUCKET, MIB, Function, append_event, cookie_of, gateway_event
+from chalicelib.deadline import Deadline
 from chalicelib.ports import Run
 from chalicelib.runlog.batch import Batch
-from chalicelib.runlog.deadline import Deadline
 from chalicelib.runlog.segment import metadata_of
 
 LINE = "2026-11-21 03:12:45 INFO  {metadata.Ingestion} processed table warehouse.public.orders rows=1048576 in 132 ms\n"

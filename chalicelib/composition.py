@@ -9,12 +9,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
+from chalicelib.archive.archive import Archive
+from chalicelib.archive.objects import ArchiveObjects
+from chalicelib.archive.uploads import Uploads
+from chalicelib.catalog.cursor import CursorSigner
+from chalicelib.catalog.files import FILES, LATEST
+from chalicelib.catalog.latest import LatestFiles
+from chalicelib.catalog.listing import LISTING
+from chalicelib.catalog.registration import Registration
+from chalicelib.catalog.remembered import OBJECTS
 from chalicelib.catalog.runs import RunCatalog
+from chalicelib.catalog.search import Search
+from chalicelib.deadline import Deadline
 from chalicelib.observability import CATALOG_REQUESTS, REPORTS_PUBLISHED, ObservedStore, record
-from chalicelib.ports import Clock, ObjectStore, Publisher, Run, SegmentIndex
+from chalicelib.ports import Clock, Database, ObjectStore, Publisher, Run, SegmentIndex
 from chalicelib.runlog.compaction import Compactor
-from chalicelib.runlog.deadline import Deadline
 from chalicelib.runlog.finalization import Finalizer
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.position import PositionSigner
@@ -33,11 +44,13 @@ _SSE = {"AES_256": "AES256", "AWS_KMS": "aws:kms"}
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """What the outside world is reached through. ``store`` is not yet observed; ``publisher`` None: nothing is reported."""
+    """What the outside world is reached through. Stores are not yet observed; ``publisher`` None: nothing is reported."""
 
     store: ObjectStore
+    archive_store: ObjectStore
     index: SegmentIndex
     runs: RunCatalog
+    database: Database
     publisher: Publisher | None
     clock: Clock
 
@@ -57,6 +70,13 @@ class Services:
     compactor: Compactor
     finalizer: Finalizer
     reader: Reader
+    search: Search
+    latest: LatestFiles
+    registration: Registration
+    cursors: CursorSigner
+    archive_objects: ArchiveObjects
+    archive: Archive
+    uploads: Uploads
 
 
 _services: Services | None = None
@@ -87,6 +107,12 @@ def assemble(settings: Settings, ports: Ports) -> Services:
     compactor = Compactor(store, ports.index, layout, ports.clock)
     finalizer = Finalizer(store, compactor, writer, ports.clock, settings.storage_class)
     reader = Reader(store, ports.index, layout, ports.clock, compactor)
+    archive_store = ObservedStore(ports.archive_store)
+    search = Search(ports.database)
+    latest = LatestFiles(ports.database, search)
+    registration = Registration(ports.database, latest, ports.clock)
+    archive_objects = ArchiveObjects(archive_store, settings.archive_bucket_name)
+    stores = {settings.archive_bucket_name: archive_store, settings.bucket_name: store}
     return Services(
         settings=settings,
         store=store,
@@ -99,26 +125,34 @@ def assemble(settings: Settings, ports: Ports) -> Services:
         compactor=compactor,
         finalizer=finalizer,
         reader=reader,
+        search=search,
+        latest=latest,
+        registration=registration,
+        cursors=CursorSigner(settings.signing_keys),
+        archive_objects=archive_objects,
+        archive=Archive(archive_objects, stores, registration, ports.clock),
+        uploads=Uploads(archive_store, ports.clock, lambda: uuid4().hex),
     )
 
 
 def ingester(services: Services) -> Ingester:
     """What works S3's notifications."""
     from chalicelib.ingestion.ingester import Ingester
+    from chalicelib.ingestion.run_files import RunFiles
+    from chalicelib.ingestion.run_objects import RunObjects
 
     def early_flush(run: Run) -> None:
         services.compactor.compact(run, Deadline(services.clock, EARLY_FLUSH_S))
 
+    bucket, watermark_bytes = services.settings.bucket_name, services.settings.early_flush_watermark_bytes
+    store, index, runs, layout = services.store, services.index, services.runs, services.layout
     return Ingester(
-        bucket=services.settings.bucket_name,
-        store=services.store,
-        index=services.index,
-        runs=services.runs,
-        layout=services.layout,
+        run_objects=RunObjects(bucket, store, index, runs, layout, watermark_bytes, early_flush),
+        run_files=RunFiles(bucket, store, index, runs, layout),
+        archive=services.archive_objects,
+        registration=services.registration,
         clock=services.clock,
         publisher=services.publisher,
-        watermark_bytes=services.settings.early_flush_watermark_bytes,
-        early_flush=early_flush,
     )
 
 
@@ -133,6 +167,7 @@ def _aws_ports(settings: Settings) -> Ports:
     """Imported here: boto3 and the settings' machinery are most of a cold start, and packaging or tests need neither."""
     from chalicelib.aws.clients import make_client
     from chalicelib.aws.clock import SystemClock
+    from chalicelib.aws.database import DynamoDbDatabase
     from chalicelib.aws.dynamodb import Table
     from chalicelib.aws.publisher import SnsPublisher
     from chalicelib.catalog.dynamodb_runs import DynamoDbRunCatalog
@@ -144,9 +179,11 @@ def _aws_ports(settings: Settings) -> Ports:
     keep_s = settings.expiration_days * _SECONDS_OF_A_DAY
     topic = settings.report_topic_arn
     return Ports(
-        store=_s3_store(settings),
+        store=_s3_store(settings, settings.bucket_name),
+        archive_store=_s3_store(settings, settings.archive_bucket_name),
         index=DynamoDbSegmentIndex(Table(database, settings.segments_table), keep_s),
         runs=DynamoDbRunCatalog(Table(database, settings.runs_table), keep_s),
+        database=DynamoDbDatabase(database, _schemas(settings)),
         publisher=SnsPublisher(topics, topic) if topic else None,
         clock=SystemClock(),
     )
@@ -157,8 +194,19 @@ def _count_requests(client: Any, metric: str) -> None:
     client.meta.events.register("before-send", lambda **_: record(metric, 1))
 
 
-def _s3_store(settings: Settings) -> ObjectStore:
-    """The bucket. Region, endpoint and static credentials are of the store alone: the catalog is always AWS's."""
+def _schemas(settings: Settings) -> dict[str, Any]:
+    from chalicelib.aws.database import Schema
+
+    return {
+        FILES: Schema(settings.files_table, "time_index_key", "range_key"),
+        LATEST: Schema(settings.latest_table, "what_where_key"),
+        LISTING: Schema(settings.listing_table, "partition", "at"),
+        OBJECTS: Schema(settings.objects_table, "key"),
+    }
+
+
+def _s3_store(settings: Settings, bucket: str) -> ObjectStore:
+    """A bucket. Region, endpoint and static credentials are of the store alone: the catalog is always AWS's."""
     from chalicelib.aws.clients import PATIENT_READ_TIMEOUT_S, make_client
     from chalicelib.aws.object_store import Encryption, S3ObjectStore
 
@@ -173,7 +221,7 @@ def _s3_store(settings: Settings) -> ObjectStore:
     algorithm = _SSE[settings.sse_algorithm] if settings.enable_server_side_encryption else None
     return S3ObjectStore(
         make_client("s3", **arguments),
-        settings.bucket_name,
+        bucket,
         Encryption(algorithm, settings.kms_key_id),
         patient=lambda: make_client("s3", read_timeout_s=PATIENT_READ_TIMEOUT_S, **arguments),
     )

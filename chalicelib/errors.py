@@ -5,9 +5,15 @@ RunlakeError
  │   ├─ InvalidNameError         an FQN or a run id that cannot be stored
  │   ├─ InvalidBatchError        a body that is no batch of log lines
  │   ├─ BatchTooLargeError       a body over the limit, packed or unpacked
+ │   ├─ InvalidMetadataError     a file's metadata document that does not hold
+ │   ├─ UploadTooLargeError      a file over the limit of presigned uploads
+ │   ├─ InvalidTimeError         a text or number that is no moment of the years 1 to 9999
+ │   ├─ InvalidCursorError       a cursor that was not made here, or for another query
+ │   ├─ TooManyNamesError        wildcards that stand for more names than one request can ask for
  │   └─ InvalidConfigurationError  a setting that cannot work
  ├─ ConflictError              the state says no
- │   └─ RunClosedError           an append to a run that was closed
+ │   ├─ RunClosedError           an append to a run that was closed
+ │   └─ NotChangeableError       a file that only its source may change, such as a run's log
  ├─ StoreConditionError        refresh and retry
  │   ├─ PreconditionFailedError  a conditional write whose condition is false (412)
  │   ├─ WriteConflictError       a conditional write that raced another one (409)
@@ -43,6 +49,26 @@ class BatchTooLargeError(InvalidInputError):
     """A body over the limit, packed or unpacked."""
 
 
+class InvalidMetadataError(InvalidInputError):
+    """A file's metadata document that does not hold. Nothing of the file is listed."""
+
+
+class UploadTooLargeError(InvalidInputError):
+    """A file over the limit of presigned uploads."""
+
+
+class InvalidTimeError(InvalidInputError):
+    """A text or number that is no moment of the years 1 to 9999."""
+
+
+class InvalidCursorError(InvalidInputError):
+    """A cursor that was not made here, or for another query."""
+
+
+class TooManyNamesError(InvalidInputError):
+    """Wildcards that stand for more names than one request can ask for."""
+
+
 class InvalidConfigurationError(InvalidInputError):
     """A setting that cannot work. Raised at start, never while a request is served."""
 
@@ -53,6 +79,10 @@ class ConflictError(RunlakeError):
 
 class RunClosedError(ConflictError):
     """An append to a run that was closed. Nothing was stored."""
+
+
+class NotChangeableError(ConflictError):
+    """A file that only its source may change, such as a run's log."""
 
 
 class StoreConditionError(RunlakeError):

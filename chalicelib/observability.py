@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from threading import Lock
@@ -18,7 +18,7 @@ from aws_lambda_powertools.logging import Logger
 from aws_lambda_powertools.metrics import Metrics, MetricUnit
 
 from chalicelib.errors import UnavailableError
-from chalicelib.ports import ANY, Condition, Listing, ObjectInfo, ObjectStore, PutOptions, StoredObject
+from chalicelib.ports import ANY, Condition, Listing, ObjectInfo, ObjectStore, PutOptions, SignedRequest, StoredObject
 
 SERVICE = "runlake"
 NAMESPACE = "Runlake"
@@ -152,8 +152,21 @@ class ObservedStore(ObjectStore):
     def abort_multipart(self, key: str, upload_id: str) -> None:
         self._measured(S3_WRITE_LATENCY_MS, self._inner.abort_multipart, key, upload_id)
 
-    def presign_get(self, key: str, *, expires_s: int, filename: str, content_type: str) -> str:
-        return self._inner.presign_get(key, expires_s=expires_s, filename=filename, content_type=content_type)
+    def presign_get(self, key: str, *, expires_s: int, content_type: str, filename: str = "", content_encoding: str = "") -> str:
+        options = {"content_type": content_type, "filename": filename, "content_encoding": content_encoding}
+        return self._inner.presign_get(key, expires_s=expires_s, **options)
+
+    def presign_put(self, key: str, size: int, metadata: Mapping[str, str], *, expires_s: int) -> SignedRequest:
+        return self._inner.presign_put(key, size, metadata, expires_s=expires_s)
+
+    def presign_part(self, key: str, upload_id: str, number: int, size: int, *, expires_s: int) -> str:
+        return self._inner.presign_part(key, upload_id, number, size, expires_s=expires_s)
+
+    def presign_complete(self, key: str, upload_id: str, *, expires_s: int) -> str:
+        return self._inner.presign_complete(key, upload_id, expires_s=expires_s)
+
+    def presign_abort(self, key: str, upload_id: str, *, expires_s: int) -> str:
+        return self._inner.presign_abort(key, upload_id, expires_s=expires_s)
 
     @staticmethod
     def _measured(metric: str, call: Callable[..., Answer], *args: Any, **options: Any) -> Answer:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Literal, Protocol
+
+from chalicelib.errors import UnavailableError
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,7 @@ class ObjectInfo:
     etag: str
     last_modified_ms: int
     metadata: Mapping[str, str] = field(default_factory=dict)
+    content_type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,14 @@ class Condition:
 
     if_none_match: bool = False
     if_match: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SignedRequest:
+    """A PUT that needs no credentials: send the body to ``url`` with exactly these headers."""
+
+    url: str
+    headers: Mapping[str, str]
 
 
 ANY = Condition()
@@ -110,8 +121,20 @@ class ObjectStore(Protocol):
     def abort_multipart(self, key: str, upload_id: str) -> None:
         """Give the parts up; an upload that is gone is a success."""
 
-    def presign_get(self, key: str, *, expires_s: int, filename: str, content_type: str) -> str:
-        """A URL that anyone may GET for ``expires_s`` seconds, answered as an attachment named ``filename``. No request."""
+    def presign_get(self, key: str, *, expires_s: int, content_type: str, filename: str = "", content_encoding: str = "") -> str:
+        """A URL that anyone may GET for ``expires_s`` seconds; with ``filename`` it is answered as an attachment. No request."""
+
+    def presign_put(self, key: str, size: int, metadata: Mapping[str, str], *, expires_s: int) -> SignedRequest:
+        """What anyone may send once to store an object of exactly ``size`` bytes, if there is none yet. No request."""
+
+    def presign_part(self, key: str, upload_id: str, number: int, size: int, *, expires_s: int) -> str:
+        """A URL that anyone may PUT part ``number`` to, of exactly ``size`` bytes. No request."""
+
+    def presign_complete(self, key: str, upload_id: str, *, expires_s: int) -> str:
+        """A URL that anyone may POST the list of parts to (S3's XML). No request."""
+
+    def presign_abort(self, key: str, upload_id: str, *, expires_s: int) -> str:
+        """A URL that anyone may send DELETE to, to give an upload up. No request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +224,94 @@ class Clock(Protocol):
         """Wait."""
 
 
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What subscribers get: at most 256 KiB, with attributes to filter by."""
+
+    body: str
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
 class Publisher(Protocol):
     """A topic that others subscribe to."""
 
-    def publish(self, message: str, attributes: Mapping[str, str]) -> None:
-        """Send one message (at most 256 KiB)."""
+    def publish(self, messages: Sequence[Message]) -> Sequence[UnavailableError | None]:
+        """Send messages, and tell of each what went wrong. One request for ten, as far as they fit into 256 KiB together."""
+
+
+Row = Mapping[str, Any]
+"""A row of a table: texts, whole numbers, decimals, booleans, None, lists and maps of these. Its key attributes are among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Which row: the table's logical name, the partition, and the sort key (empty where the table has none)."""
+
+    table: str
+    partition: str
+    sort: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """What must hold of one attribute, reached through maps by its path. ``absent`` takes no value; any other is false of an
+    attribute that is not there."""
+
+    path: tuple[str, ...]
+    is_: Literal["absent", "=", "!=", "<", ">"]
+    value: Any = None
+
+
+When = tuple[tuple[Clause, ...], ...]
+"""A condition: any of these sets of clauses holds whole. Empty: always."""
+ABSENT_ROW: When = ((Clause(("key",), "absent"),),)
+"""No such row, in a table whose partition key is named ``key``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Write a row whole."""
+
+    key: Key
+    row: Row
+    when: When = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Remove a row; none there is a success where the condition allows it."""
+
+    key: Key
+    when: When = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Write nothing, and hold the others back unless the condition holds."""
+
+    key: Key
+    when: When
+
+
+Write = Put | Delete | Check
+MAX_TRANSACTION_WRITES = 100
+
+
+class Database(Protocol):
+    """Tables of rows, by key. Reads see every write that was answered before them."""
+
+    def get_many(self, keys: Sequence[Key]) -> Mapping[Key, Row]:
+        """The rows that are there. One request for 100 keys."""
+
+    def query(
+        self, table: str, partition: str, first: str, last: str, *, limit: int, newest_first: bool = False
+    ) -> tuple[Sequence[Row], bool]:
+        """Rows of a partition with ``first`` <= sort key <= ``last``, in order of it, or against it; and whether there may be more.
+        One request, which reads no row that it does not answer."""
+
+    def put_many(self, rows: Sequence[Put]) -> None:
+        """Write rows, each by itself and without conditions. One request for 25."""
+
+    def transact(self, writes: Sequence[Write]) -> None:
+        """All writes or none, at most 100, no two of the same row. Raises PreconditionFailedError when a condition is false,
+        WriteConflictError when another transaction is at one of the rows (read again, then repeat)."""

@@ -49,6 +49,10 @@ def _minutes(default: int, about: str, most: int) -> Any:
     return _setting(default, about, f"a whole number of minutes, 1 to {most}", ge=1, le=most)
 
 
+def _table(default: str, about: str) -> Any:
+    return _setting(default, about, "a table's name", pattern=r"^[A-Za-z0-9_.-]{3,255}$")
+
+
 class Settings(BaseSettings):
     """What an operator decides. Immutable; see each field's description."""
 
@@ -116,10 +120,18 @@ class Settings(BaseSettings):
     aws_secret_access_key: SecretStr | None = _setting(None, "Static credentials.", "with aws_access_key_id")
     aws_session_token: SecretStr | None = _setting(None, "Static, temporary credentials.", "with the two above")
 
-    runs_table: str = _setting("runlake-runs", "DynamoDB table of runs.", "a table's name", pattern=r"^[A-Za-z0-9_.-]{3,255}$")
-    segments_table: str = _setting(
-        "runlake-segments", "DynamoDB table of segments.", "a table's name", pattern=r"^[A-Za-z0-9_.-]{3,255}$"
+    runs_table: str = _table("runlake-runs", "DynamoDB table of runs.")
+    segments_table: str = _table("runlake-segments", "DynamoDB table of segments.")
+    archive_bucket_name: str = _setting(
+        ...,
+        "S3 bucket of the archive's files.",
+        "a bucket's name, another than the logs'",
+        pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$",
     )
+    files_table: str = _table("runlake-files", "DynamoDB table of files by day and by work id, as the datalake has it.")
+    latest_table: str = _table("runlake-latest", "DynamoDB table of the latest file of each source.")
+    listing_table: str = _table("runlake-listing", "DynamoDB table of files in the order of queries.")
+    objects_table: str = _table("runlake-objects", "DynamoDB table of what the files' rows were made of.")
     report_topic_arn: str | None = _setting(
         None,
         "SNS topic of the ingestion's reports. Default: none are sent.",
@@ -145,6 +157,8 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
+        if self.archive_bucket_name == self.bucket_name:
+            raise InvalidConfigurationError(_message("archive_bucket_name", self.bucket_name, "another bucket than the logs'"))
         if self.sse_algorithm == "AWS_KMS" and not self.kms_key_id:
             raise InvalidConfigurationError(_message("kms_key_id", "", "required when RUNLAKE_SSE_ALGORITHM=AWS_KMS"))
         if (self.aws_access_key_id is None) != (self.aws_secret_access_key is None):

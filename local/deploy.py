@@ -19,6 +19,7 @@ from local.state import LocalError
 
 STACK = "runlake"
 BUCKET = "runlake-logs"
+ARCHIVE_BUCKET = "runlake-archive"
 _ARTIFACTS = "runlake-artifacts"
 _DEPLOY_TIMEOUT_S = 120.0
 _FUNCTIONS = {"api": "APIHandler", "ingest": "Ingest", "compact": "Compact", "sweep": "Sweep"}
@@ -33,7 +34,12 @@ def client(service: str, endpoint_url: str) -> Any:
 def deploy(endpoint_url: str, parameters: Mapping[str, str]) -> dict[str, Any]:
     """Make the stack and describe it. Raises LocalError with the first failure's reason."""
     # The emulator's generated secrets may hold commas, which separate keys.
-    parameters = {"BucketName": BUCKET, "PositionKeys": secrets.token_urlsafe(32), **parameters}
+    parameters = {
+        "BucketName": BUCKET,
+        "ArchiveBucketName": ARCHIVE_BUCKET,
+        "PositionKeys": secrets.token_urlsafe(32),
+        **parameters,
+    }
     s3 = client("s3", endpoint_url)
     s3.create_bucket(Bucket=_ARTIFACTS)
     template = _template(s3)
@@ -100,6 +106,11 @@ def _describe(endpoint_url: str, outputs: Mapping[str, str], parameters: Mapping
         "region": REGION,
         **CREDENTIALS,
         "bucket": outputs["BucketName"],
+        "archive_bucket": outputs["ArchiveBucketName"],
+        "files_table": outputs["FilesTableName"],
+        "latest_table": outputs["LatestTableName"],
+        "listing_table": outputs["ListingTableName"],
+        "objects_table": outputs["ObjectsTableName"],
         "runs_table": outputs["RunsTableName"],
         "segments_table": outputs["SegmentsTableName"],
         "report_topic_arn": outputs["ReportTopicArn"],

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from chalicelib.deadline import Deadline
 from chalicelib.memory.clock import ManualClock
+from chalicelib.memory.database import InMemoryDatabase
 from chalicelib.memory.object_store import InMemoryObjectStore
 from chalicelib.memory.segment_index import InMemorySegmentIndex
 from chalicelib.ports import ObjectStore, Run, SegmentIndex
 from chalicelib.runlog.compaction import Compactor
-from chalicelib.runlog.deadline import Deadline
 from chalicelib.runlog.finalization import Finalizer
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.position import PositionSigner
@@ -36,6 +37,8 @@ class World:
     def __init__(self) -> None:
         self.clock = ManualClock(START_MS)
         self.store = InMemoryObjectStore(self.clock)
+        self.archive_store = InMemoryObjectStore(self.clock)
+        self.database = InMemoryDatabase()
         self.index = InMemorySegmentIndex()
         self.layout = Layout("pipeline-logs")
         self.signer = PositionSigner(["test-key"])

@@ -31,21 +31,21 @@ class Table:
     def get(self, key: Mapping[str, Any]) -> Item | None:
         """One GetItem."""
         with translated("get_item", self._name, write=False):
-            answer = self._client.get_item(TableName=self._name, Key=_packed(key), ConsistentRead=True)
-        return _unpacked(answer["Item"]) if "Item" in answer else None
+            answer = self._client.get_item(TableName=self._name, Key=packed(key), ConsistentRead=True)
+        return unpacked(answer["Item"]) if "Item" in answer else None
 
     def query(self, condition: str, values: Mapping[str, Any], **options: Any) -> tuple[list[Item], Item | None]:
         """One Query: its rows, and where the next one begins (None at the end). ``options`` as boto3 names them."""
         if "IndexName" not in options:
             options["ConsistentRead"] = True
         if start := options.pop("ExclusiveStartKey", None):
-            options["ExclusiveStartKey"] = _packed(start)
+            options["ExclusiveStartKey"] = packed(start)
         with translated("query", self._name, write=False):
             answer = self._client.query(
-                TableName=self._name, KeyConditionExpression=condition, ExpressionAttributeValues=_packed(values), **options
+                TableName=self._name, KeyConditionExpression=condition, ExpressionAttributeValues=packed(values), **options
             )
         after = answer.get("LastEvaluatedKey")
-        return [_unpacked(row) for row in answer["Items"]], _unpacked(after) if after else None
+        return [unpacked(row) for row in answer["Items"]], unpacked(after) if after else None
 
     def query_all(self, condition: str, values: Mapping[str, Any], **options: Any) -> Iterator[Item]:
         """Every row of a query, page after page."""
@@ -59,19 +59,19 @@ class Table:
     def put_all(self, items: Sequence[Item]) -> None:
         """Write rows, 25 a request; the same row again is the same row. Raises StoreUnavailableError when the table keeps refusing."""
         for first in range(0, len(items), BATCH_ROWS):
-            self._put_batch([{"PutRequest": {"Item": _packed(item)}} for item in items[first : first + BATCH_ROWS]])
+            self._put_batch([{"PutRequest": {"Item": packed(item)}} for item in items[first : first + BATCH_ROWS]])
 
     def update(self, key: Mapping[str, Any], expression: str, values: Mapping[str, Any], **options: Any) -> Item:
         """One UpdateItem; the answer is what ``ReturnValues`` asks for. Raises PreconditionFailedError when the condition is false."""
         with translated("update_item", self._name, write=True):
             answer = self._client.update_item(
                 TableName=self._name,
-                Key=_packed(key),
+                Key=packed(key),
                 UpdateExpression=expression,
-                ExpressionAttributeValues=_packed(values),
+                ExpressionAttributeValues=packed(values),
                 **options,
             )
-        return _unpacked(answer.get("Attributes", {}))
+        return unpacked(answer.get("Attributes", {}))
 
     def update_if(
         self, key: Mapping[str, Any], expression: str, values: Mapping[str, Any], condition: str, **options: Any
@@ -83,21 +83,32 @@ class Table:
             return None
 
     def _put_batch(self, requests: list[Any]) -> None:
-        for attempt in range(_MAX_LEFTOVER_ROUNDS):
+        def write(requests: dict[str, Any]) -> dict[str, Any]:
             with translated("batch_write_item", self._name, write=True):
-                answer = self._client.batch_write_item(RequestItems={self._name: requests})
-            requests = answer.get("UnprocessedItems", {}).get(self._name, [])
-            if not requests:
-                return
-            self._pause(_FIRST_PAUSE_S * 2**attempt)
-        raise StoreUnavailableError(f"the table refuses rows table={self._name} left={len(requests)}")
+                answer = self._client.batch_write_item(RequestItems=requests)
+            left: dict[str, Any] = answer.get("UnprocessedItems") or {}
+            return left
+
+        in_rounds(write, {self._name: requests}, self._pause)
 
 
-def _packed(values: Mapping[str, Any]) -> dict[str, Any]:
+def in_rounds(send: Callable[[dict[str, Any]], dict[str, Any]], requests: dict[str, Any], pause: Callable[[float], None]) -> None:
+    """Send a batch, and what the answer says is left of it, until nothing is. Raises StoreUnavailableError when that takes too long."""
+    for attempt in range(_MAX_LEFTOVER_ROUNDS):
+        requests = send(requests)
+        if not requests:
+            return
+        pause(_FIRST_PAUSE_S * 2**attempt)
+    raise StoreUnavailableError(f"the table keeps refusing part of a batch tables={','.join(requests)}")
+
+
+def packed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Plain values as DynamoDB's typed ones."""
     return {name: _serialize(value) for name, value in values.items()}
 
 
-def _unpacked(item: Mapping[str, Any]) -> Item:
+def unpacked(item: Mapping[str, Any]) -> Item:
+    """DynamoDB's typed values as plain ones, whole numbers as ``int``."""
     return {name: _plain(_deserialize(value)) for name, value in item.items()}
 
 

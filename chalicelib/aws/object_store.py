@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from chalicelib.aws.errors import translated
 from chalicelib.errors import ObjectNotFoundError, OutcomeUnknownError, PreconditionFailedError, StoreUnavailableError
-from chalicelib.ports import ANY, Condition, ListedObject, Listing, ObjectInfo, PutOptions, StoredObject
+from chalicelib.ports import ANY, Condition, ListedObject, Listing, ObjectInfo, PutOptions, SignedRequest, StoredObject
 
 _TOTAL = re.compile(r"/(\d+)$")
 _MAX_DELETED = 1000
@@ -144,15 +144,40 @@ class S3ObjectStore:
         except ObjectNotFoundError:
             return
 
-    def presign_get(self, key: str, *, expires_s: int, filename: str, content_type: str) -> str:
+    def presign_get(self, key: str, *, expires_s: int, content_type: str, filename: str = "", content_encoding: str = "") -> str:
         """See the port. Signed here, no request."""
-        arguments = {
-            "Bucket": self._bucket,
-            "Key": key,
-            "ResponseContentDisposition": attachment(filename),
-            "ResponseContentType": content_type,
+        arguments = {"Key": key, "ResponseContentType": content_type}
+        if filename:
+            arguments["ResponseContentDisposition"] = attachment(filename)
+        if content_encoding:
+            arguments["ResponseContentEncoding"] = content_encoding
+        return self._signed("get_object", arguments, expires_s)
+
+    def presign_put(self, key: str, size: int, metadata: Mapping[str, str], *, expires_s: int) -> SignedRequest:
+        """See the port. Signed here, no request; the bucket's own encryption applies."""
+        arguments = {"Key": key, "Metadata": metadata, "ContentLength": size, "IfNoneMatch": "*"}
+        headers = {f"x-amz-meta-{name}": value for name, value in metadata.items()} | {
+            "If-None-Match": "*",
+            "Content-Length": str(size),
         }
-        return str(self._client.generate_presigned_url("get_object", Params=arguments, ExpiresIn=expires_s))
+        return SignedRequest(self._signed("put_object", arguments, expires_s), headers)
+
+    def presign_part(self, key: str, upload_id: str, number: int, size: int, *, expires_s: int) -> str:
+        """See the port. Signed here, no request."""
+        arguments = {"Key": key, "UploadId": upload_id, "PartNumber": number, "ContentLength": size}
+        return self._signed("upload_part", arguments, expires_s)
+
+    def presign_complete(self, key: str, upload_id: str, *, expires_s: int) -> str:
+        """See the port. Signed here, no request."""
+        return self._signed("complete_multipart_upload", {"Key": key, "UploadId": upload_id}, expires_s)
+
+    def presign_abort(self, key: str, upload_id: str, *, expires_s: int) -> str:
+        """See the port. Signed here, no request."""
+        return self._signed("abort_multipart_upload", {"Key": key, "UploadId": upload_id}, expires_s)
+
+    def _signed(self, operation: str, arguments: Mapping[str, Any], expires_s: int) -> str:
+        params = {"Bucket": self._bucket, **arguments}
+        return str(self._client.generate_presigned_url(operation, Params=params, ExpiresIn=expires_s))
 
     def _patient_client(self) -> Any:
         """Parts are copied beside each other, and boto3 makes clients one at a time."""
@@ -204,7 +229,9 @@ def _read(stream: Any, key: str) -> bytes:
 
 
 def _info(key: str, answer: Mapping[str, Any], size: int) -> ObjectInfo:
-    return ObjectInfo(key, size, _etag(answer), _ms(answer["LastModified"]), answer.get("Metadata", {}))
+    return ObjectInfo(
+        key, size, _etag(answer), _ms(answer["LastModified"]), answer.get("Metadata", {}), answer.get("ContentType", "")
+    )
 
 
 def _etag(answer: Mapping[str, Any]) -> str:

@@ -1,117 +1,143 @@
-"""From a notification to catalog rows, a heartbeat marker and a report.
+"""From notifications to catalog rows, markers and reports.
 
-Everything is keyed by what it describes and moves forward only, so a notification may come twice, late, or out of order. Bad input is
-reported and done with; trouble of ours is raised, and the queue brings the message again.
+Everything is keyed by what it describes and becomes what is true now, so a notification may come twice, late, or out of order. Bad input
+is reported and done with; trouble of ours fails its message, and the queue brings it again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from chalicelib.catalog.runs import RunCatalog
+from chalicelib.archive.objects import ArchiveObjects, archive_subject
+from chalicelib.catalog.registration import Description, Outcome, Registration, Subject
+from chalicelib.deadline import Deadline
 from chalicelib.errors import DamagedLogError, InvalidInputError, ObjectNotFoundError, UnavailableError
 from chalicelib.ingestion.notification import ObjectEvent, parse_notification
-from chalicelib.ingestion.report import Record, Report, record_of
-from chalicelib.ports import Clock, ObjectInfo, ObjectStore, Publisher, PutOptions, Run, SegmentEntry, SegmentIndex
-from chalicelib.runlog.artifact import artifact_of
-from chalicelib.runlog.layout import Layout, ParsedKey
-from chalicelib.runlog.segment import entry_of
+from chalicelib.ingestion.report import Record, Report
+from chalicelib.ingestion.run_files import RunFiles
+from chalicelib.ingestion.run_objects import RunObjects
+from chalicelib.ports import Clock, Message, Publisher, Run
 
-_HEARTBEAT_MS = 60_000
+
+@dataclass(slots=True)
+class _Working:
+    """One message on its way to its report. ``error``: it failed, and comes again."""
+
+    records: list[Record] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    files: list[tuple[Subject, bool]] = field(default_factory=list)  # and whether it was created
+    error: UnavailableError | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Ingester:
-    """Ingests messages. ``early_flush`` is called for a run whenever its log has grown by ``watermark_bytes``.
+    """Ingests the messages of a batch together: files of all of them are catalogued at once, and reports are sent ten at a time."""
 
-    A segment costs a HEAD, a row in each table and a report; once a minute and run a marker.
-    """
-
-    bucket: str
-    store: ObjectStore
-    index: SegmentIndex
-    runs: RunCatalog
-    layout: Layout
+    run_objects: RunObjects
+    run_files: RunFiles
+    archive: ArchiveObjects
+    registration: Registration
     clock: Clock
     publisher: Publisher | None
-    watermark_bytes: int
-    early_flush: Callable[[Run], None]
 
-    def ingest(self, body: str) -> Report:
-        """Ingest one message and report it. Raises UnavailableError: nothing of the message may count as done."""
+    def ingest(self, bodies: Sequence[str], deadline: Deadline) -> list[Report | UnavailableError]:
+        """Ingest messages and report each; an error in place of a report: nothing of that message may count as done."""
         start_ms, started_s = self.clock.now_ms(), self.clock.monotonic_s()
-        records, problems, due = self._ingest_all(body)
-        report = Report(start_ms, self.clock.monotonic_s() - started_s, records, problems)
-        if self.publisher and (records or problems):
-            for message in report.messages():
-                self.publisher.publish(message, {"status": report.status})
-        for run in due:
-            self._flush(run)
-        return report
-
-    def _ingest_all(self, body: str) -> tuple[list[Record], list[str], list[Run]]:
-        records: list[Record] = []
         due: list[Run] = []
+        messages = [self._understood(body, due) for body in bodies]
+        self._catalogue([message for message in messages if not message.error], deadline)
+        duration_s = self.clock.monotonic_s() - started_s
+        results = [message.error or Report(start_ms, duration_s, message.records, message.problems) for message in messages]
+        results = self._reported(results)
+        for run in dict.fromkeys(due):
+            self.run_objects.flush(run)
+        return results
+
+    def _understood(self, body: str, due: list[Run]) -> _Working:
+        message = _Working()
         try:
             notification = parse_notification(body)
         except InvalidInputError as error:
-            return [], [str(error)], []
-        problems = list(notification.problems)
+            message.problems.append(str(error))
+            return message
+        message.problems += notification.problems
         for event in notification.events:
             try:
-                record = self._ingest_one(event, due)
+                self._sorted(event, message, due)
             except (InvalidInputError, DamagedLogError) as error:
-                problems.append(str(error))
+                message.problems.append(str(error))
             except ObjectNotFoundError:
-                problems.append(f"object is gone key={event.key}")
-            else:
-                if record:
-                    records.append(record)
-        return records, problems, due
+                message.problems.append(f"object is gone key={event.key}")
+            except UnavailableError as error:
+                message.error = error
+            except Exception as error:  # a fault of ours in one message is no reason to lose the others
+                message.error = _unexpected(error)
+        return message
 
-    def _ingest_one(self, event: ObjectEvent, due: list[Run]) -> Record | None:
-        """The record of an object, or None for one that says nothing: a marker, or one whose removal loses nothing."""
-        parsed = self.layout.parse(event.key)
-        if event.bucket != self.bucket or parsed is None:
-            raise InvalidInputError(f"not an object of a run bucket={event.bucket} key={event.key[:200]}")
-        if parsed.kind == "marker" or not event.created:
-            return None
-        info = self.store.head(event.key)
-        if parsed.kind == "segment":
-            return record_of(self.bucket, parsed.run, info, self._segment(parsed, info, due))
-        self._artifact(parsed, info)
-        return record_of(self.bucket, parsed.run, info, None)
-
-    def _segment(self, parsed: ParsedKey, info: ObjectInfo, due: list[Run]) -> SegmentEntry:
-        entry = entry_of(parsed.sequence or 0, info.metadata, info.size)
-        self.index.put(parsed.run, [entry])
-        landed = self.runs.segment_landed(parsed.run, entry)
-        if landed.advanced:
-            self._heartbeat(parsed.run, entry, landed.previous_append_ms)
-        if entry.end_byte // self.watermark_bytes > entry.byte // self.watermark_bytes:
-            due.append(parsed.run)
-        return entry
-
-    def _artifact(self, parsed: ParsedKey, info: ObjectInfo) -> None:
-        artifact = artifact_of(info)
-        if parsed.kind == "partial":
-            self.runs.compacted(parsed.run, artifact.bytes, artifact.next_segment, info.last_modified_ms)
-        else:
-            self.runs.finalized(parsed.run, artifact.lines or 0, artifact.bytes, artifact.next_segment, info.last_modified_ms)
-
-    def _heartbeat(self, run: Run, entry: SegmentEntry, previous_ms: int | None) -> None:
-        """A marker that tells which connector was last seen, about once a minute. For diagnostics: failing to write it fails nothing."""
-        if previous_ms is not None and previous_ms // _HEARTBEAT_MS == entry.appended_ms // _HEARTBEAT_MS:
+    def _sorted(self, event: ObjectEvent, message: _Working, due: list[Run]) -> None:
+        if event.bucket == self.archive.bucket:
+            message.files.append((archive_subject(event.bucket, event.key), event.created))
             return
-        try:
-            self.store.put(self.layout.marker(run, entry.connector or entry.session), b"", PutOptions())
-        except UnavailableError:
-            return
+        if event.bucket != self.run_objects.bucket:
+            raise InvalidInputError(f"not a bucket of ours bucket={event.bucket} key={event.key[:200]}")
+        parsed = self.run_objects.parse(event)
+        record = self.run_objects.land(event, parsed, due)
+        if parsed.kind == "logs":
+            message.files.append((self.run_files.subject(event.key), event.created))
+        elif record:
+            message.records.append(record)
 
-    def _flush(self, run: Run) -> None:
-        """Out of turn, to keep what is pending small. Failing is no loss: the schedule comes anyway."""
-        try:
-            self.early_flush(run)
-        except (UnavailableError, DamagedLogError):
-            return
+    def _catalogue(self, messages: Sequence[_Working], deadline: Deadline) -> None:
+        def describe(subject: Subject) -> Description:
+            looker = self.archive if subject.bucket == self.archive.bucket else self.run_files
+            try:
+                return looker.describe(subject, deadline)
+            except UnavailableError:
+                raise
+            except Exception as error:
+                raise _unexpected(error) from error
+
+        subjects = dict.fromkeys(subject for message in messages for subject, _ in message.files)
+        outcomes = self.registration.bring_up_to_date(list(subjects), describe) if subjects else {}
+        for message in messages:
+            for subject, created in dict(message.files).items():
+                _tell(message, subject, outcomes[subject], created=created)
+
+    def _reported(self, results: list[Report | UnavailableError]) -> list[Report | UnavailableError]:
+        """Send the reports; one that could not be sent fails its message."""
+        if not self.publisher:
+            return results
+        worth = [
+            number for number, result in enumerate(results) if isinstance(result, Report) and (result.records or result.problems)
+        ]
+        sent: list[tuple[int, Message]] = []
+        for number in worth:
+            report = results[number]
+            assert isinstance(report, Report)
+            sent += [(number, Message(text, {"status": report.status})) for text in report.messages()]
+        failed = zip(
+            (number for number, _ in sent), self.publisher.publish([message for _, message in sent]) if sent else (), strict=True
+        )
+        errors = {number: error for number, error in failed if error}
+        return [errors.get(number, result) for number, result in enumerate(results)]
+
+
+def _unexpected(error: Exception) -> UnavailableError:
+    failure = UnavailableError(f"unexpected {type(error).__name__}: {error}")
+    failure.__cause__ = error
+    return failure
+
+
+def _tell(message: _Working, subject: Subject, outcome: Outcome, *, created: bool) -> None:
+    """What a file's outcome means for its message's report. A removal is not reported, whatever stands there by now."""
+    found = outcome.description
+    if outcome.error:
+        message.error = outcome.error
+    elif not created:
+        return
+    elif found.record:
+        record = found.record
+        message.records.append(Record(record.url, record.size, record.create_time, record.metadata.document()))
+    else:
+        message.problems.append(found.problem or f"object is gone key={subject.key}")

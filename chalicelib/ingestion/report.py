@@ -1,28 +1,21 @@
 """Reports on the topic, in the datalake's format: one for each notification.
 
 ``version`` 0, ``status`` success | warning | error, ``start`` (ms), ``duration`` (s), ``records`` of ``url``, ``size``, ``create_time`` (ms)
-and ``metadata``, and ``message`` when it is not a success. Metadata is the datalake's document, version 0: ``what`` is the pipeline's slug,
-``where`` the connector's host, ``work_id`` the run.
+and ``metadata``, and ``message`` when it is not a success. Metadata is the datalake's document, version 0; of a run's object ``what`` is the
+pipeline's slug, ``where`` the connector's host, ``work_id`` the run.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any
-
-from chalicelib.ports import ObjectInfo, Run, SegmentEntry
 
 VERSION = 0
 SUCCESS, WARNING, ERROR = "success", "warning", "error"
 MAX_BYTES = 250_000
 """Below SNS's 256 KiB, with room for attributes."""
-UNKNOWN_HOST = "unknown"
-
-_NOT_A_SLUG = re.compile(r"[^a-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,24 +67,3 @@ class Report:
             "duration": self.duration_s,
             "records": [record.document() for record in records],
         } | message
-
-
-def record_of(bucket: str, run: Run, info: ObjectInfo, entry: SegmentEntry | None) -> Record:
-    """The record of one of a run's objects; ``entry`` when it is a segment."""
-    metadata = {
-        "version": 0,
-        "start": entry.appended_ms if entry else info.last_modified_ms,
-        "end": entry.appended_ms if entry else info.last_modified_ms,
-        "path": "/" + info.key,
-        "work_id": slug(run.run_id),
-        "where": slug(entry.connector) if entry and entry.connector else UNKNOWN_HOST,
-        "what": slug(run.fqn),
-        "id": blake2b(info.key.encode(), digest_size=16).hexdigest(),
-        "hash": entry.digest if entry and entry.digest else None,
-    }
-    return Record(f"s3://{bucket}/{info.key}", info.size, info.last_modified_ms, metadata)
-
-
-def slug(name: str) -> str:
-    """A name in the datalake's alphabet (``[a-z0-9_-]``); never empty."""
-    return _NOT_A_SLUG.sub("_", name.lower()).strip("_") or "_"

@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import md5
 from threading import RLock
+from urllib.parse import quote, urlencode
 
 from chalicelib.errors import ObjectNotFoundError, PreconditionFailedError, RangeNotSatisfiableError, WriteConflictError
 from chalicelib.memory.rope import Rope
-from chalicelib.ports import ANY, Clock, Condition, ListedObject, Listing, ObjectInfo, PutOptions, StoredObject
+from chalicelib.ports import ANY, Clock, Condition, ListedObject, Listing, ObjectInfo, PutOptions, SignedRequest, StoredObject
 
 MIN_PART_BYTES = 5 * 1024 * 1024
 MAX_PART_BYTES = 5 * 1024 * 1024 * 1024
@@ -172,9 +173,28 @@ class InMemoryObjectStore:
             self.calls["abort_multipart"] += 1
             self._uploads.pop(upload_id, None)
 
-    def presign_get(self, key: str, *, expires_s: int, filename: str, content_type: str) -> str:
+    def presign_get(self, key: str, *, expires_s: int, content_type: str, filename: str = "", content_encoding: str = "") -> str:
         """See the port."""
-        return f"memory:///{key}?expires={expires_s}&filename={filename}"
+        return _link("get", key, expires_s, filename=filename, content_type=content_type, content_encoding=content_encoding)
+
+    def presign_put(self, key: str, size: int, metadata: Mapping[str, str], *, expires_s: int) -> SignedRequest:
+        """See the port."""
+        _check_metadata(metadata)
+        headers = {f"x-amz-meta-{name}": value for name, value in metadata.items()}
+        return SignedRequest(_link("put", key, expires_s), headers | {"If-None-Match": "*", "Content-Length": str(size)})
+
+    def presign_part(self, key: str, upload_id: str, number: int, size: int, *, expires_s: int) -> str:
+        """See the port."""
+        self._upload(key, upload_id)
+        return _link("part", key, expires_s, upload=upload_id, number=number, size=size)
+
+    def presign_complete(self, key: str, upload_id: str, *, expires_s: int) -> str:
+        """See the port."""
+        return _link("complete", key, expires_s, upload=upload_id)
+
+    def presign_abort(self, key: str, upload_id: str, *, expires_s: int) -> str:
+        """See the port."""
+        return _link("abort", key, expires_s, upload=upload_id)
 
     def _found(self, key: str) -> _Object:
         try:
@@ -199,7 +219,7 @@ class InMemoryObjectStore:
             raise PreconditionFailedError(f"another version, or none key={key}")
 
     def _store(self, key: str, rope: Rope, options: PutOptions, etag: str) -> str:
-        info = ObjectInfo(key, rope.size, etag, self._clock.now_ms(), dict(options.metadata))
+        info = ObjectInfo(key, rope.size, etag, self._clock.now_ms(), dict(options.metadata), options.content_type)
         self._objects[key] = _Object(info, rope, options)
         return etag
 
@@ -210,6 +230,10 @@ class InMemoryObjectStore:
         etag = f"{next(self._ids):032x}"
         upload.parts[number] = (etag, rope)
         return etag
+
+
+def _link(operation: str, key: str, expires_s: int, **arguments: object) -> str:
+    return f"memory:///{quote(key)}?{urlencode({'operation': operation, 'expires': expires_s, **arguments})}"
 
 
 def _checked_parts(upload: _Upload, parts: Sequence[tuple[int, str]]) -> list[Rope]:

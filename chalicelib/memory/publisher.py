@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+
+from chalicelib.errors import UnavailableError
+from chalicelib.ports import Message
 
 
 class InMemoryPublisher:
@@ -11,6 +14,7 @@ class InMemoryPublisher:
     def __init__(self) -> None:
         self.messages: list[tuple[str, dict[str, str]]] = []
 
-    def publish(self, message: str, attributes: Mapping[str, str]) -> None:
+    def publish(self, messages: Sequence[Message]) -> Sequence[UnavailableError | None]:
         """See the port."""
-        self.messages.append((message, dict(attributes)))
+        self.messages += [(message.body, dict(message.attributes)) for message in messages]
+        return [None] * len(messages)

@@ -43,17 +43,17 @@ def json_answer(body: Any, status_code: int = 200, **headers: str) -> Response:
     return Response(json.dumps(body, ensure_ascii=False, separators=(",", ":")), _JSON | given, status_code)
 
 
-def error_answer(code: int, message: str, **headers: str) -> Response:
-    """The error envelope."""
-    if code == 503:
+def error_answer(status: int, message: str, code: str | None = None, **headers: str) -> Response:
+    """The error envelope. ``code`` is the status, where the resource has no codes of its own."""
+    if status == 503:
         headers["Retry_After"] = str(RETRY_AFTER_S)
-    return json_answer({"code": code, "message": message}, code, **headers)
+    return json_answer({"code": code or status, "message": message}, status, **headers)
 
 
 def refusal(error: Exception) -> Response:
     """What to answer to an error. What nobody expected is logged with its trace, and told without it."""
     if isinstance(error, ChaliceViewError):
-        return error_answer(error.STATUS_CODE, str(error))
+        return error_answer(error.STATUS_CODE, str(error), getattr(error, "code", None))
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), None)
     if status is None:
         logger.exception("a request failed")
@@ -63,7 +63,10 @@ def refusal(error: Exception) -> Response:
     return error_answer(status, str(error))
 
 
-def answering(view: Callable[[Request], Response]) -> Callable[..., Response]:
+View = Callable[[Request], Response]
+
+
+def answering(view: View) -> Callable[..., Response]:
     """A view of the request, whose errors are answered in the envelope."""
 
     def answered(**_: str) -> Response:

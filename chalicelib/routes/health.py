@@ -1,11 +1,15 @@
-"""``GET /v1/health``: the function runs and its settings are good. Asks nobody else."""
+"""Whether it is there, and what it can do: health, the OpenAPI document, and a page that shows it. None asks anybody else."""
 
 from __future__ import annotations
 
 from chalice.app import Blueprint, Request, Response
 
 from chalicelib import __version__, composition
+from chalicelib.routes.addresses import base_url
 from chalicelib.routes.answers import answering, json_answer
+from chalicelib.routes.archive import slashed
+from chalicelib.routes.docs_page import page
+from chalicelib.routes.openapi import document
 
 blueprint = Blueprint(__name__)
 
@@ -13,6 +17,31 @@ blueprint = Blueprint(__name__)
 @blueprint.route("/v1/health", methods=["GET"])
 @answering
 def health(_: Request) -> Response:
-    """Whether this function can serve."""
+    """Whether this function can serve: it runs and its settings are good."""
     composition.services()
     return json_answer({"status": "ok", "version": __version__})
+
+
+@blueprint.route("/health", methods=["GET"])
+@answering
+@slashed
+def archive_health(_: Request) -> Response:
+    """The same, as the datalake answers it."""
+    composition.services()
+    return json_answer({})
+
+
+@blueprint.route("/spec", methods=["GET"])
+@answering
+@slashed
+def spec(request: Request) -> Response:
+    """The OpenAPI document."""
+    return json_answer(document(base_url(request)))
+
+
+@blueprint.route("/docs", methods=["GET"])
+@answering
+@slashed
+def docs(_: Request) -> Response:
+    """A page that shows the document."""
+    return Response(page(), headers={"Content-Type": "text/html; charset=utf-8"})

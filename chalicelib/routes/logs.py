@@ -13,6 +13,7 @@ from chalice.app import Blueprint, CaseInsensitiveMapping, NotFoundError, Reques
 
 from chalicelib import composition
 from chalicelib.composition import Services
+from chalicelib.deadline import Deadline
 from chalicelib.errors import StoreUnavailableError
 from chalicelib.observability import BATCH_SIZE_LINES, LOG_SHIPMENT_MS, LOGS_FAILED, LOGS_SENT, note, record
 from chalicelib.ports import Run
@@ -20,7 +21,6 @@ from chalicelib.routes import paths, queries
 from chalicelib.routes.answers import answering, json_answer
 from chalicelib.routes.bodies import batch_of
 from chalicelib.routes.paths import Action
-from chalicelib.runlog.deadline import Deadline
 from chalicelib.runlog.layout import checked_run
 from chalicelib.runlog.reader import Page, WholeLog
 from chalicelib.runlog.writer import Appended

@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 
+from chalicelib.deadline import Deadline
 from chalicelib.errors import PreconditionFailedError, RunlakeError
 from chalicelib.ports import Condition, ObjectStore, PutOptions
-from chalicelib.runlog.deadline import Deadline
 from chalicelib.runlog.plan import Part, Span, plan_parts
 
 WORKERS = 3

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from chalicelib.deadline import Deadline
 from chalicelib.errors import DamagedLogError, StoreConditionError, StoreUnavailableError
 from chalicelib.ports import ABSENT, Clock, Condition, ListedObject, ObjectStore, PutOptions, Run, SegmentEntry, SegmentIndex
 from chalicelib.runlog.artifact import Artifact, Extent, artifact_metadata, extent_of, find_artifact, find_legacy
 from chalicelib.runlog.assembly import READERS, Assembled, Assembler, plan
-from chalicelib.runlog.deadline import Deadline
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.plan import Part, Span
 from chalicelib.runlog.segment import SEAL

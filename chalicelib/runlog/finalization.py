@@ -11,11 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
+from chalicelib.deadline import Deadline
 from chalicelib.errors import ObjectNotFoundError, RunlakeError, UnavailableError
 from chalicelib.ports import Clock, ObjectStore, PutOptions, Run, SegmentEntry
 from chalicelib.runlog.artifact import Artifact, artifact_metadata
 from chalicelib.runlog.compaction import Compaction, Compactor, RunState, retrying
-from chalicelib.runlog.deadline import Deadline
 from chalicelib.runlog.segment import ABANDONED, CLOSED, SEAL
 from chalicelib.runlog.tail import Tail
 from chalicelib.runlog.writer import Writer

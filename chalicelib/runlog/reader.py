@@ -11,10 +11,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
+from chalicelib.deadline import Deadline
 from chalicelib.errors import ObjectNotFoundError, StoreUnavailableError, UnavailableError
 from chalicelib.ports import Clock, ObjectStore, Run, SegmentIndex
 from chalicelib.runlog.compaction import Compactor
-from chalicelib.runlog.deadline import Deadline
 from chalicelib.runlog.landing import Landing, Landings, landing_on
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.page import RAW_BYTES, fit, take_lines

@@ -1,26 +1,28 @@
-"""The queue of S3's notifications: each message by itself, and only those that failed come again."""
+"""The queue of S3's notifications: a batch is worked together, and only the messages that failed come again."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
-from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSEvent
 
+from chalicelib.deadline import Deadline
 from chalicelib.ingestion.ingester import Ingester
+from chalicelib.ingestion.report import Report
 from chalicelib.observability import logger
 
+STOP_BEFORE_S = 10.0
+"""Kept of the function's time for rows and reports once contents were read."""
 
-def ingest(ingester: Ingester, event: dict[str, Any], context: Any) -> Any:
-    """Ingest the messages of one batch. The answer names those that failed (ReportBatchItemFailures); when all did, it raises."""
 
-    def handle(record: SQSRecord) -> str:
-        try:
-            return ingester.ingest(record.body).status
-        except Exception:
-            # The batch processor keeps it to itself; without this line nobody would learn why a message comes again and again.
-            logger.exception("a message could not be ingested", extra={"message_id": record.message_id})
-            raise
-
-    processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
-    return process_partial_response(event=event, record_handler=handle, processor=processor, context=context)
+def ingest(ingester: Ingester, event: dict[str, Any], remaining_ms: int) -> dict[str, Any]:
+    """Ingest one batch. The answer names the messages that failed (ReportBatchItemFailures)."""
+    messages = list(SQSEvent(event).records)
+    deadline = Deadline(ingester.clock, remaining_ms / 1000 - STOP_BEFORE_S)
+    results = ingester.ingest([message.body for message in messages], deadline)
+    failed = []
+    for message, result in zip(messages, results, strict=True):
+        if not isinstance(result, Report):
+            logger.error("a message could not be ingested", exc_info=result, extra={"message_id": message.message_id})
+            failed.append({"itemIdentifier": message.message_id})
+    return {"batchItemFailures": failed}

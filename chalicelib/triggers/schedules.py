@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from chalicelib.catalog.runs import RunRow
 from chalicelib.composition import Services
+from chalicelib.deadline import Deadline
 from chalicelib.errors import DeadlineExceededError, RunlakeError
 from chalicelib.observability import (
     CONSECUTIVE_FLUSH_FAILURES,
@@ -27,7 +28,6 @@ from chalicelib.observability import (
     record,
 )
 from chalicelib.runlog.compaction import RETIRE_AFTER_MS
-from chalicelib.runlog.deadline import Deadline
 from chalicelib.runlog.finalization import Finalization
 
 THREADS = 4

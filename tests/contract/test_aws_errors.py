@@ -27,7 +27,7 @@ from chalicelib.errors import (
     UnavailableError,
     WriteConflictError,
 )
-from chalicelib.ports import ABSENT, ObjectStore, PutOptions
+from chalicelib.ports import ABSENT, Message, ObjectStore, PutOptions
 from tests.contract.canned import NOWHERE, answer, cut_off, s3_error
 
 PLAIN = PutOptions()
@@ -222,5 +222,6 @@ def test_what_dynamodb_says(code: str, status: int, expected: type[RunlakeError]
 
 @pytest.mark.parametrize(("met", "expected"), [("no answer", OutcomeUnknownError), ("refused", StoreUnavailableError)])
 def test_a_topic_that_does_not_answer(met: str, expected: type[RunlakeError]) -> None:
-    with cut_off("sns", FAULTS[met]()) as (client, _), pytest.raises(expected):
-        SnsPublisher(client, "arn:aws:sns:us-east-1:000000000000:t").publish("{}", {"a": "b"})
+    with cut_off("sns", FAULTS[met]()) as (client, _):
+        results = SnsPublisher(client, "arn:aws:sns:us-east-1:000000000000:t").publish([Message("{}", {"a": "b"})] * 2)
+    assert [type(result) for result in results] == [expected, expected]

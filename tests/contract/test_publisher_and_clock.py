@@ -11,15 +11,17 @@ from chalicelib.aws.clock import SystemClock
 from chalicelib.aws.publisher import SnsPublisher
 from chalicelib.memory.clock import ManualClock
 from chalicelib.memory.publisher import InMemoryPublisher
-from chalicelib.ports import Clock, Publisher
+from chalicelib.ports import Clock, Message, Publisher
 from tests.contract.conftest import client_of
 
-MESSAGES = [('{"status": "success", "what": "ünï"}', {"status": "success"}), ("x" * 200_000, {"status": "error", "bucket": "b"})]
+MESSAGES: list[tuple[str, dict[str, str]]] = [
+    ('{"status": "success", "what": "ünï"}', {"status": "success"}),
+    ("x" * 200_000, {"status": "error", "bucket": "b"}),
+]
 
 
 def publish_all(publisher: Publisher) -> None:
-    for message, attributes in MESSAGES:
-        publisher.publish(message, attributes)
+    assert publisher.publish([Message(body, attributes) for body, attributes in MESSAGES]) == [None] * len(MESSAGES)
 
 
 def test_subscribers_get_messages_and_attributes(endpoint_url: str | None) -> None:

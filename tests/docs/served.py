@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,9 +12,10 @@ from chalicelib import composition
 from chalicelib.memory.publisher import InMemoryPublisher
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.settings import Settings
+from tests.ingesting import ingest_one, message, s3_record
 from tests.world import World
 
-BUCKET = "runlake-logs"
+BUCKET, ARCHIVE = "runlake-logs", "runlake-archive"
 
 
 @dataclass
@@ -29,10 +29,11 @@ class Served:
     def deliver(self) -> None:
         """Send S3's notification of each object that is new, or newly written, and let a second pass."""
         ingester = composition.ingester(composition.services())
-        for found in self.world.store.list("").objects:
-            if (found.key, found.etag) not in self._known:
-                self._known.add((found.key, found.etag))
-                ingester.ingest(_notification(found.key))
+        for bucket, store in ((BUCKET, self.world.store), (ARCHIVE, self.world.archive_store)):
+            for found in store.list("").objects:
+                if (found.key, found.etag) not in self._known:
+                    self._known.add((found.key, found.etag))
+                    ingest_one(ingester, message(s3_record(found.key, bucket=bucket)))
         self.world.clock.advance(1)
 
 
@@ -40,15 +41,18 @@ class Served:
 def served() -> Iterator[Served]:
     """This process serves it meanwhile."""
     made = Served()
-    settings = Settings(bucket_name=BUCKET, position_keys=SecretStr("0123456789abcdef"))
-    ports = composition.Ports(made.world.store, made.world.index, InMemoryRunCatalog(), made.topic, made.world.clock)
+    settings = Settings(bucket_name=BUCKET, archive_bucket_name=ARCHIVE, position_keys=SecretStr("0123456789abcdef"))
+    ports = composition.Ports(
+        store=made.world.store,
+        archive_store=made.world.archive_store,
+        index=made.world.index,
+        runs=InMemoryRunCatalog(),
+        database=made.world.database,
+        publisher=made.topic,
+        clock=made.world.clock,
+    )
     composition.install(composition.assemble(settings, ports))
     try:
         yield made
     finally:
         composition.install(None)
-
-
-def _notification(key: str) -> str:
-    what = {"bucket": {"name": BUCKET}, "object": {"key": key}}
-    return json.dumps({"Records": [{"eventVersion": "2.1", "eventName": "ObjectCreated:Put", "s3": what}]})

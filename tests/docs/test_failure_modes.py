@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from collections.abc import Sequence
 
 import pytest
 
 from chalicelib.errors import RunClosedError, StoreUnavailableError, UnavailableError
-from chalicelib.ingestion.ingester import Ingester
 from chalicelib.memory.publisher import InMemoryPublisher
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
+from chalicelib.ports import Message
 from chalicelib.runlog.batch import Batch
 from chalicelib.triggers.ingest import ingest
 from tests.docs.pages import DOCS, rows, section
 from tests.faults.interception import Intercepted
 from tests.faults.test_overtaken import finish, stopped_before
-from tests.functional.gateway import Context
+from tests.ingesting import ingester_of, message, queued, s3_record
 from tests.world import RUN, World
 
 PAGE = DOCS / "failure-modes.md"
@@ -124,51 +124,34 @@ def test_without_the_catalog_an_old_repeat_is_refused_rather_than_stored_twice()
     assert world.read_all() == ["1", "2", "3"]
 
 
-def ingester(world: World, topic: InMemoryPublisher) -> Ingester:
-    return Ingester(
-        "bucket", world.store, world.index, InMemoryRunCatalog(), world.layout, world.clock, topic,
-        watermark_bytes=10**9, early_flush=lambda run: None,
-    )  # fmt: skip
-
-
-def notification(key: str, bucket: str = "bucket") -> str:
-    what = {"bucket": {"name": bucket}, "object": {"key": key}}
-    return json.dumps({"Records": [{"eventVersion": "2.1", "eventName": "ObjectCreated:Put", "s3": what}]})
-
-
-def queued(*bodies: str) -> dict[str, Any]:
-    """An event of SQS; a message's id is its place."""
-    about = {"eventSource": "aws:sqs", "awsRegion": "us-east-1", "attributes": {}, "messageAttributes": {}, "receiptHandle": "r"}
-    return {"Records": [{"messageId": str(number), "body": body, **about} for number, body in enumerate(bodies)]}
-
-
 def test_only_the_message_that_failed_comes_again() -> None:
     world, topic = World(), InMemoryPublisher()
     append(world, "1\n")
     append(world, "2\n")
     prefix = world.layout.run_prefix(RUN) + "segments/"
-    whole = ingester(world, topic)
+    whole = ingester_of(world, InMemoryRunCatalog(), topic)
 
     class Failing(InMemoryPublisher):
-        def publish(self, message: str, attributes: Any) -> None:
-            if prefix + "0000000001" in message:
-                raise StoreUnavailableError("sns is away")
-            topic.publish(message, attributes)
+        def publish(self, messages: Sequence[Message]) -> list[UnavailableError | None]:
+            failed = [prefix + "0000000001" in message.body for message in messages]
+            topic.publish([message for message, fails in zip(messages, failed, strict=True) if not fails])
+            return [StoreUnavailableError("sns is away") if fails else None for fails in failed]
 
-    failing = ingester(world, Failing())
-    event = queued(notification(prefix + "0000000000"), notification(prefix + "0000000001"))
-    answer = ingest(failing, event, Context())
-    assert answer == {"batchItemFailures": [{"itemIdentifier": "1"}]}
-    assert ingest(whole, queued(event["Records"][1]["body"]), Context()) == {"batchItemFailures": []}
+    failing = ingester_of(world, InMemoryRunCatalog(), Failing())
+    event = queued(message(s3_record(prefix + "0000000000")), message(s3_record(prefix + "0000000001")))
+    answer = ingest(failing, event, 60_000)
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "message-1"}]}
+    assert ingest(whole, queued(event["Records"][1]["body"]), 60_000) == {"batchItemFailures": []}
     assert len(topic.messages) == 2
 
 
 @pytest.mark.parametrize(
-    "body", ["", "[]", "{}", '{"Records": [{}]}', notification("pipeline-logs/x.txt"), notification("k", "other")]
+    "body",
+    ["", "[]", "{}", '{"Records": [{}]}', message(s3_record("pipeline-logs/x.txt")), message(s3_record("k", bucket="other"))],
 )
 def test_what_cannot_be_understood_is_reported_and_done_with(body: str) -> None:
     topic = InMemoryPublisher()
-    assert ingest(ingester(World(), topic), queued(body), Context()) == {"batchItemFailures": []}
-    ((message, attributes),) = topic.messages
-    assert (attributes["status"], json.loads(message)["records"]) == ("error", [])
-    assert json.loads(message)["message"]
+    assert ingest(ingester_of(World(), InMemoryRunCatalog(), topic), queued(body), 60_000) == {"batchItemFailures": []}
+    ((report, attributes),) = topic.messages
+    assert (attributes["status"], json.loads(report)["records"]) == ("error", [])
+    assert json.loads(report)["message"]

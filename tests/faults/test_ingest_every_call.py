@@ -13,12 +13,10 @@ from chalicelib.errors import UnavailableError
 from chalicelib.ingestion.ingester import Ingester
 from chalicelib.memory.publisher import InMemoryPublisher
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
-from chalicelib.memory.segment_index import InMemorySegmentIndex
 from chalicelib.runlog.batch import Batch
 from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
+from tests.ingesting import BUCKET, ingest_one, ingester_of, message, s3_record
 from tests.world import RUN, World
-
-BUCKET = "logs"
 
 
 class Catalogued:
@@ -30,32 +28,23 @@ class Catalogued:
             self.world.parts().writer.append(RUN, Batch.from_text(f"line {number}\n", "host-1"))
             self.world.clock.advance(30)
         self.world.parts().finalizer.close(RUN)
-        self.index, self.runs, self.topic = InMemorySegmentIndex(), InMemoryRunCatalog(), InMemoryPublisher()
+        self.index, self.runs, self.topic = self.world.index, InMemoryRunCatalog(), InMemoryPublisher()
         prefix = self.world.layout.run_prefix(RUN)
-        self.messages = [message(prefix + key) for key in self.world.names()]
+        self.messages = [message(s3_record(prefix + key)) for key in self.world.names()]
 
     def ingester(self, gate: Callable[[str, Callable[[], Any]], Any] | None = None) -> Ingester:
-        def port(inner: Any) -> Any:
-            return Intercepted(inner, gate) if gate else inner
-
-        return Ingester(
-            BUCKET, port(self.world.store), port(self.index), port(self.runs), self.world.layout, self.world.clock, port(self.topic),
-            watermark_bytes=10, early_flush=lambda run: None,
-        )  # fmt: skip
+        return ingester_of(
+            self.world, self.runs, self.topic, port=lambda inner: Intercepted(inner, gate) if gate else inner, watermark_bytes=10
+        )
 
     def rows(self) -> tuple[RunRow | None, list[int]]:
         return self.runs.get(RUN), [row.sequence for row in self.index.rows_from(RUN, 0, 0, 100)]
 
 
-def message(key: str) -> str:
-    record = {"eventVersion": "2.1", "eventName": "ObjectCreated:Put", "s3": {"bucket": {"name": BUCKET}, "object": {"key": key}}}
-    return json.dumps({"Records": [record]})
-
-
 def undisturbed() -> tuple[RunRow | None, list[int]]:
     catalogued = Catalogued()
     for body in catalogued.messages:
-        catalogued.ingester().ingest(body)
+        ingest_one(catalogued.ingester(), body)
     return catalogued.rows()
 
 
@@ -72,13 +61,13 @@ def test_stop_at_every_call(order: int, moment: str, how: str) -> None:
         failed = []
         for body in queue:
             try:
-                catalogued.ingester(stop).ingest(body)
+                ingest_one(catalogued.ingester(stop), body)
             except (UnavailableError, Crash):
                 failed.append(body)
         if not stop.fired:
             break
         for body in failed:
-            catalogued.ingester().ingest(body)
+            ingest_one(catalogued.ingester(), body)
         assert catalogued.rows() == expected
         reported = [json.loads(text)["records"][0]["url"] for text, _ in catalogued.topic.messages]
         assert {f"s3://{BUCKET}/{catalogued.world.layout.run_prefix(RUN)}{key}" for key in catalogued.world.names()} <= set(

@@ -17,7 +17,7 @@ import app
 from chalicelib import composition
 from chalicelib.catalog.runs import RunCatalog
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
-from chalicelib.ports import ObjectStore
+from chalicelib.ports import ObjectStore, Publisher
 from chalicelib.settings import Settings
 from tests.world import World
 
@@ -110,10 +110,25 @@ def post(url: str, body: str | bytes | None = None, headers: dict[str, str] | No
 
 
 @contextmanager
-def installed(world: World, store: ObjectStore | None = None, runs: RunCatalog | None = None, **given: Any) -> Iterator[World]:
+def installed(
+    world: World,
+    store: ObjectStore | None = None,
+    runs: RunCatalog | None = None,
+    archive_store: ObjectStore | None = None,
+    publisher: Publisher | None = None,
+    **given: Any,
+) -> Iterator[World]:
     """This process serves a world in memory meanwhile; ``given`` are settings."""
-    settings = Settings(bucket_name="bucket", position_keys=SecretStr("0123456789abcdef"), **given)
-    ports = composition.Ports(store or world.store, world.index, runs or InMemoryRunCatalog(), None, world.clock)
+    settings = Settings(bucket_name="bucket", archive_bucket_name="archive", position_keys=SecretStr("0123456789abcdef"), **given)
+    ports = composition.Ports(
+        store=store or world.store,
+        archive_store=archive_store or world.archive_store,
+        index=world.index,
+        runs=runs or InMemoryRunCatalog(),
+        database=world.database,
+        publisher=publisher,
+        clock=world.clock,
+    )
     composition.install(composition.assemble(settings, ports))
     try:
         yield world

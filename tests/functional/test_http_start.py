@@ -14,6 +14,7 @@ LAMBDA = {
     "AWS_ACCESS_KEY_ID": "test",
     "AWS_SECRET_ACCESS_KEY": "test",
     "RUNLAKE_BUCKET_NAME": "bucket",
+    "RUNLAKE_ARCHIVE_BUCKET_NAME": "archive",
     "RUNLAKE_POSITION_KEYS": "0123456789abcdef",
 }
 

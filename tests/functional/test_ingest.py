@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 from typing import Any
-from urllib.parse import quote_plus
 
 import pytest
 
 from chalicelib.errors import StoreUnavailableError
-from chalicelib.ingestion.ingester import Ingester
-from chalicelib.ingestion.report import MAX_BYTES, Record, Report, slug
+from chalicelib.ingestion.report import MAX_BYTES, Record, Report
+from chalicelib.ingestion.run_files import slug
 from chalicelib.memory.publisher import InMemoryPublisher
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import PutOptions, Run
 from chalicelib.runlog.batch import Batch
 from chalicelib.triggers.ingest import ingest
-from tests.functional.gateway import Context
+from tests.ingesting import BUCKET, ingester_of, message, queued, s3_record
 from tests.world import RUN, World
-
-BUCKET = "logs"
 
 
 class Function:
@@ -38,12 +35,9 @@ class Function:
 
     def handle(self, *bodies: str) -> Any:
         """One batch of messages; what failed."""
-        ingester = Ingester(
-            BUCKET, self.world.store, self.world.index, self._runs(), self.world.layout, self.world.clock, self.topic,
-            watermark_bytes=100, early_flush=self.flushed.append,
-        )  # fmt: skip
-        records = [sqs_record(f"message-{number}", body) for number, body in enumerate(bodies)]
-        return ingest(ingester, {"Records": records}, Context())
+        runs: Any = self._runs()
+        ingester = ingester_of(self.world, runs, self.topic, watermark_bytes=100, early_flush=self.flushed.append)
+        return ingest(ingester, queued(*bodies), 60_000)
 
     def _runs(self) -> Any:
         if not self.down:
@@ -58,25 +52,6 @@ class Function:
     @property
     def reports(self) -> list[dict[str, Any]]:
         return [json.loads(message) for message, _ in self.topic.messages]
-
-
-def sqs_record(message_id: str, body: str) -> dict[str, Any]:
-    return {
-        "messageId": message_id, "receiptHandle": "handle", "body": body, "attributes": {"ApproximateReceiveCount": "1"},
-        "messageAttributes": {}, "md5OfBody": "", "eventSource": "aws:sqs", "eventSourceARN": "arn:aws:sqs:::ingest", "awsRegion": "x",
-    }  # fmt: skip
-
-
-def s3_record(key: str, name: str = "ObjectCreated:Put", bucket: str = BUCKET, version: str = "2.1") -> dict[str, Any]:
-    return {
-        "eventVersion": version,
-        "eventName": name,
-        "s3": {"bucket": {"name": bucket}, "object": {"key": quote_plus(key, safe="/")}},
-    }
-
-
-def message(*records: dict[str, Any]) -> str:
-    return json.dumps({"Records": list(records)})
 
 
 @pytest.fixture
@@ -140,7 +115,7 @@ def test_keys_are_decoded_once(function: Function, fqn: str) -> None:
         (message(s3_record("k", name="ObjectTagging:Put")), "unsupported event"),
         (message(s3_record("k", version="3.0")), "unsupported version"),
         (message(s3_record("elsewhere/k")), "not an object of a run"),
-        (message(s3_record("pipeline-logs/a/b/logs.txt", bucket="another")), "not an object of a run"),
+        (message(s3_record("pipeline-logs/a/b/logs.txt", bucket="another")), "not a bucket of ours"),
         (message(s3_record("pipeline-logs/a/b/segments/0000000000")), "is gone"),
     ],
 )

@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).parents[2]
-BASE = frozenset({"chalicelib", "chalicelib.errors", "chalicelib.ports"})  # "chalicelib" itself has but its version
+BASE = frozenset(
+    {"chalicelib", "chalicelib.deadline", "chalicelib.errors", "chalicelib.ports"}
+)  # "chalicelib" itself has but its version
 POWERTOOLS = "aws_lambda_powertools"
 
 
@@ -34,20 +36,22 @@ def rule(*ours: str, others: tuple[str, ...] = ()) -> Rule:
 RULES = {
     "chalicelib": Rule(frozenset()),
     "chalicelib.errors": Rule(frozenset()),
-    "chalicelib.ports": Rule(frozenset()),
+    "chalicelib.ports": Rule(frozenset({"chalicelib.errors"})),
+    "chalicelib.deadline": Rule(frozenset({"chalicelib.errors", "chalicelib.ports"})),
     "chalicelib.runlog": rule(others=("itsdangerous",)),
-    "chalicelib.catalog": rule("aws.dynamodb"),
-    "chalicelib.ingestion": rule("catalog", "runlog"),
+    "chalicelib.catalog": rule("aws.dynamodb", others=("dateutil", "itsdangerous", "pydantic")),
+    "chalicelib.archive": rule("catalog"),
+    "chalicelib.ingestion": rule("archive", "catalog", "runlog"),
     "chalicelib.aws": rule(others=("boto3", "botocore", "urllib3")),
     "chalicelib.memory": rule("catalog"),
     "chalicelib.observability": rule(others=(POWERTOOLS,)),
     "chalicelib.settings": rule(others=("pydantic", "pydantic_core", "pydantic_settings")),
-    "chalicelib.composition": rule("aws", "catalog", "ingestion", "observability", "runlog", "settings"),
-    "chalicelib.routes": rule("composition", "observability", "runlog", others=("chalice", "pydantic")),
+    "chalicelib.composition": rule("archive", "aws", "catalog", "ingestion", "observability", "runlog", "settings"),
+    "chalicelib.routes": rule("archive", "catalog", "composition", "observability", "runlog", others=("chalice", "pydantic")),
     "chalicelib.triggers": rule("catalog", "composition", "ingestion", "observability", "runlog", others=(POWERTOOLS,)),
     "app": rule("composition", "observability", "routes", "triggers", others=("chalice",)),
 }
-CORES = ("chalicelib.runlog", "chalicelib.ingestion", "chalicelib.catalog", "chalicelib.coordination")
+CORES = ("chalicelib.runlog", "chalicelib.archive", "chalicelib.ingestion", "chalicelib.catalog", "chalicelib.coordination")
 FOREIGN_TO_CORES = frozenset({"chalice", "boto3", "botocore", "pyspark"})
 
 

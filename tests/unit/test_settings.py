@@ -10,7 +10,11 @@ import pytest
 from chalicelib import settings
 from chalicelib.errors import InvalidConfigurationError
 
-REQUIRED = {"RUNLAKE_BUCKET_NAME": "logs-bucket", "RUNLAKE_POSITION_KEYS": "0123456789abcdef"}
+REQUIRED = {
+    "RUNLAKE_BUCKET_NAME": "logs-bucket",
+    "RUNLAKE_ARCHIVE_BUCKET_NAME": "archive-bucket",
+    "RUNLAKE_POSITION_KEYS": "0123456789abcdef",
+}
 SEED = {  # the configuration table of the seed, as it is written there
     "bucketName": ("logs-bucket", "logs-bucket"),
     "prefix": ("a/b", "a/b"),

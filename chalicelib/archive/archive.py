@@ -1,0 +1,136 @@
+"""Files by their id: found straight on S3 where the datalake's client puts them, before they are ingested too, else by the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib.archive.contents import Contents, contents_of
+from chalicelib.archive.objects import ANNOUNCED_BYTES, ArchiveObjects, archive_subject, data_key, metadata_of_object
+from chalicelib.catalog.metadata import NAME, Metadata, metadata_of
+from chalicelib.catalog.registration import Registration
+from chalicelib.deadline import Deadline
+from chalicelib.errors import InvalidMetadataError, NotChangeableError, ObjectNotFoundError, StoreUnavailableError
+from chalicelib.ports import Clock, Condition, ObjectInfo, ObjectStore, PutOptions
+
+_REWRITTEN_BYTES = 5 * 1024**2
+"""Up to this an object is read and written, above it S3 copies it: it takes no smaller source of a part."""
+_COPIED_BYTES = 1024**3
+_FIXED = ("version", "id", "hash")
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A file's object, and what it says of itself."""
+
+    bucket: str
+    store: ObjectStore
+    info: ObjectInfo
+    metadata: Metadata
+
+
+class Archive:
+    """``stores`` by bucket: the archive's own, and that of the run logs, which are files too."""
+
+    def __init__(
+        self, objects: ArchiveObjects, stores: Mapping[str, ObjectStore], registration: Registration, clock: Clock
+    ) -> None:
+        self._objects, self._stores, self._registration, self._clock = objects, stores, registration, clock
+
+    def metadata(self, file_id: str) -> Metadata:
+        """A file's metadata. One HEAD; a read of the catalog and another HEAD where the key is not the custom one.
+        Raises ObjectNotFoundError."""
+        return self._find(file_id).metadata
+
+    def contents(self, file_id: str) -> Contents:
+        """A file's bytes, or a link to them. Raises ObjectNotFoundError."""
+        found = self._find(file_id)
+        return contents_of(found.store, found.info, found.metadata)
+
+    def change(self, file_id: str, changes: Mapping[str, Any]) -> Metadata:
+        """Give a file other metadata: the object is rewritten, by a copy on the server where it is large, and catalogued at once.
+        Raises InvalidMetadataError, ObjectNotFoundError, NotChangeableError, PreconditionFailedError (somebody else was faster)."""
+        found = self._changeable(file_id)
+        if fixed := [name for name in _FIXED if name in changes]:
+            raise InvalidMetadataError(f"it says which file this is, and stays as it is field={fixed[0]}")
+        metadata = metadata_of(found.metadata.document() | dict(changes), self._clock.now_ms())
+        kept = {name: value for name, value in found.info.metadata.items() if name != ANNOUNCED_BYTES}
+        options = PutOptions(kept | {NAME: metadata.text()}, content_type=found.info.content_type or "binary/octet-stream")
+        self._rewrite(found, options)
+        self._catalogue(found)
+        return metadata
+
+    def delete(self, file_id: str) -> None:
+        """Remove a file for good, and from the catalog at once. Raises ObjectNotFoundError, NotChangeableError, PreconditionFailedError."""
+        found = self._changeable(file_id)
+        found.store.delete(found.info.key, if_match=found.info.etag)
+        self._catalogue(found)
+
+    def _changeable(self, file_id: str) -> _Found:
+        found = self._find(file_id)
+        if found.bucket != self._objects.bucket:
+            raise NotChangeableError(f"a run's log follows its run, and expires with it id={file_id}")
+        return found
+
+    def _find(self, file_id: str) -> _Found:
+        store = self._stores[self._objects.bucket]
+        try:
+            info = store.head(data_key(file_id))
+        except ObjectNotFoundError:
+            return self._find_elsewhere(file_id)
+        if ANNOUNCED_BYTES in info.metadata:
+            self._refuse_unproved(file_id)
+        return _Found(self._objects.bucket, store, info, self._said(info, file_id))
+
+    def _said(self, info: ObjectInfo, file_id: str) -> Metadata:
+        try:
+            return metadata_of_object(self._objects.bucket, info)
+        except InvalidMetadataError as error:
+            raise ObjectNotFoundError(f"no file, its object is no file of the archive: {error} id={file_id}") from error
+
+    def _find_elsewhere(self, file_id: str) -> _Found:
+        """By the catalog: an object under another key, or a run's log, whose metadata only the catalog has."""
+        state = self._registration.find(file_id)
+        if state is None or state.record is None:
+            raise ObjectNotFoundError(f"no file with id {file_id} exists")
+        bucket, _, key = state.url.removeprefix("s3://").partition("/")
+        if bucket not in self._stores:
+            raise ObjectNotFoundError(f"no file with id {file_id} exists, the bucket is not ours bucket={bucket}")
+        return _Found(bucket, self._stores[bucket], self._stores[bucket].head(key), state.record.metadata)
+
+    def _refuse_unproved(self, file_id: str) -> None:
+        """An upload counts as a file once its hash is proved."""
+        state = self._registration.find(file_id)
+        if state is None or state.record is None:
+            reason = state.problem if state and state.problem else "its upload is not checked yet"
+            raise ObjectNotFoundError(f"no file with id {file_id} exists: {reason}")
+
+    def _rewrite(self, found: _Found, options: PutOptions) -> None:
+        store, info = found.store, found.info
+        same = Condition(if_match=info.etag)
+        if info.size <= _REWRITTEN_BYTES:
+            body = store.get(info.key, 0, info.size, if_match=info.etag).body if info.size else b""
+            store.put(info.key, body, options, same)
+            return
+        upload_id = store.create_multipart(info.key, options)
+        try:
+            starts = enumerate(range(0, info.size, _COPIED_BYTES), 1)
+            ends = ((number, start, min(start + _COPIED_BYTES, info.size)) for number, start in starts)
+            parts = [
+                (number, store.copy_part(info.key, upload_id, number, info.key, start, end, if_match=info.etag))
+                for number, start, end in ends
+            ]
+            store.complete_multipart(info.key, upload_id, parts, same)
+        except Exception:
+            store.abort_multipart(info.key, upload_id)
+            raise
+
+    def _catalogue(self, found: _Found) -> None:
+        """At once, for whoever asks next; the notification would do it too."""
+        subject = archive_subject(found.bucket, found.info.key)
+        deadline = Deadline(self._clock)
+
+        outcome = self._registration.bring_up_to_date([subject], lambda each: self._objects.describe(each, deadline))[subject]
+        if outcome.error:
+            raise StoreUnavailableError(f"done, and catalogued in a while: {outcome.error}") from outcome.error

@@ -1,0 +1,75 @@
+"""What an object of the archive's bucket is: a file, or something that is not listed, and why.
+
+Its metadata decides; the key is ``{id}/data`` by custom. An object that came by a presigned upload (``archive.uploads``) is listed only
+if its bytes are what was announced: nobody with credentials of AWS has vouched for them.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import blake2b
+
+from chalicelib.archive.hashing import content_hash
+from chalicelib.catalog.files import FileRecord
+from chalicelib.catalog.metadata import NAME, Metadata, parse_metadata
+from chalicelib.catalog.registration import Description, Subject
+from chalicelib.deadline import Deadline
+from chalicelib.errors import InvalidMetadataError, ObjectNotFoundError
+from chalicelib.ports import ObjectInfo, ObjectStore
+
+ANNOUNCED_BYTES = "runlake-upload-bytes"
+"""User metadata of an object that came by a presigned upload: how many bytes were announced."""
+
+_KEY = re.compile(r"([0-9a-f]{32})/data")
+
+
+def data_key(file_id: str) -> str:
+    """Where the datalake's client puts a file."""
+    return f"{file_id}/data"
+
+
+def archive_subject(bucket: str, key: str) -> Subject:
+    """The object as something to catalogue."""
+    custom = _KEY.fullmatch(key)
+    return Subject(bucket, key, custom[1] if custom else None)
+
+
+def metadata_of_object(bucket: str, info: ObjectInfo) -> Metadata:
+    """The document that an object carries. Raises InvalidMetadataError."""
+    subject = archive_subject(bucket, info.key)
+    made = subject.id or blake2b(subject.url.encode(), digest_size=16).hexdigest()
+    return parse_metadata(info.metadata.get(NAME), made)
+
+
+class ArchiveObjects:
+    """Looks at objects of the archive's bucket."""
+
+    def __init__(self, store: ObjectStore, bucket: str) -> None:
+        self._store, self.bucket = store, bucket
+
+    def describe(self, subject: Subject, deadline: Deadline) -> Description:
+        """One HEAD; for an upload also its contents. Raises UnavailableError."""
+        try:
+            info = self._store.head(subject.key)
+            metadata = metadata_of_object(self.bucket, info)
+            metadata.days()
+            if problem := self._broken_promise(info, metadata, deadline):
+                return Description(problem=f"{problem} id={metadata.id}", refused_id=metadata.id)
+        except ObjectNotFoundError:
+            return Description()
+        except InvalidMetadataError as error:
+            return Description(problem=f"{error} url={subject.url}")
+        return Description(FileRecord(subject.url, info.size, info.last_modified_ms, metadata))
+
+    def _broken_promise(self, info: ObjectInfo, metadata: Metadata, deadline: Deadline) -> str:
+        announced = info.metadata.get(ANNOUNCED_BYTES)
+        if announced is None:
+            return ""
+        if announced != str(info.size):
+            return f"the upload has another size than was announced bytes={info.size} announced={announced}"
+        found = content_hash(self._store, info, deadline)
+        return (
+            ""
+            if found == metadata.hash
+            else f"the upload has another hash than was announced hash={found} announced={metadata.hash}"
+        )

@@ -1,0 +1,93 @@
+"""Uploads by clients that have no credentials of AWS: the metadata is checked and signed here, the bytes go to S3 directly.
+
+The signature binds the key, the metadata and the size, and lets an object be made once. S3 knows no blake2b, so the hash is checked
+when the object is ingested; until then, and for ever if it is wrong, the file is not listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib.archive.objects import ANNOUNCED_BYTES, data_key
+from chalicelib.catalog.metadata import NAME, Metadata, metadata_of
+from chalicelib.errors import InvalidMetadataError, UploadTooLargeError
+from chalicelib.ports import Clock, ObjectStore, PutOptions, SignedRequest
+
+MAX_BYTES = 5 * 1024**3
+"""What the ingestion can hash in its time."""
+PART_BYTES = 100 * 1024**2
+"""A larger file goes in parts of this size, as the datalake's client sends it."""
+EXPIRES_S = 3600
+CONTENT_TYPE = "application/octet-stream"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of a large file: PUT exactly ``size`` bytes to ``url`` and keep the answer's ETag."""
+
+    number: int
+    url: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Multipart:
+    """A large file: PUT the parts, then POST their numbers and ETags to ``complete_url`` (S3's CompleteMultipartUpload)."""
+
+    parts: Sequence[Part]
+    complete_url: str
+    abort_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """Where a file is to be sent, until ``expires_ms``. Nothing of it is listed before its bytes are there."""
+
+    metadata: Metadata
+    key: str
+    request: SignedRequest | Multipart
+    expires_ms: int
+
+
+class Uploads:
+    """``new_id`` makes an id of 32 hex digits."""
+
+    def __init__(self, store: ObjectStore, clock: Clock, new_id: Callable[[], str]) -> None:
+        self._store, self._clock, self._new_id = store, clock, new_id
+
+    def begin(self, given: Mapping[str, Any]) -> Upload:
+        """Check what is announced: metadata without ``id``, and ``size`` in bytes. No request; one for a file over 100 MiB.
+        Raises InvalidMetadataError, UploadTooLargeError."""
+        now_ms = self._clock.now_ms()
+        announced = dict(given)
+        size = _size(announced.pop("size", None))
+        if taken := {"id", ANNOUNCED_BYTES} & announced.keys():
+            raise InvalidMetadataError(f"the archive makes this itself field={min(taken)}")
+        metadata = metadata_of({"version": 0, **announced, "id": self._new_id()}, now_ms)
+        key = data_key(metadata.id)
+        stored = {NAME: metadata.text(), ANNOUNCED_BYTES: str(size)}
+        if size <= PART_BYTES:
+            request: SignedRequest | Multipart = self._store.presign_put(key, size, stored, expires_s=EXPIRES_S)
+        else:
+            request = self._multipart(key, size, stored)
+        return Upload(metadata, key, request, now_ms + EXPIRES_S * 1000)
+
+    def _multipart(self, key: str, size: int, stored: Mapping[str, str]) -> Multipart:
+        upload_id = self._store.create_multipart(key, PutOptions(stored, content_type=CONTENT_TYPE))
+        sizes = [min(PART_BYTES, size - start) for start in range(0, size, PART_BYTES)]
+        parts = [
+            Part(number, self._store.presign_part(key, upload_id, number, part, expires_s=EXPIRES_S), part)
+            for number, part in enumerate(sizes, 1)
+        ]
+        complete = self._store.presign_complete(key, upload_id, expires_s=EXPIRES_S)
+        return Multipart(parts, complete, self._store.presign_abort(key, upload_id, expires_s=EXPIRES_S))
+
+
+def _size(given: Any) -> int:
+    if type(given) is not int or given < 0:
+        raise InvalidMetadataError('"size": the number of bytes, a whole number from 0 on')
+    if given > MAX_BYTES:
+        raise UploadTooLargeError(f"an upload has at most 5 GiB, the datalake's client takes more bytes={given} limit={MAX_BYTES}")
+    return given

@@ -1,0 +1,160 @@
+"""``ports.Database`` on DynamoDB: conditions become expressions, transactions are all or none, every leftover is asked for again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from chalicelib.aws.dynamodb import BATCH_ROWS, in_rounds, packed, unpacked
+from chalicelib.aws.errors import translated
+from chalicelib.errors import PreconditionFailedError, WriteConflictError
+from chalicelib.ports import Check, Clause, Delete, Key, Put, Row, When, Write
+
+_READ_KEYS = 100
+_COMPARED = {"=": "=", "!=": "<>", "<": "<", ">": ">"}
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A table's physical name and the names of its key attributes; ``sort`` is empty where it has none."""
+
+    name: str
+    partition: str
+    sort: str = ""
+
+    def key(self, key: Key) -> dict[str, Any]:
+        """The key's attributes."""
+        return {self.partition: key.partition} | ({self.sort: key.sort} if self.sort else {})
+
+
+class DynamoDbDatabase:
+    """``client`` is a boto3 DynamoDB client that threads may share; ``schemas`` by logical name. All reads are strongly consistent."""
+
+    def __init__(self, client: Any, schemas: Mapping[str, Schema], pause: Callable[[float], None] = time.sleep) -> None:
+        self._client, self._schemas, self._pause = client, schemas, pause
+        self._logical = {schema.name: table for table, schema in schemas.items()}
+
+    def get_many(self, keys: Sequence[Key]) -> Mapping[Key, Row]:
+        """See the port. One BatchGetItem for 100 keys."""
+        unique = list(dict.fromkeys(keys))
+        found: dict[Key, Row] = {}
+        for first in range(0, len(unique), _READ_KEYS):
+            self._get_batch(self._requested(unique[first : first + _READ_KEYS]), found)
+        return found
+
+    def query(
+        self, table: str, partition: str, first: str, last: str, *, limit: int, newest_first: bool = False
+    ) -> tuple[Sequence[Row], bool]:
+        """See the port. One Query."""
+        if first > last:
+            return [], False  # DynamoDB takes that for a mistake
+        schema = self._schemas[table]
+        with translated("query", schema.name, write=False):
+            answer = self._client.query(
+                TableName=schema.name,
+                KeyConditionExpression="#partition = :partition AND #sort BETWEEN :first AND :last",
+                ExpressionAttributeNames={"#partition": schema.partition, "#sort": schema.sort},
+                ExpressionAttributeValues=packed({":partition": partition, ":first": first, ":last": last}),
+                Limit=limit,
+                ScanIndexForward=not newest_first,
+                ConsistentRead=True,
+            )
+        return [unpacked(row) for row in answer["Items"]], "LastEvaluatedKey" in answer
+
+    def put_many(self, rows: Sequence[Put]) -> None:
+        """See the port. One BatchWriteItem for 25 rows, of any of the tables."""
+        for first in range(0, len(rows), BATCH_ROWS):
+            requests: dict[str, list[Any]] = {}
+            for each in rows[first : first + BATCH_ROWS]:
+                requests.setdefault(self._schemas[each.key.table].name, []).append({"PutRequest": {"Item": packed(each.row)}})
+            in_rounds(self._write_batch, requests, self._pause)
+
+    def transact(self, writes: Sequence[Write]) -> None:
+        """See the port. One TransactWriteItems; a repeat of it by botocore itself is told apart by its token."""
+        with translated("transact_write_items", "", write=True):
+            try:
+                self._client.transact_write_items(TransactItems=[self._action(write) for write in writes])
+            except ClientError as error:
+                if refusal := _refusal(error):
+                    raise refusal from error
+                raise
+
+    def _requested(self, keys: Sequence[Key]) -> dict[str, Any]:
+        requested: dict[str, Any] = {}
+        for key in keys:
+            schema = self._schemas[key.table]
+            wanted = requested.setdefault(schema.name, {"Keys": [], "ConsistentRead": True})
+            wanted["Keys"].append(packed(schema.key(key)))
+        return requested
+
+    def _get_batch(self, requested: dict[str, Any], found: dict[Key, Row]) -> None:
+        def get(wanted: dict[str, Any]) -> dict[str, Any]:
+            with translated("batch_get_item", ",".join(wanted), write=False):
+                answer = self._client.batch_get_item(RequestItems=wanted)
+            for name, items in answer["Responses"].items():
+                for item in items:
+                    row = unpacked(item)
+                    found[self._key_of(name, row)] = row
+            left: dict[str, Any] = answer.get("UnprocessedKeys") or {}
+            return left
+
+        in_rounds(get, requested, self._pause)
+
+    def _write_batch(self, requests: dict[str, Any]) -> dict[str, Any]:
+        with translated("batch_write_item", ",".join(requests), write=True):
+            answer = self._client.batch_write_item(RequestItems=requests)
+        left: dict[str, Any] = answer.get("UnprocessedItems") or {}
+        return left
+
+    def _key_of(self, name: str, row: Row) -> Key:
+        table = self._logical[name]
+        schema = self._schemas[table]
+        return Key(table, row[schema.partition], row[schema.sort] if schema.sort else "")
+
+    def _action(self, write: Write) -> dict[str, Any]:
+        schema = self._schemas[write.key.table]
+        arguments = {"TableName": schema.name} | _condition(write.when)
+        if isinstance(write, Put):
+            return {"Put": {"Item": packed(write.row)} | arguments}
+        kind = "Delete" if isinstance(write, Delete) else "ConditionCheck"
+        assert kind == "Delete" or isinstance(write, Check)
+        return {kind: {"Key": packed(schema.key(write.key))} | arguments}
+
+
+def _condition(when: When) -> dict[str, Any]:
+    if not when:
+        return {}
+    names: dict[str, str] = {}
+    values: dict[str, Any] = {}
+    either = [" AND ".join(_clause(clause, names, values) for clause in clauses) for clauses in when]
+    expression = {"ConditionExpression": " OR ".join(f"({each})" for each in either), "ExpressionAttributeNames": names}
+    return expression | ({"ExpressionAttributeValues": packed(values)} if values else {})
+
+
+def _clause(clause: Clause, names: dict[str, str], values: dict[str, Any]) -> str:
+    path = ".".join(f"#{name}" for name in clause.path)
+    names |= {f"#{name}": name for name in clause.path}
+    if clause.is_ == "absent":
+        return f"attribute_not_exists({path})"
+    placeholder = f":v{len(values)}"
+    values[placeholder] = clause.value
+    return f"{path} {_COMPARED[clause.is_]} {placeholder}"
+
+
+def _refusal(error: ClientError) -> Exception | None:
+    """A cancelled transaction is a false condition, or another transaction at one of its rows; else it is trouble like any other."""
+    code = error.response["Error"]["Code"]
+    if code in ("TransactionInProgressException", "TransactionConflictException"):
+        return WriteConflictError(f"another transaction is in the way code={code}")
+    if code != "TransactionCanceledException":
+        return None
+    reasons = {reason.get("Code") for reason in error.response.get("CancellationReasons", ())}
+    if "ConditionalCheckFailed" in reasons:
+        return PreconditionFailedError("a condition of a transaction is false")
+    if "TransactionConflict" in reasons:
+        return WriteConflictError("another transaction is at one of the rows")
+    return None

@@ -1,0 +1,115 @@
+"""The latest file of each source, kept in a row of its own: one read, however long ago it was.
+
+The row follows the files in their own transactions. Whoever brings a file writes it, if it is the latest, and else makes sure that it
+is not: either way the transaction holds only while the row is what it was taken for. Whoever takes the latest away puts nothing, or
+an older version of it, in its place, and settles it afterwards: the newest that is listed, if it is newer than what the row has by
+then. Decision 0008 has the unsafe sequences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from chalicelib.catalog.files import FileRecord, latest_key
+from chalicelib.catalog.moments import DAY_MS
+from chalicelib.catalog.remembered import file_key
+from chalicelib.catalog.search import Search
+from chalicelib.errors import PreconditionFailedError, WriteConflictError
+from chalicelib.ports import Check, Clause, Database, Delete, Put, When, Write
+
+AHEAD_MS = DAY_MS
+"""A file that begins later than this from now is not yet the latest: clocks differ, and so do people."""
+ATTEMPTS = 8
+Source = tuple[str, str]
+"""What and where."""
+
+_START = ("metadata", "start")
+_ID = ("metadata", "id")
+_CREATED = ("create_time",)
+_NONE: When = ((Clause(("what_where_key",), "absent"),),)
+
+
+class LatestFiles:
+    """The table ``latest`` over a database; ``search`` finds the next latest where one is gone."""
+
+    def __init__(self, database: Database, search: Search) -> None:
+        self._database, self._search = database, search
+
+    def find(self, what: str, where: str, now_ms: int) -> FileRecord | None:
+        """The record with the latest start that is not more than a day ahead. One read; a query or two where it is ahead, or none."""
+        record = self._kept([(what, where)]).get((what, where))
+        if record and record.metadata.start <= now_ms + AHEAD_MS:
+            return record
+        return self._search.newest(what, where, now_ms + AHEAD_MS)
+
+    def writes(self, gained: Sequence[FileRecord], lost: Sequence[FileRecord]) -> list[Write]:
+        """What belongs into the transaction in which records come (``gained``) and go or step back (``lost``). One read."""
+        sources = {record.source for record in (*gained, *lost)}
+        kept = self._kept(sources)
+        return [
+            _write(
+                source,
+                kept.get(source),
+                max((record for record in gained if record.source == source), key=_age, default=None),
+                {record.id for record in gained if record.source == source},
+                {record.id for record in lost if record.source == source},
+            )
+            for source in sorted(sources)
+        ]
+
+    def settle(self, what: str, where: str) -> None:
+        """Make the row the newest file that is listed. Raises WriteConflictError when others keep changing it."""
+        for _ in range(ATTEMPTS):
+            kept, newest = self._kept([(what, where)]).get((what, where)), self._search.newest(what, where)
+            if newest is None or (kept and kept.age >= newest.age):
+                return
+            is_listed: When = ((Clause(("document",), "=", newest.text()),),)
+            try:
+                self._database.transact([
+                    Put(latest_key(what, where), newest.latest_row(), _still(kept) if kept else _NONE),
+                    Check(file_key(newest.id), is_listed),
+                ])  # fmt: skip
+                return
+            except (PreconditionFailedError, WriteConflictError):
+                continue
+        raise WriteConflictError(f"the latest file changes too fast to be settled what={what} where={where}")
+
+    def _kept(self, sources: Iterable[Source]) -> dict[Source, FileRecord]:
+        keys = {latest_key(*source): source for source in sources}
+        rows = self._database.get_many(list(keys)) if keys else {}
+        return {keys[key]: FileRecord.from_text(row["document"]) for key, row in rows.items()}
+
+
+def _write(source: Source, kept: FileRecord | None, best: FileRecord | None, gained: set[str], lost: set[str]) -> Write:
+    key = latest_key(*source)
+    if kept is None:
+        return Put(key, best.latest_row(), _NONE) if best else Check(key, _NONE)
+    if kept.id in gained | lost:
+        return Put(key, best.latest_row(), _still(kept)) if best else Delete(key, _still(kept))
+    if best and best.age > kept.age:
+        return Put(key, best.latest_row(), _still(kept))
+    is_other = tuple(Clause(_ID, "!=", each) for each in sorted(lost))
+    return Check(key, tuple((*newer, *is_other) for newer in _not_older(best)) if best else (is_other,))
+
+
+def _still(kept: FileRecord) -> When:
+    clauses = (
+        Clause(_ID, "=", kept.id),
+        Clause(_START, "=", kept.metadata.start),
+        Clause(_CREATED, "=", kept.create_time),
+    )
+    return (clauses,)
+
+
+def _not_older(best: FileRecord) -> When:
+    """The row's file is at least as new as one that comes."""
+    same_start = Clause(_START, "=", best.metadata.start)
+    return (
+        (Clause(_START, ">", best.metadata.start),),
+        (same_start, Clause(_CREATED, ">", best.create_time)),
+        (same_start, Clause(_CREATED, "=", best.create_time)),
+    )
+
+
+def _age(record: FileRecord) -> tuple[int, int]:
+    return record.age

@@ -1,0 +1,161 @@
+"""The datalake's metadata document, version 0: what a file is about. It rides on the object as user metadata ``datalake``.
+
+A document that was stored holds milliseconds; what people and programs hand in may hold any moment (``moments``). Keys that the
+version does not know are kept as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError, model_validator
+
+from chalicelib.catalog.moments import DAY_MS, in_range, moment_ms
+from chalicelib.errors import InvalidMetadataError, InvalidTimeError
+
+NAME = "datalake"
+"""The user metadata's name, on S3 ``x-amz-meta-datalake``."""
+VERSION = 0
+MAX_DAYS = 30
+"""Day buckets that a file may span."""
+MAX_DOCUMENT_BYTES = 1900
+"""S3 takes 2 KB of user metadata, names included."""
+
+_SLUG = re.compile(r"[a-z0-9_-]+")
+_HEX = re.compile(r"[0-9a-f]{32}")
+_WINDOWS_PATH = re.compile(r"[a-zA-Z]:\\.+", re.DOTALL)
+_KEYS = ("version", "start", "end", "path", "work_id", "where", "what", "id", "hash")
+
+
+def _slug(value: str) -> str:
+    if not _SLUG.fullmatch(value):
+        raise ValueError(f"only lower-case letters, digits, _ and - are allowed, not {value[:100]!r}")
+    return value
+
+
+def _work_id(value: str) -> str:
+    if value == "null":
+        raise ValueError('it can be null, but not the text "null"')
+    return _slug(value)
+
+
+def _hex(value: str) -> str:
+    if not _HEX.fullmatch(value):
+        raise ValueError(f"32 hexadecimal digits, not {value[:100]!r}")
+    return value
+
+
+def _path(value: str) -> str:
+    if not (value.startswith("/") or _WINDOWS_PATH.fullmatch(value)):
+        raise ValueError(f"an absolute path, not {value[:100]!r}")
+    return value
+
+
+def _version(value: int) -> int:
+    if value != VERSION:
+        raise ValueError(f"found version {value}, only {VERSION} is supported")
+    return value
+
+
+class Metadata(BaseModel):
+    """A document that holds. ``start`` and ``end`` in ms since the epoch; ``end`` None: an instant."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    version: Annotated[StrictInt, AfterValidator(_version)]
+    start: Annotated[StrictInt, AfterValidator(in_range)]
+    end: Annotated[StrictInt, AfterValidator(in_range)] | None = None
+    path: Annotated[StrictStr, AfterValidator(_path)]
+    work_id: Annotated[StrictStr, AfterValidator(_work_id)] | None
+    where: Annotated[StrictStr, Field(max_length=256), AfterValidator(_slug)]
+    what: Annotated[StrictStr, Field(max_length=256), AfterValidator(_slug)]
+    id: Annotated[StrictStr, AfterValidator(_hex)]
+    hash: Annotated[StrictStr, AfterValidator(_hex)]
+
+    @model_validator(mode="after")
+    def _interval(self) -> Self:
+        if self.end is not None and self.end < self.start:
+            raise ValueError('"end" must not be before "start"')
+        return self
+
+    @property
+    def last_ms(self) -> int:
+        """When the file ends; an instant ends when it starts."""
+        return self.start if self.end is None else self.end
+
+    def document(self) -> dict[str, Any]:
+        """As it is stored and answered: the version's keys, then all others."""
+        return {key: getattr(self, key) for key in _KEYS} | (self.model_extra or {})
+
+    def text(self) -> str:
+        """The document as it rides on the object: JSON, ASCII."""
+        return json.dumps(self.document())
+
+    def days(self) -> range:
+        """The day buckets from start to end. Raises InvalidMetadataError for more than 30."""
+        days = range(self.start // DAY_MS, self.last_ms // DAY_MS + 1)
+        if len(days) > MAX_DAYS:
+            raise InvalidMetadataError(f"a file spans at most {MAX_DAYS} days of the calendar days={len(days)} id={self.id}")
+        return days
+
+
+def parse_metadata(text: str | None, fallback_id: str) -> Metadata:
+    """A stored document. A whole number in it is milliseconds already, whatever its size: taken for seconds it would be wrong for
+    everything before 1973. ``id`` and ``version`` are made when missing. Raises InvalidMetadataError."""
+    if text is None:
+        raise InvalidMetadataError(f"the object has no metadata document name={NAME}")
+    document = _loaded(text)
+    times = {name: document[name] for name in ("start", "end") if type(document.get(name)) in (str, float)}
+    return _checked({"id": fallback_id, "version": VERSION} | document | _in_ms(times, None))
+
+
+def metadata_of(given: Mapping[str, Any], now_ms: int) -> Metadata:
+    """A document that somebody hands in: its times are any moments. Raises InvalidMetadataError, also for more than S3 stores."""
+    times = {name: given[name] for name in ("start", "end") if given.get(name) is not None}
+    metadata = _checked(dict(given) | _in_ms(times, now_ms))
+    metadata.days()
+    if (size := len(metadata.text())) > MAX_DOCUMENT_BYTES:
+        raise InvalidMetadataError(f"the document is too large bytes={size} limit={MAX_DOCUMENT_BYTES}")
+    return metadata
+
+
+def _loaded(text: str) -> dict[str, Any]:
+    try:
+        document = json.loads(text, parse_constant=_refuse, parse_float=_float)
+        json.dumps(document, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise InvalidMetadataError(f"the metadata document is not valid json reason={str(error)[:200]!r}") from error
+    if not isinstance(document, dict):
+        raise InvalidMetadataError(f"the metadata document is a json object type={type(document).__name__}")
+    return document
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no number of json")
+
+
+def _float(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _refuse(text)
+
+
+def _in_ms(times: Mapping[str, Any], now_ms: int | None) -> dict[str, int]:
+    try:
+        return {name: moment_ms("" if value == "now" and now_ms is None else value, now_ms or 0) for name, value in times.items()}
+    except InvalidTimeError as error:
+        raise InvalidMetadataError(str(error)) from error
+
+
+def _checked(document: Mapping[str, Any]) -> Metadata:
+    try:
+        return Metadata.model_validate(document)
+    except InvalidTimeError as error:
+        raise InvalidMetadataError(str(error)) from error
+    except ValidationError as error:
+        wrong = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        field = ".".join(map(str, wrong["loc"][:1])) or "end"
+        raise InvalidMetadataError(f'"{field}": {wrong["msg"].removeprefix("Value error, ").lower()}') from error

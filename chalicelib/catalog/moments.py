@@ -1,0 +1,86 @@
+"""Moments in time as people and programs write them, as milliseconds since the epoch (UTC)."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from chalicelib.errors import InvalidTimeError
+
+MAX_SECONDS = 100_000_000_000
+"""A number above it is milliseconds (1973-03-03 and later), one up to it seconds (up to the year 5138)."""
+FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+"""The years 1 to 9999."""
+DAY_MS = 86_400_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_MAX_CHARS = 100
+
+
+def moment_ms(value: Any, now_ms: int) -> int:
+    """A datetime, an ISO 8601 text or one that people write, "now", or a number of seconds or milliseconds. Without a zone it is
+    UTC. Raises InvalidTimeError."""
+    if isinstance(value, datetime):
+        return _of_datetime(value)
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal | str):
+        raise InvalidTimeError(f"not a time: {str(value)[:_MAX_CHARS]!r}")
+    if value == "now":
+        return now_ms
+    number = _number(value)
+    return _of_text(str(value)) if number is None else _of_number(number)
+
+
+def in_range(ms: int) -> int:
+    """``ms`` itself. Raises InvalidTimeError outside the years 1 to 9999."""
+    if not FIRST_MS <= ms <= LAST_MS:
+        raise InvalidTimeError(f"a time is in the years 1 to 9999 ms={ms}")
+    return ms
+
+
+def iso(ms: int) -> str:
+    """ISO 8601 in UTC, with milliseconds."""
+    moment = _EPOCH + timedelta(milliseconds=ms)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{ms % 1000:03d}Z".rjust(24, "0")
+
+
+def _number(value: float | Decimal | str) -> Decimal | None:
+    try:
+        return Decimal(str(value).strip())
+    except InvalidOperation:
+        return None
+
+
+def _of_number(number: Decimal) -> int:
+    if not number.is_finite() or abs(number) > LAST_MS * 1000:
+        raise InvalidTimeError(f"a time is in the years 1 to 9999 given={str(number)[:_MAX_CHARS]}")
+    return in_range(math.trunc(number if number > MAX_SECONDS else number * 1000))
+
+
+def _of_text(text: str) -> int:
+    try:
+        return _of_datetime(datetime.fromisoformat(text))
+    except ValueError:
+        return _of_datetime(_as_people_write(text))
+
+
+def _as_people_write(text: str) -> datetime:
+    """ "20 Mar 2015", the output of ``date -u``, and the like."""
+    from dateutil import parser  # Lambda's runtime has it beside botocore; most requests need none of it
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # a zone that it does not know, and would take for UTC
+            parsed: datetime = parser.parse(text[:_MAX_CHARS], default=datetime(1970, 1, 1))
+    except (ValueError, OverflowError, Warning) as error:
+        raise InvalidTimeError(f"not a time: {text[:_MAX_CHARS]!r}") from error
+    return parsed
+
+
+def _of_datetime(moment: datetime) -> int:
+    try:
+        return in_range(((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND)
+    except OverflowError as error:
+        raise InvalidTimeError(f"a time is in the years 1 to 9999 given={moment}") from error

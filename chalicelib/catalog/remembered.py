@@ -1,0 +1,80 @@
+"""Table ``objects``: what the catalog remembers of each file, by its id, so that it can tell what has changed and what to remove."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from chalicelib.catalog.files import FileRecord
+from chalicelib.ports import ABSENT_ROW, Clause, Key, Row, When
+
+OBJECTS = "objects"
+
+
+def file_key(file_id: str) -> Key:
+    """The row of a file."""
+    return Key(OBJECTS, f"file#{file_id}")
+
+
+def url_key(url: str) -> Key:
+    """The row that tells which file an object is, where its key does not."""
+    return Key(OBJECTS, f"url#{url}")
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """A file as its rows were last written. Revision 0: never. Neither ``record`` nor ``problem``: it is gone.
+
+    ``unsettled``: sources (what, where) whose latest file may have to be found anew because of it.
+    """
+
+    KEPT_GONE_S: ClassVar[int] = 15 * 86_400
+    """How long a file that is gone is remembered: no message of the queue is older."""
+
+    id: str
+    revision: int = 0
+    url: str = ""
+    record: FileRecord | None = None
+    problem: str = ""
+    unsettled: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def key(self) -> Key:
+        """Its row."""
+        return file_key(self.id)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is listed, or marked."""
+        return bool(self.record or self.problem)
+
+    @property
+    def unchanged(self) -> When:
+        """The condition that the row is still of this revision."""
+        return ((Clause(("revision",), "=", self.revision),),) if self.revision else ABSENT_ROW
+
+    def next_row(self, url: str, record: FileRecord | None, problem: str, unsettled: Iterable[tuple[str, str]]) -> dict[str, Any]:
+        """The row of the next revision."""
+        optional = {
+            "document": record.text() if record else "",
+            "problem": problem,
+            "unsettled": [list(source) for source in sorted({*self.unsettled, *unsettled})],
+        }
+        row = {"key": self.key.partition, "revision": self.revision + 1, "url": url}
+        return row | {name: value for name, value in optional.items() if value}
+
+
+def remembered_file(key: Key, row: Row | None) -> FileState:
+    """The file of a row, or of a key that has none."""
+    file_id = key.partition.removeprefix("file#")
+    if row is None:
+        return FileState(file_id)
+    return FileState(
+        id=file_id,
+        revision=row["revision"],
+        url=row["url"],
+        record=FileRecord.from_text(row["document"]) if "document" in row else None,
+        problem=row.get("problem", ""),
+        unsettled=tuple((what, where) for what, where in row.get("unsettled", ())),
+    )

@@ -1,0 +1,102 @@
+"""Finished logs as files of the archive, so that whoever searches the archive finds them: what, where and when a run was."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+from chalicelib.archive.hashing import content_hash
+from chalicelib.catalog.files import FileRecord
+from chalicelib.catalog.metadata import MAX_DAYS, Metadata
+from chalicelib.catalog.moments import DAY_MS
+from chalicelib.catalog.registration import Description, Subject
+from chalicelib.catalog.runs import RunCatalog
+from chalicelib.deadline import Deadline
+from chalicelib.errors import DamagedLogError, ObjectNotFoundError
+from chalicelib.ports import ObjectInfo, ObjectStore, Run, SegmentEntry, SegmentIndex
+from chalicelib.runlog.artifact import Artifact, artifact_of
+from chalicelib.runlog.layout import Layout
+
+UNKNOWN_HOST = "unknown"
+MAX_HASHED_BYTES = 4 * 1024**3
+"""What one ingestion reads of a log. The hash of a larger one is of its key, size and ETag instead, and ``hash_of`` says so."""
+_SLUG_CHARS = 256
+_NOT_A_SLUG = re.compile(r"[^a-z0-9_-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class RunFiles:
+    """Looks at ``logs.txt`` of runs."""
+
+    bucket: str
+    store: ObjectStore
+    index: SegmentIndex
+    runs: RunCatalog
+    layout: Layout
+
+    def subject(self, key: str) -> Subject:
+        """A finished log as something to catalogue."""
+        return Subject(self.bucket, key, object_id(key))
+
+    def describe(self, subject: Subject, deadline: Deadline) -> Description:
+        """One HEAD, one read of each catalog, and the whole log once, for its hash. Raises UnavailableError."""
+        parsed = self.layout.parse(subject.key)
+        assert parsed and parsed.kind == "logs", subject
+        try:
+            info = self.store.head(subject.key)
+            artifact = artifact_of(info)
+            metadata = self._metadata(parsed.run, info, artifact, deadline)
+        except ObjectNotFoundError:
+            return Description()
+        except DamagedLogError as error:
+            return Description(problem=str(error))
+        return Description(FileRecord(subject.url, info.size, info.last_modified_ms, metadata))
+
+    def _metadata(self, run: Run, info: ObjectInfo, artifact: Artifact, deadline: Deadline) -> Metadata:
+        row = self.runs.get(run)
+        first = next(iter(self.index.rows_from(run, 0, 0, 1)), None)
+        end = max(row.last_append_ms, row.started_ms) if row and row.last_append_ms else info.last_modified_ms
+        start = min(row.started_ms, end) if row and row.started_ms else end
+        is_hashed = info.size <= MAX_HASHED_BYTES
+        identity = f"{info.key} {info.size} {info.etag}".encode()
+        document = run_object_metadata(run, info, first) | {
+            "start": max(start, (end // DAY_MS - MAX_DAYS + 1) * DAY_MS),  # a run of more than 30 days is found by its last ones
+            "end": end,
+            "hash": content_hash(self.store, info, deadline) if is_hashed else blake2b(identity, digest_size=16).hexdigest(),
+        }
+        ours: dict[str, Any] = {"fqn": run.fqn, "run_id": run.run_id, "lines": artifact.lines}
+        return Metadata.model_validate(document | ours | ({} if is_hashed else {"hash_of": "identity"}))
+
+
+def run_object_metadata(run: Run, info: ObjectInfo, entry: SegmentEntry | None) -> dict[str, Any]:
+    """The document of one of a run's objects; ``entry`` when it is a segment, or tells the connector."""
+    moment_ms = entry.appended_ms if entry else info.last_modified_ms
+    return {
+        "version": 0,
+        "start": moment_ms,
+        "end": moment_ms,
+        "path": "/" + info.key,
+        "work_id": _work_id(run.run_id),
+        "where": slug(entry.connector) if entry and entry.connector else UNKNOWN_HOST,
+        "what": slug(run.fqn),
+        "id": object_id(info.key),
+        "hash": entry.digest if entry and entry.digest else None,
+    }
+
+
+def _work_id(run_id: str) -> str:
+    """The text "null" would mean none."""
+    name = slug(run_id)
+    return name if name != "null" else "run-null"
+
+
+def object_id(key: str) -> str:
+    """The id of a run's object, always the same."""
+    return blake2b(key.encode(), digest_size=16).hexdigest()
+
+
+def slug(name: str) -> str:
+    """A name in the datalake's alphabet (``[a-z0-9_-]``); never empty."""
+    return _NOT_A_SLUG.sub("_", name.lower()).strip("_")[:_SLUG_CHARS] or "_"

@@ -1,0 +1,88 @@
+"""Objects of runs as they land: rows of segments and runs, a heartbeat marker, and the record for the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from chalicelib.catalog.runs import RunCatalog
+from chalicelib.errors import DamagedLogError, InvalidInputError, UnavailableError
+from chalicelib.ingestion.notification import ObjectEvent
+from chalicelib.ingestion.report import Record
+from chalicelib.ingestion.run_files import run_object_metadata
+from chalicelib.ports import ObjectInfo, ObjectStore, PutOptions, Run, SegmentEntry, SegmentIndex
+from chalicelib.runlog.artifact import artifact_of
+from chalicelib.runlog.layout import Layout, ParsedKey
+from chalicelib.runlog.segment import entry_of
+
+_HEARTBEAT_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class RunObjects:
+    """``early_flush`` is called for a run whenever its log has grown by ``watermark_bytes``.
+
+    A segment costs a HEAD, a row in each table and a report; once a minute and run a marker.
+    """
+
+    bucket: str
+    store: ObjectStore
+    index: SegmentIndex
+    runs: RunCatalog
+    layout: Layout
+    watermark_bytes: int
+    early_flush: Callable[[Run], None]
+
+    def parse(self, event: ObjectEvent) -> ParsedKey:
+        """Which object of which run. Raises InvalidInputError."""
+        parsed = self.layout.parse(event.key)
+        if parsed is None:
+            raise InvalidInputError(f"not an object of a run bucket={event.bucket} key={event.key[:200]}")
+        return parsed
+
+    def land(self, event: ObjectEvent, parsed: ParsedKey, due: list[Run]) -> Record | None:
+        """The record of an object, or None for one that says nothing: a marker, or one whose removal loses nothing. Runs that have
+        outgrown the watermark are added to ``due``. Raises ObjectNotFoundError, DamagedLogError, UnavailableError."""
+        if parsed.kind == "marker" or not event.created:
+            return None
+        info = self.store.head(event.key)
+        entry = None
+        if parsed.kind == "segment":
+            entry = self._segment(parsed, info, due)
+        else:
+            self._artifact(parsed, info)
+        metadata = run_object_metadata(parsed.run, info, entry)
+        return Record(f"s3://{self.bucket}/{info.key}", info.size, info.last_modified_ms, metadata)
+
+    def flush(self, run: Run) -> None:
+        """Out of turn, to keep what is pending small. Failing is no loss: the schedule comes anyway."""
+        try:
+            self.early_flush(run)
+        except (UnavailableError, DamagedLogError):
+            return
+
+    def _segment(self, parsed: ParsedKey, info: ObjectInfo, due: list[Run]) -> SegmentEntry:
+        entry = entry_of(parsed.sequence or 0, info.metadata, info.size)
+        self.index.put(parsed.run, [entry])
+        landed = self.runs.segment_landed(parsed.run, entry)
+        if landed.advanced:
+            self._heartbeat(parsed.run, entry, landed.previous_append_ms)
+        if entry.end_byte // self.watermark_bytes > entry.byte // self.watermark_bytes:
+            due.append(parsed.run)
+        return entry
+
+    def _artifact(self, parsed: ParsedKey, info: ObjectInfo) -> None:
+        artifact = artifact_of(info)
+        if parsed.kind == "partial":
+            self.runs.compacted(parsed.run, artifact.bytes, artifact.next_segment, info.last_modified_ms)
+        else:
+            self.runs.finalized(parsed.run, artifact.lines or 0, artifact.bytes, artifact.next_segment, info.last_modified_ms)
+
+    def _heartbeat(self, run: Run, entry: SegmentEntry, previous_ms: int | None) -> None:
+        """A marker that tells which connector was last seen, about once a minute. For diagnostics: failing to write it fails nothing."""
+        if previous_ms is not None and previous_ms // _HEARTBEAT_MS == entry.appended_ms // _HEARTBEAT_MS:
+            return
+        try:
+            self.store.put(self.layout.marker(run, entry.connector or entry.session), b"", PutOptions())
+        except UnavailableError:
+            return

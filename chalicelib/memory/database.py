@@ -1,0 +1,167 @@
+"""``Database`` in memory: the same conditions and limits as DynamoDB's, for tests and for runs without AWS.
+
+It counts requests, and the bytes of the rows that it reads and writes as DynamoDB would, so that costs can be asserted exactly.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from threading import RLock
+from typing import Any
+
+from chalicelib.errors import PreconditionFailedError
+from chalicelib.ports import MAX_TRANSACTION_WRITES, Check, Clause, Delete, Key, Put, Row, When, Write
+
+MAX_READ_BYTES = 1024 * 1024
+
+
+class _Partition:
+    """Rows by sort key. Keys are sorted when they are asked for, so that a million rows can be put in any order."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, Row] = {}
+        self._sorted: list[str] | None = []
+
+    def put(self, sort: str, row: Row) -> None:
+        if sort not in self.rows:
+            self._sorted = None
+        self.rows[sort] = row
+
+    def delete(self, sort: str) -> None:
+        if self.rows.pop(sort, None) is not None:
+            self._sorted = None
+
+    def sorted(self) -> list[str]:
+        if self._sorted is None:
+            self._sorted = sorted(self.rows)  # by code point: the order of UTF-8 bytes
+        return self._sorted
+
+
+class InMemoryDatabase:
+    """All tables. ``calls`` counts requests, ``read_bytes`` and ``written_bytes`` the sizes of rows as DynamoDB bills them."""
+
+    def __init__(self) -> None:
+        self.calls: Counter[str] = Counter()
+        self.read_bytes = 0
+        self.read_rows = 0
+        self.written_bytes = 0
+        self._tables: dict[str, dict[str, _Partition]] = defaultdict(dict)
+        self._lock = RLock()
+
+    def rows(self, table: str) -> list[Row]:
+        """Every row of a table."""
+        return [row for partition in self._tables[table].values() for row in partition.rows.values()]
+
+    def get_many(self, keys: Sequence[Key]) -> Mapping[Key, Row]:
+        """See the port."""
+        with self._lock:
+            self.calls["get_many"] += -(-len(keys) // 100)
+            found = {key: row for key in keys if (row := self._found(key)) is not None}
+            self._count_read(list(found.values()))
+            return found
+
+    def query(
+        self, table: str, partition: str, first: str, last: str, *, limit: int, newest_first: bool = False
+    ) -> tuple[Sequence[Row], bool]:
+        """See the port."""
+        with self._lock:
+            self.calls["query"] += 1
+            held = self._tables[table].get(partition)
+            keys = _between(held.sorted(), first, last) if held else []
+            ordered = reversed(keys) if newest_first else iter(keys)
+            rows: list[Row] = []
+            size = 0
+            for key in ordered:
+                if held is None or len(rows) == limit or size >= MAX_READ_BYTES:
+                    break
+                rows.append(held.rows[key])
+                size += row_bytes(held.rows[key])
+            self._count_read(rows)
+            return rows, len(rows) < len(keys) or len(rows) == limit
+
+    def put_many(self, rows: Sequence[Put]) -> None:
+        """See the port."""
+        with self._lock:
+            self.calls["put_many"] += -(-len(rows) // 25)
+            for each in rows:
+                self._apply(each)
+
+    def transact(self, writes: Sequence[Write]) -> None:
+        """See the port."""
+        if not 0 < len(writes) <= MAX_TRANSACTION_WRITES or len({write.key for write in writes}) < len(writes):
+            raise ValueError(f"a transaction has 1 to 100 writes, each of another row count={len(writes)}")
+        with self._lock:
+            self.calls["transact"] += 1
+            for write in writes:
+                if not holds(write.when, self._found(write.key)):
+                    raise PreconditionFailedError(f"a condition of a transaction is false key={write.key}")
+            for write in writes:
+                self._apply(write)
+
+    def _found(self, key: Key) -> Row | None:
+        partition = self._tables[key.table].get(key.partition)
+        return partition.rows.get(key.sort) if partition else None
+
+    def _apply(self, write: Write) -> None:
+        partition = self._tables[write.key.table].setdefault(write.key.partition, _Partition())
+        if isinstance(write, Put):
+            json.dumps(write.row, default=str).encode()  # what could not be sent raises here too
+            partition.put(write.key.sort, write.row)
+            self.written_bytes += row_bytes(write.row)
+        elif isinstance(write, Delete):
+            partition.delete(write.key.sort)
+        else:
+            assert isinstance(write, Check)
+
+    def _count_read(self, rows: Sequence[Row]) -> None:
+        self.read_rows += len(rows)
+        self.read_bytes += sum(map(row_bytes, rows))
+
+
+def holds(when: When, row: Row | None) -> bool:
+    """Whether a condition holds of a row."""
+    return not when or any(all(_is_true(clause, row) for clause in clauses) for clauses in when)
+
+
+def row_bytes(row: Row) -> int:
+    """What DynamoDB counts for a row: names and values."""
+    return sum(len(name.encode()) + _value_bytes(value) for name, value in row.items())
+
+
+def _is_true(clause: Clause, row: Row | None) -> bool:
+    value: Any = row
+    for name in clause.path:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    if clause.is_ == "absent":
+        return value is None
+    if value is None:
+        return False
+    match clause.is_:
+        case "=":
+            return bool(value == clause.value)
+        case "!=":
+            return bool(value != clause.value)
+        case "<":
+            return bool(value < clause.value)
+        case _:
+            return bool(value > clause.value)
+
+
+def _value_bytes(value: Any) -> int:
+    if isinstance(value, str):
+        return len(value.encode())
+    if value is None or isinstance(value, bool):
+        return 1
+    if isinstance(value, int | Decimal):
+        return len(str(value)) // 2 + 1
+    if isinstance(value, Mapping):
+        return 3 + sum(1 + len(name.encode()) + _value_bytes(item) for name, item in value.items())
+    return 3 + sum(1 + _value_bytes(item) for item in value)
+
+
+def _between(keys: list[str], first: str, last: str) -> list[str]:
+    return keys[bisect_left(keys, first) : bisect_right(keys, last)]

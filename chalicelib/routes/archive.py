@@ -1,0 +1,228 @@
+"""The archive over HTTP, as the datalake's client speaks it: list, latest, contents, metadata; and uploads, changes, deletions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import wraps
+from typing import Any
+from urllib.parse import unquote, urlencode
+
+from chalice.app import Blueprint, Request, Response
+
+from chalicelib import __version__, composition
+from chalicelib.archive.contents import Contents
+from chalicelib.archive.uploads import Multipart, Upload
+from chalicelib.catalog.files import FileRecord
+from chalicelib.catalog.moments import DAY_MS, iso
+from chalicelib.composition import Services
+from chalicelib.errors import (
+    InvalidMetadataError,
+    NotChangeableError,
+    ObjectNotFoundError,
+    RunlakeError,
+    TooManyNamesError,
+    UploadTooLargeError,
+)
+from chalicelib.routes.addresses import base_url, with_slash
+from chalicelib.routes.answers import View, answering, json_answer
+from chalicelib.routes.archive_queries import ArchiveRequestError, Code, file_query, lookback_days
+
+blueprint = Blueprint(__name__)
+
+_FILES = "/v0/archive/files"
+_CODES: tuple[tuple[type[RunlakeError], Code, int], ...] = (
+    (InvalidMetadataError, Code.INVALID_METADATA, 400),
+    (TooManyNamesError, Code.TOO_MANY_NAMES, 400),
+    (UploadTooLargeError, Code.TOO_LARGE, 413),
+    (ObjectNotFoundError, Code.NO_SUCH_FILE, 404),
+    (NotChangeableError, Code.NOT_CHANGEABLE, 409),
+)
+
+
+def archive_view(view: View) -> View:
+    """A view whose errors carry the archive's codes."""
+
+    @wraps(view)
+    def viewed(request: Request) -> Response:
+        try:
+            return view(request)
+        except RunlakeError as error:
+            known = next(((code, status) for kind, code, status in _CODES if isinstance(error, kind)), None)
+            if known is None:
+                raise
+            raise ArchiveRequestError(known[0], str(error), known[1]) from error
+
+    return viewed
+
+
+def slashed(view: View) -> View:
+    """A view of a path that ends in a slash: without it the client is sent there."""
+
+    @wraps(view)
+    def viewed(request: Request) -> Response:
+        return with_slash(request) or view(request)
+
+    return viewed
+
+
+@blueprint.route("/v0/archive", methods=["GET"])
+@answering
+@slashed
+def archive(_: Request) -> Response:
+    """Where files are stored."""
+    return json_answer({"storage_url": f"s3://{composition.services().settings.archive_bucket_name}"})
+
+
+@blueprint.route("/v0/environment", methods=["GET"])
+@answering
+@slashed
+def environment(_: Request) -> Response:
+    """Which build this is."""
+    return json_answer({"data": {"build": {"version": __version__}}})
+
+
+@blueprint.route(_FILES, methods=["GET"])
+@answering
+@slashed
+@archive_view
+def list_files(request: Request) -> Response:
+    """Files by what, where, work id and time, a page at a time."""
+    services, given = composition.services(), dict(request.query_params or {})
+    query = file_query(given, services.cursors, services.clock.now_ms())
+    page = services.search.page(query)
+    base = base_url(request)
+    records = [_record(services, document, base) for document in page.documents]
+    following = None
+    if page.after:
+        following = f"{base}{_FILES}/?" + urlencode(given | {"cursor": services.cursors.write(query, page.after)})
+    return json_answer({"records": records, "next": following})
+
+
+@blueprint.route(_FILES, methods=["POST"], content_types=["*/*"])
+@answering
+@archive_view
+def begin_upload(request: Request) -> Response:
+    """Metadata of a file to come, checked; and where its bytes are to be sent."""
+    services = composition.services()
+    upload = services.uploads.begin(_body(request))
+    return json_answer(_upload(services, upload, base_url(request)), 201)
+
+
+@blueprint.route(_FILES + "/{file_id}", methods=["DELETE"])
+@answering
+@archive_view
+def delete_file(request: Request) -> Response:
+    """Remove a file for good."""
+    composition.services().archive.delete(_name(request, "file_id"))
+    return Response("", status_code=204)
+
+
+@blueprint.route(_FILES + "/{file_id}/metadata", methods=["GET"])
+@answering
+@archive_view
+def get_metadata(request: Request) -> Response:
+    """A file's metadata."""
+    return json_answer(composition.services().archive.metadata(_name(request, "file_id")).document())
+
+
+@blueprint.route(_FILES + "/{file_id}/metadata", methods=["PATCH"], content_types=["*/*"])
+@answering
+@archive_view
+def change_metadata(request: Request) -> Response:
+    """Other metadata for a file."""
+    return json_answer(composition.services().archive.change(_name(request, "file_id"), _body(request)).document())
+
+
+@blueprint.route(_FILES + "/{file_id}/data", methods=["GET"])
+@answering
+@archive_view
+def get_contents(request: Request) -> Response:
+    """A file's bytes."""
+    return _contents(composition.services().archive.contents(_name(request, "file_id")))
+
+
+@blueprint.route("/v0/archive/latest/{what}/{where}", methods=["GET"])
+@answering
+@archive_view
+def latest(request: Request) -> Response:
+    """The latest file of a source."""
+    return json_answer(_record(composition.services(), _latest(request).document(), base_url(request)))
+
+
+@blueprint.route("/v0/archive/latest/{what}/{where}/data", methods=["GET"])
+@answering
+@archive_view
+def latest_contents(request: Request) -> Response:
+    """The latest file's bytes."""
+    return _contents(composition.services().archive.contents(_latest(request).id))
+
+
+def _latest(request: Request) -> FileRecord:
+    services, days = composition.services(), lookback_days(request.query_params or {})
+    what, where, now_ms = _name(request, "what"), _name(request, "where"), services.clock.now_ms()
+    record = services.latest.find(what, where, now_ms)
+    if record is None or record.metadata.last_ms // DAY_MS < now_ms // DAY_MS - days:
+        raise ArchiveRequestError(Code.NO_SUCH_FILE, f'No "{what}" files found in last {days} days from "{where}"', 404)
+    return record
+
+
+def _record(services: Services, document: Mapping[str, Any], base: str) -> dict[str, Any]:
+    """A record as it is answered. A run's log is in another bucket than the client's own, which fetches from no other: it is told the
+    address here, and the one on S3 beside it."""
+    metadata = document["metadata"]
+    end = metadata.get("end")
+    http_url = f"{base}{_FILES}/{metadata['id']}/data"
+    is_own = document["url"].startswith(f"s3://{services.settings.archive_bucket_name}/")
+    times = {"start_iso": iso(metadata["start"]), "end_iso": None if end is None else iso(end)}
+    where = {"url": document["url"]} if is_own else {"url": http_url, "s3_url": document["url"]}
+    return where | {
+        "metadata": {**metadata, "end": end, **times},
+        "http_url": http_url,
+        "create_time": document["create_time"],
+        "size": document["size"],
+    }
+
+
+def _contents(contents: Contents) -> Response:
+    if contents.text is None:
+        return json_answer({"location": contents.link}, 307, Location=contents.link, Cache_Control="no-store")
+    # Whatever the file is, a browser neither guesses at it nor runs it in this site's name.
+    safe = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox"}
+    return Response(contents.text, headers={"Content-Type": contents.content_type, **safe})
+
+
+def _upload(services: Services, upload: Upload, base: str) -> dict[str, Any]:
+    metadata = upload.metadata
+    return {
+        "id": metadata.id,
+        "url": f"s3://{services.settings.archive_bucket_name}/{upload.key}",
+        "http_url": f"{base}{_FILES}/{metadata.id}/data",
+        "metadata": metadata.document(),
+        "upload": _how(upload),
+        "expires_at": iso(upload.expires_ms),
+    }
+
+
+def _how(upload: Upload) -> dict[str, Any]:
+    request = upload.request
+    if not isinstance(request, Multipart):
+        return {"method": "PUT", "url": request.url, "headers": dict(request.headers)}
+    parts = [{"number": part.number, "url": part.url, "size": part.size} for part in request.parts]
+    urls = {"complete_url": request.complete_url, "abort_url": request.abort_url}
+    return {"method": "MULTIPART", "part_size": parts[0]["size"], "parts": parts, **urls}
+
+
+def _body(request: Request) -> dict[str, Any]:
+    try:
+        body = json.loads(request.raw_body or b"null")
+    except (ValueError, RecursionError) as error:
+        raise InvalidMetadataError(f"the body is not json reason={str(error)[:200]!r}") from error
+    if not isinstance(body, dict):
+        raise InvalidMetadataError("the body is a json object of metadata fields")
+    return body
+
+
+def _name(request: Request, parameter: str) -> str:
+    """A name in the path. Some gateways decode it; a slug has nothing to decode twice."""
+    return unquote((request.uri_params or {})[parameter])

@@ -1,0 +1,104 @@
+"""Queries of the archive: from parameters to what the catalog is asked, or a clear refusal with the datalake's own code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+
+from chalice.app import ChaliceViewError
+
+from chalicelib.catalog.cursor import CursorSigner
+from chalicelib.catalog.moments import FIRST_MS, LAST_MS, moment_ms
+from chalicelib.catalog.search import FileQuery
+from chalicelib.errors import InvalidCursorError, InvalidTimeError
+
+DEFAULT_LOOKBACK_DAYS = 14
+MAX_LOOKBACK_DAYS = 36_500
+
+
+class Code(StrEnum):
+    """What an error of the archive is called."""
+
+    NO_ARGS = "NoArgs"
+    NO_WHAT = "NoWhat"
+    NO_WORK_INTERVAL = "NoWorkInterval"
+    INVALID_WORK_INTERVAL = "InvalidWorkInterval"
+    INVALID_TIME = "InvalidTime"
+    INVALID_CURSOR = "InvalidCursor"
+    INVALID_ORDER = "InvalidOrder"
+    INVALID_LOOKBACK = "InvalidLookback"
+    INVALID_METADATA = "InvalidMetadata"
+    TOO_MANY_NAMES = "TooManyNames"
+    TOO_LARGE = "TooLarge"
+    NO_SUCH_FILE = "NoSuchFile"
+    NOT_CHANGEABLE = "NotChangeable"
+    UNAVAILABLE = "Unavailable"
+
+
+class ArchiveRequestError(ChaliceViewError):
+    """A refusal with a code of the archive's."""
+
+    def __init__(self, code: Code, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.code, self.STATUS_CODE = code, status
+
+
+_ORDERS = {"oldest": False, "newest": True}
+
+
+def file_query(given: Mapping[str, str], cursors: CursorSigner, now_ms: int) -> FileQuery:
+    """``what`` (several by commas), and ``work_id``, or ``start`` and ``end``, or all three; ``where``, ``order``, ``cursor``. An empty
+    parameter counts as not given. Raises ArchiveRequestError."""
+    given = {name: value for name, value in given.items() if value}
+    if not given:
+        raise ArchiveRequestError(Code.NO_ARGS, "Please provide minimal query arguments")
+    whats = tuple(name.strip() for name in given.get("what", "").split(",") if name.strip())
+    if not whats:
+        raise ArchiveRequestError(Code.NO_WHAT, "You must provide the `what` parameter")
+    start_ms, end_ms = _interval(given, now_ms)
+    query = FileQuery(whats, given.get("where"), given.get("work_id"), start_ms, end_ms, _is_newest_first(given))
+    if "cursor" not in given:
+        return query
+    try:
+        return cursors.read(given["cursor"], query)
+    except InvalidCursorError as error:
+        raise ArchiveRequestError(Code.INVALID_CURSOR, str(error)) from error
+
+
+def lookback_days(given: Mapping[str, str]) -> int:
+    """How many days back the latest file may be. Raises ArchiveRequestError."""
+    text = given.get("lookback") or str(DEFAULT_LOOKBACK_DAYS)
+    if not re.fullmatch(r"[0-9]{1,9}", text):
+        raise ArchiveRequestError(Code.INVALID_LOOKBACK, f"lookback must be an integer, a number of days, not {text[:40]!r}")
+    return min(int(text), MAX_LOOKBACK_DAYS)
+
+
+def _interval(given: Mapping[str, str], now_ms: int) -> tuple[int, int]:
+    times = [(name, given[name]) for name in ("start", "end") if name in given]
+    if not times and "work_id" not in given:
+        raise ArchiveRequestError(Code.NO_WORK_INTERVAL, "You must provide either work_id or start/end")
+    if not times:
+        return FIRST_MS, LAST_MS
+    if len(times) == 1:
+        raise ArchiveRequestError(Code.INVALID_WORK_INTERVAL, "start and end must always be provided together.")
+    start_ms, end_ms = (_moment(name, value, now_ms) for name, value in times)
+    if start_ms > end_ms:
+        raise ArchiveRequestError(Code.INVALID_WORK_INTERVAL, "start must be before end")
+    return start_ms, end_ms
+
+
+def _moment(name: str, value: str, now_ms: int) -> int:
+    try:
+        return moment_ms(value, now_ms)
+    except InvalidTimeError as error:
+        raise ArchiveRequestError(
+            Code.INVALID_TIME, f"{name} must be a time, such as milliseconds since the epoch: {error}"
+        ) from error
+
+
+def _is_newest_first(given: Mapping[str, str]) -> bool:
+    try:
+        return _ORDERS[given.get("order", "oldest")]
+    except KeyError:
+        raise ArchiveRequestError(Code.INVALID_ORDER, f"order is one of {', '.join(_ORDERS)}") from None

@@ -1,0 +1,207 @@
+"""The OpenAPI 3.1 document of every endpoint, as ``GET /spec/`` answers it and ``GET /docs/`` shows it.
+
+The resources are tables (here, in ``openapi_logs`` and in ``openapi_archive``), one entry for each ``"METHOD /path"``::
+
+    "GET /v0/archive/files/": {
+        "id": "listFiles",                    operationId
+        "summary": …, "description": …,
+        "parameters": ["what", "work_id"],    of PARAMETERS
+        "body": {…},                          OpenAPI's requestBody
+        "answers": {200: "RecordList"},       JSON of SCHEMAS, with the schema's own description and example; or a response as it is
+        "errors": ["NoArgs", "Unavailable"],  of ERRORS: code to status, when, message
+    }
+
+Here they become OpenAPI: references, one response for all errors of a status, the redirect to a path's trailing slash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib import __version__
+from chalicelib.routes import openapi_archive, openapi_logs
+
+_Errors = Mapping[int, tuple[int, str, str]] | Mapping[str, tuple[int, str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Resource:
+    """The tables of one tag. ``error`` is the schema of its errors."""
+
+    tag: str
+    about: str
+    operations: Mapping[str, Mapping[str, Any]]
+    schemas: Mapping[str, Mapping[str, Any]]
+    parameters: Mapping[str, Mapping[str, Any]]
+    errors: _Errors
+    error: str
+
+
+_DESCRIPTION = """A serverless archive for the logs of pipeline runs, and for files with metadata.
+
+**Addresses.** Every path stands below the address of this server. Where a path here ends in a slash, one without it is answered 308.
+
+**Who may.** There is no authentication in this version: `Authorization` is accepted and not looked at.
+
+**Errors** are JSON. Below `/v0`: `{"code": "<text>", "message": "…"}`, below `/v1`: `{"code": <number>, "message": "…"}`. A 503 is
+trouble of ours: repeat the request after `Retry-After` seconds. 429 and 504 are never answered."""
+
+_SERVICE_SCHEMAS: dict[str, dict[str, Any]] = {
+    "Health": {
+        "description": "The function runs, and its settings are good. No other service was asked.",
+        "type": "object",
+        "required": ["status", "version"],
+        "properties": {"status": {"const": "ok"}, "version": {"type": "string"}},
+        "examples": [{"status": "ok", "version": __version__}],
+    },
+    "Nothing": {
+        "description": "An empty object: the function runs.",
+        "type": "object",
+        "maxProperties": 0,
+        "examples": [{}],
+    },
+    "Environment": {
+        "description": "What is deployed.",
+        "type": "object",
+        "required": ["data"],
+        "properties": {
+            "data": {
+                "type": "object",
+                "required": ["build"],
+                "properties": {
+                    "build": {"type": "object", "required": ["version"], "properties": {"version": {"type": "string"}}},
+                },
+            },
+        },
+        "examples": [{"data": {"build": {"version": __version__}}}],
+    },
+    "Document": {
+        "description": "This document.",
+        "type": "object",
+        "required": ["openapi", "info", "paths"],
+        "properties": {"openapi": {"type": "string"}, "info": {"type": "object"}, "paths": {"type": "object"}},
+        "examples": [{"openapi": "3.1.0", "info": {"title": "Runlake", "version": __version__}, "paths": {}}],
+    },
+}
+
+_PAGE = {"description": "A page for people that shows this document.", "content": {"text/html": {"schema": {"type": "string"}}}}
+
+_SERVICE_OPERATIONS: dict[str, dict[str, Any]] = {
+    "GET /v1/health": {
+        "id": "getHealth",
+        "summary": "Whether the function runs and its settings are good",
+        "answers": {200: "Health"},
+        "errors": [500],
+    },
+    "GET /health/": {"id": "getArchiveHealth", "summary": "Whether the function runs", "answers": {200: "Nothing"}},
+    "GET /v0/environment/": {"id": "getEnvironment", "summary": "The version that is deployed", "answers": {200: "Environment"}},
+    "GET /spec/": {"id": "getDocument", "summary": "This document", "answers": {200: "Document"}},
+    "GET /docs/": {"id": "getPage", "summary": "This document as a page", "answers": {200: _PAGE}},
+}
+
+_RESOURCES = (
+    _Resource(
+        "Run logs",
+        "Append to the log of a run, read it while it grows and afterwards. The protocol of OpenMetadata's connectors.",
+        openapi_logs.OPERATIONS,
+        openapi_logs.SCHEMAS,
+        openapi_logs.PARAMETERS,
+        openapi_logs.ERRORS,
+        "LogError",
+    ),
+    _Resource(
+        "Archive",
+        "Files with metadata: find, read, upload, change, delete. The protocol of Planet's datalake client.",
+        openapi_archive.OPERATIONS,
+        openapi_archive.SCHEMAS,
+        openapi_archive.PARAMETERS,
+        openapi_archive.ERRORS,
+        "ArchiveError",
+    ),
+    _Resource("Service", "What runs here.", _SERVICE_OPERATIONS, _SERVICE_SCHEMAS, {}, openapi_logs.ERRORS, "LogError"),
+)
+
+_MOVED = {
+    "description": "The slash at the path's end was missing: repeat the request with it.",
+    "headers": {"Location": {"description": "The path with its slash.", "schema": {"type": "string", "format": "uri-reference"}}},
+}
+_RETRY_AFTER = {"description": "Seconds to wait before the request is repeated.", "schema": {"type": "integer"}, "example": 1}
+
+
+def document(base_url: str) -> dict[str, Any]:
+    """The document for clients that reach this at ``base_url`` (absolute, with the stage). For JSON: its parts are shared, change none."""
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Runlake", "version": __version__, "description": _DESCRIPTION},
+        "servers": [{"url": base_url.rstrip("/")}],
+        "tags": [{"name": resource.tag, "description": resource.about} for resource in _RESOURCES],
+        "security": [],
+        "paths": _paths(),
+        "components": {
+            "schemas": {name: schema for resource in _RESOURCES for name, schema in resource.schemas.items()},
+            "parameters": {name: parameter for resource in _RESOURCES for name, parameter in resource.parameters.items()},
+            "headers": {"RetryAfter": _RETRY_AFTER},
+            "responses": {"MovedToSlash": _MOVED},
+        },
+    }
+
+
+def _paths() -> dict[str, dict[str, Any]]:
+    paths: dict[str, dict[str, Any]] = {}
+    for resource in _RESOURCES:
+        for name, operation in resource.operations.items():
+            method, path = name.split(" ")
+            paths.setdefault(path, {})[method.lower()] = _operation(resource, path, operation)
+    return paths
+
+
+def _operation(resource: _Resource, path: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    operation: dict[str, Any] = {"operationId": given["id"], "tags": [resource.tag], "summary": given["summary"]}
+    if "description" in given:
+        operation["description"] = given["description"]
+    if "parameters" in given:
+        operation["parameters"] = [_reference("parameters", name) for name in given["parameters"]]
+    if "body" in given:
+        operation["requestBody"] = given["body"]
+    answers = {status: _answer(resource, answer) for status, answer in given["answers"].items()}
+    if path.endswith("/"):
+        answers[308] = _reference("responses", "MovedToSlash")
+    responses = answers | _refusals(resource, given.get("errors", ()))
+    operation["responses"] = {str(status): responses[status] for status in sorted(responses)}
+    return operation
+
+
+def _answer(resource: _Resource, answer: str | dict[str, Any]) -> dict[str, Any]:
+    if isinstance(answer, dict):
+        return answer
+    schema = resource.schemas[answer]
+    content = {"schema": _reference("schemas", answer), "example": schema["examples"][0]}
+    return {"description": schema["description"], "content": {"application/json": content}}
+
+
+def _refusals(resource: _Resource, codes: Sequence[Any]) -> dict[int, dict[str, Any]]:
+    """One response for each status, which lists the codes that it may have."""
+    known: Mapping[Any, tuple[int, str, str]] = resource.errors
+    by_status: dict[int, list[Any]] = {}
+    for code in codes:
+        by_status.setdefault(known[code][0], []).append(code)
+    return {status: _refusal(resource, status, same) for status, same in by_status.items()}
+
+
+def _refusal(resource: _Resource, status: int, codes: Sequence[Any]) -> dict[str, Any]:
+    known: Mapping[Any, tuple[int, str, str]] = resource.errors
+    examples = {str(code): {"summary": known[code][1], "value": {"code": code, "message": known[code][2]}} for code in codes}
+    schema = {**_reference("schemas", resource.error), "properties": {"code": {"enum": list(codes)}}}
+    response = {
+        "description": "; ".join(known[code][1] for code in codes),
+        "content": {"application/json": {"schema": schema, "examples": examples}},
+    }
+    if status == 503:
+        response["headers"] = {"Retry-After": _reference("headers", "RetryAfter")}
+    return response
+
+
+def _reference(kind: str, name: str) -> dict[str, str]:
+    return {"$ref": f"#/components/{kind}/{name}"}

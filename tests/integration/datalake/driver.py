@@ -1,0 +1,54 @@
+"""What the datalake command does not do: the client's Python interface, unmodified. Runs in .venv-datalake, knows nothing of Runlake.
+
+The operation and its arguments, as JSON, are given on the command line; what it returns is printed as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from hashlib import blake2b
+from typing import Any
+
+from datalake import Archive, File, Uploader
+
+
+def push_many(files: list[dict[str, Any]]) -> list[str]:
+    """Push files, each given by its metadata, in one process; their addresses."""
+    archive = Archive()
+    return [archive.push(File.from_filename(each.pop("filename"), **each)) for each in files]
+
+
+def list_records(**query: Any) -> list[dict[str, Any]]:
+    """The records of a query, as the client yields them across pages."""
+    return list(Archive().list(**query))
+
+
+def fetch(urls: list[str]) -> list[dict[str, Any]]:
+    """Each file at once, as a stream and by lines: hashes of the contents and the metadata."""
+    return [_fetched(Archive(), url) for url in urls]
+
+
+def _fetched(archive: Archive, url: str) -> dict[str, Any]:
+    whole, streamed, lines = archive.fetch(url), archive.fetch(url, stream=True), archive.fetch(url, stream=True)
+    contents = (whole.read(), b"".join(streamed.iter_content()), b"".join(lines.readlines()))
+    return {"contents": [_hash(each) for each in contents], "metadata": [each.metadata for each in (whole, streamed, lines)]}
+
+
+def upload(queue_dir: str) -> None:
+    """Push what comes to the queue until the process is ended; a line for each file."""
+    Uploader(Archive(), queue_dir, callback=lambda filename: print(filename, flush=True)).listen(timeout=600)
+
+
+def _hash(content: bytes) -> str:
+    return blake2b(content, digest_size=16).hexdigest()
+
+
+def main() -> None:
+    """Prints what the operation returned, as JSON."""
+    operations = {each.__name__: each for each in (push_many, list_records, fetch, upload)}
+    print(json.dumps(operations[sys.argv[1]](**json.loads(sys.argv[2]))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,274 @@
+"""The OpenAPI document is valid, true to the routes, and shows examples that hold; the page around it needs nobody else."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from chalice.app import NotFoundError
+from jsonschema import Draft202012Validator
+from openapi_spec_validator import OpenAPIV31SpecValidator
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT202012
+
+import app
+from chalicelib import __version__
+from chalicelib.routes import bodies, docs_page, logs, openapi, openapi_archive, openapi_logs, paths, queries
+from chalicelib.runlog import layout, reader, writer
+
+BASE_URL = "https://logs.example.com/api"
+DOCUMENT = openapi.document(BASE_URL)
+COMPONENTS = DOCUMENT["components"]
+METHODS = ("get", "put", "post", "patch", "delete", "head", "options")
+OPERATIONS = {
+    f"{method.upper()} {path}": operation for path, item in DOCUMENT["paths"].items() for method, operation in item.items()
+}
+REGISTRY: Registry[Any] = Registry().with_resource(
+    "urn:document", Resource.from_contents(DOCUMENT, default_specification=DRAFT202012)
+)
+
+
+def nodes(value: Any, where: str = "#") -> Iterator[tuple[str, Any]]:
+    """Everything in the document, with its JSON pointer."""
+    yield where, value
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in pairs:
+        yield from nodes(inner, f"{where}/{str(key).replace('~', '~0').replace('/', '~1')}")
+
+
+def resolved(node: Any) -> Any:
+    """A component in place of a reference to it."""
+    while "$ref" in node:
+        node = REGISTRY.resolver("urn:document").lookup(node["$ref"]).contents
+    return node
+
+
+def mistakes(schema: Any, example: Any) -> list[str]:
+    """What an example breaks, formats too."""
+    rooted = json.loads(json.dumps(schema).replace('"#/', '"urn:document#/'))
+    validator = Draft202012Validator(rooted, registry=REGISTRY, format_checker=Draft202012Validator.FORMAT_CHECKER)
+    return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(example)]
+
+
+def media() -> Iterator[tuple[str, Any]]:
+    """Every media type of a body, a request's or an answer's."""
+    for name, operation in OPERATIONS.items():
+        for content_type, given in operation.get("requestBody", {}).get("content", {}).items():
+            yield f"{name} body {content_type}", given
+        for status, response in operation["responses"].items():
+            for content_type, given in resolved(response).get("content", {}).items():
+                yield f"{name} {status} {content_type}", given
+
+
+def examples(given: Any) -> list[Any]:
+    """The examples of a media type, a parameter or a header."""
+    return [each["value"] for each in given.get("examples", {}).values()] + ([given["example"]] if "example" in given else [])
+
+
+def test_it_is_valid_and_json() -> None:
+    plain = json.loads(json.dumps(DOCUMENT))
+    assert plain == DOCUMENT
+    assert [str(error) for error in OpenAPIV31SpecValidator(plain).iter_errors()] == []
+
+
+def test_it_tells_its_address_and_version() -> None:
+    assert DOCUMENT["openapi"].startswith("3.1.")
+    assert DOCUMENT["info"]["version"] == __version__
+    assert DOCUMENT["servers"] == [{"url": BASE_URL}]
+    assert openapi.document(BASE_URL + "/") == DOCUMENT
+    assert openapi.document("http://127.0.0.1:4566/api")["servers"] == [{"url": "http://127.0.0.1:4566/api"}]
+
+
+def test_every_reference_resolves_and_every_component_is_used() -> None:
+    references = {node["$ref"] for _, node in nodes(DOCUMENT) if isinstance(node, dict) and "$ref" in node}
+    for reference in references:
+        assert resolved({"$ref": reference}), reference
+    components = {f"#/components/{kind}/{name}" for kind, named in COMPONENTS.items() for name in named}
+    assert references == components
+
+
+def test_no_name_is_taken_twice() -> None:
+    """The tables of the resources are merged: one that repeats a name would lose the other's."""
+    for kind in ("schemas", "parameters"):
+        assert len(COMPONENTS[kind]) == sum(len(getattr(resource, kind)) for resource in openapi._RESOURCES), kind
+    ids = [operation["operationId"] for operation in OPERATIONS.values()]
+    assert len(set(ids)) == len(ids) == sum(len(resource.operations) for resource in openapi._RESOURCES)
+
+
+@pytest.mark.parametrize("name", COMPONENTS["schemas"])
+def test_every_schema_is_described_and_its_examples_hold(name: str) -> None:
+    schema = COMPONENTS["schemas"][name]
+    Draft202012Validator.check_schema(schema)
+    assert schema["description"] and schema["examples"]
+    for example in schema["examples"]:
+        assert mistakes(schema, example) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "example"),
+    [
+        ("Metadata", {}),
+        ("MetadataChange", {"hash": "a3e75ee4f45f676422e038f2c116d000"}),
+        ("MetadataChange", {"work_id": "null"}),
+        ("MetadataChange", {"what": "Sys Log"}),
+        ("Upload", {"method": "PUT"}),
+        ("CreatedFile", {**COMPONENTS["schemas"]["CreatedFile"]["examples"][0], "expires_at": "tomorrow"}),
+        ("LogPage", {"logs": "", "total": 0, "streaming": False}),
+    ],
+)
+def test_a_schema_refuses(name: str, example: Any) -> None:
+    """The validation of examples means something."""
+    assert mistakes(COMPONENTS["schemas"][name], example)
+
+
+def test_every_example_of_a_body_holds() -> None:
+    wrong = {where: mistakes(given["schema"], each) for where, given in media() if "schema" in given for each in examples(given)}
+    assert {where: found for where, found in wrong.items() if found} == {}
+    lacking = [where for where, given in media() if "application/json" in where and not examples(given)]
+    assert lacking == []
+
+
+def test_every_example_of_a_parameter_or_header_holds() -> None:
+    headers = [header for _, node in nodes(DOCUMENT) if isinstance(node, dict) for header in node.get("headers", {}).values()]
+    for each in [*COMPONENTS["parameters"].values(), *(resolved(header) for header in headers if isinstance(header, dict))]:
+        assert [found for example in examples(each) for found in mistakes(each.get("schema", {}), example)] == []
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_operation_is_described(name: str) -> None:
+    operation = OPERATIONS[name]
+    assert operation["summary"] and not operation["summary"].endswith(".")
+    assert operation["tags"][0] in [tag["name"] for tag in DOCUMENT["tags"]]
+    assert all(resolved(response)["description"] for response in operation["responses"].values())
+    in_path = {parameter["name"] for parameter in map(resolved, operation.get("parameters", ())) if parameter["in"] == "path"}
+    assert in_path == set(re.findall(r"{(\w+)}", name))
+    assert ("308" in operation["responses"]) == name.endswith("/")
+    assert not {"429", "504"} & set(operation["responses"])
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_error_lists_its_codes(name: str) -> None:
+    path = name.split(" ")[1]
+    table: Any = openapi_archive.ERRORS if path.startswith("/v0/") else openapi_logs.ERRORS
+    for status, response in OPERATIONS[name]["responses"].items():
+        if int(status) >= 400:
+            given = response["content"]["application/json"]
+            codes = given["schema"]["properties"]["code"]["enum"]
+            assert codes and all(table[code][0] == int(status) for code in codes), status
+            assert [example["code"] for example in examples(given)] == codes
+            assert ("Retry-After" in response.get("headers", {})) == (status == "503")
+
+
+def test_every_code_is_of_an_operation() -> None:
+    told = {code for operation in openapi_archive.OPERATIONS.values() for code in operation.get("errors", ())}
+    assert told == set(openapi_archive.ERRORS)
+
+
+# True to the code
+
+
+def meaning(method: str, path: str) -> set[tuple[str, str]]:
+    """What a request to a documented path asks for: the path without names, or the action on a run log."""
+    if path.startswith(paths.BASE):
+        return {(method, paths.parse(method, path.format(fqn="a", runId="b")).action)}
+    return {(method, re.sub(r"{[^}]+}", "{}", path).rstrip("/"))}
+
+
+def meanings(method: str, route: str) -> set[tuple[str, str]]:
+    """What Chalice's route can be asked for. It knows no slash at the end; the run logs' routes stand for a number of segments each."""
+    if route not in paths.ROUTES:
+        return meaning(method, route)
+    names = ["a"] * route.count("{")
+    found: set[tuple[str, str]] = set()
+    for tail in ([], ["close"], ["last"], ["download"], ["last", "download"]):
+        path = "/".join([*names[len(tail) :], *tail])
+        try:
+            found |= {(method, paths.parse(method, f"{paths.BASE}/logs/{path}").action)}
+        except NotFoundError:
+            continue
+    return found
+
+
+def test_the_documents_run_logs_are_the_actions() -> None:
+    actions = [
+        paths.parse(method, path.format(fqn="a", runId="b")).action for method, path in map(str.split, openapi_logs.OPERATIONS)
+    ]
+    assert sorted(actions) == sorted(paths.Action)
+
+
+def test_every_route_is_documented_and_the_other_way_round() -> None:
+    documented = set().union(*(meaning(*name.split(" ")) for name in OPERATIONS))
+    served = set().union(*(meanings(method, route) for route, methods in app.app.routes.items() for method in methods))
+    assert {"served, not documented": served - documented, "documented, not served": documented - served} == {
+        "served, not documented": set(),
+        "documented, not served": set(),
+    }
+
+
+def test_the_parameters_of_a_page_are_those_that_are_read() -> None:
+    asked: list[str] = []
+
+    class Asked(dict[str, str]):
+        def get(self, name: str, default: object = None) -> None:  # type: ignore[override]
+            asked.append(name)
+
+    queries.page_request(Asked(), 10)
+    for name in ("readLog", "readLastLog"):
+        operation = next(each for each in OPERATIONS.values() if each["operationId"] == name)
+        told = [parameter["name"] for parameter in map(resolved, operation["parameters"]) if parameter["in"] == "query"]
+        assert sorted(told) == sorted(asked)
+
+
+def test_the_limits_of_run_logs_are_the_codes() -> None:
+    parameters = {name: parameter["schema"] for name, parameter in COMPONENTS["parameters"].items()}
+    assert (parameters["lineLimit"]["default"], parameters["lineLimit"]["maximum"]) == (reader.DEFAULT_LIMIT, reader.MAX_LIMIT)
+    assert (parameters["runLimit"]["default"], parameters["runLimit"]["maximum"]) == (queries.DEFAULT_RUNS, queries.MAX_RUNS)
+    assert parameters["tail"]["maximum"] == reader.MAX_LIMIT
+    assert parameters["wait"]["maximum"] == reader.MAX_WAIT_S
+    assert set(parameters["runId"]["not"]["enum"]) == set(layout.RESERVED_RUN_IDS)
+    assert parameters["idempotencyKey"]["maxLength"] == writer.MAX_IDEMPOTENCY_KEY_CHARS
+    assert COMPONENTS["parameters"]["session"]["name"] == logs.COOKIE
+    types = OPERATIONS[f"POST {paths.BASE}/logs/{{fqn}}/{{runId}}"]["requestBody"]["content"]
+    assert set(types) == bodies._GZIP | bodies._PLAIN | {bodies._JSON}
+
+
+@pytest.mark.parametrize("example", COMPONENTS["schemas"]["LogBatch"]["examples"])
+def test_the_examples_of_a_batch_are_lines(example: dict[str, Any]) -> None:
+    batch = bodies.batch_of({"body": json.dumps(example)}, {}, 1024)
+    assert batch.body == b"one\ntwo\n"
+
+
+# The page
+
+PAGE = docs_page.page()
+
+
+def test_the_page_is_small_and_asks_nobody_else() -> None:
+    assert len(PAGE.encode()) < 15 * 1024
+    assert re.findall(r"(?:https?|wss?):|[\"'(]//", PAGE) == []
+    assert re.findall(r"<(?:script|img|iframe|link)[^>]*\bsrc=|@import|url\(", PAGE) == []
+    assert re.findall(r"<link[^>]*>", PAGE) == ['<link rel="icon" href="data:,">']
+    assert re.findall(r"fetch\((\W[^)]*)\)", PAGE) == ['"../spec/"']
+    assert "connect-src 'self'" in PAGE
+
+
+def test_the_page_can_be_read_by_everybody() -> None:
+    assert PAGE.startswith('<!doctype html>\n<html lang="en">')
+    assert re.search(r"<title>[^<]+</title>", PAGE)
+    assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in PAGE
+    assert "prefers-color-scheme: dark" in PAGE and "<noscript>" in PAGE and "<h1>" in PAGE and "<main" in PAGE
+
+
+def test_the_page_inserts_text_only() -> None:
+    assert re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function", PAGE) == []
+
+
+def test_the_pages_groups_are_the_documents() -> None:
+    """It shows an operation under its tag: one without a tag would be missing."""
+    assert {tag["name"] for tag in DOCUMENT["tags"]} == {operation["tags"][0] for operation in OPERATIONS.values()}
+    assert {method for item in DOCUMENT["paths"].values() for method in item} <= set(
+        re.findall(r'"(\w+)"', re.search(r"const METHODS = \[(.*)\]", PAGE)[1])  # type: ignore[index]
+    )
