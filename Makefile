@@ -5,11 +5,12 @@ PYTHON ?= $(shell for each in python3.11 python3 python; do \
 VENV := .venv
 READY := $(VENV)/ready
 RUN := $(VENV)/bin/python
-# OpenMetadata's client pins what does not go with ours, so it has a venv of its own.
+# OpenMetadata's client and the datalake's pin what does not go with ours, so each has a venv of its own.
 CONNECTOR := .venv-openmetadata/ready
+DATALAKE := .venv-datalake/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check up down package bench
+.PHONY: help demo test check up down package bench job
 
 help: ## what there is
 	@grep -hE '^[a-z]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -17,7 +18,7 @@ help: ## what there is
 demo: $(READY) ## the main job, from an empty machine to a finished log
 	@$(RUN) -m local.demo
 
-test: $(READY) $(CONNECTOR) ## all tests; ARGS="-k name" to choose
+test: $(READY) $(CONNECTOR) $(DATALAKE) ## all tests; ARGS="-k name" to choose
 	@$(RUN) -m pytest $(ARGS)
 
 check: $(READY) ## lint, format, types, template
@@ -35,6 +36,9 @@ down: $(READY) ## stop the stack on PORT
 package: $(READY) ## the template and the zip that are deployed, in build/
 	@$(RUN) -m local package
 
+job: $(READY) ## a job in bulk against the stack on PORT; NAME=backfill, ARGS="--help"
+	@$(RUN) -m local job --port $(PORT) $(NAME) $(ARGS)
+
 bench: $(READY) ## the measurements of docs/performance.md
 	@$(RUN) -m bench $(ARGS)
 
@@ -47,10 +51,10 @@ $(READY): requirements.txt requirements-dev.txt
 	@$(RUN) -m pip install -qq --disable-pip-version-check -r requirements-dev.txt || $(call missing,the packages could not be installed)
 	@touch $@
 
-$(CONNECTOR): tests/integration/openmetadata/requirements.txt | $(READY)
-	@echo "runlake: installing OpenMetadata's own client for the tests into $(@D), once, in about a minute"
+.venv-%/ready: tests/integration/%/requirements.txt | $(READY)
+	@echo "runlake: installing the $* client for the tests into $(@D), once, in about a minute"
 	@$(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python -m pip install -qq --disable-pip-version-check --no-deps -r $< || $(call missing,OpenMetadata's client could not be installed)
+	@$(@D)/bin/python -m pip install -qq --disable-pip-version-check --no-deps -r $< || $(call missing,the $* client could not be installed)
 	@touch $@
 
 missing = { echo "runlake: $(1)"; exit 1; }

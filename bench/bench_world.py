@@ -6,12 +6,13 @@ import json
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import boto3
+import yaml
 
 from local.emulator import CREDENTIALS, REGION, Emulator, free_port
 
@@ -60,17 +61,63 @@ class Function:
 
     def __init__(self, app: Any, services: Any, client: Any, requests: Requests) -> None:
         self.app, self.services, self.client, self.requests = app, services, client, requests
-        self._context = Context()
+        self.context = Context()
 
     def answer(self, event: dict[str, Any]) -> dict[str, Any]:
         """One invocation."""
-        return dict(self.app(event, self._context))
+        return dict(self.app.app(event, self.context))
 
     def append(self, event: dict[str, Any]) -> str:
         """An append that must succeed; the cookie to send next."""
         answer = self.answer(event)
         assert answer["statusCode"] == 200, answer
         return cookie_of(answer)
+
+    @contextmanager
+    def with_archive(self, tables: Mapping[str, str], topic_arn: str) -> Iterator[None]:
+        """The same function over other tables of files, and with a topic for its reports."""
+        from chalicelib import composition
+
+        variables = {f"RUNLAKE_{name.upper()}_TABLE": table for name, table in tables.items()}
+        os.environ.update(variables, RUNLAKE_REPORT_TOPIC_ARN=topic_arn)
+        composition.install(None)
+        services = composition.services()
+        self.requests.watch(services.archive_store._inner._client)  # type: ignore[attr-defined]
+        self.requests.watch(services.database._client)  # type: ignore[attr-defined]
+        self.requests.watch(services.publisher._client)  # type: ignore[union-attr]
+        yield
+        composition.install(self.services)
+
+
+def archive_tables(name: str) -> dict[str, str]:
+    """Tables of files as the template has them, of a name of their own, by what they are for."""
+    database, resources = boto3.client("dynamodb"), _resources()
+    names = {}
+    for table in ("files", "latest", "listing", "objects"):
+        properties = resources[f"{table.capitalize()}Table"]["Properties"]
+        names[table] = f"bench-{name}-{table}"
+        wanted = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode")
+        database.create_table(TableName=names[table], **{key: properties[key] for key in wanted if key in properties})
+    return names
+
+
+def _resources() -> dict[str, Any]:
+    from local import package
+
+    package.ensure_packaged()
+    resources: dict[str, Any] = yaml.safe_load(package.TEMPLATE.read_text())["Resources"]
+    return resources
+
+
+def queue_event(bucket: str, keys: Sequence[str]) -> dict[str, Any]:
+    """What SQS makes of S3's notifications of new objects."""
+    records = []
+    for number, key in enumerate(keys):
+        what = {"bucket": {"name": bucket}, "object": {"key": key}}
+        body = {"Records": [{"eventVersion": "2.1", "eventName": "ObjectCreated:Put", "s3": what}]}
+        about = {"receiptHandle": "r", "attributes": {}, "messageAttributes": {}, "eventSource": "aws:sqs"}
+        records.append({"messageId": str(number), "body": json.dumps(body), **about})
+    return {"Records": records}
 
 
 def cookie_of(answer: dict[str, Any]) -> str:
@@ -91,9 +138,13 @@ def gateway_event(
     """An event of a REST API with Lambda proxy integration."""
     from chalicelib.routes import paths
 
-    names = path.removeprefix(BASE + "/").split("/")
-    route = next(each for each in paths.ROUTES if each.count("{") == len(names)) if path.startswith(BASE) else path
-    keys = [part.strip("{}") for part in route.split("/") if part.startswith("{")]
+    if path.startswith(BASE):
+        depth = path.removeprefix(BASE + "/").count("/") + 1
+        route = next(each for each in paths.ROUTES if each.count("{") == depth)
+    else:
+        route = path.rstrip("/") if "/latest/" not in path else "/v0/archive/latest/{what}/{where}"
+    places = [(number, part.strip("{}")) for number, part in enumerate(route.split("/")) if part.startswith("{")]
+    parts = path.split("/")
     return {
         "resource": route,
         "path": path,
@@ -102,7 +153,7 @@ def gateway_event(
         "multiValueHeaders": {name: [value] for name, value in headers.items()},
         "queryStringParameters": query,
         "multiValueQueryStringParameters": {name: [value] for name, value in query.items()} if query else None,
-        "pathParameters": dict(zip(keys, names, strict=True)),
+        "pathParameters": {name: parts[number] for number, name in places},
         "stageVariables": None,
         "requestContext": {
             "resourcePath": route,
@@ -151,7 +202,8 @@ def set_environment(endpoint_url: str) -> None:
 
 def _create(endpoint_url: str) -> None:
     options = {"endpoint_url": endpoint_url, "region_name": REGION, **CREDENTIALS}
-    boto3.client("s3", **options).create_bucket(Bucket=BUCKET)
+    for bucket in (BUCKET, ARCHIVE):
+        boto3.client("s3", **options).create_bucket(Bucket=bucket)
     database = boto3.client("dynamodb", **options)
     for table, keys in ((RUNS, ("fqn", "run_id")), (SEGMENTS, ("run", "at"))):
         database.create_table(
@@ -172,4 +224,4 @@ def _function() -> Function:
     requests.watch(client)
     requests.watch(services.store._inner._patient_client())  # type: ignore[attr-defined]
     requests.watch(services.index._table._client)  # type: ignore[attr-defined]
-    return Function(app.app, services, client, requests)
+    return Function(app, services, client, requests)

@@ -9,11 +9,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from bench import archive_measures
 from bench.bench_world import BUCKET, MIB, Function, append_event, cookie_of, gateway_event
+from bench.measure import Measure
 from chalicelib.deadline import Deadline
 from chalicelib.ports import Run
 from chalicelib.runlog.batch import Batch
@@ -21,16 +22,6 @@ from chalicelib.runlog.segment import metadata_of
 
 LINE = "2026-11-21 03:12:45 INFO  {metadata.Ingestion} processed table warehouse.public.orders rows=1048576 in 132 ms\n"
 BATCH = LINE * 40
-
-
-@dataclass(frozen=True)
-class Measure:
-    """One row of the table."""
-
-    what: str
-    reach: str
-    measured: str
-    reached: bool
 
 
 def requests_of_appends(function: Function) -> list[Measure]:
@@ -200,6 +191,8 @@ ALL: tuple[Callable[[Function], list[Measure]], ...] = (
     pages_of_a_large_log,
     uploads_of_compaction,
     finalizing_two_gibibytes,
+    archive_measures.archive,
+    archive_measures.read_units_of_pages,
     import_time,
     package_size,
 )

@@ -34,6 +34,7 @@ from chalicelib.runlog.writer import Writer
 
 if TYPE_CHECKING:
     from chalicelib.ingestion.ingester import Ingester
+    from chalicelib.ingestion.run_files import RunFiles
     from chalicelib.settings import Settings
 
 EARLY_FLUSH_S = 20.0
@@ -61,8 +62,10 @@ class Services:
 
     settings: Settings
     store: ObjectStore
+    archive_store: ObjectStore
     index: SegmentIndex
     runs: RunCatalog
+    database: Database
     publisher: Publisher | None
     clock: Clock
     layout: Layout
@@ -116,8 +119,10 @@ def assemble(settings: Settings, ports: Ports) -> Services:
     return Services(
         settings=settings,
         store=store,
+        archive_store=archive_store,
         index=ports.index,
         runs=ports.runs,
+        database=ports.database,
         publisher=ports.publisher,
         clock=ports.clock,
         layout=layout,
@@ -138,7 +143,6 @@ def assemble(settings: Settings, ports: Ports) -> Services:
 def ingester(services: Services) -> Ingester:
     """What works S3's notifications."""
     from chalicelib.ingestion.ingester import Ingester
-    from chalicelib.ingestion.run_files import RunFiles
     from chalicelib.ingestion.run_objects import RunObjects
 
     def early_flush(run: Run) -> None:
@@ -148,12 +152,19 @@ def ingester(services: Services) -> Ingester:
     store, index, runs, layout = services.store, services.index, services.runs, services.layout
     return Ingester(
         run_objects=RunObjects(bucket, store, index, runs, layout, watermark_bytes, early_flush),
-        run_files=RunFiles(bucket, store, index, runs, layout),
+        run_files=run_files(services),
         archive=services.archive_objects,
         registration=services.registration,
         clock=services.clock,
         publisher=services.publisher,
     )
+
+
+def run_files(services: Services) -> RunFiles:
+    """What looks at finished logs as files."""
+    from chalicelib.ingestion.run_files import RunFiles
+
+    return RunFiles(services.settings.bucket_name, services.store, services.index, services.runs, services.layout)
 
 
 def _from_environment() -> Services:

@@ -20,7 +20,10 @@ from chalice.app import ChaliceViewError, MethodNotAllowedError
 
 import app
 from chalicelib import observability, routes
-from chalicelib.routes import answers, bodies, logs, paths, queries
+from chalicelib.archive import contents, uploads
+from chalicelib.catalog import metadata, remembered, search
+from chalicelib.ingestion import run_files
+from chalicelib.routes import answers, archive_queries, bodies, logs, openapi_archive, paths, queries
 from chalicelib.runlog import compaction, finalization, layout, page, position, reader, segment, writer
 
 DOCS = Path(__file__).parent
@@ -28,17 +31,34 @@ PROJECT = DOCS.parent
 _BLOCK = re.compile(r"(<!-- generated: ([a-z-]+) -->\n)(.*?)(<!-- generated: end -->)", re.DOTALL)
 
 STATUSES = {
-    400: ("the request can never work: no JSON, broken gzip, a name that cannot be stored, a cursor or a key that is none", "fix the request"),
+    400: ("the request can never work: no JSON, broken gzip, a name that cannot be stored, a cursor or a key that is none, no metadata of a file",
+          "fix the request"),
     401: ("the gateway asks who you are, if an authorizer was added", "send credentials"),
     403: ("the gateway refuses you, if an authorizer or a firewall was added", "ask the operator"),
-    404: ("there is no such path; a download of a run that has nothing", "check the path"),
+    404: ("there is no such path, or no such file; a download of a run that has nothing", "check the path"),
     405: ("there is no such method on this path", "see the header `Allow`"),
-    409: ("an append to a run that was closed; nothing was stored", "begin another run"),
-    413: ("the body is too large, or expands too far", "send smaller batches"),
+    409: ("an append to a run that was closed, a change of a file that is a run's log; nothing was stored", "begin another run; leave the log to its run"),
+    413: ("the body is too large, or expands too far; a file is too large for an upload", "send smaller batches, or push the file to S3"),
     415: ("the body is of a type that is no log, or packed in a way that is not gzip", "send JSON, text or gzip"),
     500: ("something that nobody expected, or a setting that cannot work; the function's log tells", "tell the operator"),
     503: ("a store is away, throttles, or its answer was lost; a page or a download kept changing while it was read",
           "repeat it after `Retry-After` seconds, with the same cookie or key"),
+}  # fmt: skip
+ARCHIVE_CODES = {
+    "NoArgs": ("no parameter is given", "give `what`, and `work_id` or `start` and `end`"),
+    "NoWhat": ("`what` is missing", "give one, several with commas between, or a wildcard"),
+    "NoWorkInterval": ("neither `work_id` nor `start` and `end` is given", "give one of them, or all three"),
+    "InvalidWorkInterval": ("`start` without `end`, `end` without `start`, or `start` after `end`", "give both, in order"),
+    "InvalidTime": ("a time cannot be read, or is not in the years 1 to 9999", "give ISO 8601 or a number"),
+    "InvalidCursor": ("the cursor was not made here, or for another query", "leave it out to begin anew; follow `next` as it is"),
+    "TooManyNames": ("the names stand for too many sources", "ask for fewer at once"),
+    "InvalidOrder": ("`order` is neither `oldest` nor `newest`", "give one of them"),
+    "InvalidMetadata": ("a field is missing or wrong, the file spans too many days, or the document is too large", "see `message`, which names the field"),
+    "InvalidLookback": ("`lookback` is no whole number of days", "give one"),
+    "NoSuchFile": ("there is no such file, no latest file within `lookback`, or an upload that is not checked yet or was refused", "see `message`"),
+    "NotChangeable": ("the file is the log of a run", "leave it to its run: it expires with it"),
+    "TooLarge": ("the file is larger than an upload may be", "push it with the datalake client"),
+    "Unavailable": ("a store is away or throttles, or the file kept changing meanwhile", "repeat it after `Retry-After` seconds"),
 }  # fmt: skip
 METRICS = {
     "LOG_SHIPMENT_MS": "time of an append that stored something, from its body to its answer",
@@ -122,6 +142,11 @@ def _errors() -> str:
     return _table(("status", "when", "what to do"), ((status, *STATUSES[status]) for status in sorted(statuses())))
 
 
+def _archive_errors() -> str:
+    rows = ((f"`{code}`", openapi_archive.ERRORS[code][0], *ARCHIVE_CODES[code]) for code in openapi_archive.ERRORS)
+    return _table(("code", "status", "when", "what to do"), rows)
+
+
 def _routes() -> str:
     rows = ((", ".join(sorted(methods)), f"`{path}`") for path, methods in sorted(app.app.routes.items()))
     return _table(("methods", "path"), rows)
@@ -197,6 +222,17 @@ def _limits() -> str:
                                      f"{finalization.INLINE_SEGMENTS:,} segments; the schedule does the rest"),
         ("landmarks of a segment", f"{segment._MAX_LANDMARKS}, one for each {_size(segment._LANDMARK_STRIDE_BYTES)}"),
         ("types of a binary body", ", ".join(f"`{each}`" for each in bodies.BINARY_TYPES)),
+        ("files of a page", search.MAX_PAGE),
+        ("sources that one request of the archive looks into", f"{search.MAX_LANES}, wildcards written out"),
+        ("`lookback`", f"{archive_queries.DEFAULT_LOOKBACK_DAYS} days unless asked for, {archive_queries.MAX_LOOKBACK_DAYS:,} at most"),
+        ("days of the calendar that a file spans", metadata.MAX_DAYS),
+        ("a file's metadata document", f"{metadata.MAX_DOCUMENT_BYTES:,} bytes of JSON (S3 takes 2 KB, names included); `what` and `where` 256 letters each"),
+        ("a file's contents that are answered inline", f"up to {contents.MAX_INLINE_BYTES:,} bytes of UTF-8 once escaped; a link otherwise, valid for "
+                                                       f"{contents._LINK_AGE_S // 60} min"),
+        ("an upload without credentials", f"up to {_size(uploads.MAX_BYTES)}, in parts of {_size(uploads.PART_BYTES)} where it is larger than one; its addresses hold for "
+                                          f"{uploads.EXPIRES_S // 60} min"),
+        ("a run's log that is hashed when it becomes a file", f"up to {_size(run_files.MAX_HASHED_BYTES)}"),
+        ("a file that is gone is remembered", f"for {remembered.FileState.KEPT_GONE_S // 86_400} days"),
         ("segments in a path", f"{paths._DEPTH}, slashes of the FQN counted; the gateway takes more in the last"),
     ]  # fmt: skip
     return _table(("what", "how much"), rows)
@@ -205,6 +241,7 @@ def _limits() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "routes": _routes,
     "errors": _errors,
+    "archive-errors": _archive_errors,
     "metrics": _metrics,
     "functions": _functions,
     "alarms": _alarms,

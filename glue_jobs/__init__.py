@@ -1,1 +1,1 @@
-"""Glue jobs: the same cores, in bulk. None yet: compaction and the sweep are scheduled functions (`chalicelib.triggers.schedules`)."""
+"""Jobs in bulk: thin shells over the same cores as the functions'. ``make job NAME=… ARGS=…`` runs one against the local stack."""

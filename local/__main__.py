@@ -51,6 +51,12 @@ def _serve(arguments: argparse.Namespace) -> None:
     serve(arguments.port, dict(arguments.parameter), private=arguments.private)
 
 
+def _job(arguments: argparse.Namespace) -> None:
+    from local.jobs import run_job
+
+    sys.exit(run_job(arguments.name, arguments.port, arguments.arguments))
+
+
 def _assignment(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not (name and equals):
@@ -67,6 +73,7 @@ def _parser() -> argparse.ArgumentParser:
         (_status, "status", "describe the stacks that run, as JSON"),
         (_logs, "logs", "print the end of its logs, the functions' output included"),
         (_package, "package", "make build/ if it is out of date"),
+        (_job, "job", "run a job of glue_jobs/ against a stack"),
         (_serve, "serve", "run a stack in the foreground"),
     ):
         command = commands.add_parser(name, help=text, description=text)
@@ -75,6 +82,9 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--port", type=int, default=DEFAULT_PORT, help=f"of the friendly address (default {DEFAULT_PORT})")
         if name in ("up", "serve"):
             _add_stack_options(command)
+        if name == "job":
+            command.add_argument("name", help="of its module, such as backfill")
+            command.add_argument("arguments", nargs=argparse.REMAINDER, help="its own; --help tells them")
         if name == "logs":
             command.add_argument("--lines", type=int, default=100, help="of each log (default 100)")
     return parser

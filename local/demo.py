@@ -27,6 +27,7 @@ from rich.progress import track
 from rich.table import Table
 
 from local import control
+from local.demo_archive import archive_table, latest
 from local.demo_bill import bill, read_invocations
 from local.deploy import client
 from local.emulator import free_port
@@ -120,6 +121,7 @@ def _show(demo: Demo) -> bool:
     _show_catalog(demo)
     _show_report(demo, reports)
     _show_page(demo)
+    exact &= _show_archive(demo)
     _show_bill(demo)
     return exact
 
@@ -284,8 +286,20 @@ def _show_page(demo: Demo) -> None:
     console.print(page)
 
 
+def _show_archive(demo: Demo) -> bool:
+    fqn = demo.runs[0][0]
+    _title(
+        "9. In the archive",
+        "two files, uploaded with nothing but HTTP, and a run's log, in one search; 'datalake list' sees the same",
+    )
+    table, exact = archive_table(demo.stack, fqn)
+    console.print(table)
+    console.print(f"GET latest/nginx/web-1: {latest(demo.stack)['url']}")
+    return exact
+
+
 def _show_bill(demo: Demo) -> None:
-    _title("9. What it would cost", "requests as the functions counted them, at AWS's list prices (us-east-1)")
+    _title("10. What it would cost", "requests as the functions counted them, at AWS's list prices (us-east-1)")
     functions: dict[str, str] = demo.stack["functions"]
     sizes = {name: demo.aws("lambda").get_function_configuration(FunctionName=function) for name, function in functions.items()}
     memory_gb = {name.replace("api", "http"): size["MemorySize"] / 1024 for name, size in sizes.items()}

@@ -9,6 +9,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 
 from local.state import LocalError
@@ -94,10 +95,14 @@ class Emulator:
             self._process.wait()
 
 
+def without_aws(environment: Mapping[str, str]) -> dict[str, str]:
+    """An environment without settings of AWS or of Runlake."""
+    return {name: value for name, value in environment.items() if not name.startswith(("AWS_", "RUNLAKE_", "POWERTOOLS_"))}
+
+
 def _environment(port: int, scratch: Path) -> dict[str, str]:
     """The emulator's, and so the functions', environment: nothing of the caller's AWS settings or Runlake settings."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "RUNLAKE_", "POWERTOOLS_"))}
-    return inherited | {
+    return without_aws(os.environ) | {
         "BIND_HOST": LOOPBACK,
         "GATEWAY_PORT": str(port),
         "IOT_MTLS_ENABLED": "0",  # else it listens on 8883 too, and two at once collide

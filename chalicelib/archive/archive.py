@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from chalicelib.archive.contents import Contents, contents_of
-from chalicelib.archive.objects import ANNOUNCED_BYTES, ArchiveObjects, archive_subject, data_key, metadata_of_object
-from chalicelib.catalog.metadata import NAME, Metadata, metadata_of
-from chalicelib.catalog.registration import Registration
+from chalicelib.archive.objects import ANNOUNCED_BYTES, ArchiveObjects, archive_subject, metadata_of_object
+from chalicelib.catalog.metadata import NAME, Metadata, changed
+from chalicelib.catalog.registration import Registration, data_key
 from chalicelib.deadline import Deadline
 from chalicelib.errors import InvalidMetadataError, NotChangeableError, ObjectNotFoundError, StoreUnavailableError
 from chalicelib.ports import Clock, Condition, ObjectInfo, ObjectStore, PutOptions
@@ -17,6 +18,7 @@ from chalicelib.ports import Clock, Condition, ObjectInfo, ObjectStore, PutOptio
 _REWRITTEN_BYTES = 5 * 1024**2
 """Up to this an object is read and written, above it S3 copies it: it takes no smaller source of a part."""
 _COPIED_BYTES = 1024**3
+_ID = re.compile(r"[0-9a-f]{32}")
 _FIXED = ("version", "id", "hash")
 
 
@@ -54,7 +56,7 @@ class Archive:
         found = self._changeable(file_id)
         if fixed := [name for name in _FIXED if name in changes]:
             raise InvalidMetadataError(f"it says which file this is, and stays as it is field={fixed[0]}")
-        metadata = metadata_of(found.metadata.document() | dict(changes), self._clock.now_ms())
+        metadata = changed(found.metadata, changes, self._clock.now_ms())
         kept = {name: value for name, value in found.info.metadata.items() if name != ANNOUNCED_BYTES}
         options = PutOptions(kept | {NAME: metadata.text()}, content_type=found.info.content_type or "binary/octet-stream")
         self._rewrite(found, options)
@@ -62,24 +64,27 @@ class Archive:
         return metadata
 
     def delete(self, file_id: str) -> None:
-        """Remove a file for good, and from the catalog at once. Raises ObjectNotFoundError, NotChangeableError, PreconditionFailedError."""
-        found = self._changeable(file_id)
+        """Remove a file for good, an upload that was refused too, and from the catalog at once. Raises ObjectNotFoundError,
+        NotChangeableError, PreconditionFailedError."""
+        found = self._changeable(file_id, proved=False)
         found.store.delete(found.info.key, if_match=found.info.etag)
         self._catalogue(found)
 
-    def _changeable(self, file_id: str) -> _Found:
-        found = self._find(file_id)
+    def _changeable(self, file_id: str, *, proved: bool = True) -> _Found:
+        found = self._find(file_id, proved=proved)
         if found.bucket != self._objects.bucket:
             raise NotChangeableError(f"a run's log follows its run, and expires with it id={file_id}")
         return found
 
-    def _find(self, file_id: str) -> _Found:
+    def _find(self, file_id: str, *, proved: bool = True) -> _Found:
+        if not _ID.fullmatch(file_id):
+            raise ObjectNotFoundError(f"no file with id {file_id[:100]!r} exists: an id has 32 hex digits")
         store = self._stores[self._objects.bucket]
         try:
             info = store.head(data_key(file_id))
         except ObjectNotFoundError:
             return self._find_elsewhere(file_id)
-        if ANNOUNCED_BYTES in info.metadata:
+        if proved and ANNOUNCED_BYTES in info.metadata:
             self._refuse_unproved(file_id)
         return _Found(self._objects.bucket, store, info, self._said(info, file_id))
 

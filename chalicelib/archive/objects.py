@@ -23,11 +23,6 @@ ANNOUNCED_BYTES = "runlake-upload-bytes"
 _KEY = re.compile(r"([0-9a-f]{32})/data")
 
 
-def data_key(file_id: str) -> str:
-    """Where the datalake's client puts a file."""
-    return f"{file_id}/data"
-
-
 def archive_subject(bucket: str, key: str) -> Subject:
     """The object as something to catalogue."""
     custom = _KEY.fullmatch(key)

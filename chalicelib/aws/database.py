@@ -11,11 +11,11 @@ from botocore.exceptions import ClientError
 
 from chalicelib.aws.dynamodb import BATCH_ROWS, in_rounds, packed, unpacked
 from chalicelib.aws.errors import translated
-from chalicelib.errors import PreconditionFailedError, WriteConflictError
+from chalicelib.errors import OutcomeUnknownError, PreconditionFailedError, StoreUnavailableError, WriteConflictError
 from chalicelib.ports import Check, Clause, Delete, Key, Put, Row, When, Write
 
 _READ_KEYS = 100
-_COMPARED = {"=": "=", "!=": "<>", "<": "<", ">": ">"}
+_CONTENT_TYPE = "application/x-amz-json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,34 +39,37 @@ class DynamoDbDatabase:
         self._logical = {schema.name: table for table, schema in schemas.items()}
 
     def get_many(self, keys: Sequence[Key]) -> Mapping[Key, Row]:
-        """See the port. One BatchGetItem for 100 keys."""
+        """See the port. One BatchGetItem for 100 keys, a GetItem for one."""
         unique = list(dict.fromkeys(keys))
+        if len(unique) == 1:
+            return self._get_one(unique[0])
         found: dict[Key, Row] = {}
         for first in range(0, len(unique), _READ_KEYS):
             self._get_batch(self._requested(unique[first : first + _READ_KEYS]), found)
         return found
 
     def query(
-        self, table: str, partition: str, first: str, last: str, *, limit: int, newest_first: bool = False
+        self, table: str, partition: str, first: str | None, last: str | None, *, limit: int, newest_first: bool = False
     ) -> tuple[Sequence[Row], bool]:
         """See the port. One Query."""
-        if first > last:
+        if first is not None and last is not None and first > last:
             return [], False  # DynamoDB takes that for a mistake
         schema = self._schemas[table]
         with translated("query", schema.name, write=False):
             answer = self._client.query(
                 TableName=schema.name,
-                KeyConditionExpression="#partition = :partition AND #sort BETWEEN :first AND :last",
-                ExpressionAttributeNames={"#partition": schema.partition, "#sort": schema.sort},
-                ExpressionAttributeValues=packed({":partition": partition, ":first": first, ":last": last}),
+                **_key_condition(schema, partition, first, last),
                 Limit=limit,
                 ScanIndexForward=not newest_first,
                 ConsistentRead=True,
             )
-        return [unpacked(row) for row in answer["Items"]], "LastEvaluatedKey" in answer
+        items = _genuine(answer, write=False)["Items"]
+        return [unpacked(row) for row in items], "LastEvaluatedKey" in answer
 
     def put_many(self, rows: Sequence[Put]) -> None:
         """See the port. One BatchWriteItem for 25 rows, of any of the tables."""
+        if len({row.key for row in rows}) < len(rows):
+            raise ValueError("a row is written twice")  # DynamoDB refuses it in one batch
         for first in range(0, len(rows), BATCH_ROWS):
             requests: dict[str, list[Any]] = {}
             for each in rows[first : first + BATCH_ROWS]:
@@ -77,11 +80,18 @@ class DynamoDbDatabase:
         """See the port. One TransactWriteItems; a repeat of it by botocore itself is told apart by its token."""
         with translated("transact_write_items", "", write=True):
             try:
-                self._client.transact_write_items(TransactItems=[self._action(write) for write in writes])
+                answer = self._client.transact_write_items(TransactItems=[self._action(write) for write in writes])
             except ClientError as error:
                 if refusal := _refusal(error):
                     raise refusal from error
                 raise
+        _genuine(answer, write=True)
+
+    def _get_one(self, key: Key) -> Mapping[Key, Row]:
+        schema = self._schemas[key.table]
+        with translated("get_item", schema.name, write=False):
+            answer = self._client.get_item(TableName=schema.name, Key=packed(schema.key(key)), ConsistentRead=True)
+        return {key: unpacked(answer["Item"])} if "Item" in _genuine(answer, write=False) else {}
 
     def _requested(self, keys: Sequence[Key]) -> dict[str, Any]:
         requested: dict[str, Any] = {}
@@ -95,7 +105,7 @@ class DynamoDbDatabase:
         def get(wanted: dict[str, Any]) -> dict[str, Any]:
             with translated("batch_get_item", ",".join(wanted), write=False):
                 answer = self._client.batch_get_item(RequestItems=wanted)
-            for name, items in answer["Responses"].items():
+            for name, items in _genuine(answer, write=False)["Responses"].items():
                 for item in items:
                     row = unpacked(item)
                     found[self._key_of(name, row)] = row
@@ -107,7 +117,7 @@ class DynamoDbDatabase:
     def _write_batch(self, requests: dict[str, Any]) -> dict[str, Any]:
         with translated("batch_write_item", ",".join(requests), write=True):
             answer = self._client.batch_write_item(RequestItems=requests)
-        left: dict[str, Any] = answer.get("UnprocessedItems") or {}
+        left: dict[str, Any] = _genuine(answer, write=True).get("UnprocessedItems") or {}
         return left
 
     def _key_of(self, name: str, row: Row) -> Key:
@@ -123,6 +133,34 @@ class DynamoDbDatabase:
         kind = "Delete" if isinstance(write, Delete) else "ConditionCheck"
         assert kind == "Delete" or isinstance(write, Check)
         return {kind: {"Key": packed(schema.key(write.key))} | arguments}
+
+
+def _genuine(answer: dict[str, Any], *, write: bool) -> dict[str, Any]:
+    """An answer of DynamoDB's: a 200 of somebody in between says nothing of what was done."""
+    kind = str(answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("content-type", ""))
+    if not kind.startswith(_CONTENT_TYPE):
+        raise (OutcomeUnknownError if write else StoreUnavailableError)(f"not an answer of dynamodb content_type={kind!r}")
+    return answer
+
+
+def _key_condition(schema: Schema, partition: str, first: str | None, last: str | None) -> dict[str, Any]:
+    bounds = {":first": first, ":last": last}
+    values = {name: value for name, value in bounds.items() if value is not None}
+    both, names = len(values) == 2, {"#partition": schema.partition} | ({"#sort": schema.sort} if values else {})
+    range_ = (
+        " AND #sort BETWEEN :first AND :last"
+        if both
+        else " AND #sort >= :first"
+        if first
+        else " AND #sort <= :last"
+        if last
+        else ""
+    )
+    return {
+        "KeyConditionExpression": f"#partition = :partition{range_}",
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": packed({":partition": partition, **values}),
+    }
 
 
 def _condition(when: When) -> dict[str, Any]:
@@ -142,7 +180,9 @@ def _clause(clause: Clause, names: dict[str, str], values: dict[str, Any]) -> st
         return f"attribute_not_exists({path})"
     placeholder = f":v{len(values)}"
     values[placeholder] = clause.value
-    return f"{path} {_COMPARED[clause.is_]} {placeholder}"
+    if clause.is_ == "!=":  # DynamoDB takes it for true of an attribute that is not there
+        return f"attribute_exists({path}) AND {path} <> {placeholder}"
+    return f"{path} {clause.is_} {placeholder}"
 
 
 def _refusal(error: ClientError) -> Exception | None:

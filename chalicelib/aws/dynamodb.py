@@ -109,7 +109,7 @@ def packed(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def unpacked(item: Mapping[str, Any]) -> Item:
     """DynamoDB's typed values as plain ones, whole numbers as ``int``."""
-    return {name: _plain(_deserialize(value)) for name, value in item.items()}
+    return {name: value["S"] if "S" in value else _plain(_deserialize(value)) for name, value in item.items()}
 
 
 def _plain(value: Any) -> Any:

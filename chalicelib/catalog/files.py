@@ -55,13 +55,13 @@ class FileRecord:
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """The inverse of ``text``; what was checked when it was written is not checked again."""
+        """The inverse of ``text``."""
         return cls.from_document(json.loads(text))
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:
         """The inverse of ``document``."""
-        metadata = Metadata.model_construct(**document["metadata"])
+        metadata = Metadata.model_validate(document["metadata"])
         return cls(document["url"], document["size"], document["create_time"], metadata)
 
     def file_rows(self) -> dict[Key, dict[str, Any]]:

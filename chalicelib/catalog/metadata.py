@@ -22,6 +22,8 @@ NAME = "datalake"
 VERSION = 0
 MAX_DAYS = 30
 """Day buckets that a file may span."""
+MAX_NAME_CHARS = 256
+"""Of what, where and work_id: names are parts of keys."""
 MAX_DOCUMENT_BYTES = 1900
 """S3 takes 2 KB of user metadata, names included."""
 
@@ -29,6 +31,11 @@ _SLUG = re.compile(r"[a-z0-9_-]+")
 _HEX = re.compile(r"[0-9a-f]{32}")
 _WINDOWS_PATH = re.compile(r"[a-zA-Z]:\\.+", re.DOTALL)
 _KEYS = ("version", "start", "end", "path", "work_id", "where", "what", "id", "hash")
+
+
+def is_slug(text: str) -> bool:
+    """Whether it can be a what or a where."""
+    return len(text) <= MAX_NAME_CHARS and _SLUG.fullmatch(text) is not None
 
 
 def _slug(value: str) -> str:
@@ -55,6 +62,13 @@ def _path(value: str) -> str:
     return value
 
 
+def _moment(value: int) -> int:
+    try:
+        return in_range(value)
+    except InvalidTimeError as error:
+        raise ValueError(str(error)) from error
+
+
 def _version(value: int) -> int:
     if value != VERSION:
         raise ValueError(f"found version {value}, only {VERSION} is supported")
@@ -67,12 +81,12 @@ class Metadata(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
 
     version: Annotated[StrictInt, AfterValidator(_version)]
-    start: Annotated[StrictInt, AfterValidator(in_range)]
-    end: Annotated[StrictInt, AfterValidator(in_range)] | None = None
+    start: Annotated[StrictInt, AfterValidator(_moment)]
+    end: Annotated[StrictInt, AfterValidator(_moment)] | None = None
     path: Annotated[StrictStr, AfterValidator(_path)]
-    work_id: Annotated[StrictStr, AfterValidator(_work_id)] | None
-    where: Annotated[StrictStr, Field(max_length=256), AfterValidator(_slug)]
-    what: Annotated[StrictStr, Field(max_length=256), AfterValidator(_slug)]
+    work_id: Annotated[StrictStr, Field(max_length=MAX_NAME_CHARS), AfterValidator(_work_id)] | None
+    where: Annotated[StrictStr, Field(max_length=MAX_NAME_CHARS), AfterValidator(_slug)]
+    what: Annotated[StrictStr, Field(max_length=MAX_NAME_CHARS), AfterValidator(_slug)]
     id: Annotated[StrictStr, AfterValidator(_hex)]
     hash: Annotated[StrictStr, AfterValidator(_hex)]
 
@@ -115,12 +129,30 @@ def parse_metadata(text: str | None, fallback_id: str) -> Metadata:
 
 def metadata_of(given: Mapping[str, Any], now_ms: int) -> Metadata:
     """A document that somebody hands in: its times are any moments. Raises InvalidMetadataError, also for more than S3 stores."""
-    times = {name: given[name] for name in ("start", "end") if given.get(name) is not None}
-    metadata = _checked(dict(given) | _in_ms(times, now_ms))
+    return _fitting({}, given, now_ms)
+
+
+def changed(metadata: Metadata, changes: Mapping[str, Any], now_ms: int) -> Metadata:
+    """A document with some of its keys changed, as somebody hands them in; the others stay as they are. Raises InvalidMetadataError."""
+    return _fitting(metadata.document(), changes, now_ms)
+
+
+def _fitting(document: Mapping[str, Any], given: Mapping[str, Any], now_ms: int) -> Metadata:
+    handed = _loaded(_dumped(given))
+    times = {name: handed[name] for name in ("start", "end") if handed.get(name) is not None}
+    metadata = _checked({**document, **handed, **_in_ms(times, now_ms)})
     metadata.days()
     if (size := len(metadata.text())) > MAX_DOCUMENT_BYTES:
         raise InvalidMetadataError(f"the document is too large bytes={size} limit={MAX_DOCUMENT_BYTES}")
     return metadata
+
+
+def _dumped(given: Mapping[str, Any]) -> str:
+    """As it would be stored: what could not be read again is refused now."""
+    try:
+        return json.dumps(given, allow_nan=False)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise InvalidMetadataError(f"the metadata document is not valid json reason={str(error)[:200]!r}") from error
 
 
 def _loaded(text: str) -> dict[str, Any]:
@@ -144,18 +176,19 @@ def _float(text: str) -> float:
 
 
 def _in_ms(times: Mapping[str, Any], now_ms: int | None) -> dict[str, int]:
-    try:
-        return {name: moment_ms("" if value == "now" and now_ms is None else value, now_ms or 0) for name, value in times.items()}
-    except InvalidTimeError as error:
-        raise InvalidMetadataError(str(error)) from error
+    found = {}
+    for name, value in times.items():
+        try:
+            found[name] = moment_ms("" if value == "now" and now_ms is None else value, now_ms or 0)
+        except InvalidTimeError as error:
+            raise InvalidMetadataError(f'"{name}": {error}') from error
+    return found
 
 
 def _checked(document: Mapping[str, Any]) -> Metadata:
     try:
         return Metadata.model_validate(document)
-    except InvalidTimeError as error:
-        raise InvalidMetadataError(str(error)) from error
     except ValidationError as error:
         wrong = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        field = ".".join(map(str, wrong["loc"][:1])) or "end"
-        raise InvalidMetadataError(f'"{field}": {wrong["msg"].removeprefix("Value error, ").lower()}') from error
+        field, said = ".".join(map(str, wrong["loc"][:1])) or "end", wrong["msg"].removeprefix("Value error, ")
+        raise InvalidMetadataError(f'"{field}": {said[:1].lower()}{said[1:]}') from error

@@ -11,13 +11,14 @@ from typing import Any
 from chalicelib.errors import InvalidTimeError
 
 MAX_SECONDS = 100_000_000_000
-"""A number above it is milliseconds (1973-03-03 and later), one up to it seconds (up to the year 5138)."""
+"""A number beyond it is milliseconds (after 1973-03-03, before 1966-10-31), any other seconds (up to the year 5138)."""
 FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 """The years 1 to 9999."""
 DAY_MS = 86_400_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _MAX_CHARS = 100
+_MAX_DIGITS = 18
 
 
 def moment_ms(value: Any, now_ms: int) -> int:
@@ -25,18 +26,26 @@ def moment_ms(value: Any, now_ms: int) -> int:
     UTC. Raises InvalidTimeError."""
     if isinstance(value, datetime):
         return _of_datetime(value)
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal | str):
-        raise InvalidTimeError(f"not a time: {str(value)[:_MAX_CHARS]!r}")
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal | str) or len(_text_of(value)) > _MAX_CHARS:
+        raise InvalidTimeError(f"not a time: {_text_of(value)[:_MAX_CHARS]!r}")
     if value == "now":
         return now_ms
     number = _number(value)
     return _of_text(str(value)) if number is None else _of_number(number)
 
 
+def _text_of(value: Any) -> str:
+    """A value as text, also a number of more digits than Python prints."""
+    try:
+        return str(value)
+    except ValueError:
+        return "9" * (_MAX_CHARS + 1)
+
+
 def in_range(ms: int) -> int:
     """``ms`` itself. Raises InvalidTimeError outside the years 1 to 9999."""
     if not FIRST_MS <= ms <= LAST_MS:
-        raise InvalidTimeError(f"a time is in the years 1 to 9999 ms={ms}")
+        raise InvalidTimeError(f"a time is in the years 1 to 9999 ms={_text_of(ms)[:_MAX_CHARS]}")
     return ms
 
 
@@ -54,9 +63,9 @@ def _number(value: float | Decimal | str) -> Decimal | None:
 
 
 def _of_number(number: Decimal) -> int:
-    if not number.is_finite() or abs(number) > LAST_MS * 1000:
-        raise InvalidTimeError(f"a time is in the years 1 to 9999 given={str(number)[:_MAX_CHARS]}")
-    return in_range(math.trunc(number if number > MAX_SECONDS else number * 1000))
+    if not number.is_finite() or number.adjusted() > _MAX_DIGITS:
+        raise InvalidTimeError(f"a time is in the years 1 to 9999 given={number}")
+    return in_range(math.trunc(number if abs(number) > MAX_SECONDS else number * 1000))
 
 
 def _of_text(text: str) -> int:
@@ -73,14 +82,14 @@ def _as_people_write(text: str) -> datetime:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # a zone that it does not know, and would take for UTC
-            parsed: datetime = parser.parse(text[:_MAX_CHARS], default=datetime(1970, 1, 1))
-    except (ValueError, OverflowError, Warning) as error:
-        raise InvalidTimeError(f"not a time: {text[:_MAX_CHARS]!r}") from error
+            parsed: datetime = parser.parse(text, default=datetime(1970, 1, 1))
+    except Exception as error:  # whatever it stumbles over is no time
+        raise InvalidTimeError(f"not a time: {text!r}") from error
     return parsed
 
 
 def _of_datetime(moment: datetime) -> int:
     try:
         return in_range(((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND)
-    except OverflowError as error:
-        raise InvalidTimeError(f"a time is in the years 1 to 9999 given={moment}") from error
+    except (OverflowError, ValueError) as error:  # also a zone of a day or more
+        raise InvalidTimeError(f"a time is in the years 1 to 9999, its zone within a day: {error}") from error

@@ -4,11 +4,11 @@ Table ``objects`` remembers what a file's rows were made of, with a revision tha
 
     key            row
     file#{id}      revision, url, document (absent: the file is gone, or was refused), problem, unsettled, expires_at
-    url#{url}      id, expires_at          where the object's key does not tell the file's id
+    url#{url}      revision, id, expires_at     where the object's key does not tell the file's id
 
-An object is looked at **after** its file's row was read, and written only while the row is still of that revision. So the looks at an
-object follow each other as the revisions do, and a notification that comes late, twice or in the wrong order can only write what
-is true now. What is gone leaves a row that expires after 15 days: else a process that had looked before could bring it back.
+An object is looked at **after** its row was read, and what was seen is written only while the row is still of that revision. Every look
+makes a new revision, whatever it finds. So the looks at an object follow each other as the revisions do, and a notification that
+comes late, twice or in the wrong order can only write what is true now. What is gone leaves a row that expires after 15 days.
 
 Decision 0008 has the unsafe sequences.
 """
@@ -17,12 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from random import random
 
 from chalicelib.catalog.files import FileRecord
 from chalicelib.catalog.latest import LatestFiles, Source
 from chalicelib.catalog.listing import directory_keys, listing_rows
-from chalicelib.catalog.remembered import FileState, file_key, remembered_file, url_key
+from chalicelib.catalog.remembered import FileState, Name, file_key, remembered_file, remembered_name, url_key
 from chalicelib.errors import PreconditionFailedError, StoreUnavailableError, UnavailableError, WriteConflictError
 from chalicelib.ports import ABSENT_ROW, MAX_TRANSACTION_WRITES, Clause, Clock, Database, Delete, Key, Put, Row, Write
 
@@ -44,6 +45,11 @@ class Subject:
     def url(self) -> str:
         """Where it is."""
         return f"s3://{self.bucket}/{self.key}"
+
+
+def data_key(file_id: str) -> str:
+    """The key that tells which file its object is: where the datalake's client puts it."""
+    return f"{file_id}/data"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +75,12 @@ Describe = Callable[[Subject], Description]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a subject. ``error``: trouble of ours, to be tried again; the rows may have been written or not."""
+    """What became of a subject. ``error``: trouble of ours, to be tried again; the rows may have been written or not. ``left``: the files
+    that the object, under an odd key, was before: another object may be one of them now."""
 
     description: Description = Description()
     error: UnavailableError | None = None
+    left: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +92,26 @@ class _Plan:
     gained: FileRecord | None = None
     lost: tuple[FileRecord, ...] = ()
     unsettled: frozenset[Source] = frozenset()
+    left: frozenset[str] = frozenset()
+    is_first_half: bool = False
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether it would not fit into a transaction, beside what belongs to the latest files."""
+        return len(self.writes) + 1 + len(self.lost) > MAX_TRANSACTION_WRITES
+
+
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """What was read before objects were looked at: names, of those whose keys do not tell the file, and files."""
+
+    names: Mapping[Key, Name]
+    files: Mapping[Key, FileState]
+
+    def of(self, subject: Subject) -> list[FileState]:
+        """The files that the object may have been: as its key tells, and as its name does."""
+        name = self.names.get(url_key(subject.url))
+        return [self.files[file_key(each)] for each in dict.fromkeys([subject.id, name.id if name else None]) if each]
 
 
 class Registration:
@@ -93,11 +121,12 @@ class Registration:
         self._database, self._latest, self._clock = database, latest, clock
         self._known: frozenset[Key] = frozenset()
 
-    def bring_up_to_date(self, subjects: Sequence[Subject], describe: Describe) -> dict[Subject, Outcome]:
+    def bring_up_to_date(self, subjects: Sequence[Subject], describe: Describe, *, anew: bool = False) -> dict[Subject, Outcome]:
         """Make the catalog say what the objects are. Ten new files: ten looks, two reads and a transaction, and a batch write when
-        one of them is the first of its source or period that this process meets. Each subject is there once."""
+        one of them is the first of its source or period that this process meets. Each subject is there once. ``anew``: write the rows
+        of files too that are remembered as they are, for a table that was lost."""
         try:
-            states = self._remembered(subjects)
+            memory = self._remembered(subjects)
         except UnavailableError as error:
             return {subject: Outcome(error=error) for subject in subjects}
         outcomes: dict[Subject, Outcome] = {}
@@ -106,12 +135,23 @@ class Registration:
             if isinstance(look, UnavailableError):
                 outcomes[subject] = Outcome(error=look)
             else:
-                plans[subject] = self._plan(subject, look, states)
-        ready = {subject: plan for subject, plan in plans.items() if plan}
+                plans[subject] = self._plan(subject, look, memory, anew=anew)
+        ready = {subject: plan for subject, plan in plans.items() if plan and not plan.is_first_half}
         for group in _groups(ready):
             if self._carried_out(list(group.values()), alone=False):
-                outcomes |= {subject: Outcome(plan.description) for subject, plan in group.items()}
-        return {subject: outcomes.get(subject) or self._one(subject, describe) for subject in subjects}
+                outcomes |= {subject: Outcome(plan.description, left=plan.left) for subject, plan in group.items()}
+        for subject in subjects:
+            outcome = outcomes.get(subject) or self._one(subject, describe, anew=anew)
+            outcomes[subject] = self._with_originals(subject, outcome, describe)
+        return {subject: outcomes[subject] for subject in subjects}
+
+    def _with_originals(self, subject: Subject, outcome: Outcome, describe: Describe) -> Outcome:
+        """Where a copy under an odd key was its file's object, the object under the key that tells the file takes its place again."""
+        for file_id in sorted(outcome.left):
+            original = self._one(Subject(subject.bucket, data_key(file_id), file_id), describe, anew=False)
+            if original.error:
+                return replace(outcome, error=original.error)
+        return outcome
 
     def find(self, file_id: str) -> FileState | None:
         """What is remembered of a file. One read."""
@@ -119,55 +159,77 @@ class Registration:
         row = self._database.get_many([key]).get(key)
         return remembered_file(key, row) if row else None
 
-    def _one(self, subject: Subject, describe: Describe) -> Outcome:
+    def _one(self, subject: Subject, describe: Describe, *, anew: bool) -> Outcome:
         """One subject by itself, again as long as others change what was read."""
         met: set[str] = set()
         try:
             for attempt in range(ATTEMPTS):
-                self._clock.sleep(_FIRST_PAUSE_S * 2**attempt if attempt > 1 else 0)
-                states = self._remembered([subject], met)
+                self._clock.sleep(_FIRST_PAUSE_S * 2**attempt * (0.5 + random()) if attempt > 1 else 0)
+                memory = self._remembered([subject], met)
                 look = describe(subject)
-                plan = self._plan(subject, look, states)
-                if plan and self._carried_out([plan], alone=True):
-                    return Outcome(look)
+                plan = self._plan(subject, look, memory, anew=anew)
+                if plan and self._carried_out([plan], alone=True) and not plan.is_first_half:
+                    return Outcome(look, left=plan.left)
                 met |= {look.id} if look.id else set()
         except UnavailableError as error:
             return Outcome(error=error)
         return Outcome(error=StoreUnavailableError(f"the file changes faster than it is catalogued url={subject.url}"))
 
-    def _remembered(self, subjects: Sequence[Subject], ids: Iterable[str] = ()) -> dict[Key, FileState]:
-        """The files by id, and by the url that an odd key's row leads from. One read, and one more where there are odd keys."""
+    def _remembered(self, subjects: Sequence[Subject], ids: Iterable[str] = ()) -> _Memory:
+        """The files that the objects may be, by id and by name. One read, and one more where there are names."""
         urls = [url_key(subject.url) for subject in subjects]
         files = [file_key(each) for each in [*(subject.id for subject in subjects), *ids] if each]
         rows = dict(self._database.get_many(urls + files))
-        named = {key: file_key(rows[key]["id"]) for key in urls if key in rows}
-        if further := [key for key in named.values() if key not in files]:
+        names = {key: remembered_name(rows[key]) for key in urls if key in rows}
+        if further := [file_key(name.id) for name in names.values() if name.id and file_key(name.id) not in files]:
             rows |= self._database.get_many(further)
-        states = {key: remembered_file(key, rows.get(key)) for key in [*files, *named.values()]}
-        return states | {url: states[key] for url, key in named.items()}
+        return _Memory(names, {key: remembered_file(key, rows.get(key)) for key in [*files, *further]})
 
-    def _plan(self, subject: Subject, look: Description, states: Mapping[Key, FileState]) -> _Plan | None:
-        """What to write; None when the file that the object turned out to be was not read before the look."""
-        if look.id and file_key(look.id) not in states:
+    def _plan(self, subject: Subject, look: Description, memory: _Memory, *, anew: bool) -> _Plan | None:
+        """What to write; None when the file that the object turned out to be was not read before the look.
+
+        Every look is written down, in the file's row, or in the name's where the key does not tell the file, also one that finds
+        nothing new: whoever looked before, and writes after it, must find the row changed.
+        """
+        if look.id and file_key(look.id) not in memory.files:
             return None
-        named = states.get(url_key(subject.url))
-        told = states.get(file_key(subject.id)) if subject.id else None
-        was = {state.id: state for state in (named, told) if state and state.url == subject.url and state.is_known}
-        plan = _Plan(look, unsettled=frozenset(source for state in was.values() for source in state.unsettled))
-        for state in was.values():
-            if state.id != look.id:
-                plan = _joined(plan, self._removal(subject, state, named))
-        return _joined(plan, _change(subject, look, states[file_key(look.id)], named)) if look.id else plan
+        name, was = memory.names.get(url_key(subject.url)), memory.of(subject)
+        is_named = name is not None or subject.id is None or look.id not in (None, subject.id)
+        removals = [
+            self._removal(subject, state)
+            for state in was
+            if state.id != look.id and (state.is_at(subject.url) or state.id == subject.id or not is_named)
+        ]
+        left = ({state.id for state in was} | set(name.left if name else ())) - {look.id, subject.id}
+        plan = _Plan(look, unsettled=frozenset(source for state in was for source in state.unsettled), left=frozenset(left))
+        if is_named:
+            more: Row = ({} if look.id else {"expires_at": self._forgotten_at()}) | ({"left": sorted(left)} if left else {})
+            plan = replace(plan, writes=(_naming(subject, look.id or (name.id if name else ""), name, more),))
+        for removal in removals:
+            plan = _joined(plan, removal)
+        if look.id:
+            lost = [record.source for record in plan.lost]
+            plan = _joined(plan, _change(subject, look, memory.files[file_key(look.id)], lost, anew=anew))
+        if plan.is_too_large:  # a file of a month moves: away first, and then there
+            halves = [*removals, *([self._gone(subject, memory.files[file_key(look.id)])] if look.id else [])]
+            half = max(halves, key=lambda half: len(half.writes))
+            return replace(half, is_first_half=True, unsettled=plan.unsettled)
+        return plan
 
-    def _removal(self, subject: Subject, state: FileState, named: FileState | None) -> _Plan:
-        """The file is not there any more."""
-        expires_at = self._clock.now_ms() // 1000 + FileState.KEPT_GONE_S
-        sources = [state.record.source] if state.record else []
-        row = state.next_row(subject.url, None, "", sources) | {"expires_at": expires_at}
-        writes: list[Write] = [Put(state.key, row, state.unchanged), *(Delete(key) for key in _rows(state.record))]
-        if named and named.id == state.id:
-            writes.append(_naming(subject, state.id, named, {"expires_at": expires_at}))
-        return _Plan(Description(), tuple(writes), lost=(state.record,) if state.record else ())
+    def _removal(self, subject: Subject, state: FileState) -> _Plan:
+        """The object is not this file, or not any more."""
+        if state.is_known and not state.is_at(subject.url):  # another object is
+            return _Plan(Description(), (Put(state.key, state.next_row(state.url, state.record, state.problem), state.unchanged),))
+        return self._gone(subject, state)
+
+    def _gone(self, subject: Subject, state: FileState) -> _Plan:
+        lost = (state.record,) if state.record else ()
+        row = state.next_row(subject.url, None, "", [record.source for record in lost]) | {"expires_at": self._forgotten_at()}
+        writes: tuple[Write, ...] = (Put(state.key, row, state.unchanged), *(Delete(key) for key in _rows(state.record)))
+        return _Plan(Description(), writes, lost=lost)
+
+    def _forgotten_at(self) -> int:
+        return self._clock.now_ms() // 1000 + FileState.KEPT_GONE_S
 
     def _carried_out(self, plans: Sequence[_Plan], *, alone: bool) -> bool:
         """Whether all of the plans were carried out. Raises UnavailableError, when the plan stands alone."""
@@ -211,35 +273,34 @@ def _looks(subjects: Sequence[Subject], describe: Describe) -> Iterator[tuple[Su
         yield from zip(subjects, threads.map(look, subjects), strict=True)
 
 
-def _change(subject: Subject, look: Description, state: FileState, named: FileState | None) -> _Plan:
-    """The object is this file now, or is refused as it."""
+def _change(subject: Subject, look: Description, state: FileState, unsettled: Sequence[Source], *, anew: bool) -> _Plan:
+    """The object is this file now, or is refused as it. ``unsettled``: sources that lose a file in the same transaction."""
     record, before = look.record, state.record
-    is_told = subject.id == state.id or (named is not None and named.id == state.id and state.is_known)
-    naming = () if is_told else (_naming(subject, state.id, named, {}),)
-    if (state.url, before, state.problem) == (subject.url, record, look.problem):
-        return _Plan(look, naming, unsettled=frozenset(state.unsettled))
-    if record is None and before and state.url != subject.url:
-        return _Plan(look)  # another object is that file, and a good one
+    is_same = (state.url, before, state.problem) == (subject.url, record, look.problem)
+    if record is None and before and not state.is_at(subject.url):  # another object is that file, and a good one
+        is_same, record = True, before
+    if is_same and not anew:
+        row = state.next_row(state.url, record, state.problem, unsettled)
+        return _Plan(look, (Put(state.key, row, state.unchanged),), unsettled=frozenset(state.unsettled))
     steps_back = before and not (record and record.source == before.source and record.age >= before.age)
-    row = state.next_row(subject.url, record, look.problem, [before.source] if before and steps_back else [])
+    lost = (before,) if before and steps_back else ()
+    row = state.next_row(subject.url, record, look.problem, [*unsettled, *(each.source for each in lost)])
     rows = _rows(record)
     gone = (Delete(key) for key in _rows(before) if key not in rows)
-    writes = (*naming, Put(state.key, row, state.unchanged), *(Put(key, row) for key, row in rows.items()), *gone)
-    return _Plan(look, writes, record, (before,) if before and steps_back else ())
+    writes: tuple[Write, ...] = (Put(state.key, row, state.unchanged), *(Put(key, row) for key, row in rows.items()), *gone)
+    return _Plan(look, writes, record, lost, frozenset(state.unsettled))
 
 
-def _naming(subject: Subject, file_id: str, named: FileState | None, row: Row) -> Put:
-    """An odd key's row, while it still leads where it led."""
+def _naming(subject: Subject, file_id: str, name: Name | None, more: Row) -> Put:
+    """Which file an object under an odd key is, and that it was looked at once more."""
     key = url_key(subject.url)
-    is_as_read = ((Clause(("id",), "=", named.id),),) if named else ABSENT_ROW
-    return Put(key, {"key": key.partition, "id": file_id, **row}, is_as_read)
+    row = {"key": key.partition, "id": file_id, "revision": name.revision + 1 if name else 1, **more}
+    return Put(key, row, ((Clause(("revision",), "=", name.revision),),) if name else ABSENT_ROW)
 
 
 def _joined(one: _Plan, other: _Plan) -> _Plan:
-    naming = {
-        write.key: write for write in (*one.writes, *other.writes)
-    }  # a name that led elsewhere is written once, as the later says
-    return _Plan(one.description, tuple(naming.values()), other.gained, one.lost + other.lost, one.unsettled | other.unsettled)
+    unsettled, left = one.unsettled | other.unsettled, one.left | other.left
+    return _Plan(one.description, one.writes + other.writes, other.gained, one.lost + other.lost, unsettled, left)
 
 
 def _rows(record: FileRecord | None) -> dict[Key, Row]:

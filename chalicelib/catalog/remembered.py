@@ -22,6 +22,11 @@ def url_key(url: str) -> Key:
     return Key(OBJECTS, f"url#{url}")
 
 
+def checkpoint_key(name: str) -> Key:
+    """The row in which a job notes how far it has come."""
+    return Key(OBJECTS, f"checkpoint#{name}")
+
+
 @dataclass(frozen=True, slots=True)
 class FileState:
     """A file as its rows were last written. Revision 0: never. Neither ``record`` nor ``problem``: it is gone.
@@ -49,12 +54,18 @@ class FileState:
         """Whether it is listed, or marked."""
         return bool(self.record or self.problem)
 
+    def is_at(self, url: str) -> bool:
+        """Whether this object is the file, good or refused."""
+        return self.is_known and self.url == url
+
     @property
     def unchanged(self) -> When:
         """The condition that the row is still of this revision."""
         return ((Clause(("revision",), "=", self.revision),),) if self.revision else ABSENT_ROW
 
-    def next_row(self, url: str, record: FileRecord | None, problem: str, unsettled: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    def next_row(
+        self, url: str, record: FileRecord | None, problem: str, unsettled: Iterable[tuple[str, str]] = ()
+    ) -> dict[str, Any]:
         """The row of the next revision."""
         optional = {
             "document": record.text() if record else "",
@@ -63,6 +74,20 @@ class FileState:
         }
         row = {"key": self.key.partition, "revision": self.revision + 1, "url": url}
         return row | {name: value for name, value in optional.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """Which file an object under an odd key is; empty: none that is known. ``left``: the files that it was before."""
+
+    id: str
+    revision: int
+    left: tuple[str, ...] = ()
+
+
+def remembered_name(row: Row) -> Name:
+    """The name of a row."""
+    return Name(row["id"], row["revision"], tuple(row.get("left", ())))
 
 
 def remembered_file(key: Key, row: Row | None) -> FileState:

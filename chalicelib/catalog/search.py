@@ -1,8 +1,8 @@
 """Queries over files: by what, where, work id and time, in the order of their start, a page at a time.
 
 A query stands for lanes (``catalog.listing``), and a page is their merge. A lane is read in pieces no larger than its share of the page,
-period after period; a period that turns out empty is where the directory is asked for the next that is not. So a page costs about
-one query a lane and full period, reads about the rows that it answers, and passes ten empty years at the cost of one query.
+period after period; where one turns out empty the directory is asked for the next that is not. So a page costs about one query a lane
+and full period, reads about the rows that it answers, and passes ten empty years at the cost of one query.
 """
 
 from __future__ import annotations
@@ -15,26 +15,31 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from itertools import islice
 from typing import Any
 
 from chalicelib.catalog.files import FileRecord
 from chalicelib.catalog.listing import (
     LISTING,
     Lane,
+    day_lane,
     period_number,
     period_text,
     position,
     source_scope,
     timed_lane,
     what_scope,
+    whats_of_work,
     work_lane,
 )
-from chalicelib.catalog.moments import FIRST_MS, LAST_MS
+from chalicelib.catalog.moments import DAY_MS, FIRST_MS, LAST_MS
 from chalicelib.errors import TooManyNamesError
 from chalicelib.ports import Database, Row
 
 MAX_PAGE = 100
+MAX_DAYS = 8
+"""Up to so many days a query that begins at midnight is answered day by day."""
+MAX_ROWS = 2000
+"""After so many rows a page ends with what it has, if it has any: what overlaps a moment is found among what began before it."""
 MAX_LANES = 200
 """What one request looks into at once."""
 THREADS = 8
@@ -42,7 +47,7 @@ _SPARE_ROWS = 8
 _MOST_ROWS = 2000
 _PERIODS_ASKED = 100
 _NAMES_ASKED = 1000
-_NAMES = re.compile(r"[a-z0-9_*-]+")
+_NAMES = re.compile(r"[a-z0-9_*-]{1,256}")
 _FIRST, _LAST = " ", "~"
 """Before and behind every key."""
 
@@ -62,6 +67,11 @@ class FileQuery:
     newest_first: bool = False
     after: tuple[int, str] | None = None
 
+    @property
+    def is_of_days(self) -> bool:
+        """Whether it begins with a day, and looks at few."""
+        return self.start_ms % DAY_MS == 0 and self.end_ms - self.start_ms < MAX_DAYS * DAY_MS
+
 
 @dataclass(frozen=True, slots=True)
 class FilePage:
@@ -79,36 +89,41 @@ class Search:
 
     def page(self, query: FileQuery, limit: int = MAX_PAGE) -> FilePage:
         """Up to ``limit`` files, each once, by (start, id) or against it. Raises TooManyNamesError."""
-        found = list(islice(self._documents(query, limit + 1), limit + 1))
-        last = _place(found[limit - 1]) if len(found) > limit else None
-        return FilePage(found[:limit], last)
+        readers = self._readers(query, limit + 1)
+        found: list[dict[str, Any]] = []
+        for document in _merged(readers, query):
+            if len(found) == limit or (found and sum(reader.rows for reader in readers) > MAX_ROWS):
+                return FilePage(found, _place(found[-1]))
+            found.append(document)
+        return FilePage(found, None)
 
     def newest(self, what: str, where: str, before_ms: int = LAST_MS) -> FileRecord | None:
         """The file of a source with the greatest start up to a time; of several, the one that was created last."""
         query = FileQuery((what,), where, end_ms=before_ms, newest_first=True)
         best: FileRecord | None = None
-        for document in self._documents(query, 2):
+        for document in _merged(self._readers(query, 2), query):
             record = FileRecord.from_document(document)
             if best and record.metadata.start < best.metadata.start:
                 break
             best = record if best is None or record.age > best.age else best
         return best
 
-    def _documents(self, query: FileQuery, wanted: int) -> Iterator[dict[str, Any]]:
+    def _readers(self, query: FileQuery, wanted: int) -> list[_LaneReader]:
         lanes = self._lanes(query)
         piece = -(-wanted // max(1, len(lanes))) + (_SPARE_ROWS if len(lanes) > 1 else 0)
         readers = [_LaneReader(self._database, lane, query, piece) for lane in lanes]
         if len(readers) > 1:
             with ThreadPoolExecutor(THREADS) as threads:
                 list(threads.map(_LaneReader.read_ahead, readers))
-        return heapq.merge(*readers, key=_place, reverse=query.newest_first)
+        return readers
 
     def _lanes(self, query: FileQuery) -> list[Lane]:
-        if not all(map(_NAMES.fullmatch, (*query.whats, query.where or "*", query.work_id or "*"))):
+        if not all(map(_NAMES.fullmatch, (query.where or "*", query.work_id or "*"))):
             return []  # no file is named so
+        patterns = filter(_NAMES.fullmatch, query.whats)
+        whats = {name for pattern in patterns for name in self._whats(pattern, query)}
         if query.work_id is not None:
-            return [work_lane(query.work_id)]
-        whats = {name for pattern in query.whats for name in self._whats(pattern, query.where)}
+            return [work_lane(query.work_id, what) for what in sorted(whats)]
         if query.where is None:
             scopes = [what_scope(what) for what in whats]
         elif "*" in query.where:
@@ -117,13 +132,18 @@ class Search:
             scopes = [source_scope(what, query.where) for what in whats]
         if len(scopes) > MAX_LANES:
             raise TooManyNamesError(f"the names stand for too many sources: ask for fewer sources={len(scopes)} most={MAX_LANES}")
-        return [timed_lane(scope, int(class_)) for scope in sorted(scopes) for class_ in self._names(f"c#{scope}", "*")]
+        if query.where is None and query.is_of_days:
+            return [day_lane(what) for what in sorted(whats)]
+        return [timed_lane(scope, class_) for scope in sorted(scopes) for class_ in self._names(f"c#{scope}", "*")]
 
-    def _whats(self, pattern: str, where: str | None) -> Iterator[str]:
+    def _whats(self, pattern: str, query: FileQuery) -> Iterator[str]:
         if "*" not in pattern:
             return iter((pattern,))
-        directory = "n#what" if where is None or "*" in where else f"n#what@{where}"
-        return self._names(directory, pattern)
+        if query.work_id is not None:
+            return self._names(whats_of_work(query.work_id), pattern)
+        if query.where is None or "*" in query.where:
+            return self._names("n#what", pattern)
+        return self._names(f"n#what@{query.where}", pattern)
 
     def _names(self, directory: str, pattern: str) -> Iterator[str]:
         """Names that a pattern stands for. One query for a thousand that begin as it does."""
@@ -136,20 +156,21 @@ class Search:
 
 
 class _LaneReader:
-    """A lane's files in order, read piece by piece."""
+    """A lane's files in order, read piece by piece. ``rows``: how many were read."""
 
     def __init__(self, database: Database, lane: Lane, query: FileQuery, piece: int) -> None:
         self._database, self._lane, self._query, self._piece = database, lane, query, piece
         self._read: deque[dict[str, Any]] = deque()
-        self._first, self._last = _bounds(lane, query)
-        # What is ahead lies between these two periods.
-        earliest_ms = max(query.start_ms - lane.longest_ms, FIRST_MS)
-        ahead = [lane.period_of(earliest_ms), lane.period_of(query.end_ms)]
+        self.rows = 0
+        # What is ahead lies between these two periods; in the first of time stands also what began before it.
+        self._opening = lane.period_of(query.start_ms)
+        ahead = [self._opening, lane.period_of(query.end_ms)]
         if query.after:
-            ahead[query.newest_first] = lane.period_of(query.after[0])
+            ahead[query.newest_first] = max(lane.period_of(query.after[0]), self._opening)
         self._period, self._end = reversed(ahead) if query.newest_first else ahead
         self._step = -1 if query.newest_first else 1
         self._listed: deque[int] | None = None
+        self._after = position(*query.after) if query.after else None
         self._is_done = self._is_behind(self._period)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -165,27 +186,37 @@ class _LaneReader:
             rows, more = self._database.query(
                 LISTING,
                 self._lane.partition(self._period),
-                self._first,
-                self._last,
+                *self._bounds(),
                 limit=self._piece,
                 newest_first=self._query.newest_first,
             )
             self._read.extend(document for document in map(_document, rows) if self._is_answer(document))
+            self.rows += len(rows)
             if rows:
-                self._go_on_behind(rows[-1]["at"])
+                self._after = rows[-1]["at"]
             if not self._read:
                 self._piece = min(2 * self._piece, _MOST_ROWS)
             if not more:
                 self._next_period(was_empty=not rows)
 
-    def _go_on_behind(self, at: str) -> None:
-        if self._query.newest_first:
-            self._last = _just_before(at)
-        else:
-            self._first = at + _FIRST
+    def _bounds(self) -> tuple[str | None, str | None]:
+        """What of this period is ahead: from where files overlap the interval, or from those that did not stand in the period before."""
+        query, lane = self._query, self._lane
+        first = None
+        if self._period != self._opening:
+            first = position(self._period * lane.period_ms)
+        elif not lane.is_by_day and query.start_ms - lane.longest_ms > FIRST_MS:
+            first = position(query.start_ms - lane.longest_ms)
+        is_cut = self._period == lane.period_of(query.end_ms) == lane.period_of(query.end_ms + 1)
+        last = position(query.end_ms, _LAST) if is_cut else None
+        if self._after is None:
+            return first, last
+        if query.newest_first:
+            return first, min(last or _LAST, _just_before(self._after))
+        return max(first or _FIRST, self._after + _FIRST), last
 
     def _next_period(self, *, was_empty: bool) -> None:
-        if self._listed is None and not was_empty:
+        if self._listed is None and not (was_empty and self._lane.is_listed):
             self._period += self._step
         else:
             self._period = self._next_listed()
@@ -211,20 +242,11 @@ class _LaneReader:
         end_ms = metadata["start"] if metadata.get("end") is None else metadata["end"]
         if metadata["start"] > query.end_ms or end_ms < query.start_ms:
             return False
-        if query.work_id is None:
-            return True
-        return any(fnmatchcase(metadata["what"], what) for what in query.whats) and (
-            query.where is None or fnmatchcase(metadata["where"], query.where)
-        )
+        return query.work_id is None or query.where is None or fnmatchcase(metadata["where"], query.where)
 
 
-def _bounds(lane: Lane, query: FileQuery) -> tuple[str, str]:
-    first = position(max(query.start_ms - lane.longest_ms, FIRST_MS))
-    last = position(query.end_ms, _LAST)
-    if query.after is None:
-        return first, last
-    at = position(*query.after)
-    return (first, min(last, _just_before(at))) if query.newest_first else (max(first, at + _FIRST), last)
+def _merged(readers: Sequence[_LaneReader], query: FileQuery) -> Iterator[dict[str, Any]]:
+    return heapq.merge(*readers, key=_place, reverse=query.newest_first)
 
 
 def _just_before(at: str) -> str:

@@ -19,6 +19,9 @@ from chalicelib.ingestion.run_files import RunFiles
 from chalicelib.ingestion.run_objects import RunObjects
 from chalicelib.ports import Clock, Message, Publisher, Run
 
+Result = Report | UnavailableError
+"""What became of a message."""
+
 
 @dataclass(slots=True)
 class _Working:
@@ -26,8 +29,12 @@ class _Working:
 
     records: list[Record] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    files: list[tuple[Subject, bool]] = field(default_factory=list)  # and whether it was created
+    files: dict[Subject, bool] = field(default_factory=dict)  # and whether it was created, by any of the events
     error: UnavailableError | None = None
+
+    def note(self, subject: Subject, *, created: bool) -> None:
+        """An event of a file's object."""
+        self.files[subject] = created or self.files.get(subject, False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +48,16 @@ class Ingester:
     clock: Clock
     publisher: Publisher | None
 
-    def ingest(self, bodies: Sequence[str], deadline: Deadline) -> list[Report | UnavailableError]:
+    def ingest(self, bodies: Sequence[str], deadline: Deadline) -> list[Result]:
         """Ingest messages and report each; an error in place of a report: nothing of that message may count as done."""
         start_ms, started_s = self.clock.now_ms(), self.clock.monotonic_s()
         due: list[Run] = []
         messages = [self._understood(body, due) for body in bodies]
         self._catalogue([message for message in messages if not message.error], deadline)
         duration_s = self.clock.monotonic_s() - started_s
-        results = [message.error or Report(start_ms, duration_s, message.records, message.problems) for message in messages]
-        results = self._reported(results)
+        results = self._reported(
+            [message.error or Report(start_ms, duration_s, message.records, message.problems) for message in messages]
+        )
         for run in dict.fromkeys(due):
             self.run_objects.flush(run)
         return results
@@ -77,14 +85,14 @@ class Ingester:
 
     def _sorted(self, event: ObjectEvent, message: _Working, due: list[Run]) -> None:
         if event.bucket == self.archive.bucket:
-            message.files.append((archive_subject(event.bucket, event.key), event.created))
+            message.note(archive_subject(event.bucket, event.key), created=event.created)
             return
         if event.bucket != self.run_objects.bucket:
             raise InvalidInputError(f"not a bucket of ours bucket={event.bucket} key={event.key[:200]}")
         parsed = self.run_objects.parse(event)
         record = self.run_objects.land(event, parsed, due)
         if parsed.kind == "logs":
-            message.files.append((self.run_files.subject(event.key), event.created))
+            message.note(self.run_files.subject(event.key), created=event.created)
         elif record:
             message.records.append(record)
 
@@ -98,29 +106,31 @@ class Ingester:
             except Exception as error:
                 raise _unexpected(error) from error
 
-        subjects = dict.fromkeys(subject for message in messages for subject, _ in message.files)
+        subjects = dict.fromkeys(subject for message in messages for subject in message.files)
         outcomes = self.registration.bring_up_to_date(list(subjects), describe) if subjects else {}
         for message in messages:
-            for subject, created in dict(message.files).items():
+            for subject, created in message.files.items():
                 _tell(message, subject, outcomes[subject], created=created)
 
-    def _reported(self, results: list[Report | UnavailableError]) -> list[Report | UnavailableError]:
+    def _reported(self, results: Sequence[Result]) -> list[Result]:
         """Send the reports; one that could not be sent fails its message."""
-        if not self.publisher:
-            return results
-        worth = [
-            number for number, result in enumerate(results) if isinstance(result, Report) and (result.records or result.problems)
+        told = [
+            (number, Message(text, {"status": result.status}))
+            for number, result in enumerate(results)
+            if isinstance(result, Report) and (result.records or result.problems)
+            for text in result.messages()
         ]
-        sent: list[tuple[int, Message]] = []
-        for number in worth:
-            report = results[number]
-            assert isinstance(report, Report)
-            sent += [(number, Message(text, {"status": report.status})) for text in report.messages()]
-        failed = zip(
-            (number for number, _ in sent), self.publisher.publish([message for _, message in sent]) if sent else (), strict=True
-        )
-        errors = {number: error for number, error in failed if error}
-        return [errors.get(number, result) for number, result in enumerate(results)]
+        errors = self._published([message for _, message in told])
+        failed = {number: error for (number, _), error in zip(told, errors, strict=True) if error}
+        return [failed.get(number, result) for number, result in enumerate(results)]
+
+    def _published(self, messages: Sequence[Message]) -> Sequence[UnavailableError | None]:
+        if not (self.publisher and messages):
+            return [None] * len(messages)
+        try:
+            return self.publisher.publish(messages)
+        except UnavailableError as error:
+            return [error] * len(messages)
 
 
 def _unexpected(error: Exception) -> UnavailableError:

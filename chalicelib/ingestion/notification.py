@@ -10,6 +10,7 @@ from urllib.parse import unquote_plus
 
 from chalicelib.errors import InvalidInputError
 
+MAX_KEY_BYTES = 1024
 CREATED = frozenset({"Put", "Post", "Copy", "CompleteMultipartUpload"})
 REMOVED = frozenset({"Delete", "DeleteMarkerCreated"})
 
@@ -71,7 +72,17 @@ def _event(record: Any) -> ObjectEvent:
         raise InvalidInputError(f"unsupported version of an event version={version}")
     if not isinstance(bucket, str) or not isinstance(key, str):
         raise InvalidInputError("bucket and key of an event are texts")
-    return ObjectEvent(bucket, unquote_plus(key), created=_is_creation(name))
+    return ObjectEvent(bucket, _decoded(key), created=_is_creation(name))
+
+
+def _decoded(key: str) -> str:
+    """A key from its form-encoding. What S3 could not have as a key nobody is asked for."""
+    decoded = unquote_plus(key)
+    if not 0 < len(decoded.encode(errors="surrogatepass")) <= MAX_KEY_BYTES or any(
+        "\ud800" <= letter <= "\udfff" for letter in decoded
+    ):
+        raise InvalidInputError(f"not a key of s3 key={decoded[:100]!r}")
+    return decoded
 
 
 def _is_creation(name: str) -> bool:

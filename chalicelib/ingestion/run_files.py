@@ -40,6 +40,11 @@ class RunFiles:
         """A finished log as something to catalogue."""
         return Subject(self.bucket, key, object_id(key))
 
+    def is_log(self, key: str) -> bool:
+        """Whether a key is of a finished log."""
+        parsed = self.layout.parse(key)
+        return parsed is not None and parsed.kind == "logs"
+
     def describe(self, subject: Subject, deadline: Deadline) -> Description:
         """One HEAD, one read of each catalog, and the whole log once, for its hash. Raises UnavailableError."""
         parsed = self.layout.parse(subject.key)

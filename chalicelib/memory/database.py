@@ -16,6 +16,7 @@ from typing import Any
 from chalicelib.errors import PreconditionFailedError
 from chalicelib.ports import MAX_TRANSACTION_WRITES, Check, Clause, Delete, Key, Put, Row, When, Write
 
+_ABSENT = object()
 MAX_READ_BYTES = 1024 * 1024
 
 
@@ -65,7 +66,7 @@ class InMemoryDatabase:
             return found
 
     def query(
-        self, table: str, partition: str, first: str, last: str, *, limit: int, newest_first: bool = False
+        self, table: str, partition: str, first: str | None, last: str | None, *, limit: int, newest_first: bool = False
     ) -> tuple[Sequence[Row], bool]:
         """See the port."""
         with self._lock:
@@ -85,6 +86,8 @@ class InMemoryDatabase:
 
     def put_many(self, rows: Sequence[Put]) -> None:
         """See the port."""
+        if len({row.key for row in rows}) < len(rows):
+            raise ValueError("a row is written twice")
         with self._lock:
             self.calls["put_many"] += -(-len(rows) // 25)
             for each in rows:
@@ -133,12 +136,12 @@ def row_bytes(row: Row) -> int:
 
 
 def _is_true(clause: Clause, row: Row | None) -> bool:
-    value: Any = row
+    value: Any = row if row is not None else _ABSENT
     for name in clause.path:
-        value = value.get(name) if isinstance(value, Mapping) else None
+        value = value.get(name, _ABSENT) if isinstance(value, Mapping) else _ABSENT
     if clause.is_ == "absent":
-        return value is None
-    if value is None:
+        return value is _ABSENT
+    if value is _ABSENT:
         return False
     match clause.is_:
         case "=":
@@ -163,5 +166,5 @@ def _value_bytes(value: Any) -> int:
     return 3 + sum(1 + _value_bytes(item) for item in value)
 
 
-def _between(keys: list[str], first: str, last: str) -> list[str]:
-    return keys[bisect_left(keys, first) : bisect_right(keys, last)]
+def _between(keys: list[str], first: str | None, last: str | None) -> list[str]:
+    return keys[0 if first is None else bisect_left(keys, first) : None if last is None else bisect_right(keys, last)]

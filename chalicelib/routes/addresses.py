@@ -2,39 +2,53 @@
 
 from __future__ import annotations
 
+import re
+from functools import wraps
 from urllib.parse import urlencode
 
 from chalice.app import Request, Response
 
-from chalicelib.routes.answers import json_answer
+from chalicelib.routes.answers import View, json_answer
 
-_ROOTS = ("/v0/", "/v1/", "/spec", "/docs", "/health")
+_PROTOCOLS = ("http", "https")
+_HOST = re.compile(r"[A-Za-z0-9._-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?")
 
 
 def base_url(request: Request) -> str:
     """Without a slash at the end: ``https://host/api``."""
-    protocol = request.headers.get("x-forwarded-proto", "https").partition(",")[0].strip()
-    host = request.headers.get("host") or request.context.get("domainName", "localhost")
-    path: str = request.context["path"]
-    return f"{protocol}://{host}{path[: _root(path)]}"
+    protocol = request.headers.get("x-forwarded-proto", "").partition(",")[0].strip()
+    host = request.headers.get("host", "")
+    if not _HOST.fullmatch(host):
+        host = request.context.get("domainName", "localhost")
+    prefix, _ = _parts(request)
+    return f"{protocol if protocol in _PROTOCOLS else 'https'}://{host}{prefix}"
 
 
-def with_slash(request: Request) -> Response | None:
-    """A redirect to the same path with a slash at its end, where the client left it out.
+def slashed(view: View) -> View:
+    """A view of a path that ends in a slash: whoever leaves it out is sent there."""
 
-    A REST API hands a path over as it was sent. Should a gateway in between cut the slash off one of the two places that tell it,
-    the other one saves the client from being sent round and round.
-    """
-    event = request.to_original_event()
-    path: str = request.context["path"]
-    if path.endswith("/") or str(event.get("path", "")).endswith("/"):
-        return None
-    given = event.get("multiValueQueryStringParameters") or {}
-    query = urlencode(given, doseq=True)
-    location = base_url(request) + path[_root(path) :] + "/" + (f"?{query}" if query else "")
+    @wraps(view)
+    def viewed(request: Request) -> Response:
+        return view(request) if _has_slash(request) else _with_slash(request)
+
+    return viewed
+
+
+def _has_slash(request: Request) -> bool:
+    """A REST API hands a path over as it was sent. Should a gateway in between cut the slash off one of the two places that tell it,
+    the other one saves the client from being sent round and round."""
+    path = request.to_original_event().get("path") or ""
+    return any(each.endswith("/") for each in (request.context["path"], path))
+
+
+def _with_slash(request: Request) -> Response:
+    query = urlencode(request.to_original_event().get("multiValueQueryStringParameters") or {}, doseq=True, errors="replace")
+    location = base_url(request) + _parts(request)[1] + "/" + (f"?{query}" if query else "")
     return json_answer({"location": location}, 308, Location=location)
 
 
-def _root(path: str) -> int:
-    """Where the stage's prefix ends and our own path begins."""
-    return min((path.index(root) for root in _ROOTS if root in path), default=len(path))
+def _parts(request: Request) -> tuple[str, str]:
+    """The stage's prefix, or a custom domain's, and the path of ours behind it: as many segments as the route has."""
+    segments = request.context["path"].rstrip("/").split("/")
+    own = request.context["resourcePath"].count("/")
+    return "/".join(segments[:-own]), "/" + "/".join(segments[-own:])

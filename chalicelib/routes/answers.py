@@ -47,23 +47,29 @@ def error_answer(status: int, message: str, code: str | None = None, **headers: 
     """The error envelope. ``code`` is the status, where the resource has no codes of its own."""
     if status == 503:
         headers["Retry_After"] = str(RETRY_AFTER_S)
-    return json_answer({"code": code or status, "message": message}, status, **headers)
+    told = message.encode(errors="replace").decode()  # a lone surrogate of the request's would break the answer
+    return json_answer({"code": code or status, "message": told}, status, **headers)
 
 
 def refusal(error: Exception) -> Response:
     """What to answer to an error. What nobody expected is logged with its trace, and told without it."""
-    if isinstance(error, ChaliceViewError):
-        return error_answer(error.STATUS_CODE, str(error), getattr(error, "code", None))
-    status = next((status for kind, status in _STATUS if isinstance(error, kind)), None)
+    status = _status_of(error)
     if status is None:
         logger.exception("a request failed")
         return error_answer(500, "internal server error")
     if status >= 500:
-        logger.warning("a request could not be served", extra={"error": str(error), "kind": type(error).__name__})
-    return error_answer(status, str(error))
+        kind = type(error.__cause__ or error).__name__
+        logger.warning("a request could not be served", extra={"error": str(error), "kind": kind})
+    return error_answer(status, str(error), getattr(error, "code", None))
 
 
 View = Callable[[Request], Response]
+
+
+def _status_of(error: Exception) -> int | None:
+    if isinstance(error, ChaliceViewError):
+        return int(error.STATUS_CODE)
+    return next((status for kind, status in _STATUS if isinstance(error, kind)), None)
 
 
 def answering(view: View) -> Callable[..., Response]:

@@ -14,6 +14,7 @@ from chalicelib import __version__, composition
 from chalicelib.archive.contents import Contents
 from chalicelib.archive.uploads import Multipart, Upload
 from chalicelib.catalog.files import FileRecord
+from chalicelib.catalog.metadata import is_slug
 from chalicelib.catalog.moments import DAY_MS, iso
 from chalicelib.composition import Services
 from chalicelib.errors import (
@@ -21,10 +22,12 @@ from chalicelib.errors import (
     NotChangeableError,
     ObjectNotFoundError,
     RunlakeError,
+    StoreConditionError,
     TooManyNamesError,
+    UnavailableError,
     UploadTooLargeError,
 )
-from chalicelib.routes.addresses import base_url, with_slash
+from chalicelib.routes.addresses import base_url, slashed
 from chalicelib.routes.answers import View, answering, json_answer
 from chalicelib.routes.archive_queries import ArchiveRequestError, Code, file_query, lookback_days
 
@@ -37,6 +40,8 @@ _CODES: tuple[tuple[type[RunlakeError], Code, int], ...] = (
     (UploadTooLargeError, Code.TOO_LARGE, 413),
     (ObjectNotFoundError, Code.NO_SUCH_FILE, 404),
     (NotChangeableError, Code.NOT_CHANGEABLE, 409),
+    (UnavailableError, Code.UNAVAILABLE, 503),
+    (StoreConditionError, Code.UNAVAILABLE, 503),  # others kept changing what was read
 )
 
 
@@ -52,16 +57,6 @@ def archive_view(view: View) -> View:
             if known is None:
                 raise
             raise ArchiveRequestError(known[0], str(error), known[1]) from error
-
-    return viewed
-
-
-def slashed(view: View) -> View:
-    """A view of a path that ends in a slash: without it the client is sent there."""
-
-    @wraps(view)
-    def viewed(request: Request) -> Response:
-        return with_slash(request) or view(request)
 
     return viewed
 
@@ -88,14 +83,16 @@ def environment(_: Request) -> Response:
 @archive_view
 def list_files(request: Request) -> Response:
     """Files by what, where, work id and time, a page at a time."""
-    services, given = composition.services(), dict(request.query_params or {})
-    query = file_query(given, services.cursors, services.clock.now_ms())
+    services = composition.services()
+    now_ms = services.clock.now_ms()
+    given = {name: str(now_ms) if name in ("start", "end") and value == "now" else value for name, value in _query(request).items()}
+    query = file_query(given, services.cursors, now_ms)  # "now" is the same on all pages
     page = services.search.page(query)
     base = base_url(request)
     records = [_record(services, document, base) for document in page.documents]
     following = None
     if page.after:
-        following = f"{base}{_FILES}/?" + urlencode(given | {"cursor": services.cursors.write(query, page.after)})
+        following = f"{base}{_FILES}/?" + urlencode(given | {"cursor": services.cursors.write(query, page.after)}, errors="replace")
     return json_answer({"records": records, "next": following})
 
 
@@ -158,10 +155,14 @@ def latest_contents(request: Request) -> Response:
     return _contents(composition.services().archive.contents(_latest(request).id))
 
 
+def _query(request: Request) -> dict[str, str]:
+    return dict(request.query_params or {})
+
+
 def _latest(request: Request) -> FileRecord:
-    services, days = composition.services(), lookback_days(request.query_params or {})
+    services, days = composition.services(), lookback_days(_query(request))
     what, where, now_ms = _name(request, "what"), _name(request, "where"), services.clock.now_ms()
-    record = services.latest.find(what, where, now_ms)
+    record = services.latest.find(what, where, now_ms) if is_slug(what) and is_slug(where) else None
     if record is None or record.metadata.last_ms // DAY_MS < now_ms // DAY_MS - days:
         raise ArchiveRequestError(Code.NO_SUCH_FILE, f'No "{what}" files found in last {days} days from "{where}"', 404)
     return record

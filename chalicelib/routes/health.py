@@ -5,9 +5,8 @@ from __future__ import annotations
 from chalice.app import Blueprint, Request, Response
 
 from chalicelib import __version__, composition
-from chalicelib.routes.addresses import base_url
+from chalicelib.routes.addresses import base_url, slashed
 from chalicelib.routes.answers import answering, json_answer
-from chalicelib.routes.archive import slashed
 from chalicelib.routes.docs_page import page
 from chalicelib.routes.openapi import document
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,20 +13,29 @@ import yaml
 from moto.server import ThreadedMotoServer
 
 from chalicelib.aws.clients import make_client
+from chalicelib.aws.database import DynamoDbDatabase, Schema
 from chalicelib.aws.dynamodb import Table
 from chalicelib.aws.object_store import S3ObjectStore
 from chalicelib.catalog.dynamodb_runs import DynamoDbRunCatalog
+from chalicelib.catalog.files import FILES, LATEST
+from chalicelib.catalog.listing import LISTING
+from chalicelib.catalog.remembered import OBJECTS
 from chalicelib.catalog.runs import RunCatalog
 from chalicelib.catalog.segments import DynamoDbSegmentIndex
 from chalicelib.memory.clock import ManualClock
+from chalicelib.memory.database import InMemoryDatabase
 from chalicelib.memory.object_store import InMemoryObjectStore
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.memory.segment_index import InMemorySegmentIndex
-from chalicelib.ports import ObjectStore, SegmentIndex
+from chalicelib.ports import Database, ObjectStore, SegmentIndex
 from local.emulator import CREDENTIALS, REGION, Emulator, free_port
 
 MEMORY, MOTO, MINISTACK = "memory", "moto", "ministack"
 KEEP_S = 30 * 86_400
+TABLES = {FILES: "FilesTable", LATEST: "LatestTable", LISTING: "ListingTable", OBJECTS: "ObjectsTable"}
+"""Tables of files, by logical name, as the template names them."""
+KEYS = {FILES: ("time_index_key", "range_key"), LATEST: ("what_where_key", ""), LISTING: ("partition", "at"), OBJECTS: ("key", "")}
+"""Their key attributes."""
 _TEMPLATE = Path(__file__).parents[2] / "infra" / "template.yaml"
 _names = (f"contract-{number}" for number in itertools.count())
 
@@ -107,6 +116,40 @@ def runs(endpoint_url: str | None) -> Iterator[RunCatalog]:
         return
     with closing(client_of("dynamodb", endpoint_url)) as client:
         yield DynamoDbRunCatalog(Table(client, _create_table(client, "RunsTable")), KEEP_S)
+
+
+@pytest.fixture(scope="session")
+def dynamodb_of() -> Iterator[Callable[[str], Any]]:
+    """One client for all tests of an emulator: making one takes longer than most of them."""
+    clients: dict[str, Any] = {}
+
+    def client(endpoint_url: str) -> Any:
+        if endpoint_url not in clients:
+            clients[endpoint_url] = client_of("dynamodb", endpoint_url)
+        return clients[endpoint_url]
+
+    yield client
+    for each in clients.values():
+        each.close()
+
+
+@pytest.fixture
+def new_database(endpoint_url: str | None, dynamodb_of: Callable[[str], Any]) -> Callable[[], Database]:
+    """Makes databases with fresh tables."""
+    if endpoint_url is None:
+        return InMemoryDatabase
+    client = dynamodb_of(endpoint_url)
+    return lambda: DynamoDbDatabase(client, create_file_tables(client))
+
+
+@pytest.fixture
+def database(new_database: Callable[[], Database]) -> Database:
+    return new_database()
+
+
+def create_file_tables(client: Any) -> dict[str, Schema]:
+    """The tables of files, fresh."""
+    return {table: Schema(_create_table(client, resource), *KEYS[table]) for table, resource in TABLES.items()}
 
 
 def _create_table(client: Any, resource: str) -> str:

@@ -1,4 +1,4 @@
-"""Just enough of a shell and of curl to run the documents' examples against the function, without a socket."""
+"""Just enough of a shell, of curl, jq and aws to run the documents' examples against the function, without a socket."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from typing import Any
+from urllib.parse import urlsplit
 
 from tests.functional.gateway import Answer, call
 
@@ -36,16 +38,19 @@ def examples(console: str) -> list[Example]:
 
 @dataclass
 class Shell:
-    """Variables and cookie jars live as long as it does. ``after`` is called behind each request."""
+    """Variables and cookie jars live as long as it does. ``after`` is called behind each request, ``store`` for an object that is
+    copied to S3: its bucket, key, bytes and metadata."""
 
     after: Callable[[], None]
+    store: Callable[[str, str, bytes, dict[str, str]], None]
     variables: dict[str, str] = field(default_factory=dict)
     jars: dict[str, str] = field(default_factory=dict)
 
     def run(self, command: str) -> str:
         """What a command prints."""
-        if assignment := re.fullmatch(r"([A-Z]+)=(\S+)", command):
-            self.variables[assignment[1]] = self._expanded(assignment[2])
+        if assignment := re.fullmatch(r"([A-Z]+)=(\$\((.+)\)|\S+)", command):
+            name, value, inner = assignment.groups()
+            self.variables[name] = self.run(inner).rstrip("\n") if inner else self._expanded(value)
             return ""
         data = b""
         for stage in _stages(command):
@@ -55,7 +60,11 @@ class Shell:
             elif name == "gzip":
                 data = gzip.compress(data)
             elif name == "curl":
-                return self._curl(arguments, data)
+                data = self._curl(arguments, data).encode()
+            elif name == "jq":
+                data = "".join(f"{value}\n" for value in _picked(json.loads(data), *arguments)).encode()
+            elif name == "aws":
+                data = self._copied(arguments, data).encode()
             else:
                 raise AssertionError(f"not a command of the examples: {name}")
         return data.decode()
@@ -65,7 +74,8 @@ class Shell:
 
     def _curl(self, arguments: list[str], piped: bytes) -> str:
         method, url, body, jar = "GET", "", None, ""
-        headers: dict[str, str] = {}
+        api = urlsplit(self.variables["API"])
+        headers: dict[str, str] = {"Host": api.netloc, "X-Forwarded-Proto": api.scheme}
         shows_headers = False
         rest = iter(arguments)
         for argument in rest:
@@ -80,7 +90,7 @@ class Shell:
                 headers[name] = value
             elif argument in ("--json", "--data-binary"):
                 text = next(rest)
-                body, method = (piped if text == "@-" else text), "POST"
+                body, method = (piped if text == "@-" else text), "POST" if method == "GET" else method
                 headers.setdefault("Content-Type", "application/json") if argument == "--json" else None
             else:
                 assert not argument.startswith("-"), f"not an option of the examples: {argument}"
@@ -92,6 +102,25 @@ class Shell:
             self.jars[jar] = answer.cookie
         self.after()
         return (_head(answer) if shows_headers else "") + answer.body
+
+    def _copied(self, arguments: list[str], piped: bytes) -> str:
+        """``aws s3 cp - s3://bucket/key --metadata JSON``."""
+        service, command, source, target, option, metadata = map(self._expanded, arguments)
+        assert (service, command, source, option) == ("s3", "cp", "-", "--metadata"), arguments
+        bucket, _, key = target.removeprefix("s3://").partition("/")
+        self.store(bucket, key, piped, json.loads(metadata))
+        self.after()
+        return ""
+
+
+def _picked(document: Any, option: str, path: str) -> list[Any]:
+    """``jq -r`` of a path such as ``.records[].url``."""
+    assert option == "-r", option
+    values = [document]
+    for name, each in re.findall(r"\.(\w+)(\[\])?", path):
+        values = [value[name] for value in values]
+        values = [item for value in values for item in value] if each else values
+    return values
 
 
 def _stages(command: str) -> list[list[str]]:
@@ -119,7 +148,7 @@ def same(printed: str, real: str) -> bool:
     except ValueError:
         head, _, body = printed.rstrip("\n").rpartition("\n")
         real_head, _, real_body = real.rstrip("\n").rpartition("\n")
-        return head == real_head and (body == real_body or (body.startswith("{") and same(body, real_body)))
+        return head == real_head and (body == real_body or (bool(head) and body.startswith("{") and same(body, real_body)))
 
 
 def _alike(printed: object, real: object) -> bool:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Lock
 from typing import Any
 
-from chalicelib.errors import OutcomeUnknownError, StoreUnavailableError
+from chalicelib.errors import OutcomeUnknownError, StoreUnavailableError, UnavailableError
 
 WRITES = frozenset({
     "put", "delete", "delete_many", "create_multipart", "upload_part", "copy_part", "complete_multipart", "abort_multipart",
+    "put_many", "transact",  # of a Database
+    "publish",  # of a Publisher
 })  # fmt: skip
 BEFORE, AFTER = "before", "after"
 
@@ -18,7 +21,10 @@ class Crash(BaseException):
 
 
 class Intercepted:
-    """A port whose calls go through ``gate(operation, call)``: it makes the call when it likes, or raises instead."""
+    """A port whose calls go through ``gate(operation, call)``: it makes the call when it likes, or raises instead.
+
+    A publisher does not raise: an error of the gate is the answer for each of the messages.
+    """
 
     def __init__(self, inner: Any, gate: Callable[[str, Callable[[], Any]], Any]) -> None:
         self._inner, self._gate = inner, gate
@@ -31,7 +37,13 @@ class Intercepted:
         def gated(*args: Any, **kwargs: Any) -> Any:
             return self._gate(operation, lambda: method(*args, **kwargs))
 
-        return gated
+        def gated_publish(messages: Any) -> Any:
+            try:
+                return gated(messages)
+            except UnavailableError as error:
+                return [error] * len(messages)
+
+        return gated_publish if operation == "publish" else gated
 
 
 class StopAt:
@@ -44,12 +56,15 @@ class StopAt:
         self.calls: list[str] = []
         self.fired = False
         self._number, self._moment, self._how = number, moment, how
+        self._lock = Lock()
 
     def __call__(self, operation: str, call: Callable[[], Any]) -> Any:
-        self.calls.append(operation)
+        with self._lock:  # several threads of a process may call at once
+            number = len(self.calls)
+            self.calls.append(operation)
         if self.fired and self._how == "crash":
             raise Crash(operation)  # a dead process makes no further calls
-        if len(self.calls) - 1 != self._number:
+        if number != self._number:
             return call()
         self.fired = True
         if self._moment == AFTER:

@@ -17,12 +17,12 @@ import app
 from chalicelib import composition
 from chalicelib.catalog.runs import RunCatalog
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
-from chalicelib.ports import ObjectStore, Publisher
+from chalicelib.ports import Database, ObjectStore, Publisher
 from chalicelib.settings import Settings
 from tests.world import World
 
 LOGS = "/v1/services/ingestionPipelines/logs"
-_STAGE = "/api"
+STAGE = "/api"
 _ROUTES = RouteMatcher(list(app.app.routes))
 
 
@@ -56,8 +56,15 @@ class Answer:
         return self.headers["Set-Cookie"].partition(";")[0]
 
 
-def event_of(method: str, url: str, body: str | bytes | None = None, headers: dict[str, str] | None = None) -> dict[str, Any]:
-    """A REST API's event. Bytes come in base64, as those of a binary media type do; the path is as the client sent it."""
+def event_of(
+    method: str,
+    url: str,
+    body: str | bytes | None = None,
+    headers: dict[str, str] | None = None,
+    prefix: str = STAGE,
+) -> dict[str, Any]:
+    """A REST API's event. Bytes come in base64, as those of a binary media type do; the path is as the client sent it, with a slash
+    at its end or without, while the resource never has one. ``prefix``: the stage's, a custom domain's base path, or none."""
     path, _, query = url.partition("?")
     found = _ROUTES.match_route(path)
     values = parse_qs(query, keep_blank_values=True)
@@ -75,7 +82,7 @@ def event_of(method: str, url: str, body: str | bytes | None = None, headers: di
         "requestContext": {
             "httpMethod": method,
             "resourcePath": found.route,
-            "path": _STAGE + path,
+            "path": prefix + path,
             "stage": "api",
             "requestId": "request-1",
             "identity": {"sourceIp": "127.0.0.1"},
@@ -91,9 +98,15 @@ def call(
     body: str | bytes | None = None,
     headers: dict[str, str] | None = None,
     context: Context | None = None,
+    prefix: str = STAGE,
 ) -> Answer:
     """Call the function. What it answers must be what a gateway takes: JSON, text, no base64."""
-    answer = app.app(event_of(method, url, body, headers), context or Context())
+    return handled(event_of(method, url, body, headers, prefix), context)
+
+
+def handled(event: dict[str, Any], context: Context | None = None) -> Answer:
+    """Call the function with an event of one's own."""
+    answer = app.app(event, context or Context())
     assert json.loads(json.dumps(answer)) == answer
     assert not answer.get("isBase64Encoded")
     return Answer(answer["statusCode"], answer["body"], answer["headers"])
@@ -116,6 +129,7 @@ def installed(
     runs: RunCatalog | None = None,
     archive_store: ObjectStore | None = None,
     publisher: Publisher | None = None,
+    database: Database | None = None,
     **given: Any,
 ) -> Iterator[World]:
     """This process serves a world in memory meanwhile; ``given`` are settings."""
@@ -125,7 +139,7 @@ def installed(
         archive_store=archive_store or world.archive_store,
         index=world.index,
         runs=runs or InMemoryRunCatalog(),
-        database=world.database,
+        database=database or world.database,
         publisher=publisher,
         clock=world.clock,
     )

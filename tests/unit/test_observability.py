@@ -131,7 +131,7 @@ def test_calls_reach_the_store_as_they_are() -> None:
     assert inner.calls == [
         ("put", ("k", b"body", PutOptions(), ABSENT), {}),
         ("copy_part", ("k", "u", 1, "source", 0, 5), {"if_match": "e"}),
-        ("presign_get", ("k",), {"expires_s": 1, "filename": "f", "content_type": "t"}),
+        ("presign_get", ("k",), {"expires_s": 1, "content_type": "t", "filename": "f", "content_encoding": ""}),
     ]
 
 

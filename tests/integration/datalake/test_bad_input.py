@@ -57,7 +57,8 @@ def test_list_refuses(datalake: Datalake, what: str, arguments: list[str], words
 
 
 def test_list_needs_a_kind(datalake: Datalake) -> None:
-    assert_usage_error(datalake.attempt("list", "--start", "2020-01-01", "--end", "2020-01-02"), "WHAT")
+    assert_usage_error(datalake.attempt("list", "--work-id", "job-1"), "WHAT")
+    assert_usage_error(datalake.attempt("list", "--work-id", "job-1", ""), "(NoWhat)")
 
 
 @pytest.mark.parametrize("nobodys", ["no-such-what", "Not A Slug.log", "größe", "a/b&c=d"])
@@ -77,15 +78,12 @@ def test_a_work_that_nobody_did_has_no_files(datalake: Datalake, what: str, wher
     ("metadata", "words"),
     [
         ({"what": "bad-input.log"}, ["bad-input.log", "what"]),
-        ({"what": "Bad"}, ["Bad", "what"]),
         ({"where": "a b"}, ["a b", "where"]),
-        ({"where": ""}, ["where"]),
         ({"work_id": "null"}, ["work_id", "null"]),
         ({"work_id": "Work 1"}, ["Work 1", "work_id"]),
         ({"end": "2019-12-31"}, ["end", "start"]),
         ({"start": "someday"}, ["someday"]),
         ({"what": "(?P<a>.*)~{b}"}, ["b"]),
-        ({"what": "(~{b}"}, []),
         ({"what": "nothing(?P<a>.)~{a}"}, ["nothing"]),
     ],
     ids=str,
@@ -165,7 +163,7 @@ def test_latest_refuses_a_lookback_of_no_or_endless_days(datalake: Datalake, wha
 
 @pytest.mark.parametrize(
     ("expression", "path"),
-    [("no tilde", "/a"), ("(?P<a>.*)~{a}~", "/a"), ("(?P<a>.*)~{a}", "relative"), ("b(?P<a>.*)~{a}", "/a")],
+    [("no tilde", "/a"), ("(?P<a>.*)~{a}", "relative"), ("b(?P<a>.*)~{a}", "/a")],
 )
 def test_translate_refuses(datalake: Datalake, expression: str, path: str) -> None:
     assert_usage_error(datalake.attempt("translate", expression, path))

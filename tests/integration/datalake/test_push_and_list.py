@@ -23,7 +23,7 @@ def log_file(folder: Path, name: str = "nginx.log", content: bytes = LINES) -> P
 
 
 def test_a_small_file_is_listed_with_its_metadata(datalake: Datalake, what: str, where: str, tmp_path: Path) -> None:
-    path = log_file(tmp_path)
+    path = log_file(tmp_path, "größe 表 #1%20.log")
     url = datalake.push(path, what=what, where=where, **INTERVAL)
     [record] = datalake.listed(what=what, **DAY)
     assert record["metadata"] == {
@@ -82,6 +82,7 @@ def test_several_kinds_at_once(datalake: Datalake, what: str, where: str, tmp_pa
     assert sorted(record["url"] for record in datalake.records(what=both, **DAY)) == two
     assert sorted(record["url"] for record in datalake.records(what=both, where=where, **DAY)) == two
     assert sorted(datalake.listing(both, **DAY)) == two
+    assert sorted(datalake.listing("*", where=where, **DAY)) == sorted(urls.values())
 
 
 def test_the_files_of_a_work(datalake: Datalake, what: str, where: str, work_id: str, tmp_path: Path) -> None:

@@ -51,7 +51,9 @@ def watches(pid: int) -> bool:
     return False
 
 
-def test_files_that_wait_are_pushed_and_leave_the_queue(datalake: Datalake, what: str, where: str, log: Path, queue: Path) -> None:
+def test_files_that_wait_are_pushed_plain_or_compressed_and_leave_the_queue(
+    datalake: Datalake, what: str, where: str, log: Path, queue: Path
+) -> None:
     plain = ["--where", where, "--what", what, *options(**INTERVAL)]
     packed = ["--where", where, "--what", f"{what}-gz", *options(**INTERVAL)]
     settings = {"DATALAKE_QUEUE_DIR": str(queue)}
@@ -65,17 +67,10 @@ def test_files_that_wait_are_pushed_and_leave_the_queue(datalake: Datalake, what
     assert set(re.findall(r" to (s3://\S+)", said)) == {record["url"], packed_record["url"]}
     assert record["metadata"]["path"] == packed_record["metadata"]["path"] == str(log)
     assert datalake.attempt("cat", record["url"], record["http_url"]).output == (LINES + b"\n") * 2
-
-
-def test_a_compressed_file_is_a_gzip_in_the_archive(datalake: Datalake, what: str, where: str, log: Path, queue: Path) -> None:
-    settings = {"DATALAKE_QUEUE_DIR": str(queue)}
-    datalake.run("enqueue", "--compress", *options(what=what, where=where, **INTERVAL), log, **settings)
-    datalake.run("uploader", "--timeout", "0.2", **settings)
-    [record] = datalake.listed(what=what, **DAY)
-    packed = datalake.attempt("cat", record["url"]).output.removesuffix(b"\n")
-    assert gzip.decompress(packed) == LINES
-    assert (record["size"], record["metadata"]["hash"]) == (len(packed), fingerprint(packed))
-    assert datalake.attempt("cat", record["http_url"]).output == LINES + b"\n"
+    archived = datalake.attempt("cat", packed_record["url"]).output.removesuffix(b"\n")
+    assert gzip.decompress(archived) == LINES
+    assert (packed_record["size"], packed_record["metadata"]["hash"]) == (len(archived), fingerprint(archived))
+    assert datalake.attempt("cat", packed_record["http_url"]).output == LINES + b"\n"
 
 
 def test_an_uploader_that_runs_sees_new_files(datalake: Datalake, what: str, where: str, log: Path, queue: Path) -> None:

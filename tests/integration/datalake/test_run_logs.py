@@ -1,4 +1,8 @@
-"""Logs of runs are files of the archive: the datalake client lists and fetches them."""
+"""Logs of runs are files of the archive: the datalake client lists and fetches them.
+
+They are in another bucket than the one of DATALAKE_STORAGE_URL, and the client fetches from no other. So a record's ``url``, which
+``list`` prints by default, is an address of the API too, where a pushed file has one of S3.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +47,8 @@ def the_record(datalake: Datalake, fqn: str, run_id: str) -> dict[str, Any]:
     return record
 
 
-@pytest.mark.parametrize("name", ["mysql_prod.ingest", 'svc."a.b".pipe line?#', "svc/with/slashes", "Größe 100%"])
-def test_a_closed_run_is_listed_and_fetched_by_both_addresses(datalake: Datalake, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ['mysql_prod."a.b".pipe line?#', "svc/with/slashes", "Größe 100%"])
+def test_a_closed_run_is_listed_and_fetched_in_both_formats(datalake: Datalake, tmp_path: Path, name: str) -> None:
     fqn, run_id = f"{name}.{uuid.uuid4().hex[:12]}", str(uuid.uuid4())
     write_run(datalake, fqn, run_id, BATCHES, connector="host-1.example")
     content = "".join(BATCHES).encode()
@@ -55,7 +59,6 @@ def test_a_closed_run_is_listed_and_fetched_by_both_addresses(datalake: Datalake
         fetched = datalake.run("fetch", "--filename-template", f"{form}.log", stdin=listed, cwd=tmp_path)
         assert fetched == f"{form}.log\n"
         assert (tmp_path / f"{form}.log").read_bytes() == content
-    assert datalake.run("cat", record["http_url"]) == content.decode() + "\n"
 
 
 def test_the_metadata_of_a_run_are_its_own(datalake: Datalake) -> None:
@@ -98,7 +101,6 @@ def test_a_large_run_is_redirected(datalake: Datalake, tmp_path: Path) -> None:
     batches = [f"{number} {'x' * 100}\n" * 10_000 for number in range(8)]
     write_run(datalake, fqn, run_id, batches, connector="host-1")
     record = the_record(datalake, fqn, run_id)
-    for address in (record["url"], record["http_url"]):
-        name = datalake.run("fetch", address, cwd=tmp_path).strip()
-        assert fingerprint((tmp_path / name).read_bytes()) == fingerprint("".join(batches).encode())
-    assert file_id(record["http_url"]) == record["metadata"]["id"]
+    name = datalake.run("fetch", record["http_url"], cwd=tmp_path).strip()
+    assert name == record["metadata"]["id"] == file_id(record["http_url"])
+    assert fingerprint((tmp_path / name).read_bytes()) == fingerprint("".join(batches).encode())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 
 import pytest
@@ -24,10 +25,7 @@ def test_a_file_of_three_days_is_listed_once_and_found_by_each_day(datalake: Dat
         assert datalake.listing(what, start=first, end=last) == [url], first
     assert datalake.listing(what, start="2016-02-29T05:00", end="2016-02-29T05:00") == [url]
 
-
-def test_the_bounds_of_a_query_are_part_of_it(datalake: Datalake, what: str, where: str, log: Path) -> None:
-    url = datalake.push(log, what=what, where=where, start="2016-02-28T12:00:00.500Z", end="2016-03-01T12:00:00.250Z")
-    datalake.listed(what=what, start="2016-02-28", end="2016-03-02")
+    # The bounds of a query are part of it.
     assert datalake.listing(what, start="2016-02-28", end="2016-02-28T12:00:00.500Z") == [url]
     assert datalake.listing(what, start="2016-02-28", end="2016-02-28T12:00:00.499Z") == []
     assert datalake.listing(what, start="2016-03-01T12:00:00.250Z", end="2016-03-02") == [url]
@@ -68,3 +66,15 @@ def test_a_file_from_before_march_1973_keeps_its_time(datalake: Datalake, what: 
     assert record["metadata"]["start"] == 41904000000 and record["metadata"]["start_iso"] == "1971-05-01T00:00:00.000Z"
     assert datalake.listing(what, work_id=work_id) == [url]
     assert record["metadata"]["id"] == file_id(url)
+
+
+def test_a_file_that_is_pushed_again_under_its_id_is_found_where_it_is_now(
+    datalake: Datalake, what: str, where: str, work_id: str, log: Path
+) -> None:
+    file = {"filename": str(log), "what": what, "where": where, "work_id": work_id, "id": uuid.uuid4().hex}
+    [url] = datalake.call("push_many", files=[file | {"start": "2016-02-28", "end": "2016-03-01"}])
+    datalake.listed(what=what, start="2016-02-28", end="2016-02-29")
+    assert datalake.call("push_many", files=[file | {"start": "2016-07-01"}]) == [url]
+    datalake.listed(what=what, start="2016-07-01", end="2016-07-02")
+    assert datalake.listing(what, start="2016-02-01", end="2016-04-01") == []
+    assert datalake.listing(what, start="2016-02-01", end="2016-12-01") == datalake.listing(what, work_id=work_id) == [url]

@@ -1,0 +1,171 @@
+"""Catalogue what already lies in a bucket: files of the archive, or finished logs (``--run-logs``).
+
+For objects that came before the notifications were there, and for a catalog that was lost. Any number of objects, in order of their
+keys; a checkpoint after each page of a thousand, so that a job that was stopped goes on where it was. An object that is in the catalog
+already is left as it is, unless --anew is given: for when one of the tables was lost. Several jobs may work at once, each with a --prefix
+of its own. No reports are published.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from chalicelib import composition
+from chalicelib.archive.objects import archive_subject
+from chalicelib.catalog.registration import Describe, Outcome, Subject
+from chalicelib.catalog.remembered import checkpoint_key
+from chalicelib.composition import Services
+from chalicelib.deadline import Deadline
+from chalicelib.errors import UnavailableError
+from chalicelib.ports import Key, ObjectStore, Put
+from glue_jobs.environment import use_stack
+from glue_jobs.progress import Progress
+
+PAGE_KEYS = 1000
+BATCH = 50
+ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is worked: keys of a store, and how an object of it is looked at."""
+
+    services: Services
+    store: ObjectStore
+    bucket: str
+    prefix: str
+    is_run_logs: bool
+
+    def subjects(self, keys: Sequence[str]) -> list[Subject]:
+        """The objects among the keys that can be files."""
+        if self.is_run_logs:
+            files = composition.run_files(self.services)
+            return [files.subject(key) for key in keys if files.is_log(key)]
+        return [archive_subject(self.bucket, key) for key in keys]
+
+    def describe(self) -> Describe:
+        """Looks at an object, without an end of time."""
+        looker = composition.run_files(self.services) if self.is_run_logs else self.services.archive_objects
+        deadline = Deadline(self.services.clock)
+        return lambda subject: looker.describe(subject, deadline)
+
+    @property
+    def checkpoint(self) -> Key:
+        """Where it is kept how far a job has come."""
+        return checkpoint_key(f"backfill#{self.bucket}/{self.prefix}")
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of the objects. ``problems``: the first few, in words."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+
+    def add(self, outcome: Outcome) -> None:
+        """Count one."""
+        found = outcome.description
+        kind = "failed" if outcome.error else "files" if found.record else "refused" if found.problem else "gone"
+        self.counts[kind] += 1
+        if kind in ("failed", "refused") and len(self.problems) < 20:
+            self.problems.append(str(outcome.error or found.problem))
+
+
+def backfill(source: Source, progress: Progress, *, restart: bool = False, dry_run: bool = False, anew: bool = False) -> Tally:
+    """Work through the bucket. Idempotent. Raises UnavailableError when the catalog stays away; begin again then."""
+    tally = Tally()
+    after = "" if restart else _reached(source)
+    describe = source.describe()
+    while True:
+        page = source.store.list(source.prefix, start_after=after, limit=PAGE_KEYS)
+        keys = [found.key for found in page.objects]
+        for batch in _batches(source.subjects(keys)):
+            for outcome in _looked_at(batch, describe) if dry_run else _worked(source, batch, describe, anew=anew):
+                tally.add(outcome)
+            progress.show(sum(tally.counts.values()), batch[-1].key)
+        after = keys[-1] if keys else after
+        if not dry_run:
+            _note(source, after if page.truncated else "")
+        if not page.truncated:
+            return tally
+
+
+def _looked_at(batch: Sequence[Subject], describe: Describe) -> Iterator[Outcome]:
+    yield from (Outcome(describe(subject)) for subject in batch)
+
+
+def _worked(source: Source, batch: Sequence[Subject], describe: Describe, *, anew: bool) -> Iterator[Outcome]:
+    left: list[Subject] = list(batch)
+    for attempt in range(ATTEMPTS):
+        outcomes = source.services.registration.bring_up_to_date(left, describe, anew=anew)
+        last = attempt == ATTEMPTS - 1
+        yield from (outcome for outcome in outcomes.values() if last or not outcome.error)
+        left = [subject for subject, outcome in outcomes.items() if outcome.error]
+        if not left:
+            return
+        source.services.clock.sleep(2.0**attempt)
+
+
+def _reached(source: Source) -> str:
+    row = source.services.database.get_many([source.checkpoint]).get(source.checkpoint)
+    return str(row["after"]) if row else ""
+
+
+def _note(source: Source, after: str) -> None:
+    """An empty key: it is through, and a next job begins anew."""
+    source.services.database.put_many([Put(source.checkpoint, {"key": source.checkpoint.partition, "after": after})])
+
+
+def _batches(subjects: Sequence[Subject]) -> Iterator[list[Subject]]:
+    remaining = iter(subjects)
+    while batch := list(itertools.islice(remaining, BATCH)):
+        yield batch
+
+
+def _source(services: Services, arguments: argparse.Namespace) -> Source:
+    settings = services.settings
+    if arguments.run_logs:
+        prefix = f"{settings.prefix}/{arguments.prefix}"
+        return Source(services, services.store, settings.bucket_name, prefix, is_run_logs=True)
+    return Source(services, services.archive_store, settings.archive_bucket_name, arguments.prefix, is_run_logs=False)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="backfill", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--stack-name", help="take the settings of this CloudFormation stack; else RUNLAKE_… of the environment")
+    parser.add_argument("--run-logs", action="store_true", help="finished logs of the logs' bucket, instead of the archive's files")
+    parser.add_argument("--prefix", default="", help="only keys that begin with it (with --run-logs: behind the logs' own prefix)")
+    parser.add_argument("--restart", action="store_true", help="from the first key, whatever an earlier job has reached")
+    parser.add_argument("--anew", action="store_true", help="write all rows again, also of files that the catalog believes to have")
+    parser.add_argument("--dry-run", action="store_true", help="look at everything, write nothing")
+    return parser
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Exit code 1 when objects could not be catalogued for trouble of ours, 2 when the job could not go on."""
+    arguments = _parser().parse_args(given)
+    if arguments.stack_name:
+        use_stack(arguments.stack_name)
+    source = _source(composition.services(), arguments)
+    progress = Progress("backfill")
+    try:
+        tally = backfill(source, progress, restart=arguments.restart, dry_run=arguments.dry_run, anew=arguments.anew)
+    except UnavailableError as error:
+        print(f"backfill: stopped, begin again and it goes on from the last checkpoint: {error}", file=sys.stderr)
+        return 2
+    finally:
+        progress.end()
+    counts = ", ".join(f"{count} {kind}" for kind, count in sorted(tally.counts.items())) or "no objects"
+    print(f"backfill: {counts} in s3://{source.bucket}/{source.prefix}{' (dry run)' if arguments.dry_run else ''}")
+    for problem in tally.problems:
+        print(f"  {problem}", file=sys.stderr)
+    return 1 if tally.counts["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,29 @@
+"""Runs a job of ``glue_jobs/`` as it would run beside AWS: in a process of its own, which knows nothing but the stack's name."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from local.emulator import without_aws
+from local.state import PROJECT, LocalError, StackFolder
+
+
+def run_job(name: str, port: int, arguments: Sequence[str]) -> int:
+    """The job's exit code. Raises LocalError when there is no such job, or no stack."""
+    jobs = sorted(path.stem for path in (PROJECT / "glue_jobs").glob("*.py") if "def main(" in path.read_text())
+    if name not in jobs:
+        raise LocalError(f"no such job: name={name!r} jobs={','.join(jobs)}")
+    stack = StackFolder(port).read()
+    if stack is None:
+        raise LocalError(f"no stack runs there, start one with make up PORT={port}: port={port}")
+    environment = without_aws(os.environ) | {
+        "AWS_ENDPOINT_URL": stack["aws_endpoint_url"],
+        "AWS_DEFAULT_REGION": stack["region"],
+        "AWS_ACCESS_KEY_ID": stack["aws_access_key_id"],
+        "AWS_SECRET_ACCESS_KEY": stack["aws_secret_access_key"],
+    }
+    command = [sys.executable, "-m", f"glue_jobs.{name}", "--stack-name", stack["stack_name"], *arguments]
+    return subprocess.run(command, cwd=PROJECT, env=environment).returncode

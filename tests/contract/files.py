@@ -1,0 +1,207 @@
+"""Files to register, and the plain list that the catalog is compared with.
+
+``Bucket`` is what the objects are, ``Model`` what the catalog has been told of them: a file belongs to the object that was last looked
+at as it. The model knows nothing of tables, lanes or days.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from chalicelib.catalog.files import FileRecord
+from chalicelib.catalog.metadata import Metadata
+from chalicelib.catalog.registration import Description, Subject
+from chalicelib.catalog.search import FilePage, FileQuery, Search
+
+BUCKET = "archive"
+NOW_MS = 1_790_000_000_000
+MINUTE_MS = 60_000
+DAY_MS = 86_400_000
+MAX_DURATION_MS = 29 * DAY_MS
+"""Whatever the hour it starts at, it is within 30 days of the calendar."""
+
+
+def file_id(number: int) -> str:
+    """An id of 32 hex digits whose order is not that of the numbers."""
+    return f"{number * 0x9E3779B97F4A7C15F39CC0605CEDC835 % 2**128:032x}"
+
+
+def data_key(number: int) -> str:
+    """The key that tells the id."""
+    return f"{file_id(number)}/data"
+
+
+def subject(key: str) -> Subject:
+    """As ``archive_subject`` makes it."""
+    return Subject(BUCKET, key, key.removesuffix("/data") if key.endswith("/data") else None)
+
+
+def metadata(number: int, start_ms: int, duration_ms: int | None = None, **other: Any) -> Metadata:
+    """A document; ``duration_ms`` None: an instant without an end."""
+    document: dict[str, Any] = {
+        "version": 0,
+        "start": start_ms,
+        "end": None if duration_ms is None else start_ms + duration_ms,
+        "path": "/var/log/x",
+        "work_id": None,
+        "where": "web-1",
+        "what": "syslog",
+        "id": file_id(number),
+        "hash": "0" * 32,
+    }
+    return Metadata.model_validate(document | other)
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What an object is: a file, or (``refused``) something that claims to be one."""
+
+    metadata: Metadata
+    size: int = 5
+    created_ms: int = NOW_MS
+    refused: bool = False
+
+
+@dataclass
+class Bucket:
+    """Objects by key."""
+
+    objects: dict[str, Content] = field(default_factory=dict)
+
+    def describe(self, of: Subject) -> Description:
+        """What the registration is told of an object."""
+        content = self.objects.get(of.key)
+        if content is None:
+            return Description()
+        if content.refused:
+            return Description(problem="not what was announced", refused_id=content.metadata.id)
+        return Description(FileRecord(of.url, content.size, content.created_ms, content.metadata))
+
+    def ids(self, keys: Iterable[str]) -> list[str]:
+        """The files that objects are, or claim to be."""
+        return [content.metadata.id for key in keys if (content := self.objects.get(key))]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A file, and the object that it was last found in. Without a content: it is not listed."""
+
+    key: str
+    content: Content | None
+
+    def record(self) -> FileRecord:
+        """As the catalog has it."""
+        assert self.content
+        return FileRecord(f"s3://{BUCKET}/{self.key}", self.content.size, self.content.created_ms, self.content.metadata)
+
+
+@dataclass
+class Model:
+    """The catalog as it should be."""
+
+    claims: dict[str, Claim] = field(default_factory=dict)
+    past: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    def tell(self, bucket: Bucket, keys: Sequence[str], found: Mapping[str, str]) -> None:
+        """Objects were looked at. Where two of them are one file, either may be the last: ``found`` tells which it was (id to key)."""
+        for key in keys:
+            now = bucket.objects.get(key)
+            for lost in [each for each, claim in self.claims.items() if claim.key == key and not (now and now.metadata.id == each)]:
+                del self.claims[lost]
+        contents = [(key, content) for key in keys if (content := bucket.objects.get(key))]
+        for key, content in contents:
+            claim = self.claims.get(content.metadata.id)
+            if content.refused and not (claim and claim.content and claim.key != key):
+                self.claims[content.metadata.id] = Claim(key, None)
+        for key, content in contents:
+            rivals = [k for k, each in contents if each.metadata.id == content.metadata.id and not each.refused]
+            if not content.refused and (len(rivals) == 1 or found.get(content.metadata.id) not in rivals):
+                self.claims[content.metadata.id] = Claim(key, content)
+            elif not content.refused:
+                last = found[content.metadata.id]
+                self.claims[content.metadata.id] = Claim(last, bucket.objects[last])
+        for key in keys:
+            self._give_back(bucket, key)
+
+    def _give_back(self, bucket: Bucket, key: str) -> None:
+        """What a copy under an odd key was before is its original's again, if there is one."""
+        now = bucket.objects.get(key)
+        self.past[key] |= {now.metadata.id} if now and key != f"{now.metadata.id}/data" else set()
+        for each in self.past[key] - {now.metadata.id if now else ""}:
+            original = bucket.objects.get(f"{each}/data")
+            if original is None or original.metadata.id != each or key == f"{each}/data":
+                continue
+            claim = self.claims.get(each)
+            if not original.refused:
+                self.claims[each] = Claim(f"{each}/data", original)
+            elif not (claim and claim.content and claim.key != f"{each}/data"):
+                self.claims[each] = Claim(f"{each}/data", None)
+
+    def records(self) -> list[FileRecord]:
+        """Every file that is listed."""
+        return [claim.record() for claim in self.claims.values() if claim.content]
+
+    def answer(self, query: FileQuery) -> list[dict[str, Any]]:
+        """All documents that a query should find, in order."""
+        found = [record for record in self.records() if _is_asked_for(record.metadata, query)]
+        found.sort(key=lambda record: (record.metadata.start, record.id), reverse=query.newest_first)
+        return [record.document() for record in found]
+
+    def greatest_age(self, source: tuple[str, str], before_ms: int) -> tuple[int, int] | None:
+        """(start, create_time) of the latest file of a source that begins up to a time."""
+        ages = [r.age for r in self.records() if (r.metadata.what, r.metadata.where) == source and r.metadata.start <= before_ms]
+        return max(ages, default=None)
+
+    def day_rows(self) -> list[dict[str, Any]]:
+        """The rows of table ``files``, as the datalake's own table has them."""
+        return [row for record in self.records() for row in _day_rows(record)]
+
+
+def _is_asked_for(of: Metadata, query: FileQuery) -> bool:
+    end_ms = of.start if of.end is None else of.end
+    return (
+        any(_is_named(of.what, what) for what in query.whats)
+        and (query.where is None or _is_named(of.where, query.where))
+        and (query.work_id is None or of.work_id == query.work_id)
+        and of.start <= query.end_ms
+        and end_ms >= query.start_ms
+    )
+
+
+def _is_named(name: str, pattern: str) -> bool:
+    """A star stands for any letters, everything else for itself."""
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name) is not None
+
+
+def _day_rows(record: FileRecord) -> list[dict[str, Any]]:
+    of = record.metadata
+    work = of.work_id if of.work_id is not None else f"null{of.id}"
+    last_ms = of.start if of.end is None else of.end
+    return [
+        {
+            "version": 0,
+            "url": record.url,
+            "time_index_key": f"{day}:{of.what}",
+            "work_id_index_key": f"{work}:{of.what}",
+            "range_key": f"{of.where}:{of.id}",
+            "create_time": record.create_time,
+            "size": record.size,
+            "metadata": of.document(),
+        }
+        for day in range(of.start // DAY_MS, last_ms // DAY_MS + 1)
+    ]
+
+
+def all_pages(search: Search, query: FileQuery, limits: Sequence[int]) -> list[FilePage]:
+    """Every page of a query; ``limits`` take turns."""
+    pages: list[FilePage] = []
+    after: tuple[int, str] | None = None
+    while not pages or after:
+        page = search.page(replace(query, after=after), limits[len(pages) % len(limits)])
+        pages.append(page)
+        after = page.after
+    return pages

@@ -1,0 +1,483 @@
+"""Any files, registered in any order and rewritten, copied and deleted, against a plain list: queries, latest files and rows.
+
+Over the in-memory database with many examples, over moto and ministack with a few. On failure Hypothesis prints the steps and the seed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import boto3
+import pytest
+from boto3.dynamodb.conditions import Key as Where
+from hypothesis import HealthCheck, Phase, given, note, seed, settings
+from hypothesis import strategies as st
+
+from chalicelib.aws.database import DynamoDbDatabase
+from chalicelib.catalog.files import FILES, LATEST, FileRecord, latest_key
+from chalicelib.catalog.latest import LatestFiles
+from chalicelib.catalog.listing import CLASSES_MS, LISTING
+from chalicelib.catalog.moments import FIRST_MS, LAST_MS
+from chalicelib.catalog.registration import Registration
+from chalicelib.catalog.remembered import OBJECTS, file_key, url_key
+from chalicelib.catalog.search import FileQuery, Search
+from chalicelib.memory.clock import ManualClock
+from chalicelib.memory.database import InMemoryDatabase
+from chalicelib.ports import Database
+from local.emulator import CREDENTIALS, REGION
+from tests.contract.conftest import MEMORY
+from tests.contract.files import (
+    DAY_MS,
+    MAX_DURATION_MS,
+    NOW_MS,
+    Bucket,
+    Content,
+    Model,
+    all_pages,
+    data_key,
+    file_id,
+    metadata,
+    subject,
+)
+
+SEED = int(os.environ.get("RUNLAKE_SEED", "20261121"))
+EXAMPLES = int(os.environ.get("RUNLAKE_EXAMPLES", "120"))
+EMULATED_SHARE = 30
+"""One in so many examples is run on each emulator."""
+AHEAD_MS = DAY_MS
+"""The contract: the latest file is not one that begins more than 24 h from now."""
+DIRECTORIES = ("n#", "c#", "p#")
+TOTALS: Counter[str] = Counter()
+
+WHATS = ("syslog", "sys", "nginx-access")
+WHERES = ("web-1", "web-10", "db_1")
+WORK_IDS = (None, None, "job-1", "job-10")
+FILES_AT_MOST = 12
+KEYS = (*(data_key(number) for number in range(FILES_AT_MOST)), "odd", "2015/syslog.gz", f"{file_id(3)}/data.bak")
+
+STARTS = st.one_of(
+    st.sampled_from([NOW_MS, NOW_MS - 1, NOW_MS + 1, 0, -1, 1, NOW_MS + AHEAD_MS, NOW_MS + AHEAD_MS + 1]),
+    st.integers(NOW_MS - 3 * DAY_MS, NOW_MS + 3 * DAY_MS),
+    st.sampled_from(range(-3 * DAY_MS, 3 * DAY_MS, DAY_MS // 2)),
+    st.sampled_from([NOW_MS - years * 365 * DAY_MS for years in (1, 10, 57, 400, -5, -500)]),
+    st.sampled_from([FIRST_MS, FIRST_MS + 1, LAST_MS - MAX_DURATION_MS]),
+)
+DURATIONS = st.one_of(
+    st.sampled_from([None, 0, 1, 999]),
+    st.sampled_from([each + more for each in CLASSES_MS for more in (-1, 0, 1) if 0 < each + more <= MAX_DURATION_MS]),
+    st.sampled_from([DAY_MS - 1, DAY_MS, 20 * DAY_MS, MAX_DURATION_MS]),
+)
+CONTENTS = st.builds(
+    lambda number, start, duration, more, size, created, refused: Content(
+        metadata(number, start, duration, **more), size, created, refused
+    ),
+    st.integers(0, FILES_AT_MOST - 1),
+    STARTS,
+    DURATIONS,
+    st.fixed_dictionaries(
+        {"what": st.sampled_from(WHATS), "where": st.sampled_from(WHERES), "work_id": st.sampled_from(WORK_IDS)},
+        optional={"extra": st.sampled_from([1.5, {"a": [None, True]}, "", 10**40, []])},
+    ),
+    st.integers(0, 2**40),
+    st.integers(NOW_MS, NOW_MS + 2),
+    st.sampled_from([False] * 9 + [True]),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What becomes of an object: another content; None: it is deleted. ``own``: a content of the id that its key tells."""
+
+    key: str
+    content: Content | None
+    own: bool
+
+    def applied(self) -> Content | None:
+        """With the id that it should have."""
+        if self.content is None or not self.own or not self.key.endswith("/data"):
+            return self.content
+        own = metadata(0, 0).model_validate(self.content.metadata.document() | {"id": self.key.removesuffix("/data")})
+        return Content(own, self.content.size, self.content.created_ms, self.content.refused)
+
+
+CHANGES = st.builds(
+    Change,
+    st.sampled_from(KEYS),
+    st.one_of(CONTENTS, CONTENTS, CONTENTS, CONTENTS, st.none()),
+    st.sampled_from([True, True, True, False]),
+)
+BATCHES = st.lists(CHANGES, min_size=1, max_size=10, unique_by=lambda change: change.key)
+
+
+@dataclass
+class World:
+    """A catalog over fresh tables, the objects, and what the catalog should be."""
+
+    database: Database
+    bucket: Bucket = field(default_factory=Bucket)
+    model: Model = field(default_factory=Model)
+
+    def __post_init__(self) -> None:
+        self.search = Search(self.database)
+        self.latest = LatestFiles(self.database, self.search)
+        self.registration = Registration(self.database, self.latest, ManualClock(NOW_MS))
+
+    def change(self, changes: Iterable[tuple[str, Content | None]]) -> None:
+        """Objects change, and the catalog is told."""
+        for key, content in changes:
+            if content is None:
+                self.bucket.objects.pop(key, None)
+            else:
+                self.bucket.objects[key] = content
+        self.look([key for key, _ in changes])
+
+    def look(self, keys: list[str]) -> None:
+        """The catalog is told of objects, changed or not."""
+        subjects = [subject(key) for key in keys]
+        outcomes = self.registration.bring_up_to_date(subjects, self.bucket.describe)
+        assert list(outcomes) == subjects
+        for each, outcome in outcomes.items():
+            assert outcome.error is None, outcome.error
+            assert outcome.description == self.bucket.describe(each)
+        self.model.tell(self.bucket, keys, self._found(keys))
+
+    def _found(self, keys: list[str]) -> Mapping[str, str]:
+        """Of files that are several of these objects: in which the catalog has it."""
+        twice = [each for each, count in Counter(self.bucket.ids(keys)).items() if count > 1]
+        states = {each: self.registration.find(each) for each in twice}
+        return {each: state.url.removeprefix("s3://archive/") for each, state in states.items() if state and state.record}
+
+    # ------------------------------------------------------------ what must hold
+
+    def check(self, queries: Iterable[tuple[FileQuery, list[int]]]) -> None:
+        """After each step."""
+        for query, limits in queries:
+            self.check_query(query, limits)
+        self.check_latest()
+        self.check_rows()
+
+    def check_query(self, query: FileQuery, limits: list[int]) -> None:
+        pages = all_pages(self.search, query, limits)
+        assert all(page.documents for page in pages[:-1]), "a page is empty"
+        for number, page in enumerate(pages):
+            limit = limits[number % len(limits)]
+            assert len(page.documents) == limit if page.after else len(page.documents) <= limit
+        found = [document for page in pages for document in page.documents]
+        expected = self.model.answer(query)
+        assert [place(document) for document in found] == [place(document) for document in expected]
+        assert found == expected
+        TOTALS["queries"] += 1
+        TOTALS["answers"] += len(found)
+
+    def check_latest(self) -> None:
+        for source in [(what, where) for what in WHATS for where in WHERES]:
+            found = self.latest.find(*source, NOW_MS)
+            expected = self.model.greatest_age(source, NOW_MS + AHEAD_MS)
+            assert (found.age if found else None) == expected, source
+            assert found is None or found.document() in [record.document() for record in self.model.records()]
+            row = self.database.get_many([latest_key(*source)]).get(latest_key(*source))
+            kept = (row["metadata"]["start"], row["create_time"]) if row else None
+            assert kept == self.model.greatest_age(source, LAST_MS), source
+
+    def check_rows(self) -> None:
+        rows = rows_of(self.database)
+        assert by_keys(rows[FILES]) == by_keys(as_a_table_holds_it(row) for row in self.model.day_rows())
+        records = self.model.records()
+        assert max(Counter(row["range_key"] for row in rows[FILES]).values(), default=1) <= 30
+        listed = [row["document"] for row in rows[LISTING] if not row["partition"].startswith(DIRECTORIES)]
+        assert set(listed) == {record.text() for record in records}, "what is gone is not listed, and what is there is"
+        for row in rows[LATEST]:
+            assert FileRecord.from_text(row["document"]) in records
+        self._check_remembered({row["key"]: row for row in rows[OBJECTS]}, records)
+
+    def _check_remembered(self, rows: Mapping[str, Mapping[str, Any]], records: list[FileRecord]) -> None:
+        """What is remembered of a file that is listed stays, also the row without which its removal would not be understood."""
+        for record in records:
+            row = rows[file_key(record.id).partition]
+            assert row["document"] == record.text() and "expires_at" not in row
+            if subject(record.url.removeprefix("s3://archive/")).id != record.id:
+                led = rows[url_key(record.url).partition]
+                assert led["id"] == record.id and "expires_at" not in led, "its removal would go unnoticed once this has expired"
+        assert {name for name, row in rows.items() if "document" in row} == {file_key(record.id).partition for record in records}
+
+
+def place(document: Mapping[str, Any]) -> tuple[int, str]:
+    return document["metadata"]["start"], document["metadata"]["id"]
+
+
+def rows_of(database: Database) -> dict[str, list[Mapping[str, Any]]]:
+    """Every row of every table."""
+    if isinstance(database, InMemoryDatabase):
+        return {table: database.rows(table) for table in (FILES, LATEST, LISTING, OBJECTS)}
+    assert isinstance(database, DynamoDbDatabase)
+    return {table: scanned(database._client.meta.endpoint_url, schema.name) for table, schema in database._schemas.items()}
+
+
+def scanned(endpoint_url: str, table: str) -> list[Mapping[str, Any]]:
+    rows: list[Mapping[str, Any]] = []
+    answer: dict[str, Any] = {"LastEvaluatedKey": None}
+    while "LastEvaluatedKey" in answer:
+        start = {"ExclusiveStartKey": answer["LastEvaluatedKey"]} if rows else {}
+        answer = resource(endpoint_url).Table(table).scan(ConsistentRead=True, **start)
+        rows += answer["Items"]
+    return rows
+
+
+_resources: dict[str, Any] = {}
+
+
+def resource(endpoint_url: str) -> Any:
+    """boto3's own view of the tables, as other readers have it."""
+    if endpoint_url not in _resources:
+        _resources[endpoint_url] = boto3.resource("dynamodb", region_name=REGION, endpoint_url=endpoint_url, **CREDENTIALS)
+    return _resources[endpoint_url]
+
+
+def by_keys(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], Mapping[str, Any]]:
+    found: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for row in rows:
+        key = row["time_index_key"], row["range_key"]
+        assert key not in found
+        found[key] = row
+    return found
+
+
+def as_a_table_holds_it(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers of more than 38 digits are text there; a fraction of two is the same as a decimal."""
+    document = {name: str(value) if value == 10**40 else value for name, value in row["metadata"].items()}
+    return {**row, "metadata": document}
+
+
+# ---------------------------------------------------------------- any history
+
+
+NAMES = st.one_of(st.just("*"), st.sampled_from(WHATS), st.sampled_from(["sys*", "*s", "*x*", "nothing", "[a-z]*", "syslog.gz"]))
+
+
+@st.composite
+def queries(draw: st.DrawFn, model: Model) -> tuple[FileQuery, list[int]]:
+    """A query whose bounds are at, or beside, the times of files, and sizes of its pages."""
+    edges = sorted({edge for record in model.records() for edge in (record.metadata.start, record.metadata.last_ms)} | {NOW_MS})
+    moments = st.builds(int.__add__, st.sampled_from(edges), st.sampled_from([0, 0, -1, 1, DAY_MS, -400 * DAY_MS]))
+    earliest, latest = sorted(min(max(draw(moments), FIRST_MS), LAST_MS) for _ in range(2))
+    if draw(st.booleans()):
+        earliest, latest = (
+            max(earliest // DAY_MS * DAY_MS, FIRST_MS),
+            min(latest, earliest + draw(st.sampled_from([0, 1, 7, 8])) * DAY_MS),
+        )
+    open_ends = draw(st.sampled_from(["", "", "earliest", "latest", "both"]))
+    query = FileQuery(
+        whats=tuple(draw(st.lists(NAMES, min_size=1, max_size=3))),
+        where=draw(st.sampled_from([None, None, "*", *WHERES, "web-*", "*1", "nowhere"])),
+        work_id=draw(st.sampled_from([None, None, None, None, "job-1", "job-10", "job-2", "*"])),
+        start_ms=FIRST_MS if open_ends in ("earliest", "both") else earliest,
+        end_ms=LAST_MS if open_ends in ("latest", "both") else latest,
+        newest_first=draw(st.booleans()),
+    )
+    return query, draw(st.lists(st.one_of(st.integers(1, 4), st.integers(1, 100)), min_size=1, max_size=3))
+
+
+def test_any_history_of_objects_is_what_the_catalog_says(kind: str, new_database: Callable[[], Database]) -> None:
+    examples = EXAMPLES if kind == MEMORY else max(2, EXAMPLES // EMULATED_SHARE)
+    print(f"\nseed: RUNLAKE_SEED={SEED} RUNLAKE_EXAMPLES={EXAMPLES} kind={kind} examples={examples}")
+    TOTALS.clear()
+
+    @seed(SEED)
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        print_blob=True,
+        phases=[Phase.generate, Phase.shrink]
+        if kind == MEMORY
+        else [Phase.generate],  # what is found there is made small in memory
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.data())
+    def history(data: st.DataObject) -> None:
+        world = World(new_database())
+        TOTALS["histories"] += 1
+        for _ in range(data.draw(st.integers(1, 6 if kind == MEMORY else 4), label="steps")):
+            changes = data.draw(BATCHES, label="changes")
+            world.change([(change.key, change.applied()) for change in changes])
+            TOTALS["changes"] += len(changes)
+            asked = [data.draw(queries(world.model), label="query") for _ in range(6 if kind == MEMORY else 3)]
+            world.check(asked)
+            note(f"files={len(world.model.records())}")
+        world.look(list(KEYS))  # every object again: whatever was taken for another's is settled, and nothing else changes
+        world.check([])
+
+    history()
+    print(f"{kind}: {dict(TOTALS)}")
+    assert TOTALS["histories"] >= examples
+
+
+@pytest.mark.parametrize("more", range(3))
+def test_an_archive_of_hundreds_of_files(more: int) -> None:
+    """In memory: more files and fuller pages than Hypothesis makes, from the same seed."""
+    print(f"\nseed: RUNLAKE_SEED={SEED}")
+    chance, world = random.Random(SEED + more), World(InMemoryDatabase())
+    starts = [NOW_MS + chance.randrange(-20 * DAY_MS, 2 * DAY_MS) for _ in range(150)] + [NOW_MS - 3000 * DAY_MS, 0, -5, -DAY_MS]
+    durations = [
+        None,
+        0,
+        *(chance.randrange(1, 2 * longest_ms) for longest_ms in CLASSES_MS[1:-2]),
+        *CLASSES_MS[:-2],
+        MAX_DURATION_MS,
+    ]
+
+    def content(number: int) -> Content:
+        names = {"what": chance.choice(WHATS), "where": chance.choice(WHERES), "work_id": chance.choice(WORK_IDS)}
+        of = metadata(number, chance.choice(starts), chance.choice(durations), **names)
+        return Content(of, chance.randrange(99), NOW_MS + chance.randrange(3))
+
+    for _ in range(30):
+        numbers = chance.sample(range(400), 40)
+        world.change([(data_key(number), content(number) if chance.random() < 0.8 else None) for number in numbers])
+    for _ in range(80):
+        moments = [chance.choice(starts) + chance.choice([0, 0, 1, -1, DAY_MS, 7 * DAY_MS, -4000 * DAY_MS]) for _ in range(2)]
+        if chance.random() < 0.3:
+            moments = [min(moments) // DAY_MS * DAY_MS, min(moments) + chance.choice([0, 1, 5, 9]) * DAY_MS]
+        query = FileQuery(
+            whats=tuple(chance.choices([*WHATS, "*", "sys*"], k=chance.randrange(1, 3))),
+            where=chance.choice([None, None, "*", "web-*", *WHERES]),
+            work_id=chance.choice([None, None, None, "job-1"]),
+            start_ms=min(moments),
+            end_ms=max(moments),
+            newest_first=chance.random() < 0.5,
+        )
+        world.check_query(query, chance.choices([1, 3, 10, 99, 100], k=2))
+    world.check([(FileQuery(("*",)), [100]), (FileQuery(("*",), newest_first=True), [37])])
+    assert len(world.model.records()) > 200
+
+
+# ---------------------------------------------------------------- single cases
+
+
+@pytest.fixture
+def world(new_database: Callable[[], Database]) -> World:
+    return World(new_database())
+
+
+def test_a_file_of_thirty_days_is_listed_once_and_has_thirty_rows(world: World) -> None:
+    start = NOW_MS // DAY_MS * DAY_MS
+    world.change([(data_key(1), Content(metadata(1, start, 30 * DAY_MS - 1, work_id="job-1")))])
+    assert len(rows_of(world.database)[FILES]) == 30
+    world.check([(FileQuery(("syslog",), start_ms=start + day * DAY_MS, end_ms=start + day * DAY_MS), [1]) for day in range(30)])
+
+
+def test_thirty_days_that_all_become_others(world: World) -> None:
+    """The largest change of one file: every row goes, and as many come."""
+    for start in (NOW_MS // DAY_MS * DAY_MS, 0):
+        world.change([(data_key(1), Content(metadata(1, start, 30 * DAY_MS - 1, work_id=f"job-{start}", what=f"w{start}")))])
+        world.check([(FileQuery(("*",)), [1])])
+
+
+def test_an_object_becomes_another_file_of_thirty_days_that_was_elsewhere(world: World) -> None:
+    """What goes and what comes may be more than one transaction holds: object 1 was file 1, and is now what object 2 was."""
+    day = NOW_MS // DAY_MS * DAY_MS
+    long = 30 * DAY_MS - 1
+    world.change([
+        (data_key(1), Content(metadata(1, day, long, work_id="job-1"))),
+        (data_key(2), Content(metadata(2, day, long, work_id="job-1"))),
+    ])  # fmt: skip
+    world.change([(data_key(1), Content(metadata(2, 0, long, work_id="job-2", what="other")))])
+    world.check([(FileQuery(("*",)), [1])])
+
+
+def test_a_file_that_came_back_to_an_odd_key_is_missed_when_it_goes(world: World) -> None:
+    """The row that leads from the key to the file must not expire while the file is there."""
+    content = Content(metadata(1, NOW_MS, 5))
+    for key, now in (("odd", content), ("odd", None), (data_key(1), content), ("odd", content)):
+        world.change([(key, now)])
+        world.check([(FileQuery(("*",)), [1])])
+
+
+def test_a_file_outlives_its_copy(world: World) -> None:
+    """A copy has the same document, so it is the same file. When the copy goes, the file is still there."""
+    content = Content(metadata(1, NOW_MS, 5))
+    for key, now in ((data_key(1), content), ("odd", content), ("odd", None)):
+        world.change([(key, now)])
+    assert [document["url"] for document in world.search.page(FileQuery(("*",))).documents] == [subject(data_key(1)).url]
+
+
+ODD_NAMES = ("cls", "_fields_set", "self", "days", "document", "model_extra", "__class__", "", "a.b", "é")
+
+
+def test_keys_of_any_name_are_kept(world: World) -> None:
+    """Unknown keys are kept, also ones that mean something to Python, and the file can be listed, changed and removed like others."""
+    for number, name in enumerate(ODD_NAMES):
+        for created in range(2):
+            of = metadata(number, NOW_MS, 5, what=f"w{number}", **{name: "kept"})
+            world.change([(data_key(number), Content(of, created_ms=NOW_MS + created))])
+        documents = world.search.page(FileQuery((f"w{number}",))).documents
+        assert [document["metadata"].get(name) for document in documents] == ["kept"]
+        state = world.registration.find(file_id(number))
+        assert state and state.record and state.record.metadata.document().get(name) == "kept"
+        latest = world.latest.find(f"w{number}", "web-1", NOW_MS)
+        assert latest and latest.metadata.document().get(name) == "kept"
+        world.change([(data_key(number), None)])
+        world.check([])
+
+
+def test_the_latest_file_falls_back_step_by_step(world: World) -> None:
+    starts = [NOW_MS - number * 100 * DAY_MS for number in (3, 0, 5, 1, 4, 2)]
+    world.change([(data_key(number), Content(metadata(number, start, 60_000 * number))) for number, start in enumerate(starts)])
+    for number in sorted(range(len(starts)), key=lambda number: -starts[number]):
+        world.check([])
+        world.change([(data_key(number), None)])
+    world.check([])
+    assert rows_of(world.database)[LATEST] == []
+
+
+COUNT = 40
+"""Files of one batch: more than a transaction holds."""
+
+
+def test_a_batch_of_many_files_of_one_source(world: World) -> None:
+    world.change([(f"key-{number}", Content(metadata(number, NOW_MS, number))) for number in range(COUNT)])
+    world.check([(FileQuery(("syslog",)), [7])])
+    world.change([(f"key-{number}", None) for number in range(0, COUNT, 2)])
+    world.check([(FileQuery(("syslog",), newest_first=True), [100])])
+
+
+def test_other_readers_find_files_by_work_id_as_the_datalake_does(kind: str, world: World) -> None:
+    """The query of Planet's own API: by work id and what, and where as the beginning of the range."""
+    contents = [
+        Content(metadata(1, NOW_MS, 3 * DAY_MS, work_id="job-1")),
+        Content(metadata(2, NOW_MS, 5, work_id="job-1", where="web-10")),
+        Content(metadata(3, NOW_MS, 5, work_id="job-1", what="sys")),
+        Content(metadata(4, NOW_MS, 5, work_id="job-10")),
+        Content(metadata(5, NOW_MS)),
+    ]
+    world.change([(data_key(number), content) for number, content in enumerate(contents, 1)])
+    expected = {
+        ("job-1:syslog", None): Counter({file_id(1): 4, file_id(2): 1}),
+        ("job-1:syslog", "web-1"): Counter({file_id(1): 4}),
+        ("job-1:sys", None): Counter({file_id(3): 1}),
+        ("job-10:syslog", "web-1"): Counter({file_id(4): 1}),
+        (f"null{file_id(5)}:syslog", None): Counter({file_id(5): 1}),
+        ("null:syslog", None): Counter(),
+    }
+    for (work, where), ids in expected.items():
+        assert Counter(row["metadata"]["id"] for row in by_work_id(world.database, work, where)) == ids
+    world.change([(data_key(1), None)])
+    assert [row["metadata"]["id"] for row in by_work_id(world.database, "job-1:syslog", None)] == [file_id(2)]
+
+
+def by_work_id(database: Database, work: str, where: str | None) -> list[Mapping[str, Any]]:
+    if isinstance(database, InMemoryDatabase):  # it has no indexes: what one would hold
+        rows = [row for row in database.rows(FILES) if row["work_id_index_key"] == work]
+        return [row for row in rows if where is None or row["range_key"].startswith(f"{where}:")]
+    assert isinstance(database, DynamoDbDatabase)
+    condition = Where("work_id_index_key").eq(work)
+    if where is not None:
+        condition = condition & Where("range_key").begins_with(f"{where}:")
+    table = resource(database._client.meta.endpoint_url).Table(database._schemas[FILES].name)
+    found: list[Mapping[str, Any]] = table.query(IndexName="work-id-index", KeyConditionExpression=condition, Limit=100)["Items"]
+    return found

@@ -1,0 +1,64 @@
+"""The backfill as a process of its own, beside a stack that knows nothing of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+import uuid
+from contextlib import closing
+from typing import Any
+from urllib.request import urlopen
+
+from local.state import PROJECT
+from tests.integration.stacks import Stack
+
+START_MS = 1_790_000_000_000
+
+
+def listed(stack: Stack, what: str) -> list[str]:
+    url = f"{stack.api_url}/v0/archive/files/?what={what}&start={START_MS}&end={START_MS + 1000}"
+    with urlopen(url, timeout=30) as answer:
+        return [record["metadata"]["id"] for record in json.load(answer)["records"]]
+
+
+def job(stack: Stack, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "local", "job", "--port", str(stack["port"]), "backfill", *arguments]
+    return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=120)
+
+
+def test_a_lost_table_is_filled_again_from_the_bucket(stack: Stack) -> None:
+    file_id, what = uuid.uuid4().hex, f"backfilled-{uuid.uuid4().hex[:8]}"
+    document = {
+        "version": 0, "start": START_MS, "end": None, "path": "/a", "work_id": None, "where": "w", "what": what, "id": file_id,
+        "hash": "0" * 32,
+    }  # fmt: skip
+    with closing(stack.client("s3")) as s3, closing(stack.client("dynamodb")) as dynamodb:
+        key = f"{file_id}/data"
+        s3.put_object(Bucket=stack["archive_bucket"], Key=key, Body=b"x", Metadata={"datalake": json.dumps(document)})
+        give_up = time.monotonic() + 60
+        while listed(stack, what) != [file_id]:
+            assert time.monotonic() < give_up, "the file is not listed"
+            time.sleep(0.2)
+        lose_listing(dynamodb, stack["listing_table"], what)
+    assert listed(stack, what) == []
+    again = job(stack, "--prefix", file_id[:8])
+    assert again.returncode == 0 and "1 files" in again.stdout, again
+    assert listed(stack, what) == [], "what is remembered as it is, is left as it is"
+    anew = job(stack, "--prefix", file_id[:8], "--anew")
+    assert anew.returncode == 0 and "1 files" in anew.stdout, anew
+    assert listed(stack, what) == [file_id]
+
+
+def test_help_tells_what_it_does(stack: Stack) -> None:
+    told = job(stack, "--help")
+    assert told.returncode == 0 and "--run-logs" in told.stdout and "checkpoint" in told.stdout
+
+
+def lose_listing(dynamodb: Any, table: str, what: str) -> None:
+    """Remove every row of a what."""
+    for page in dynamodb.get_paginator("scan").paginate(TableName=table):
+        for row in page["Items"]:
+            if what in row["partition"]["S"] or what in row["at"]["S"]:
+                dynamodb.delete_item(TableName=table, Key={name: row[name] for name in ("partition", "at")})
