@@ -1,14 +1,13 @@
 """Files to register, and the plain list that the catalog is compared with.
 
-``Bucket`` is what the objects are, ``Model`` what the catalog has been told of them: a file belongs to the object that was last looked
-at as it. The model knows nothing of tables, lanes or days.
+``Bucket`` is what the objects are, ``Model`` which files the catalog should have for them. The model knows nothing of tables, lanes or days.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -79,71 +78,42 @@ class Bucket:
             return Description()
         if content.refused:
             return Description(problem="not what was announced", refused_id=content.metadata.id)
-        return Description(FileRecord(of.url, content.size, content.created_ms, content.metadata))
+        return Description(self.record(of.key))
 
-    def ids(self, keys: Iterable[str]) -> list[str]:
-        """The files that objects are, or claim to be."""
-        return [content.metadata.id for key in keys if (content := self.objects.get(key))]
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A file, and the object that it was last found in. Without a content: it is not listed."""
-
-    key: str
-    content: Content | None
-
-    def record(self) -> FileRecord:
-        """As the catalog has it."""
-        assert self.content
-        return FileRecord(f"s3://{BUCKET}/{self.key}", self.content.size, self.content.created_ms, self.content.metadata)
+    def record(self, key: str) -> FileRecord:
+        """An object's record."""
+        content = self.objects[key]
+        return FileRecord(f"s3://{BUCKET}/{key}", content.size, content.created_ms, content.metadata)
 
 
 @dataclass
 class Model:
-    """The catalog as it should be."""
+    """The catalog as it should be: each file as the object that it is in. ``copied``: files that have been several objects; of these the
+    catalog only knows the last that was looked at, and how to find the original, by its key."""
 
-    claims: dict[str, Claim] = field(default_factory=dict)
-    past: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    files: dict[str, FileRecord] = field(default_factory=dict)
+    copied: set[str] = field(default_factory=set)
+    keys: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
-    def tell(self, bucket: Bucket, keys: Sequence[str], found: Mapping[str, str]) -> None:
-        """Objects were looked at. Where two of them are one file, either may be the last: ``found`` tells which it was (id to key)."""
-        for key in keys:
-            now = bucket.objects.get(key)
-            for lost in [each for each, claim in self.claims.items() if claim.key == key and not (now and now.metadata.id == each)]:
-                del self.claims[lost]
-        contents = [(key, content) for key in keys if (content := bucket.objects.get(key))]
-        for key, content in contents:
-            claim = self.claims.get(content.metadata.id)
-            if content.refused and not (claim and claim.content and claim.key != key):
-                self.claims[content.metadata.id] = Claim(key, None)
-        for key, content in contents:
-            rivals = [k for k, each in contents if each.metadata.id == content.metadata.id and not each.refused]
-            if not content.refused and (len(rivals) == 1 or found.get(content.metadata.id) not in rivals):
-                self.claims[content.metadata.id] = Claim(key, content)
-            elif not content.refused:
-                last = found[content.metadata.id]
-                self.claims[content.metadata.id] = Claim(last, bucket.objects[last])
-        for key in keys:
-            self._give_back(bucket, key)
-
-    def _give_back(self, bucket: Bucket, key: str) -> None:
-        """What a copy under an odd key was before is its original's again, if there is one."""
-        now = bucket.objects.get(key)
-        self.past[key] |= {now.metadata.id} if now and key != f"{now.metadata.id}/data" else set()
-        for each in self.past[key] - {now.metadata.id if now else ""}:
-            original = bucket.objects.get(f"{each}/data")
-            if original is None or original.metadata.id != each or key == f"{each}/data":
-                continue
-            claim = self.claims.get(each)
-            if not original.refused:
-                self.claims[each] = Claim(f"{each}/data", original)
-            elif not (claim and claim.content and claim.key != f"{each}/data"):
-                self.claims[each] = Claim(f"{each}/data", None)
+    def tell(self, bucket: Bucket, find: Callable[[str], str | None]) -> None:
+        """Every object that changed was looked at. Of several good objects that are one file, any may be it, so there ``find`` (the key
+        of an id's object, in the catalog) is asked, and must name one of them; it may name none only when the original is not there."""
+        objects: dict[str, list[str]] = defaultdict(list)
+        for key, content in bucket.objects.items():
+            self.keys[content.metadata.id].add(key)
+            if not content.refused:
+                objects[content.metadata.id].append(key)
+        self.copied |= {each for each, keys in self.keys.items() if len(keys) > 1}
+        self.files = {}
+        for own, keys in objects.items():
+            key = keys[0] if len(keys) == 1 and own not in self.copied else find(own)
+            assert key in keys or (key is None and own in self.copied and f"{own}/data" not in keys), (own, key, keys)
+            if key:
+                self.files[own] = bucket.record(key)
 
     def records(self) -> list[FileRecord]:
         """Every file that is listed."""
-        return [claim.record() for claim in self.claims.values() if claim.content]
+        return list(self.files.values())
 
     def answer(self, query: FileQuery) -> list[dict[str, Any]]:
         """All documents that a query should find, in order."""

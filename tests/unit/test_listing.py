@@ -86,7 +86,9 @@ def test_every_duration_has_a_class(duration_ms: int) -> None:
     class_ = duration_class(duration_ms)
     assert duration_ms <= CLASSES_MS[class_]
     assert class_ == 0 or duration_ms > CLASSES_MS[class_ - 1]
-    assert duration_ms <= 60_000 or 2 * duration_ms > CLASSES_MS[class_], "a file lasts more than half of what the longest of its lane does"
+    assert duration_ms <= 60_000 or 2 * duration_ms > CLASSES_MS[class_], (
+        "a file lasts more than half of what the longest of its lane does"
+    )
 
 
 @pytest.mark.parametrize(
