@@ -102,6 +102,7 @@ def _listings(function: Function, upstream: Upstream, size: int, end_ms: int) ->
     measures = []
     for name, start_ms, until_ms in (
         ("one day", today - 3 * DAY_MS, today - 2 * DAY_MS - 1),
+        ("one hour", today - 3 * DAY_MS + DAY_MS // 2, today - 3 * DAY_MS + DAY_MS // 2 + DAY_MS // 24),
         ("seven days", today - 6 * DAY_MS, today + DAY_MS - 1),
     ):
         query = {"what": what, "start": str(start_ms), "end": str(until_ms)}

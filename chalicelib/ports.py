@@ -304,10 +304,18 @@ class Database(Protocol):
         """The rows that are there. One request for 100 keys."""
 
     def query(
-        self, table: str, partition: str, first: str | None, last: str | None, *, limit: int, newest_first: bool = False
+        self,
+        table: str,
+        partition: str,
+        first: str | None,
+        last: str | None,
+        *,
+        limit: int,
+        newest_first: bool = False,
+        only: str | None = None,
     ) -> tuple[Sequence[Row], bool]:
         """Rows of a partition with ``first`` <= sort key <= ``last`` (None: no bound), in order of it, or against it; and whether there
-        may be more. One request, which reads no row that it does not answer."""
+        may be more. ``only``: the one attribute that is wanted of each. One request, which reads no row that it does not answer."""
 
     def put_many(self, rows: Sequence[Put]) -> None:
         """Write rows, each by itself and without conditions. One request for 25."""

@@ -290,7 +290,7 @@ def _show_archive(demo: Demo) -> bool:
     fqn = demo.runs[0][0]
     _title(
         "9. In the archive",
-        "two files, uploaded with nothing but HTTP, and a run's log, in one search; 'datalake list' sees the same",
+        "two files, uploaded with nothing but HTTP, and a run's log, in one search; 'datalake list' shows them too",
     )
     table, exact = archive_table(demo.stack, fqn)
     console.print(table)

@@ -49,7 +49,15 @@ class DynamoDbDatabase:
         return found
 
     def query(
-        self, table: str, partition: str, first: str | None, last: str | None, *, limit: int, newest_first: bool = False
+        self,
+        table: str,
+        partition: str,
+        first: str | None,
+        last: str | None,
+        *,
+        limit: int,
+        newest_first: bool = False,
+        only: str | None = None,
     ) -> tuple[Sequence[Row], bool]:
         """See the port. One Query."""
         if first is not None and last is not None and first > last:
@@ -62,6 +70,7 @@ class DynamoDbDatabase:
                 Limit=limit,
                 ScanIndexForward=not newest_first,
                 ConsistentRead=True,
+                **({"ProjectionExpression": only} if only else {}),
             )
         items = _genuine(answer, write=False)["Items"]
         return [unpacked(row) for row in items], "LastEvaluatedKey" in answer

@@ -1,1 +1,1 @@
-"""What exists: runs and segments, indexed in DynamoDB. S3 stays the truth; all of it can be rebuilt."""
+"""What exists, indexed in DynamoDB: runs and segments, files and the queries over them. S3 stays the truth."""

@@ -51,8 +51,7 @@ def in_range(ms: int) -> int:
 
 def iso(ms: int) -> str:
     """ISO 8601 in UTC, with milliseconds."""
-    moment = _EPOCH + timedelta(milliseconds=ms)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{ms % 1000:03d}Z".rjust(24, "0")
+    return (_EPOCH + timedelta(milliseconds=ms)).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 def _number(value: float | Decimal | str) -> Decimal | None:

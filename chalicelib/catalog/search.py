@@ -33,7 +33,7 @@ from chalicelib.catalog.listing import (
 )
 from chalicelib.catalog.moments import DAY_MS, FIRST_MS, LAST_MS
 from chalicelib.errors import TooManyNamesError
-from chalicelib.ports import Database, Row
+from chalicelib.ports import Database
 
 MAX_PAGE = 100
 MAX_DAYS = 8
@@ -189,11 +189,13 @@ class _LaneReader:
                 *self._bounds(),
                 limit=self._piece,
                 newest_first=self._query.newest_first,
+                only="document",
             )
-            self._read.extend(document for document in map(_document, rows) if self._is_answer(document))
+            documents = [json.loads(row["document"]) for row in rows]
+            self._read.extend(filter(self._is_answer, documents))
             self.rows += len(rows)
-            if rows:
-                self._after = rows[-1]["at"]
+            if documents:
+                self._after = position(*_place(documents[-1]))
             if not self._read:
                 self._piece = min(2 * self._piece, _MOST_ROWS)
             if not more:
@@ -252,11 +254,6 @@ def _merged(readers: Sequence[_LaneReader], query: FileQuery) -> Iterator[dict[s
 def _just_before(at: str) -> str:
     """A key behind every shorter-sorting one and before ``at``."""
     return at[:-1] + chr(ord(at[-1]) - 1) + _LAST
-
-
-def _document(row: Row) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(row["document"])
-    return document
 
 
 def _place(document: dict[str, Any]) -> tuple[int, str]:

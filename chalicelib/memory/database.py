@@ -66,7 +66,15 @@ class InMemoryDatabase:
             return found
 
     def query(
-        self, table: str, partition: str, first: str | None, last: str | None, *, limit: int, newest_first: bool = False
+        self,
+        table: str,
+        partition: str,
+        first: str | None,
+        last: str | None,
+        *,
+        limit: int,
+        newest_first: bool = False,
+        only: str | None = None,
     ) -> tuple[Sequence[Row], bool]:
         """See the port."""
         with self._lock:
@@ -82,7 +90,8 @@ class InMemoryDatabase:
                 rows.append(held.rows[key])
                 size += row_bytes(held.rows[key])
             self._count_read(rows)
-            return rows, len(rows) < len(keys) or len(rows) == limit
+            more = len(rows) < len(keys) or len(rows) == limit
+            return [{only: row[only]} for row in rows] if only else rows, more
 
     def put_many(self, rows: Sequence[Put]) -> None:
         """See the port."""

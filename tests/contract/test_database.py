@@ -188,6 +188,12 @@ def test_a_range_holds_both_of_its_ends(ten: Database, newest_first: bool) -> No
         assert rows == [keyed(Key(LISTING, "p", at), number=int(at)) for at in sorts(rows)] and not more
 
 
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_only_one_attribute_of_each_row_is_answered(ten: Database, newest_first: bool) -> None:
+    rows, more = ten.query(LISTING, "p", "3", "6", limit=3, newest_first=newest_first, only="number")
+    assert rows == [{"number": number} for number in ((6, 5, 4) if newest_first else (3, 4, 5))] and more
+
+
 def test_an_empty_partition_has_no_rows(ten: Database) -> None:
     assert ten.query(LISTING, "r", " ", "~", limit=5) == ([], False)
 

@@ -13,7 +13,9 @@ from chalicelib.settings import Settings
 from local import package
 
 Template = dict[str, Any]
-NO_PARAMETER = {"runs_table", "segments_table", "report_topic_arn"}
+TABLES = ("runs_table", "segments_table", "files_table", "latest_table", "listing_table", "objects_table")
+BUCKETS = {"bucket_name": "Bucket", "archive_bucket_name": "ArchiveBucket"}
+NO_PARAMETER = {*TABLES, "report_topic_arn"}
 FUNCTIONS = ("APIHandler", "Ingest", "Compact", "Sweep")
 
 
@@ -32,8 +34,7 @@ def test_every_setting_is_a_parameter_with_the_same_default_and_bounds(template:
     setting, parameter = Settings.model_fields[field], template["Parameters"][parameter_name(field)]
     variables = template["Globals"]["Function"]["Environment"]["Variables"]
     assert parameter["Description"]
-    named = "Bucket" if field == "bucket_name" else parameter_name(field)
-    assert named in str(variables["RUNLAKE_" + field.upper()])
+    assert BUCKETS.get(field, parameter_name(field)) in str(variables["RUNLAKE_" + field.upper()])
     if not setting.is_required() and setting.default is not None:
         assert parameter["Default"] == (str(setting.default).lower() if isinstance(setting.default, bool) else setting.default)
     for bound in setting.metadata:
@@ -47,41 +48,101 @@ def test_every_setting_is_a_parameter_with_the_same_default_and_bounds(template:
 
 def test_tables_and_topic_reach_the_functions(template: Template) -> None:
     variables = template["Globals"]["Function"]["Environment"]["Variables"]
-    assert variables["RUNLAKE_RUNS_TABLE"] == {"Ref": "RunsTable"}
-    assert variables["RUNLAKE_SEGMENTS_TABLE"] == {"Ref": "SegmentsTable"}
+    for field in TABLES:
+        assert variables["RUNLAKE_" + field.upper()] == {"Ref": parameter_name(field)}
     assert variables["RUNLAKE_REPORT_TOPIC_ARN"] == {"Ref": "ReportTopic"}
     assert {name.removeprefix("RUNLAKE_").lower() for name in variables if name.startswith("RUNLAKE_")} == set(
         Settings.model_fields
     )
 
 
-def test_bucket_is_encrypted_private_tls_only_and_expires(template: Template) -> None:
-    bucket = properties(template, "Bucket")
+@pytest.mark.parametrize("name", BUCKETS.values())
+def test_buckets_are_encrypted_private_tls_only_and_kept(template: Template, name: str) -> None:
+    bucket = properties(template, name)
     assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
     algorithm = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"][0]["ServerSideEncryptionByDefault"]["SSEAlgorithm"]
     assert algorithm == {"Fn::If": ["UsesKms", "aws:kms", "AES256"]}
-    (statement,) = properties(template, "BucketPolicy")["PolicyDocument"]["Statement"]
+    (statement,) = properties(template, name + "Policy")["PolicyDocument"]["Statement"]
     assert (statement["Effect"], statement["Principal"]) == ("Deny", "*")
     assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
-    expire, abort = bucket["LifecycleConfiguration"]["Rules"]
+    assert template["Resources"][name]["DeletionPolicy"] == "Retain"
+
+
+def test_logs_expire_and_files_only_if_it_is_asked_for(template: Template) -> None:
+    expire, abort = properties(template, "Bucket")["LifecycleConfiguration"]["Rules"]
     assert (expire["Prefix"], expire["ExpirationInDays"]) == ({"Fn::Sub": "${Prefix}/"}, {"Ref": "ExpirationDays"})
     assert abort["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
-    assert template["Resources"]["Bucket"]["DeletionPolicy"] == "Retain"
+    abort, (condition, expire, otherwise) = [
+        rule.get("Fn::If", rule) for rule in properties(template, "ArchiveBucket")["LifecycleConfiguration"]["Rules"]
+    ]
+    assert abort["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 7}
+    assert (condition, otherwise) == ("ArchiveExpires", {"Ref": "AWS::NoValue"})
+    assert expire["ExpirationInDays"] == {"Ref": "ArchiveExpirationDays"} and "Prefix" not in expire
+    assert template["Parameters"]["ArchiveExpirationDays"]["Default"] == 0
 
 
-def test_only_new_objects_under_the_prefix_are_ingested(template: Template) -> None:
-    (queue,) = properties(template, "Bucket")["NotificationConfiguration"]["QueueConfigurations"]
-    assert queue["Event"] == "s3:ObjectCreated:*"
-    assert queue["Filter"]["S3Key"]["Rules"] == [{"Name": "prefix", "Value": {"Fn::Sub": "${Prefix}/"}}]
+def notified(template: Template, name: str) -> dict[str, Any]:
+    """What a bucket tells the queue of: kinds of events, and the names of keys that they are about."""
+    told: list[dict[str, Any]] = properties(template, name)["NotificationConfiguration"]["QueueConfigurations"]
+    assert all(each["Queue"] == {"Fn::GetAtt": ["IngestQueue", "Arn"]} for each in told)
+    rules = {each["Event"]: each.get("Filter", {"S3Key": {"Rules": []}})["S3Key"]["Rules"] for each in told}
+    return {event: {rule["Name"]: rule["Value"] for rule in of} for event, of in rules.items()}
 
 
-def test_a_message_stays_hidden_for_six_timeouts_and_ends_in_the_dead_letter_queue(template: Template) -> None:
+def test_what_is_notified_are_objects_of_runs_and_finished_logs_that_go(template: Template) -> None:
+    prefix = {"prefix": {"Fn::Sub": "${Prefix}/"}}
+    assert notified(template, "Bucket") == {
+        "s3:ObjectCreated:*": prefix,
+        "s3:ObjectRemoved:*": prefix | {"suffix": "/logs.txt"},
+        "s3:LifecycleExpiration:*": prefix | {"suffix": "/logs.txt"},
+    }
+
+
+def test_and_all_files_of_the_archive_that_come_or_go(template: Template) -> None:
+    assert notified(template, "ArchiveBucket") == {
+        "s3:ObjectCreated:*": {},
+        "s3:ObjectRemoved:*": {},
+        "s3:LifecycleExpiration:*": {},
+    }
+
+
+def test_only_the_two_buckets_may_send(template: Template) -> None:
+    (statement,) = properties(template, "IngestQueuePolicy")["PolicyDocument"]["Statement"]
+    sources = statement["Condition"]["ArnEquals"]["aws:SourceArn"]
+    assert sources == [{"Fn::Sub": f"arn:${{AWS::Partition}}:s3:::${{{parameter_name(field)}}}"} for field in BUCKETS]
+    assert statement["Condition"]["StringEquals"] == {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}
+
+
+def test_a_message_stays_hidden_for_two_timeouts_and_ends_in_the_dead_letter_queue(template: Template) -> None:
+    """Longer than the function may work at it, and short enough that what failed comes again soon."""
     queue, function = properties(template, "IngestQueue"), properties(template, "Ingest")
-    assert queue["VisibilityTimeout"] >= 6 * function["Timeout"]
-    assert queue["RedrivePolicy"]["deadLetterTargetArn"] == {"Fn::GetAtt": ["DeadLetterQueue", "Arn"]}
+    assert (function["Timeout"], queue["VisibilityTimeout"]) == (180, 2 * 180)
+    assert queue["RedrivePolicy"] == {"deadLetterTargetArn": {"Fn::GetAtt": ["DeadLetterQueue", "Arn"]}, "maxReceiveCount": 5}
+    assert {properties(template, name)["MessageRetentionPeriod"] for name in ("IngestQueue", "DeadLetterQueue")} == {14 * 86_400}
     source = function["Events"]["IngestSqsEventSource"]["Properties"]
     assert source["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     assert source["Queue"] == {"Fn::Sub": "${IngestQueue.Arn}"}
+
+
+@pytest.mark.parametrize(
+    ("table", "keys", "indexes"),
+    [
+        ("FilesTable", ["time_index_key", "range_key"], {"work-id-index": ["work_id_index_key", "range_key"]}),
+        ("LatestTable", ["what_where_key"], {}),
+        ("ListingTable", ["partition", "at"], {}),
+        ("ObjectsTable", ["key"], {}),
+    ],
+)
+def test_tables_of_files(template: Template, table: str, keys: list[str], indexes: dict[str, list[str]]) -> None:
+    """The first two are as Planet's datalake has them."""
+    found = properties(template, table)
+    assert [key["AttributeName"] for key in found["KeySchema"]] == keys
+    made = found.get("GlobalSecondaryIndexes", [])
+    assert {index["IndexName"]: [key["AttributeName"] for key in index["KeySchema"]] for index in made} == indexes
+    assert all(index["Projection"] == {"ProjectionType": "ALL"} for index in made)
+    assert found["BillingMode"] == "PAY_PER_REQUEST" and found["PointInTimeRecoverySpecification"]
+    expires = {"AttributeName": "expires_at", "Enabled": True} if table == "ObjectsTable" else None
+    assert found.get("TimeToLiveSpecification") == expires, "what is gone is forgotten, and nothing else"
 
 
 def test_functions_fit_their_sources(template: Template) -> None:

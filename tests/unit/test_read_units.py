@@ -50,8 +50,17 @@ class Metered(InMemoryDatabase):
         self._tables[key.table].setdefault(key.partition, _Partition()).put(key.sort, row)
 
     def query(
-        self, table: str, partition: str, first: str | None, last: str | None, *, limit: int, newest_first: bool = False
+        self,
+        table: str,
+        partition: str,
+        first: str | None,
+        last: str | None,
+        *,
+        limit: int,
+        newest_first: bool = False,
+        only: str | None = None,
     ) -> tuple[Sequence[Row], bool]:
+        """Whole rows are billed, whatever is wanted of them."""
         rows, more = super().query(table, partition, first, last, limit=limit, newest_first=newest_first)
         self.units.append(max(1, -(-sum(map(row_bytes, rows)) // READ_UNIT_BYTES)))
         return rows, more

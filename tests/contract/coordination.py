@@ -1,0 +1,247 @@
+"""Nodes over one store of partitions, on a clock that the test moves; stores that fail or are overtaken where the test says so."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+from threading import Condition, Lock
+from typing import Any
+
+from chalicelib.aws.coordination import CoordinationAws
+from chalicelib.aws.dynamodb import Table, packed, unpacked
+from chalicelib.coordination import Administration, InMemoryStore, Lease, LeaseTerms, Partition, Retention, Source, SourceCoordinator
+from chalicelib.coordination.building import make_store
+from chalicelib.coordination.codec import KEY, SOURCE, to_row
+from chalicelib.coordination.dynamodb import DynamoDbStore
+from chalicelib.coordination.metrics import Metric, metric_name
+from chalicelib.coordination.partition import GLOBAL_KEY
+from chalicelib.coordination.settings import parsed
+from chalicelib.coordination.store import Look, Place, Refused, Store
+from chalicelib.errors import OutcomeUnknownError, StoreUnavailableError
+from chalicelib.memory.clock import ManualClock
+from local.emulator import CREDENTIALS, REGION
+
+START_MS = 1_790_000_000_000
+SOURCE_NAME = "compaction"
+TERMS = LeaseTerms()
+TIMEOUT_S, SKEW_S = TERMS.timeout_s, TERMS.skew_s
+BEFORE, AFTER = "before", "after"
+WRITES = ("create", "replace", "delete")
+Gate = Callable[[str, Callable[[], Any]], Any]
+
+
+class Rows:
+    """The rows of a store as they are, past all of our code that reads and writes them."""
+
+    def __init__(self, get: Callable[[str, str], Mapping[str, Any] | None], put: Callable[[Mapping[str, Any]], None]) -> None:
+        self.get, self.put = get, put
+
+
+def in_memory(retention: Retention) -> tuple[Store, Rows]:
+    """A store of this process."""
+    store = InMemoryStore(retention)
+
+    def get(source: str, key: str) -> Mapping[str, Any] | None:
+        return next((row for row in store.rows() if (row[SOURCE], row[KEY]) == (source, key)), None)
+
+    return store, Rows(get, store.put_row)
+
+
+def on_dynamodb(client: Any, endpoint_url: str, table: str, retention: Retention) -> tuple[Store, Rows]:
+    """A store of a table that ``initialize`` makes."""
+    dynamodb = {"table_name": table, "region": REGION, "on_demand": True}
+    aws = CoordinationAws(ManualClock(), endpoint_url, **CREDENTIALS)
+    made = make_store(parsed({"store": {"dynamodb": dynamodb}}), aws)
+    assert isinstance(made, DynamoDbStore)
+    store = DynamoDbStore(Table(client, table), retention, made.initialize)
+
+    def get(source: str, key: str) -> Mapping[str, Any] | None:
+        found = client.get_item(TableName=table, Key=packed({SOURCE: source, KEY: key}), ConsistentRead=True)
+        return unpacked(found["Item"]) if "Item" in found else None
+
+    return store, Rows(get, lambda row: client.put_item(TableName=table, Item=packed(row)))
+
+
+class Gated:
+    """A store whose calls pass a gate, which makes the call when it likes, or raises instead."""
+
+    def __init__(self, inner: Store, gate: Gate) -> None:
+        self._inner, self._gate = inner, gate
+
+    @property
+    def retention(self) -> Retention:
+        return self._inner.retention
+
+    def initialize(self) -> None:
+        self._gate("initialize", self._inner.initialize)
+
+    def get(self, source: str, key: str) -> Partition | None:
+        return self._gate("get", lambda: self._inner.get(source, key))
+
+    def look(self, look: Look) -> tuple[Sequence[Partition], Place | None]:
+        return self._gate("look", lambda: self._inner.look(look))
+
+    def create(self, new: Partition) -> Refused | None:
+        return self._gate("create", lambda: self._inner.create(new))
+
+    def replace(self, old: Partition, new: Partition) -> Refused | None:
+        return self._gate("replace", lambda: self._inner.replace(old, new))
+
+    def delete(self, old: Partition) -> Refused | None:
+        return self._gate("delete", lambda: self._inner.delete(old))
+
+
+@dataclass
+class Trouble:
+    """A gate that can be told to fail: ``outage`` fails every call; ``lost`` so many writes are applied and their answers lost."""
+
+    outage: bool = False
+    lost: int = 0
+    calls: Counter[str] = field(default_factory=Counter)
+    before_next: dict[str, Callable[[], object]] = field(default_factory=dict)
+
+    def __call__(self, operation: str, call: Callable[[], Any]) -> Any:
+        self.calls[operation] += 1
+        if first := self.before_next.pop(operation, None):
+            first()
+        if self.outage:
+            raise StoreUnavailableError(f"injected operation={operation}")
+        found = call()
+        if self.lost and operation in WRITES:
+            self.lost -= 1
+            raise OutcomeUnknownError(f"injected operation={operation}")
+        return found
+
+
+class Ahead:
+    """A node's clock that is ahead of the others' (or behind)."""
+
+    def __init__(self, clock: ManualClock, by_s: float) -> None:
+        self._clock, self._by_ms = clock, round(by_s * 1000)
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms() + self._by_ms
+
+    def monotonic_s(self) -> float:
+        return self._clock.monotonic_s()
+
+    def sleep(self, seconds: float) -> None:
+        self._clock.sleep(seconds)
+
+
+class Ticks:
+    """How a heartbeat waits in tests: ``tick()`` lets it beat once, and returns when it waits again."""
+
+    def __init__(self) -> None:
+        self._changed = Condition()
+        self._due, self._waiting, self._is_set = 0, False, False
+
+    def wait(self, timeout: float) -> bool:
+        with self._changed:
+            self._waiting = True
+            self._changed.notify_all()
+            assert self._changed.wait_for(lambda: self._due or self._is_set, timeout=60)
+            self._waiting = False
+            self._due = max(0, self._due - 1)
+            return self._is_set
+
+    def set(self) -> None:
+        with self._changed:
+            self._is_set = True
+            self._changed.notify_all()
+
+    def tick(self) -> None:
+        with self._changed:
+            assert self._changed.wait_for(lambda: self._waiting, timeout=60)
+            self._due, self._waiting = 1, False
+            self._changed.notify_all()
+            assert self._changed.wait_for(lambda: self._waiting, timeout=60)
+
+
+class World:
+    """One store, one clock, any number of nodes."""
+
+    def __init__(self, store: Store, rows: Rows) -> None:
+        self.store, self.rows = store, rows
+        self.clock = ManualClock(START_MS)
+        self.source = Source(SOURCE_NAME)
+        self.counted: Counter[str] = Counter()
+        self._counting = Lock()
+
+    def node(self, trouble: Trouble | None = None, *, ahead_s: float = 0, initialize: bool = True, **options: Any) -> SourceCoordinator:
+        """Another node, its store behind ``trouble``, its clock ahead of the others'."""
+        store: Store = Gated(self.store, trouble) if trouble else self.store
+        options = {"random": Random(7), "terms": TERMS} | options
+        node = SourceCoordinator(store, self.source, Ahead(self.clock, ahead_s), self.record, **options)
+        if initialize:
+            node.initialize()
+        return node
+
+    def record(self, name: str, value: float) -> None:
+        with self._counting:
+            self.counted[name] += int(value)
+
+    def count(self, metric: Metric) -> int:
+        return self.counted[metric_name(SOURCE_NAME, metric)]
+
+    def administration(self, trouble: Trouble | None = None) -> Administration:
+        return Administration(Gated(self.store, trouble) if trouble else self.store, self.source, self.clock)
+
+    def advance(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+
+    def partition(self, key: str) -> Partition:
+        found = self.store.get(self.source.partitions, key)
+        assert found
+        return found
+
+    def global_item(self) -> Partition:
+        found = self.store.get(self.source.global_state, GLOBAL_KEY)
+        assert found
+        return found
+
+    def row(self, key: str) -> dict[str, Any]:
+        found = self.rows.get(self.source.partitions, key)
+        assert found
+        return dict(found)
+
+    def overwrite(self, partition: Partition, **changes: Any) -> Partition:
+        """Write an item as somebody else would who knows no conditions."""
+        changed = replace(partition, version=partition.version + 1, **changes)
+        self.rows.put(to_row(changed))
+        return changed
+
+    def leased(self, node: SourceCoordinator, key: str = "k") -> Lease:
+        """The lease of a partition that is made for it, the only one that is free."""
+        node.create_partitions([key])
+        lease = node.next_partition()
+        assert lease and lease.key == key
+        return lease
+
+    def after_the_lease(self) -> None:
+        """Let so much time pass that whatever is assigned now may be taken."""
+        self.advance(TIMEOUT_S + SKEW_S)
+
+
+def never() -> Any:
+    """A supplier that must not run."""
+
+    def supplier(shared: dict[str, Any]) -> list[str]:
+        raise AssertionError("the supplier ran")
+
+    return supplier
+
+
+class Supplier:
+    """Names these keys whenever it is asked, and counts."""
+
+    def __init__(self, *keys: str) -> None:
+        self.keys, self.calls, self.seen = keys, 0, []
+
+    def __call__(self, shared: dict[str, Any]) -> list[str]:
+        self.calls += 1
+        self.seen.append(dict(shared))
+        shared["calls"] = self.calls
+        return list(self.keys)
