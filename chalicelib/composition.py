@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from chalicelib.ingestion.run_files import RunFiles
     from chalicelib.settings import Settings
 
-EARLY_FLUSH_S = 20.0
-"""How long a notification may hold its function to compact a run that has outgrown the watermark; the schedule does the rest."""
 _SECONDS_OF_A_DAY = 86_400
 _SSE = {"AES_256": "AES256", "AWS_KMS": "aws:kms"}
 
@@ -143,7 +141,7 @@ def assemble(settings: Settings, ports: Ports) -> Services:
 def ingester(services: Services) -> Ingester:
     """What works S3's notifications."""
     from chalicelib.ingestion.ingester import Ingester
-    from chalicelib.ingestion.run_objects import RunObjects
+    from chalicelib.ingestion.run_objects import EARLY_FLUSH_S, RunObjects
 
     def early_flush(run: Run) -> None:
         services.compactor.compact(run, Deadline(services.clock, EARLY_FLUSH_S))

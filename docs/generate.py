@@ -47,7 +47,7 @@ STATUSES = {
 ARCHIVE_CODES = {
     "NoArgs": ("no parameter is given", "give `what`, and `work_id` or `start` and `end`"),
     "NoWhat": ("`what` is missing", "give one, several with commas between, or a wildcard"),
-    "NoWorkInterval": ("neither `work_id` nor `start` and `end` is given", "give one of them, or all three"),
+    "NoWorkInterval": ("neither `work_id` nor `start` nor `end` is given", "give `work_id`, or `start` and `end`, or all three"),
     "InvalidWorkInterval": ("`start` without `end`, `end` without `start`, or `start` after `end`", "give both, in order"),
     "InvalidTime": ("a time cannot be read, or is not in the years 1 to 9999", "give ISO 8601 or a number"),
     "InvalidCursor": ("the cursor was not made here, or for another query", "leave it out to begin anew; follow `next` as it is"),
@@ -223,6 +223,7 @@ def _limits() -> str:
         ("landmarks of a segment", f"{segment._MAX_LANDMARKS}, one for each {_size(segment._LANDMARK_STRIDE_BYTES)}"),
         ("types of a binary body", ", ".join(f"`{each}`" for each in bodies.BINARY_TYPES)),
         ("files of a page", search.MAX_PAGE),
+        ("rows that a page reads in vain", f"{search.MAX_ROWS:,}; then it ends with what it has, and `next`"),
         ("sources that one request of the archive looks into", f"{search.MAX_LANES}, wildcards written out"),
         ("`lookback`", f"{archive_queries.DEFAULT_LOOKBACK_DAYS} days unless asked for, {archive_queries.MAX_LOOKBACK_DAYS:,} at most"),
         ("days of the calendar that a file spans", metadata.MAX_DAYS),

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from hashlib import blake2b
 from itertools import islice
+from threading import TIMEOUT_MAX, Lock
 
 from chalicelib.deadline import Deadline
-from chalicelib.errors import PreconditionFailedError, StoreUnavailableError
+from chalicelib.errors import DeadlineExceededError, PreconditionFailedError, StoreUnavailableError
 from chalicelib.ports import ObjectInfo, ObjectStore
 
 PIECE_BYTES = 8 * 1024 * 1024
 READ_AHEAD = 4
 """Pieces on their way while one is hashed: 40 MiB of memory, whatever the object's size."""
+_one_large = Lock()
+"""Large objects are read one after the other: side by side none might be done in time, again and again."""
 
 
 def content_hash(store: ObjectStore, info: ObjectInfo, deadline: Deadline) -> str:
@@ -38,9 +42,19 @@ def _pieces(store: ObjectStore, info: ObjectInfo, deadline: Deadline) -> Iterato
             yield read(0)
         return
     starts = iter(range(0, info.size, PIECE_BYTES))
-    with ThreadPoolExecutor(READ_AHEAD) as threads:
+    with _alone(deadline), ThreadPoolExecutor(READ_AHEAD) as threads:
         coming = [threads.submit(read, start) for start in islice(starts, READ_AHEAD)]
         while coming:
             piece = coming.pop(0).result()
             coming += [threads.submit(read, start) for start in islice(starts, 1)]
             yield piece
+
+
+@contextmanager
+def _alone(deadline: Deadline) -> Iterator[None]:
+    if not _one_large.acquire(timeout=max(0.0, min(deadline.remaining_s(), TIMEOUT_MAX))):
+        raise DeadlineExceededError("no time left: another large object was read first")
+    try:
+        yield
+    finally:
+        _one_large.release()

@@ -241,7 +241,7 @@ class Registration:
             writes = [write for plan in plans for write in plan.writes] + self._latest.writes(gained, lost)
             if writes:
                 self._database.transact(writes)
-            for source in unsettled:
+            for source in sorted(unsettled):
                 self._latest.settle(*source)
         except (PreconditionFailedError, WriteConflictError):
             return False

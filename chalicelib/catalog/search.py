@@ -11,7 +11,7 @@ import heapq
 import json
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -39,7 +39,8 @@ MAX_PAGE = 100
 MAX_DAYS = 8
 """Up to so many days a query that begins at midnight is answered day by day."""
 MAX_ROWS = 2000
-"""After so many rows a page ends with what it has, if it has any: what overlaps a moment is found among what began before it."""
+"""After so many rows read in vain a page ends with what it has, if it has any and more would have to be asked for: what overlaps a moment
+is found among what began before it."""
 MAX_LANES = 200
 """What one request looks into at once."""
 THREADS = 8
@@ -89,29 +90,33 @@ class Search:
 
     def page(self, query: FileQuery, limit: int = MAX_PAGE) -> FilePage:
         """Up to ``limit`` files, each once, by (start, id) or against it. Raises TooManyNamesError."""
-        readers = self._readers(query, limit + 1)
+        budget = _Budget()
         found: list[dict[str, Any]] = []
-        for document in _merged(readers, query):
-            if len(found) == limit or (found and sum(reader.rows for reader in readers) > MAX_ROWS):
-                return FilePage(found, _place(found[-1]))
-            found.append(document)
+        try:
+            for document in _merged(self._readers(query, limit + 1, budget), query):
+                if len(found) == limit:
+                    return FilePage(found, _place(found[-1]))
+                found.append(document)
+                budget.may_end = True
+        except _BudgetSpentError:
+            return FilePage(found, _place(found[-1]))
         return FilePage(found, None)
 
     def newest(self, what: str, where: str, before_ms: int = LAST_MS) -> FileRecord | None:
         """The file of a source with the greatest start up to a time; of several, the one that was created last."""
         query = FileQuery((what,), where, end_ms=before_ms, newest_first=True)
         best: FileRecord | None = None
-        for document in _merged(self._readers(query, 2), query):
+        for document in _merged(self._readers(query, 2, _Budget()), query):
             record = FileRecord.from_document(document)
             if best and record.metadata.start < best.metadata.start:
                 break
             best = record if best is None or record.age > best.age else best
         return best
 
-    def _readers(self, query: FileQuery, wanted: int) -> list[_LaneReader]:
+    def _readers(self, query: FileQuery, wanted: int, budget: _Budget) -> list[_LaneReader]:
         lanes = self._lanes(query)
         piece = -(-wanted // max(1, len(lanes))) + (_SPARE_ROWS if len(lanes) > 1 else 0)
-        readers = [_LaneReader(self._database, lane, query, piece) for lane in lanes]
+        readers = [_LaneReader(self._database, lane, query, piece, budget) for lane in lanes]
         if len(readers) > 1:
             with ThreadPoolExecutor(THREADS) as threads:
                 list(threads.map(_LaneReader.read_ahead, readers))
@@ -123,6 +128,7 @@ class Search:
         patterns = filter(_NAMES.fullmatch, query.whats)
         whats = {name for pattern in patterns for name in self._whats(pattern, query)}
         if query.work_id is not None:
+            _check_count(whats)
             return [work_lane(query.work_id, what) for what in sorted(whats)]
         if query.where is None:
             scopes = [what_scope(what) for what in whats]
@@ -130,8 +136,7 @@ class Search:
             scopes = [source_scope(what, where) for what in whats for where in self._names(f"n#where@{what}", query.where)]
         else:
             scopes = [source_scope(what, query.where) for what in whats]
-        if len(scopes) > MAX_LANES:
-            raise TooManyNamesError(f"the names stand for too many sources: ask for fewer sources={len(scopes)} most={MAX_LANES}")
+        _check_count(scopes)
         if query.where is None and query.is_of_days:
             return [day_lane(what) for what in sorted(whats)]
         return [timed_lane(scope, class_) for scope in sorted(scopes) for class_ in self._names(f"c#{scope}", "*")]
@@ -155,13 +160,34 @@ class Search:
             first = rows[-1]["at"] + _FIRST if rows else _LAST
 
 
-class _LaneReader:
-    """A lane's files in order, read piece by piece. ``rows``: how many were read."""
+def _check_count(sources: Sized) -> None:
+    if len(sources) > MAX_LANES:
+        raise TooManyNamesError(f"the names stand for too many sources: ask for fewer sources={len(sources)} most={MAX_LANES}")
 
-    def __init__(self, database: Database, lane: Lane, query: FileQuery, piece: int) -> None:
-        self._database, self._lane, self._query, self._piece = database, lane, query, piece
+
+class _BudgetSpentError(Exception):
+    """The page ends with what it has."""
+
+
+@dataclass(slots=True)
+class _Budget:
+    """What the readers of a page read in vain. ``may_end``: the page has a file."""
+
+    rows_in_vain: int = 0
+    may_end: bool = False
+
+    def check(self) -> None:
+        """Before a request."""
+        if self.may_end and self.rows_in_vain > MAX_ROWS:
+            raise _BudgetSpentError
+
+
+class _LaneReader:
+    """A lane's files in order, read piece by piece."""
+
+    def __init__(self, database: Database, lane: Lane, query: FileQuery, piece: int, budget: _Budget) -> None:
+        self._database, self._lane, self._query, self._piece, self._budget = database, lane, query, piece, budget
         self._read: deque[dict[str, Any]] = deque()
-        self.rows = 0
         # What is ahead lies between these two periods; in the first of time stands also what began before it.
         self._opening = lane.period_of(query.start_ms)
         ahead = [self._opening, lane.period_of(query.end_ms)]
@@ -183,6 +209,7 @@ class _LaneReader:
     def read_ahead(self) -> None:
         """One query, and where it finds nothing, those to the next period that holds files."""
         while not self._read and not self._is_done:
+            self._budget.check()
             rows, more = self._database.query(
                 LISTING,
                 self._lane.partition(self._period),
@@ -193,7 +220,7 @@ class _LaneReader:
             )
             documents = [json.loads(row["document"]) for row in rows]
             self._read.extend(filter(self._is_answer, documents))
-            self.rows += len(rows)
+            self._budget.rows_in_vain += len(rows) - len(self._read)
             if documents:
                 self._after = position(*_place(documents[-1]))
             if not self._read:

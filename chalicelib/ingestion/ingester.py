@@ -16,7 +16,7 @@ from chalicelib.errors import DamagedLogError, InvalidInputError, ObjectNotFound
 from chalicelib.ingestion.notification import ObjectEvent, parse_notification
 from chalicelib.ingestion.report import Record, Report
 from chalicelib.ingestion.run_files import RunFiles
-from chalicelib.ingestion.run_objects import RunObjects
+from chalicelib.ingestion.run_objects import EARLY_FLUSH_S, RunObjects
 from chalicelib.ports import Clock, Message, Publisher, Run
 
 Result = Report | UnavailableError
@@ -59,7 +59,8 @@ class Ingester:
             [message.error or Report(start_ms, duration_s, message.records, message.problems) for message in messages]
         )
         for run in dict.fromkeys(due):
-            self.run_objects.flush(run)
+            if deadline.remaining_s() > EARLY_FLUSH_S:  # else the schedule does it
+                self.run_objects.flush(run)
         return results
 
     def _understood(self, body: str, due: list[Run]) -> _Working:

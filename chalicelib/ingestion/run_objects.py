@@ -17,6 +17,9 @@ from chalicelib.runlog.segment import entry_of
 
 _HEARTBEAT_MS = 60_000
 
+EARLY_FLUSH_S = 20.0
+"""How long a notification may hold its function to compact a run that has outgrown the watermark; the schedule does the rest."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunObjects:

@@ -11,7 +11,7 @@ _HTTP_URL = f"{_BASE}/v0/archive/files/{_ID}/data"
 _SIGNED = f"https://runlake-archive.s3.amazonaws.com/{_ID}/data"
 _MIB = 1024 * 1024
 _MAX_BYTES = 5 * 1024 * _MIB
-_PART_BYTES = 64 * _MIB
+_PART_BYTES = 100 * _MIB
 _SLUG = {"type": "string", "pattern": "^[a-z0-9_-]+$", "maxLength": 256}
 _HEX = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
 _URI = {"type": "string", "format": "uri"}
@@ -107,7 +107,8 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "type": "object",
         "required": ["url", "http_url", "create_time", "size", "metadata"],
         "properties": {
-            "url": {**_URI, "description": "Where it is on S3."},
+            "url": {**_URI, "description": "Where it is on S3; of a run's log, `http_url` once more."},
+            "s3_url": {**_URI, "description": "Of a run's log: where it is on S3."},
             "http_url": {**_URI, "description": "Where it is read over HTTP."},
             "create_time": {"type": "integer", "description": "When it was stored, ms since the epoch."},
             "size": {"type": "integer", "minimum": 0, "description": "Bytes."},
@@ -116,7 +117,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "examples": [_RECORD],
     },
     "RecordList": {
-        "description": "A page of files, each once over all pages.",
+        "description": "A page of files, each once over all pages. It may hold fewer than 100 and still have a `next`.",
         "type": "object",
         "required": ["records", "next"],
         "properties": {
@@ -224,11 +225,19 @@ SCHEMAS: dict[str, dict[str, Any]] = {
 ERRORS: dict[str, tuple[int, str, str]] = {
     "NoArgs": (400, "There are no parameters.", "a list needs what, and work_id or start and end"),
     "NoWhat": (400, "`what` is missing.", "what is missing"),
-    "NoWorkInterval": (400, "Neither `work_id` nor both of `start` and `end` are given.", "give work_id, or start and end"),
-    "InvalidWorkInterval": (400, "`end` is before `start`.", "end is before start start=1426895999114 end=1426809920345"),
+    "NoWorkInterval": (400, "Neither `work_id` nor `start` nor `end` is given.", "give work_id, or start and end"),
+    "InvalidWorkInterval": (
+        400,
+        "`start` or `end` is given alone, or `end` is before `start`.",
+        "end is before start start=1426895999114 end=1426809920345",
+    ),
     "InvalidTime": (400, "A time cannot be read.", "a time is a number or ISO 8601 start='yesterday'"),
-    "InvalidCursor": (400, "The cursor was not made here.", "the cursor was not made here cursor='nonsense'"),
-    "TooManyNames": (400, "`what` or `where` means more names than one request can ask for.", "too many names limit=100"),
+    "InvalidCursor": (400, "The cursor was not made here, or for another query.", "the cursor was not made here cursor='nonsense'"),
+    "TooManyNames": (
+        400,
+        "`what` or `where` means more names than one request can ask for.",
+        "the names stand for too many sources: ask for fewer sources=201 most=200",
+    ),
     "InvalidOrder": (400, "`order` is neither `oldest` nor `newest`.", "order is oldest or newest order='random'"),
     "InvalidMetadata": (
         400,
@@ -361,6 +370,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "DELETE /v0/archive/files/{id}": {
         "id": "deleteFile",
         "summary": "Delete a file",
+        "description": "Also an upload that was refused, or not checked yet.",
         "parameters": ["fileId"],
         "answers": {204: {"description": "It is gone."}},
         "errors": ["NoSuchFile", "NotChangeable", "Unavailable"],

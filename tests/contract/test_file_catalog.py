@@ -21,14 +21,15 @@ from hypothesis import strategies as st
 from chalicelib.aws.database import DynamoDbDatabase
 from chalicelib.catalog.files import FILES, LATEST, FileRecord, latest_key
 from chalicelib.catalog.latest import LatestFiles
-from chalicelib.catalog.listing import CLASSES_MS, LISTING
+from chalicelib.catalog.listing import CLASSES_MS, LISTING, directory_keys, listing_rows
 from chalicelib.catalog.moments import FIRST_MS, LAST_MS
 from chalicelib.catalog.registration import Registration
 from chalicelib.catalog.remembered import OBJECTS, file_key, url_key
-from chalicelib.catalog.search import FileQuery, Search
+from chalicelib.catalog.search import MAX_LANES, MAX_ROWS, FileQuery, Search
+from chalicelib.errors import TooManyNamesError
 from chalicelib.memory.clock import ManualClock
 from chalicelib.memory.database import InMemoryDatabase
-from chalicelib.ports import Database
+from chalicelib.ports import Database, Put
 from local.emulator import CREDENTIALS, REGION
 from tests.contract.conftest import MEMORY
 from tests.contract.files import (
@@ -292,7 +293,9 @@ def test_any_history_of_objects_is_what_the_catalog_says(kind: str, new_database
         deadline=None,
         database=None,
         print_blob=True,
-        phases=[Phase.generate, Phase.shrink] if os.environ.get("RUNLAKE_SHRINK") else [Phase.generate],  # making it small takes minutes
+        phases=[Phase.generate, Phase.shrink]
+        if os.environ.get("RUNLAKE_SHRINK")
+        else [Phase.generate],  # making it small takes minutes
         suppress_health_check=list(HealthCheck),
     )
     @given(st.data())
@@ -478,3 +481,53 @@ def by_work_id(database: Database, work: str, where: str | None) -> list[Mapping
     table = resource(database._client.meta.endpoint_url).Table(database._schemas[FILES].name)
     found: list[Mapping[str, Any]] = table.query(IndexName="work-id-index", KeyConditionExpression=condition, Limit=100)["Items"]
     return found
+
+
+def test_a_page_over_many_sources_is_full() -> None:
+    """Rows that are read ahead for it are not read in vain."""
+    world = World(InMemoryDatabase())
+    for where in range(120):
+        world.change([
+            (data_key(number), Content(metadata(number, NOW_MS + number, 90_000 * (1 + number % 2), where=f"web-{where}")))
+            for number in range(where * 30, where * 30 + 30)
+        ])  # fmt: skip
+    query = FileQuery(("*",), "*", start_ms=NOW_MS + 1)
+    pages = all_pages(world.search, query, [100])
+    assert [len(page.documents) for page in pages] == [100] * 36
+    assert [document for page in pages for document in page.documents] == world.model.answer(query)
+
+
+def test_a_page_ends_when_it_reads_too_much_in_vain() -> None:
+    """Files that began before the interval and have ended are passed, so many for a page: it ends before it is full, never empty."""
+    database, minute_ms = InMemoryDatabase(), 60_000
+    begins = [
+        (NOW_MS - 63 * minute_ms, 64),
+        *((NOW_MS - 63 * minute_ms + number, 33) for number in range(1, 5 * MAX_ROWS)),
+        (NOW_MS - 1, 33),
+    ]
+    for number, (start_ms, minutes) in enumerate(begins):
+        record = FileRecord("s3://archive/x", 1, 1, metadata(number, start_ms, minutes * minute_ms))
+        directory = (
+            [Put(key, {"partition": key.partition, "at": key.sort}) for key in directory_keys(record)] if number == 0 else []
+        )
+        database.put_many([*directory, *(Put(key, row) for key, row in listing_rows(record).items())])
+    pages = all_pages(Search(database), FileQuery(("syslog",), start_ms=NOW_MS, end_ms=NOW_MS + 1), [100])
+    assert [[document["metadata"]["id"] for document in page.documents] for page in pages] == [
+        [file_id(0)],
+        [file_id(len(begins) - 1)],
+    ]
+    database.read_rows = 0
+    Search(database).page(FileQuery(("syslog",), start_ms=NOW_MS, end_ms=NOW_MS + 1))
+    assert MAX_ROWS < database.read_rows < 3 * MAX_ROWS
+
+
+def test_a_work_id_of_too_many_whats_is_refused() -> None:
+    world = World(InMemoryDatabase())
+    for first in range(0, MAX_LANES + 10, 10):
+        world.change([
+            (data_key(number), Content(metadata(number, NOW_MS, what=f"what-{number}", work_id="job-1")))
+            for number in range(first, first + 10)
+        ])  # fmt: skip
+    with pytest.raises(TooManyNamesError):
+        world.search.page(FileQuery(("*",), work_id="job-1"))
+    assert len(world.search.page(FileQuery(("what-1*",), work_id="job-1")).documents) == 100

@@ -33,11 +33,11 @@ class Function:
         assert entry
         return self.world.layout.segment(run, entry.sequence)
 
-    def handle(self, *bodies: str) -> Any:
+    def handle(self, *bodies: str, remaining_ms: int = 60_000) -> Any:
         """One batch of messages; what failed."""
         runs: Any = self._runs()
         ingester = ingester_of(self.world, runs, self.topic, watermark_bytes=100, early_flush=self.flushed.append)
-        return ingest(ingester, queued(*bodies), 60_000)
+        return ingest(ingester, queued(*bodies), remaining_ms)
 
     def _runs(self) -> Any:
         if not self.down:
@@ -191,6 +191,12 @@ def test_a_flush_out_of_turn_when_the_watermark_is_crossed(function: Function) -
     for number in range(5):
         function.handle(message(s3_record(function.write("x" * 39 + "\n"))))
         assert len(function.flushed) == (number + 1) * 40 // 100
+
+
+def test_no_flush_where_it_could_outlast_the_function(function: Function) -> None:
+    """It would be ended in the middle, and its whole batch reported twice."""
+    function.handle(message(s3_record(function.write("x" * 399 + "\n"))), remaining_ms=25_000)
+    assert not function.flushed and len(function.reports) == 1
 
 
 def test_removals_lose_nothing(function: Function) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
-from typing import Any
+from threading import Lock
+from typing import Any, cast
 
 import pytest
 
@@ -13,7 +15,7 @@ from chalicelib.archive.hashing import PIECE_BYTES, content_hash
 from chalicelib.catalog.metadata import Metadata
 from chalicelib.deadline import Deadline
 from chalicelib.errors import DeadlineExceededError, ObjectNotFoundError, PreconditionFailedError, UnavailableError
-from chalicelib.ports import PutOptions
+from chalicelib.ports import ObjectStore, PutOptions
 from tests.world import World
 
 HASHED = "0123456789abcdef" * 2
@@ -185,3 +187,29 @@ def test_a_hash_stops_in_time() -> None:
     world.clock.advance(2)
     with pytest.raises(DeadlineExceededError):
         content_hash(world.archive_store, info, deadline)
+
+
+def test_large_objects_are_hashed_one_after_the_other() -> None:
+    """Side by side each would have a part of the time that there is, and none might be done, however often they come again."""
+    world = World()
+    at_work: list[str] = []
+    most: list[int] = []
+
+    class Watched:
+        def get(self, key: str, *given: Any, **more: Any) -> Any:
+            with lock:
+                at_work.append(key)
+                most.append(len(set(at_work)))
+            found = world.archive_store.get(key, *given, **more)
+            with lock:
+                at_work.remove(key)
+            return found
+
+    lock, store = Lock(), cast(ObjectStore, Watched())
+    keys = [f"key-{number}" for number in range(4)]
+    for key in keys:
+        world.archive_store.put(key, key.encode() * PIECE_BYTES, PutOptions())
+    with ThreadPoolExecutor(4) as threads:
+        hashes = threads.map(lambda key: content_hash(store, world.archive_store.head(key), Deadline(world.clock)), keys)
+        assert list(hashes) == [blake2b(key.encode() * PIECE_BYTES, digest_size=16).hexdigest() for key in keys]
+    assert set(most) == {1}

@@ -42,6 +42,7 @@ RULES = {
     "chalicelib.catalog": rule("aws.dynamodb", others=("dateutil", "itsdangerous", "pydantic")),
     "chalicelib.archive": rule("catalog"),
     "chalicelib.ingestion": rule("archive", "catalog", "runlog"),
+    "chalicelib.coordination": rule("aws.dynamodb", others=("pydantic", "pydantic_core")),
     "chalicelib.aws": rule(others=("boto3", "botocore", "urllib3")),
     "chalicelib.memory": rule("catalog"),
     "chalicelib.observability": rule(others=(POWERTOOLS,)),
