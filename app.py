@@ -33,14 +33,19 @@ def ingest(event: SQSEvent) -> Any:
 def compact(event: CloudWatchEvent) -> dict[str, int]:
     """Bring partial.txt of open runs up to date, and finish what close left to be done."""
     with invocation("compact", event.context):
-        return schedules.compact(composition.services(), _remaining_ms(event))
+        return schedules.compact(composition.services(), _remaining_ms(event), _worker(event))
 
 
 @app.schedule(Rate(60, unit=Rate.MINUTES))
 def sweep(event: CloudWatchEvent) -> dict[str, int]:
     """Finalize runs that nobody closes."""
     with invocation("sweep", event.context):
-        return schedules.sweep(composition.services(), _remaining_ms(event))
+        return schedules.sweep(composition.services(), _remaining_ms(event), _worker(event))
+
+
+def _worker(event: CloudWatchEvent) -> int:
+    """0 for the schedule's own invocation."""
+    return int((event.detail or {}).get("worker", 0))
 
 
 def _remaining_ms(event: CloudWatchEvent | SQSEvent) -> int:

@@ -6,7 +6,10 @@ first request does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -24,7 +27,7 @@ from chalicelib.catalog.runs import RunCatalog
 from chalicelib.catalog.search import Search
 from chalicelib.deadline import Deadline
 from chalicelib.observability import CATALOG_REQUESTS, REPORTS_PUBLISHED, ObservedStore, record
-from chalicelib.ports import Clock, Database, ObjectStore, Publisher, Run, SegmentIndex
+from chalicelib.ports import Clock, Database, ObjectStore, Publisher, Run, SegmentIndex, Workers
 from chalicelib.runlog.compaction import Compactor
 from chalicelib.runlog.finalization import Finalizer
 from chalicelib.runlog.layout import Layout
@@ -33,17 +36,35 @@ from chalicelib.runlog.reader import Reader
 from chalicelib.runlog.writer import Writer
 
 if TYPE_CHECKING:
+    from chalicelib.coordination import Administration, Lease, Source, SourceCoordinator
+    from chalicelib.coordination.store import Store
     from chalicelib.ingestion.ingester import Ingester
     from chalicelib.ingestion.run_files import RunFiles
     from chalicelib.settings import Settings
 
+COMPACTION, SWEEP = "compaction", "sweep"
+"""Sources of work, as coordination names them."""
+SOURCES = (COMPACTION, SWEEP)
 _SECONDS_OF_A_DAY = 86_400
 _SSE = {"AES_256": "AES256", "AWS_KMS": "aws:kms"}
 
 
+Sharing = Callable[[str], "tuple[Store, Source]"]
+"""Where the work of a source is shared out, and under which name. Built when it is asked for: requests of the API seldom do."""
+
+
+def in_memory_sharing() -> Sharing:
+    """Among the threads of this process."""
+    from chalicelib.coordination import InMemoryStore, Source
+
+    store = InMemoryStore()
+    return lambda source: (store, Source(source))
+
+
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """What the outside world is reached through. Stores are not yet observed; ``publisher`` None: nothing is reported."""
+    """What the outside world is reached through. Stores are not yet observed; ``publisher`` None: nothing is reported; ``workers`` None:
+    each invocation works alone."""
 
     store: ObjectStore
     archive_store: ObjectStore
@@ -52,6 +73,8 @@ class Ports:
     database: Database
     publisher: Publisher | None
     clock: Clock
+    sharing: Sharing = field(default_factory=in_memory_sharing)
+    workers: Workers | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +89,8 @@ class Services:
     database: Database
     publisher: Publisher | None
     clock: Clock
+    sharing: Sharing
+    workers: Workers | None
     layout: Layout
     writer: Writer
     compactor: Compactor
@@ -123,6 +148,8 @@ def assemble(settings: Settings, ports: Ports) -> Services:
         database=ports.database,
         publisher=ports.publisher,
         clock=ports.clock,
+        sharing=ports.sharing,
+        workers=ports.workers,
         layout=layout,
         writer=writer,
         compactor=compactor,
@@ -136,6 +163,30 @@ def assemble(settings: Settings, ports: Ports) -> Services:
         archive=Archive(archive_objects, stores, registration, ports.clock),
         uploads=Uploads(archive_store, ports.clock, lambda: uuid4().hex),
     )
+
+
+def coordinator(services: Services, source: str) -> SourceCoordinator:
+    """This invocation's part in sharing out a source of work. Its figures are metrics."""
+    from chalicelib.coordination import SourceCoordinator
+
+    return SourceCoordinator(*services.sharing(source), services.clock, record)
+
+
+def administration(services: Services, source: str) -> Administration:
+    """What an operator does with a source of work."""
+    from chalicelib.coordination import Administration
+
+    return Administration(*services.sharing(source), services.clock)
+
+
+def leased_finalizer(services: Services, lease: Lease) -> Finalizer:
+    """What compacts and finishes runs, and asks the lease before each call of the store."""
+    from chalicelib.coordination.guard import guarded
+
+    store = guarded(services.store, lease)
+    compactor = Compactor(store, services.index, services.layout, services.clock)
+    writer = Writer(store, services.index, services.layout, PositionSigner(services.settings.signing_keys), services.clock)
+    return Finalizer(store, compactor, writer, services.clock, services.settings.storage_class)
 
 
 def ingester(services: Services) -> Ingester:
@@ -195,7 +246,31 @@ def _aws_ports(settings: Settings) -> Ports:
         database=DynamoDbDatabase(database, _schemas(settings)),
         publisher=SnsPublisher(topics, topic) if topic else None,
         clock=SystemClock(),
+        sharing=_sharing(settings),
+        workers=_workers(),
     )
+
+
+def _sharing(settings: Settings) -> Sharing:
+    @cache
+    def shared_out(source: str) -> tuple[Store, Source]:
+        from chalicelib.aws.clock import SystemClock
+        from chalicelib.aws.coordination import CoordinationAws
+        from chalicelib.coordination.building import make_source, make_store
+        from chalicelib.coordination.settings import parsed
+
+        coordination = parsed(settings.source_coordination)
+        return make_store(coordination, CoordinationAws(SystemClock())), make_source(coordination, source)
+
+    return shared_out
+
+
+def _workers() -> Workers | None:
+    """Of the function that this process is of, if it is of one."""
+    from chalicelib.aws.workers import LambdaWorkers
+
+    name = os.environ.get("AWS_LAMBDA_FUNCTION_NAME")
+    return LambdaWorkers(name) if name else None
 
 
 def _count_requests(client: Any, metric: str) -> None:

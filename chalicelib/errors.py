@@ -23,7 +23,13 @@ RunlakeError
  │   ├─ StoreUnavailableError    the store answered with an error, or throttled: nothing was done
  │   ├─ OutcomeUnknownError      the answer was lost: the write may have been applied
  │   └─ DeadlineExceededError    there is no time left to finish; what was begun can be repeated
- └─ DamagedLogError            stored data contradicts itself
+ ├─ LeaseError                 stop the work: the partition is not ours, nothing more of it may be written
+ │   ├─ PartitionNotFoundError   the partition is gone
+ │   ├─ PartitionNotOwnedError   another has it, or the lease was not renewed in time
+ │   └─ PartitionUpdateError     it is still ours, but the store does not take what is to be written
+ ├─ NotInitializedError        a coordinator that was not initialized, or was shut down
+ ├─ DamagedLogError            stored data contradicts itself
+ └─ DamagedPartitionError      an item of coordination that cannot be read: mend it or remove it by hand
 """
 
 from __future__ import annotations
@@ -123,3 +129,27 @@ class DeadlineExceededError(UnavailableError):
 
 class DamagedLogError(RunlakeError):
     """Stored data contradicts itself: a gap, an overlap, or metadata that does not fit the bytes."""
+
+
+class LeaseError(RunlakeError):
+    """A lease does not hold (any more): stop the work that was done under it."""
+
+
+class PartitionNotFoundError(LeaseError):
+    """No such partition: it was removed, or its time to live ended."""
+
+
+class PartitionNotOwnedError(LeaseError):
+    """The partition is another's, or the lease was not renewed in time. What was written under it before still counts."""
+
+
+class PartitionUpdateError(LeaseError):
+    """The partition is still ours, and the update was refused: its state is too large, or somebody keeps changing the item."""
+
+
+class NotInitializedError(RunlakeError):
+    """A coordinator that was not initialized, or was shut down."""
+
+
+class DamagedPartitionError(RunlakeError):
+    """An item of coordination that cannot be read: an attribute is missing or of another form."""

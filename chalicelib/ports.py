@@ -239,6 +239,13 @@ class Publisher(Protocol):
         """Send messages, and tell of each what went wrong. One request for ten, as far as they fit into 256 KiB together."""
 
 
+class Workers(Protocol):
+    """More of the function that asks, beside it."""
+
+    def start(self, number: int) -> None:
+        """Start another one, which is told its number; it works by itself. Raises UnavailableError."""
+
+
 Row = Mapping[str, Any]
 """A row of a table: texts, whole numbers, decimals, booleans, None, lists and maps of these. Its key attributes are among them."""
 

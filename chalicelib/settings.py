@@ -106,6 +106,16 @@ class Settings(BaseSettings):
     pending_flush_alert_after_failures: int = _setting(
         10, "Compactions of a run that fail in a row before it is reported.", "1 to 1000", ge=1, le=1000
     )
+    set_aside_after_failures: int = _setting(
+        20,
+        "A run whose work fails so often in a row is set aside until somebody asks for another try.",
+        "1 to 1000, more than pending_flush_alert_after_failures",
+        ge=1,
+        le=1000,
+    )
+    max_workers: int = _setting(
+        8, "Invocations of a schedule that share its work, when one alone would not be done in time.", "1 to 100", ge=1, le=100
+    )
     max_concurrent_streams: int = _setting(100, "Runs that one worker has in hand at once.", "1 to 1000", ge=1, le=1000)
 
     aws_region: str | None = _setting(
@@ -132,6 +142,11 @@ class Settings(BaseSettings):
     latest_table: str = _table("runlake-latest", "DynamoDB table of the latest file of each source.")
     listing_table: str = _table("runlake-listing", "DynamoDB table of files in the order of queries.")
     objects_table: str = _table("runlake-objects", "DynamoDB table of what the files' rows were made of.")
+    source_coordination: dict[str, Any] = _setting(
+        {},
+        "Where work is shared out, as Data Prepper's `source_coordination`. Default: in memory, for one process.",
+        'JSON: {"partition_prefix": …, "store": {"dynamodb": {"table_name": …, "region": …}}}',
+    )
     report_topic_arn: str | None = _setting(
         None,
         "SNS topic of the ingestion's reports. Default: none are sent.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from chalicelib.composition import in_memory_sharing
 from chalicelib.deadline import Deadline
 from chalicelib.memory.clock import ManualClock
 from chalicelib.memory.database import InMemoryDatabase
@@ -40,6 +41,7 @@ class World:
         self.archive_store = InMemoryObjectStore(self.clock)
         self.database = InMemoryDatabase()
         self.index = InMemorySegmentIndex()
+        self.sharing = in_memory_sharing()
         self.layout = Layout("pipeline-logs")
         self.signer = PositionSigner(["test-key"])
 

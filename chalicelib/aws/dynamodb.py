@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
+from botocore.exceptions import ClientError
 
 from chalicelib.aws.errors import translated
 from chalicelib.errors import PreconditionFailedError, StoreUnavailableError
@@ -20,6 +22,13 @@ _FIRST_PAUSE_S = 0.05  # doubled each time: 6 s in all
 
 _serialize = TypeSerializer().serialize
 _deserialize = TypeDeserializer().deserialize
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a conditional write left as it was: the item that is there; None: there is none."""
+
+    item: Item | None
 
 
 class Table:
@@ -81,6 +90,31 @@ class Table:
             return self.update(key, expression, values, ConditionExpression=condition, **options)
         except PreconditionFailedError:
             return None
+
+    def put_if(self, item: Item, condition: str, values: Mapping[str, Any], **options: Any) -> Kept | None:
+        """One conditional PutItem; None when it was written. ``options`` as boto3 names them."""
+        return self._if("put_item", condition, values, Item=packed(item), **options)
+
+    def delete_if(self, key: Mapping[str, Any], condition: str, values: Mapping[str, Any], **options: Any) -> Kept | None:
+        """One conditional DeleteItem; None when it was removed."""
+        return self._if("delete_item", condition, values, Key=packed(key), **options)
+
+    def _if(self, operation: str, condition: str, values: Mapping[str, Any], **options: Any) -> Kept | None:
+        given = {"ExpressionAttributeValues": packed(values)} if values else {}
+        with translated(operation, self._name, write=True):
+            try:
+                getattr(self._client, operation)(
+                    TableName=self._name,
+                    ConditionExpression=condition,
+                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                    **given,
+                    **options,
+                )
+            except ClientError as error:
+                if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
+                    raise
+                return Kept(unpacked(error.response["Item"]) if error.response.get("Item") else None)
+        return None
 
     def _put_batch(self, requests: list[Any]) -> None:
         def write(requests: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from chalicelib.ports import Run, SegmentEntry
 THREADS = 8
 _NUMBERS = (
     "segments", "lines", "bytes", "epoch", "started_ms", "last_append_ms", "compacted_segments", "compacted_bytes", "final_segments",
-    "failures",
 )  # fmt: skip
 _NAMES = {"#segments": "segments", "#lines": "lines", "#bytes": "bytes"}  # reserved words of DynamoDB, or too close to them
 _ACTIVE = "activity_shard = :shard AND last_append_ms < :before"
@@ -57,9 +56,9 @@ class DynamoDbRunCatalog:
         """See ``RunCatalog``."""
         self._table.update_if(
             _key(run),
-            "SET compacted_segments = :next, compacted_bytes = :size, failures = :none, expires_at = if_not_exists(expires_at, :expires), "
+            "SET compacted_segments = :next, compacted_bytes = :size, expires_at = if_not_exists(expires_at, :expires), "
             "started_ms = if_not_exists(started_ms, :ms), last_append_ms = if_not_exists(last_append_ms, :ms)",
-            {":next": next_segment, ":size": size, ":none": 0, ":expires": self._expires(at_ms), ":ms": at_ms},
+            {":next": next_segment, ":size": size, ":expires": self._expires(at_ms), ":ms": at_ms},
             "attribute_not_exists(compacted_segments) OR compacted_segments < :next",
         )
 
@@ -67,10 +66,10 @@ class DynamoDbRunCatalog:
         """See ``RunCatalog``."""
         self._table.update_if(
             _key(run),
-            "SET final_segments = :next, final_lines = :lines, final_bytes = :size, failures = :none, "
+            "SET final_segments = :next, final_lines = :lines, final_bytes = :size, "
             "expires_at = if_not_exists(expires_at, :expires), started_ms = if_not_exists(started_ms, :ms), "
             "last_append_ms = if_not_exists(last_append_ms, :ms)",
-            {":next": next_segment, ":lines": lines, ":size": size, ":none": 0, ":expires": self._expires(at_ms), ":ms": at_ms},
+            {":next": next_segment, ":lines": lines, ":size": size, ":expires": self._expires(at_ms), ":ms": at_ms},
             "attribute_not_exists(final_segments) OR final_segments < :next",
         )
 
@@ -83,10 +82,6 @@ class DynamoDbRunCatalog:
             "attribute_exists(activity_shard) AND #segments <= :next",
             ExpressionAttributeNames={"#segments": "segments"},
         )
-
-    def failed(self, run: Run) -> int:
-        """See ``RunCatalog``."""
-        return int(self._table.update(_key(run), "ADD failures :one", {":one": 1}, ReturnValues="UPDATED_NEW")["failures"])
 
     def get(self, run: Run) -> RunRow | None:
         """See ``RunCatalog``."""

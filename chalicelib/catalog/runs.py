@@ -26,7 +26,7 @@ class RunRow:
     """What the catalog knows of a run. Numbers are totals of the log; ``seal`` is the reason of the seal at its end, else empty.
 
     ``segments``: the highest number that was seen, plus one; ``compacted_segments`` and ``final_segments``: what partial.txt and logs.txt
-    hold, as the first number that is not in them. ``failures``: compactions that failed in a row. Times in ms since the epoch.
+    hold, as the first number that is not in them. Times in ms since the epoch.
     """
 
     run: Run
@@ -40,7 +40,6 @@ class RunRow:
     compacted_segments: int = 0
     compacted_bytes: int = 0
     final_segments: int = 0
-    failures: int = 0
 
     @property
     def status(self) -> str:
@@ -88,16 +87,13 @@ class RunCatalog(Protocol):
         """A segment exists. One write, two when it comes late and is the earliest so far."""
 
     def compacted(self, run: Run, size: int, next_segment: int, at_ms: int) -> None:
-        """partial.txt holds this much; ends a row of failures."""
+        """partial.txt holds this much."""
 
     def finalized(self, run: Run, lines: int, size: int, next_segment: int, at_ms: int) -> None:
         """logs.txt holds this much."""
 
     def retired(self, run: Run, next_segment: int) -> None:
         """Nothing is left to do for a run, unless it has grown beyond ``next_segment``."""
-
-    def failed(self, run: Run) -> int:
-        """A compaction failed; the answer is how many have in a row."""
 
     def get(self, run: Run) -> RunRow | None:
         """One row."""

@@ -46,7 +46,7 @@ class InMemoryRunCatalog:
         def change(row: RunRow) -> RunRow:
             if row.compacted_segments >= next_segment:
                 return row
-            return replace(row, compacted_segments=next_segment, compacted_bytes=size, failures=0)
+            return replace(row, compacted_segments=next_segment, compacted_bytes=size)
 
         self._change(run, at_ms, change)
 
@@ -54,7 +54,7 @@ class InMemoryRunCatalog:
         """See ``RunCatalog``."""
 
         def change(row: RunRow) -> RunRow:
-            return row if row.final_segments >= next_segment else replace(row, final_segments=next_segment, failures=0)
+            return row if row.final_segments >= next_segment else replace(row, final_segments=next_segment)
 
         self._change(run, at_ms, change)
 
@@ -63,13 +63,6 @@ class InMemoryRunCatalog:
         with self._lock:
             if run in self._active and self._rows[run].segments <= next_segment:
                 self._active.discard(run)
-
-    def failed(self, run: Run) -> int:
-        """See ``RunCatalog``."""
-        with self._lock:
-            row = self._rows.get(run, RunRow(run))
-            self._rows[run] = replace(row, failures=row.failures + 1)
-            return row.failures + 1
 
     def get(self, run: Run) -> RunRow | None:
         """See ``RunCatalog``."""

@@ -1,20 +1,22 @@
 """What EventBridge's schedules do: compact and finish runs every few minutes, end abandoned ones every hour.
 
-Which runs are due is asked of the catalog; each is worked by itself, a few at once. A run that fails is counted and left for the
-next tick, and never stops another. Work ends before the function does: what is left goes on next time.
+Which runs are due is asked of the catalog's index of activity; each is a partition of work, taken under a lease, a few at once. When more
+are due than one invocation gets through before the next, it starts more of itself, and they share the work. A run that fails is tried
+again later and later, in the end set aside; it never stops another. Work ends before the function does: what is left goes on next time.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from enum import StrEnum
+from collections.abc import Callable, Sequence
+from typing import Any
 
+from chalicelib import composition
 from chalicelib.catalog.runs import RunRow
-from chalicelib.composition import Services
+from chalicelib.composition import COMPACTION, SWEEP, Services
+from chalicelib.coordination import Lease
+from chalicelib.coordination.crew import Backoff, Crew, Result
 from chalicelib.deadline import Deadline
-from chalicelib.errors import DeadlineExceededError, RunlakeError
+from chalicelib.errors import RunlakeError
 from chalicelib.observability import (
     CONSECUTIVE_FLUSH_FAILURES,
     FLUSH_ALERTS,
@@ -27,43 +29,107 @@ from chalicelib.observability import (
     logger,
     record,
 )
+from chalicelib.ports import Run
 from chalicelib.runlog.compaction import RETIRE_AFTER_MS
 from chalicelib.runlog.finalization import Finalization
 
 THREADS = 4
 """Runs worked at once, if the settings allow as many: each has parts of 8 MiB in memory and up to 8 connections."""
+RUNS_PER_WORKER = 500
+"""Runs that one invocation should have before another one is started: half a minute of work."""
 STOP_BEFORE_S = 30.0
 _RETIRABLE_MS = RETIRE_AFTER_MS + 60_000
 """How long after a run's last line all its segments can be retired: S3's clock and the writer's may differ a little."""
 _RETIRE_WITHIN_MS = 10 * 60_000
 """For how long an open run is then looked at again: several ticks."""
 
-
-class Result(StrEnum):
-    """What became of a run."""
-
-    DONE = "done"
-    FAILED = "failed"
-    LEFT = "left"
+Due = Callable[[Services], Sequence[RunRow]]
+Work = Callable[[Services, Lease, RunRow, Deadline], None]
 
 
-def compact(services: Services, remaining_ms: int) -> dict[str, int]:
-    """Bring partial.txt of open runs up to date, finish sealed runs, retire segments. The answer counts runs by result."""
-    now_ms = services.clock.now_ms()
-    due = [row for row in services.runs.active(now_ms + 1) if _is_due(row, now_ms)]
-    due.sort(key=lambda row: -row.pending_bytes)
-    return _work(services, due, remaining_ms, _settle)
+def compact(services: Services, remaining_ms: int, worker: int = 0) -> dict[str, int]:
+    """Bring partial.txt of open runs up to date, finish sealed runs, retire segments. The answer counts runs by result. ``worker``: 0 is
+    the schedule's own invocation, which finds out what is due; others were started by it."""
+    return _share(services, COMPACTION, remaining_ms, worker, _to_compact, _settle)
 
 
-def sweep(services: Services, remaining_ms: int) -> dict[str, int]:
+def sweep(services: Services, remaining_ms: int, worker: int = 0) -> dict[str, int]:
     """End runs that nobody has written to for ``streamTimeoutMinutes``. The answer counts runs by result."""
-    idle_before_ms = services.clock.now_ms() - services.settings.stream_timeout_minutes * 60_000
-    idle = [row for row in services.runs.active(idle_before_ms) if row.status != "finalized"]
+    return _share(services, SWEEP, remaining_ms, worker, _to_sweep, _abandon)
 
-    def abandon(services: Services, row: RunRow, deadline: Deadline) -> None:
-        _finalized(services, row, services.finalizer.abandon(row.run, idle_before_ms, deadline))
 
-    return _work(services, idle, remaining_ms, abandon)
+def partition_key(run: Run) -> str:
+    """The partition of work that a run is."""
+    return f"{run.fqn}/{run.run_id}"
+
+
+def run_of(key: str) -> Run:
+    """The inverse: a run's id has no slash."""
+    fqn, _, run_id = key.rpartition("/")
+    return Run(fqn, run_id)
+
+
+def _share(services: Services, source: str, remaining_ms: int, worker: int, due: Due, work: Work) -> dict[str, int]:
+    deadline = Deadline(services.clock, remaining_ms / 1000 - STOP_BEFORE_S)
+    coordinator = composition.coordinator(services, source)
+    coordinator.initialize()
+    waiting = 0
+
+    def supplier(shared: dict[str, Any]) -> list[str]:
+        nonlocal waiting
+        keys = [partition_key(row.run) for row in due(services)]
+        waiting = len(keys)
+        shared |= {"due": waiting, "looked_ms": services.clock.now_ms()}
+        return keys
+
+    if worker == 0:
+        coordinator.supply(supplier)
+        _start_more(services, waiting)
+
+    def work_one(lease: Lease) -> None:
+        deadline.check()
+        row = services.runs.get(run_of(lease.key))
+        if row is not None:
+            work(services, lease, row, deadline)
+
+    threads = min(services.settings.max_concurrent_streams, THREADS)
+    backoff = Backoff(services.settings.set_aside_after_failures)
+    crew = Crew(coordinator, backoff, threads, _failed(services), services.clock.now_ms)
+    counted = crew.run(work_one, deadline)
+    return {result.value: counted[result] for result in Result}
+
+
+def _start_more(services: Services, waiting: int) -> None:
+    workers = services.workers
+    if workers is None:
+        return
+    for number in range(1, min(services.settings.max_workers, -(-waiting // RUNS_PER_WORKER))):
+        try:
+            workers.start(number)
+        except RunlakeError as error:
+            logger.warning("another worker could not be started: the work takes longer", extra={"error": str(error)})
+            return
+
+
+def _failed(services: Services) -> Callable[[Lease, Exception, int], None]:
+    def failed(lease: Lease, error: Exception, failures: int) -> None:
+        run = run_of(lease.key)
+        logger.error("a run could not be worked", exc_info=error, extra={"fqn": run.fqn, "run_id": run.run_id, "failures": failures})
+        record(CONSECUTIVE_FLUSH_FAILURES, failures)
+        if failures >= services.settings.pending_flush_alert_after_failures:
+            record(FLUSH_ALERTS, 1)
+
+    return failed
+
+
+def _to_compact(services: Services) -> Sequence[RunRow]:
+    now_ms = services.clock.now_ms()
+    rows = [row for row in services.runs.active(now_ms + 1) if _is_due(row, now_ms)]
+    return sorted(rows, key=lambda row: -row.pending_bytes)
+
+
+def _to_sweep(services: Services) -> Sequence[RunRow]:
+    return [row for row in services.runs.active(_idle_before_ms(services)) if row.status != "finalized"]
 
 
 def _is_due(row: RunRow, now_ms: int) -> bool:
@@ -73,18 +139,36 @@ def _is_due(row: RunRow, now_ms: int) -> bool:
     return row.is_due or _RETIRABLE_MS <= idle_ms < _RETIRABLE_MS + _RETIRE_WITHIN_MS
 
 
-def _settle(services: Services, row: RunRow, deadline: Deadline) -> None:
+def _idle_before_ms(services: Services) -> int:
+    return services.clock.now_ms() - services.settings.stream_timeout_minutes * 60_000
+
+
+def _settle(services: Services, lease: Lease, row: RunRow, deadline: Deadline) -> None:
+    if not _is_due(row, services.clock.now_ms()):
+        return  # another worker did it
     started_s = services.clock.monotonic_s()
-    compaction, finalization = services.finalizer.settle(row.run, deadline)
+    _record_pending(row.pending_bytes, row.pending_segments)
+    compaction, finalization = composition.leased_finalizer(services, lease).settle(row.run, deadline)
     record(FLUSH_MS, (services.clock.monotonic_s() - started_s) * 1000)
     record(FLUSH_UPLOADED_BYTES, compaction.uploaded_bytes + finalization.uploaded_bytes)
     record(FLUSH_COPIED_BYTES, compaction.copied_bytes + finalization.copied_bytes)
+    lease.check()
     if finalization.finalized:
         _finalized(services, row, finalization)
         if row.status == "finalized":
             services.runs.retired(row.run, row.segments)
     elif compaction.next_segment:
         services.runs.compacted(row.run, compaction.bytes, compaction.next_segment, services.clock.now_ms())
+    _record_pending(0, 0)
+
+
+def _abandon(services: Services, lease: Lease, row: RunRow, deadline: Deadline) -> None:
+    idle_before_ms = _idle_before_ms(services)
+    if row.status == "finalized" or row.last_append_ms >= idle_before_ms:
+        return
+    end = composition.leased_finalizer(services, lease).abandon(row.run, idle_before_ms, deadline)
+    lease.check()
+    _finalized(services, row, end)
 
 
 def _finalized(services: Services, row: RunRow, end: Finalization) -> None:
@@ -94,41 +178,6 @@ def _finalized(services: Services, row: RunRow, end: Finalization) -> None:
         record(RUNS_FINALIZED, 1)
 
 
-def _work(
-    services: Services, rows: Iterable[RunRow], remaining_ms: int, work: Callable[[Services, RunRow, Deadline], None]
-) -> dict[str, int]:
-    deadline = Deadline(services.clock, remaining_ms / 1000 - STOP_BEFORE_S)
-
-    def guarded(row: RunRow) -> Result:
-        result = _attempt(services, row, deadline, work)
-        record(PENDING_FLUSH_BYTES, 0 if result is Result.DONE else row.pending_bytes)
-        record(PENDING_FLUSH_SEGMENTS, 0 if result is Result.DONE else row.pending_segments)
-        return result
-
-    with ThreadPoolExecutor(min(services.settings.max_concurrent_streams, THREADS)) as threads:
-        counted = Counter(threads.map(guarded, rows))
-    return {result.value: counted[result] for result in Result}
-
-
-def _attempt(services: Services, row: RunRow, deadline: Deadline, work: Callable[[Services, RunRow, Deadline], None]) -> Result:
-    try:
-        deadline.check()
-        work(services, row, deadline)
-        return Result.DONE
-    except DeadlineExceededError:
-        return Result.LEFT
-    except Exception:  # a run that fails, however it does, stops no other
-        logger.exception("a run could not be worked", extra={"fqn": row.run.fqn, "run_id": row.run.run_id})
-        _count_failure(services, row)
-        return Result.FAILED
-
-
-def _count_failure(services: Services, row: RunRow) -> None:
-    try:
-        failures = services.runs.failed(row.run)
-    except RunlakeError as error:
-        logger.warning("a failure could not be counted", extra={"error": str(error)})
-        failures = row.failures + 1
-    record(CONSECUTIVE_FLUSH_FAILURES, failures)
-    if failures >= services.settings.pending_flush_alert_after_failures:
-        record(FLUSH_ALERTS, 1)
+def _record_pending(size: int, segments: int) -> None:
+    record(PENDING_FLUSH_BYTES, size)
+    record(PENDING_FLUSH_SEGMENTS, segments)

@@ -138,13 +138,6 @@ def test_active_runs_by_age_until_they_are_retired(runs: RunCatalog) -> None:
     assert first not in {row.run for row in runs.active(START_MS + 10**6)}, "a late duplicate does not wake it"
 
 
-def test_failures_are_counted_in_a_row(runs: RunCatalog) -> None:
-    runs.segment_landed(RUN, segment(0))
-    assert [runs.failed(RUN) for _ in range(3)] == [1, 2, 3]
-    runs.compacted(RUN, 20, 1, START_MS)
-    assert runs.failed(RUN) == 1
-
-
 def test_threads_do_not_lose_the_highest(runs: RunCatalog, kind: str) -> None:
     """moto's conditional writes are not atomic between threads, so there one thread does it all, in a bad order."""
     order = list(range(24))[::-1]

@@ -17,7 +17,7 @@ import app
 from chalicelib import composition
 from chalicelib.catalog.runs import RunCatalog
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
-from chalicelib.ports import Database, ObjectStore, Publisher
+from chalicelib.ports import Database, ObjectStore, Publisher, Workers
 from chalicelib.settings import Settings
 from tests.world import World
 
@@ -130,6 +130,7 @@ def installed(
     archive_store: ObjectStore | None = None,
     publisher: Publisher | None = None,
     database: Database | None = None,
+    workers: Workers | None = None,
     **given: Any,
 ) -> Iterator[World]:
     """This process serves a world in memory meanwhile; ``given`` are settings."""
@@ -142,6 +143,8 @@ def installed(
         database=database or world.database,
         publisher=publisher,
         clock=world.clock,
+        sharing=world.sharing,
+        workers=workers,
     )
     composition.install(composition.assemble(settings, ports))
     try:

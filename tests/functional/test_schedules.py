@@ -1,9 +1,10 @@
-"""The schedules: what is due is worked, a few at once; failures are counted and stop nobody; work ends in time and goes on."""
+"""The schedules: what is due is shared out and worked, a few at once; failures are put off and stop nobody; work ends in time and goes on."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from threading import Barrier, Lock
 from typing import Any
@@ -12,11 +13,14 @@ import pytest
 
 import app
 from chalicelib import composition
+from chalicelib.composition import COMPACTION, SWEEP
+from chalicelib.coordination import Administration, SourceCoordinator, Status
 from chalicelib.errors import StoreUnavailableError
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.observability import metrics
-from chalicelib.ports import Run
+from chalicelib.ports import Run, Workers
 from chalicelib.runlog.batch import Batch
+from chalicelib.runlog.finalization import Finalizer
 from chalicelib.triggers import schedules
 from tests.faults.interception import Intercepted
 from tests.functional.gateway import Context, installed
@@ -39,10 +43,10 @@ class Ticking(World):
         self.runs = InMemoryRunCatalog()
 
     def installed(
-        self, gate: Callable[[str, Callable[[], Any]], Any] | None = None, **settings: Any
+        self, gate: Callable[[str, Callable[[], Any]], Any] | None = None, workers: Workers | None = None, **settings: Any
     ) -> AbstractContextManager[World]:
         store: Any = Intercepted(self.store, gate) if gate else None
-        return installed(self, store, self.runs, **settings)
+        return installed(self, store, self.runs, workers=workers, **settings)
 
     def append(self, run: Run, text: str) -> None:
         self.parts().writer.append(run, Batch.from_text(text))
@@ -73,18 +77,31 @@ def sweep(remaining_ms: int = ENOUGH_MS) -> dict[str, int]:
     return schedules.sweep(composition.services(), remaining_ms)
 
 
+def did(**counts: int) -> dict[str, int]:
+    """What a schedule answers."""
+    return {"done": 0, "failed": 0, "set_aside": 0, "left": 0, "lost": 0} | counts
+
+
+def admin(source: str = COMPACTION) -> Administration:
+    return composition.administration(composition.services(), source)
+
+
+def keys(status: Status, source: str = COMPACTION) -> list[str]:
+    return [partition.key for partition in admin(source).list(status).partitions]
+
+
 def test_open_runs_are_compacted(world: Ticking) -> None:
     for run in RUNS[:3]:
         world.append(run, "one\ntwo")
         world.append(run, "three")
     world.notify(*RUNS[:2])  # of the third, nothing is known yet
     with world.installed():
-        assert compact() == {"done": 2, "failed": 0, "left": 0}
+        assert compact() == did(done=2)
         assert [world.body("partial.txt", run) for run in RUNS[:2]] == [b"one\ntwo\nthree\n"] * 2
         assert "partial.txt" not in world.names(RUNS[2])
         row = world.runs.get(ONE)
         assert row and (row.compacted_segments, row.compacted_bytes, row.pending_segments) == (2, 14, 0)
-        assert compact() == {"done": 0, "failed": 0, "left": 0}  # nothing is due
+        assert compact() == did()  # nothing is due
 
 
 def test_a_sealed_run_is_finished(world: Ticking) -> None:
@@ -93,7 +110,7 @@ def test_a_sealed_run_is_finished(world: Ticking) -> None:
     parts.writer.seal(ONE, "closed", parts.writer.tails.find(ONE))  # and the function that closed it died
     world.notify(ONE)
     with world.installed():
-        assert compact() == {"done": 1, "failed": 0, "left": 0}
+        assert compact() == did(done=1)
     assert world.body("logs.txt", ONE) == b"one\ntwo\n"
     row = world.runs.get(ONE)
     assert row and (row.status, row.pending_segments) == ("finalized", 0)
@@ -112,31 +129,25 @@ def test_segments_are_retired_when_their_time_has_come(world: Ticking, closed: b
         compact()
         assert len(world.names(ONE)) == (5 if closed else 4)
         world.clock.advance(19 * 60)
-        assert compact() == {"done": 0, "failed": 0, "left": 0}
+        assert compact() == did()
         world.clock.advance(2 * 60)
         assert compact()["done"] == 1
         assert world.names(ONE) == [artifact, last]
         assert world.active() == (set() if closed else {ONE})
         world.clock.advance(20 * 60)
-        assert compact() == {"done": 0, "failed": 0, "left": 0}
+        assert compact() == did()
     assert world.body(artifact, ONE) == b"0\n1\n2\n"
 
 
-def test_the_run_with_most_to_do_is_first(world: Ticking) -> None:
+def test_the_run_with_most_to_do_is_first_in_line(world: Ticking) -> None:
     for size, run in zip((3, 9, 6), RUNS, strict=False):
         world.append(run, "x" * size)
     world.notify(*RUNS[:3])
-    order: list[str] = []
-
-    def gate(operation: str, call: Callable[[], Any]) -> Any:
-        answer = call()
-        if operation == "put":
-            order.extend(run.run_id for run in RUNS if "partial.txt" in world.names(run) and run.run_id not in order)
-        return answer
-
-    with world.installed(gate, max_concurrent_streams=1):
-        compact()
-    assert order == ["run-1", "run-2", "run-0"]
+    with world.installed():
+        compact(remaining_ms=29_000)  # too late to work any
+        assert keys(Status.UNASSIGNED) == ["svc.pipe/run-1", "svc.pipe/run-2", "svc.pipe/run-0"]
+        assert compact() == did(done=3)
+        assert keys(Status.UNASSIGNED) == [], "what is done leaves nothing"
 
 
 def failing_for(world: World, run: Run) -> Callable[[str, Callable[[], Any]], Any]:
@@ -161,38 +172,205 @@ def metrics_of(printed: str) -> dict[str, list[float]]:
     return values
 
 
-def test_a_run_that_fails_is_counted_and_stops_nobody(world: Ticking, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_fails_is_put_off_and_stops_nobody(world: Ticking, capsys: pytest.CaptureFixture[str]) -> None:
     for run in RUNS:
         world.append(run, "line")
     world.notify(*RUNS)
     with world.installed(failing_for(world, RUNS[2]), pending_flush_alert_after_failures=2):
         for failures in (1, 2):
-            assert app.compact(TICK, Context(ENOUGH_MS)) == {"done": 5 if failures == 1 else 0, "failed": 1, "left": 0}
-            row = world.runs.get(RUNS[2])
-            assert row and row.failures == failures
+            assert app.compact(TICK, Context(ENOUGH_MS)) == did(done=5 if failures == 1 else 0, failed=1)
             printed = metrics_of(capsys.readouterr().out)
             assert printed["om_streamable_logs_consecutive_flush_failures"] == [failures]
             assert printed.get("om_streamable_logs_flush_alerts", []) == ([1] if failures == 2 else [])
-            assert sorted(printed["om_streamable_logs_pending_flush_bytes"]) == [0] * (5 if failures == 1 else 0) + [5]
-            assert max(printed["om_streamable_logs_pending_flush_segments"]) == 1
+            assert max(printed["om_streamable_logs_pending_flush_bytes"]) == 5
+            assert sum(printed["om_streamable_logs_pending_flush_segments"]) == (6 if failures == 1 else 1)
             assert len(printed["om_streamable_logs_s3_errors"]) > 0
+            assert printed["compaction_source_coordinator_partitionsClosed"] == [1]
+            assert compact() == did(), "it is not tried again at once"
+            capsys.readouterr()
+            world.clock.advance(61 * failures)
     with world.installed():
-        assert compact() == {"done": 1, "failed": 0, "left": 0}
-        row = world.runs.get(RUNS[2])
-        assert row and row.failures == 0
+        assert compact() == did(done=1)
+        assert keys(Status.CLOSED) == keys(Status.COMPLETED) == [], "a success ends the row of failures"
 
 
-def test_a_failure_that_cannot_be_counted_stops_nobody_either(world: Ticking, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pauses_grow_and_then_the_run_is_set_aside_until_somebody_asks(world: Ticking) -> None:
+    world.append(ONE, "line")
+    world.notify(ONE)
+    pauses: list[int] = []
+    with world.installed(failing_for(world, ONE), set_aside_after_failures=9, pending_flush_alert_after_failures=3):
+        while (result := compact()) == did(failed=1):
+            reopen_ms = admin().get("svc.pipe/run-0").reopen_ms
+            assert reopen_ms
+            pauses.append((reopen_ms - world.clock.now_ms()) // 60_000)
+            world.clock.advance(pauses[-1] * 60)
+        assert result == did(set_aside=1)
+        assert pauses == [1, 2, 4, 8, 16, 32, 60, 60]
+        world.clock.advance(24 * HOUR_S)
+        assert compact() == did(), "it is set aside, though it is due"
+        (aside,) = admin().list(Status.COMPLETED).partitions
+        assert aside.key == "svc.pipe/run-0" and "injected" in str(aside.state) and aside.closed_count == 9
+    with world.installed():
+        assert compact() == did()
+        admin().retry(aside.key)
+        assert compact() == did(done=1)
+    assert world.body("partial.txt", ONE) == b"line\n"
+
+
+def test_when_the_store_of_leases_is_away_the_tick_fails_and_the_next_goes_on(world: Ticking) -> None:
     for run in RUNS:
         world.append(run, "line")
     world.notify(*RUNS)
+    store, source = world.sharing(COMPACTION)
 
-    def away(run: Run) -> int:
-        raise StoreUnavailableError("the table is away")
+    class Away:
+        def __init__(self, after: int) -> None:
+            self.left = after
 
-    monkeypatch.setattr(world.runs, "failed", away)
-    with world.installed(failing_for(world, RUNS[2])):
-        assert compact() == {"done": 5, "failed": 1, "left": 0}
+        def __getattr__(self, name: str) -> Any:
+            self.left -= 1
+            if self.left < 0:
+                raise StoreUnavailableError("the table is away")
+            return getattr(store, name)
+
+    working, world.sharing = world.sharing, lambda _: (away, source)
+    for after in range(1, 60):
+        away: Any = Away(after)
+        with world.installed():
+            try:
+                compact()
+            except StoreUnavailableError:
+                world.clock.advance(700)  # what it held ends by itself
+                continue
+            break
+    else:
+        pytest.fail("it never had enough calls")
+    world.sharing = working
+    with world.installed():
+        compact()
+    assert [world.body("partial.txt", run) for run in RUNS] == [b"line\n"] * len(RUNS)
+
+
+# ---------------------------------------------------------------- shared work
+
+
+class Started:
+    """What a function would start beside itself."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.numbers: list[int] = []
+        self.fails = fails
+
+    def start(self, number: int) -> None:
+        if self.fails:
+            raise StoreUnavailableError("throttled")
+        self.numbers.append(number)
+
+
+@pytest.mark.parametrize(
+    ("due", "most", "expected"), [(1, 8, []), (2, 8, []), (3, 8, [1]), (6, 8, [1, 2]), (6, 2, [1]), (6, 1, [])]
+)
+def test_more_workers_are_started_when_more_is_due(
+    world: Ticking, monkeypatch: pytest.MonkeyPatch, due: int, most: int, expected: list[int]
+) -> None:
+    monkeypatch.setattr(schedules, "RUNS_PER_WORKER", 2)
+    for run in RUNS[:due]:
+        world.append(run, "line")
+    world.notify(*RUNS[:due])
+    workers = Started()
+    with world.installed(workers=workers, max_workers=most):
+        assert compact() == did(done=due)
+        assert workers.numbers == expected
+
+
+def test_a_worker_that_was_started_takes_what_waits_and_looks_for_no_more(world: Ticking, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedules, "RUNS_PER_WORKER", 1)
+    world.append(ONE, "line")
+    world.notify(ONE)
+    workers = Started()
+    with world.installed(workers=workers):
+        assert app.compact(TICK | {"detail": {"worker": 3}}, Context(ENOUGH_MS)) == did()
+        compact(remaining_ms=29_000)
+        assert app.compact(TICK | {"detail": {"worker": 3}}, Context(ENOUGH_MS)) == did(done=1)
+    assert workers.numbers == []
+
+
+def test_a_worker_that_cannot_be_started_is_done_without(world: Ticking, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedules, "RUNS_PER_WORKER", 1)
+    for run in RUNS:
+        world.append(run, "line")
+    world.notify(*RUNS)
+    with world.installed(workers=Started(fails=True)):
+        assert compact() == did(done=6)
+
+
+def test_invocations_share_the_work(world: Ticking) -> None:
+    """Four of them, side by side: each run is compacted once."""
+    runs = [Run("svc.pipe", f"run-{number}") for number in range(60)]
+    for run in runs:
+        world.append(run, "line")
+    world.notify(*runs)
+    with world.installed():
+        compact(remaining_ms=29_000)
+        puts = world.store.calls["put"]
+        with ThreadPoolExecutor(4) as threads:
+            results = list(threads.map(lambda worker: schedules.compact(composition.services(), ENOUGH_MS, worker), range(1, 5)))
+        assert sum(result["done"] for result in results) == 60
+        assert [result | {"done": 0} for result in results] == [did()] * 4
+        assert world.store.calls["put"] - puts == 60, "each partial.txt is written once"
+
+
+def test_a_lost_lease_stops_the_work_at_its_next_call(world: Ticking) -> None:
+    for _ in range(3):
+        world.append(ONE, "line")
+    world.notify(ONE)
+    calls: list[str] = []
+
+    def gate(operation: str, call: Callable[[], Any]) -> Any:
+        calls.append(operation)
+        if len(calls) == 2:
+            admin().release("svc.pipe/run-0")
+            store, source = world.sharing(COMPACTION)
+            other = SourceCoordinator(store, source, world.clock, lambda *_: None)
+            other.initialize()
+            assert other.next_partition()
+            world.clock.advance(600)  # the first holder's trust ends too
+        return call()
+
+    with world.installed(gate):
+        assert compact() == did(lost=1)
+    assert len(calls) == 2, "nothing was asked of the store after that"
+    assert "partial.txt" not in world.names(ONE)
+
+
+def test_a_worker_that_died_leaves_its_runs_to_the_next(world: Ticking) -> None:
+    for run in RUNS:
+        world.append(run, "line")
+    world.notify(*RUNS)
+    with world.installed():
+        compact(remaining_ms=29_000)
+        dead = composition.coordinator(composition.services(), COMPACTION)
+        dead.initialize()
+        assert len(dead.acquire_many(4)) == 4
+        assert compact() == did(done=2)
+        world.clock.advance(604)
+        assert compact() == did(), "its lease, and what its clock may be behind"
+        world.clock.advance(2)
+        assert compact() == did(done=4)
+
+
+def test_runs_that_are_not_due_cost_nothing_of_s3(world: Ticking) -> None:
+    for run in RUNS:
+        world.append(run, "line")
+    world.notify(*RUNS)
+    with world.installed():
+        compact()
+        before = world.store.calls.total()
+        assert compact() == did()
+        assert world.store.calls.total() == before
+
+
+# ---------------------------------------------------------------- time
 
 
 def test_without_time_nothing_is_begun(world: Ticking) -> None:
@@ -205,11 +383,9 @@ def test_without_time_nothing_is_begun(world: Ticking) -> None:
         return call()
 
     with world.installed(gate):
-        assert compact(remaining_ms=29_000) == {"done": 0, "failed": 0, "left": 1}
+        assert compact(remaining_ms=29_000) == did()
         assert calls == []
-        assert compact() == {"done": 1, "failed": 0, "left": 0}
-    row = world.runs.get(ONE)
-    assert row and row.failures == 0
+        assert compact() == did(done=1)
 
 
 def test_work_ends_before_the_function_does_and_goes_on_next_time(world: Ticking) -> None:
@@ -243,7 +419,7 @@ def test_no_more_runs_at_once_than_allowed(world: Ticking, monkeypatch: pytest.M
     running: list[int] = []
     most, lock, all_there = 0, Lock(), Barrier(seen)
     with world.installed(max_concurrent_streams=allowed):
-        settle = composition.services().finalizer.settle
+        settle = Finalizer.settle
 
         def counted(*arguments: Any) -> Any:
             nonlocal most
@@ -255,7 +431,7 @@ def test_no_more_runs_at_once_than_allowed(world: Ticking, monkeypatch: pytest.M
                 running.pop()
             return settle(*arguments)
 
-        monkeypatch.setattr(composition.services().finalizer, "settle", counted)
+        monkeypatch.setattr(Finalizer, "settle", counted)
         assert compact()["done"] == len(runs)
     assert most == seen
 
@@ -267,12 +443,12 @@ def test_a_run_idle_for_a_day_is_finalized_and_a_fresh_one_is_not(world: Ticking
     world.clock.advance(1 * HOUR_S)
     world.notify(*RUNS[:2])
     with world.installed():
-        assert sweep() == {"done": 1, "failed": 0, "left": 0}
+        assert sweep() == did(done=1)
         assert world.body("logs.txt", ONE) == b"old\n"
         assert "logs.txt" not in world.names(RUNS[1])
         row = world.runs.get(ONE)
         assert row and row.final_segments == 2
-        assert sweep() == {"done": 0, "failed": 0, "left": 0}
+        assert sweep() == did()
 
 
 def test_an_append_that_comes_first_keeps_the_run_open(world: Ticking) -> None:
@@ -305,17 +481,18 @@ def test_the_sweep_counts_failures_too(world: Ticking) -> None:
     world.notify(*RUNS[:2])
     world.clock.advance(25 * HOUR_S)
     with world.installed(failing_for(world, ONE)):
-        assert sweep() == {"done": 1, "failed": 1, "left": 0}
-        assert sweep(remaining_ms=1_000)["left"] >= 1
+        assert sweep() == did(done=1, failed=1)
+        assert keys(Status.CLOSED, SWEEP) == ["svc.pipe/run-0"]
+        assert keys(Status.CLOSED) == [], "the two schedules have their own"
 
 
 def test_the_entry_points(world: Ticking, capsys: pytest.CaptureFixture[str]) -> None:
     world.append(ONE, "old")
     world.notify(ONE)
     with world.installed():
-        assert app.compact(TICK, Context(ENOUGH_MS)) == {"done": 1, "failed": 0, "left": 0}
+        assert app.compact(TICK, Context(ENOUGH_MS)) == did(done=1)
         world.clock.advance(25 * HOUR_S)
-        assert app.sweep(TICK, Context(ENOUGH_MS)) == {"done": 1, "failed": 0, "left": 0}
+        assert app.sweep(TICK, Context(ENOUGH_MS)) == did(done=1)
     printed = metrics_of(capsys.readouterr().out)
     assert printed["om_streamable_logs_runs_finalized"] == [1]
     assert printed["om_streamable_logs_flush_uploaded_bytes"] == [4]

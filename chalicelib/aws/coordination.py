@@ -1,0 +1,151 @@
+"""What source coordination asks of AWS besides its items: clients of another role, a table that is made or checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import boto3
+import botocore.session
+from botocore.credentials import (
+    AssumeRoleCredentialFetcher,
+    CredentialProvider,
+    CredentialResolver,
+    DeferredRefreshableCredentials,
+)
+from botocore.exceptions import ClientError
+
+from chalicelib.aws.clients import make_client
+from chalicelib.aws.errors import note_doubt, translated
+from chalicelib.errors import InvalidConfigurationError, OutcomeUnknownError, StoreUnavailableError
+from chalicelib.ports import Clock
+
+SESSION_NAME = "runlake-source-coordination"
+POLL_S = 1.0
+MAX_POLLS = 120
+_TTL_IN_FORCE = ("ENABLED", "ENABLING")
+
+
+class CoordinationAws:
+    """``chalicelib.coordination.building.Aws``. ``endpoint_url`` and ``credentials`` are for emulators; AWS needs neither."""
+
+    def __init__(self, clock: Clock, endpoint_url: str | None = None, **credentials: Any) -> None:
+        self._clock, self._endpoint_url, self._credentials = clock, endpoint_url, credentials
+
+    def client(self, region: str, role_arn: str | None, external_id: str | None) -> Any:
+        """A client of DynamoDB. A role's credentials are fetched with the first request, and again before they end."""
+        own = make_client("dynamodb", region=region, endpoint_url=self._endpoint_url, **self._credentials)
+        if role_arn is None:
+            return own
+        session = boto3.Session(botocore_session=self._session_of(region, role_arn, external_id))
+        client = session.client("dynamodb", region_name=region, endpoint_url=self._endpoint_url, config=own.meta.config)
+        client.meta.events.register("needs-retry.dynamodb", note_doubt)
+        return client
+
+    def prepare_table(self, client: Any, request: Mapping[str, Any], ttl_attribute: str | None, *, skip_creation: bool) -> None:
+        """Make the table of this ``create_table`` request and enable its time to live, unless they are there; with ``skip_creation``
+        only see that the time to live is in force. Raises InvalidConfigurationError."""
+        name = request["TableName"]
+        if not skip_creation:
+            self._make_table(client, request)
+        if ttl_attribute and not _has_ttl(client, name, ttl_attribute):
+            if skip_creation:
+                raise InvalidConfigurationError(f"ttl is set, and not enabled on the table table={name} attribute={ttl_attribute}")
+            _enable_ttl(client, name, ttl_attribute)
+
+    def _session_of(self, region: str, role_arn: str, external_id: str | None) -> Any:
+        source = boto3.Session(region_name=region, **self._credentials)
+        fetcher = AssumeRoleCredentialFetcher(
+            client_creator=partial(_sts, region, self._endpoint_url),
+            source_credentials=source.get_credentials(),
+            role_arn=role_arn,
+            extra_args={"RoleSessionName": SESSION_NAME} | ({"ExternalId": external_id} if external_id else {}),
+        )
+        session = botocore.session.get_session()
+        session.register_component("credential_provider", CredentialResolver([_AssumedRole(fetcher)]))
+        return session
+
+    def _make_table(self, client: Any, request: Mapping[str, Any]) -> None:
+        table = _described(client, request["TableName"])
+        if table is None:
+            _create(client, request)
+        for _ in range(MAX_POLLS):
+            if table is not None and table["TableStatus"] not in ("CREATING", "DELETING"):
+                _check_layout(table, request)
+                return
+            self._clock.sleep(POLL_S if table else 0)
+            table = _described(client, request["TableName"])
+        raise StoreUnavailableError(f"the table is not ready after {MAX_POLLS * POLL_S:.0f} s table={request['TableName']}")
+
+
+class _AssumedRole(CredentialProvider):  # type: ignore[misc]
+    METHOD = CANONICAL_NAME = "assumed-role"
+
+    def __init__(self, fetcher: AssumeRoleCredentialFetcher) -> None:
+        super().__init__()
+        self._fetcher = fetcher
+
+    def load(self) -> DeferredRefreshableCredentials:
+        return DeferredRefreshableCredentials(refresh_using=self._fetcher.fetch_credentials, method=self.METHOD)
+
+
+def _sts(region: str, endpoint_url: str | None, service: str, **keys: Any) -> Any:
+    """How botocore asks for the client that assumes the role."""
+    return boto3.client(service, region_name=region, endpoint_url=endpoint_url, **keys)
+
+
+def _described(client: Any, name: str) -> dict[str, Any] | None:
+    with translated("describe_table", name, write=False):
+        try:
+            table: dict[str, Any] = client.describe_table(TableName=name)["Table"]
+        except ClientError as error:
+            if _code(error) != "ResourceNotFoundException":
+                raise
+            return None
+    return table
+
+
+def _create(client: Any, request: Mapping[str, Any]) -> None:
+    try:
+        with translated("create_table", request["TableName"], write=True):
+            client.create_table(**request)
+    except OutcomeUnknownError:
+        pass  # it is there soon, or the wait for it ends
+    except StoreUnavailableError as error:
+        cause = error.__cause__
+        if not (isinstance(cause, ClientError) and _code(cause) == "ResourceInUseException"):  # another node was faster
+            raise
+
+
+def _check_layout(table: Mapping[str, Any], request: Mapping[str, Any]) -> None:
+    def layout(of: Mapping[str, Any]) -> tuple[Any, Any]:
+        indexes = {index["IndexName"]: index["KeySchema"] for index in of.get("GlobalSecondaryIndexes", ())}
+        return of["KeySchema"], {name: indexes.get(name) for name in wanted}
+
+    wanted = [index["IndexName"] for index in request["GlobalSecondaryIndexes"]]
+    if layout(table) != layout(request):
+        raise InvalidConfigurationError(f"the table has other keys or another index table={request['TableName']}")
+
+
+def _has_ttl(client: Any, name: str, attribute: str) -> bool:
+    with translated("describe_time_to_live", name, write=False):
+        found = client.describe_time_to_live(TableName=name).get("TimeToLiveDescription", {})
+    return found.get("TimeToLiveStatus") in _TTL_IN_FORCE and found.get("AttributeName") == attribute
+
+
+def _enable_ttl(client: Any, name: str, attribute: str) -> None:
+    specification = {"Enabled": True, "AttributeName": attribute}
+    try:
+        with translated("update_time_to_live", name, write=True):
+            client.update_time_to_live(TableName=name, TimeToLiveSpecification=specification)
+    except StoreUnavailableError as error:
+        if _has_ttl(client, name, attribute):  # another node was faster
+            return
+        if isinstance(error.__cause__, ClientError) and _code(error.__cause__) == "ValidationException":
+            raise InvalidConfigurationError(f"ttl cannot be enabled on the table table={name} attribute={attribute}") from error
+        raise
+
+
+def _code(error: ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Code", ""))

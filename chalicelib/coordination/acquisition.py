@@ -1,0 +1,136 @@
+"""Which partition to try next: expired leases first, then closed ones whose time has come, then those that wait, roughly oldest first."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from random import Random
+from threading import Lock
+
+from chalicelib.coordination.instants import bound
+from chalicelib.coordination.lane import Lane
+from chalicelib.coordination.lease import LeaseTerms
+from chalicelib.coordination.partition import Partition, Status
+from chalicelib.coordination.store import Store
+from chalicelib.ports import Clock
+
+REMEMBERED_S = 2.0
+"""How long a page's candidates are tried before the index is asked anew, and how often expired and closed ones are looked for."""
+MAX_LOOKS = 24
+"""Looks of one acquisition: who loses that often leaves the work to the others."""
+_MOST_OUTDATED = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A partition that can be tried, and the lane that it came from."""
+
+    partition: Partition
+    lane: Lane
+
+
+@dataclass(slots=True)
+class Search:
+    """One acquisition's looks. ``is_contested``: it was given up although there may be something."""
+
+    looks: int = MAX_LOOKS
+    looked_for_urgent: bool = False
+
+    @property
+    def is_contested(self) -> bool:
+        return self.looks <= 0
+
+
+class Acquisition:
+    """The candidates of one coordinator; its threads share it, so that none tries what another has in hand, and one look serves all."""
+
+    def __init__(self, store: Store, source: str, terms: LeaseTerms, clock: Clock, random: Random) -> None:
+        self._terms, self._clock = terms, clock
+        self._expired, self._closed, self._waiting = (
+            Lane(store, source, status, random) for status in (Status.ASSIGNED, Status.CLOSED, Status.UNASSIGNED)
+        )
+        self._remembered: deque[Candidate] = deque()
+        self._fresh_until_s = self._urgent_from_s = float("-inf")
+        self._outdated: set[tuple[str, int, str]] = set()
+        self._lock, self._looking = Lock(), Lock()
+
+    def offers(self, count: int, search: Search) -> Sequence[Candidate]:
+        """Up to ``count`` candidates that nobody else of this process tries. Empty: nothing is available, or the search is contested."""
+        while not (offered := self._pop(count)):
+            with self._looking:
+                if offered := self._pop(count):  # another thread has looked meanwhile
+                    break
+                if search.looks <= 0 or not self._look(search):
+                    break
+        return offered
+
+    def won(self, candidate: Candidate) -> None:
+        """It was acquired."""
+        with self._lock:
+            self._note(candidate.partition)
+            candidate.lane.won()
+
+    def lost(self, candidate: Candidate) -> None:
+        """Another was faster: what came with it is not worth more tries."""
+        with self._lock:
+            self._note(candidate.partition)
+            candidate.lane.lost()
+            self._remembered.clear()
+            if candidate.lane is not self._waiting:
+                self._urgent_from_s = float("-inf")
+
+    def is_free(self, partition: Partition) -> bool:
+        """Whether a partition may be acquired now, by this node's clock."""
+        now_ms = self._clock.now_ms()
+        match partition.status:
+            case Status.ASSIGNED:
+                return partition.timeout_ms is None or partition.timeout_ms + self._terms.skew_ms <= now_ms
+            case Status.CLOSED:
+                return partition.reopen_ms is None or partition.reopen_ms <= now_ms
+            case _:
+                return partition.status is Status.UNASSIGNED
+
+    def _pop(self, count: int) -> Sequence[Candidate]:
+        with self._lock:
+            if self._clock.monotonic_s() >= self._fresh_until_s:
+                self._remembered.clear()
+            return [self._remembered.popleft() for _ in range(min(count, len(self._remembered)))]
+
+    def _look(self, search: Search) -> bool:
+        search.looks -= 1
+        is_due = self._clock.monotonic_s() >= self._urgent_from_s
+        if is_due and self._look_for_urgent(search):
+            return True
+        if self._remember(self._of(self._waiting, None)):
+            return True
+        return not search.looked_for_urgent and self._look_for_urgent(search)
+
+    def _look_for_urgent(self, search: Search) -> bool:
+        search.looked_for_urgent = True
+        self._urgent_from_s = self._clock.monotonic_s() + REMEMBERED_S
+        now_ms = self._clock.now_ms()
+        expired = self._of(self._expired, bound(now_ms - self._terms.skew_ms))
+        return self._remember([*expired, *self._of(self._closed, bound(now_ms))])
+
+    def _of(self, lane: Lane, last: str | None) -> list[Candidate]:
+        return [Candidate(partition, lane) for partition in lane.look(last, self._accepts)]
+
+    def _accepts(self, partition: Partition) -> bool:
+        return _image(partition) not in self._outdated and self.is_free(partition)
+
+    def _remember(self, candidates: Iterable[Candidate]) -> bool:
+        with self._lock:
+            self._remembered.extend(candidates)
+            self._fresh_until_s = self._clock.monotonic_s() + REMEMBERED_S
+            return bool(self._remembered)
+
+    def _note(self, partition: Partition) -> None:
+        """The index may show this image for a while yet, but the item has changed since."""
+        if len(self._outdated) >= _MOST_OUTDATED:
+            self._outdated.clear()
+        self._outdated.add(_image(partition))
+
+
+def _image(partition: Partition) -> tuple[str, int, str]:
+    return partition.key, partition.version, partition.priority

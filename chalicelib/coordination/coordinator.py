@@ -1,0 +1,235 @@
+"""Work is partitions; whoever holds the lease of one works it, and nobody else. See docs/decisions/0012."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+from chalicelib.coordination.acquisition import Acquisition, Candidate, Search
+from chalicelib.coordination.creation import Creation, Supplier
+from chalicelib.coordination.heartbeat import Heartbeat, Stop
+from chalicelib.coordination.lease import Lease, LeaseTerms, new_owner
+from chalicelib.coordination.metrics import Metric, Metrics, Record
+from chalicelib.coordination.parallel import in_parallel
+from chalicelib.coordination.partition import Source, Status
+from chalicelib.coordination.states import state_text
+from chalicelib.coordination.store import Store
+from chalicelib.coordination.tenure import Change, Tenure
+from chalicelib.errors import LeaseError, NotInitializedError, RunlakeError
+from chalicelib.ports import Clock
+
+
+class SourceCoordinator:
+    """One node's part in sharing out the work of a source. Threads may share it. ``record`` takes the figures.
+
+    Every method raises StoreUnavailableError when the store does not answer (nothing was done), OutcomeUnknownError when a write may have
+    been applied (the same call again finds out), NotInitializedError before ``initialize`` and after ``shutdown``. Those that take a
+    lease raise PartitionNotOwnedError, PartitionNotFoundError when it is lost, PartitionUpdateError when the store refuses what is to be
+    written although it holds; the last leaves the lease as it is.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        source: Source,
+        clock: Clock,
+        record: Record,
+        *,
+        terms: LeaseTerms | None = None,
+        random: Random | None = None,
+        owners: Callable[[], str] = new_owner,
+        stops: Callable[[], Stop] = threading.Event,
+    ) -> None:
+        self._store, self._clock, self._stops = store, clock, stops
+        self._terms = terms or LeaseTerms()
+        self._metrics = Metrics(source.name, record)
+        self._tenure = Tenure(store, self._terms, clock, self._metrics, owners)
+        self._acquisition = Acquisition(store, source.partitions, self._terms, clock, random or Random())
+        self._creation = Creation(store, source, self._tenure, clock, self._metrics, self._acquisition.is_free, self.heartbeat)
+        self._held: set[Lease] = set()
+        self._lock = threading.Lock()
+        self._is_ready = False
+
+    def initialize(self) -> None:
+        """Make the store and the source's global item ready. Any number of nodes may, at once and again. Raises
+        InvalidConfigurationError. A read, where all is there."""
+        self._store.initialize()
+        self._creation.create_global_item()
+        self._is_ready = True
+
+    def next_partition(self, supplier: Supplier | None = None) -> Lease | None:
+        """The lease of a partition that is free; None when there is none.
+
+        If nothing is free and nobody else does so, the supplier is run with the map that all nodes share, under a lease of its own; the
+        partitions that it names are created, the map is saved. If it raises, the map stays as it was. Its names may come again.
+        """
+        self._check_ready()
+        search = Search()
+        found = self._acquire(1, search)
+        if not found and supplier and not search.is_contested:
+            found = self._acquire_or_create(supplier)
+        self._count_acquired(found)
+        return found[0] if found else None
+
+    def supply(self, supplier: Supplier) -> bool:
+        """Create what the supplier names, whatever is free already. False when another node is at it, and it was not run."""
+        self._check_ready()
+        with self._creation.turn() as lock:
+            if lock is None:
+                return False
+            self._creation.supply(lock, supplier)
+        return True
+
+    def acquire_many(self, count: int) -> list[Lease]:
+        """Leases of up to ``count`` partitions that are free. A look at the index serves 25; the writes go beside each other. If one of
+        them fails, what was acquired is given up, and the error raised."""
+        self._check_ready()
+        found = self._acquire(count, Search())
+        self._count_acquired(found)
+        return found
+
+    def create_partitions(self, keys: Iterable[str]) -> list[str]:
+        """Partitions that wait, for those keys that have none yet, whatever its status. Answers the keys that were created. One write
+        each, a few at once; after an error some may be created: repeat it. Raises InvalidInputError."""
+        self._check_ready()
+        return self._creation.create(keys)
+
+    def save_state(self, lease: Lease, state: Any) -> None:
+        """Store progress (what JSON can say, up to 300 KB) for whoever works the partition next, and renew the lease."""
+        self._check_ready()
+        self._held_still(lease, lambda: self._tenure.save(lease, state_text(state)))
+        self._metrics.count(Metric.STATES_SAVED)
+
+    def renew(self, lease: Lease) -> None:
+        """Hold on to it for another ``timeout_s``."""
+        self._check_ready()
+        self._held_still(lease, lambda: self._tenure.renew(lease))
+
+    def complete(self, lease: Lease) -> None:
+        """The work is done. Once more with the same lease is a no-op."""
+        self._check_ready()
+        if lease.is_over and lease.partition.status is Status.COMPLETED:
+            return
+        self._end(lease, lambda partition: partition.completed(), Metric.COMPLETE_ERRORS)
+        self._metrics.count(Metric.COMPLETED)
+
+    def close(self, lease: Lease, reopen_after: timedelta, max_closed: int) -> Status:
+        """Not now: free again after ``reopen_after``. The ``max_closed``th time it is completed instead. Answers which of the two."""
+        self._check_ready()
+        reopen_ms = self._clock.now_ms() + reopen_after // timedelta(milliseconds=1)
+        status = self._end(lease, lambda partition: partition.closed(reopen_ms, max_closed), Metric.CLOSE_ERRORS)
+        self._metrics.count(Metric.CLOSED if status is Status.CLOSED else Metric.COMPLETED)
+        return status
+
+    def give_up(self, lease: Lease) -> bool:
+        """Free for anybody at once, behind what waits. False when it was not held any more."""
+        self._check_ready()
+        return self._give_up(lease)
+
+    def forget(self, lease: Lease) -> None:
+        """The work is done, and may come again under the same key: the item is removed. Fences begin anew with the next one."""
+        self._check_ready()
+        self._held_still(lease, lambda: self._tenure.remove(lease))
+        self._let_go(lease)
+        self._metrics.count(Metric.COMPLETED)
+
+    def held(self) -> list[Lease]:
+        """The leases that this node has now."""
+        with self._lock:
+            return list(self._held)
+
+    def heartbeat(self, *leases: Lease) -> Heartbeat:
+        """A context: inside it a thread renews these leases, or all that this node holds, until it is left."""
+        return Heartbeat(self._tenure.renew, (lambda: leases) if leases else self.held, self._terms.timeout_s, self._stops())
+
+    def shutdown(self) -> None:
+        """Give up everything held. Each is tried; then the first error is raised. What could not be given up ends by itself."""
+        self._is_ready = False
+        errors = [error for error in in_parallel(self._give_up_quietly, self.held()) if error]
+        if errors:
+            raise errors[0]
+
+    def _acquire(self, count: int, search: Search) -> list[Lease]:
+        taken: list[Lease] = []
+
+        def take(candidate: Candidate) -> None:
+            if lease := self._take(candidate):
+                taken.append(lease)
+
+        try:
+            while len(taken) < count and (offers := self._acquisition.offers(count - len(taken), search)):
+                in_parallel(take, offers)
+            self._check_ready()  # a shutdown meanwhile saw none of these
+        except BaseException:
+            in_parallel(self._give_up_quietly, taken)
+            raise
+        with self._lock:
+            self._held.update(taken)
+        return taken
+
+    def _take(self, candidate: Candidate) -> Lease | None:
+        lease = self._tenure.take(candidate.partition)
+        (self._acquisition.won if lease else self._acquisition.lost)(candidate)
+        return lease
+
+    def _acquire_or_create(self, supplier: Supplier) -> list[Lease]:
+        found: list[Lease] = []
+        try:
+            with self._creation.turn() as lock:
+                if lock is None:
+                    return []
+                found = self._acquire(1, Search())  # what another created before this turn
+                if not found:
+                    self._creation.supply(lock, supplier)
+        except BaseException:
+            in_parallel(self._give_up_quietly, found)
+            raise
+        return found or self._acquire(1, Search())
+
+    def _count_acquired(self, found: list[Lease]) -> None:
+        self._metrics.count(Metric.ACQUIRED, len(found))
+        if not found:
+            self._metrics.count(Metric.NONE_ACQUIRED)
+
+    def _end(self, lease: Lease, change: Change, errors: Metric) -> Status:
+        self._held_still(lease, lambda: self._tenure.end(lease, change, errors))
+        self._let_go(lease)
+        return lease.partition.status
+
+    def _give_up(self, lease: Lease) -> bool:
+        try:
+            self._tenure.end(lease, lambda partition: partition.given_up(self._clock.now_ms()))
+        except LeaseError:
+            if not lease.is_over:
+                raise
+            return False
+        finally:
+            if lease.is_over:
+                self._let_go(lease)
+        self._metrics.count(Metric.GIVEN_UP)
+        return True
+
+    def _give_up_quietly(self, lease: Lease) -> RunlakeError | None:
+        try:
+            self._give_up(lease)
+        except RunlakeError as error:
+            return error
+        return None
+
+    def _held_still(self, lease: Lease, write: Callable[[], object]) -> None:
+        try:
+            write()
+        finally:
+            if lease.is_over:
+                self._let_go(lease)
+
+    def _let_go(self, lease: Lease) -> None:
+        with self._lock:
+            self._held.discard(lease)
+
+    def _check_ready(self) -> None:
+        if not self._is_ready:
+            raise NotInitializedError("the coordinator was not initialized, or was shut down")

@@ -1,0 +1,91 @@
+"""How partitions come to be: many at once, or by a supplier that one node at a time may run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from chalicelib.coordination.heartbeat import Heartbeat
+from chalicelib.coordination.lease import Lease
+from chalicelib.coordination.metrics import Metric, Metrics
+from chalicelib.coordination.parallel import in_parallel
+from chalicelib.coordination.partition import GLOBAL_KEY, Partition, Source, new_partition
+from chalicelib.coordination.states import state_text
+from chalicelib.coordination.store import Store, settled
+from chalicelib.coordination.tenure import Tenure
+from chalicelib.errors import RunlakeError
+from chalicelib.ports import Clock
+
+Supplier = Callable[[dict[str, Any]], Iterable[str]]
+"""Names the partitions that there should be, in the order in which to work them; it may change the map, which all nodes share."""
+
+
+class Creation:
+    """``is_free`` tells whether the global item may be taken; ``heartbeat`` renews a lease."""
+
+    def __init__(
+        self,
+        store: Store,
+        source: Source,
+        tenure: Tenure,
+        clock: Clock,
+        metrics: Metrics,
+        is_free: Callable[[Partition], bool],
+        heartbeat: Callable[[Lease], Heartbeat],
+    ) -> None:
+        self._store, self._source, self._tenure, self._clock, self._metrics = store, source, tenure, clock, metrics
+        self._is_free, self._heartbeat = is_free, heartbeat
+
+    def create(self, keys: Iterable[str]) -> list[str]:
+        """Write those that are not there yet. Answers the keys of these, in order. Raises InvalidInputError before any request."""
+        first_us = self._clock.now_ms() * 1000
+        unique = list(dict.fromkeys(keys))
+        wanted = [new_partition(self._source.partitions, key, first_us + number) for number, key in enumerate(unique)]
+        created = in_parallel(self._created, wanted)
+        self._metrics.count(Metric.CREATED, sum(created))
+        return [partition.key for partition, is_new in zip(wanted, created, strict=True) if is_new]
+
+    def create_global_item(self) -> Partition:
+        """The global item, made if there is none."""
+        source = self._source.global_state
+        while not (found := self._store.get(source, GLOBAL_KEY)):
+            self._created(new_partition(source, GLOBAL_KEY, self._clock.now_ms() * 1000))
+        return found
+
+    @contextmanager
+    def turn(self) -> Iterator[Lease | None]:
+        """The right to create partitions, until the end of the block; None when another node has it."""
+        item = self.create_global_item()
+        lock = self._tenure.take(item) if self._is_free(item) else None
+        try:
+            yield lock
+        except BaseException as error:
+            if lock and not lock.is_over:
+                self._release_after(error, lock)
+            raise
+        if lock and not lock.is_over:
+            self._release(lock)
+
+    def supply(self, lock: Lease, supplier: Supplier) -> None:
+        """Run the supplier, create what it names, save the map and release the lock."""
+        state = lock.state
+        shared = dict(state) if isinstance(state, dict) else {}
+        with self._heartbeat(lock):
+            self._metrics.count(Metric.SUPPLIER_INVOCATIONS)
+            self.create(supplier(shared))
+        text = state_text(shared)
+        self._tenure.end(lock, lambda item: item.saved(text).given_up(self._clock.now_ms()))
+
+    def _created(self, new: Partition) -> bool:
+        stamped = self._store.retention.stamped(new, self._clock.now_ms())
+        return settled(lambda: self._store.create(stamped), lambda current: current == stamped, self._clock) is None
+
+    def _release(self, lock: Lease) -> None:
+        self._tenure.end(lock, lambda item: item.given_up(self._clock.now_ms()))
+
+    def _release_after(self, error: BaseException, lock: Lease) -> None:
+        try:
+            self._release(lock)
+        except RunlakeError as second:
+            error.add_note(f"the right to create partitions could not be released, it ends by itself: {second}")

@@ -1,0 +1,109 @@
+"""Partitions worked by the threads of one node, until there are no more or no time is left."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from threading import Lock
+from typing import Any
+
+from chalicelib.coordination.coordinator import SourceCoordinator
+from chalicelib.coordination.lease import Lease
+from chalicelib.coordination.partition import Status
+from chalicelib.deadline import Deadline
+from chalicelib.errors import DeadlineExceededError, LeaseError, UnavailableError
+
+Work = Callable[[Lease], None]
+Failed = Callable[[Lease, Exception, int], None]
+"""Told of a failure: the lease, the error, and how many have been in a row."""
+_MOST_DOUBLINGS = 30
+_ERROR_CHARS = 1000
+
+
+class Result(StrEnum):
+    """What became of a partition that was taken."""
+
+    DONE = "done"
+    FAILED = "failed"
+    SET_ASIDE = "set_aside"
+    LEFT = "left"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """When a partition that failed is tried again: after ``first_s``, then twice that, at most ``longest_s``; the ``most``th failure in a
+    row sets it aside, completed with the error as its state, until somebody asks for another try."""
+
+    most: int
+    first_s: float = 60.0
+    longest_s: float = 3600.0
+
+    def after(self, failures: int) -> timedelta:
+        """The pause after so many failures in a row."""
+        return timedelta(seconds=min(self.longest_s, self.first_s * 2 ** min(failures - 1, _MOST_DOUBLINGS)))
+
+
+class Crew:
+    """Threads that take partitions from a coordinator and work them. ``work`` asks its lease before what others can see, and raises
+    DeadlineExceededError when no time is left; whatever else it raises counts against its partition alone."""
+
+    def __init__(self, coordinator: SourceCoordinator, backoff: Backoff, threads: int, failed: Failed, now_ms: Callable[[], int]) -> None:
+        self._coordinator, self._backoff, self._threads, self._failed, self._now_ms = coordinator, backoff, threads, failed, now_ms
+        self._waiting: deque[Lease] = deque()
+        self._taking = Lock()
+
+    def run(self, work: Work, deadline: Deadline) -> Counter[Result]:
+        """Work what is free, each under a lease that is renewed meanwhile. What was taken and not worked is given up at the end, also
+        when an error ends it: StoreUnavailableError when the store does not answer."""
+        results: Counter[Result] = Counter()
+
+        def go_on() -> None:
+            while deadline.remaining_s() > 0 and (lease := self._next()):
+                results[self._worked(lease, work)] += 1
+
+        try:
+            with self._coordinator.heartbeat(), ThreadPoolExecutor(self._threads) as threads:
+                for thread in [threads.submit(go_on) for _ in range(self._threads)]:
+                    thread.result()
+        finally:
+            results[Result.LEFT] += len(self._waiting)
+            self._waiting.clear()
+            self._coordinator.shutdown()
+        return results
+
+    def _next(self) -> Lease | None:
+        with self._taking:
+            if not self._waiting:
+                self._waiting.extend(self._coordinator.acquire_many(self._threads))
+            return self._waiting.popleft() if self._waiting else None
+
+    def _worked(self, lease: Lease, work: Work) -> Result:
+        try:
+            work(lease)
+            self._coordinator.forget(lease)
+            return Result.DONE
+        except LeaseError:
+            return Result.LOST
+        except DeadlineExceededError:
+            self._coordinator.give_up(lease)
+            return Result.LEFT
+        except Exception as error:  # however it fails, it stops no other
+            return self._put_off(lease, error)
+
+    def _put_off(self, lease: Lease, error: Exception) -> Result:
+        failures = lease.closed_count + 1
+        self._failed(lease, error, failures)
+        try:
+            self._coordinator.save_state(lease, self._state(error))
+            status = self._coordinator.close(lease, self._backoff.after(failures), self._backoff.most)
+        except (LeaseError, UnavailableError):
+            return Result.FAILED  # its lease ends by itself, and then it is tried again
+        return Result.SET_ASIDE if status is Status.COMPLETED else Result.FAILED
+
+    def _state(self, error: Exception) -> dict[str, Any]:
+        return {"error": f"{type(error).__name__}: {error}"[:_ERROR_CHARS], "failed_ms": self._now_ms()}

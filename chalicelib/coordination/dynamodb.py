@@ -1,0 +1,107 @@
+"""``Store`` on DynamoDB: one request each, the table and its index as Data Prepper has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from chalicelib.aws.dynamodb import Kept, Table
+from chalicelib.coordination.codec import (
+    COMBINATION,
+    INDEX,
+    KEY,
+    OWNER,
+    PRIORITY,
+    SOURCE,
+    VERSION,
+    combination,
+    from_row,
+    to_row,
+)
+from chalicelib.coordination.partition import Partition, Retention
+from chalicelib.coordination.store import Look, Place, Refused
+
+_ABSENT = f"attribute_not_exists({SOURCE}) AND attribute_not_exists({KEY})"
+_PRESENT = f"attribute_exists({SOURCE}) AND attribute_exists({KEY})"
+
+
+class DynamoDbStore:
+    """``prepare`` makes the table ready, or checks that it is; it is called by ``initialize``. Nothing is asked for before that."""
+
+    def __init__(self, table: Table, retention: Retention | None = None, prepare: Callable[[], None] = lambda: None) -> None:
+        self._table, self._retention, self._prepare = table, retention or Retention(), prepare
+
+    @property
+    def retention(self) -> Retention:
+        """See the port."""
+        return self._retention
+
+    def initialize(self) -> None:
+        """See the port."""
+        self._prepare()
+
+    def get(self, source: str, key: str) -> Partition | None:
+        """See the port. One GetItem."""
+        row = self._table.get({SOURCE: source, KEY: key})
+        return from_row(row) if row else None
+
+    def look(self, look: Look) -> tuple[Sequence[Partition], Place | None]:
+        """See the port. One Query of the index."""
+        if look.first is not None and look.last is not None and look.first > look.last:
+            return [], None  # DynamoDB takes that for a mistake
+        range_, values = _range(look)
+        start = {"ExclusiveStartKey": _start(look, look.after)} if look.after else {}
+        rows, after = self._table.query(
+            f"{COMBINATION} = :combination{range_}",
+            {":combination": combination(look.source, look.status), **values},
+            IndexName=INDEX,
+            Limit=look.limit,
+            ScanIndexForward=not look.newest_first,
+            **start,
+        )
+        return [from_row(row) for row in rows], Place(after[PRIORITY], after[KEY]) if after else None
+
+    def create(self, new: Partition) -> Refused | None:
+        """See the port. One PutItem."""
+        return self._outcome(new, self._table.put_if(to_row(new), _ABSENT, {}))
+
+    def replace(self, old: Partition, new: Partition) -> Refused | None:
+        """See the port. One PutItem."""
+        return self._outcome(old, self._table.put_if(to_row(new), *_exactly(old)))
+
+    def delete(self, old: Partition) -> Refused | None:
+        """See the port. One DeleteItem."""
+        return self._outcome(old, self._table.delete_if({SOURCE: old.source, KEY: old.key}, *_exactly(old)))
+
+    def _outcome(self, partition: Partition, kept: Kept | None) -> Refused | None:
+        if kept is None:
+            return None
+        if kept.item is None:  # nothing there, or a service that does not tell
+            return Refused(self.get(partition.source, partition.key))
+        return Refused(from_row(kept.item))
+
+
+def _exactly(old: Partition) -> tuple[str, Mapping[str, Any]]:
+    """The condition that an item is what was read. The version alone could be that of a later item of the same key."""
+    clauses = [_PRESENT, f"{VERSION} = :version"]
+    values: dict[str, Any] = {":version": old.version}
+    for name, value in ((OWNER, old.owner), (PRIORITY, old.priority or None)):
+        placeholder = f":{name}"
+        if value is None:
+            clauses.append(f"(attribute_not_exists({name}) OR {name} = {placeholder})")
+        else:
+            clauses.append(f"{name} = {placeholder}")
+        values[placeholder] = value
+    return " AND ".join(clauses), values
+
+
+def _range(look: Look) -> tuple[str, dict[str, str]]:
+    if look.first is not None and look.last is not None:
+        return f" AND {PRIORITY} BETWEEN :first AND :last", {":first": look.first, ":last": look.last}
+    if look.first is not None:
+        return f" AND {PRIORITY} >= :first", {":first": look.first}
+    return (f" AND {PRIORITY} <= :last", {":last": look.last}) if look.last is not None else ("", {})
+
+
+def _start(look: Look, after: Place) -> dict[str, str]:
+    return {SOURCE: look.source, KEY: after.key, COMBINATION: combination(look.source, look.status), PRIORITY: after.priority}

@@ -1,0 +1,99 @@
+"""The candidates of one status, and where among them a worker looks so that it seldom meets the others.
+
+One look at the index reads 25 candidates, which serve several acquisitions. Workers that look at the same page try each other's
+candidates, and each such try is a write that fails. So a lane measures how often it loses: with each loss it spreads out, to pages
+that begin at a random priority further on, and takes fewer candidates from each before it looks again; with each success it comes
+back a little to the oldest. A worker alone reads the oldest page and uses all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+from chalicelib.coordination.instants import instant_us, parsed_us
+from chalicelib.coordination.partition import Partition, Status
+from chalicelib.coordination.store import PAGE, Look, Place, Store
+
+MAX_PAGES = 8
+"""Pages of one look, where all of a page is known to be out of date."""
+_WIDEST = 32.0
+_WIDER, _CLOSER = 2.0, 0.93
+ROOM = 2
+_NEWEST_FOR_LOOKS = 8
+
+Accepts = Callable[[Partition], bool]
+
+
+class Lane:
+    """``spread``: about how many workers are at it. Not for several threads at once."""
+
+    def __init__(self, store: Store, source: str, status: Status, random: Random) -> None:
+        self._store, self._source, self._status, self._random = store, source, status, random
+        self.spread = 1.0
+        self._spans: list[tuple[str, str]] = []  # first and last priority of the last full pages: of the oldest, and of one further on
+        self._newest: str | None = None
+        self._newest_looks = 0
+
+    def won(self) -> None:
+        """A candidate was acquired."""
+        self.spread = max(1.0, self.spread * _CLOSER)
+
+    def lost(self) -> None:
+        """Another was faster."""
+        self.spread = min(_WIDEST, self.spread * _WIDER)
+
+    def look(self, last: str | None, accepts: Accepts) -> Sequence[Partition]:
+        """Candidates of a priority up to ``last``, as many as should be tried before the next look, shuffled. Empty: there are none."""
+        page: Sequence[Partition] = []
+        if self._spans and self._random.random() * self.spread >= 1:
+            page = self._further(last, accepts)
+        return self._shuffled(page or self._oldest(last, accepts))
+
+    def _oldest(self, last: str | None, accepts: Accepts) -> Sequence[Partition]:
+        page, more = self._read(Look(self._source, self._status, None, last), accepts)
+        self._spans = _span(page, more)
+        return page
+
+    def _further(self, last: str | None, accepts: Accepts) -> Sequence[Partition]:
+        newest = self._newest_priority(last)
+        if newest is None:
+            return []
+        page, more = self._read(Look(self._source, self._status, self._somewhere(newest), last), accepts)
+        self._spans[1:] = _span(page, more)
+        if not page:
+            self._newest = None
+        return page
+
+    def _newest_priority(self, last: str | None) -> str | None:
+        self._newest_looks -= 1
+        if self._newest is None or self._newest_looks < 0:
+            newest, _ = self._store.look(Look(self._source, self._status, None, last, limit=1, newest_first=True))
+            self._newest, self._newest_looks = newest[0].priority if newest else None, _NEWEST_FOR_LOOKS
+        return self._newest
+
+    def _somewhere(self, newest: str) -> str:
+        """A priority behind a page that was read, not further than all workers need room, were the rest as dense as that page."""
+        first, last = self._random.choice(self._spans)
+        try:
+            low, end, dense_us = parsed_us(last), parsed_us(newest), parsed_us(last) - parsed_us(first)
+        except ValueError:  # another's idea of a priority
+            return last
+        high = min(end, low + round(dense_us * ROOM * self.spread))
+        return instant_us(self._random.randint(low, max(low, high)))
+
+    def _read(self, look: Look, accepts: Accepts) -> tuple[Sequence[Partition], Place | None]:
+        after: Place | None = None
+        for _ in range(MAX_PAGES):
+            found, after = self._store.look(Look(look.source, look.status, look.first, look.last, after))
+            page = [partition for partition in found if accepts(partition)]
+            if page or after is None:
+                return page, after
+        return [], after
+
+    def _shuffled(self, page: Sequence[Partition]) -> Sequence[Partition]:
+        return self._random.sample(page, min(len(page), max(1, round(PAGE / self.spread))))
+
+
+def _span(page: Sequence[Partition], more: Place | None) -> list[tuple[str, str]]:
+    return [(page[0].priority, more.priority)] if page and more else []

@@ -1,0 +1,48 @@
+"""The figures of a coordinator, named as Data Prepper names them: ``<sub-pipeline>_source_coordinator_<name>``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+
+Record = Callable[[str, float], None]
+"""Where figures go: ``observability.record``, in a function."""
+
+
+class Metric(StrEnum):
+    """What is counted."""
+
+    CREATED = "partitionsCreatedCount"
+    COMPLETED = "partitionsCompleted"
+    CLOSED = "partitionsClosed"
+    ACQUIRED = "partitionsAcquired"
+    NONE_ACQUIRED = "noPartitionsAcquired"
+    GIVEN_UP = "partitionsGivenUp"
+    SUPPLIER_INVOCATIONS = "partitionCreationSupplierInvocations"
+    STATES_SAVED = "savePartitionProgressStateInvocationsSuccess"
+    NOT_FOUND = "partitionNotFoundErrors"
+    NOT_OWNED = "partitionNotOwnedErrors"
+    SAVE_STATE_ERRORS = "saveStatePartitionUpdateErrors"
+    CLOSE_ERRORS = "closePartitionUpdateErrors"
+    COMPLETE_ERRORS = "completePartitionUpdateErrors"
+
+
+NAMES: tuple[str, ...] = tuple(Metric)
+"""All of them: what a dashboard of a sub-pipeline shows."""
+
+
+def metric_name(sub_pipeline: str, name: str) -> str:
+    """A metric's full name."""
+    return f"{sub_pipeline}_source_coordinator_{name}"
+
+
+class Metrics:
+    """The counters of one sub-pipeline."""
+
+    def __init__(self, sub_pipeline: str, record: Record) -> None:
+        self._sub_pipeline, self._record = sub_pipeline, record
+
+    def count(self, metric: Metric, times: int = 1) -> None:
+        """Add to a counter."""
+        if times:
+            self._record(metric_name(self._sub_pipeline, metric), times)

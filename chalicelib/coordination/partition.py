@@ -1,0 +1,140 @@
+"""A partition of work, as an immutable item, and every change that may be made of it.
+
+A change is a new item with the next version; whether it takes effect is up to a conditional write (``store``). Times are ms since the
+epoch, UTC. The rules are those of the contract: priority is now on creation and when given up, the ownership timeout while assigned,
+``reopen_ms`` while closed, and stays as it was on completion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from chalicelib.coordination.instants import instant, instant_us
+from chalicelib.errors import InvalidConfigurationError, InvalidInputError
+
+GLOBAL_KEY = "GLOBAL_STATE_SOURCE_PARTITION_KEY_FOR_CREATING_PARTITIONS"
+"""The key of the one item that nodes take to create partitions; its state is the map that they share."""
+MAX_KEY_BYTES = 1024
+_MAX_NAME_CHARS = 255
+
+
+class Status(StrEnum):
+    """Where a partition stands: waiting, being worked, waiting for a later time, done."""
+
+    UNASSIGNED = "UNASSIGNED"
+    ASSIGNED = "ASSIGNED"
+    CLOSED = "CLOSED"
+    COMPLETED = "COMPLETED"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Whose work: a (sub-)pipeline, and a prefix that tells clusters apart that share a store."""
+
+    name: str
+    prefix: str = ""
+
+    def __post_init__(self) -> None:
+        for part in (self.name, self.prefix):
+            if "|" in part or len(part) > _MAX_NAME_CHARS:
+                raise InvalidConfigurationError(
+                    f"a source's name is at most {_MAX_NAME_CHARS} characters, none of them | name={part!r}"
+                )
+        if not self.name:
+            raise InvalidConfigurationError("a source has a name name=''")
+
+    @property
+    def partitions(self) -> str:
+        """The ``sourceIdentifier`` of its partitions."""
+        return self._identifier("PARTITION")
+
+    @property
+    def global_state(self) -> str:
+        """The ``sourceIdentifier`` of its global item."""
+        return self._identifier("GLOBAL_STATE")
+
+    def _identifier(self, type_: str) -> str:
+        return "|".join(part for part in (self.prefix, self.name, type_) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One item. ``state`` is JSON text; ``expires_s`` seconds since the epoch; ``other``: attributes that are not ours, kept as they are."""
+
+    source: str
+    key: str
+    status: Status
+    priority: str
+    owner: str | None = None
+    timeout_ms: int | None = None
+    reopen_ms: int | None = None
+    state: str | None = None
+    closed_count: int = 0
+    version: int = 0
+    expires_s: int | None = None
+    other: Mapping[str, Any] = field(default_factory=dict)
+
+    def assigned(self, owner: str, timeout_ms: int) -> Partition:
+        """Taken by ``owner`` until then."""
+        return self._next(status=Status.ASSIGNED, owner=owner, timeout_ms=timeout_ms, reopen_ms=None, priority=instant(timeout_ms))
+
+    def renewed(self, timeout_ms: int) -> Partition:
+        """Its owner's for longer; never for a shorter time than before."""
+        until_ms = max(timeout_ms, self.timeout_ms or 0)
+        return self._next(timeout_ms=until_ms, priority=instant(until_ms))
+
+    def saved(self, state: str) -> Partition:
+        """With another state, not yet written: the version stays."""
+        return replace(self, state=state)
+
+    def completed(self) -> Partition:
+        """Done."""
+        return self._released(Status.COMPLETED)
+
+    def closed(self, reopen_ms: int, max_closed: int) -> Partition:
+        """Put off until then; done when that has happened ``max_closed`` times."""
+        counted = replace(self, closed_count=self.closed_count + 1)
+        if counted.closed_count >= max_closed:
+            return counted.completed()
+        return counted._released(Status.CLOSED, reopen_ms=reopen_ms, priority=instant(reopen_ms))
+
+    def given_up(self, now_ms: int) -> Partition:
+        """Anybody's, behind all that waits now."""
+        return self._released(Status.UNASSIGNED, priority=instant(now_ms))
+
+    def retried(self, now_ms: int) -> Partition:
+        """As if new, but with its state."""
+        return replace(self.given_up(now_ms), closed_count=0)
+
+    def _released(self, status: Status, **changes: Any) -> Partition:
+        return self._next(**{"status": status, "owner": None, "timeout_ms": None, "reopen_ms": None} | changes)
+
+    def _next(self, **changes: Any) -> Partition:
+        return replace(self, version=self.version + 1, **changes)
+
+
+def new_partition(source: str, key: str, now_us: int) -> Partition:
+    """A partition that waits. Raises InvalidInputError for a key that DynamoDB cannot hold."""
+    if not 0 < len(key.encode()) <= MAX_KEY_BYTES:
+        raise InvalidInputError(f"a partition's key has 1 to {MAX_KEY_BYTES} bytes key={key[:80]!r}")
+    return Partition(source, key, Status.UNASSIGNED, instant_us(now_us))
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long items are kept: for ``ttl_s`` after their last change, only completed ones unless ``everything``. The global item stays.
+
+    Without ``ttl_s`` nothing expires: whoever is done with completed items removes them.
+    """
+
+    ttl_s: int | None = None
+    everything: bool = False
+
+    def stamped(self, partition: Partition, now_ms: int) -> Partition:
+        """The partition with the time at which DynamoDB may remove it, or without."""
+        expires = self.ttl_s is not None and (partition.status is Status.COMPLETED or self.everything)
+        expires = expires and partition.key != GLOBAL_KEY
+        return replace(partition, expires_s=now_ms // 1000 + (self.ttl_s or 0) if expires else None)

@@ -1,0 +1,135 @@
+"""The settings ``source_coordination``, by the names that Data Prepper gives them, and three of our own.
+
+``on_demand``, ``ttl_everything`` and the default region are ours. Everything is checked at start: one message names each wrong setting,
+its value and what is allowed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_core import ErrorDetails
+
+from chalicelib.coordination.partition import Retention
+from chalicelib.coordination.schema import DEFAULT_CAPACITY_UNITS, Capacity
+from chalicelib.errors import InvalidConfigurationError
+
+ROOT = "source_coordination"
+_CALENDAR = re.compile(r"P[^T]*[YM]")
+_MAX_TTL = timedelta(days=36_500)
+_UNITS = ("provisioned_read_capacity_units", "provisioned_write_capacity_units")
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
+
+
+class InMemorySettings(_Settings):
+    """The store of one process; it has no settings."""
+
+
+class DynamoDbSettings(_Settings):
+    """The store that any number of nodes share."""
+
+    table_name: str = Field(description="The table.", pattern=r"^[A-Za-z0-9_.-]{3,255}$")
+    region: str = Field(description="The table's region.", pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")
+    sts_role_arn: str | None = Field(
+        None,
+        description="The role that may use the table. Default: the function's own.",
+        pattern=r"^arn:[a-z-]+:iam::\d{12}:role/.+$",
+    )
+    sts_external_id: str | None = Field(
+        None,
+        description="The external ID with which the role is assumed.",
+        min_length=2,
+        max_length=1224,
+        pattern=r"^[A-Za-z0-9_+=,.@:/\\-]+$",
+    )
+    skip_table_creation: bool = Field(False, description="The table is there already.")
+    provisioned_read_capacity_units: int = Field(DEFAULT_CAPACITY_UNITS, description="Of the table and of its index.", ge=1)
+    provisioned_write_capacity_units: int = Field(DEFAULT_CAPACITY_UNITS, description="Of the table and of its index.", ge=1)
+    on_demand: bool = Field(False, description="The table is billed by request instead.")
+    ttl: timedelta | None = Field(
+        None, description="How long completed partitions are kept after their last change, an ISO-8601 duration. Default: for ever."
+    )
+    ttl_everything: bool = Field(False, description="ttl holds for partitions of every status, as it does in Data Prepper.")
+
+    @field_validator("ttl", mode="before")
+    @classmethod
+    def _is_iso(cls, value: Any) -> Any:
+        if value is None or isinstance(value, timedelta):
+            return value
+        if not isinstance(value, str) or not value.startswith("P"):
+            raise ValueError("an ISO-8601 duration such as P7D or PT12H")
+        if _CALENDAR.match(value):
+            raise ValueError("years and months have no fixed length: give days, such as P30D")
+        return value
+
+    @field_validator("ttl")
+    @classmethod
+    def _is_a_time_ahead(cls, value: timedelta | None) -> timedelta | None:
+        if value is not None and not timedelta(seconds=1) <= value <= _MAX_TTL:
+            raise ValueError("1 second to 36500 days")
+        return value
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> Self:
+        if self.sts_external_id and not self.sts_role_arn:
+            raise ValueError("sts_external_id goes with sts_role_arn")
+        if self.on_demand and self.model_fields_set.intersection(_UNITS):
+            raise ValueError("on_demand and provisioned capacity exclude each other")
+        if self.ttl_everything and self.ttl is None:
+            raise ValueError("ttl_everything goes with ttl")
+        return self
+
+    @property
+    def capacity(self) -> Capacity | None:
+        """What is provisioned; None: on demand."""
+        return None if self.on_demand else Capacity(self.provisioned_read_capacity_units, self.provisioned_write_capacity_units)
+
+    @property
+    def retention(self) -> Retention:
+        """How long items are kept."""
+        return Retention(int(self.ttl.total_seconds()) if self.ttl else None, self.ttl_everything)
+
+
+class StoreSettings(_Settings):
+    """One of the two. ``in_memory`` is the default, and for a single node only."""
+
+    in_memory: InMemorySettings | None = Field(None, description="One process.")
+    dynamodb: DynamoDbSettings | None = Field(None, description="Any number of nodes.")
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if len(self.model_fields_set) > 1:
+            raise ValueError("one store: in_memory or dynamodb")
+        if "dynamodb" in self.model_fields_set and self.dynamodb is None:
+            raise ValueError("dynamodb needs table_name and region")
+        return self
+
+
+class CoordinationSettings(_Settings):
+    """``source_coordination`` as a whole."""
+
+    partition_prefix: str = Field("", description="Tells clusters apart that share a store.", max_length=255, pattern=r"^[^|]*$")
+    store: StoreSettings = Field(default_factory=StoreSettings, description="Where partitions are kept.")
+
+
+def parsed(given: Mapping[str, Any] | None) -> CoordinationSettings:
+    """The settings below ``source_coordination``, as YAML or JSON has them; nothing given: in memory. Raises
+    InvalidConfigurationError."""
+    try:
+        return CoordinationSettings.model_validate(given or {})
+    except ValidationError as error:
+        raise InvalidConfigurationError("; ".join(map(_message, error.errors(include_url=False)))) from None
+
+
+def _message(error: ErrorDetails) -> str:
+    name = ".".join([ROOT, *map(str, error["loc"])])
+    told = error["msg"].removeprefix("Value error, ")
+    shown = "" if isinstance(error["input"], Mapping) else f" value={error['input']!r}"
+    return f"invalid setting: {told[:1].lower()}{told[1:]} name={name}{shown}"
