@@ -7,7 +7,7 @@ from chalice.app import Chalice, CloudWatchEvent, Rate, SQSEvent
 
 from chalicelib import composition
 from chalicelib.observability import invocation, trace_recorder
-from chalicelib.routes import archive, health, logs
+from chalicelib.routes import archive, coordination, health, logs
 from chalicelib.routes.answers import http_middleware
 from chalicelib.routes.bodies import BINARY_TYPES
 from chalicelib.triggers import schedules
@@ -18,6 +18,7 @@ app.register_middleware(http_middleware, event_type="http")
 app.register_blueprint(health.blueprint)
 app.register_blueprint(logs.blueprint)
 app.register_blueprint(archive.blueprint)
+app.register_blueprint(coordination.blueprint)
 
 
 @app.on_sqs_message(queue="ingest", batch_size=10)

@@ -108,3 +108,14 @@ class RunCatalog(Protocol):
 def shard_of(run: Run) -> str:
     """The activity shard of a run."""
     return f"open#{blake2b(f'{run.fqn}/{run.run_id}'.encode(), digest_size=2).digest()[0] % SHARDS}"
+
+
+def partition_key(run: Run) -> str:
+    """The partition of background work that a run is."""
+    return f"{run.fqn}/{run.run_id}"
+
+
+def run_of(key: str) -> Run:
+    """The inverse: a run's id has no slash."""
+    fqn, _, run_id = key.rpartition("/")
+    return Run(fqn, run_id)

@@ -171,9 +171,17 @@ class SourceCoordinator:
         return taken
 
     def _take(self, candidate: Candidate) -> Lease | None:
-        lease = self._tenure.take(candidate.partition)
+        lease = None if self._is_gone(candidate) else self._tenure.take(candidate.partition)
         (self._acquisition.won if lease else self._acquisition.lost)(candidate)
         return lease
+
+    def _is_gone(self, candidate: Candidate) -> bool:
+        """Where many are at the same candidates, a read before the write costs less than a write that is refused."""
+        if not candidate.lane.is_contested:
+            return False
+        seen = candidate.partition
+        now = self._store.get(seen.source, seen.key)
+        return now is None or now.version != seen.version
 
     def _acquire_or_create(self, supplier: Supplier) -> list[Lease]:
         found: list[Lease] = []

@@ -52,7 +52,9 @@ class Crew:
     """Threads that take partitions from a coordinator and work them. ``work`` asks its lease before what others can see, and raises
     DeadlineExceededError when no time is left; whatever else it raises counts against its partition alone."""
 
-    def __init__(self, coordinator: SourceCoordinator, backoff: Backoff, threads: int, failed: Failed, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, coordinator: SourceCoordinator, backoff: Backoff, threads: int, failed: Failed, now_ms: Callable[[], int]
+    ) -> None:
         self._coordinator, self._backoff, self._threads, self._failed, self._now_ms = coordinator, backoff, threads, failed, now_ms
         self._waiting: deque[Lease] = deque()
         self._taking = Lock()

@@ -1,9 +1,9 @@
 """The candidates of one status, and where among them a worker looks so that it seldom meets the others.
 
 One look at the index reads 25 candidates, which serve several acquisitions. Workers that look at the same page try each other's
-candidates, and each such try is a write that fails. So a lane measures how often it loses: with each loss it spreads out, to pages
-that begin at a random priority further on, and takes fewer candidates from each before it looks again; with each success it comes
-back a little to the oldest. A worker alone reads the oldest page and uses all of it.
+candidates, and each such try is lost. So a lane measures how often it loses: with each loss it spreads out, to pages that begin at a
+random priority further on, and takes fewer candidates from each before it looks again; with each success it comes back a little to
+the oldest. A worker alone reads the oldest page and uses all of it. However many there are, each tenth look is at the oldest.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ from chalicelib.coordination.store import PAGE, Look, Place, Store
 
 MAX_PAGES = 8
 """Pages of one look, where all of a page is known to be out of date."""
-_WIDEST = 32.0
-_WIDER, _CLOSER = 2.0, 0.93
-ROOM = 2
+WIDEST = 32.0
+WIDER, CLOSER = 3.0, 0.9
+CONTESTED = 2.0
+"""From this spread on, a candidate is read before it is tried."""
+LEAST_PICKS = 3
+_MOST_LEAPS = 0.9
 _NEWEST_FOR_LOOKS = 8
 
 Accepts = Callable[[Partition], bool]
@@ -31,22 +34,29 @@ class Lane:
     def __init__(self, store: Store, source: str, status: Status, random: Random) -> None:
         self._store, self._source, self._status, self._random = store, source, status, random
         self.spread = 1.0
-        self._spans: list[tuple[str, str]] = []  # first and last priority of the last full pages: of the oldest, and of one further on
+        self._spans: list[
+            tuple[str, str]
+        ] = []  # first and last priority of the last full pages: of the oldest, and of one further on
         self._newest: str | None = None
         self._newest_looks = 0
 
+    @property
+    def is_contested(self) -> bool:
+        """Whether others are at the same candidates."""
+        return self.spread > CONTESTED
+
     def won(self) -> None:
         """A candidate was acquired."""
-        self.spread = max(1.0, self.spread * _CLOSER)
+        self.spread = max(1.0, self.spread * CLOSER)
 
     def lost(self) -> None:
         """Another was faster."""
-        self.spread = min(_WIDEST, self.spread * _WIDER)
+        self.spread = min(WIDEST, self.spread * WIDER)
 
     def look(self, last: str | None, accepts: Accepts) -> Sequence[Partition]:
         """Candidates of a priority up to ``last``, as many as should be tried before the next look, shuffled. Empty: there are none."""
         page: Sequence[Partition] = []
-        if self._spans and self._random.random() * self.spread >= 1:
+        if self._spans and self._random.random() < min(1 - 1 / self.spread, _MOST_LEAPS):
             page = self._further(last, accepts)
         return self._shuffled(page or self._oldest(last, accepts))
 
@@ -79,7 +89,7 @@ class Lane:
             low, end, dense_us = parsed_us(last), parsed_us(newest), parsed_us(last) - parsed_us(first)
         except ValueError:  # another's idea of a priority
             return last
-        high = min(end, low + round(dense_us * ROOM * self.spread))
+        high = min(end, low + round(dense_us * self.spread))
         return instant_us(self._random.randint(low, max(low, high)))
 
     def _read(self, look: Look, accepts: Accepts) -> tuple[Sequence[Partition], Place | None]:
@@ -92,7 +102,9 @@ class Lane:
         return [], after
 
     def _shuffled(self, page: Sequence[Partition]) -> Sequence[Partition]:
-        return self._random.sample(page, min(len(page), max(1, round(PAGE / self.spread))))
+        """Any may be first, the older the likelier, so that none waits for ever; no more than should be tried before the next look."""
+        picked = sorted(enumerate(page, 1), key=lambda each: each[0] * self._random.random())
+        return [partition for _, partition in picked[: max(LEAST_PICKS, round(PAGE / self.spread))]]
 
 
 def _span(page: Sequence[Partition], more: Place | None) -> list[tuple[str, str]]:

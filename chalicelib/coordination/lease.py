@@ -124,5 +124,5 @@ class Lease:
 
 
 def new_owner() -> str:
-    """Who takes a partition: the host and the process for people to see, and what makes it unique."""
+    """Who takes a partition: the host and the process for people to see, and what makes it unique for each acquisition."""
     return f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex}"

@@ -16,8 +16,11 @@ from chalice.app import ChaliceViewError, Request, Response
 from chalicelib.errors import (
     BatchTooLargeError,
     ConflictError,
+    DamagedPartitionError,
     InvalidConfigurationError,
     InvalidInputError,
+    LeaseError,
+    PartitionNotFoundError,
     StoreConditionError,
     UnavailableError,
 )
@@ -34,6 +37,9 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (ConflictError, 409),
     (UnavailableError, 503),
     (StoreConditionError, 503),  # others kept changing what was read
+    (PartitionNotFoundError, 404),
+    (LeaseError, 503),  # others kept changing the partition
+    (DamagedPartitionError, 503),  # until somebody mends the item that the message names
 )
 
 

@@ -1,6 +1,6 @@
 """The OpenAPI 3.1 document of every endpoint, as ``GET /spec/`` answers it and ``GET /docs/`` shows it.
 
-The resources are tables (here, in ``openapi_logs`` and in ``openapi_archive``), one entry for each ``"METHOD /path"``::
+The resources are tables (here, in ``openapi_logs``, ``openapi_archive`` and ``openapi_coordination``), one entry for each ``"METHOD /path"``::
 
     "GET /v0/archive/files/": {
         "id": "listFiles",                    operationId
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chalicelib import __version__
-from chalicelib.routes import openapi_archive, openapi_logs
+from chalicelib.routes import openapi_archive, openapi_coordination, openapi_logs
 
 _Errors = Mapping[int, tuple[int, str, str]] | Mapping[str, tuple[int, str, str]]
 
@@ -119,6 +119,15 @@ _RESOURCES = (
         openapi_archive.PARAMETERS,
         openapi_archive.ERRORS,
         "ArchiveError",
+    ),
+    _Resource(
+        "Coordination",
+        "Background work on runs, for operators: what waits, is worked, failed or was set aside; try it again, take it from its worker.",
+        openapi_coordination.OPERATIONS,
+        openapi_coordination.SCHEMAS,
+        openapi_coordination.PARAMETERS,
+        openapi_coordination.ERRORS,
+        "LogError",
     ),
     _Resource("Service", "What runs here.", _SERVICE_OPERATIONS, _SERVICE_SCHEMAS, {}, openapi_logs.ERRORS, "LogError"),
 )

@@ -1,4 +1,5 @@
 """Which run a path means, and what is wanted of it: ``logs/{fqn}``, ``logs/{fqn}/{runId}``, ``logs/{fqn}/{runId}/close``, …
+What other paths with names of runs need too stands first.
 
 Connectors do not quote the FQN, so slashes in it make more segments of it, and the path is read from the right. It is read as the
 client sent it (API Gateway's REST APIs hand paths over percent-encoded, and so does ``chalice local``), split on raw slashes, and
@@ -15,16 +16,32 @@ from chalice.app import NotFoundError
 
 from chalicelib.errors import InvalidNameError
 
-BASE = "/v1/services/ingestionPipelines"
-_LOGS = "/services/ingestionPipelines/logs/"
 _DEPTH = 8
 
-ROUTES = tuple(
-    f"{BASE}/logs/" + "/".join(f"{{s{level}{'+' if level == _DEPTH else ''}}}" for level in range(1, depth + 1))
-    for depth in range(1, _DEPTH + 1)
-)
-"""One route for each number of segments: what API Gateway, its emulators and ``chalice local`` all understand. The last is greedy
-where there is a gateway; ``chalice local`` takes it for one segment."""
+
+def routes_below(base: str, least: int = 1) -> tuple[str, ...]:
+    """One route for each number of segments from ``least`` on: what API Gateway, its emulators and ``chalice local`` all understand.
+    The last is greedy where there is a gateway; ``chalice local`` takes it for one segment."""
+    names = [f"{{s{level}{'+' if level == _DEPTH else ''}}}" for level in range(1, _DEPTH + 1)]
+    return tuple("/".join([base, *names[:depth]]) for depth in range(least, _DEPTH + 1))
+
+
+def segments_below(path: str, base: str) -> list[str]:
+    """What stands behind ``base`` in a path as it came over the wire, whatever stage stands before it; not yet decoded."""
+    return path.partition(f"{base}/")[2].removesuffix("/").split("/")
+
+
+def decoded(name: str) -> str:
+    """A name of a path. Raises InvalidNameError."""
+    try:
+        return unquote(name, errors="strict")
+    except UnicodeDecodeError as error:
+        raise InvalidNameError(f"a path is UTF-8, percent-encoded path={name!r}") from error
+
+
+BASE = "/v1/services/ingestionPipelines"
+_LOGS = "/services/ingestionPipelines/logs"
+ROUTES = routes_below(f"{BASE}/logs")
 
 
 class Action(StrEnum):
@@ -50,11 +67,11 @@ class LogPath:
 
 def parse(method: str, path: str) -> LogPath:
     """Read a path under ``logs/`` as it came over the wire. Raises NotFoundError, InvalidNameError."""
-    segments = path.partition(_LOGS)[2].removesuffix("/").split("/")
+    segments = segments_below(path, _LOGS)
     action, names = _post(segments) if method == "POST" else _get(segments)
     if not all(names):
         raise NotFoundError(f"no such path method={method}")
-    return LogPath(action, *map(_decoded, names))
+    return LogPath(action, *map(decoded, names))
 
 
 def _post(segments: list[str]) -> tuple[Action, tuple[str, ...]]:
@@ -81,10 +98,3 @@ def _get(segments: list[str]) -> tuple[Action, tuple[str, ...]]:
         case [*fqn, run_id]:
             return Action.PAGE, ("/".join(fqn), run_id)
     raise NotFoundError("no such path")
-
-
-def _decoded(name: str) -> str:
-    try:
-        return unquote(name, errors="strict")
-    except UnicodeDecodeError as error:
-        raise InvalidNameError(f"a path is UTF-8, percent-encoded path={name!r}") from error

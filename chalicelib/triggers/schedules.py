@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from chalicelib import composition
-from chalicelib.catalog.runs import RunRow
+from chalicelib.catalog.runs import RunRow, partition_key, run_of
 from chalicelib.composition import COMPACTION, SWEEP, Services
 from chalicelib.coordination import Lease
 from chalicelib.coordination.crew import Backoff, Crew, Result
@@ -29,7 +29,6 @@ from chalicelib.observability import (
     logger,
     record,
 )
-from chalicelib.ports import Run
 from chalicelib.runlog.compaction import RETIRE_AFTER_MS
 from chalicelib.runlog.finalization import Finalization
 
@@ -56,17 +55,6 @@ def compact(services: Services, remaining_ms: int, worker: int = 0) -> dict[str,
 def sweep(services: Services, remaining_ms: int, worker: int = 0) -> dict[str, int]:
     """End runs that nobody has written to for ``streamTimeoutMinutes``. The answer counts runs by result."""
     return _share(services, SWEEP, remaining_ms, worker, _to_sweep, _abandon)
-
-
-def partition_key(run: Run) -> str:
-    """The partition of work that a run is."""
-    return f"{run.fqn}/{run.run_id}"
-
-
-def run_of(key: str) -> Run:
-    """The inverse: a run's id has no slash."""
-    fqn, _, run_id = key.rpartition("/")
-    return Run(fqn, run_id)
 
 
 def _share(services: Services, source: str, remaining_ms: int, worker: int, due: Due, work: Work) -> dict[str, int]:

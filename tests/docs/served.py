@@ -1,4 +1,4 @@
-"""A world that is served and catalogued: what lands in the bucket is ingested and reported, as on AWS."""
+"""A world that is served and catalogued: what lands in the bucket is ingested and reported, as on AWS. One run was set aside."""
 
 from __future__ import annotations
 
@@ -9,13 +9,18 @@ from dataclasses import dataclass, field
 from pydantic import SecretStr
 
 from chalicelib import composition
+from chalicelib.composition import COMPACTION
+from chalicelib.coordination import Partition, Status
+from chalicelib.coordination.instants import instant
+from chalicelib.coordination.states import state_text
 from chalicelib.memory.publisher import InMemoryPublisher
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.settings import Settings
 from tests.ingesting import ingest_one, message, s3_record
-from tests.world import World
+from tests.world import START_MS, World
 
 BUCKET, ARCHIVE = "runlake-logs", "runlake-archive"
+ASIDE = "nightly.orders/run-6"
 
 
 @dataclass
@@ -50,9 +55,20 @@ def served() -> Iterator[Served]:
         database=made.world.database,
         publisher=made.topic,
         clock=made.world.clock,
+        sharing=made.world.sharing,
     )
+    _set_aside(made.world)
     composition.install(composition.assemble(settings, ports))
     try:
         yield made
     finally:
         composition.install(None)
+
+
+def _set_aside(world: World) -> None:
+    """Its compaction has failed 20 times, each time in three writes: taken, told why, put off."""
+    store, source = world.sharing(COMPACTION)
+    error = f"StoreUnavailableError: put failed code=AccessDenied what=pipeline-logs/{ASIDE}/partial.txt"
+    state = state_text({"error": error, "failed_ms": START_MS})
+    aside = Partition(source.partitions, ASIDE, Status.COMPLETED, instant(START_MS), state=state, closed_count=20, version=60)
+    assert store.create(aside) is None

@@ -21,7 +21,9 @@ from tests.ingesting import ingester_of, message, queued, s3_record
 from tests.world import RUN, World
 
 PAGE = DOCS / "failure-modes.md"
-TABLES = ["A request and its store", "Outages", "Behind the scenes", "Notifications", "The archive's files", "Connectors and time"]
+TABLES = [
+    "A request and its store", "Outages", "Behind the scenes", "Who works what", "Notifications", "The archive's files", "Connectors and time",
+]  # fmt: skip
 DAY_S = 86_400
 
 

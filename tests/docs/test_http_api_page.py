@@ -7,7 +7,7 @@ import re
 import pytest
 
 import app
-from chalicelib.routes import openapi_archive, paths, queries
+from chalicelib.routes import coordination, openapi_archive, openapi_coordination, paths, queries
 from chalicelib.routes.archive_queries import Code
 from docs import generate
 from tests.docs.pages import DOCS, headings, rows, section
@@ -26,11 +26,29 @@ def test_every_action_is_described_and_every_description_is_an_action() -> None:
 
 
 def test_every_route_of_the_app_is_named() -> None:
-    """A route of one resource more (not under logs/) must have a heading of its own."""
-    plain = {(method, path) for path, methods in app.app.routes.items() if path not in paths.ROUTES for method in methods}
-    assert plain == {(method, route(path)) for method, path in ENDPOINTS if not path.startswith(paths.BASE)}
+    """A route of one resource more (one that names no runs) must have a heading of its own."""
+    of_runs = {*paths.ROUTES, *coordination.ROUTES}
+    plain = {(method, path) for path, methods in app.app.routes.items() if path not in of_runs for method in methods}
+    assert plain == {
+        (method, route(path)) for method, path in ENDPOINTS if "{runId}" not in path and not path.startswith(paths.BASE)
+    }
     listed = {row[1].strip("`"): set(row[0].split(", ")) for row in rows(section(PAGE, "Paths"))}
     assert listed == {path: set(methods) for path, methods in app.app.routes.items()}
+
+
+def test_every_operation_of_coordination_is_described_with_its_parameters_and_errors() -> None:
+    for operation, known in openapi_coordination.OPERATIONS.items():
+        text = section(PAGE, operation)
+        names = [openapi_coordination.PARAMETERS[each]["name"] for each in known["parameters"] if each.startswith("partition")]
+        assert [name for name in names if f"`{name}`" not in text] == []
+        told = re.search(r"Errors: ([^.]*)", text)
+        assert told, operation
+        assert [code for code in known["errors"] if str(code) not in told[1]] == []
+
+
+def test_every_field_of_a_partition_is_described() -> None:
+    table = section(PAGE, "GET /v1/coordination/{source}")
+    assert [name for name in openapi_coordination.SCHEMAS["Partition"]["properties"] if f"`{name}`" not in table] == []
 
 
 def route(path: str) -> str:

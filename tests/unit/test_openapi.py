@@ -16,7 +16,20 @@ from referencing.jsonschema import DRAFT202012
 
 import app
 from chalicelib import __version__
-from chalicelib.routes import bodies, docs_page, logs, openapi, openapi_archive, openapi_logs, paths, queries
+from chalicelib.composition import SOURCES
+from chalicelib.coordination import Status
+from chalicelib.routes import (
+    bodies,
+    coordination,
+    docs_page,
+    logs,
+    openapi,
+    openapi_archive,
+    openapi_coordination,
+    openapi_logs,
+    paths,
+    queries,
+)
 from chalicelib.runlog import layout, reader, writer
 
 BASE_URL = "https://logs.example.com/api"
@@ -152,7 +165,8 @@ def test_every_operation_is_described(name: str) -> None:
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_every_error_lists_its_codes(name: str) -> None:
     path = name.split(" ")[1]
-    table: Any = openapi_archive.ERRORS if path.startswith("/v0/") else openapi_logs.ERRORS
+    tables = {"/v0": openapi_archive.ERRORS, coordination.BASE: openapi_coordination.ERRORS}
+    table: Any = next((table for base, table in tables.items() if path.startswith(f"{base}/")), openapi_logs.ERRORS)
     for status, response in OPERATIONS[name]["responses"].items():
         if int(status) >= 400:
             given = response["content"]["application/json"]
@@ -171,14 +185,19 @@ def test_every_code_is_of_an_operation() -> None:
 
 
 def meaning(method: str, path: str) -> set[tuple[str, str]]:
-    """What a request to a documented path asks for: the path without names, or the action on a run log."""
+    """What a request to a documented path asks for: the path without names, or the action on a run log or a partition."""
+    if path.startswith(f"{coordination.BASE}/{{source}}/"):
+        assert path.count("/") == 6
+        return {(method, path.rpartition("/")[2])}
     if path.startswith(paths.BASE):
         return {(method, paths.parse(method, path.format(fqn="a", runId="b")).action)}
     return {(method, re.sub(r"{[^}]+}", "{}", path).rstrip("/"))}
 
 
 def meanings(method: str, route: str) -> set[tuple[str, str]]:
-    """What Chalice's route can be asked for. It knows no slash at the end; the run logs' routes stand for a number of segments each."""
+    """What Chalice's route can be asked for. It knows no slash at the end; the routes of runs stand for a number of segments each."""
+    if route in coordination.ROUTES:
+        return {(method, action) for action in coordination._ACTIONS}
     if route not in paths.ROUTES:
         return meaning(method, route)
     names = ["a"] * route.count("{")
@@ -233,6 +252,17 @@ def test_the_limits_of_run_logs_are_the_codes() -> None:
     assert COMPONENTS["parameters"]["session"]["name"] == logs.COOKIE
     types = OPERATIONS[f"POST {paths.BASE}/logs/{{fqn}}/{{runId}}"]["requestBody"]["content"]
     assert set(types) == bodies._GZIP | bodies._PLAIN | {bodies._JSON}
+
+
+def test_the_limits_of_coordination_are_the_codes() -> None:
+    parameters = {name: parameter["schema"] for name, parameter in COMPONENTS["parameters"].items()}
+    assert tuple(parameters["source"]["enum"]) == SOURCES
+    statuses = COMPONENTS["schemas"]["Partition"]["properties"]["status"]["enum"]
+    assert parameters["partitionStatus"]["enum"] == statuses == list(coordination.ORDER)
+    assert set(statuses) == set(Status)
+    limit = parameters["partitionLimit"]
+    assert (limit["minimum"], limit["default"], limit["maximum"]) == (1, coordination.DEFAULT_LIMIT, coordination.MAX_LIMIT)
+    assert COMPONENTS["schemas"]["PartitionList"]["properties"]["partitions"]["maxItems"] == coordination.MAX_LIMIT
 
 
 @pytest.mark.parametrize("example", COMPONENTS["schemas"]["LogBatch"]["examples"])

@@ -1,0 +1,181 @@
+"""Background work on runs over HTTP, for operators: what there is, why it failed, try it again, take it from its worker.
+
+A partition of work is a run, its key ``fqn/run_id``. Its path is read from the right end, as a log's is: see ``paths``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from chalice.app import Blueprint, NotFoundError, Request, Response
+
+from chalicelib import composition
+from chalicelib.catalog.moments import FIRST_MS, LAST_MS, iso
+from chalicelib.catalog.runs import partition_key, run_of
+from chalicelib.composition import SOURCES
+from chalicelib.coordination import Administration, Partition, Status
+from chalicelib.coordination.instants import parsed_ms
+from chalicelib.errors import InvalidCursorError, InvalidInputError
+from chalicelib.observability import note
+from chalicelib.ports import Run
+from chalicelib.routes.answers import answering, json_answer
+from chalicelib.routes.paths import decoded, routes_below, segments_below
+from chalicelib.runlog.layout import checked_run
+
+blueprint = Blueprint(__name__)
+
+BASE = "/v1/coordination"
+_SOURCE = f"{BASE}/{{source}}"
+ROUTES = routes_below(_SOURCE, least=3)
+DEFAULT_LIMIT = 25
+MAX_LIMIT = 100
+ORDER = (Status.COMPLETED, Status.CLOSED, Status.ASSIGNED, Status.UNASSIGNED)
+"""Of a list of all statuses: what needs an operator most comes first."""
+_ALL = "ALL"
+_ACTIONS = {"retry": Administration.retry, "release": Administration.release}
+_ERROR_CHARS = 1000
+
+Page = tuple[Sequence[Partition], str | None]
+
+
+@blueprint.route(_SOURCE, methods=["GET"])
+@answering
+def partitions(request: Request) -> Response:
+    """Partitions of a source, of one status or of all."""
+    administration = _administration("/".join(segments_below(request.context["path"], BASE)))
+    query: Mapping[str, str] = request.query_params or {}
+    found, cursor = _page(administration, _status(query), _limit(query), query.get("cursor") or "")
+    now_ms = composition.services().clock.now_ms()
+    return json_answer({"partitions": [document(partition, now_ms) for partition in found], "cursor": cursor})
+
+
+@answering
+def change(request: Request) -> Response:
+    """Try a partition again, or take it from its owner."""
+    source, action, run = _parsed(segments_below(request.context["path"], BASE))
+    administration = _administration(source)
+    note(source=source, action=action, fqn=run.fqn, run_id=run.run_id)
+    partition = _ACTIONS[action](administration, partition_key(run))
+    return json_answer(document(partition, composition.services().clock.now_ms()))
+
+
+for _route in ROUTES:
+    blueprint.route(_route, methods=["POST"], content_types=["*/*"])(change)
+
+
+def document(partition: Partition, now_ms: int) -> dict[str, Any]:
+    """A partition as it is answered. Whoever wrote the item, what cannot be read of its state counts as not there."""
+    run = run_of(partition.key)
+    error, failed_ms = _failure(partition.state)
+    since_ms = _since_ms(partition, failed_ms)
+    return {
+        "key": partition.key,
+        "fqn": run.fqn,
+        "run_id": run.run_id,
+        "status": str(partition.status),
+        "set_aside": partition.status is Status.COMPLETED and error is not None,
+        "failures": partition.closed_count,
+        "error": error,
+        "failed_at": _iso(failed_ms),
+        "reopen_at": _iso(_moment(partition.reopen_ms)),
+        "owner": partition.owner,
+        "owned_until": _iso(_moment(partition.timeout_ms)),
+        "since": _iso(since_ms),
+        "age_s": None if since_ms is None else max(0, now_ms - since_ms) // 1000,
+        "version": partition.version,
+    }
+
+
+def _failure(state: str | None) -> tuple[str | None, int | None]:
+    """What a worker wrote down when it failed: the error, and when."""
+    try:
+        told = json.loads(state or "null")
+    except (ValueError, RecursionError):
+        return None, None
+    if not isinstance(told, dict) or not isinstance(told.get("error"), str):
+        return None, None
+    return told["error"][:_ERROR_CHARS].encode(errors="replace").decode(), _moment(told.get("failed_ms"))
+
+
+def _since_ms(partition: Partition, failed_ms: int | None) -> int | None:
+    """When it came to wait, or to be put off or set aside. An item does not tell when its owner took it."""
+    if partition.status is Status.ASSIGNED:
+        return None
+    if partition.status is not Status.UNASSIGNED:
+        return failed_ms
+    try:
+        return _moment(parsed_ms(partition.priority))
+    except ValueError:
+        return None
+
+
+def _moment(ms: object) -> int | None:
+    return ms if type(ms) is int and FIRST_MS <= ms <= LAST_MS else None
+
+
+def _iso(ms: int | None) -> str | None:
+    return None if ms is None else iso(ms)
+
+
+def _parsed(segments: Sequence[str]) -> tuple[str, str, Run]:
+    match segments:
+        case [source, *fqn, run_id, action] if "/".join(fqn) and run_id and action in _ACTIONS:
+            return source, action, checked_run(decoded("/".join(fqn)), decoded(run_id))
+    raise NotFoundError(f"no such path: a partition's is {{fqn}}/{{runId}}, and then one of {', '.join(_ACTIONS)}")
+
+
+def _administration(source: str) -> Administration:
+    source = decoded(source)
+    if source not in SOURCES:
+        raise NotFoundError(f"there is no such source of work: it is one of {', '.join(SOURCES)} source={source[:80]!r}")
+    return composition.administration(composition.services(), source)
+
+
+def _page(administration: Administration, asked: Status | None, limit: int, cursor: str) -> Page:
+    """One status after the other, until the page is full."""
+    statuses, after = _rest(asked, cursor)
+    found: list[Partition] = []
+    for at, status in enumerate(statuses, 1):
+        page = administration.list(status, limit=limit - len(found), cursor=after)
+        found += page.partitions
+        if page.cursor:
+            return found, _cursor(asked, status, page.cursor)
+        if len(found) >= limit and at < len(statuses):
+            return found, _cursor(asked, statuses[at], "")
+        after = None
+    return found, None
+
+
+def _cursor(asked: Status | None, status: Status, after: str) -> str:
+    return f"{asked or _ALL}.{status}.{after}"
+
+
+def _rest(asked: Status | None, cursor: str) -> tuple[Sequence[Status], str | None]:
+    """The statuses that are still to be listed, and where in the first of them. Raises InvalidCursorError."""
+    statuses = (asked,) if asked else ORDER
+    if not cursor:
+        return statuses, None
+    match cursor.split("."):
+        case [of, status, after] if of == (asked or _ALL) and status in statuses:
+            return statuses[statuses.index(Status(status)) :], after or None
+    raise InvalidCursorError(f"the cursor was not made here, or for another status: leave it out cursor={cursor[:40]!r}")
+
+
+def _status(query: Mapping[str, str]) -> Status | None:
+    text = query.get("status")
+    if not text:
+        return None
+    try:
+        return Status(text.upper())
+    except ValueError:
+        raise InvalidInputError(f"status is one of {', '.join(ORDER)} status={text[:40]!r}") from None
+
+
+def _limit(query: Mapping[str, str]) -> int:
+    text = query.get("limit") or str(DEFAULT_LIMIT)
+    if not re.fullmatch("[0-9]{1,9}", text) or not 1 <= int(text) <= MAX_LIMIT:
+        raise InvalidInputError(f"limit is a whole number from 1 to {MAX_LIMIT} limit={text[:40]!r}")
+    return int(text)
