@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -252,17 +252,19 @@ def _aws_ports(settings: Settings) -> Ports:
 
 
 def _sharing(settings: Settings) -> Sharing:
+    from chalicelib.coordination.building import make_source, make_store
+    from chalicelib.coordination.settings import parsed
+
+    coordination = parsed(settings.source_coordination)
+
     @cache
-    def shared_out(source: str) -> tuple[Store, Source]:
+    def store() -> Store:
         from chalicelib.aws.clock import SystemClock
         from chalicelib.aws.coordination import CoordinationAws
-        from chalicelib.coordination.building import make_source, make_store
-        from chalicelib.coordination.settings import parsed
 
-        coordination = parsed(settings.source_coordination)
-        return make_store(coordination, CoordinationAws(SystemClock())), make_source(coordination, source)
+        return make_store(coordination, CoordinationAws(SystemClock(), watch=partial(_count_requests, metric=CATALOG_REQUESTS)))
 
-    return shared_out
+    return lambda source: (store(), make_source(coordination, source))
 
 
 def _workers() -> Workers | None:

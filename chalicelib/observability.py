@@ -1,7 +1,8 @@
 """Logs, metrics and traces, in one place.
 
-One invocation prints one line of metrics (CloudWatch EMF) that also says what was done and for whom: an access log and its figures
-share their bytes. Metric names are the seed's (``om_streamable_logs_…``), dimension ``service``. The logger speaks of trouble.
+One invocation prints a line of metrics (CloudWatch EMF) that also says what was done and for whom: an access log and its figures
+share their bytes. (A metric with more than a hundred values makes further lines, which do not say it.) Metric names are the seed's
+(``om_streamable_logs_…``), dimension ``service``. The logger speaks of trouble.
 """
 
 from __future__ import annotations

@@ -8,14 +8,15 @@ Every field of OpenMetadata's log storage configuration is here under its own na
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AliasChoices, AliasGenerator, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from chalicelib.errors import InvalidConfigurationError
 
@@ -142,7 +143,7 @@ class Settings(BaseSettings):
     latest_table: str = _table("runlake-latest", "DynamoDB table of the latest file of each source.")
     listing_table: str = _table("runlake-listing", "DynamoDB table of files in the order of queries.")
     objects_table: str = _table("runlake-objects", "DynamoDB table of what the files' rows were made of.")
-    source_coordination: dict[str, Any] = _setting(
+    source_coordination: Annotated[dict[str, Any], NoDecode] = _setting(
         {},
         "Where work is shared out, as Data Prepper's `source_coordination`. Default: in memory, for one process.",
         'JSON: {"partition_prefix": …, "store": {"dynamodb": {"table_name": …, "region": …}}}',
@@ -161,6 +162,11 @@ class Settings(BaseSettings):
     max_expanded_bytes: int = _setting(
         64 * _MIB, "What a gzip body may expand to.", "1048576 to 268435456 bytes", ge=_MIB, le=256 * _MIB
     )
+
+    @field_validator("source_coordination", mode="before")
+    @classmethod
+    def _is_json(cls, value: Any) -> Any:
+        return json.loads(value) if isinstance(value, str) else value
 
     @field_validator("position_keys")
     @classmethod

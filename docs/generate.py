@@ -11,17 +11,24 @@ import json
 import pkgutil
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import yaml
+from annotated_types import Ge
 from chalice.app import ChaliceViewError, MethodNotAllowedError
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 import app
 from chalicelib import observability, routes
 from chalicelib.archive import contents, uploads
 from chalicelib.catalog import metadata, remembered, search
+from chalicelib.coordination import permissions
+from chalicelib.coordination import settings as coordination
+from chalicelib.coordination.metrics import Metric
 from chalicelib.ingestion import run_files
 from chalicelib.routes import answers, archive_queries, bodies, logs, openapi_archive, paths, queries
 from chalicelib.runlog import compaction, finalization, layout, page, position, reader, segment, writer
@@ -35,13 +42,13 @@ STATUSES = {
           "fix the request"),
     401: ("the gateway asks who you are, if an authorizer was added", "send credentials"),
     403: ("the gateway refuses you, if an authorizer or a firewall was added", "ask the operator"),
-    404: ("there is no such path, or no such file; a download of a run that has nothing", "check the path"),
+    404: ("there is no such path, no such file, or no such partition of work; a download of a run that has nothing", "check the path"),
     405: ("there is no such method on this path", "see the header `Allow`"),
     409: ("an append to a run that was closed, a change of a file that is a run's log; nothing was stored", "begin another run; leave the log to its run"),
     413: ("the body is too large, or expands too far; a file is too large for an upload", "send smaller batches, or push the file to S3"),
     415: ("the body is of a type that is no log, or packed in a way that is not gzip", "send JSON, text or gzip"),
     500: ("something that nobody expected, or a setting that cannot work; the function's log tells", "tell the operator"),
-    503: ("a store is away, throttles, or its answer was lost; a page or a download kept changing while it was read",
+    503: ("a store is away, throttles, or its answer was lost; a page or a download kept changing while it was read, a partition of work while it was written",
           "repeat it after `Retry-After` seconds, with the same cookie or key"),
 }  # fmt: skip
 ARCHIVE_CODES = {
@@ -70,7 +77,7 @@ METRICS = {
     "S3_ERRORS": "calls of S3 that failed or whose answer was lost; a condition that is false is no error",
     "PENDING_FLUSH_BYTES": "bytes of a run that stand in segments only, after the schedule has worked on it (0 if it succeeded)",
     "PENDING_FLUSH_SEGMENTS": "the same in segments",
-    "CONSECUTIVE_FLUSH_FAILURES": "compactions of one run that have failed in a row, whenever one fails",
+    "CONSECUTIVE_FLUSH_FAILURES": "how often in a row the work on one run has failed, whenever it fails",
     "FLUSH_ALERTS": "failures beyond `pendingFlushAlertAfterFailures` in a row",
     "FLUSH_UPLOADED_BYTES": "bytes that a compaction or finalization sent to S3",
     "FLUSH_COPIED_BYTES": "bytes that S3 copied itself on the way",
@@ -79,6 +86,22 @@ METRICS = {
     "CATALOG_REQUESTS": "requests to DynamoDB, retries included",
     "REPORTS_PUBLISHED": "requests to SNS, retries included",
 }
+COORDINATION_METRICS = {
+    Metric.CREATED: "partitions that were made of what is due; a run that has one already is not counted",
+    Metric.COMPLETED: "partitions whose work is done, and those that were set aside",
+    Metric.CLOSED: "partitions whose work failed and is tried again later",
+    Metric.ACQUIRED: "leases that were taken",
+    Metric.NONE_ACQUIRED: "looks that found nothing to take; each thread's last one is among them",
+    Metric.GIVEN_UP: "leases that were handed back, their work not begun or not ended in time",
+    Metric.SUPPLIER_INVOCATIONS: "times that somebody asked the catalog what is due: one a tick",
+    Metric.STATES_SAVED: "states that were saved: here one for each failure, which says what failed",
+    Metric.NOT_FOUND: "writes that found their partition gone",
+    Metric.NOT_OWNED: "writes that found their partition another's: a lease was lost",
+    Metric.SAVE_STATE_ERRORS: "states that the store refused, though the lease was held",
+    Metric.CLOSE_ERRORS: "the same for closing",
+    Metric.COMPLETE_ERRORS: "the same for completing",
+}
+_TYPES = {str: "text", int: "whole number", bool: "`true` or `false`", timedelta: "ISO-8601 duration"}
 FUNCTIONS = {
     "api_handler": "API Gateway, every path",
     "ingest": "the queue of S3's notifications, up to 10 messages at once",
@@ -156,6 +179,40 @@ def _metrics() -> str:
     named = metric_names().items()
     rows = ((f"`{name}`", getattr(observability._UNITS.get(name), "value", "Count"), METRICS[constant]) for constant, name in named)
     return _table(("metric", "unit", "what it says"), rows)
+
+
+def _coordination_metrics() -> str:
+    return _table(("name", "what it counts"), ((f"`{metric}`", COORDINATION_METRICS[metric]) for metric in Metric))
+
+
+def _coordination_settings() -> str:
+    return _table(("setting", "type", "default", "what it is"), _rows_of(coordination.CoordinationSettings, ""))
+
+
+def _rows_of(model: type[BaseModel], above: str) -> Iterator[tuple[str, str, str, str]]:
+    """A row for each field, a group's own below it."""
+    for name, field in model.model_fields.items():
+        (kind,) = {each for each in get_args(field.annotation) or (field.annotation,) if each is not type(None)}
+        if issubclass(kind, BaseModel):
+            yield f"`{above}{name}`", "group", "", field.description or ""
+            yield from _rows_of(kind, f"{above}{name}.")
+        else:
+            yield f"`{above}{name}`", _type_of(kind, field), _default_of(field), field.description or ""
+
+
+def _type_of(kind: type, field: FieldInfo) -> str:
+    return ", ".join([_TYPES[kind], *(f"at least {bound.ge}" for bound in field.metadata if isinstance(bound, Ge))])
+
+
+def _default_of(field: FieldInfo) -> str:
+    if field.is_required():
+        return "(required)"
+    return "" if field.default in (None, "") else f"`{json.dumps(field.default)}`"
+
+
+def _coordination_permissions() -> str:
+    document = {"Version": "2012-10-17", "Statement": [permissions.permissions("REGION", "ACCOUNT", "TABLE")]}
+    return f"```json\n{json.dumps(document, indent=2)}\n```"
 
 
 def _functions() -> str:
@@ -248,6 +305,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "alarms": _alarms,
     "parameters": _parameters,
     "limits": _limits,
+    "coordination-metrics": _coordination_metrics,
+    "coordination-settings": _coordination_settings,
+    "coordination-permissions": _coordination_permissions,
 }
 
 

@@ -55,8 +55,10 @@ def deploy(endpoint_url: str, parameters: Mapping[str, str]) -> dict[str, Any]:
     except ClientError as error:
         raise LocalError(f"CloudFormation refused the stack: reason={error.response['Error']['Message'][:300]!r}") from None
     outputs = _wait(cloudformation)
+    names = _physical_names(cloudformation)
+    _enable_expiry(client("dynamodb", endpoint_url), template["Resources"], names)
     gateway.complete(client("apigateway", endpoint_url), outputs["RestAPIId"], template["Resources"]["RestAPI"])
-    return _describe(endpoint_url, outputs, parameters)
+    return _describe(endpoint_url, outputs, names, parameters)
 
 
 def _template(s3: Any) -> dict[str, Any]:
@@ -96,10 +98,21 @@ def _first_failure(cloudformation: Any, stack: Mapping[str, Any]) -> str:
     return f"resource={first['LogicalResourceId']} reason={first['ResourceStatusReason']!r}"
 
 
-def _describe(endpoint_url: str, outputs: Mapping[str, str], parameters: Mapping[str, str]) -> dict[str, Any]:
-    cloudformation = client("cloudformation", endpoint_url)
+def _physical_names(cloudformation: Any) -> dict[str, str]:
     rows = cloudformation.describe_stack_resources(StackName=STACK)["StackResources"]
-    physical = {row["LogicalResourceId"]: row["PhysicalResourceId"] for row in rows}
+    return {row["LogicalResourceId"]: row["PhysicalResourceId"] for row in rows}
+
+
+def _enable_expiry(dynamodb: Any, resources: Mapping[str, Any], names: Mapping[str, str]) -> None:
+    """The emulator's CloudFormation makes tables without their time to live."""
+    for logical, resource in resources.items():
+        if resource["Type"] == "AWS::DynamoDB::Table" and (expiry := resource["Properties"].get("TimeToLiveSpecification")):
+            dynamodb.update_time_to_live(TableName=names[logical], TimeToLiveSpecification=expiry)
+
+
+def _describe(
+    endpoint_url: str, outputs: Mapping[str, str], names: Mapping[str, str], parameters: Mapping[str, str]
+) -> dict[str, Any]:
     return {
         "stack_name": STACK,
         "aws_endpoint_url": endpoint_url,
@@ -107,6 +120,7 @@ def _describe(endpoint_url: str, outputs: Mapping[str, str], parameters: Mapping
         **CREDENTIALS,
         "bucket": outputs["BucketName"],
         "archive_bucket": outputs["ArchiveBucketName"],
+        "coordination_table": outputs["CoordinationTableName"],
         "files_table": outputs["FilesTableName"],
         "latest_table": outputs["LatestTableName"],
         "listing_table": outputs["ListingTableName"],
@@ -116,7 +130,7 @@ def _describe(endpoint_url: str, outputs: Mapping[str, str], parameters: Mapping
         "report_topic_arn": outputs["ReportTopicArn"],
         "ingest_queue_url": outputs["IngestQueueUrl"],
         "dead_letter_queue_url": outputs["DeadLetterQueueUrl"],
-        "functions": {name: physical[logical] for name, logical in _FUNCTIONS.items()},
+        "functions": {name: names[logical] for name, logical in _FUNCTIONS.items()},
         "rest_api_id": outputs["RestAPIId"],
         "binary_types": client("apigateway", endpoint_url).get_rest_api(restApiId=outputs["RestAPIId"])["binaryMediaTypes"],
         "parameters": dict(parameters),

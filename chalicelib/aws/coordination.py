@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -28,19 +28,24 @@ _TTL_IN_FORCE = ("ENABLED", "ENABLING")
 
 
 class CoordinationAws:
-    """``chalicelib.coordination.building.Aws``. ``endpoint_url`` and ``credentials`` are for emulators; AWS needs neither."""
+    """``chalicelib.coordination.building.Aws``. ``endpoint_url`` and ``credentials`` are for emulators: AWS needs
+    neither. ``watch`` is handed each client that is made."""
 
-    def __init__(self, clock: Clock, endpoint_url: str | None = None, **credentials: Any) -> None:
-        self._clock, self._endpoint_url, self._credentials = clock, endpoint_url, credentials
+    def __init__(
+        self, clock: Clock, endpoint_url: str | None = None, *, watch: Callable[[Any], None] = lambda _: None, **credentials: Any
+    ) -> None:
+        self._clock, self._endpoint_url, self._watch, self._credentials = clock, endpoint_url, watch, credentials
 
     def client(self, region: str, role_arn: str | None, external_id: str | None) -> Any:
         """A client of DynamoDB. A role's credentials are fetched with the first request, and again before they end."""
         own = make_client("dynamodb", region=region, endpoint_url=self._endpoint_url, **self._credentials)
         if role_arn is None:
+            self._watch(own)
             return own
         session = boto3.Session(botocore_session=self._session_of(region, role_arn, external_id))
         client = session.client("dynamodb", region_name=region, endpoint_url=self._endpoint_url, config=own.meta.config)
         client.meta.events.register("needs-retry.dynamodb", note_doubt)
+        self._watch(client)
         return client
 
     def prepare_table(self, client: Any, request: Mapping[str, Any], ttl_attribute: str | None, *, skip_creation: bool) -> None:

@@ -104,7 +104,8 @@ def _failed(services: Services) -> Callable[[Lease, Exception, int], None]:
         run = run_of(lease.key)
         logger.error("a run could not be worked", exc_info=error, extra={"fqn": run.fqn, "run_id": run.run_id, "failures": failures})
         record(CONSECUTIVE_FLUSH_FAILURES, failures)
-        if failures >= services.settings.pending_flush_alert_after_failures:
+        settings = services.settings
+        if failures >= min(settings.pending_flush_alert_after_failures, settings.set_aside_after_failures):
             record(FLUSH_ALERTS, 1)
 
     return failed

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+from itertools import pairwise
 from typing import Any, get_args
 from zipfile import ZipFile
 
@@ -9,13 +12,17 @@ import pytest
 from annotated_types import Ge, Le
 
 from chalicelib import observability
+from chalicelib.composition import SOURCES
+from chalicelib.coordination import permissions, schema
+from chalicelib.coordination.metrics import NAMES, metric_name
+from chalicelib.coordination.settings import CoordinationSettings, parsed
 from chalicelib.settings import Settings
 from local import package
 
 Template = dict[str, Any]
 TABLES = ("runs_table", "segments_table", "files_table", "latest_table", "listing_table", "objects_table")
 BUCKETS = {"bucket_name": "Bucket", "archive_bucket_name": "ArchiveBucket"}
-NO_PARAMETER = {*TABLES, "report_topic_arn"}
+NO_PARAMETER = {*TABLES, "report_topic_arn", "source_coordination"}
 FUNCTIONS = ("APIHandler", "Ingest", "Compact", "Sweep")
 
 
@@ -145,6 +152,30 @@ def test_tables_of_files(template: Template, table: str, keys: list[str], indexe
     assert found.get("TimeToLiveSpecification") == expires, "what is gone is forgotten, and nothing else"
 
 
+def test_the_table_of_coordination_is_as_a_coordinator_would_make_it(template: Template) -> None:
+    found = properties(template, "CoordinationTable")
+    wanted = schema.table_request("any", capacity=None)
+    assert {name: found[name] for name in wanted if name != "TableName"} | {"TableName": "any"} == wanted
+    assert found["TimeToLiveSpecification"] == {"AttributeName": schema.TTL_ATTRIBUTE, "Enabled": True}
+    assert found["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
+
+
+def coordination(template: Template) -> CoordinationSettings:
+    """The setting as the functions read it, on a stack of the name ``stack``."""
+    text = template["Globals"]["Function"]["Environment"]["Variables"]["RUNLAKE_SOURCE_COORDINATION"]["Fn::Sub"]
+    known = {"AWS::StackName": "stack", "AWS::Region": "eu-central-1", "CoordinationTable": "the-table", "SetAsideDays": "7"}
+    return parsed(json.loads(re.sub(r"\$\{([\w:]+)\}", lambda found: known[found[1]], text)))
+
+
+def test_functions_share_their_work_over_that_table(template: Template) -> None:
+    settings = coordination(template)
+    store = settings.store.dynamodb
+    assert store and (store.table_name, store.region, store.skip_table_creation) == ("the-table", "eu-central-1", True)
+    assert (settings.partition_prefix, store.capacity, store.sts_role_arn) == ("stack", None, None)
+    assert (store.retention.ttl_s, store.retention.everything) == (7 * 86_400, False), "what waits never expires"
+    assert template["Parameters"]["SetAsideDays"]["Default"] == 7
+
+
 def test_functions_fit_their_sources(template: Template) -> None:
     assert template["Resources"]["RestAPI"]["Properties"]["EndpointConfiguration"] == "REGIONAL"
     assert properties(template, "APIHandler")["Timeout"] == 29
@@ -166,12 +197,50 @@ def test_schedules_follow_their_settings(template: Template, function: str, even
 
 def test_permissions_name_what_they_are_for(template: Template) -> None:
     policies = [properties(template, "StorePolicy")["PolicyDocument"]]
+    policies.append(properties(template, "WorkersPolicy")["PolicyDocument"])
     for role in ("ApiRole", "ScheduleRole", "IngestRole"):
         policies += [policy["PolicyDocument"] for policy in properties(template, role).get("Policies", [])]
     statements = [statement for policy in policies for statement in policy["Statement"] if "Sid" in statement]
     assert [statement["Sid"] for statement in statements if statement["Resource"] == "*"] == ["Traces"]
     actions = [action for statement in statements for action in as_list(statement["Action"])]
     assert not [action for action in actions if "*" in action]
+
+
+def own_statements(template: Template, role: str) -> list[dict[str, Any]]:
+    """What a role may do beside what all may."""
+    policies = properties(template, role)["Policies"]
+    return [statement for policy in policies for statement in policy["PolicyDocument"]["Statement"]]
+
+
+def test_schedules_may_do_what_a_coordinator_needs_and_make_no_table(template: Template) -> None:
+    (statement,) = own_statements(template, "ScheduleRole")
+    needed = permissions.permissions("region", "account", "table")
+    unneeded = {"dynamodb:CreateTable", "dynamodb:DescribeTable", "dynamodb:UpdateTimeToLive"}
+    assert unneeded < permissions.MAKING
+    assert (statement["Sid"], statement["Effect"]) == (needed["Sid"], needed["Effect"])
+    assert set(statement["Action"]) == set(needed["Action"]) - unneeded
+    assert statement["Resource"] == [
+        {"Fn::GetAtt": ["CoordinationTable", "Arn"]},
+        {"Fn::Sub": "${CoordinationTable.Arn}/index/source-status"},
+    ]
+    assert needed["Resource"][1].endswith("/index/source-status")
+
+
+def test_and_start_more_of_themselves(template: Template) -> None:
+    policy = properties(template, "WorkersPolicy")
+    (statement,) = policy["PolicyDocument"]["Statement"]
+    assert policy["Roles"] == [{"Ref": "ScheduleRole"}]
+    assert statement["Action"] == "lambda:InvokeFunction"
+    assert statement["Resource"] == [{"Fn::GetAtt": [name, "Arn"]} for name in ("Compact", "Sweep")]
+    for name in ("Compact", "Sweep"):
+        assert properties(template, name)["Role"] == {"Fn::GetAtt": ["ScheduleRole", "Arn"]}
+        assert properties(template, name)["EventInvokeConfig"]["MaximumRetryAttempts"] == 0, "the next tick does it"
+
+
+def test_the_api_reads_and_changes_partitions_and_removes_none(template: Template) -> None:
+    actions = [action for statement in own_statements(template, "ApiRole") for action in as_list(statement["Action"])]
+    assert sorted(actions) == ["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"]
+    assert all("CoordinationTable" in str(statement["Resource"]) for statement in own_statements(template, "ApiRole"))
 
 
 def as_list(value: Any) -> list[Any]:
@@ -188,6 +257,12 @@ def as_list(value: Any) -> list[Any]:
             {"Ref": "PendingFlushAlertAfterFailures"},
             "GreaterThanOrEqualToThreshold",
         ),
+        (
+            "SetAsideAlarm",
+            observability.CONSECUTIVE_FLUSH_FAILURES,
+            {"Ref": "SetAsideAfterFailures"},
+            "GreaterThanOrEqualToThreshold",
+        ),
         ("StoreErrorsAlarm", observability.S3_ERRORS, 1, "GreaterThanThreshold"),
     ],
 )
@@ -199,6 +274,56 @@ def test_alarms_watch_the_metrics_that_are_sent(
     assert (found["Threshold"], found["ComparisonOperator"]) == (threshold, comparison)
     service = template["Globals"]["Function"]["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"]
     assert found["Dimensions"] == [{"Name": "service", "Value": service}]
+
+
+@pytest.mark.parametrize("function", ["Compact", "Sweep"])
+def test_a_schedule_that_fails_as_a_whole_is_noticed(template: Template, function: str) -> None:
+    found = properties(template, function + "ErrorsAlarm")
+    assert (found["Namespace"], found["MetricName"], found["Threshold"]) == ("AWS/Lambda", "Errors", 0)
+    assert found["Dimensions"] == [{"Name": "FunctionName", "Value": {"Ref": function}}]
+
+
+def dashboard(template: Template) -> list[dict[str, Any]]:
+    widgets: list[dict[str, Any]] = json.loads(properties(template, "Dashboard")["DashboardBody"]["Fn::Sub"])["widgets"]
+    return widgets
+
+
+def drawn(template: Template) -> list[tuple[str, str]]:
+    """Namespace and name of each metric of the dashboard, as often as it is there."""
+    graphs = [widget["properties"]["metrics"] for widget in dashboard(template) if widget["type"] == "metric"]
+    return [(metric[0], metric[1]) for graph in graphs for metric in graph]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_the_dashboard_has_a_widget_for_each_metric_of_coordination(template: Template, source: str) -> None:
+    graphs = [widget["properties"]["metrics"] for widget in dashboard(template) if widget["type"] == "metric"]
+    for name in NAMES:
+        (graph,) = [graph for graph in graphs if any(metric[1] == metric_name(source, name) for metric in graph)]
+        ((namespace, _, dimension, service, _),) = graph
+        assert (namespace, dimension, service) == (observability.NAMESPACE, "service", "${AWS::StackName}")
+
+
+def test_and_shows_what_the_alarms_watch(template: Template) -> None:
+    alarms = {name: each for name, each in template["Resources"].items() if each["Type"] == "AWS::CloudWatch::Alarm"}
+    assert {(each["Properties"]["Namespace"], each["Properties"]["MetricName"]) for each in alarms.values()} <= set(drawn(template))
+    (status,) = [widget["properties"]["alarms"] for widget in dashboard(template) if widget["type"] == "alarm"]
+    assert sorted(status) == sorted(f"${{{name}.Arn}}" for name in alarms)
+
+
+def test_and_nothing_that_is_never_sent(template: Template) -> None:
+    sent = {value for name, value in vars(observability).items() if name.isupper() and isinstance(value, str)}
+    sent |= {metric_name(source, name) for source in SOURCES for name in NAMES}
+    assert {name for namespace, name in drawn(template) if namespace == observability.NAMESPACE} <= sent
+    resources = set(re.findall(r"\$\{(\w+)(?:\.\w+)?\}", json.dumps(dashboard(template))))
+    assert resources <= set(template["Resources"])
+
+
+def test_its_widgets_stand_in_the_grid_and_do_not_overlap(template: Template) -> None:
+    widgets = dashboard(template)
+    assert all(widget["x"] >= 0 and widget["x"] + widget["width"] <= 24 for widget in widgets)
+    for one, other in pairwise(sorted(widgets, key=lambda widget: (widget["y"], widget["x"]))):
+        beside = one["y"] == other["y"] and one["x"] + one["width"] <= other["x"]
+        assert beside or one["y"] + one["height"] <= other["y"]
 
 
 def test_the_gateway_never_answers_what_makes_a_connector_give_up(template: Template) -> None:

@@ -1,0 +1,108 @@
+"""The stack's dashboard, laid over the packaged template: its alarms, the figures that tell how it is, and a widget for each figure of
+coordination and source of work. Names are taken from where they are recorded, so that none is left out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from chalicelib import observability as figures
+from chalicelib.composition import SOURCES
+from chalicelib.coordination.metrics import NAMES, metric_name
+
+RESOURCE = "Dashboard"
+Widget = dict[str, Any]
+Metric = list[Any]
+"""As CloudWatch has it: namespace, name, dimension, its value, how to show it."""
+Row = tuple[int, Sequence[Widget]]
+"""A height, and what stands beside each other; what does not fit goes into further lines."""
+_COLUMNS = 24
+_FUNCTIONS = ("APIHandler", "Ingest", "Compact", "Sweep")
+
+
+def add_to(template: dict[str, Any]) -> None:
+    """Add the dashboard to a template. Its name tells stacks and regions apart, since an account's dashboards share their names."""
+    resources = template["Resources"]
+    alarms = [name for name, resource in resources.items() if resource["Type"] == "AWS::CloudWatch::Alarm"]
+    resources[RESOURCE] = {
+        "Type": "AWS::CloudWatch::Dashboard",
+        "Properties": {
+            "DashboardName": {"Fn::Sub": "${AWS::StackName}-${AWS::Region}"},
+            "DashboardBody": {"Fn::Sub": json.dumps(body(alarms))},
+        },
+    }
+
+
+def body(alarms: Sequence[str]) -> dict[str, Any]:
+    """What CloudWatch shows; ``${…}`` stands for what only the stack knows. ``alarms``: their logical names."""
+    rows: list[Row] = [(3, [_alarms(alarms)]), *_section("Logs", 6, _logs()), *_section("Background work", 6, _work())]
+    rows += _section("Notifications and functions", 6, _behind())
+    for source in SOURCES:
+        rows += _section(f"Coordination: {source}", 4, [_graph(name, "Sum", _ours(metric_name(source, name))) for name in NAMES])
+    return {"widgets": list(_placed(rows))}
+
+
+def _section(title: str, height: int, widgets: Sequence[Widget]) -> list[Row]:
+    return [(1, [{"type": "text", "properties": {"markdown": f"## {title}"}}]), (height, widgets)]
+
+
+def _placed(rows: Iterable[Row]) -> Iterator[Widget]:
+    """Four in a line; one that is alone has it to itself."""
+    y = 0
+    for height, widgets in rows:
+        width = _COLUMNS if len(widgets) == 1 else _COLUMNS // 4
+        for number, widget in enumerate(widgets):
+            line, x = divmod(number * width, _COLUMNS)
+            yield {"x": x, "y": y + line * height, "width": width, "height": height} | widget
+        y += -(-len(widgets) * width // _COLUMNS) * height
+
+
+def _logs() -> list[Widget]:
+    read, write = _ours(figures.S3_READ_LATENCY_MS, "read"), _ours(figures.S3_WRITE_LATENCY_MS, "write")
+    return [
+        _graph("Appends", "Sum", _ours(figures.LOGS_SENT, "stored"), _ours(figures.LOGS_FAILED, "not stored")),
+        _graph("Append, ms", "p99", _ours(figures.LOG_SHIPMENT_MS)),
+        _graph("S3, ms", "p99", read, write),
+        _graph("S3, errors", "Sum", _ours(figures.S3_ERRORS)),
+    ]
+
+
+def _work() -> list[Widget]:
+    return [
+        _graph("Bytes of one run that wait", "Maximum", _ours(figures.PENDING_FLUSH_BYTES)),
+        _graph("Failures of one run in a row", "Maximum", _ours(figures.CONSECUTIVE_FLUSH_FAILURES)),
+        _graph("Failures beyond the limit", "Sum", _ours(figures.FLUSH_ALERTS)),
+        _graph("Work on one run, ms", "p99", _ours(figures.FLUSH_MS)),
+    ]
+
+
+def _behind() -> list[Widget]:
+    visible, oldest = "ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"
+    return [
+        _graph("Oldest notification, s", "Maximum", _of_queue(oldest, "IngestQueue")),
+        _graph("Notifications", "Maximum", _of_queue(visible, "IngestQueue"), _of_queue(visible, "DeadLetterQueue")),
+        _graph("Functions that failed", "Sum", *(_of_function("Errors", name) for name in _FUNCTIONS)),
+        _graph("Functions, ms", "Maximum", *(_of_function("Duration", name) for name in _FUNCTIONS)),
+    ]
+
+
+def _ours(name: str, label: str | None = None) -> Metric:
+    return [figures.NAMESPACE, name, "service", "${AWS::StackName}", {"label": label or name}]
+
+
+def _of_queue(name: str, queue: str) -> Metric:
+    return ["AWS/SQS", name, "QueueName", f"${{{queue}.QueueName}}", {"label": queue}]
+
+
+def _of_function(name: str, function: str) -> Metric:
+    return ["AWS/Lambda", name, "FunctionName", f"${{{function}}}", {"label": function}]
+
+
+def _alarms(names: Sequence[str]) -> Widget:
+    return {"type": "alarm", "properties": {"title": "Alarms", "alarms": [f"${{{name}.Arn}}" for name in names]}}
+
+
+def _graph(title: str, statistic: str, *metrics: Metric) -> Widget:
+    shown = {"title": title, "metrics": list(metrics), "stat": statistic, "period": 300, "region": "${AWS::Region}"}
+    return {"type": "metric", "properties": shown | {"view": "timeSeries", "yAxis": {"left": {"min": 0}}}}

@@ -1,0 +1,213 @@
+"""Background work on the deployed stack: the schedule's functions share it out over the template's table, and start more of themselves."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from typing import Any
+from urllib.request import Request, urlopen
+from uuid import uuid4
+
+import pytest
+
+from chalicelib.aws.clock import SystemClock
+from chalicelib.aws.coordination import CoordinationAws
+from chalicelib.catalog.runs import partition_key, shard_of
+from chalicelib.coordination import SourceCoordinator
+from chalicelib.coordination.building import make_source, make_store
+from chalicelib.coordination.schema import table_request
+from chalicelib.coordination.settings import parsed
+from chalicelib.ports import Run
+from chalicelib.triggers.schedules import RUNS_PER_WORKER
+from local.emulator import CREDENTIALS
+from tests.integration.stacks import Stack, running_stack
+
+LOGS = "/v1/services/ingestionPipelines/logs"
+COMPLETED = "compaction_source_coordinator_partitionsCompleted"
+PATIENCE_S = 45.0
+NOTHING = {"done": 0, "failed": 0, "set_aside": 0, "left": 0, "lost": 0}
+
+
+@pytest.fixture(scope="module")
+def quiet() -> Iterator[Stack]:
+    """A stack on which nothing is worked unless a test says so."""
+    with running_stack(PartialFlushIntervalMinutes="1440", CleanupIntervalMinutes="1440", MaxWorkers="2") as stack:
+        yield stack
+
+
+def tick(stack: Stack, function: str = "compact", worker: int | None = None) -> dict[str, int]:
+    """What EventBridge does, or the function itself where it starts a worker; its answer."""
+    event: dict[str, Any] = {"version": "0", "id": "test", "detail-type": "Test", "source": "test", "account": "", "time": ""}
+    event |= {"region": stack["region"], "resources": [], "detail": {} if worker is None else {"worker": worker}}
+    with closing(stack.client("lambda")) as client:
+        answer = client.invoke(FunctionName=stack["functions"][function], Payload=json.dumps(event))
+        payload = answer["Payload"].read()
+    assert "FunctionError" not in answer, payload
+    return dict(json.loads(payload))
+
+
+def some_runs(count: int) -> list[Run]:
+    fqn = f"svc.workers-{uuid4().hex[:8]}"
+    return [Run(fqn, f"run-{number}") for number in range(count)]
+
+
+def append(stack: Stack, run: Run, text: str) -> None:
+    request = Request(f"{stack.api_url}{LOGS}/{run.fqn}/{run.run_id}", text.encode(), {"Content-Type": "text/plain"})
+    with urlopen(request, timeout=60) as answer:
+        assert answer.status == 200
+
+
+def wait_until_catalogued(stack: Stack, runs: Iterable[Run]) -> None:
+    give_up = time.monotonic() + PATIENCE_S
+    with closing(stack.client("dynamodb")) as dynamodb:
+        for run in runs:
+            key = {"fqn": {"S": run.fqn}, "run_id": {"S": run.run_id}}
+            while "segments" not in dynamodb.get_item(TableName=stack["runs_table"], Key=key, ConsistentRead=True).get("Item", ()):
+                assert time.monotonic() < give_up, f"never catalogued: {run}"
+                time.sleep(0.1)
+
+
+def partial(stack: Stack, run: Run) -> bytes | None:
+    """What partial.txt holds; None: there is none."""
+    key = f"pipeline-logs/{run.fqn}/{run.run_id}/partial.txt"
+    with closing(stack.client("s3")) as s3:
+        if not s3.list_objects_v2(Bucket=stack["bucket"], Prefix=key).get("Contents"):
+            return None
+        with s3.get_object(Bucket=stack["bucket"], Key=key)["Body"] as body:
+            return bytes(body.read())
+
+
+def partitions(stack: Stack) -> list[str]:
+    """Keys of all that wait, are worked, or are set aside."""
+    with closing(stack.client("dynamodb")) as dynamodb:
+        pages = dynamodb.get_paginator("scan").paginate(TableName=stack["coordination_table"], ConsistentRead=True)
+        items = [item for page in pages for item in page["Items"]]
+    return [item["sourcePartitionKey"]["S"] for item in items if item["sourceIdentifier"]["S"].endswith("|PARTITION")]
+
+
+def coordinator(stack: Stack, source: str) -> SourceCoordinator:
+    """Another node that shares the functions' table, by the settings that the functions have."""
+    with closing(stack.client("lambda")) as client:
+        configuration = client.get_function_configuration(FunctionName=stack["functions"]["compact"])
+    settings = parsed(json.loads(configuration["Environment"]["Variables"]["RUNLAKE_SOURCE_COORDINATION"]))
+    clock = SystemClock()
+    store = make_store(settings, CoordinationAws(clock, stack["aws_endpoint_url"], **CREDENTIALS))
+    made = SourceCoordinator(store, make_source(settings, source), clock, lambda *_: None)
+    made.initialize()
+    return made
+
+
+def test_the_table_is_as_a_coordinator_would_make_it(stack: Stack) -> None:
+    with closing(stack.client("dynamodb")) as dynamodb:
+        table = dynamodb.describe_table(TableName=stack["coordination_table"])["Table"]
+    request = table_request(stack["coordination_table"], None)
+    assert table["KeySchema"] == request["KeySchema"]
+    (index,), (wanted,) = table["GlobalSecondaryIndexes"], request["GlobalSecondaryIndexes"]
+    assert {name: index[name] for name in wanted} == wanted
+
+
+def test_tables_expire_as_the_template_says(stack: Stack, template: dict[str, Any]) -> None:
+    """The emulator's CloudFormation forgets it, so ``local.deploy`` sees to it."""
+    with closing(stack.client("dynamodb")) as dynamodb:
+        described = {
+            name: dynamodb.describe_time_to_live(TableName=stack[name])["TimeToLiveDescription"].get("AttributeName")
+            for name in stack.description
+            if name.endswith("_table")
+        }
+    made = {
+        resource: properties["Properties"].get("TimeToLiveSpecification", {}).get("AttributeName")
+        for resource, properties in template["Resources"].items()
+        if properties["Type"] == "AWS::DynamoDB::Table"
+    }
+    assert {name.title().replace("_", ""): attribute for name, attribute in described.items()} == made
+    assert described["coordination_table"] == "expirationTime"
+
+
+def test_runs_are_compacted_and_leave_no_partitions(quiet: Stack) -> None:
+    runs = some_runs(12)
+    for run in runs:
+        append(quiet, run, f"of {run.run_id}\n")
+    wait_until_catalogued(quiet, runs)
+    assert tick(quiet) == NOTHING | {"done": len(runs)}
+    assert [partial(quiet, run) for run in runs] == [f"of {run.run_id}\n".encode() for run in runs]
+    assert partitions(quiet) == []
+    assert tick(quiet) == NOTHING, "nothing is due any more"
+
+
+def test_a_worker_takes_what_waits_and_looks_for_nothing_itself(quiet: Stack) -> None:
+    (run,) = some_runs(1)
+    append(quiet, run, "line\n")
+    wait_until_catalogued(quiet, [run])
+    assert tick(quiet, worker=1) == tick(quiet, "sweep", worker=1) == NOTHING
+    assert partial(quiet, run) is None
+    other = coordinator(quiet, "compaction")
+    assert other.create_partitions([partition_key(run)]) == [partition_key(run)]
+    assert partitions(quiet) == [partition_key(run)]
+    assert tick(quiet, worker=1) == NOTHING | {"done": 1}
+    assert (partial(quiet, run), partitions(quiet)) == (b"line\n", [])
+
+
+def test_what_another_node_has_in_hand_is_left_to_it(quiet: Stack) -> None:
+    mine, theirs = runs = some_runs(2)
+    for run in runs:
+        append(quiet, run, "line\n")
+    wait_until_catalogued(quiet, runs)
+    other = coordinator(quiet, "compaction")
+    other.create_partitions([partition_key(mine)])
+    lease = other.next_partition()
+    assert lease and lease.key == partition_key(mine)
+    assert tick(quiet) == NOTHING | {"done": 1}
+    assert (partial(quiet, mine), partial(quiet, theirs)) == (None, b"line\n")
+    assert other.give_up(lease)
+    assert tick(quiet) == NOTHING | {"done": 1}
+    assert (partial(quiet, mine), partitions(quiet)) == (b"line\n", [])
+
+
+@pytest.fixture
+def crowd(quiet: Stack) -> Iterator[list[Run]]:
+    """One run more than a worker should have, all due: rows of runs of which S3 has nothing, so that each is looked at and done with."""
+    runs = some_runs(RUNS_PER_WORKER + 1)
+    now_ms = round(time.time() * 1000)
+    numbers = {"segments": 1, "lines": 1, "bytes": 5, "started_ms": now_ms, "last_append_ms": now_ms}
+    row = {name: {"N": str(value)} for name, value in numbers.items()}
+    write(quiet, [{"PutRequest": {"Item": key(run) | row | {"activity_shard": {"S": shard_of(run)}}}} for run in runs])
+    yield runs
+    write(quiet, [{"DeleteRequest": {"Key": key(run)}} for run in runs])
+
+
+def key(run: Run) -> dict[str, Any]:
+    return {"fqn": {"S": run.fqn}, "run_id": {"S": run.run_id}}
+
+
+def write(stack: Stack, requests: list[dict[str, Any]]) -> None:
+    with closing(stack.client("dynamodb")) as dynamodb:
+        for at in range(0, len(requests), 25):
+            answer = dynamodb.batch_write_item(RequestItems={stack["runs_table"]: requests[at : at + 25]})
+            assert answer["UnprocessedItems"] == {}
+
+
+def test_more_than_one_can_do_in_time_is_shared_with_another_that_is_started(quiet: Stack, crowd: list[Run]) -> None:
+    before = completed(quiet)
+    own = tick(quiet)["done"]
+    give_up = time.monotonic() + PATIENCE_S
+    while sum((shares := completed(quiet) - before).values()) < len(crowd):
+        assert time.monotonic() < give_up, shares
+        time.sleep(0.2)
+    assert sum(shares.values()) == len(crowd), "each was done once"
+    assert len(shares) == 2 and own in shares.values(), "by the invocation that looked, and by another one"
+    assert partitions(quiet) == []
+
+
+def completed(stack: Stack) -> Counter[str]:
+    """Partitions that were completed, by invocation: what the functions' metrics say. The emulator gives each invocation a stream."""
+    group = f"/aws/lambda/{stack['functions']['compact']}"
+    found: Counter[str] = Counter()
+    with closing(stack.client("logs")) as logs:
+        for page in logs.get_paginator("filter_log_events").paginate(logGroupName=group):
+            for event in page["events"]:
+                if COMPLETED in event["message"]:
+                    found[event["logStreamName"]] += round(sum(json.loads(event["message"])[COMPLETED]))
+    return found
