@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from bench import archive_measures
+from bench import archive_measures, coordination, coordination_kill, schedule_measures
 from bench.bench_world import BUCKET, MIB, Function, append_event, cookie_of, gateway_event
 from bench.measure import Measure
 from chalicelib.deadline import Deadline
@@ -193,6 +193,9 @@ ALL: tuple[Callable[[Function], list[Measure]], ...] = (
     finalizing_two_gibibytes,
     archive_measures.archive,
     archive_measures.read_units_of_pages,
+    coordination.coordination,
+    coordination_kill.coordination_kill,
+    schedule_measures.schedules,
     import_time,
     package_size,
 )

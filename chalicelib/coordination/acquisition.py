@@ -52,11 +52,13 @@ class Acquisition:
         )
         self._remembered: deque[Candidate] = deque()
         self._fresh_until_s = self._urgent_from_s = float("-inf")
-        self._outdated: set[tuple[str, int, str]] = set()
+        self._outdated: dict[str, Partition] = {}
+        self._in_hand: set[str] = set()
         self._lock, self._looking = Lock(), Lock()
 
     def offers(self, count: int, search: Search) -> Sequence[Candidate]:
-        """Up to ``count`` candidates that nobody else of this process tries. Empty: nothing is available, or the search is contested."""
+        """Up to ``count`` candidates that nobody else of this process tries, until they are ``tried``. Empty: nothing is available, or the
+        search is contested."""
         while not (offered := self._pop(count)):
             with self._looking:
                 if offered := self._pop(count):  # another thread has looked meanwhile
@@ -64,6 +66,11 @@ class Acquisition:
                 if search.looks <= 0 or not self._look(search):
                     break
         return offered
+
+    def tried(self, candidates: Iterable[Candidate]) -> None:
+        """Whatever came of it."""
+        with self._lock:
+            self._in_hand.difference_update(candidate.partition.key for candidate in candidates)
 
     def won(self, candidate: Candidate) -> None:
         """It was acquired."""
@@ -80,6 +87,11 @@ class Acquisition:
             if candidate.lane is not self._waiting:
                 self._urgent_from_s = float("-inf")
 
+    def removed(self, key: str) -> None:
+        """The item is gone: one that comes in its place may look the same."""
+        with self._lock:
+            self._outdated.pop(key, None)
+
     def is_free(self, partition: Partition) -> bool:
         """Whether a partition may be acquired now, by this node's clock."""
         now_ms = self._clock.now_ms()
@@ -95,7 +107,9 @@ class Acquisition:
         with self._lock:
             if self._clock.monotonic_s() >= self._fresh_until_s:
                 self._remembered.clear()
-            return [self._remembered.popleft() for _ in range(min(count, len(self._remembered)))]
+            offered = [self._remembered.popleft() for _ in range(min(count, len(self._remembered)))]
+            self._in_hand.update(candidate.partition.key for candidate in offered)
+            return offered
 
     def _look(self, search: Search) -> bool:
         search.looks -= 1
@@ -117,7 +131,10 @@ class Acquisition:
         return [Candidate(partition, lane) for partition in lane.look(last, self._accepts)]
 
     def _accepts(self, partition: Partition) -> bool:
-        return _image(partition) not in self._outdated and self.is_free(partition)
+        with self._lock:
+            outdated, is_in_hand = self._outdated.get(partition.key), partition.key in self._in_hand
+        is_known = outdated and (outdated.version, outdated.priority) == (partition.version, partition.priority)
+        return not is_known and not is_in_hand and self.is_free(partition)
 
     def _remember(self, candidates: Iterable[Candidate]) -> bool:
         with self._lock:
@@ -129,8 +146,4 @@ class Acquisition:
         """The index may show this image for a while yet, but the item has changed since."""
         if len(self._outdated) >= _MOST_OUTDATED:
             self._outdated.clear()
-        self._outdated.add(_image(partition))
-
-
-def _image(partition: Partition) -> tuple[str, int, str]:
-    return partition.key, partition.version, partition.priority
+        self._outdated[partition.key] = partition

@@ -14,7 +14,7 @@ from chalicelib.coordination.heartbeat import Heartbeat, Stop
 from chalicelib.coordination.lease import Lease, LeaseTerms, new_owner
 from chalicelib.coordination.metrics import Metric, Metrics, Record
 from chalicelib.coordination.parallel import in_parallel
-from chalicelib.coordination.partition import Source, Status
+from chalicelib.coordination.partition import Partition, Source, Status
 from chalicelib.coordination.states import state_text
 from chalicelib.coordination.store import Store
 from chalicelib.coordination.tenure import Change, Tenure
@@ -65,6 +65,7 @@ class SourceCoordinator:
 
         If nothing is free and nobody else does so, the supplier is run with the map that all nodes share, under a lease of its own; the
         partitions that it names are created, the map is saved. If it raises, the map stays as it was. Its names may come again.
+        Raises PartitionNotOwnedError when that lease was lost meanwhile: what was created counts, the map was not saved.
         """
         self._check_ready()
         search = Search()
@@ -116,11 +117,17 @@ class SourceCoordinator:
         self._end(lease, lambda partition: partition.completed(), Metric.COMPLETE_ERRORS)
         self._metrics.count(Metric.COMPLETED)
 
-    def close(self, lease: Lease, reopen_after: timedelta, max_closed: int) -> Status:
-        """Not now: free again after ``reopen_after``. The ``max_closed``th time it is completed instead. Answers which of the two."""
+    def close(self, lease: Lease, reopen_after: timedelta, max_closed: int, state: Any = None) -> Status:
+        """Not now: free again after ``reopen_after``. The ``max_closed``th time it is completed instead. Answers which of the two. A
+        ``state`` is stored along with it, in the same write; None leaves the one that is there."""
         self._check_ready()
         reopen_ms = self._clock.now_ms() + reopen_after // timedelta(milliseconds=1)
-        status = self._end(lease, lambda partition: partition.closed(reopen_ms, max_closed), Metric.CLOSE_ERRORS)
+        text = None if state is None else state_text(state)
+
+        def closed(partition: Partition) -> Partition:
+            return (partition if text is None else partition.saved(text)).closed(reopen_ms, max_closed)
+
+        status = self._end(lease, closed, Metric.CLOSE_ERRORS)
         self._metrics.count(Metric.CLOSED if status is Status.CLOSED else Metric.COMPLETED)
         return status
 
@@ -133,12 +140,13 @@ class SourceCoordinator:
         """The work is done, and may come again under the same key: the item is removed. Fences begin anew with the next one."""
         self._check_ready()
         self._held_still(lease, lambda: self._tenure.remove(lease))
-        self._let_go(lease)
+        self._acquisition.removed(lease.key)
         self._metrics.count(Metric.COMPLETED)
 
     def held(self) -> list[Lease]:
         """The leases that this node has now."""
         with self._lock:
+            self._held = {lease for lease in self._held if not lease.is_over}
             return list(self._held)
 
     def heartbeat(self, *leases: Lease) -> Heartbeat:
@@ -161,7 +169,10 @@ class SourceCoordinator:
 
         try:
             while len(taken) < count and (offers := self._acquisition.offers(count - len(taken), search)):
-                in_parallel(take, offers)
+                try:
+                    in_parallel(take, offers)
+                finally:
+                    self._acquisition.tried(offers)
             self._check_ready()  # a shutdown meanwhile saw none of these
         except BaseException:
             in_parallel(self._give_up_quietly, taken)
@@ -189,13 +200,13 @@ class SourceCoordinator:
             with self._creation.turn() as lock:
                 if lock is None:
                     return []
-                found = self._acquire(1, Search())  # what another created before this turn
+                found = self._acquire(1, Search(looked_for_urgent=True))  # what another created before this turn
                 if not found:
                     self._creation.supply(lock, supplier)
         except BaseException:
             in_parallel(self._give_up_quietly, found)
             raise
-        return found or self._acquire(1, Search())
+        return found or self._acquire(1, Search(looked_for_urgent=True))
 
     def _count_acquired(self, found: list[Lease]) -> None:
         self._metrics.count(Metric.ACQUIRED, len(found))

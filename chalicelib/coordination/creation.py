@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from chalicelib.coordination.heartbeat import Heartbeat
@@ -14,7 +14,7 @@ from chalicelib.coordination.partition import GLOBAL_KEY, Partition, Source, new
 from chalicelib.coordination.states import state_text
 from chalicelib.coordination.store import Store, settled
 from chalicelib.coordination.tenure import Tenure
-from chalicelib.errors import RunlakeError
+from chalicelib.errors import LeaseError, RunlakeError
 from chalicelib.ports import Clock
 
 Supplier = Callable[[dict[str, Any]], Iterable[str]]
@@ -82,7 +82,8 @@ class Creation:
         return settled(lambda: self._store.create(stamped), lambda current: current == stamped, self._clock) is None
 
     def _release(self, lock: Lease) -> None:
-        self._tenure.end(lock, lambda item: item.given_up(self._clock.now_ms()))
+        with suppress(LeaseError):  # another has it: nothing to release
+            self._tenure.end(lock, lambda item: item.given_up(self._clock.now_ms()))
 
     def _release_after(self, error: BaseException, lock: Lease) -> None:
         try:

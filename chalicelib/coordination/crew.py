@@ -20,7 +20,6 @@ from chalicelib.errors import DeadlineExceededError, LeaseError, UnavailableErro
 Work = Callable[[Lease], None]
 Failed = Callable[[Lease, Exception, int], None]
 """Told of a failure: the lease, the error, and how many have been in a row."""
-_MOST_DOUBLINGS = 30
 _ERROR_CHARS = 1000
 
 
@@ -36,16 +35,17 @@ class Result(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """When a partition that failed is tried again: after ``first_s``, then twice that, at most ``longest_s``; the ``most``th failure in a
-    row sets it aside, completed with the error as its state, until somebody asks for another try."""
+    """When a partition that failed is tried again: after ``step_s``, then twice that, three times that, at most ``longest_s``; the
+    ``most``th failure in a row sets it aside, completed with the error as its state, until somebody asks for another try. Ten failures
+    take 45 minutes: with doubled pauses the alert would come hours later."""
 
     most: int
-    first_s: float = 60.0
+    step_s: float = 60.0
     longest_s: float = 3600.0
 
     def after(self, failures: int) -> timedelta:
         """The pause after so many failures in a row."""
-        return timedelta(seconds=min(self.longest_s, self.first_s * 2 ** min(failures - 1, _MOST_DOUBLINGS)))
+        return timedelta(seconds=min(self.longest_s, self.step_s * failures))
 
 
 class Crew:
@@ -87,15 +87,17 @@ class Crew:
     def _worked(self, lease: Lease, work: Work) -> Result:
         try:
             work(lease)
-            self._coordinator.forget(lease)
-            return Result.DONE
         except LeaseError:
             return Result.LOST
         except DeadlineExceededError:
-            self._coordinator.give_up(lease)
-            return Result.LEFT
+            return Result.LEFT  # and given up at the end
         except Exception as error:  # however it fails, it stops no other
             return self._put_off(lease, error)
+        try:
+            self._coordinator.forget(lease)
+        except (LeaseError, UnavailableError):
+            return Result.LOST  # it is done; when its lease has ended by itself, somebody finds that out
+        return Result.DONE
 
     def _put_off(self, lease: Lease, error: Exception) -> Result:
         failures = lease.closed_count + 1

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import TypeVar
 
 THREADS = 8
@@ -13,13 +14,24 @@ Answer = TypeVar("Answer")
 
 def in_parallel(call: Callable[[Item], Answer], items: Iterable[Item], threads: int = THREADS) -> list[Answer]:
     """The answers in order. After the first error no further call begins; those that run end; then it is raised."""
-    todo: Sequence[Item] = list(items)
+    todo = list(items)
     if len(todo) <= 1:
         return [call(item) for item in todo]
+    answers: dict[int, Answer] = {}
+    errors: list[BaseException] = []
+    failed = Event()
+
+    def one(number: int) -> None:
+        if failed.is_set():
+            return
+        try:
+            answers[number] = call(todo[number])
+        except BaseException as error:
+            errors.append(error)
+            failed.set()
+
     with ThreadPoolExecutor(min(threads, len(todo))) as pool:
-        futures = [pool.submit(call, item) for item in todo]
-        _, pending = wait(futures, return_when=FIRST_EXCEPTION)
-        for future in pending:
-            future.cancel()
-    failed = [future for future in futures if not future.cancelled() and future.exception()]
-    return [future.result() for future in failed or futures]
+        list(pool.map(one, range(len(todo))))
+    if errors:
+        raise errors[0]
+    return [answers[number] for number in range(len(todo))]

@@ -175,7 +175,8 @@ class Compactor:
     def _indexed(self, run: Run, state: RunState) -> set[int]:
         line, sequence = state.extent.lines, state.base.next_segment if state.base else 0
         found: set[int] = set()
-        while rows := self._index.rows_from(run, line, sequence, _ROWS):
+        last = self.layout.sequence_of(run, state.pending[-1].key) if state.pending else -1
+        while sequence <= last and (rows := self._index.rows_from(run, line, sequence, _ROWS)):
             found.update(row.sequence for row in rows)
             line, sequence = rows[-1].end_line, rows[-1].sequence + 1
         return found

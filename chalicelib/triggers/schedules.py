@@ -16,7 +16,7 @@ from chalicelib.composition import COMPACTION, SWEEP, Services
 from chalicelib.coordination import Lease
 from chalicelib.coordination.crew import Backoff, Crew, Result
 from chalicelib.deadline import Deadline
-from chalicelib.errors import RunlakeError
+from chalicelib.errors import RunlakeError, UnavailableError
 from chalicelib.observability import (
     CONSECUTIVE_FLUSH_FAILURES,
     FLUSH_ALERTS,
@@ -71,7 +71,10 @@ def _share(services: Services, source: str, remaining_ms: int, worker: int, due:
         return keys
 
     if worker == 0:
-        coordinator.supply(supplier)
+        try:
+            coordinator.supply(supplier)
+        except UnavailableError as error:
+            logger.warning("not all that is due was shared out: what is, is worked", extra={"error": str(error)})
         _start_more(services, waiting)
 
     def work_one(lease: Lease) -> None:

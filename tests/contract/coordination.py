@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,9 +10,20 @@ from random import Random
 from threading import Condition, Lock
 from typing import Any
 
+import pytest
+
 from chalicelib.aws.coordination import CoordinationAws
 from chalicelib.aws.dynamodb import Table, packed, unpacked
-from chalicelib.coordination import Administration, InMemoryStore, Lease, LeaseTerms, Partition, Retention, Source, SourceCoordinator
+from chalicelib.coordination import (
+    Administration,
+    InMemoryStore,
+    Lease,
+    LeaseTerms,
+    Partition,
+    Retention,
+    Source,
+    SourceCoordinator,
+)
 from chalicelib.coordination.building import make_store
 from chalicelib.coordination.codec import KEY, SOURCE, to_row
 from chalicelib.coordination.dynamodb import DynamoDbStore
@@ -30,6 +42,7 @@ TIMEOUT_S, SKEW_S = TERMS.timeout_s, TERMS.skew_s
 BEFORE, AFTER = "before", "after"
 WRITES = ("create", "replace", "delete")
 Gate = Callable[[str, Callable[[], Any]], Any]
+_tables = (f"coordination-{number}" for number in itertools.count())
 
 
 class Rows:
@@ -170,7 +183,9 @@ class World:
         self.counted: Counter[str] = Counter()
         self._counting = Lock()
 
-    def node(self, trouble: Trouble | None = None, *, ahead_s: float = 0, initialize: bool = True, **options: Any) -> SourceCoordinator:
+    def node(
+        self, trouble: Trouble | None = None, *, ahead_s: float = 0, initialize: bool = True, **options: Any
+    ) -> SourceCoordinator:
         """Another node, its store behind ``trouble``, its clock ahead of the others'."""
         store: Store = Gated(self.store, trouble) if trouble else self.store
         options = {"random": Random(7), "terms": TERMS} | options
@@ -245,3 +260,23 @@ class Supplier:
         self.seen.append(dict(shared))
         shared["calls"] = self.calls
         return list(self.keys)
+
+
+# A test module takes these two as its own: ``new_world, world = support.new_world, support.world``.
+
+
+@pytest.fixture
+def new_world(endpoint_url: str | None, dynamodb_of: Callable[[str], Any]) -> Callable[..., World]:
+    """Makes worlds with a fresh store; its table is made by the first node that initializes."""
+
+    def make(retention: Retention | None = None) -> World:
+        if endpoint_url is None:
+            return World(*in_memory(retention or Retention()))
+        return World(*on_dynamodb(dynamodb_of(endpoint_url), endpoint_url, next(_tables), retention or Retention()))
+
+    return make
+
+
+@pytest.fixture
+def world(new_world: Callable[..., World]) -> World:
+    return new_world()

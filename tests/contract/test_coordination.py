@@ -19,7 +19,6 @@ from chalicelib.coordination import (
     NotInitializedError,
     PartitionNotFoundError,
     PartitionNotOwnedError,
-    Retention,
     SourceCoordinator,
     Status,
     StoreUnavailableError,
@@ -27,39 +26,12 @@ from chalicelib.coordination import (
 from chalicelib.coordination.instants import instant
 from chalicelib.coordination.metrics import Metric
 from chalicelib.coordination.partition import GLOBAL_KEY
+from tests.contract import coordination as support
 from tests.contract.conftest import MOTO
-from tests.contract.coordination import (
-    SKEW_S,
-    START_MS,
-    TERMS,
-    TIMEOUT_S,
-    Supplier,
-    Trouble,
-    World,
-    in_memory,
-    never,
-    on_dynamodb,
-)
+from tests.contract.coordination import SKEW_S, START_MS, TERMS, TIMEOUT_S, Supplier, Trouble, World, never
 
 HOUR = timedelta(hours=1)
-_tables = (f"coordination-{number}" for number in itertools.count())
-
-
-@pytest.fixture
-def new_world(endpoint_url: str | None, dynamodb_of: Callable[[str], Any]) -> Callable[..., World]:
-    """Makes worlds with a fresh store; its table is made by the first node that initializes."""
-
-    def make(retention: Retention | None = None) -> World:
-        if endpoint_url is None:
-            return World(*in_memory(retention or Retention()))
-        return World(*on_dynamodb(dynamodb_of(endpoint_url), endpoint_url, next(_tables), retention or Retention()))
-
-    return make
-
-
-@pytest.fixture
-def world(new_world: Callable[..., World]) -> World:
-    return new_world()
+new_world, world = support.new_world, support.world
 
 
 # ---------------------------------------------------------------- 1 to 7: beginning, and making partitions
@@ -303,7 +275,11 @@ def test_behaviour_13_a_crashed_owners_partition_goes_on_elsewhere(world: World)
     world.advance(0.001)
     second = other.next_partition()
     assert second and second.state == {"at": 7} and second.fence > first.fence
-    for write in (lambda: node.save_state(first, {"at": 8}), lambda: node.complete(first), lambda: node.renew(first) or first.check()):
+    for write in (
+        lambda: node.save_state(first, {"at": 8}),
+        lambda: node.complete(first),
+        lambda: node.renew(first) or first.check(),
+    ):
         with pytest.raises(PartitionNotOwnedError):
             write()
     assert node.give_up(first) is False

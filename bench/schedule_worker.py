@@ -1,0 +1,134 @@
+"""One invocation of the schedule that compacts, in a process of its own: warm, with every request counted.
+
+``python -m bench.schedule_worker NUMBER SHARE SLOWED``: prints "ready", waits for a line, works, prints what it did as JSON. Number 0 is the
+schedule's own invocation: it finds what is due, and prints "start n" where it would start worker n. ``SHARE`` is how many runs a worker
+should have. ``SLOWED``: each request is held back for as many times as long as AWS takes for it; 0: it is sent at once.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import resource
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from typing import Any, TextIO
+
+import boto3
+
+from bench.bench_world import Context
+
+AWS_S = {"s3": 0.015, "dynamodb": 0.004}
+"""About how long AWS takes for a small request."""
+_TABLE = re.compile(rb'"TableName": ?"([^"]+)"')
+_REFUSED = frozenset({"ConditionalCheckFailedException", "PreconditionFailed", "ConditionalRequestConflict"})
+
+
+class Requests:
+    """What leaves this process, retries included: by operation, DynamoDB's with the table; and conditional writes that were refused."""
+
+    def __init__(self, slowed: int) -> None:
+        self._slowed = slowed
+        self.reset()
+        boto3.setup_default_session()
+        events = boto3.DEFAULT_SESSION.events  # the clients that are made from now on take its handlers along
+        events.register("before-send", self._sent)
+        events.register("after-call", self._answered)
+
+    def reset(self) -> None:
+        """Count from 0."""
+        self.sent: Counter[str] = Counter()
+        self.refused = 0
+        self.first_s3_s: float | None = None
+
+    def _sent(self, request: Any, event_name: str, **_: Any) -> None:
+        service, operation = event_name.split(".")[1:]
+        table = _TABLE.search(request.body or b"") if service == "dynamodb" else None
+        self.sent[f"{operation} {table[1].decode()}" if table else operation] += 1
+        if service == "s3" and self.first_s3_s is None:
+            self.first_s3_s = time.time()
+        time.sleep(self._slowed * AWS_S[service])
+
+    def _answered(self, parsed: dict[str, Any], **_: Any) -> None:
+        self.refused += parsed.get("Error", {}).get("Code") in _REFUSED
+
+
+class Printed(io.TextIOBase):
+    """Takes the function's own logs and metrics, and counts them."""
+
+    def __init__(self) -> None:
+        self.characters = 0
+
+    def write(self, text: str) -> int:
+        self.characters += len(text)
+        return len(text)
+
+
+class Starting:
+    """``ports.Workers``: says what is to be started."""
+
+    def __init__(self, answers: TextIO) -> None:
+        self._answers = answers
+
+    def start(self, number: int) -> None:
+        print(f"start {number}", file=self._answers, flush=True)
+
+
+class Patient(Context):
+    """As much time as the function has."""
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 840_000
+
+
+def main() -> None:
+    number, share, slowed = map(int, sys.argv[1:])
+    answers, printed = sys.stdout, Printed()
+    sys.stdout = printed
+    requests = Requests(slowed)
+    compact = _warm_function(share, answers)
+    print("ready", file=answers, flush=True)
+    if not sys.stdin.readline():
+        return  # nobody wants it
+    requests.reset()
+    printed.characters = 0
+    from_s, from_cpu_s = time.time(), _cpu_s()
+    results = compact(_event(number), Patient())
+    told: dict[str, Any] = {"from_s": from_s, "to_s": time.time(), "cpu_s": _cpu_s() - from_cpu_s, "shared_s": requests.first_s3_s}
+    told |= {"results": results, "sent": requests.sent, "refused": requests.refused, "printed": printed.characters}
+    print(json.dumps(told), file=answers, flush=True)
+
+
+def _warm_function(share: int, answers: TextIO) -> Any:
+    """The function's entry, with its connections open, as after an invocation."""
+    import app
+    from chalicelib import composition
+    from chalicelib.ports import Run
+    from chalicelib.triggers import schedules
+
+    services = replace(composition.services(), workers=Starting(answers))
+    composition.install(services)
+    schedules.RUNS_PER_WORKER = share
+    nobody = Run("svc.bench", "nobody-s")
+    services.runs.get(nobody)
+    services.store.list(services.layout.segments(nobody), limit=1)
+    composition.coordinator(services, composition.COMPACTION).initialize()
+    return app.compact
+
+
+def _event(worker: int) -> dict[str, Any]:
+    """EventBridge's, as ``chalicelib.aws.workers`` makes it."""
+    names = ("version", "account", "region", "detail-type", "time", "id", "source")
+    return dict.fromkeys(names, "") | {"resources": [], "detail": {"worker": worker}}
+
+
+def _cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,20 @@
+"""Workers that are killed, clocks that differ, a store that fails: see ``bench.coordination_kill``, which judges what they wrote down."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+from local.state import PROJECT
+
+
+def test_no_partition_is_lost_or_held_twice() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.coordination_kill"], cwd=PROJECT, capture_output=True, text=True, timeout=300
+    )
+    print(done.stdout)  # the seed, for whoever has to run it again
+    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+    told = {name: int(count) for count, name in re.findall(r"(\d+) (killed|acquired|completed|taken over|faults)", done.stdout)}
+    assert told["faults"] == 0 and told["completed"] >= 200 - told["killed"]
+    assert told["killed"] >= 5 and told["taken over"] >= 1 and told["acquired"] > 200, "there was something to survive"

@@ -1,0 +1,393 @@
+"""Leases, heartbeats, guards, lanes, and requests beside each other: in memory, on a clock that stands still."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import pytest
+
+from chalicelib.coordination import (
+    InMemoryStore,
+    LeaseTerms,
+    NotInitializedError,
+    PartitionNotOwnedError,
+    Retention,
+    Source,
+    Status,
+    StoreUnavailableError,
+)
+from chalicelib.coordination.guard import guarded
+from chalicelib.coordination.instants import instant
+from chalicelib.coordination.lane import CONTESTED, Lane
+from chalicelib.coordination.lease import new_owner
+from chalicelib.coordination.metrics import Metric
+from chalicelib.coordination.parallel import in_parallel
+from chalicelib.coordination.partition import new_partition
+from chalicelib.coordination.store import ATTEMPTS, PAGE, Refused, settled
+from chalicelib.errors import DamagedPartitionError, OutcomeUnknownError
+from chalicelib.memory.clock import ManualClock
+from tests.contract.coordination import TERMS, TIMEOUT_S, Ticks, Trouble, World, in_memory, never
+
+
+@pytest.fixture
+def world() -> World:
+    return World(*in_memory(Retention()))
+
+
+# ---------------------------------------------------------------- leases
+
+
+def test_a_lease_is_trusted_until_its_margin(world: World) -> None:
+    lease = world.leased(world.node())
+    lease.check()
+    world.advance(TIMEOUT_S - TERMS.margin_s - 0.001)
+    lease.check()
+    world.advance(0.001)
+    with pytest.raises(PartitionNotOwnedError, match=r"not renewed in time key=k fence=1"):
+        lease.check()
+
+
+def test_a_lease_that_was_not_renewed_in_time_may_still_be_ours(world: World) -> None:
+    """Nobody took it meanwhile: the store knows, and what is written under it is true."""
+    node = world.node()
+    lease = world.leased(node)
+    world.advance(TIMEOUT_S)
+    node.renew(lease)
+    lease.check()
+    world.advance(2 * TIMEOUT_S)
+    node.complete(lease)
+    assert world.partition("k").status is Status.COMPLETED
+
+
+def test_a_lease_is_counted_from_before_the_request(world: World) -> None:
+    """The answer takes 20 s: the holder does not believe that it has these too."""
+    trouble = Trouble(before_next={"replace": lambda: world.advance(20)})
+    node = world.node(trouble)
+    lease = world.leased(node)
+    assert lease.remaining_s() == TIMEOUT_S - TERMS.margin_s - 20
+
+
+def test_a_lease_that_is_over_says_so(world: World) -> None:
+    node = world.node()
+    for end in (node.complete, node.forget, node.give_up):
+        lease = world.leased(node, end.__name__)
+        end(lease)
+        assert lease.is_over and lease not in node.held()
+        for call in (lease.check, lambda lease=lease: node.save_state(lease, {})):
+            with pytest.raises(PartitionNotOwnedError, match="the lease was ended"):
+                call()
+        node.renew(lease)
+
+
+def test_a_state_that_is_no_json_is_told(world: World) -> None:
+    node = world.node()
+    lease = world.leased(node)
+    lease._partition = lease.partition.saved("{")
+    with pytest.raises(DamagedPartitionError, match="key=k"):
+        _ = lease.state
+
+
+def test_states_that_json_cannot_say_are_mistakes(world: World) -> None:
+    node = world.node()
+    lease = world.leased(node)
+    for state in (object(), float("nan"), {1: {2}}):
+        with pytest.raises((TypeError, ValueError)):
+            node.save_state(lease, state)
+    node.complete(lease)
+
+
+def test_owners_are_never_the_same() -> None:
+    owners = {new_owner() for _ in range(100)}
+    assert len(owners) == 100 and len({owner.rpartition(":")[0] for owner in owners}) == 1
+
+
+def test_close_can_store_a_state_along_with_it(world: World) -> None:
+    node = world.node()
+    lease = world.leased(node)
+    node.close(lease, timedelta(hours=1), 3, {"error": "x"})
+    assert world.partition("k").state == '{"error":"x"}' and world.partition("k").version == 2
+
+
+# ---------------------------------------------------------------- heartbeats
+
+
+def test_a_heartbeat_renews_while_work_runs(world: World) -> None:
+    ticks = Ticks()
+    node, other = world.node(stops=lambda: ticks), world.node()
+    lease = world.leased(node)
+    with node.heartbeat():
+        for _ in range(9):
+            world.advance(TIMEOUT_S / 3)
+            ticks.tick()
+            lease.check()
+            assert other.next_partition() is None
+        node.complete(lease)
+    assert lease.partition.version == 1 + 9 + 1
+    assert threading.active_count() == 1 or not [each for each in threading.enumerate() if each.name == "heartbeat"]
+
+
+def test_a_heartbeat_leaves_what_was_written_lately(world: World) -> None:
+    ticks, trouble = Ticks(), Trouble()
+    node = world.node(trouble, stops=lambda: ticks)
+    lease = world.leased(node)
+    with node.heartbeat(lease):
+        world.advance(TIMEOUT_S / 3)
+        node.save_state(lease, {})
+        trouble.calls.clear()
+        ticks.tick()
+        assert not trouble.calls
+
+
+def test_a_heartbeat_takes_up_leases_that_come_later(world: World) -> None:
+    ticks = Ticks()
+    node = world.node(stops=lambda: ticks)
+    with node.heartbeat():
+        ticks.tick()
+        lease = world.leased(node)
+        world.advance(TIMEOUT_S / 3)
+        ticks.tick()
+        assert lease.partition.version == 2
+
+
+def test_an_outage_during_a_heartbeat_stops_the_work_in_time(world: World) -> None:
+    """A renewal that fails is tried again sooner, and forgiven if the store comes back; else the work stops before the deadline."""
+    waits: list[float] = []
+
+    class Listening(Ticks):
+        def wait(self, timeout: float) -> bool:
+            waits.append(timeout)
+            return super().wait(timeout)
+
+    ticks, trouble = Listening(), Trouble()
+    node = world.node(trouble, stops=lambda: ticks)
+    lease = world.leased(node)
+    with node.heartbeat():
+        world.advance(TIMEOUT_S / 3)
+        trouble.outage = True
+        ticks.tick()
+        lease.check()
+        trouble.outage = False
+        ticks.tick()
+        assert lease.remaining_s() == TIMEOUT_S - TERMS.margin_s and lease.trouble is None
+        trouble.outage = True
+        world.advance(TIMEOUT_S - TERMS.margin_s)
+        ticks.tick()
+        with pytest.raises(PartitionNotOwnedError, match="not renewed in time") as caught:
+            lease.check()
+        assert isinstance(caught.value.__cause__, StoreUnavailableError)
+    assert waits[:3] == [TIMEOUT_S / 3, TIMEOUT_S / 15, TIMEOUT_S / 3]
+
+
+def test_a_lease_that_a_heartbeat_finds_lost_stops_the_work_at_its_next_call(world: World) -> None:
+    ticks = Ticks()
+    node = world.node(stops=lambda: ticks)
+    lease = world.leased(node)
+    written: list[str] = []
+
+    class Sink:
+        bucket = "b"
+
+        def put(self, key: str) -> str:
+            written.append(key)
+            return key
+
+    sink = guarded(Sink(), lease)
+    with node.heartbeat():
+        assert sink.put("one") == "one" and sink.bucket == "b"
+        world.administration().release("k")
+        world.advance(TIMEOUT_S / 3)
+        ticks.tick()
+        with pytest.raises(PartitionNotOwnedError, match="not ours any more"):
+            sink.put("two")
+    assert written == ["one"] and world.count(Metric.NOT_OWNED) == 1 and node.held() == []
+
+
+def test_a_heartbeat_ends_with_its_block_whatever_happens(world: World) -> None:
+    node = world.node()
+    with pytest.raises(LookupError), node.heartbeat():
+        raise LookupError
+    assert not [each for each in threading.enumerate() if each.name == "heartbeat"]
+
+
+# ---------------------------------------------------------------- ends
+
+
+def test_a_shutdown_tries_each_and_raises_the_first_error(world: World) -> None:
+    trouble = Trouble()
+    node = world.node(trouble)
+    node.create_partitions(map(str, range(5)))
+    leases = node.acquire_many(5)
+
+    def fail() -> None:
+        raise StoreUnavailableError("injected")
+
+    trouble.before_next["replace"] = fail
+    with pytest.raises(StoreUnavailableError):
+        node.shutdown()
+    assert sum(world.partition(lease.key).status is Status.UNASSIGNED for lease in leases) == 4
+
+
+def test_what_is_acquired_while_the_node_shuts_down_is_given_up(world: World) -> None:
+    trouble = Trouble()
+    node = world.node(trouble)
+    node.create_partitions(["k"])
+    trouble.before_next["replace"] = node.shutdown
+    with pytest.raises(NotInitializedError):
+        node.next_partition()
+    assert world.partition("k").status is Status.UNASSIGNED and node.held() == []
+
+
+def test_a_turn_that_cannot_be_released_is_noted_on_the_error(world: World) -> None:
+    trouble = Trouble()
+    node = world.node(trouble)
+
+    def supplier(shared: dict[str, Any]) -> list[str]:
+        trouble.outage = True
+        raise LookupError("the source is down")
+
+    with pytest.raises(LookupError) as caught:
+        node.next_partition(supplier)
+    assert "could not be released" in caught.value.__notes__[0]
+    trouble.outage = False
+    world.after_the_lease()
+    assert world.node().next_partition(lambda shared: ["a"]), "it ended by itself"
+
+
+def test_no_supplier_runs_while_others_take_what_there_is(world: World) -> None:
+    """Every race is lost, so there is something; whoever gets nothing of it needs no new partitions."""
+    world.node().create_partitions(map(str, range(400)))
+    node = world.node(trouble := Trouble())
+
+    def refuse(operation: str, call: Callable[[], Any]) -> Any:
+        trouble.calls[operation] += 1
+        return Refused(None) if operation == "replace" else call()
+
+    node._tenure._store._gate = refuse  # type: ignore[attr-defined]
+    assert node.next_partition(never()) is None
+    assert world.count(Metric.NONE_ACQUIRED) == 1
+
+
+# ---------------------------------------------------------------- lanes
+
+
+def lane_over(count: int, seed: int = 1) -> tuple[Lane, InMemoryStore]:
+    store = InMemoryStore()
+    for number in range(count):
+        store.create(new_partition(Source("s").partitions, f"{number:04}", number * 1000))
+    return Lane(store, Source("s").partitions, Status.UNASSIGNED, Random(seed)), store
+
+
+def test_a_lane_without_losses_reads_the_oldest_page_whole() -> None:
+    lane, _ = lane_over(100)
+    for _ in range(3):
+        assert sorted(each.key for each in lane.look(None, lambda each: True)) == [f"{number:04}" for number in range(PAGE)]
+    assert not lane.is_contested
+
+
+def test_a_lane_spreads_with_losses_and_comes_back_with_successes() -> None:
+    lane, _ = lane_over(2000)
+    lane.look(None, lambda each: True)
+    for _ in range(9):
+        lane.lost()
+    assert lane.is_contested and lane.spread > CONTESTED
+    pages = [lane.look(None, lambda each: True) for _ in range(60)]
+    assert all(0 < len(page) <= PAGE / 5 for page in pages), "few of each"
+    starts = [int(min(each.key for each in page)) for page in pages]
+    assert len({start // PAGE for start in starts}) > 10 and sum(start < PAGE for start in starts) >= 1
+    for _ in range(60):
+        lane.won()
+    assert not lane.is_contested and lane.spread == 1.0
+    assert len(lane.look(None, lambda each: True)) == PAGE
+
+
+def test_a_lane_finds_what_came_in_bursts() -> None:
+    """A handful at once, an hour nothing, a thousand at once: contended workers do not all look at the first of these."""
+    lane, store = lane_over(40)
+    for number in range(1000):
+        store.create(new_partition(Source("s").partitions, f"late-{number:04}", 3_600_000_000 + number))
+    lane.look(None, lambda each: True)
+    seen = Counter[str]()
+    for _ in range(300):
+        lane.lost()
+        seen.update(each.key for each in lane.look(None, lambda each: True))
+    late = [key for key in seen if key.startswith("late")]
+    assert len(late) > 200
+
+
+def test_a_lane_passes_pages_that_are_known_to_be_out_of_date() -> None:
+    lane, _ = lane_over(80)
+    found = lane.look(None, lambda each: int(each.key) >= 60)
+    assert {int(each.key) for each in found} <= set(range(60, 80)) and found
+    assert lane.look(None, lambda each: False) == []
+
+
+def test_priorities_of_others_are_no_trouble_to_a_lane() -> None:
+    lane, store = lane_over(0)
+    for number in range(60):
+        row = {
+            "sourceIdentifier": "s|PARTITION",
+            "sourcePartitionKey": str(number),
+            "sourcePartitionStatus": "UNASSIGNED",
+            "version": 0,
+        }
+        store.put_row(row | {"sourceStatusCombinationKey": "s|PARTITION|UNASSIGNED", "partitionPriority": f"prio-{number:02}"})
+    for _ in range(20):
+        assert lane.look(None, lambda each: True)
+        lane.lost()
+
+
+# ---------------------------------------------------------------- certain outcomes, and requests beside each other
+
+
+def outcomes(*steps: Any) -> Callable[[], Any]:
+    todo = list(steps)
+
+    def write() -> Any:
+        step = todo.pop(0)
+        if isinstance(step, Exception):
+            raise step
+        return step
+
+    return write
+
+
+def test_an_outage_after_a_lost_answer_leaves_the_doubt() -> None:
+    lost, down = OutcomeUnknownError("lost"), StoreUnavailableError("down")
+    with pytest.raises(OutcomeUnknownError):
+        settled(outcomes(lost, *[down] * ATTEMPTS), lambda current: False, ManualClock())
+    with pytest.raises(StoreUnavailableError):
+        settled(outcomes(down), lambda current: False, ManualClock())
+    assert settled(outcomes(lost, down, None), lambda current: False, ManualClock()) is None
+
+
+def test_pauses_between_attempts_grow() -> None:
+    clock = ManualClock()
+    with pytest.raises(OutcomeUnknownError):
+        settled(outcomes(*[OutcomeUnknownError("lost")] * ATTEMPTS), lambda current: False, clock)
+    assert clock.monotonic_s() == pytest.approx(0.05 + 0.1 + 0.2)
+
+
+def test_answers_come_in_order_and_errors_stop_what_has_not_begun() -> None:
+    assert in_parallel(lambda number: number * 2, range(50)) == [number * 2 for number in range(50)]
+    assert in_parallel(lambda number: number, []) == []
+    called: list[int] = []
+
+    def call(number: int) -> int:
+        called.append(number)
+        if number == 3:
+            raise LookupError(number)
+        return number
+
+    with pytest.raises(LookupError):
+        in_parallel(call, range(10_000), threads=2)
+    assert len(called) <= 5
+
+
+def test_instants_of_a_lease_are_whole_milliseconds() -> None:
+    assert LeaseTerms(1.5, 0.25).timeout_ms == 1500 and LeaseTerms(1.5, 0.25).skew_ms == 250
+    assert instant(1500) == "1970-01-01T00:00:01.500000Z"
