@@ -49,8 +49,12 @@ RULES = {
     "chalicelib.observability": rule(others=(POWERTOOLS,)),
     "chalicelib.settings": rule(others=("pydantic", "pydantic_core", "pydantic_settings")),
     "chalicelib.composition": rule("archive", "aws", "catalog", "coordination", "ingestion", "observability", "runlog", "settings"),
-    "chalicelib.routes": rule("archive", "catalog", "composition", "coordination", "observability", "runlog", others=("chalice", "pydantic")),
-    "chalicelib.triggers": rule("catalog", "composition", "coordination", "ingestion", "observability", "runlog", others=(POWERTOOLS,)),
+    "chalicelib.routes": rule(
+        "archive", "catalog", "composition", "coordination", "observability", "runlog", others=("chalice", "pydantic")
+    ),
+    "chalicelib.triggers": rule(
+        "catalog", "composition", "coordination", "ingestion", "observability", "runlog", others=(POWERTOOLS,)
+    ),
     "app": rule("composition", "observability", "routes", "triggers", others=("chalice",)),
 }
 CORES = ("chalicelib.runlog", "chalicelib.archive", "chalicelib.ingestion", "chalicelib.catalog", "chalicelib.coordination")
