@@ -44,16 +44,23 @@ def main() -> int:
                 print(f"{measure.__name__}: {time.perf_counter() - started_s:.0f} s", file=sys.stderr)
     print(table(rows))
     if arguments.write:
-        _keep(table(rows))
+        _keep(rows)
     return 0 if all(row.reached for row in rows) else 1
 
 
-def _keep(text: str) -> None:
+def _keep(rows: list[Measure]) -> None:
+    """What was measured now takes the place of the same rows; the others stay as they were."""
     page = _PAGE.read_text()
     head, rest = page.split(_BEGIN)
-    _, tail = rest.split(_END)
+    kept, tail = rest.split(_END)
+    lines = {_name(line): line for text in (kept, table(rows)) for line in text.splitlines() if line.startswith("|")}
+    text = "\n".join(lines.values())
     machine = f"{time.strftime('%Y-%m-%d')}, Python {platform.python_version()}, {platform.machine()}"
     _PAGE.write_text(f"{head}{_BEGIN}\nMeasured on {machine}, one process, emulator on the same machine.\n\n{text}\n{_END}{tail}")
+
+
+def _name(line: str) -> str:
+    return line.split("|")[1].strip()
 
 
 if __name__ == "__main__":

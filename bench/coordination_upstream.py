@@ -1,4 +1,4 @@
-"""Data Prepper's own algorithm over the same table, to measure against, from its contract: nothing is improved, nothing is left out.
+"""Data Prepper's own algorithm over the same table, to measure against, as it is described: nothing is improved, nothing is left out.
 
 For each acquisition it asks the index for assigned, closed and waiting partitions, in order of priority and in pages of 1, 1 and 5, and
 tries them one by one from the first; to end one it reads the item (eventually consistent), compares the owner, and writes it. To create

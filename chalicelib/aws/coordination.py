@@ -37,7 +37,8 @@ class CoordinationAws:
         self._clock, self._endpoint_url, self._watch, self._credentials = clock, endpoint_url, watch, credentials
 
     def client(self, region: str, role_arn: str | None, external_id: str | None) -> Any:
-        """A client of DynamoDB. A role's credentials are fetched with the first request, and again before they end."""
+        """A client of DynamoDB. A role's credentials are fetched with the first request, and again before they end. Raises
+        InvalidConfigurationError when there are none to assume it with."""
         own = make_client("dynamodb", region=region, endpoint_url=self._endpoint_url, **self._credentials)
         if role_arn is None:
             self._watch(own)
@@ -60,10 +61,12 @@ class CoordinationAws:
             _enable_ttl(client, name, ttl_attribute)
 
     def _session_of(self, region: str, role_arn: str, external_id: str | None) -> Any:
-        source = boto3.Session(region_name=region, **self._credentials)
+        own = boto3.Session(region_name=region, **self._credentials).get_credentials()
+        if own is None:
+            raise InvalidConfigurationError(f"no credentials are found to assume the role with sts_role_arn={role_arn}")
         fetcher = AssumeRoleCredentialFetcher(
             client_creator=partial(_sts, region, self._endpoint_url),
-            source_credentials=source.get_credentials(),
+            source_credentials=own,
             role_arn=role_arn,
             extra_args={"RoleSessionName": SESSION_NAME} | ({"ExternalId": external_id} if external_id else {}),
         )
@@ -75,11 +78,11 @@ class CoordinationAws:
         table = _described(client, request["TableName"])
         if table is None:
             _create(client, request)
-        for _ in range(MAX_POLLS):
+        for poll in range(MAX_POLLS):
             if table is not None and table["TableStatus"] not in ("CREATING", "DELETING"):
                 _check_layout(table, request)
                 return
-            self._clock.sleep(POLL_S if table else 0)
+            self._clock.sleep(POLL_S if poll else 0)
             table = _described(client, request["TableName"])
         raise StoreUnavailableError(f"the table is not ready after {MAX_POLLS * POLL_S:.0f} s table={request['TableName']}")
 

@@ -66,11 +66,10 @@ class DynamoDbDatabase:
         with translated("query", schema.name, write=False):
             answer = self._client.query(
                 TableName=schema.name,
-                **_key_condition(schema, partition, first, last),
+                **_selection(schema, partition, first, last, only),
                 Limit=limit,
                 ScanIndexForward=not newest_first,
                 ConsistentRead=True,
-                **({"ProjectionExpression": only} if only else {}),
             )
         items = _genuine(answer, write=False)["Items"]
         return [unpacked(row) for row in items], "LastEvaluatedKey" in answer
@@ -152,7 +151,8 @@ def _genuine(answer: dict[str, Any], *, write: bool) -> dict[str, Any]:
     return answer
 
 
-def _key_condition(schema: Schema, partition: str, first: str | None, last: str | None) -> dict[str, Any]:
+def _selection(schema: Schema, partition: str, first: str | None, last: str | None, only: str | None) -> dict[str, Any]:
+    """By names that stand for others: an attribute's own may be a reserved word."""
     bounds = {":first": first, ":last": last}
     values = {name: value for name, value in bounds.items() if value is not None}
     both, names = len(values) == 2, {"#partition": schema.partition} | ({"#sort": schema.sort} if values else {})
@@ -167,7 +167,8 @@ def _key_condition(schema: Schema, partition: str, first: str | None, last: str 
     )
     return {
         "KeyConditionExpression": f"#partition = :partition{range_}",
-        "ExpressionAttributeNames": names,
+        **({"ProjectionExpression": "#only"} if only else {}),
+        "ExpressionAttributeNames": names | ({"#only": only} if only else {}),
         "ExpressionAttributeValues": packed({":partition": partition, **values}),
     }
 

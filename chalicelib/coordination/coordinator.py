@@ -155,7 +155,8 @@ class SourceCoordinator:
 
     def shutdown(self) -> None:
         """Give up everything held. Each is tried; then the first error is raised. What could not be given up ends by itself."""
-        self._is_ready = False
+        with self._lock:
+            self._is_ready = False
         errors = [error for error in in_parallel(self._give_up_quietly, self.held()) if error]
         if errors:
             raise errors[0]
@@ -173,13 +174,16 @@ class SourceCoordinator:
                     in_parallel(take, offers)
                 finally:
                     self._acquisition.tried(offers)
-            self._check_ready()  # a shutdown meanwhile saw none of these
+            self._keep(taken)
         except BaseException:
             in_parallel(self._give_up_quietly, taken)
             raise
-        with self._lock:
-            self._held.update(taken)
         return taken
+
+    def _keep(self, taken: list[Lease]) -> None:
+        with self._lock:
+            self._check_ready()  # a shutdown meanwhile saw none of these
+            self._held.update(taken)
 
     def _take(self, candidate: Candidate) -> Lease | None:
         lease = None if self._is_gone(candidate) else self._tenure.take(candidate.partition)
@@ -215,19 +219,15 @@ class SourceCoordinator:
 
     def _end(self, lease: Lease, change: Change, errors: Metric) -> Status:
         self._held_still(lease, lambda: self._tenure.end(lease, change, errors))
-        self._let_go(lease)
         return lease.partition.status
 
     def _give_up(self, lease: Lease) -> bool:
         try:
-            self._tenure.end(lease, lambda partition: partition.given_up(self._clock.now_ms()))
+            self._held_still(lease, lambda: self._tenure.end(lease, lambda partition: partition.given_up(self._clock.now_ms())))
         except LeaseError:
             if not lease.is_over:
                 raise
             return False
-        finally:
-            if lease.is_over:
-                self._let_go(lease)
         self._metrics.count(Metric.GIVEN_UP)
         return True
 
@@ -243,11 +243,8 @@ class SourceCoordinator:
             write()
         finally:
             if lease.is_over:
-                self._let_go(lease)
-
-    def _let_go(self, lease: Lease) -> None:
-        with self._lock:
-            self._held.discard(lease)
+                with self._lock:
+                    self._held.discard(lease)
 
     def _check_ready(self) -> None:
         if not self._is_ready:

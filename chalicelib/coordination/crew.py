@@ -103,8 +103,7 @@ class Crew:
         failures = lease.closed_count + 1
         self._failed(lease, error, failures)
         try:
-            self._coordinator.save_state(lease, self._state(error))
-            status = self._coordinator.close(lease, self._backoff.after(failures), self._backoff.most)
+            status = self._coordinator.close(lease, self._backoff.after(failures), self._backoff.most, state=self._state(error))
         except (LeaseError, UnavailableError):
             return Result.FAILED  # its lease ends by itself, and then it is tried again
         return Result.SET_ASIDE if status is Status.COMPLETED else Result.FAILED

@@ -1,8 +1,8 @@
 """A partition of work, as an immutable item, and every change that may be made of it.
 
 A change is a new item with the next version; whether it takes effect is up to a conditional write (``store``). Times are ms since the
-epoch, UTC. The rules are those of the contract: priority is now on creation and when given up, the ownership timeout while assigned,
-``reopen_ms`` while closed, and stays as it was on completion.
+epoch, UTC. Priorities are Data Prepper's: now on creation, the ownership timeout while assigned, ``reopen_ms`` while closed, as it was
+on completion; but now for what is given up, which would sort behind what comes in the next ten minutes.
 """
 
 from __future__ import annotations

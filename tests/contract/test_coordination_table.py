@@ -148,6 +148,12 @@ def test_what_is_asked_when_a_role_is_assumed() -> None:
         used.close()
 
 
+def test_a_role_needs_somebody_to_assume_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("boto3.Session.get_credentials", lambda self: None)
+    with pytest.raises(InvalidConfigurationError, match="no credentials are found to assume the role"):
+        CoordinationAws(ManualClock()).client("eu-west-1", ROLE, None)
+
+
 # ---------------------------------------------------------------- what emulators do not show
 
 
@@ -189,8 +195,12 @@ def test_another_node_makes_the_table_at_the_same_time() -> None:
 
 
 def test_a_table_that_never_gets_ready_is_told() -> None:
-    with pytest.raises(StoreUnavailableError, match=f"not ready after {MAX_POLLS}"):
-        prepared(described("CREATING"))
+    for answers in (
+        (described("CREATING"),),
+        (refused("ResourceNotFoundException"), _json({}), refused("ResourceNotFoundException")),
+    ):
+        with pytest.raises(StoreUnavailableError, match=f"not ready after {MAX_POLLS}"):
+            prepared(*answers)
 
 
 def test_a_table_that_may_not_be_made_is_told() -> None:

@@ -1,4 +1,4 @@
-"""Where Data Prepper is weak: one test or two for each row of the contract's table, over every store.
+"""Where Data Prepper is weak: a test or two for each of twelve weaknesses, over every store.
 
 That each of them fails on the weak behaviour is a test too, the last one here: it brings the weakness into our code.
 """
@@ -579,6 +579,6 @@ def test_these_tests_fail_on_the_weak_behaviour(
         check(World(*in_memory(Retention())))
 
 
-def test_every_row_of_the_table_has_such_a_test() -> None:
+def test_every_weakness_has_such_a_test() -> None:
     tests = {name.removeprefix("test_weak_")[:2] for name in globals() if name.startswith("test_weak_")}
     assert tests == {f"{number:02}" for number in range(1, 13)}
