@@ -38,7 +38,6 @@ RULES = {
     "chalicelib.errors": Rule(frozenset()),
     "chalicelib.ports": Rule(frozenset({"chalicelib.errors"})),
     "chalicelib.deadline": Rule(frozenset({"chalicelib.errors", "chalicelib.ports"})),
-    "chalicelib.lines": rule(),
     "chalicelib.runlog": rule(others=("itsdangerous",)),
     "chalicelib.catalog": rule("aws.dynamodb", others=("dateutil", "itsdangerous", "pydantic")),
     "chalicelib.archive": rule("catalog"),
