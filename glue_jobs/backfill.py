@@ -23,12 +23,17 @@ from chalicelib.composition import Services
 from chalicelib.deadline import Deadline
 from chalicelib.errors import UnavailableError
 from chalicelib.ports import Key, ObjectStore, Put
-from glue_jobs.environment import use_stack
+from glue_jobs.arguments import flag, job_parser, parsed
+from glue_jobs.prices import dollars
 from glue_jobs.progress import Progress
+from glue_jobs.request_counts import counted
+from glue_jobs.summary import finish
 
 PAGE_KEYS = 1000
 BATCH = 50
 ATTEMPTS = 5
+KINDS = ("files", "refused", "gone", "failed")
+"""What becomes of objects: catalogued, not fit to be files, deleted meanwhile, not catalogued for trouble of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +81,10 @@ class Tally:
             self.problems.append(str(outcome.error or found.problem))
 
 
-def backfill(source: Source, progress: Progress, *, restart: bool = False, dry_run: bool = False, anew: bool = False) -> Tally:
+def backfill(
+    source: Source, progress: Progress, tally: Tally, *, restart: bool = False, dry_run: bool = False, anew: bool = False
+) -> None:
     """Work through the bucket. Idempotent. Raises UnavailableError when the catalog stays away; begin again then."""
-    tally = Tally()
     after = "" if restart else _reached(source)
     describe = source.describe()
     while True:
@@ -92,7 +98,7 @@ def backfill(source: Source, progress: Progress, *, restart: bool = False, dry_r
         if not dry_run:
             _note(source, after if page.truncated else "")
         if not page.truncated:
-            return tally
+            return
 
 
 def _looked_at(batch: Sequence[Subject], describe: Describe) -> Iterator[Outcome]:
@@ -136,35 +142,38 @@ def _source(services: Services, arguments: argparse.Namespace) -> Source:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="backfill", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--stack-name", help="take the settings of this CloudFormation stack; else RUNLAKE_… of the environment")
-    parser.add_argument("--run-logs", action="store_true", help="finished logs of the logs' bucket, instead of the archive's files")
+    parser = job_parser("backfill", __doc__)
+    flag(parser, "--run-logs", "finished logs of the logs' bucket, instead of the archive's files")
     parser.add_argument("--prefix", default="", help="only keys that begin with it (with --run-logs: behind the logs' own prefix)")
-    parser.add_argument("--restart", action="store_true", help="from the first key, whatever an earlier job has reached")
-    parser.add_argument("--anew", action="store_true", help="write all rows again, also of files that the catalog believes to have")
-    parser.add_argument("--dry-run", action="store_true", help="look at everything, write nothing")
+    flag(parser, "--restart", "from the first key, whatever an earlier job has reached")
+    flag(parser, "--anew", "write all rows again, also of files that the catalog believes to have")
+    flag(parser, "--dry-run", "look at everything, write nothing")
     return parser
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    """Exit code 1 when objects could not be catalogued for trouble of ours, 2 when the job could not go on."""
-    arguments = _parser().parse_args(given)
-    if arguments.stack_name:
-        use_stack(arguments.stack_name)
+    """Exit code 1 when objects could not be catalogued for trouble of ours, or the job could not go on."""
+    arguments = parsed(_parser(), given)
+    requests = counted()
     source = _source(composition.services(), arguments)
-    progress = Progress("backfill")
+    progress, tally, stopped = Progress("backfill"), Tally(), ""
     try:
-        tally = backfill(source, progress, restart=arguments.restart, dry_run=arguments.dry_run, anew=arguments.anew)
+        backfill(source, progress, tally, restart=arguments.restart, dry_run=arguments.dry_run, anew=arguments.anew)
     except UnavailableError as error:
-        print(f"backfill: stopped, begin again and it goes on from the last checkpoint: {error}", file=sys.stderr)
-        return 2
+        stopped = f"begin again, and it goes on from the last checkpoint: {error}"
     finally:
         progress.end()
-    counts = ", ".join(f"{count} {kind}" for kind, count in sorted(tally.counts.items())) or "no objects"
-    print(f"backfill: {counts} in s3://{source.bucket}/{source.prefix}{' (dry run)' if arguments.dry_run else ''}")
-    for problem in tally.problems:
-        print(f"  {problem}", file=sys.stderr)
-    return 1 if tally.counts["failed"] else 0
+    summary = {
+        "from": f"s3://{source.bucket}/{source.prefix}",
+        "dry_run": arguments.dry_run,
+        **{kind: tally.counts[kind] for kind in KINDS},
+        "problems": tally.problems,
+        "stopped": stopped,
+        "requests": dict(requests),
+        "dollars": dollars(requests),
+    }
+    finish("backfill", summary, arguments.summary, dry_run=arguments.dry_run)
+    return 1 if stopped or tally.counts["failed"] else 0
 
 
 if __name__ == "__main__":

@@ -1,12 +1,18 @@
-"""The settings of a deployed stack, for a job that runs somewhere else: what its ingest function has, the job has too."""
+"""The settings of a deployed stack, for a job that runs somewhere else: what its ingest function has, the job has too.
+
+Spark's Python workers are processes of their own, on other machines as a rule: what a job knows is handed over to them.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 import boto3
 
 FUNCTION = "IngestFunctionName"
+_HANDED_OVER = ("RUNLAKE_", "POWERTOOLS_", "AWS_ENDPOINT_URL", "AWS_DEFAULT_REGION", "AWS_REGION")
+_HERE_ONLY = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 
 
 def use_stack(name: str) -> None:
@@ -17,3 +23,15 @@ def use_stack(name: str) -> None:
         raise LookupError(f"not a stack of Runlake, its outputs lack {FUNCTION} stack={name}")
     configuration = boto3.client("lambda").get_function_configuration(FunctionName=outputs[FUNCTION])
     os.environ.update(configuration["Environment"]["Variables"])
+
+
+def handed_over() -> dict[str, str]:
+    """What a worker needs to build the same services. Credentials are not in it, unless the environment is where they come from: a
+    worker on Glue has its role's."""
+    names = [name for name in os.environ if name.startswith(_HANDED_OVER) or name in _HERE_ONLY]
+    return {name: os.environ[name] for name in names}
+
+
+def take_over(given: Mapping[str, str]) -> None:
+    """In a worker, before its services are built."""
+    os.environ.update(given)

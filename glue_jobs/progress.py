@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import suppress
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LOG_EVERY_S = 10.0
+_LOOK_EVERY_S = 0.5
 
 
 class Progress:
@@ -32,10 +38,49 @@ class Progress:
             rate = done / max(now_s - self._started_s, 0.001)
             print(f"{self._name}: {done} objects{about}, {rate:.0f} a second, at {key}", file=sys.stderr)
 
+    def show_share(self, done: int, known: int, unit: str) -> None:
+        """``done`` of ``known`` units."""
+        now_s = time.monotonic()
+        if self._bar:
+            self._bar.update(self._task, completed=done, total=known or None)
+        elif now_s - self._logged_s >= LOG_EVERY_S:
+            self._logged_s = now_s
+            print(f"{self._name}: {done} of {known} {unit}, {now_s - self._started_s:.0f} s", file=sys.stderr)
+
     def end(self) -> None:
         """Leave the terminal as it was."""
         if self._bar:
             self._bar.stop()
+
+
+@contextmanager
+def watched(session: SparkSession, name: str) -> Iterator[None]:
+    """Shows how many of Spark's tasks are done, while the block runs."""
+    ended = Event()
+    watcher = Thread(target=_watch, args=(session, name, ended), daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+
+
+def _watch(session: SparkSession, name: str, ended: Event) -> None:
+    progress = Progress(name)
+    try:
+        while not ended.wait(_LOOK_EVERY_S):
+            done, known = _tasks(session)
+            progress.show_share(done, known, "tasks")
+    finally:
+        progress.end()
+
+
+def _tasks(session: SparkSession) -> tuple[int, int]:
+    """(done, known) of the stages that run now."""
+    tracker = session.sparkContext.statusTracker()
+    stages = [found for number in tracker.getActiveStageIds() if (found := tracker.getStageInfo(number))]
+    return sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
 
 
 def _bar() -> Any:

@@ -50,6 +50,12 @@ def source() -> backfill.Source:
     return backfill._source(composition.services(), backfill._parser().parse_args([]))
 
 
+def worked(given: backfill.Source, *, dry_run: bool = False) -> backfill.Tally:
+    tally = backfill.Tally()
+    backfill.backfill(given, Silent(), tally, dry_run=dry_run)
+    return tally
+
+
 def listed(world: World) -> list[str]:
     found: list[str] = []
     query = FileQuery(("old",), start_ms=START_MS - 1, end_ms=START_MS + 10**6)
@@ -73,9 +79,9 @@ def test_everything_in_the_bucket_is_listed_afterwards_and_twice_is_the_same() -
     ids = filled(world, 130)
     world.archive_store.put("no-file.txt", b"x", PutOptions())
     with installed(world):
-        first = backfill.backfill(source(), Silent())
+        first = worked(source())
         rows = sorted(map(str, world.database.rows("files")))
-        second = backfill.backfill(source(), Silent())
+        second = worked(source())
     assert first.counts == second.counts == {"files": 130, "refused": 1}
     assert listed(world) == ids
     assert sorted(map(str, world.database.rows("files"))) == rows
@@ -97,13 +103,13 @@ def test_stopped_at_any_call_it_goes_on_from_the_last_checkpoint() -> None:
 
         with installed(world, archive_store=Intercepted(world.archive_store, gate)):
             try:
-                backfill.backfill(source(), Silent())
+                worked(source())
                 break
             except Crash:
                 pass
         done = len(listed(world))
         with installed(world):
-            tally = backfill.backfill(source(), Silent())
+            tally = worked(source())
         assert listed(world) == ids
         assert tally.counts["files"] <= 100 - done // 40 * 40, "whole pages are not worked again"
         number += 7
@@ -126,7 +132,7 @@ def test_a_catalog_that_is_away_for_a_while_loses_nothing() -> None:
         services = composition.services()
         for each in (services.registration, services.registration._latest):
             each._database = Intercepted(inner, gate)
-        tally = backfill.backfill(source(), Silent())
+        tally = worked(source())
     assert tally.counts == {"files": 60} and listed(world) == ids
 
 
@@ -134,7 +140,7 @@ def test_a_dry_run_writes_nothing() -> None:
     world = World()
     filled(world, 50)
     with installed(world):
-        tally = backfill.backfill(source(), Silent(), dry_run=True)
+        tally = worked(source(), dry_run=True)
     assert tally.counts == {"files": 50}
     assert not any(world.database.rows(table) for table in ("files", "listing", "latest", "objects"))
 
@@ -145,7 +151,7 @@ def test_finished_logs_are_catalogued_as_files() -> None:
     world.parts().finalizer.close(RUN)
     with installed(world, runs=InMemoryRunCatalog()):
         arguments = backfill._parser().parse_args(["--run-logs"])
-        tally = backfill.backfill(backfill._source(composition.services(), arguments), Silent())
+        tally = worked(backfill._source(composition.services(), arguments))
         page = composition.services().search.page(FileQuery(("svc_pipeline",), work_id=RUN.run_id))
     assert tally.counts == {"files": 1}
     (document,) = page.documents

@@ -42,6 +42,7 @@ RULES = {
     "chalicelib.catalog": rule("aws.dynamodb", others=("dateutil", "itsdangerous", "pydantic")),
     "chalicelib.archive": rule("catalog"),
     "chalicelib.ingestion": rule("archive", "catalog", "runlog"),
+    "chalicelib.lines": rule(),
     "chalicelib.coordination": rule("aws.dynamodb", others=("pydantic", "pydantic_core")),
     "chalicelib.aws": rule(others=("boto3", "botocore", "urllib3")),
     "chalicelib.memory": rule("catalog"),
@@ -56,7 +57,7 @@ RULES = {
     ),
     "app": rule("composition", "observability", "routes", "triggers", others=("chalice",)),
 }
-CORES = ("chalicelib.runlog", "chalicelib.archive", "chalicelib.ingestion", "chalicelib.catalog", "chalicelib.coordination")
+CORES = ("chalicelib.runlog", "chalicelib.archive", "chalicelib.ingestion", "chalicelib.catalog", "chalicelib.coordination", "chalicelib.lines")
 FOREIGN_TO_CORES = frozenset({"chalice", "boto3", "botocore", "pyspark"})
 
 

@@ -1,0 +1,254 @@
+"""When a line was written: stamps of all kinds as microseconds since the epoch, UTC.
+
+A stamp is read in three pieces: its whole second (kept, for neighbouring lines share it), its fraction and its zone. What is no date
+is None, never an error.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import TypeVar
+
+FIRST_US, LAST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""The years 1 to 9999."""
+SECOND_US = 1_000_000
+DAY_US = 86_400 * SECOND_US
+_NEAR_YEAR_US, _NEAR_DAY_US = 182 * DAY_US, DAY_US * 11 // 24
+"""What is nearer than this is the nearest: another year, or day, is farther away."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ONE_US = timedelta(microseconds=1)
+_SCALE = (0, 100_000, 10_000, 1000, 100, 10, 1)
+_MAX_KEPT, _MAX_ZONES = 10_000, 10
+_MONTH_NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES, start=1)}
+_NAMED_ZONES = {
+    "UTC": 0,
+    "GMT": 0,
+    "EST": -5,
+    "EDT": -4,
+    "CST": -6,
+    "CDT": -5,
+    "MST": -7,
+    "MDT": -6,
+    "PST": -8,
+    "PDT": -7,
+    "CET": 1,
+    "CEST": 2,
+}
+"""RFC 822's, and Central Europe's, in hours. Any other name means different zones to different people."""
+
+K = TypeVar("K")
+V = TypeVar("V")
+Fields = tuple[int | None, int | None, int | None, int, int, int]
+"""Year, month, day, hour, minute, second. What a stamp leaves out is None."""
+_NO_FIELDS: Fields = (None, 0, 0, 0, 0, 61)
+Read = Callable[[str, str | None, str | None], int | None]
+"""Whole second, digits of the fraction, zone: microseconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """A way to write a second: its pattern, and how to take it apart."""
+
+    pattern: str
+    fields: Callable[[str], Fields]
+
+
+def _iso(text: str) -> Fields:
+    return int(text[:4]), int(text[5:7]), int(text[8:10]), int(text[11:13]), int(text[14:16]), int(text[17:19])
+
+
+def _short(text: str) -> Fields:
+    return _year(text[:2]), int(text[3:5]), int(text[6:8]), int(text[9:11]), int(text[12:14]), int(text[15:17])
+
+
+def _compact(text: str) -> Fields:
+    return _year(text[:2]), int(text[2:4]), int(text[4:6]), int(text[7:9]), int(text[9:11]), int(text[11:13])
+
+
+def _year(digits: str) -> int:
+    """Two digits as POSIX has them: 69 to 99 are of the 20th century."""
+    year = int(digits)
+    return year + (1900 if year >= 69 else 2000)
+
+
+def _month(text: str) -> Fields:
+    return None, _MONTHS.get(text[:3], 0), int(text[4:6]), int(text[7:9]), int(text[10:12]), int(text[13:15])
+
+
+def _klog(text: str) -> Fields:
+    date, time = text.split()
+    year = int(date[:-4]) if len(date) > 4 else None
+    return year, int(date[-4:-2]), int(date[-2:]), int(time[:2]), int(time[3:5]), int(time[6:8])
+
+
+def _apache(text: str) -> Fields:
+    return int(text[-4:]), _MONTHS.get(text[:3], 0), int(text[4:6]), int(text[7:9]), int(text[10:12]), int(text[13:15])
+
+
+def _access(text: str) -> Fields:
+    return int(text[7:11]), _MONTHS.get(text[3:6], 0), int(text[:2]), int(text[12:14]), int(text[15:17]), int(text[18:20])
+
+
+def _time(text: str) -> Fields:
+    return None, None, None, int(text[:2]), int(text[3:5]), int(text[6:8])
+
+
+_CLOCK = "[0-9]{2}:[0-9]{2}:[0-9]{2}"
+_ANY_MONTH = f"(?:{'|'.join(_MONTH_NAMES)})"
+ISO = Stamp(f"[0-9]{{4}}[-/][0-9]{{2}}[-/][0-9]{{2}}[T ]{_CLOCK}", _iso)
+SHORT = Stamp(f"[0-9]{{2}}/[0-9]{{2}}/[0-9]{{2}} {_CLOCK}", _short)
+COMPACT = Stamp("[0-9]{6} [0-9]{6}", _compact)
+MONTH = Stamp(f"{_ANY_MONTH} [ 0-9][0-9] {_CLOCK}", _month)
+KLOG = Stamp(f"(?:[0-9]{{4}})?[0-9]{{4}} {_CLOCK}", _klog)
+ACCESS = Stamp(f"[0-9]{{2}}/{_ANY_MONTH}/[0-9]{{4}}:{_CLOCK}", _access)
+APACHE = Stamp(rf"{_ANY_MONTH} [ 0-9][0-9] {_CLOCK}(?:\.(?P<fraction>[0-9]{{1,9}}))? [0-9]{{4}}", _apache)
+"""The year stands behind the fraction."""
+TIME = Stamp(_CLOCK, _time)
+
+FRACTION = "(?:[.,](?P<fraction>[0-9]{1,9}))?"
+ZONE = "(?P<zone>Z|[+-][0-9]{2}(?::?[0-9]{2})?| [+-][0-9]{2}:?[0-9]{2}| UTC| GMT)?"
+_WHOLE_SECOND = re.compile(ISO.pattern)
+_REST = re.compile("(?:[.,]([0-9]{1,9}))?( ?[+-][0-9]{2}(?::?[0-9]{2})?| ?[A-Za-z]{1,4})?")
+_ISO_CHARS = 19
+_MAX_TEXT_CHARS = 40
+_NUMBER = re.compile(r"-?[0-9]{1,19}(?:\.[0-9]{0,9})?")
+_LEAST_SECONDS, _MOST_SECONDS = 100_000_000, 100_000_000_000
+"""A number below is a duration or a counter (1973 is no log's year); from the second on it counts milliseconds, and so on."""
+
+
+class Clock:
+    """Reads the stamps of one log. ``zone`` is that of stamps without one. ``reference_us``, the time of the run or its segment, gives
+    the year, or the day, to stamps without one: the nearest that fits, so that December's lines read in January are last year's.
+    Without a reference such stamps are None.
+
+    Keeps at most 10,000 seconds of each kind of stamp and each of 10 zones.
+    """
+
+    def __init__(self, zone: tzinfo = UTC, reference_us: int | None = None) -> None:
+        self.zone = zone
+        self.reference_us = reference_us
+        self._iso = self._by_zone(lambda second: ISO.fields(second) if _WHOLE_SECOND.fullmatch(second) else _NO_FIELDS)
+        self._rests: _Kept[str, tuple[int, str | None] | None] = _Kept(_fraction_and_zone)
+
+    def reader(self, stamp: Stamp) -> Read:
+        """How stamps of one kind are read."""
+        by_zone = self._by_zone(stamp.fields)
+
+        def read(second: str, fraction: str | None, zone: str | None) -> int | None:
+            us = by_zone[zone][second]
+            if us is None or not fraction:
+                return us
+            return us + (int(fraction) * _SCALE[len(fraction)] if len(fraction) < 7 else int(fraction[:6]))
+
+        return read
+
+    def of_text(self, text: str) -> int | None:
+        """A field's text: ISO 8601, or a number since the epoch."""
+        if len(text) > _MAX_TEXT_CHARS:
+            return None
+        rest = self._rests[text[_ISO_CHARS:]]
+        if rest is not None and (us := self._iso[rest[1]][text[:_ISO_CHARS]]) is not None:
+            return us + rest[0]
+        if _NUMBER.fullmatch(text):
+            return self.of_number(float(text) if "." in text else int(text))
+        return None
+
+    def of_number(self, number: float) -> int | None:
+        """Seconds, milliseconds, microseconds or nanoseconds since the epoch, as its size tells."""
+        if isinstance(number, float) and not math.isfinite(number):
+            return None
+        for unit_us in (SECOND_US, 1000, 1):
+            if _LEAST_SECONDS * SECOND_US <= number * unit_us < _MOST_SECONDS * SECOND_US:
+                return round(number * unit_us)
+        us = int(number) // 1000
+        return us if _LEAST_SECONDS * SECOND_US <= us < _MOST_SECONDS * SECOND_US else None
+
+    def _by_zone(self, fields: Callable[[str], Fields]) -> _Kept[str | None, _Kept[str, int | None]]:
+        """The zone of a stamp (None: it has none) to its second to microseconds."""
+        return _Kept(lambda zone: _Kept(lambda second: self._zoned_us(fields(second), zone)), _MAX_ZONES)
+
+    def _zoned_us(self, fields: Fields, zone: str | None) -> int | None:
+        if zone is None:
+            return self._second_us(fields, self.zone)
+        us, offset_us = self._second_us(fields, UTC), _offset_us(zone)
+        return us - offset_us if us is not None and offset_us is not None and FIRST_US <= us - offset_us <= LAST_US else None
+
+    def _second_us(self, fields: Fields, zone: tzinfo) -> int | None:
+        reference_us = self.reference_us
+        if fields[0] is not None:
+            return _us(fields, zone)
+        if reference_us is None or not FIRST_US <= reference_us <= LAST_US:
+            return None
+        nearest: int | None = None
+        for candidate in _completed(fields, reference_us):
+            us = _us(candidate, zone)
+            if us is not None and (nearest is None or abs(us - reference_us) < abs(nearest - reference_us)):
+                nearest = us
+            if nearest is not None and abs(nearest - reference_us) < (_NEAR_DAY_US if fields[1] is None else _NEAR_YEAR_US):
+                break
+        return nearest
+
+
+def _completed(fields: Fields, reference_us: int) -> Iterator[Fields]:
+    """What a stamp without a year may mean: with the years, or the days, around the reference."""
+    _, month, day, hour, minute, second = fields
+    reference = _EPOCH + reference_us * _ONE_US
+    if month is not None:
+        yield from ((reference.year + shift, month, day, hour, minute, second) for shift in (0, -1, 1))
+        return
+    for shift_us in (0, -DAY_US, DAY_US):
+        if FIRST_US <= reference_us + shift_us <= LAST_US:
+            date = reference + shift_us * _ONE_US
+            yield date.year, date.month, date.day, hour, minute, second
+
+
+class _Kept(dict[K, V]):
+    """A function's results, kept: a hit costs no call of Python. Forgets everything when full."""
+
+    __slots__ = ("_learn", "_most")
+
+    def __init__(self, learn: Callable[[K], V], most: int = _MAX_KEPT) -> None:
+        super().__init__()
+        self._learn, self._most = learn, most
+
+    def __missing__(self, key: K) -> V:
+        if len(self) >= self._most:
+            self.clear()
+        self[key] = value = self._learn(key)
+        return value
+
+
+def _us(fields: Fields, zone: tzinfo) -> int | None:
+    """A leap second is the first of the next minute."""
+    year, month, day, hour, minute, second = fields
+    if year is None or month is None or day is None or second > 60:
+        return None
+    try:
+        us = (datetime(year, month, day, hour, minute, min(second, 59), tzinfo=zone) - _EPOCH) // _ONE_US
+    except (ValueError, OverflowError):
+        return None
+    us += SECOND_US if second == 60 else 0
+    return us if FIRST_US <= us <= LAST_US else None
+
+
+def _fraction_and_zone(rest: str) -> tuple[int, str | None] | None:
+    """What may follow the second of a field's text: microseconds and a zone."""
+    found = _REST.fullmatch(rest)
+    return None if found is None else (int((found[1] or "0").ljust(6, "0")[:6]), found[2])
+
+
+def _offset_us(zone: str) -> int | None:
+    zone = zone.strip()
+    if zone in ("Z", "z"):
+        return 0
+    if zone[:1] in ("+", "-"):
+        hours, minutes = int(zone[1:3]), int(zone[3:].lstrip(":") or 0)
+        us = (hours * 3600 + minutes * 60) * SECOND_US
+        return None if hours > 23 or minutes > 59 else -us if zone[0] == "-" else us
+    hours_of_name = _NAMED_ZONES.get(zone)
+    return None if hours_of_name is None else hours_of_name * 3600 * SECOND_US

@@ -1,0 +1,56 @@
+"""The Spark session of a job: Glue's own there, one on all cores elsewhere."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from glue_jobs.datasource import RunlakeDataSource
+
+_PROJECT = Path(__file__).parents[1]
+_ALWAYS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.python.filterPushdown.enabled": "true",
+}
+_ELSEWHERE = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",  # the job shows its own
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "16",
+}
+
+
+@contextmanager
+def spark_session(name: str, conf: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """A session that knows ``format("runlake")``. ``conf`` on top of ours; ``SPARK_CONF_DIR`` and the like work as ever."""
+    builder = SparkSession.builder.appName(f"runlake {name}")
+    for key, value in ({**_ALWAYS, **(conf or {})} if is_on_glue() else {**_ELSEWHERE, **_ALWAYS, **(conf or {})}).items():
+        builder = builder.config(key, value)
+    if not is_on_glue():
+        builder = builder.master(os.environ.get("SPARK_MASTER", "local[*]"))
+        _let_workers_find_the_project()
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("WARN" if is_on_glue() else "ERROR")
+    session.dataSource.register(RunlakeDataSource)
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def is_on_glue() -> bool:
+    """Whether AWS Glue runs this process."""
+    return any(name.startswith("GLUE_") for name in os.environ)
+
+
+def _let_workers_find_the_project() -> None:
+    found = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(_PROJECT), *([found] if found else [])])
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

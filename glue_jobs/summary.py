@@ -1,0 +1,62 @@
+"""What a job tells at its end: one line of JSON, and its numbers as metrics."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+_METRICS_A_CALL = 1000
+
+
+def finish(name: str, summary: Mapping[str, Any], to: str | None = None, *, dry_run: bool = False) -> None:
+    """Print a job's summary as one line of JSON; write it to ``to`` too; and publish its numbers, unless nothing was really done.
+
+    Metrics: namespace of the functions', dimension ``job``, the summary's keys as names (``requests.s3:PutObject``). That they cannot be
+    published is said, and is no failure of the job.
+    """
+    text = json.dumps({"job": name, **summary}, sort_keys=False)
+    print(text, flush=True)
+    if to:
+        _write(to, text + "\n")
+    namespace = os.environ.get("POWERTOOLS_METRICS_NAMESPACE")
+    if namespace and not dry_run:
+        _publish(namespace, name, dict(_numbers(summary)))
+
+
+def _write(to: str, text: str) -> None:
+    url = urlsplit(to)
+    if url.scheme in ("s3", "s3a"):
+        boto3.client("s3").put_object(Bucket=url.netloc, Key=url.path.lstrip("/"), Body=text.encode())
+        return
+    path = Path(url.path if url.scheme == "file" else to)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def _numbers(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _numbers(value, f"{prefix}{name}.")
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield f"{prefix}{name}", float(value)
+
+
+def _publish(namespace: str, job: str, numbers: Mapping[str, float]) -> None:
+    data = [
+        {"MetricName": name, "Dimensions": [{"Name": "job", "Value": job}], "Value": value, "Unit": "None"}
+        for name, value in numbers.items()
+    ]
+    try:
+        client = boto3.client("cloudwatch")
+        for first in range(0, len(data), _METRICS_A_CALL):
+            client.put_metric_data(Namespace=namespace, MetricData=data[first : first + _METRICS_A_CALL])
+    except (BotoCoreError, ClientError) as error:
+        print(f"{job}: its metrics could not be published: {error}", file=sys.stderr)

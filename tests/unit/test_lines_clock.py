@@ -1,0 +1,270 @@
+"""When a line was written: zones, years that are missing, and dates that there are none of."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from chalicelib.lines import clock as clocks
+from chalicelib.lines.clock import FIRST_US, LAST_US, Clock
+from chalicelib.lines.formats import format_named
+
+QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MARCH_20_US = 1_426_809_600_000_000
+"""2015-03-20T00:00:00Z."""
+MOMENTS = st.datetimes(datetime(1, 1, 3), datetime(9999, 12, 29))
+YEARS = st.datetimes(datetime(1970, 1, 1), datetime(2199, 12, 31))
+
+
+def us_of(moment: datetime) -> int:
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH) // timedelta(microseconds=1)
+
+
+def time_of(name: str, line: str, reference: datetime | None = None, zone: tzinfo = UTC) -> int | None:
+    parsed = format_named(name).bind(Clock(zone, None if reference is None else us_of(reference)))(line)
+    assert parsed is not None, "the line is known whatever its time"
+    return parsed.timestamp
+
+
+def iso(line: str, zone: tzinfo = UTC) -> int | None:
+    return time_of("iso", line, zone=zone)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "2015-03-20 00:00:00",
+            "2015-03-20T00:00:00",
+            "2015/03/20 00:00:00",
+            "2015-03-20 00:00:00.000",
+            "2015-03-20 00:00:00,000",
+        ),
+        *("2015-03-20T00:00:00Z", "2015-03-20T00:00:00+00:00", "2015-03-20 00:00:00 +0000", "2015-03-20T00:00:00-0000"),
+        *("2015-03-20T01:00:00+01", "2015-03-20T05:45:00.0+05:45", "2015-03-19 17:00:00,000000 -0700", "2015-03-20T14:00:00+1400"),
+        *("2015-03-20 00:00:00 UTC", "2015-03-20 00:00:00.000 GMT", "2015-03-19T23:59:60Z", "2015-03-19T00:01:00-2359"),
+    ],
+)
+def test_one_moment_in_many_ways(text: str) -> None:
+    assert iso(f"{text} x") == MARCH_20_US
+
+
+@pytest.mark.parametrize(
+    ("fraction", "us"),
+    [
+        *((".1", 100_000), (",12", 120_000), (".123", 123_000), (".1234", 123_400), (".12345", 123_450), (".123456", 123_456)),
+        *((".1234567", 123_456), (".999999999", 999_999), (".000000999", 0), ("", 0), (",000001", 1)),
+    ],
+)
+def test_fractions_are_cut_to_microseconds(fraction: str, us: int) -> None:
+    assert iso(f"2015-03-20 00:00:00{fraction} x") == MARCH_20_US + us
+    assert iso(f"1969-12-31 23:59:59{fraction} x") == -1_000_000 + us
+
+
+NO_DATES = [
+    ("iso", "2026-02-29 03:12:45 x"),
+    ("iso", "2026-13-01 03:12:45 x"),
+    ("iso", "2026-00-10 03:12:45 x"),
+    ("iso", "2026-04-31 03:12:45 x"),
+    ("iso", "2026-11-21 24:00:00 x"),
+    ("iso", "2026-11-21 03:60:45 x"),
+    ("iso", "2026-11-21 03:12:61 x"),
+    ("iso", "0000-01-01 00:00:00 x"),
+    ("iso", "0001-01-01T00:00:00+00:01 x"),
+    ("iso", "9999-12-31T23:59:59-00:01 x"),
+    ("iso", "9999-12-31T23:59:60Z x"),
+    ("iso", "2026-11-21T03:12:45+24:00 x"),
+    ("iso", "2026-11-21T03:12:45+01:60 x"),
+    ("iso", "2026-11-21T03:12:45 +9999 x"),
+    ("spark", "26/02/29 03:12:45 INFO A: x"),
+    ("spark", "26/21/11 03:12:45 INFO A: x"),
+    ("hdfs", "261321 031245 1 INFO A: x"),
+    ("hdfs", "261121 031299 1 INFO A: x"),
+    ("syslog", "Nov 31 03:12:45 host a: x"),
+    ("syslog", "Nov  0 03:12:45 host a: x"),
+    ("syslog", "Feb 30 03:12:45 host a: x"),
+    ("klog", "I1331 03:12:45.123456 1 a.go:1] x"),
+    ("klog", "I0230 03:12:45.123456 1 a.go:1] x"),
+    ("access", '192.0.2.7 - - [31/Nov/2026:03:12:45 +0000] "GET /" 200 1'),
+    ("access", '192.0.2.7 - - [21/Nov/2026:25:12:45 +0000] "GET /" 200 1'),
+    ("apache-error", "[Sun Feb 29 04:47:44 2005] [error] x"),
+    ("time", "24:12:45 x"),
+    ("time", "99:99:99 x"),
+    ("openmetadata", "[2026-02-30 03:12:45] INFO     {a:b:1} - x"),
+]
+
+
+@pytest.mark.parametrize(("name", "line"), NO_DATES)
+def test_what_is_no_date_is_none_and_the_rest_is_read(name: str, line: str) -> None:
+    assert time_of(name, line, datetime(2026, 11, 21)) is None
+
+
+def test_at_the_edges() -> None:
+    assert iso("0001-01-01T00:00:00Z x") == iso("0001-01-01T00:01:00+00:01 x") == FIRST_US
+    assert iso("9999-12-31T23:59:59.999999999Z x") == LAST_US
+    assert (FIRST_US, LAST_US) == (us_of(datetime.min), us_of(datetime.max))
+
+
+@QUIET
+@given(MOMENTS, st.integers(-1439, 1439))
+def test_offsets(moment: datetime, minutes: int) -> None:
+    zoned = moment.replace(tzinfo=timezone(timedelta(minutes=minutes)))
+    text = zoned.isoformat(timespec="microseconds")
+    assert iso(f"{text} x") == iso(f"{text.replace('T', ' ')} x") == us_of(zoned)
+    assert iso(f"{text[:-3]}{text[-2:]} x") == us_of(zoned), "without the colon"
+    assert iso(f"{moment.isoformat(timespec='microseconds')} x", zone=zoned.tzinfo or UTC) == us_of(zoned), "as an option"
+
+
+def test_an_option_counts_only_where_the_line_says_nothing() -> None:
+    berlin = ZoneInfo("Europe/Berlin")
+    assert iso("2015-03-20 01:00:00 x", berlin) == iso("2015-03-20T00:00:00Z x", berlin) == MARCH_20_US
+    assert iso("2026-07-01 02:00:00 x", berlin) == us_of(datetime(2026, 7, 1)), "summer"
+    assert time_of("syslog", "Jul  1 02:00:00 host a: x", datetime(2026, 7, 2), berlin) == us_of(datetime(2026, 7, 1))
+    assert time_of("time", "02:00:00 x", datetime(2026, 7, 1, 1), berlin) == us_of(datetime(2026, 7, 1))
+
+
+@pytest.mark.parametrize("text", ["2026-03-29 02:30:00", "2026-10-25 02:30:00", "0001-01-01 00:00:00", "9999-12-31 23:59:59"])
+def test_hours_that_there_are_none_or_two_of(text: str) -> None:
+    for zone in (ZoneInfo("Europe/Berlin"), timezone(timedelta(hours=14)), timezone(timedelta(hours=-12))):
+        found = iso(f"{text} x", zone)
+        assert found is None or FIRST_US <= found <= LAST_US
+
+
+# Years and days that are missing.
+
+
+@pytest.mark.parametrize(
+    ("line", "reference", "expected"),
+    [
+        ("Dec 31 23:59:59", datetime(2026, 1, 1, 0, 0, 5), datetime(2025, 12, 31, 23, 59, 59)),
+        ("Jan  1 00:00:01", datetime(2026, 1, 1, 0, 0, 5), datetime(2026, 1, 1, 0, 0, 1)),
+        ("Jan  1 00:00:01", datetime(2025, 12, 31, 23, 59), datetime(2026, 1, 1, 0, 0, 1)),
+        ("Dec 31 23:59:59", datetime(2025, 12, 31, 23, 59), datetime(2025, 12, 31, 23, 59, 59)),
+        ("Nov 21 03:12:45", datetime(2026, 11, 21), datetime(2026, 11, 21, 3, 12, 45)),
+        ("Jun 14 15:16:01", datetime(2005, 7, 27), datetime(2005, 6, 14, 15, 16, 1)),
+        ("Jul 27 15:16:01", datetime(2005, 6, 14), datetime(2005, 7, 27, 15, 16, 1)),
+        ("Feb 29 12:00:00", datetime(2024, 3, 1), datetime(2024, 2, 29, 12)),
+        ("Feb 29 12:00:00", datetime(2025, 1, 1), datetime(2024, 2, 29, 12)),
+        ("Feb 29 12:00:00", datetime(2026, 3, 1), None),
+        ("Dec 31 23:59:59", datetime(1, 1, 1), datetime(1, 12, 31, 23, 59, 59)),
+        ("Jan  1 00:00:00", datetime(9999, 12, 31), datetime(9999, 1, 1)),
+    ],
+)
+def test_the_year_is_the_nearest_that_fits(line: str, reference: datetime, expected: datetime | None) -> None:
+    assert time_of("syslog", f"{line} host a: x", reference) == (None if expected is None else us_of(expected))
+
+
+@QUIET
+@given(YEARS, st.integers(-180 * 86_400, 180 * 86_400))
+@example(datetime(2025, 12, 31, 23, 59, 59), 2)
+@example(datetime(2026, 1, 1), -1)
+def test_within_half_a_year_of_the_reference_the_year_is_right(moment: datetime, seconds: int) -> None:
+    moment = moment.replace(microsecond=0)
+    reference = moment + timedelta(seconds=seconds)
+    day = f"{moment:%b} {moment.day:2}"
+    assert time_of("syslog", f"{day} {moment:%H:%M:%S} host a: x", reference) == us_of(moment)
+    assert time_of("klog", f"I{moment:%m%d %H:%M:%S}.000000 1 a.go:1] x", reference) == us_of(moment)
+
+
+@QUIET
+@given(YEARS, st.integers(-43_199, 43_199))
+@example(datetime(2026, 1, 1, 0, 0, 1), -5)
+def test_within_half_a_day_of_the_reference_the_day_is_right(moment: datetime, seconds: int) -> None:
+    moment = moment.replace(microsecond=0)
+    assert time_of("time", f"{moment:%H:%M:%S} x", moment + timedelta(seconds=seconds)) == us_of(moment)
+
+
+@pytest.mark.parametrize(
+    ("name", "line"), [("syslog", "Nov 21 03:12:45 host a: x"), ("klog", "I1121 03:12:45.1 1 a.go:1] x"), ("time", "03:12:45 x")]
+)
+def test_without_a_reference_there_is_no_year_and_no_day(name: str, line: str) -> None:
+    assert time_of(name, line) is None
+
+
+@pytest.mark.parametrize("reference_us", [FIRST_US - 1, LAST_US + 1, 10**30, -(10**30)])
+def test_a_reference_that_is_no_date(reference_us: int) -> None:
+    parsed = format_named("syslog").bind(Clock(reference_us=reference_us))("Nov 21 03:12:45 host a: x")
+    assert parsed is not None and parsed.timestamp is None
+
+
+@QUIET
+@given(st.integers(FIRST_US, LAST_US), st.dates(), st.times())
+@example(FIRST_US, datetime(2024, 2, 29).date(), datetime.min.time())
+@example(LAST_US, datetime(2024, 2, 29).date(), datetime.max.time())
+def test_any_reference_gives_a_date_or_none(reference_us: int, date: datetime, time: datetime) -> None:
+    for name, line in (("klog", f"I{date:%m%d} {time:%H:%M:%S}.1 1 a.go:1] x"), ("time", f"{time:%H:%M:%S} x")):
+        parsed = format_named(name).bind(Clock(ZoneInfo("Pacific/Kiritimati"), reference_us))(line)
+        assert parsed is not None and (parsed.timestamp is None or FIRST_US <= parsed.timestamp <= LAST_US)
+
+
+@pytest.mark.parametrize(("digits", "year"), [("69", 1969), ("99", 1999), ("00", 2000), ("26", 2026), ("68", 2068)])
+def test_years_of_two_digits(digits: str, year: int) -> None:
+    assert time_of("spark", f"{digits}/03/20 00:00:00 INFO A: x") == us_of(datetime(year, 3, 20))
+    assert time_of("hdfs", f"{digits}0320 000000 1 INFO A: x") == us_of(datetime(year, 3, 20))
+
+
+def test_all_months() -> None:
+    for number, month in enumerate(["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], start=1):
+        expected = us_of(datetime(2026, number, 9, 1, 2, 3))
+        assert time_of("syslog", f"{month}  9 01:02:03 host a: x", datetime(2026, 6, 15)) == expected
+        assert time_of("access", f'::1 - - [09/{month}/2026:01:02:03 +0000] "GET /" 200 1') == expected
+        assert time_of("apache-error", f"[Mon {month} 09 01:02:03 2026] [info] x") == expected
+
+
+# Fields that hold a time.
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2015-03-20T00:00:00Z", MARCH_20_US),
+        ("2015-03-20 00:00:00.000000", MARCH_20_US),
+        ("2015-03-20T01:00:00+01:00", MARCH_20_US),
+        ("2015-03-20T01:00:00 CET", MARCH_20_US),
+        ("2015-03-19T19:00:00EST", MARCH_20_US),
+        ("2015-03-20T00:00:00 IST", None),
+        ("1426809600", MARCH_20_US),
+        ("1426809600.0", MARCH_20_US),
+        ("1426809600.123456", MARCH_20_US + 123_456),
+        ("1426809600123", MARCH_20_US + 123_000),
+        ("1426809600123456", MARCH_20_US + 123_456),
+        ("1426809600123456789", MARCH_20_US + 123_456),
+        *(
+            (text, None)
+            for text in ("", "0", "12", "0.5", "-1426809600", "99999999", "9" * 20, "1" * 400, "1e9", "inf", "nan", "x", "2015")
+        ),
+        *((text, None) for text in ("2015-03-20", "2015-02-30T00:00:00Z", "2015-03-20T00:00:00Z x", "١٤٢٦٨٠٩٦٠٠")),
+    ],
+)
+def test_a_text(text: str, expected: int | None) -> None:
+    assert Clock().of_text(text) == expected
+
+
+@QUIET
+@given(st.integers() | st.floats())
+def test_a_number(number: float) -> None:
+    found = Clock().of_number(number)
+    assert found is None or FIRST_US <= found <= LAST_US
+
+
+def test_numbers_that_are_none() -> None:
+    assert [Clock().of_number(number) for number in (math.nan, math.inf, -math.inf, 10**400, -(10**400), 1e300)] == [None] * 6
+
+
+# What is kept.
+
+
+def test_kept_seconds_are_bounded_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clocks._Kept.__init__, "__defaults__", (3,))
+    monkeypatch.setattr(clocks, "_MAX_ZONES", 2)
+    read = format_named("iso").bind(Clock())
+    zones = ["", "Z", "+0100", "-01:00", " GMT"]
+    lines = [f"2026-11-21 03:12:{second:02}{zones[second % 5]} x" for second in range(60)] + ["2026-13-21 03:12:45 x"]
+    kept = [parsed.timestamp for _ in range(2) for line in lines if (parsed := read(line))]
+    assert kept == [iso(line) for line in lines] * 2

@@ -1,0 +1,551 @@
+"""What lines of each format say, and which format a log has. Expectations are written by hand, as a reader would."""
+
+from __future__ import annotations
+
+import pickle
+from datetime import UTC, datetime, timedelta
+from itertools import permutations
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from chalicelib.lines.choice import SAMPLE_LINES, choose
+from chalicelib.lines.clock import Clock
+from chalicelib.lines.events import events
+from chalicelib.lines.formats import FORMATS, PLAIN, Format, format_named
+from chalicelib.lines.parsed import Parsed
+from chalicelib.lines.text import text_of
+
+QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+EVERY = pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
+REFERENCE = datetime(2026, 11, 22, 9, tzinfo=UTC)
+
+
+def us(text: str) -> int:
+    """Microseconds of a moment in UTC."""
+    return (datetime.fromisoformat(text).replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
+def read(name: str, line: str, reference: datetime | None = REFERENCE) -> Parsed | None:
+    """What a run of this format makes of a line."""
+    reference_us = None if reference is None else (reference - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    return format_named(name).reader(Clock(reference_us=reference_us))(text_of(line.encode()))
+
+
+# name of the format, line, (time, level, logger, message)
+LINES: list[tuple[str, str, tuple[str | None, str | None, str | None, str]]] = [
+    # Python's logging
+    ("python-default", "WARNING:root:disk almost full", (None, "WARNING", "root", "disk almost full")),
+    ("python-default", "CRITICAL:orders.load:out of: memory", (None, "CRITICAL", "orders.load", "out of: memory")),
+    ("python-default", "DEBUG:root:", (None, "DEBUG", "root", "")),
+    (
+        "python",
+        "2026-11-21 03:12:45,123 - orders.load - ERROR - no such table - orders",
+        ("2026-11-21T03:12:45.123", "ERROR", "orders.load", "no such table - orders"),
+    ),
+    ("python", "2026-11-21 03:12:45 - __main__ - DEBUG - x", ("2026-11-21T03:12:45", "DEBUG", "__main__", "x")),
+    (
+        "python",
+        "2026-11-21 03:12:45,001 - MainThread - botocore.hooks - DEBUG - Event choosing",
+        ("2026-11-21T03:12:45.001", "DEBUG", "botocore.hooks", "Event choosing"),
+    ),
+    (
+        "python",
+        "2026-11-21 04:12:45 +0100 - dagster - INFO - job - 42 - STEP_START",
+        ("2026-11-21T03:12:45", "INFO", "dagster", "job - 42 - STEP_START"),
+    ),
+    (
+        "python-level-first",
+        "2026-11-21 03:12:45,123 - INFO - orders.load - 42 rows",
+        ("2026-11-21T03:12:45.123", "INFO", "orders.load", "42 rows"),
+    ),
+    (
+        "python-level-only",
+        "2026-11-21 03:12:45,123 - WARNING - slow: 3 s",
+        ("2026-11-21T03:12:45.123", "WARNING", None, "slow: 3 s"),
+    ),
+    (
+        "python-logger-first",
+        "2026-11-21 03:12:45,123 orders.load WARNING slow",
+        ("2026-11-21T03:12:45.123", "WARNING", "orders.load", "slow"),
+    ),
+    (
+        "python-logger-first",
+        "2026-11-21 03:12:45,123 orders[1234] [ERROR] gone",
+        ("2026-11-21T03:12:45.123", "ERROR", "orders", "gone"),
+    ),
+    (
+        "level-logger",
+        "2026-11-21 03:12:45,123 [ERROR] orders.load: gone",
+        ("2026-11-21T03:12:45.123", "ERROR", "orders.load", "gone"),
+    ),
+    # what is written in Python
+    (
+        "openmetadata",
+        "[2026-11-21 03:12:45] INFO     {metadata.Ingestion:ingestion:12} - Processed orders",
+        ("2026-11-21T03:12:45", "INFO", "metadata.Ingestion", "Processed orders"),
+    ),
+    (
+        "openmetadata",
+        "[2026-11-21 03:12:45] WARNING  {metadata.Utils:logger:145} - {'a': 1} - b",
+        ("2026-11-21T03:12:45", "WARNING", "metadata.Utils", "{'a': 1} - b"),
+    ),
+    (
+        "airflow",
+        "[2026-11-21T03:12:45.123+0000] {module.py:12} INFO - message",
+        ("2026-11-21T03:12:45.123", "INFO", "module.py", "message"),
+    ),
+    (
+        "airflow",
+        "[2026-11-21 03:12:45,123] {taskinstance.py:1482} ERROR - Task failed with exception",
+        ("2026-11-21T03:12:45.123", "ERROR", "taskinstance.py", "Task failed with exception"),
+    ),
+    (
+        "airflow",
+        "[2026-11-21 03:12:45,123] {{base_task_runner.py:98}} WARNING - Job 1: Subtask",
+        ("2026-11-21T03:12:45.123", "WARNING", "base_task_runner.py", "Job 1: Subtask"),
+    ),
+    (
+        "airflow",
+        "[\x1b[34m2026-11-21T03:12:45.123-0500\x1b[0m] {\x1b[34mmodule.py:\x1b[0m12} INFO\x1b[0m - in colours\x1b[0m",
+        ("2026-11-21T08:12:45.123", "INFO", "module.py", "in colours"),
+    ),
+    (
+        "pipes",
+        "2026-11-21 03:12:45.123 | SUCCESS  | orders.load:main:12 - 42 rows",
+        ("2026-11-21T03:12:45.123", "INFO", "orders.load", "42 rows"),
+    ),
+    (
+        "pipes",
+        "2026-11-21 03:12:45.123 | ERROR   | Flow run 'x' - Failed",
+        ("2026-11-21T03:12:45.123", "ERROR", None, "Flow run 'x' - Failed"),
+    ),
+    (
+        "pipes-time",
+        "03:12:45.123 | INFO    | prefect.engine - Created",
+        ("2026-11-22T03:12:45.123", "INFO", "prefect.engine", "Created"),
+    ),
+    ("dbt", "\x1b[0m03:12:45.123456 [debug] [MainThread]: Acquiring", ("2026-11-22T03:12:45.123456", "DEBUG", None, "Acquiring")),
+    (
+        "gunicorn",
+        "[2026-11-21 03:12:45 +0000] [12] [CRITICAL] WORKER TIMEOUT",
+        ("2026-11-21T03:12:45", "CRITICAL", None, "WORKER TIMEOUT"),
+    ),
+    (
+        "celery",
+        "[2026-11-21 03:12:45,123: ERROR/ForkPoolWorker-1] Task failed",
+        ("2026-11-21T03:12:45.123", "ERROR", None, "Task failed"),
+    ),
+    (
+        "flask",
+        "[2026-11-21 03:12:45,123] ERROR in app: Exception on /",
+        ("2026-11-21T03:12:45.123", "ERROR", "app", "Exception on /"),
+    ),
+    (
+        "oslo",
+        "2017-05-16 00:00:00.008 25746 INFO nova.osapi_compute.wsgi.server [req-38101a0b 113d3a99 - - -] 10.11.10.1 GET",
+        ("2017-05-16T00:00:00.008", "INFO", "nova.osapi_compute.wsgi.server", "10.11.10.1 GET"),
+    ),
+    (
+        "oslo-collected",
+        "nova-api.log.1 2017-05-16 00:00:00.008 25746 WARNING nova.virt [-] slow",
+        ("2017-05-16T00:00:00.008", "WARNING", "nova.virt", "slow"),
+    ),
+    (
+        "level-colon",
+        'INFO:     192.0.2.7:4711 - "GET / HTTP/1.1" 200 OK',
+        (None, "INFO", None, '192.0.2.7:4711 - "GET / HTTP/1.1" 200 OK'),
+    ),
+    (
+        "bracketed-level",
+        "2026-11-21T03:12:45.5Z [warning  ] slow  table=x",
+        ("2026-11-21T03:12:45.500", "WARNING", None, "slow  table=x"),
+    ),
+    # log4j and logback
+    (
+        "spark",
+        "26/11/21 03:12:45 INFO DAGScheduler: Job 0 finished: collect at x.py:1, took 0.5 s",
+        ("2026-11-21T03:12:45", "INFO", "DAGScheduler", "Job 0 finished: collect at x.py:1, took 0.5 s"),
+    ),
+    (
+        "spark",
+        "17/06/09 20:10:40 WARN executor.CoarseGrainedExecutorBackend: Registered signal handlers for [TERM, HUP, INT]",
+        (
+            "2017-06-09T20:10:40",
+            "WARNING",
+            "executor.CoarseGrainedExecutorBackend",
+            "Registered signal handlers for [TERM, HUP, INT]",
+        ),
+    ),
+    (
+        "log4j",
+        "2015-10-18 18:01:47,978 INFO [main] org.apache.hadoop.mapreduce.v2.app.MRAppMaster: Created MRAppMaster",
+        ("2015-10-18T18:01:47.978", "INFO", "org.apache.hadoop.mapreduce.v2.app.MRAppMaster", "Created MRAppMaster"),
+    ),
+    (
+        "log4j",
+        "2026-11-21 03:12:45,123 FATAL org.apache.hadoop.hdfs.server.namenode.NameNode: Exception in namenode join",
+        ("2026-11-21T03:12:45.123", "CRITICAL", "org.apache.hadoop.hdfs.server.namenode.NameNode", "Exception in namenode join"),
+    ),
+    (
+        "log4j",
+        "2026-11-21T03:12:45.123+01:00 [http-nio-8080-exec-1] ERROR com.example.Orders - no table",
+        ("2026-11-21T02:12:45.123", "ERROR", "com.example.Orders", "no table"),
+    ),
+    (
+        "log4j",
+        "2026-11-21 03:12:45,123 INFO  org.apache.flink.runtime.Task                [] - switched from RUNNING to FINISHED",
+        ("2026-11-21T03:12:45.123", "INFO", "org.apache.flink.runtime.Task", "switched from RUNNING to FINISHED"),
+    ),
+    (
+        "log4j",
+        "2026-11-21 03:12:45,123 DEBUG [Executor task launch worker for task 0 [x]] util.Utils (Utils.scala:log(12)): done",
+        ("2026-11-21T03:12:45.123", "DEBUG", "util.Utils", "done"),
+    ),
+    (
+        "log4j",
+        "2026-11-21 03:12:45 INFO i.a.w.Temporal(run):12 - started",
+        ("2026-11-21T03:12:45", "INFO", "i.a.w.Temporal", "started"),
+    ),
+    ("log4j-time", "03:12:45.123 [main] TRACE c.e.Orders - x", ("2026-11-22T03:12:45.123", "TRACE", "c.e.Orders", "x")),
+    (
+        "hdfs",
+        "081109 203615 148 INFO dfs.DataNode$PacketResponder: PacketResponder 1 for block blk_38 terminating",
+        ("2008-11-09T20:36:15", "INFO", "dfs.DataNode$PacketResponder", "PacketResponder 1 for block blk_38 terminating"),
+    ),
+    (
+        "zookeeper",
+        "2015-07-29 17:41:44,747 - INFO  [QuorumPeer[myid=1]/0:0:0:0:0:0:0:0:2181:FastLeaderElection@774] - Notification time out: 3200",
+        ("2015-07-29T17:41:44.747", "INFO", "FastLeaderElection", "Notification time out: 3200"),
+    ),
+    (
+        "zookeeper",
+        "2015-07-29 19:04:12,394 - WARN  [/10.10.34.11:3888:QuorumCnxManager$Listener@493] - Received",
+        ("2015-07-29T19:04:12.394", "WARNING", "QuorumCnxManager$Listener", "Received"),
+    ),
+    (
+        "spring",
+        "2026-11-21 03:12:45.123  INFO 1234 --- [           main] c.example.Orders                         : Started in 2.5 s",
+        ("2026-11-21T03:12:45.123", "INFO", "c.example.Orders", "Started in 2.5 s"),
+    ),
+    (
+        "spring",
+        "2026-11-21T03:12:45.123Z ERROR 1 --- [orders] [nio-80-exec-1] o.a.c.C.[.[.[/] : Servlet failed",
+        ("2026-11-21T03:12:45.123", "ERROR", None, "1 --- [orders] [nio-80-exec-1] o.a.c.C.[.[.[/] : Servlet failed"),
+    ),
+    (
+        "kafka",
+        "[2026-11-21 03:12:45,123] WARN [Broker id=1] (re)elected (kafka.server.KafkaServer:66)",
+        ("2026-11-21T03:12:45.123", "WARNING", "kafka.server.KafkaServer", "[Broker id=1] (re)elected"),
+    ),
+    (
+        "elasticsearch",
+        "[2026-11-21T03:12:45,123][WARN ][o.e.c.r.a.DiskThreshold  ] [node-1] high disk watermark",
+        ("2026-11-21T03:12:45.123", "WARNING", "o.e.c.r.a.DiskThreshold", "[node-1] high disk watermark"),
+    ),
+    ("level-time-logger", "WARN  [2026-11-21 03:12:45,123] com.x.Y: z", ("2026-11-21T03:12:45.123", "WARNING", "com.x.Y", "z")),
+    (
+        "cassandra",
+        "ERROR [main] 2026-11-21 03:12:45,123 Storage.java:12 - z",
+        ("2026-11-21T03:12:45.123", "ERROR", "Storage.java", "z"),
+    ),
+    ("bracketed-level-only", "[ERROR] Failed to execute goal", (None, "ERROR", None, "Failed to execute goal")),
+    # syslog and Kubernetes
+    (
+        "syslog",
+        "Nov 21 15:16:01 combo sshd(pam_unix)[19939]: authentication failure; logname= uid=0",
+        ("2026-11-21T15:16:01", None, "sshd(pam_unix)", "authentication failure; logname= uid=0"),
+    ),
+    ("syslog", "Nov  1 06:55:46 LabSZ kernel: eth0: up", ("2026-11-01T06:55:46", None, "kernel", "eth0: up")),
+    ("syslog", "Nov 21 06:55:46 combo syslogd 1.4.1: restart.", ("2026-11-21T06:55:46", None, "syslogd 1.4.1", "restart.")),
+    (
+        "syslog",
+        "Nov 21 06:55:46 last message repeated 2 times",
+        ("2026-11-21T06:55:46", None, None, "last message repeated 2 times"),
+    ),
+    ("syslog", "<11>Nov 21 06:55:46 web1 orders[1]: gone", ("2026-11-21T06:55:46", "ERROR", "orders", "gone")),
+    (
+        "syslog-iso",
+        "2026-11-21T03:12:45.123456+01:00 web1 systemd[1]: Started Orders.",
+        ("2026-11-21T02:12:45.123456", None, "systemd", "Started Orders."),
+    ),
+    (
+        "syslog-5424",
+        "<34>1 2003-10-11T22:14:15.003Z mymachine.example.com su - ID47 - \ufeff'su root' failed for lonvick",
+        ("2003-10-11T22:14:15.003", "CRITICAL", "su", "'su root' failed for lonvick"),
+    ),
+    (
+        "syslog-5424",
+        r'<165>1 2003-08-24T05:14:15.000003-07:00 192.0.2.1 myproc 8710 - [a x="]" y="\""][b z="1"] It\'s time',
+        ("2003-08-24T12:14:15.000003", "INFO", "myproc", r"It\'s time"),
+    ),
+    ("syslog-5424", "<15>1 2026-11-21T03:12:45Z - - - - -", ("2026-11-21T03:12:45", "DEBUG", None, "")),
+    (
+        "klog",
+        "I1121 03:12:45.123456    1234 file.go:12] msg",
+        ("2026-11-21T03:12:45.123456", "INFO", "file.go", "msg"),
+    ),
+    (
+        "klog",
+        'E1121 03:12:45.000001 1 reflector.go:140] x="y"',
+        ("2026-11-21T03:12:45.000001", "ERROR", "reflector.go", 'x="y"'),
+    ),
+    ("klog", "F20251231 23:59:59.999999 1 main.cc:1] gone", ("2025-12-31T23:59:59.999999", "CRITICAL", "main.cc", "gone")),
+    (
+        "zap",
+        "2026-11-21T04:12:45.123+0100\tERROR\tsetup\tapp/main.go:12\tgone\t{}",
+        ("2026-11-21T03:12:45.123", "ERROR", "setup", "gone\t{}"),
+    ),
+    ("zap", "2026-11-21T03:12:45.123Z\twarn\tapp/main.go:12\tslow", ("2026-11-21T03:12:45.123", "WARNING", None, "slow")),
+    ("cri", "2026-11-21T03:12:45.123456789Z stderr P half a", ("2026-11-21T03:12:45.123456", None, None, "half a")),
+    # web servers, databases
+    (
+        "access",
+        '127.0.0.1 - frank [10/Oct/2000:13:55:36 -0700] "GET /apache_pb.gif HTTP/1.0" 200 2326',
+        ("2000-10-10T20:55:36", "INFO", None, '127.0.0.1 "GET /apache_pb.gif HTTP/1.0" 200 2326'),
+    ),
+    (
+        "access",
+        r'2001:db8::1 - - [21/Nov/2026:03:12:45 +0000] "POST /a?b=\"c\" HTTP/2.0" 503 0 "https://x/" "Mozilla/5.0 (X11)"',
+        ("2026-11-21T03:12:45", "ERROR", None, r'2001:db8::1 "POST /a?b=\"c\" HTTP/2.0" 503 0 "https://x/" "Mozilla/5.0 (X11)"'),
+    ),
+    (
+        "access",
+        'www.example.com:443 client.example.com - j doe [21/Nov/2026:03:12:45 +0000] "-" 408 -',
+        ("2026-11-21T03:12:45", "WARNING", None, 'client.example.com "-" 408 -'),
+    ),
+    (
+        "access",
+        '192.0.2.7 - - [21/Nov/2026:03:12:45 +0000] "GET /" 304 0',
+        ("2026-11-21T03:12:45", "INFO", None, '192.0.2.7 "GET /" 304 0'),
+    ),
+    (
+        "nginx-error",
+        '2026/11/21 03:12:45 [crit] 1234#5678: *9 open() "/x" failed (2: No such file or directory), client: 192.0.2.7',
+        ("2026-11-21T03:12:45", "CRITICAL", None, '*9 open() "/x" failed (2: No such file or directory), client: 192.0.2.7'),
+    ),
+    (
+        "apache-error",
+        "[Sun Dec 04 04:47:44 2005] [error] mod_jk child workerEnv in error state 6",
+        ("2005-12-04T04:47:44", "ERROR", None, "mod_jk child workerEnv in error state 6"),
+    ),
+    (
+        "apache-error",
+        "[Fri Sep 09 10:42:29.902022 2011] [core:error] [pid 35708:tid 4328636416] [client 192.0.2.7] File does not exist",
+        ("2011-09-09T10:42:29.902022", "ERROR", "core", "[client 192.0.2.7] File does not exist"),
+    ),
+    ("apache-error", "[Sun Dec 04 04:47:44 2005] [notice] jk2_init()", ("2005-12-04T04:47:44", "INFO", None, "jk2_init()")),
+    (
+        "postgres",
+        "2026-11-21 03:12:45.123 UTC [12] FATAL:  no such role",
+        ("2026-11-21T03:12:45.123", "CRITICAL", None, "no such role"),
+    ),
+    (
+        "postgres",
+        "2026-11-21 03:12:45 GMT [12] etl@db ERROR:  no such table",
+        ("2026-11-21T03:12:45", "ERROR", None, "no such table"),
+    ),
+    (
+        "mysql",
+        "2026-11-21T03:12:45.123456Z 7 [Note] Aborted connection",
+        ("2026-11-21T03:12:45.123456", "INFO", None, "Aborted connection"),
+    ),
+    ("monolog", "[2026-11-21T03:12:45+00:00] app.EMERGENCY: gone {}", ("2026-11-21T03:12:45", "CRITICAL", "app", "gone {}")),
+    # functions
+    (
+        "lambda-python",
+        "[WARNING]\t2026-11-21T03:12:45.123Z\t6f1a0c1e-8a55-4d3c-9d9b-0f6a2f1b7c11\tslow",
+        ("2026-11-21T03:12:45.123", "WARNING", None, "slow"),
+    ),
+    (
+        "lambda-node",
+        "2026-11-21T03:12:45.123Z\t6f1a0c1e-8a55-4d3c-9d9b-0f6a2f1b7c11\tERROR\tgone",
+        ("2026-11-21T03:12:45.123", "ERROR", None, "gone"),
+    ),
+    # what is left
+    ("level", "2026-11-21 03:12:45 ERROR: no such table", ("2026-11-21T03:12:45", "ERROR", None, "no such table")),
+    (
+        "level-time",
+        "ERROR 2026-11-21 03:12:45,123 orders 12 34 gone",
+        ("2026-11-21T03:12:45.123", "ERROR", None, "orders 12 34 gone"),
+    ),
+    ("iso", "2026-11-21 03:12:45 Error opening a file", ("2026-11-21T03:12:45", None, None, "Error opening a file")),
+    ("iso", "2026/11/21 03:12:45 as Go's log package writes", ("2026-11-21T03:12:45", None, None, "as Go's log package writes")),
+    ("iso", "2026-11-21T03:12:45.1234567Z ##[group]Run", ("2026-11-21T03:12:45.123456", None, None, "##[group]Run")),
+    ("brackets", "[2026-11-21 03:12:45] something", ("2026-11-21T03:12:45", None, None, "something")),
+    ("time", "03:12:45  Running with dbt=1.7.4", ("2026-11-22T03:12:45", None, None, "Running with dbt=1.7.4")),
+    ("time-level", "03:12:45 WARNING slow", ("2026-11-22T03:12:45", "WARNING", None, "slow")),
+    ("level-only", "WARN  slow", (None, "WARNING", None, "slow")),
+]
+
+
+@pytest.mark.parametrize(("name", "line", "expected"), LINES, ids=[f"{name}-{number}" for number, (name, _, _) in enumerate(LINES)])
+def test_what_a_line_says(name: str, line: str, expected: tuple[str | None, str | None, str | None, str]) -> None:
+    time, level, logger, message = expected
+    assert read(name, line) == Parsed(None if time is None else us(time), level, logger, message)
+
+
+KNOWN_EVERYWHERE = [(name, line) for name, line, _ in LINES if format_named(name).sure]
+
+
+@pytest.mark.parametrize(("name", "line"), KNOWN_EVERYWHERE, ids=[name for name, _ in KNOWN_EVERYWHERE])
+def test_a_run_of_another_format_knows_the_line_too(name: str, line: str) -> None:
+    assert read("plain", line) == read("json", line) == read(name, line)
+
+
+PIECES = st.sampled_from([each.example for each in FORMATS])
+
+
+@QUIET
+@given(PIECES, PIECES, st.integers(0, 60), st.integers(0, 60), st.sampled_from(["", " ", "x", " - ", "[", "\t", "INFO ", "é"]))
+@example("2026-11-21 03:12:45.123 UTC [1234]", "INFO x", 29, 0, "")
+def test_looking_first_loses_nothing(one: str, other: str, end: int, begin: int, between: str) -> None:
+    """Asking every format in order, which is slow, says the same."""
+    line = one[:end] + between + other[begin:]
+    clock = Clock(reference_us=0)
+    asked = [each for each in FORMATS if each.sure and line[:1] and line[0] in each.sign.first]
+    assert PLAIN.reader(clock)(line) == next((parsed for each in asked if (parsed := each.bind(clock)(line)) is not None), None)
+
+
+NOT_OF_A_LOG = [
+    *("", " ", "hello", "42 rows", "a=b c=d", "x: y", "Error: no such table", "error opening", "----", "{}", "[]", '{"a": 1}', "[1, 2]"),
+    *("20261121", "2026-11-21", "2026-11-21 rows", "03:12:45 elapsed", "1/2/2026 10:00", "INFO", "INFO starting", "I am", "E2E tests"),
+    *("[1234] x", "[x] y", "<b>bold</b>", "<34>x", "LINE 1: select", "NB: this", "Mon Tue", "Nov 21 was cold", "192.0.2.7 - -", "\0\0"),
+    *("SELECT * FROM x", "{'a': 1}", '{"level": "info"', '{"level": "info"} trailing', "level", "level=", '=level "x"', "http://x/?level=info"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(NOT_OF_A_LOG)))
+def test_what_no_format_knows_in_a_plain_run(number: int) -> None:
+    assert read("plain", NOT_OF_A_LOG[number]) is None
+
+
+@EVERY
+def test_an_example_is_of_its_format(each: Format) -> None:
+    assert choose([each.example.encode()]) is each
+    assert choose([each.example.encode()] * 5 + [b"something else"]) is each
+
+
+@EVERY
+def test_a_format_travels_by_its_name(each: Format) -> None:
+    assert pickle.loads(pickle.dumps(each)) is format_named(each.name) is each
+
+
+def test_an_unknown_name() -> None:
+    with pytest.raises(KeyError):
+        format_named("nonsense")
+
+
+@EVERY
+@QUIET
+@given(indentation=st.sampled_from([" ", "\t", "    ", "\r"]))
+def test_no_format_knows_an_indented_line(each: Format, indentation: str) -> None:
+    assert read(each.name, indentation + each.example) is None
+
+
+@EVERY
+def test_a_mark_at_the_start_of_a_file_is_no_obstacle(each: Format) -> None:
+    assert read(each.name, "\ufeff" + each.example) == read(each.name, each.example)
+    assert read("plain", "\ufeff" * 10_000 + "x") is None
+
+
+# Which format a log has.
+
+
+PAIRS = list(permutations(["spark", "openmetadata", "json", "klog", "access", "python"], 2))
+
+
+def line_of(name: str, number: int = 0) -> bytes:
+    example = format_named(name).example
+    return (example if name in ("json", "brackets") else f"{example} {number}").encode()
+
+
+def test_of_nothing_nothing_is_known() -> None:
+    assert choose([]) is choose([b""]) is choose([b"hello", b"world"]) is choose([b"  indented"] * 10) is PLAIN
+
+
+def test_a_log_of_prints_with_some_lines_of_a_logger() -> None:
+    """One line in ten is enough: a print says nothing of itself."""
+    lines = [line_of("openmetadata") if number % 10 == 0 else b"Processed orders" for number in range(200)]
+    assert choose(lines).name == "openmetadata"
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_of_two_loggers_the_louder_one(one: str, other: str) -> None:
+    lines = [line_of(one) if number % 10 < 7 else line_of(other) for number in range(100)]
+    assert choose(lines).name == one
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_and_the_quieter_one_is_read_too(one: str, other: str) -> None:
+    assert read(one, format_named(other).example) == read(other, format_named(other).example)
+
+
+def test_some_lines_that_look_like_more_do_not_decide() -> None:
+    """ "INFO Reading: x" is a message with a colon, not a logger, where most lines have none."""
+    lines = [f"2026-11-21 03:12:45 INFO {message}" for message in ("42 rows", "read 42", "all done", "Reading: x")]
+    assert choose(line.encode() for line in lines * 20).name == "level"
+    assert read("level", lines[3]) == Parsed(us("2026-11-21T03:12:45"), "INFO", None, "Reading: x")
+
+
+def test_some_lines_without_a_logger_do_not_decide_either() -> None:
+    lines = [
+        b"2026-11-21 03:12:45 INFO a.B: 42 rows",
+        b"2026-11-21 03:12:45 INFO a.C: 42 rows",
+        b"2026-11-21 03:12:45 INFO 42 rows",
+    ] * 20
+    assert choose(lines).name == "log4j"
+
+
+def test_nearly_as_many_lines_and_more_of_each() -> None:
+    """Most lines have a logger; all of them are known without it."""
+    lines = [b"2026-11-21 03:12:45,123 - INFO - orders - 42 rows"] * 8 + [b"2026-11-21 03:12:45,123 - INFO - 42 rows"] * 2
+    assert choose(lines).name == "python-level-first"
+    assert choose(lines[4:]).name == "python-level-only"
+
+
+def test_a_head_has_an_end() -> None:
+    """A request of more than 10,000 characters is kept as it is; so is anything that would take longer to look at than to store."""
+    line = '192.0.2.7 - - [21/Nov/2026:03:12:45 +0000] "GET /{} HTTP/1.1" 200 1'
+    assert read("access", line.format("x" * 9_000)) is not None
+    assert read("access", line.format("x" * 10_000)) is None
+
+
+def test_a_catch_all_hides_no_level() -> None:
+    """Lines with a time alone are many, but those with a level would lose it."""
+    lines = [b"2026-11-21 03:12:45 42 rows"] * 20 + [b"2026-11-21 03:12:45 ERROR gone"]
+    assert choose(lines).name == "level"
+    assert choose(lines[:20]).name == "iso"
+
+
+def test_what_is_unsure_must_be_frequent() -> None:
+    prints, times = [b"hello"] * 8, [b"03:12:45 hello"]
+    assert choose(prints + times) is PLAIN
+    assert choose(prints + times * 3).name == "time"
+
+
+@QUIET
+@given(st.lists(st.sampled_from([*(line_of(each.name) for each in FORMATS), b"x", b"", b" y", b"\xff"]), max_size=30))
+def test_the_same_sample_gives_the_same_format(lines: list[bytes]) -> None:
+    chosen = choose(lines)
+    assert choose(iter(lines)) is chosen
+    assert choose(line for line in lines for _ in range(2)) is chosen, "shares count, not numbers"
+
+
+def test_only_a_sample_is_looked_at() -> None:
+    def endless() -> Any:
+        yield from [line_of("spark")] * SAMPLE_LINES
+        raise AssertionError("too far")
+
+    assert choose(endless()).name == "spark"
+
+
+@EVERY
+def test_the_chosen_format_reads_its_log(each: Format) -> None:
+    """Every line of a run, through all layers."""
+    lines = [line_of(each.name, number) for number in range(20)]
+    found = list(events(enumerate(lines), choose(lines)))
+    assert len(found) == 20
+    assert all(event.parsed.level or event.parsed.timestamp or not each.sure or each.odds == 50 for event in found)

@@ -1,0 +1,110 @@
+"""No line takes more work than its length is worth: the work grows with the length at most, and of a head it is bounded.
+
+Times are compared with times of the same process, ten times the length against one: never with a clock on the wall. What takes less
+than a fifth of a millisecond is bounded enough, and too short to be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from time import process_time_ns
+
+import pytest
+
+from chalicelib.lines.clock import Clock
+from chalicelib.lines.events import carried, events
+from chalicelib.lines.formats import FORMATS, PLAIN, Format
+from chalicelib.lines.layout import HEAD_CHARS
+from chalicelib.lines.text import text_of
+
+FILLS = [
+    *(" ", "[", "]", "(", ")", "{", "}", '"', "\\", "0", "a", "A", ":", "-", ".", "/", "$", "=", "<", "@", "\t", "|", ",", "é"),
+    *("[]", "[[", "[a]", "[a] ", "a.", "a ", "a:", "a: ", "- ", " - ", "a - ", '\\"', '"a"', 'a="', "a=b ", 'a="b" ', "1:", "1 ", "(1)", "[a[b]"),
+    *("2026-", "03:12:45 ", "INFO ", "| ", "a@1", "\x1b[", "\x1b[0;", "a.Error", "Caused by: "),
+]  # fmt: skip
+SHORT, LONG, TIMES = HEAD_CHARS // 10, HEAD_CHARS, 10
+_ENOUGH_NS = 200_000
+
+
+def spent_ns(work: Callable[[], object], least: int = 3) -> int:
+    """The least of some runs: what the work takes when nobody disturbs it."""
+
+    def once() -> int:
+        started_ns = process_time_ns()
+        work()
+        return process_time_ns() - started_ns
+
+    return min(once() for _ in range(least))
+
+
+def grows_with_its_length(work: Callable[[str], object], line: Callable[[int], str]) -> bool:
+    """Whether ten times the length takes at most 25 times as long; a square would take a hundred."""
+    short, long = line(SHORT), line(LONG)
+    if spent_ns(partial(work, long), least=1) < _ENOUGH_NS:
+        return True
+    return any(spent_ns(partial(work, long)) < max(_ENOUGH_NS, 25 * spent_ns(partial(work, short))) for _ in range(3))
+
+
+def starts_of(each: Format) -> Iterator[str]:
+    """What a line of a format begins with, up to any place where one thing ends and the next begins."""
+    text = each.example
+    yield from ("", text)
+    yield from (text[:end] for end in range(1, len(text)) if not (text[end - 1].isalnum() and text[end].isalnum()))
+
+
+@pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
+def test_a_line_that_goes_wrong_after_a_good_start(each: Format) -> None:
+    parse = each.bind(Clock())
+    slow = [
+        (start, fill)
+        for start in starts_of(each)
+        for fill in FILLS
+        if not grows_with_its_length(parse, lambda size, start=start, fill=fill: start + fill * (size // len(fill)))  # type: ignore[misc]
+    ]
+    assert slow == []
+
+
+@pytest.mark.parametrize("end", ["", "\0", ": ", "]", '"', ")"])
+def test_a_line_that_nobody_knows(end: str) -> None:
+    """Through the readers of every kind, colours, and joining."""
+    for chosen in (PLAIN, FORMATS[0]):
+
+        def work(text: str, chosen: Format = chosen) -> None:
+            raw = text.encode()
+            assert len(list(events([(0, b"x:"), (1, raw)], chosen))) <= 2
+            carried([b"x:", raw], chosen)
+            text_of(raw)
+
+        slow = [
+            (start, fill)
+            for start in ("", "2026-11-21 03:12:45", "[2026-11-21 03:12:45]", "\x1b[0m", "{", ": ")
+            for fill in FILLS
+            if not grows_with_its_length(work, lambda size, start=start, fill=fill: start + fill * (size // len(fill)) + end)  # type: ignore[misc]
+        ]
+        assert slow == []
+
+
+@pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
+def test_beyond_its_head_a_line_costs_no_more_than_its_bytes(each: Format) -> None:
+    """A hundred times as long: what is left is copying."""
+    parse = each.bind(Clock())
+    for fill in (" ", "[", "a", '"', "a.", "[a] "):
+        line, long = (each.example[:-3] + fill * (size // len(fill)) for size in (LONG, 100 * LONG))
+        plain_ns = spent_ns(long.encode)
+        assert spent_ns(partial(parse, long)) < max(_ENOUGH_NS, 25 * spent_ns(partial(parse, line)) + 25 * plain_ns), fill
+
+
+def test_many_lines_of_a_trace_without_its_end() -> None:
+    """Each line that is not indented looks back for a trace: no further than the last such line."""
+
+    def log(lines: int) -> list[tuple[int, bytes]]:
+        return list(
+            enumerate([b"Traceback (most recent call last):", *[b"  x"] * (lines // 2), *[b"Caused by: x", b"  y"] * (lines // 4)])
+        )
+
+    def work(lines: list[tuple[int, bytes]]) -> None:
+        assert sum(event.lines for event in events(lines)) == len(lines)
+
+    short, long = log(2_000), log(20_000)
+    assert any(spent_ns(partial(work, long)) < 25 * spent_ns(partial(work, short)) for _ in range(5))
