@@ -78,6 +78,8 @@ def invocation(operation: str, context: Any) -> Iterator[None]:
     """One call of a function. Its metrics and notes are printed at its end, good or bad; its logs carry its request id."""
     facts = {"operation": operation, "request_id": getattr(context, "aws_request_id", None)}
     logger.append_keys(**facts)
+    # Said at the start too: a metric of more than a hundred values is printed before the end.
+    note(**facts)
     started_s = time.perf_counter()
     try:
         with span(operation):

@@ -42,12 +42,15 @@ def _messages(logs: Any, group: str) -> Iterator[str]:
 
 
 def bill(invocations: list[dict[str, Any]], memory_gb: Mapping[str, float]) -> list[Line]:
-    """Counted requests with their prices. LIST is priced like a write; all of S3's reads here are counted at a GET's price."""
-    by_operation = Counter(each.get("operation", "") for each in invocations)
-    seconds = sum(each.get("duration_ms", 0.0) / 1000 * memory_gb[each["operation"]] for each in invocations)
+    """Counted requests with their prices. LIST is priced like a write; all of S3's reads here are counted at a GET's price.
+
+    A call with many values prints several lines of metrics; only its last one has a duration."""
+    calls = [each for each in invocations if "duration_ms" in each]
+    by_operation = Counter(each["operation"] for each in calls)
+    seconds = sum(each["duration_ms"] / 1000 * memory_gb[each["operation"]] for each in calls)
     return [
         Line("API requests", by_operation["http"], API_REQUEST),
-        Line("function calls", len(invocations), LAMBDA_REQUEST),
+        Line("function calls", len(calls), LAMBDA_REQUEST),
         Line("function time, GB-seconds", seconds, LAMBDA_GB_S),
         Line("S3 writes (PUT, copy, delete)", _values(invocations, "s3_write_latency"), S3_WRITE),
         Line("S3 reads (GET, HEAD, LIST)", _values(invocations, "s3_read_latency"), S3_READ),

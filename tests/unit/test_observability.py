@@ -68,6 +68,16 @@ def test_nothing_is_kept_for_the_next_invocation(capsys: pytest.CaptureFixture[s
     assert line["operation"] == "second"
 
 
+def test_of_many_values_each_line_says_whose_it_is_and_the_last_how_long_it_took(capsys: pytest.CaptureFixture[str]) -> None:
+    with invocation("compact", CONTEXT):
+        for _ in range(250):
+            record(observability.LOGS_SENT, 1)
+    found = lines(capsys)
+    assert [len(line["om_streamable_logs_logs_sent"]) for line in found] == [100, 100, 50]
+    assert [line["operation"] for line in found] == ["compact"] * 3
+    assert ["duration_ms" in line for line in found] == [False, False, True]
+
+
 def test_any_thread_may_record(capsys: pytest.CaptureFixture[str]) -> None:
     with invocation("compact", CONTEXT), ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda _: record(observability.LOGS_SENT, 1), range(90)))
