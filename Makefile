@@ -10,10 +10,10 @@ CONNECTOR := .venv-openmetadata/ready
 DATALAKE := .venv-datalake/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check up down package bench job
+.PHONY: help demo test check up down package bench bench-spark job
 
 help: ## what there is
-	@grep -hE '^[a-z]+:.*##' Makefile | sed 's/:.*##/ -/'
+	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
 
 demo: $(READY) ## the main job, from an empty machine to a finished log
 	@$(RUN) -m local.demo
@@ -41,6 +41,9 @@ job: $(READY) ## a job in bulk against the stack on PORT; NAME=backfill, ARGS="-
 
 bench: $(READY) ## the measurements of docs/performance.md
 	@$(RUN) -m bench $(ARGS)
+
+bench-spark: $(READY) ## the measurements of the jobs on Spark, an hour or so
+	@$(RUN) -m bench.spark $(ARGS)
 
 $(READY): requirements.txt requirements-dev.txt
 	@test -n "$(PYTHON)" || $(call missing,Python 3.11 is missing: install it or name it with PYTHON=path)

@@ -166,7 +166,7 @@ def _seconds(tick: Tick) -> str:
 
 
 if __name__ == "__main__":
-    from bench.__main__ import table
+    from bench.page import table
 
     with bench_world() as function_:
         print(table(schedules(function_, *map(int, sys.argv[1:3]))))
