@@ -18,8 +18,8 @@ help: ## what there is
 demo: $(READY) ## the main job, from an empty machine to a finished log
 	@$(RUN) -m local.demo
 
-test: $(READY) $(CONNECTOR) $(DATALAKE) ## all tests; ARGS="-k name" to choose
-	@$(RUN) -m pytest $(ARGS)
+test: $(READY) $(CONNECTOR) $(DATALAKE) ## all tests; ARGS="-k name" to choose, ARGS="-n 0" for one process
+	@$(RUN) -m pytest -n 2 --dist loadfile $(ARGS)
 
 check: $(READY) ## lint, format, types, template
 	@$(RUN) -m ruff check .

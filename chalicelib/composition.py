@@ -213,7 +213,7 @@ def run_files(services: Services) -> RunFiles:
     """What looks at finished logs as files."""
     from chalicelib.ingestion.run_files import RunFiles
 
-    return RunFiles(services.settings.bucket_name, services.store, services.index, services.runs, services.layout)
+    return RunFiles(services.settings.bucket_name, services.store, services.index, services.layout)
 
 
 def _from_environment() -> Services:

@@ -45,6 +45,7 @@ STATUSES = {
     404: ("there is no such path, no such file, or no such partition of work; a download of a run that has nothing", "check the path"),
     405: ("there is no such method on this path", "see the header `Allow`"),
     409: ("an append to a run that was closed, a change of a file that is a run's log; nothing was stored", "begin another run; leave the log to its run"),
+    410: ("a download of a run that has expired; the message has the reason", "look for a copy, or keep such runs longer: see the rules of retention"),
     413: ("the body is too large, or expands too far; a file is too large for an upload", "send smaller batches, or push the file to S3"),
     415: ("the body is of a type that is no log, or packed in a way that is not gzip", "send JSON, text or gzip"),
     500: ("something that nobody expected, or a setting that cannot work; the function's log tells", "tell the operator"),

@@ -17,7 +17,7 @@ WRONG_ARGUMENTS = 2
 """Exit code, as argparse has it."""
 _FROM_GLUE = re.compile(
     r"--(JOB_NAME|JOB_ID|JOB_RUN_ID|SECURITY_CONFIGURATION|TempDir|RedshiftTempDir|encryption-type|scriptLocation|extra-py-files|"
-    r"extra-jars|extra-files|user-jars-first|use-postgres-driver|additional-python-modules|python-modules-installer-option|"
+    r"extra-jars|extra-files|user-jars-first|use-postgres-driver|additional-python-modules|python-modules-installer-option|no-index|"
     r"job-language|job-bookmark-[a-z]+|enable-[a-z-]+|conf|class|executor-cores|custom-logGroup-prefix|continuous-log-[A-Za-z-]+|"
     r"datalake-formats|spark-event-logs-path)"
 )

@@ -90,8 +90,8 @@ def backfill(
     while True:
         page = source.store.list(source.prefix, start_after=after, limit=PAGE_KEYS)
         keys = [found.key for found in page.objects]
-        for batch in _batches(source.subjects(keys)):
-            for outcome in _looked_at(batch, describe) if dry_run else _worked(source, batch, describe, anew=anew):
+        for batch in batches(source.subjects(keys)):
+            for outcome in _looked_at(batch, describe) if dry_run else worked(source, batch, describe, anew=anew):
                 tally.add(outcome)
             progress.show(sum(tally.counts.values()), batch[-1].key)
         after = keys[-1] if keys else after
@@ -105,7 +105,8 @@ def _looked_at(batch: Sequence[Subject], describe: Describe) -> Iterator[Outcome
     yield from (Outcome(describe(subject)) for subject in batch)
 
 
-def _worked(source: Source, batch: Sequence[Subject], describe: Describe, *, anew: bool) -> Iterator[Outcome]:
+def worked(source: Source, batch: Sequence[Subject], describe: Describe, *, anew: bool) -> Iterator[Outcome]:
+    """Catalogue objects, again where there was trouble; what became of each."""
     left: list[Subject] = list(batch)
     for attempt in range(ATTEMPTS):
         outcomes = source.services.registration.bring_up_to_date(left, describe, anew=anew)
@@ -127,7 +128,8 @@ def _note(source: Source, after: str) -> None:
     source.services.database.put_many([Put(source.checkpoint, {"key": source.checkpoint.partition, "after": after})])
 
 
-def _batches(subjects: Sequence[Subject]) -> Iterator[list[Subject]]:
+def batches(subjects: Sequence[Subject]) -> Iterator[list[Subject]]:
+    """Subjects in groups that are catalogued together."""
     remaining = iter(subjects)
     while batch := list(itertools.islice(remaining, BATCH)):
         yield batch

@@ -10,23 +10,24 @@ from typing import Any
 import boto3
 
 _lock = Lock()
+_counts: Counter[str] = Counter()
 
 
 @cache
 def counted() -> Counter[str]:
     """This process's counter. Clients that are made before the first call are not counted; take differences for a part of the work."""
-    counts: Counter[str] = Counter()
-
-    def count(**event: Any) -> None:
-        _, service, operation = event["event_name"].split(".", 2)
-        with _lock:
-            counts[f"{service}:{operation}"] += 1
-
     if boto3.DEFAULT_SESSION is None:
         boto3.setup_default_session()
     assert boto3.DEFAULT_SESSION
-    boto3.DEFAULT_SESSION.events.register("before-send", count)
-    return counts
+    boto3.DEFAULT_SESSION.events.register("before-send", note)
+    return _counts
+
+
+def note(**event: Any) -> None:
+    """Count a request: what a client that is of another session calls "before-send"."""
+    _, service, operation = event["event_name"].split(".", 2)
+    with _lock:
+        _counts[f"{service}:{operation}"] += 1
 
 
 def snapshot() -> Counter[str]:

@@ -33,7 +33,7 @@ def spark_session(name: str, conf: Mapping[str, str] | None = None) -> Iterator[
     for key, value in ({**_ALWAYS, **(conf or {})} if is_on_glue() else {**_ELSEWHERE, **_ALWAYS, **(conf or {})}).items():
         builder = builder.config(key, value)
     if not is_on_glue():
-        builder = builder.master(os.environ.get("SPARK_MASTER", "local[*]"))
+        builder = builder.master(os.environ.get("SPARK_MASTER", "local[*,4]"))
         _let_workers_find_the_project()
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("WARN" if is_on_glue() else "ERROR")

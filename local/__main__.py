@@ -39,10 +39,11 @@ def _logs(arguments: argparse.Namespace) -> None:
 
 
 def _package(_: argparse.Namespace) -> None:
-    from local import package
+    from local import glue, package
 
     package.ensure_packaged()
-    print(f"runlake: {package.summary()}")
+    glue.ensure_packaged()
+    print(f"runlake: {package.summary()}\nrunlake: {glue.summary()}")
 
 
 def _serve(arguments: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""The zip that Lambda gets: without what the runtime brings, compiled, and the same bytes for the same content."""
+"""Zips: the same bytes for the same content. The one that Lambda gets is without what its runtime brings, and compiled."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import py_compile
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
-from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 from local.state import LocalError
 
@@ -19,7 +20,7 @@ RUNTIME_PACKAGES = ("boto3", "botocore", "s3transfer", "jmespath", "python-dateu
 
 def rewrite(source: Path, target: Path) -> None:
     """Copy ``source`` to ``target`` without the runtime's packages, with every module compiled, in a fixed order, undated."""
-    leave_out = {*_runtime_paths(), *(package.replace("-", "_") for package in RUNTIME_PACKAGES)}
+    leave_out = {*paths_of(RUNTIME_PACKAGES), *(package.replace("-", "_") for package in RUNTIME_PACKAGES)}
     draft = target.with_suffix(".draft")
     with ZipFile(source) as original, ZipFile(draft, "w", ZIP_DEFLATED) as slim:
         for name in sorted(set(original.namelist())):
@@ -31,10 +32,19 @@ def rewrite(source: Path, target: Path) -> None:
     draft.replace(target)
 
 
-def _runtime_paths() -> dict[str, Path]:
-    """Where the runtime's packages lie on this machine, by their names at the top of ``sys.path``'s folder."""
+def write(target: Path, contents: Iterable[tuple[str, bytes]], *, compressed: bool = True) -> None:
+    """A zip of names and bytes, in this order, undated."""
+    draft = target.with_suffix(".draft")
+    with ZipFile(draft, "w") as archive:
+        for name, content in contents:
+            _write(archive, name, content, ZIP_DEFLATED if compressed else ZIP_STORED)
+    draft.replace(target)
+
+
+def paths_of(packages: Iterable[str]) -> dict[str, Path]:
+    """Where packages lie on this machine, by their names at the top of ``sys.path``'s folder."""
     paths: dict[str, Path] = {}
-    for package in RUNTIME_PACKAGES:
+    for package in packages:
         distribution = metadata.distribution(package)
         for name in {path.parts[0] for path in distribution.files or ()} - {"..", "__pycache__"}:
             paths[name] = Path(str(distribution.locate_file(name)))
@@ -48,9 +58,9 @@ def _belongs(name: str, leave_out: set[str]) -> bool:
     return top not in leave_out and "__pycache__" not in name and not name.endswith(("/", ".pyi"))
 
 
-def _write(archive: ZipFile, name: str, content: bytes) -> None:
+def _write(archive: ZipFile, name: str, content: bytes, compression: int = ZIP_DEFLATED) -> None:
     entry = ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
-    entry.compress_type = ZIP_DEFLATED
+    entry.compress_type = compression
     entry.external_attr = 0o644 << 16
     archive.writestr(entry, content)
 
@@ -68,18 +78,21 @@ def _compiled(name: str, content: bytes) -> tuple[str, bytes]:
 
 
 def check_imports(archive: Path, module: str) -> None:
-    """Import ``module`` from the zip in a bare interpreter that has the runtime's packages and no others. Raises LocalError."""
-    with tempfile.TemporaryDirectory() as work:
-        function, runtime = Path(work, "function"), Path(work, "runtime")
-        with ZipFile(archive) as content:
-            content.extractall(function)
-        runtime.mkdir()
-        for name, path in _runtime_paths().items():
-            (runtime / name).symlink_to(path)
-        program = f"import sys; sys.path[:0] = {[str(function), str(runtime)]!r}; import {module}"
+    """Import ``module`` from the function's zip in a bare interpreter that has the runtime's packages and no others. Raises LocalError."""
+    with tempfile.TemporaryDirectory() as work, ZipFile(archive) as content:
+        content.extractall(work)
+        import_beside(Path(work), RUNTIME_PACKAGES, [module], "the function's zip")
+
+
+def import_beside(code: Path, packages: Iterable[str], modules: Iterable[str], what: str) -> None:
+    """Import modules from ``code``, a folder or a zip, in a bare interpreter that has these packages and no others. Raises LocalError."""
+    with tempfile.TemporaryDirectory() as beside:
+        for name, path in paths_of(packages).items():
+            Path(beside, name).symlink_to(path)
+        program = f"import sys; sys.path[:0] = {[str(code), beside]!r}; import {', '.join(modules)}"
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "AWS", "RUNLAKE"))}
         command = [sys.executable, "-I", "-S", "-c", program]
-        done = subprocess.run(command, cwd=work, env=environment, capture_output=True, text=True)
+        done = subprocess.run(command, cwd=beside, env=environment, capture_output=True, text=True)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no output"])[-1]
-        raise LocalError(f"the function's zip does not import: error={last!r}")
+        raise LocalError(f"{what} does not import: error={last!r}")

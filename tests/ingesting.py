@@ -36,7 +36,7 @@ def ingester_of(
     store, index, runs, database = port(world.store), port(world.index), port(runs), port(world.database)
     return Ingester(
         run_objects=RunObjects(BUCKET, store, index, runs, world.layout, watermark_bytes, early_flush),
-        run_files=RunFiles(BUCKET, store, index, runs, world.layout),
+        run_files=RunFiles(BUCKET, store, index, world.layout),
         archive=ArchiveObjects(port(world.archive_store), ARCHIVE),
         registration=Registration(database, LatestFiles(database, Search(database)), world.clock),
         clock=world.clock,

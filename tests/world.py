@@ -10,12 +10,14 @@ from chalicelib.memory.clock import ManualClock
 from chalicelib.memory.database import InMemoryDatabase
 from chalicelib.memory.object_store import InMemoryObjectStore
 from chalicelib.memory.segment_index import InMemorySegmentIndex
-from chalicelib.ports import ObjectStore, Run, SegmentIndex
+from chalicelib.ports import ObjectStore, Run, SegmentEntry, SegmentIndex
 from chalicelib.runlog.compaction import Compactor
 from chalicelib.runlog.finalization import Finalizer
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.position import PositionSigner
 from chalicelib.runlog.reader import PageRequest, Reader
+from chalicelib.runlog.retirement import read_kept
+from chalicelib.runlog.tail import list_all
 from chalicelib.runlog.writer import Writer
 
 START_MS = 1_790_000_000_000
@@ -56,9 +58,16 @@ class World:
         return Deadline(self.clock, seconds)
 
     def names(self, run: Run = RUN) -> list[str]:
-        """What the bucket holds of a run, without the run's own prefix."""
+        """What the bucket holds of a run, without the run's own prefix; entries of deleted segments apart."""
         prefix = self.layout.run_prefix(run)
-        return [found.key.removeprefix(prefix) for found in self.store.list(prefix).objects]
+        keys = [found.key for found in list_all(self.store, prefix)]
+        return [key.removeprefix(prefix) for key in keys if not key.startswith(self.layout.all_retired(run))]
+
+    def kept(self, run: Run = RUN) -> list[SegmentEntry]:
+        """What the bucket tells of segments that were deleted, in their order."""
+        objects = [found.key for found in list_all(self.store, self.layout.all_retired(run))]
+        entries = [entry for key in objects for entry in read_kept(self.store.get(key).body)]
+        return sorted(entries, key=lambda entry: entry.sequence)
 
     def body(self, name: str, run: Run = RUN) -> bytes:
         """The bytes of one of a run's objects."""

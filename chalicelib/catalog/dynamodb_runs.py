@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -18,6 +18,9 @@ _NUMBERS = (
     "segments", "lines", "bytes", "epoch", "started_ms", "last_append_ms", "compacted_segments", "compacted_bytes", "final_segments",
 )  # fmt: skip
 _NAMES = {"#segments": "segments", "#lines": "lines", "#bytes": "bytes"}  # reserved words of DynamoDB, or too close to them
+_IS_NEWS = "attribute_not_exists(final_segments) OR final_segments < :next"
+_REACHES_FURTHER = "attribute_not_exists(compacted_segments) OR compacted_segments < :next"
+_COMPACTED_TOO = ", compacted_segments = :next, compacted_bytes = :size"
 _ACTIVE = "activity_shard = :shard AND last_append_ms < :before"
 
 
@@ -59,25 +62,36 @@ class DynamoDbRunCatalog:
             "SET compacted_segments = :next, compacted_bytes = :size, expires_at = if_not_exists(expires_at, :expires), "
             "started_ms = if_not_exists(started_ms, :ms), last_append_ms = if_not_exists(last_append_ms, :ms)",
             {":next": next_segment, ":size": size, ":expires": self._expires(at_ms), ":ms": at_ms},
-            "attribute_not_exists(compacted_segments) OR compacted_segments < :next",
+            _REACHES_FURTHER,
         )
 
     def finalized(self, run: Run, lines: int, size: int, next_segment: int, at_ms: int) -> None:
+        """See ``RunCatalog``. A second write where partial.txt reaches further than logs.txt, or it is known already."""
+        expression = (
+            "SET final_segments = :next, final_lines = :lines, final_bytes = :size, "
+            "expires_at = if_not_exists(expires_at, :expires), started_ms = if_not_exists(started_ms, :ms), "
+            "last_append_ms = if_not_exists(last_append_ms, :ms)"
+        )
+        values = {":next": next_segment, ":lines": lines, ":size": size, ":expires": self._expires(at_ms), ":ms": at_ms}
+        if self._table.update_if(_key(run), expression + _COMPACTED_TOO, values, f"({_IS_NEWS}) AND ({_REACHES_FURTHER})") is None:
+            self._table.update_if(_key(run), expression, values, _IS_NEWS)
+
+    def legacy(self, run: Run, size: int, at_ms: int, *, final: bool) -> None:
         """See ``RunCatalog``."""
         self._table.update_if(
             _key(run),
-            "SET final_segments = :next, final_lines = :lines, final_bytes = :size, "
-            "expires_at = if_not_exists(expires_at, :expires), started_ms = if_not_exists(started_ms, :ms), "
-            "last_append_ms = if_not_exists(last_append_ms, :ms)",
-            {":next": next_segment, ":lines": lines, ":size": size, ":expires": self._expires(at_ms), ":ms": at_ms},
-            "attribute_not_exists(final_segments) OR final_segments < :next",
+            "SET compacted_segments = :none, compacted_bytes = :size, expires_at = :expires, started_ms = :ms, last_append_ms = :ms"
+            + (", final_segments = :none, final_lines = :none, final_bytes = :size" if final else ""),
+            {":none": 0, ":size": size, ":expires": self._expires(at_ms), ":ms": at_ms},
+            "attribute_not_exists(#segments) AND (attribute_not_exists(last_append_ms) OR last_append_ms <= :ms)",
+            ExpressionAttributeNames={"#segments": "segments"},
         )
 
     def retired(self, run: Run, next_segment: int) -> None:
         """See ``RunCatalog``."""
         self._table.update_if(
             _key(run),
-            "SET retired_segments = :next REMOVE activity_shard",
+            "REMOVE activity_shard",
             {":next": next_segment},
             "attribute_exists(activity_shard) AND #segments <= :next",
             ExpressionAttributeNames={"#segments": "segments"},
@@ -86,7 +100,7 @@ class DynamoDbRunCatalog:
     def get(self, run: Run) -> RunRow | None:
         """See ``RunCatalog``."""
         row = self._table.get(_key(run))
-        return _row(row) if row else None
+        return row_of(row) if row else None
 
     def newest(self, fqn: str, limit: int, cursor: str | None) -> RunPage:
         """See ``RunCatalog``. One Query."""
@@ -94,14 +108,14 @@ class DynamoDbRunCatalog:
         rows, after = self._table.query(
             "fqn = :fqn", {":fqn": fqn}, IndexName="by-start", ScanIndexForward=False, Limit=limit, **start
         )
-        return RunPage([_row(row) for row in rows], write_cursor(after["started_ms"], after["run_id"]) if after else None)
+        return RunPage([row_of(row) for row in rows], write_cursor(after["started_ms"], after["run_id"]) if after else None)
 
     def active(self, before_ms: int) -> Iterator[RunRow]:
         """See ``RunCatalog``. One Query a shard, and one for each further MB; eight at a time. All of it is in memory: half a KB a run."""
 
         def rows_of(shard: int) -> list[RunRow]:
             values = {":shard": f"open#{shard}", ":before": before_ms}
-            return [_row(row) for row in self._table.query_all(_ACTIVE, values, IndexName="activity")]
+            return [row_of(row) for row in self._table.query_all(_ACTIVE, values, IndexName="activity")]
 
         with ThreadPoolExecutor(THREADS) as threads:
             for rows in threads.map(rows_of, range(SHARDS)):
@@ -131,6 +145,7 @@ def _key(run: Run) -> dict[str, str]:
     return {"fqn": run.fqn, "run_id": run.run_id}
 
 
-def _row(row: dict[str, Any]) -> RunRow:
+def row_of(row: Mapping[str, Any]) -> RunRow:
+    """What an item of the table says."""
     numbers = {name: row.get(name, 0) for name in _NUMBERS}
     return RunRow(run=Run(row["fqn"], row["run_id"]), seal=row.get("seal", ""), **numbers)

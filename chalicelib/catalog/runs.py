@@ -25,8 +25,9 @@ SHARDS = 64
 class RunRow:
     """What the catalog knows of a run. Numbers are totals of the log; ``seal`` is the reason of the seal at its end, else empty.
 
-    ``segments``: the highest number that was seen, plus one; ``compacted_segments`` and ``final_segments``: what partial.txt and logs.txt
-    hold, as the first number that is not in them. Times in ms since the epoch.
+    ``segments``: the highest number that was seen, plus one; ``compacted_segments``: what is in partial.txt or logs.txt, whichever reaches
+    further, and ``final_segments``: what is in logs.txt, as the first number that is not. Times in ms since the epoch. Decision 0016 tells
+    for each attribute what of S3 it is made of.
     """
 
     run: Run
@@ -90,7 +91,10 @@ class RunCatalog(Protocol):
         """partial.txt holds this much."""
 
     def finalized(self, run: Run, lines: int, size: int, next_segment: int, at_ms: int) -> None:
-        """logs.txt holds this much."""
+        """logs.txt holds this much. One write or two."""
+
+    def legacy(self, run: Run, size: int, at_ms: int, *, final: bool) -> None:
+        """An artifact of OpenMetadata's own, ``final``: logs.txt, was written last at a time. Nothing where there are segments."""
 
     def retired(self, run: Run, next_segment: int) -> None:
         """Nothing is left to do for a run, unless it has grown beyond ``next_segment``."""

@@ -6,7 +6,7 @@ order; one more row ``key#{session}`` for a batch that was sent with an Idempote
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -27,8 +27,7 @@ class DynamoDbSegmentIndex:
 
     def put(self, run: Run, entries: Sequence[SegmentEntry]) -> None:
         """See the port. One request for 25 rows."""
-        rows = [self._row(run, entry, _at(entry.line, entry.sequence)) for entry in entries]
-        rows += [self._row(run, entry, _KEYED + entry.session) for entry in entries if entry.is_keyed]
+        rows = [row for entry in entries for row in segment_rows(run, entry, self._keep_s)]
         self._table.put_all(rows)
 
     def last(self, run: Run) -> SegmentEntry | None:
@@ -43,37 +42,23 @@ class DynamoDbSegmentIndex:
         """See the port."""
         values = {":run": run_key(run), ":first": _at(line, sequence), ":last": _LAST}
         rows, _ = self._table.query(_IN_ORDER, values, ExpressionAttributeNames=_NAMES, Limit=limit)
-        return [_entry(row) for row in rows]
+        return [entry_of_row(row) for row in rows]
 
     def keyed(self, run: Run, session: str) -> SegmentEntry | None:
         """See the port."""
         row = self._table.get({"run": run_key(run), "at": _KEYED + session})
-        return _entry(row) if row else None
+        return entry_of_row(row) if row else None
 
     def _first_of(self, run: Run, upto: str) -> SegmentEntry | None:
         values = {":run": run_key(run), ":first": _FIRST, ":last": upto}
         rows, _ = self._table.query(_IN_ORDER, values, ExpressionAttributeNames=_NAMES, Limit=1, ScanIndexForward=False)
-        return _entry(rows[0]) if rows else None
+        return entry_of_row(rows[0]) if rows else None
 
-    def _row(self, run: Run, entry: SegmentEntry, at: str) -> dict[str, Any]:
-        row: dict[str, Any] = {
-            "run": run_key(run),
-            "at": at,
-            "sequence": entry.sequence,
-            "kind": entry.kind,
-            "epoch": entry.epoch,
-            "line": entry.line,
-            "byte": entry.byte,
-            "lines": entry.lines,
-            "bytes": entry.bytes,
-            "session": entry.session,
-            "base": entry.base,
-            "digest": entry.digest,
-            "appended_ms": entry.appended_ms,
-            "expires_at": entry.appended_ms // 1000 + self._keep_s,
-        }
-        optional = {"connector": entry.connector, "reason": entry.reason, "landmarks": [list(mark) for mark in entry.landmarks]}
-        return row | {name: value for name, value in optional.items() if value}
+
+def segment_rows(run: Run, entry: SegmentEntry, keep_s: int) -> list[dict[str, Any]]:
+    """A segment's items: one, or two of a batch that was sent with an Idempotency-Key."""
+    ats = [_at(entry.line, entry.sequence)] + ([_KEYED + entry.session] if entry.is_keyed else [])
+    return [_row(run, entry, at, keep_s) for at in ats]
 
 
 def run_key(run: Run) -> str:
@@ -85,7 +70,29 @@ def _at(line: int, sequence: int) -> str:
     return f"{line:016d}#{sequence:010d}"
 
 
-def _entry(row: dict[str, Any]) -> SegmentEntry:
+def _row(run: Run, entry: SegmentEntry, at: str, keep_s: int) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "run": run_key(run),
+        "at": at,
+        "sequence": entry.sequence,
+        "kind": entry.kind,
+        "epoch": entry.epoch,
+        "line": entry.line,
+        "byte": entry.byte,
+        "lines": entry.lines,
+        "bytes": entry.bytes,
+        "session": entry.session,
+        "base": entry.base,
+        "digest": entry.digest,
+        "appended_ms": entry.appended_ms,
+        "expires_at": entry.appended_ms // 1000 + keep_s,
+    }
+    optional = {"connector": entry.connector, "reason": entry.reason, "landmarks": [list(mark) for mark in entry.landmarks]}
+    return row | {name: value for name, value in optional.items() if value}
+
+
+def entry_of_row(row: Mapping[str, Any]) -> SegmentEntry:
+    """What an item says. Raises KeyError, TypeError or ValueError of one that is damaged."""
     return SegmentEntry(
         sequence=row["sequence"],
         kind=row["kind"],

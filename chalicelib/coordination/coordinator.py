@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 from chalicelib.coordination.acquisition import Acquisition, Candidate, Search
+from chalicelib.coordination.claim import claim
 from chalicelib.coordination.creation import Creation, Supplier
 from chalicelib.coordination.heartbeat import Heartbeat, Stop
 from chalicelib.coordination.lease import Lease, LeaseTerms, new_owner
@@ -43,7 +44,7 @@ class SourceCoordinator:
         owners: Callable[[], str] = new_owner,
         stops: Callable[[], Stop] = threading.Event,
     ) -> None:
-        self._store, self._clock, self._stops = store, clock, stops
+        self._store, self._partitions, self._clock, self._stops = store, source.partitions, clock, stops
         self._terms = terms or LeaseTerms()
         self._metrics = Metrics(source.name, record)
         self._tenure = Tenure(store, self._terms, clock, self._metrics, owners)
@@ -90,6 +91,20 @@ class SourceCoordinator:
         self._check_ready()
         found = self._acquire(count, Search())
         self._count_acquired(found)
+        return found
+
+    def acquire(self, key: str, may_take: Callable[[Partition], bool] = lambda _: False) -> Lease | Partition:
+        """The lease of the partition of this key, which is made if there is none: one write; two where it is there and free, or ``may_take``
+        says that it can be had all the same. Else the partition as it is: another's, completed, or to be opened later."""
+        self._check_ready()
+
+        def is_free(partition: Partition) -> bool:
+            return self._acquisition.is_free(partition) or may_take(partition)
+
+        found = claim(self._tenure, self._partitions, key, is_free, self._clock)
+        if isinstance(found, Lease):
+            self._keep_or_give_up([found])
+        self._count_acquired([found] if isinstance(found, Lease) else [])
         return found
 
     def create_partitions(self, keys: Iterable[str]) -> list[str]:
@@ -174,11 +189,18 @@ class SourceCoordinator:
                     in_parallel(take, offers)
                 finally:
                     self._acquisition.tried(offers)
-            self._keep(taken)
         except BaseException:
             in_parallel(self._give_up_quietly, taken)
             raise
+        self._keep_or_give_up(taken)
         return taken
+
+    def _keep_or_give_up(self, taken: list[Lease]) -> None:
+        try:
+            self._keep(taken)
+        except NotInitializedError:
+            in_parallel(self._give_up_quietly, taken)
+            raise
 
     def _keep(self, taken: list[Lease]) -> None:
         with self._lock:

@@ -38,6 +38,13 @@ class Tenure:
         refused = settled(lambda: self._store.replace(free, taken), lambda current: current == taken, self._clock)
         return None if refused else Lease(taken, trusted_until_s, self._clock)
 
+    def begin(self, new: Partition) -> Lease | Refused:
+        """A lease of an item that is made with it. One request."""
+        trusted_until_s, timeout_ms = self._from_now()
+        taken = self._stamped(new.assigned(self._new_owner(), timeout_ms))
+        refused = settled(lambda: self._store.create(taken), lambda current: current == taken, self._clock)
+        return refused or Lease(taken, trusted_until_s, self._clock)
+
     def renew(self, lease: Lease) -> None:
         """Hold it for another ``timeout_s``. One request; none for a lease that is over."""
         with lease.lock:

@@ -12,7 +12,6 @@ from chalicelib.catalog.files import FileRecord
 from chalicelib.catalog.metadata import MAX_DAYS, Metadata
 from chalicelib.catalog.moments import DAY_MS
 from chalicelib.catalog.registration import Description, Subject
-from chalicelib.catalog.runs import RunCatalog
 from chalicelib.deadline import Deadline
 from chalicelib.errors import DamagedLogError, ObjectNotFoundError
 from chalicelib.ports import ObjectInfo, ObjectStore, Run, SegmentEntry, SegmentIndex
@@ -33,7 +32,6 @@ class RunFiles:
     bucket: str
     store: ObjectStore
     index: SegmentIndex
-    runs: RunCatalog
     layout: Layout
 
     def subject(self, key: str) -> Subject:
@@ -46,7 +44,8 @@ class RunFiles:
         return parsed is not None and parsed.kind == "logs"
 
     def describe(self, subject: Subject, deadline: Deadline) -> Description:
-        """One HEAD, one read of each catalog, and the whole log once, for its hash. Raises UnavailableError."""
+        """One HEAD, two reads of the index, and the whole log once, for its hash. Rows of all that is in a log are written before the log
+        is, so the same log is always the same file. Raises UnavailableError."""
         parsed = self.layout.parse(subject.key)
         assert parsed and parsed.kind == "logs", subject
         try:
@@ -60,10 +59,10 @@ class RunFiles:
         return Description(FileRecord(subject.url, info.size, info.last_modified_ms, metadata))
 
     def _metadata(self, run: Run, info: ObjectInfo, artifact: Artifact, deadline: Deadline) -> Metadata:
-        row = self.runs.get(run)
         first = next(iter(self.index.rows_from(run, 0, 0, 1)), None)
-        end = max(row.last_append_ms, row.started_ms) if row and row.last_append_ms else info.last_modified_ms
-        start = min(row.started_ms, end) if row and row.started_ms else end
+        last = self.index.at_line(run, max((artifact.lines or 0) - 1, 0)) if first else None
+        end = last.appended_ms if last else info.last_modified_ms
+        start = min(first.appended_ms, end) if first else end
         is_hashed = info.size <= MAX_HASHED_BYTES
         identity = f"{info.key} {info.size} {info.etag}".encode()
         document = run_object_metadata(run, info, first) | {

@@ -16,6 +16,8 @@ from chalicelib.runlog.layout import Layout, ParsedKey
 from chalicelib.runlog.segment import entry_of
 
 _HEARTBEAT_MS = 60_000
+_SILENT = frozenset(["marker", "retired", "tombstone"])
+"""Of these nothing is reported, and no request is made."""
 
 EARLY_FLUSH_S = 20.0
 """How long a notification may hold its function to compact a run that has outgrown the watermark; the schedule does the rest."""
@@ -44,9 +46,10 @@ class RunObjects:
         return parsed
 
     def land(self, event: ObjectEvent, parsed: ParsedKey, due: list[Run]) -> Record | None:
-        """The record of an object, or None for one that says nothing: a marker, or one whose removal loses nothing. Runs that have
-        outgrown the watermark are added to ``due``. Raises ObjectNotFoundError, DamagedLogError, UnavailableError."""
-        if parsed.kind == "marker" or not event.created:
+        """The record of an object, or None for one that says nothing: a marker, entries of deleted segments, or one whose removal loses
+        nothing. Runs that have outgrown the watermark are added to ``due``. Raises ObjectNotFoundError, DamagedLogError,
+        UnavailableError."""
+        if parsed.kind in _SILENT or not event.created:
             return None
         info = self.store.head(event.key)
         entry = None
@@ -75,11 +78,14 @@ class RunObjects:
         return entry
 
     def _artifact(self, parsed: ParsedKey, info: ObjectInfo) -> None:
-        artifact = artifact_of(info)
-        if parsed.kind == "partial":
-            self.runs.compacted(parsed.run, artifact.bytes, artifact.next_segment, info.last_modified_ms)
+        artifact, run = artifact_of(info), parsed.run
+        is_final = parsed.kind == "logs"
+        if artifact.lines is None:
+            self.runs.legacy(run, artifact.bytes, info.last_modified_ms, final=is_final)
+        elif is_final:
+            self.runs.finalized(run, artifact.lines, artifact.bytes, artifact.next_segment, known_since_ms(info.last_modified_ms))
         else:
-            self.runs.finalized(parsed.run, artifact.lines or 0, artifact.bytes, artifact.next_segment, info.last_modified_ms)
+            self.runs.compacted(run, artifact.bytes, artifact.next_segment, known_since_ms(info.last_modified_ms))
 
     def _heartbeat(self, run: Run, entry: SegmentEntry, previous_ms: int | None) -> None:
         """A marker that tells which connector was last seen, about once a minute. For diagnostics: failing to write it fails nothing."""
@@ -89,3 +95,9 @@ class RunObjects:
             self.store.put(self.layout.marker(run, entry.connector or entry.session), b"", PutOptions())
         except UnavailableError:
             return
+
+
+def known_since_ms(modified_ms: int) -> int:
+    """When an artifact was there: S3 tells whole seconds, and what it is made of was there before. A run that is known by it alone has
+    begun then, until its segments tell better."""
+    return modified_ms // 1000 * 1000 + 1000

@@ -54,9 +54,20 @@ class InMemoryRunCatalog:
         """See ``RunCatalog``."""
 
         def change(row: RunRow) -> RunRow:
-            return row if row.final_segments >= next_segment else replace(row, final_segments=next_segment)
+            if row.final_segments >= next_segment:
+                return row
+            row = replace(row, final_segments=next_segment)
+            is_further = row.compacted_segments < next_segment
+            return replace(row, compacted_segments=next_segment, compacted_bytes=size) if is_further else row
 
         self._change(run, at_ms, change)
+
+    def legacy(self, run: Run, size: int, at_ms: int, *, final: bool) -> None:
+        """See ``RunCatalog``."""
+        with self._lock:
+            row = self._rows.get(run, RunRow(run))
+            if not row.segments and row.last_append_ms <= at_ms:
+                self._rows[run] = replace(row, compacted_bytes=size, started_ms=at_ms, last_append_ms=at_ms)
 
     def retired(self, run: Run, next_segment: int) -> None:
         """See ``RunCatalog``."""

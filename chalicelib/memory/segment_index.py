@@ -20,6 +20,13 @@ class InMemorySegmentIndex:
         self._keyed: dict[tuple[Run, str], SegmentEntry] = {}
         self._lock = Lock()
 
+    def clear(self) -> None:
+        """As a table that was lost."""
+        with self._lock:
+            self._order.clear()
+            self._rows.clear()
+            self._keyed.clear()
+
     def put(self, run: Run, entries: Sequence[SegmentEntry]) -> None:
         """See the port."""
         with self._lock:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from chalice.app import Blueprint, CaseInsensitiveMapping, NotFoundError, Request, Response
+from chalice.app import Blueprint, CaseInsensitiveMapping, ChaliceViewError, NotFoundError, Request, Response
 
 from chalicelib import composition
 from chalicelib.composition import Services
@@ -23,6 +23,7 @@ from chalicelib.routes.bodies import batch_of
 from chalicelib.routes.paths import Action
 from chalicelib.runlog.layout import checked_run
 from chalicelib.runlog.reader import Page, WholeLog
+from chalicelib.runlog.tombstones import find_tombstone
 from chalicelib.runlog.writer import Appended
 
 blueprint = Blueprint(__name__)
@@ -37,6 +38,12 @@ _LINK_AGE_S = 900
 _ANSWER_WITHIN_S = 5.0
 """Kept of the function's time for the answer itself when a page waits for lines."""
 _UNSAFE_IN_FILENAME = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+class GoneError(ChaliceViewError):
+    """A run that was there."""
+
+    STATUS_CODE = 410
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +154,20 @@ def _download_of(call: Call, run: Run) -> Response:
     """Inline while it is small and text; else a redirect to the object, whose bytes are exactly the log's."""
     whole = call.services.reader.whole(run)
     if whole is None:
-        raise NotFoundError(f"there is no such run run={run.fqn}/{run.run_id}")
+        raise _gone(call, run)
     text = _as_text(whole)
     if text is None:
         return _redirect(call, run, whole.key or _settled_key(call.services, run))
     disposition = f'attachment; filename="{_filename(run)}"'
     return Response(text, headers={"Content-Type": _TEXT, "Content-Disposition": disposition, "X-Content-Type-Options": "nosniff"})
+
+
+def _gone(call: Call, run: Run) -> ChaliceViewError:
+    """Why there is nothing: its tombstone tells, if it has one. One GET."""
+    tombstone = find_tombstone(call.services.store, call.services.layout, run)
+    if tombstone is None:
+        return NotFoundError(f"there is no such run run={run.fqn}/{run.run_id}")
+    return GoneError(f"the run has expired run={run.fqn}/{run.run_id} reason={tombstone.reason} plan={tombstone.plan}")
 
 
 def _as_text(whole: WholeLog) -> str | None:

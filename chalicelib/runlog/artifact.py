@@ -54,21 +54,24 @@ def artifact_metadata(lines: int, size: int, next_segment: int, epoch: int, reas
 
 
 def artifact_of(info: ObjectInfo) -> Artifact:
-    """What an object's metadata says of it. Raises DamagedLogError when it contradicts the object's size."""
+    """What an object's metadata says of it. Raises DamagedLogError when it contradicts itself or the object's size."""
     metadata = info.metadata
     if "next-segment" not in metadata:
         return Artifact(info.key, info.etag, info.size, None, 0, 0, "")
-    artifact = Artifact(
-        key=info.key,
-        etag=info.etag,
-        bytes=info.size,
-        lines=int(metadata["last-flushed-line"]),
-        next_segment=int(metadata["next-segment"]),
-        epoch=int(metadata["writer-epoch"]),
-        reason=metadata.get("reason", ""),
-    )
-    if int(metadata["total-bytes"]) != info.size:
-        raise DamagedLogError(f"object differs from its metadata key={info.key} size={info.size} said={metadata['total-bytes']}")
+    try:
+        artifact = Artifact(
+            key=info.key,
+            etag=info.etag,
+            bytes=int(metadata["total-bytes"]),
+            lines=int(metadata["last-flushed-line"]),
+            next_segment=int(metadata["next-segment"]),
+            epoch=int(metadata["writer-epoch"]),
+            reason=metadata.get("reason", ""),
+        )
+    except (KeyError, ValueError) as error:
+        raise DamagedLogError(f"object without its metadata key={info.key} missing={error}") from error
+    if artifact.bytes != info.size:
+        raise DamagedLogError(f"object differs from its metadata key={info.key} size={info.size} said={artifact.bytes}")
     return artifact
 
 

@@ -30,10 +30,11 @@ class Assembled:
 
 
 class Assembler:
-    """Concatenates objects under a condition on the target. A crash leaves the old target, or the new one, and nothing between."""
+    """Concatenates objects under a condition on the target. A crash leaves the old target, or the new one, and nothing between.
+    ``readers``: small sources of a part that are read at once."""
 
-    def __init__(self, store: ObjectStore) -> None:
-        self._store = store
+    def __init__(self, store: ObjectStore, readers: int = READERS) -> None:
+        self._store, self._readers = store, readers
 
     def assemble(self, key: str, parts: Sequence[Part], options: PutOptions, condition: Condition, deadline: Deadline) -> Assembled:
         """Write ``key`` from planned parts. Raises PreconditionFailedError (the target, or a source, is another than planned),
@@ -79,7 +80,9 @@ class Assembler:
 
     def _read(self, spans: Sequence[Span]) -> bytes:
         """The bytes of spans, small ones read beside each other."""
-        with ThreadPoolExecutor(min(READERS, len(spans))) as readers:
+        if self._readers == 1:
+            return b"".join(map(self._read_span, spans))
+        with ThreadPoolExecutor(min(self._readers, len(spans))) as readers:
             return b"".join(readers.map(self._read_span, spans))
 
     def _read_span(self, span: Span) -> bytes:

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 from typing import TypeVar
 
 from chalicelib.deadline import Deadline
@@ -18,23 +19,26 @@ from chalicelib.errors import DamagedLogError, StoreConditionError, StoreUnavail
 from chalicelib.ports import ABSENT, Clock, Condition, ListedObject, ObjectStore, PutOptions, Run, SegmentEntry, SegmentIndex
 from chalicelib.runlog.artifact import Artifact, Extent, artifact_metadata, extent_of, find_artifact, find_legacy
 from chalicelib.runlog.assembly import READERS, Assembled, Assembler, plan
-from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.layout import SEQUENCE_DIGITS, Layout
 from chalicelib.runlog.plan import Part, Span
+from chalicelib.runlog.retirement import Retirement
 from chalicelib.runlog.segment import SEAL
-from chalicelib.runlog.tail import TailFinder
+from chalicelib.runlog.tail import TailFinder, list_all
 
 RETIRE_AFTER_MS = 20 * 60_000
 """A compacted segment is deleted no sooner than this after it was written (decision 0001: 60 s + 30 s + 15 min are less)."""
+RETIRE_TOGETHER = 100
+"""Segments of a run that goes on: a few requests for all of them, and one object that keeps what they were."""
 _TRIES = 4
 _ROWS = 1000
-_DELETE_MANY = 1000
 
 Outcome = TypeVar("Outcome")
 
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """A run's objects as one look found them. ``base`` holds the log's beginning (None: nothing yet), ``pending`` what follows it."""
+    """A run's objects as one look found them. ``base`` holds the log's beginning (None: nothing yet), ``pending`` what follows it, up to
+    ``last``."""
 
     partial: Artifact | None
     logs: Artifact | None
@@ -42,6 +46,7 @@ class RunState:
     extent: Extent
     segments: Sequence[ListedObject]
     pending: Sequence[ListedObject]
+    last: SegmentEntry | None
 
     @property
     def pending_bytes(self) -> int:
@@ -65,30 +70,38 @@ class Compaction:
 
 
 class Compactor:
-    """Compacts runs. ``now`` for retirement is the injected clock's; everything else is decided by what the store holds."""
+    """Compacts runs. ``now`` for retirement is the injected clock's; everything else is decided by what the store holds. ``readers``: see
+    ``Assembler``."""
 
-    def __init__(self, store: ObjectStore, index: SegmentIndex, layout: Layout, clock: Clock) -> None:
+    def __init__(self, store: ObjectStore, index: SegmentIndex, layout: Layout, clock: Clock, readers: int = READERS) -> None:
         self.layout = layout
         self._store, self._index, self._clock = store, index, clock
         self._tails = TailFinder(store, index, layout)
-        self._assembler = Assembler(store)
+        self._retirement = Retirement(store, index, layout, self._tails)
+        self._assembler = Assembler(store, readers)
 
     def look(self, run: Run) -> RunState:
-        """A run's objects. Two HEADs and a LIST (per 1,000 segments); a LIST and a HEAD more where OpenMetadata's objects may be meant."""
-        partial_, logs = find_artifact(self._store, self.layout.partial(run)), find_artifact(self._store, self.layout.logs(run))
-        segments = list(self._tails.list_segments(run))
+        """A run's objects. A LIST (per 1,000), a HEAD for each artifact and for the last segment behind them; a LIST and a HEAD more where
+        OpenMetadata's objects may be meant. Raises DamagedLogError."""
+        listed = list(list_all(self._store, self.layout.run_prefix(run)))
+        keys = {found.key for found in listed}
+        artifacts = (key if key in keys else None for key in (self.layout.partial(run), self.layout.logs(run)))
+        partial_, logs = (find_artifact(self._store, key) if key else None for key in artifacts)
         base = max((found for found in (logs, partial_) if found), key=lambda found: found.next_segment, default=None)
-        base = base or find_legacy(self._store, self.layout, run)
+        segments = [found for found in listed if self._is_segment(run, found.key)]
         first = base.next_segment if base else 0
         pending = [found for found in segments if self.layout.sequence_of(run, found.key) >= first]
-        return RunState(partial_, logs, base, extent_of(self._store, base), segments, pending)
+        last = self._tails.segment(run, self.layout.sequence_of(run, pending[-1].key)) if pending else None
+        if base is None and (last is None or last.end_byte != sum(found.size for found in pending)):
+            base = find_legacy(self._store, self.layout, run)
+        return RunState(partial_, logs, base, extent_of(self._store, base), segments, pending, last)
 
     def compact(self, run: Run, deadline: Deadline) -> Compaction:
         """Bring ``partial.txt`` up to the log's end and retire old segments; a sealed log is left to the finalizer (see ``seal``).
 
         Idempotent. Raises UnavailableError (nothing lost, repeat it), DeadlineExceededError, DamagedLogError.
         """
-        return retrying(partial(self._compact_once, run, deadline))
+        return retrying(lambda: self.compact_seen(run, self.look(run), deadline))
 
     def write(self, run: Run, state: RunState, last: SegmentEntry | None, options: PutOptions, deadline: Deadline) -> Assembled:
         """Write the log up to ``last`` into logs.txt (when its options say how it ends) or partial.txt, conditional on what was seen."""
@@ -103,7 +116,8 @@ class Compactor:
 
     def last_pending(self, run: Run, state: RunState) -> SegmentEntry | None:
         """The log's last segment, checked against everything before it: numbers without a gap, and bytes that add up."""
-        if not state.pending:
+        last = state.last
+        if last is None:
             return None
         numbers = [self.layout.sequence_of(run, found.key) for found in state.pending]
         first = state.base.next_segment if state.base else 0
@@ -112,7 +126,6 @@ class Compactor:
             raise _StaleLookError(
                 f"segments do not follow each other run={run.fqn}/{run.run_id} expected={first} first={numbers[0]}"
             )
-        last = self._tails.segment(run, numbers[-1])
         if last.end_byte != state.extent.bytes + state.pending_bytes:
             raise DamagedLogError(f"segments do not add up run={run.fqn}/{run.run_id} sequence={last.sequence} end={last.end_byte}")
         return last
@@ -126,19 +139,19 @@ class Compactor:
                 self._index.put(run, list(readers.map(partial(self._tails.segment, run), missing[first : first + _ROWS])))
 
     def retire(self, run: Run, segments: Sequence[ListedObject], below: int) -> int:
-        """Delete segments whose number is less than ``below`` and whose time has come; never the highest-numbered one."""
+        """Delete segments whose number is less than ``below`` and whose time has come, behind their entries; never the highest-numbered
+        one, and none before an earlier one. While younger ones remain it waits for ``RETIRE_TOGETHER`` of them."""
         before_ms = self._clock.now_ms() - RETIRE_AFTER_MS
-        keys = [
-            found.key
-            for found in segments[:-1]
-            if self.layout.sequence_of(run, found.key) < below and found.last_modified_ms <= before_ms
-        ]
-        for first in range(0, len(keys), _DELETE_MANY):
-            self._store.delete_many(keys[first : first + _DELETE_MANY])
-        return len(keys)
 
-    def _compact_once(self, run: Run, deadline: Deadline) -> Compaction:
-        state = self.look(run)
+        def is_over(found: ListedObject) -> bool:
+            return self.layout.sequence_of(run, found.key) < below and found.last_modified_ms <= before_ms
+
+        over = list(takewhile(is_over, segments[:-1]))
+        is_worth_it = len(over) >= RETIRE_TOGETHER or len(over) == len(segments) - 1
+        return self._retirement.retire(run, over) if is_worth_it else 0
+
+    def compact_seen(self, run: Run, state: RunState, deadline: Deadline) -> Compaction:
+        """``compact`` with a look that was taken. Raises StoreConditionError when things have changed since: look again."""
         last = self.last_pending(run, state)
         if last is None or last.kind == SEAL:
             return self._nothing_to_write(run, state, last)
@@ -171,6 +184,10 @@ class Compactor:
         logs = find_artifact(self._store, self.layout.logs(run))
         if logs and logs.next_segment > last.sequence:
             self._store.delete(self.layout.partial(run), if_match=etag)
+
+    def _is_segment(self, run: Run, key: str) -> bool:
+        number = key.removeprefix(self.layout.segments(run))
+        return len(number) == SEQUENCE_DIGITS and number.isdecimal()
 
     def _indexed(self, run: Run, state: RunState) -> set[int]:
         line, sequence = state.extent.lines, state.base.next_segment if state.base else 0

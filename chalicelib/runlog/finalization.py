@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 
 from chalicelib.deadline import Deadline
 from chalicelib.errors import ObjectNotFoundError, RunlakeError, UnavailableError
@@ -43,14 +42,23 @@ class Finalization:
 
 
 class Finalizer:
-    """Ends logs: on request (close), for runs that nobody ends (abandon), and what either of them left half done (settle)."""
+    """Ends logs: on request (close), for runs that nobody ends (abandon), and what either of them left half done (settle).
+    ``looks_for_markers``: a LIST for each run that it finalizes; who knows of all markers already can do without."""
 
     def __init__(
-        self, store: ObjectStore, compactor: Compactor, writer: Writer, clock: Clock, storage_class: str | None = None
+        self,
+        store: ObjectStore,
+        compactor: Compactor,
+        writer: Writer,
+        clock: Clock,
+        storage_class: str | None = None,
+        *,
+        looks_for_markers: bool = True,
     ) -> None:
         self._store, self._compactor, self._writer, self._clock = store, compactor, writer, clock
         self._layout = compactor.layout
         self._storage_class = storage_class
+        self._looks_for_markers = looks_for_markers
 
     def close(self, run: Run, position: str | None = None) -> Finalization:
         """End a log for good. Once it returns no line can follow; ``logs.txt`` is there too, or comes with the schedule when the
@@ -72,18 +80,24 @@ class Finalizer:
             return Finalization("", finalized=False)
         return self.finalize(run, deadline)
 
-    def settle(self, run: Run, deadline: Deadline) -> tuple[Compaction, Finalization]:
-        """What the schedule does with a run: compact it, and finalize it when it has a seal."""
-        compaction = self._compactor.compact(run, deadline)
-        return compaction, self.finalize(run, deadline) if compaction.seal else Finalization("", finalized=False)
+    def settle(self, run: Run, deadline: Deadline, seen: RunState | None = None) -> tuple[Compaction, Finalization]:
+        """What the schedule does with a run: compact it, and finalize it when it has a seal. ``seen``: a look that was taken just now."""
+        looks = iter([seen] if seen else [])
+
+        def once() -> tuple[Compaction, Finalization]:
+            state = next(looks, None) or self._compactor.look(run)
+            compaction = self._compactor.compact_seen(run, state, deadline)
+            end = self._finalize_seen(run, state, deadline) if compaction.seal else Finalization("", finalized=False)
+            return compaction, end
+
+        return retrying(once)
 
     def finalize(self, run: Run, deadline: Deadline, *, inline: bool = False) -> Finalization:
         """Write ``logs.txt`` of a sealed log and remove ``partial.txt`` and the markers. Idempotent. ``inline``: only if it is little
         work. Raises UnavailableError, DeadlineExceededError, DamagedLogError; nothing is lost by any of them."""
-        return retrying(partial(self._finalize_once, run, deadline, inline))
+        return retrying(lambda: self._finalize_seen(run, self._compactor.look(run), deadline, inline=inline))
 
-    def _finalize_once(self, run: Run, deadline: Deadline, inline: bool) -> Finalization:
-        state = self._compactor.look(run)
+    def _finalize_seen(self, run: Run, state: RunState, deadline: Deadline, *, inline: bool = False) -> Finalization:
         seal = self._compactor.last_pending(run, state)
         if seal is None:
             return self._clean_up(run, state, state.logs)
@@ -94,7 +108,8 @@ class Finalizer:
         self._compactor.index_pending(run, state)
         written = self._compactor.write(run, state, seal, self._options(seal), deadline)
         self._remove_partial(run, state.partial)
-        self._remove_markers(run)
+        if self._looks_for_markers:
+            self._remove_markers(run)
         return Finalization(
             sealed=seal.reason,
             finalized=True,

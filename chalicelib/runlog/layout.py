@@ -5,7 +5,9 @@
     {prefix}/{fqn}/{run_id}/segments/{sequence:010d}    immutable, numbered
                             partial.txt                 bytes [0, F) while the run is open
                             logs.txt                    bytes [0, end) once it is finalized
+                            retired/{digest}            what deleted segments were (``runlog.retirement``)
     {prefix}/.active/{fqn}/{run_id}/{writer_id}         heartbeat marker, diagnostics only
+    {prefix}/.tombstones/{fqn}/{run_id}/expired.json    why a run is gone (``runlog.tombstones``)
 
 Names are percent-encoded as RFC 3986 wants (all but unreserved characters), so two names never share a key and ordinary names stay
 readable. A leading dot is encoded too: no name can pass for ``.active``, ``.`` or ``..``. OpenMetadata writes underscores instead,
@@ -28,9 +30,11 @@ RESERVED_RUN_IDS = frozenset({"last", "close", "download"})  # words of the API'
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _OPENMETADATA_UNSAFE = re.compile(r"[^a-zA-Z0-9_-]")
-_SEGMENT_SUFFIX = re.compile(r"segments/(\d{10})")
+_SEGMENT_SUFFIX = re.compile(r"segments/(\d{10})", re.ASCII)
+_RETIRED_SUFFIX = re.compile(r"retired/[A-Za-z0-9_-]{11}")  # no longer than a segment's, and behind partial.txt in a listing
 _LONGEST_SUFFIX = len("segments/") + SEQUENCE_DIGITS
 _MARKERS = ".active"
+_TOMBSTONES, _TOMBSTONE = ".tombstones", "expired.json"
 
 
 def encode_name(name: str) -> str:
@@ -57,7 +61,7 @@ def checked_run(fqn: str, run_id: str) -> Run:
 
 @dataclass(frozen=True, slots=True)
 class ParsedKey:
-    """What a key is. ``kind``: segment, partial, logs or marker; ``sequence`` of a segment, else None."""
+    """What a key is. ``kind``: segment, partial, logs, retired, marker or tombstone; ``sequence`` of a segment, else None."""
 
     run: Run
     kind: str
@@ -98,6 +102,18 @@ class Layout:
         """The final artifact."""
         return self.run_prefix(run) + "logs.txt"
 
+    def all_retired(self, run: Run) -> str:
+        """All objects that tell of a run's deleted segments begin with this."""
+        return self.run_prefix(run) + "retired/"
+
+    def retired(self, run: Run, digest: str) -> str:
+        """Entries of segments that were deleted together."""
+        return self.all_retired(run) + digest
+
+    def all_markers(self) -> str:
+        """All heartbeat markers of all runs begin with this."""
+        return f"{self.prefix}/{_MARKERS}/"
+
     def markers(self, run: Run) -> str:
         """All heartbeat markers of a run begin with this."""
         return f"{self.prefix}/{_MARKERS}/{encode_name(run.fqn)}/{encode_name(run.run_id)}/"
@@ -105,6 +121,14 @@ class Layout:
     def marker(self, run: Run, writer_id: str) -> str:
         """The heartbeat marker of one writer."""
         return self.markers(run) + encode_name(writer_id)
+
+    def tombstones(self, fqn: str) -> str:
+        """All tombstones of a pipeline's runs begin with this."""
+        return f"{self.prefix}/{_TOMBSTONES}/{encode_name(fqn)}/"
+
+    def tombstone(self, run: Run) -> str:
+        """What stays of a run that has expired."""
+        return f"{self.tombstones(run.fqn)}{encode_name(run.run_id)}/{_TOMBSTONE}"
 
     def legacy_fqn_prefix(self, fqn: str) -> str:
         """Where OpenMetadata itself keeps the runs of a pipeline: other names may share it."""
@@ -133,9 +157,13 @@ class Layout:
         elements = key[len(self.prefix) + 1 :].split("/")
         if elements[0] == _MARKERS:
             return self._parsed(elements[1:3], "marker") if len(elements) == 4 else None
+        if elements[0] == _TOMBSTONES:
+            return self._parsed(elements[1:3], "tombstone") if elements[3:] == [_TOMBSTONE] else None
         kind = {"partial.txt": "partial", "logs.txt": "logs"}.get("/".join(elements[2:]))
         if kind:
             return self._parsed(elements[:2], kind)
+        if _RETIRED_SUFFIX.fullmatch("/".join(elements[2:])):
+            return self._parsed(elements[:2], "retired")
         segment = _SEGMENT_SUFFIX.fullmatch("/".join(elements[2:]))
         return self._parsed(elements[:2], "segment", int(segment[1])) if segment else None
 

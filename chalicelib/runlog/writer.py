@@ -114,7 +114,9 @@ class Writer:
         """An init or a keep-alive. A session keeps its token as it is: only a look at the log may renew its time."""
         if presented and token:
             return Appended(None, token)
-        return Appended(None, self._token(run, _new_session(), self.tails.find(run), self._clock.now_ms()))
+        tail = self.tails.find(run)
+        # Behind a seal nobody writes without looking: such a position is old from the start.
+        return Appended(None, self._token(run, _new_session(), tail, 0 if tail.seal else self._clock.now_ms()))
 
     def _author(self, run: Run, batch: Batch, presented: Position | None, key: str | None) -> tuple[Author, Outlook]:
         if key is not None:

@@ -106,7 +106,7 @@ def index(endpoint_url: str | None) -> Iterator[SegmentIndex]:
         yield InMemorySegmentIndex()
         return
     with closing(client_of("dynamodb", endpoint_url)) as client:
-        yield DynamoDbSegmentIndex(Table(client, _create_table(client, "SegmentsTable")), KEEP_S)
+        yield DynamoDbSegmentIndex(Table(client, create_table(client, "SegmentsTable")), KEEP_S)
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def runs(endpoint_url: str | None) -> Iterator[RunCatalog]:
         yield InMemoryRunCatalog()
         return
     with closing(client_of("dynamodb", endpoint_url)) as client:
-        yield DynamoDbRunCatalog(Table(client, _create_table(client, "RunsTable")), KEEP_S)
+        yield DynamoDbRunCatalog(Table(client, create_table(client, "RunsTable")), KEEP_S)
 
 
 @pytest.fixture(scope="session")
@@ -149,10 +149,10 @@ def database(new_database: Callable[[], Database]) -> Database:
 
 def create_file_tables(client: Any) -> dict[str, Schema]:
     """The tables of files, fresh."""
-    return {table: Schema(_create_table(client, resource), *KEYS[table]) for table, resource in TABLES.items()}
+    return {table: Schema(create_table(client, resource), *KEYS[table]) for table, resource in TABLES.items()}
 
 
-def _create_table(client: Any, resource: str) -> str:
+def create_table(client: Any, resource: str) -> str:
     """A table exactly as the template that is deployed describes it."""
     properties = yaml.load(_TEMPLATE.read_text(), _Template)["Resources"][resource]["Properties"]
     name = next(_names)

@@ -158,3 +158,36 @@ def _status(runs: RunCatalog) -> tuple[str, int, int]:
     row = runs.get(RUN)
     assert row
     return row.status, row.pending_bytes, row.pending_segments
+
+
+def test_a_finished_log_is_a_compacted_one_unless_partial_txt_reaches_further(runs: RunCatalog) -> None:
+    runs.segment_landed(RUN, segment(4, "abandoned"))
+    runs.compacted(RUN, 20, 2, START_MS)
+    runs.finalized(RUN, 8, 80, 5, START_MS)
+    assert _reach(runs) == (5, 80, 5)
+    runs.compacted(RUN, 100, 7, START_MS)
+    runs.finalized(RUN, 9, 90, 6, START_MS)
+    assert _reach(runs) == (7, 100, 6)
+    runs.finalized(RUN, 8, 80, 5, START_MS)
+    runs.compacted(RUN, 20, 2, START_MS)
+    assert _reach(runs) == (7, 100, 6), "late ones"
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_objects_of_openmetadata_are_as_they_were_written_last(runs: RunCatalog, order: int) -> None:
+    versions = [(10, START_MS, False), (30, START_MS + 2000, False), (40, START_MS + 9000, True)]
+    for size, at_ms, final in versions[::order]:
+        runs.legacy(RUN, size, at_ms, final=final)
+    row = runs.get(RUN)
+    assert row and (row.segments, row.final_segments, row.compacted_segments, row.compacted_bytes) == (0, 0, 0, 40)
+    assert (row.started_ms, row.last_append_ms) == (START_MS + 9000, START_MS + 9000)
+    runs.segment_landed(RUN, segment(0))
+    runs.legacy(RUN, 50, START_MS + 99_000, final=True)
+    row = runs.get(RUN)
+    assert row and (row.segments, row.started_ms, row.compacted_bytes) == (1, START_MS, 40), "where segments are, they count"
+
+
+def _reach(runs: RunCatalog) -> tuple[int, int, int]:
+    row = runs.get(RUN)
+    assert row
+    return row.compacted_segments, row.compacted_bytes, row.final_segments

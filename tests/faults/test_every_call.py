@@ -204,6 +204,7 @@ def _stopped_at(name: str, prepare: Callable[[], Scenario], operation: Operation
         failed = True
     if not stop.fired:
         return False
+    _check_entries(world)
     _check_readable(world, acknowledged, scenario)
     if failed:
         operation(scenario, world.parts())
@@ -217,6 +218,15 @@ def _check_readable(world: World, acknowledged: list[bytes], scenario: Scenario)
     before = b"".join(acknowledged).decode()
     assert read.startswith(before)
     assert len(read) == len(before) or read.endswith(("the batch in question\n", "z\n"))
+
+
+def _check_entries(world: World) -> None:
+    """Of each number up to the last one, S3 has the segment, or the entry of one that was deleted."""
+    live = [
+        world.layout.sequence_of(RUN, world.layout.run_prefix(RUN) + key) for key in world.names() if key.startswith("segments/")
+    ]
+    kept = {entry.sequence for entry in world.kept()}
+    assert kept | set(live) == set(range(max(live, default=-1) + 1))
 
 
 def _check_log(world: World, scenario: Scenario, *, cold: bool) -> None:
@@ -233,6 +243,7 @@ def _check_log(world: World, scenario: Scenario, *, cold: bool) -> None:
         world.parts().writer.append(RUN, Batch.from_text("too late"), position=scenario.position)
     world.clock.advance(21 * 60)
     scenario.settle()
+    _check_entries(world)
     assert _lines(world) == expected.decode().split("\n")[:-1]
     assert [key for key in world.names() if key.startswith("segments/")][1:] == []
     assert START_MS <= world.clock.now_ms()

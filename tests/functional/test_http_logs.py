@@ -13,6 +13,7 @@ import pytest
 
 from chalicelib.errors import OutcomeUnknownError, StoreUnavailableError
 from chalicelib.ports import ObjectStore, Run
+from chalicelib.runlog.tombstones import Tombstone, put_tombstone
 from tests.faults.interception import Intercepted
 from tests.functional.gateway import LOGS, Context, call, get, installed, post
 from tests.world import START_MS, World
@@ -221,6 +222,15 @@ def test_bytes_that_json_would_change_or_swell_are_downloaded_by_redirect(world:
 def test_a_download_of_an_unknown_run() -> None:
     answer = get(f"{PATH}/download")
     assert (answer.status, answer.json["code"]) == (404, 404)
+
+
+def test_a_download_of_a_run_that_has_expired_tells_why(world: World) -> None:
+    tombstone = Tombstone(FQN, RUN_ID, "age", 0, "plan-1", 2, 1, 3, 4, 5, 6, 7, "etag")
+    put_tombstone(world.store, world.layout, tombstone)
+    answer = get(f"{PATH}/download")
+    assert (answer.status, answer.json["code"]) == (410, 410)
+    assert "reason=age plan=plan-1" in answer.json["message"]
+    assert get(PATH).json["total"] == 0
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,13 @@ def test_artifacts_move_the_row_on(function: Function) -> None:
     assert row and (row.status, row.seal) == ("finalized", "closed")
 
 
+def test_a_tombstone_says_nothing(function: Function) -> None:
+    key = function.world.layout.tombstone(RUN)
+    function.world.store.put(key, b"{}", PutOptions())
+    assert function.handle(message(s3_record(key)))["batchItemFailures"] == []
+    assert function.topic.messages == [] and function.runs.get(RUN) is None
+
+
 def test_a_marker_about_once_a_minute(function: Function) -> None:
     prefix = function.world.layout.markers(RUN)
 

@@ -56,6 +56,7 @@ def test_segments_go_after_twenty_minutes_and_the_last_one_never() -> None:
     world.clock.advance(2)
     assert compact(world).retired_segments == 2
     assert world.names() == ["partial.txt", "segments/0000000002"]
+    assert [entry.sequence for entry in world.kept()] == [0, 1]
     append(world, "3\n")
     assert world.read_all() == ["0", "1", "2", "3"]
 

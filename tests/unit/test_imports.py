@@ -57,7 +57,14 @@ RULES = {
     ),
     "app": rule("composition", "observability", "routes", "triggers", others=("chalice",)),
 }
-CORES = ("chalicelib.runlog", "chalicelib.archive", "chalicelib.ingestion", "chalicelib.catalog", "chalicelib.coordination", "chalicelib.lines")
+CORES = (
+    "chalicelib.runlog",
+    "chalicelib.archive",
+    "chalicelib.ingestion",
+    "chalicelib.catalog",
+    "chalicelib.coordination",
+    "chalicelib.lines",
+)
 FOREIGN_TO_CORES = frozenset({"chalice", "boto3", "botocore", "pyspark"})
 
 

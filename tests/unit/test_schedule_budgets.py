@@ -21,7 +21,7 @@ from chalicelib.memory.database import row_bytes
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import Run
 from chalicelib.runlog.batch import Batch
-from chalicelib.runlog.compaction import RETIRE_AFTER_MS
+from chalicelib.runlog.compaction import RETIRE_AFTER_MS, RETIRE_TOGETHER
 from chalicelib.settings import Settings
 from chalicelib.triggers import schedules
 from tests.world import START_MS, World
@@ -123,7 +123,7 @@ def ticked(due: int, idle: int = 0) -> Counter[str]:
     return ticking.tick()
 
 
-def each(more: Mapping[str, int], fewer: Mapping[str, int], runs: int) -> dict[str, float]:
+def each(more: Mapping[str, float], fewer: Mapping[str, float], runs: int) -> dict[str, float]:
     """What one run more costs."""
     return {name: (count - fewer.get(name, 0)) / runs for name, count in more.items() if count != fewer.get(name, 0)}
 
@@ -148,7 +148,7 @@ def test_a_due_run_costs_the_same_whether_50_are_due_or_150() -> None:
         "runs get": 1,
         "runs compacted": 1,
         "segments rows_from": 1,
-        "s3 head": 3,
+        "s3 head": 2,
         "s3 list": 1,
         "s3 get": 1 + SEGMENTS,
         "s3 put": 1,
@@ -166,10 +166,10 @@ def test_runs_that_are_not_due_cost_nothing() -> None:
     assert among == alone
 
 
-def test_the_first_compaction_of_a_run_looks_for_openmetadatas_objects_and_behind_itself() -> None:
+def test_the_first_compaction_of_a_run_looks_behind_itself() -> None:
     ticking = Ticking()
     ticking.append(Run("svc.pipe", "run-1"), *["line"] * SEGMENTS)
-    assert of("s3", one_more(ticking)) == {"head": 4, "list": 2, "get": SEGMENTS, "put": 1}
+    assert of("s3", one_more(ticking)) == {"head": 2, "list": 1, "get": SEGMENTS, "put": 1}
 
 
 def test_a_log_of_more_than_5_mib_is_copied_on_the_server() -> None:
@@ -177,7 +177,7 @@ def test_a_log_of_more_than_5_mib_is_copied_on_the_server() -> None:
     ticking.compacted(run := Run("svc.pipe", "run-1"), *["x" * 1023 * 1024] * 6)
     ticking.append(run, *["line"] * SEGMENTS)
     assert of("s3", one_more(ticking)) == {
-        "head": 3,
+        "head": 2,
         "list": 1,
         "get": SEGMENTS,
         "create_multipart": 1,
@@ -192,16 +192,31 @@ def test_segments_that_ingestion_has_not_come_to_are_looked_up() -> None:
     ticking.compacted(run := Run("svc.pipe", "run-1"), "one")
     ticking.append(run, *["line"] * SEGMENTS, told=False)
     spent = one_more(ticking)
-    assert of("s3", spent) == {"head": 3 + SEGMENTS, "list": 1, "get": 1 + SEGMENTS, "put": 1}
+    assert of("s3", spent) == {"head": 2 + SEGMENTS, "list": 1, "get": 1 + SEGMENTS, "put": 1}
     assert of("segments", spent) == {"rows_from": 1, "put": 1}
 
 
-def test_retiring_old_segments_is_one_request_more() -> None:
+def retirable(segments: int) -> Ticking:
+    """A due run with so many old segments, compacted long ago."""
     ticking = Ticking()
-    ticking.compacted(run := Run("svc.pipe", "run-1"), *["line"] * 30)
+    ticking.compacted(run := Run("svc.pipe", "run-1"), *["line"] * segments)
     ticking.world.clock.advance(RETIRE_AFTER_MS / 1000 + 1)
     ticking.append(run, *["line"] * SEGMENTS)
-    assert of("s3", one_more(ticking))["delete_many"] == 1
+    return ticking
+
+
+def test_retiring_old_segments_keeps_their_entries_and_deletes_them() -> None:
+    """Decision 0016: a HEAD, a query and a PUT before the DeleteObjects, for 100 to 1,000 segments of a run that goes on."""
+    usual, spent = one_more(retirable(RETIRE_TOGETHER - 1)), one_more(retirable(RETIRE_TOGETHER))
+    assert each(of("s3", spent), of("s3", usual), 1) == {"head": 1, "put": 1, "delete_many": 1}
+    assert each(of("segments", spent), of("segments", usual), 1) == {"rows_from": 1}
+
+
+def test_segments_whose_rows_are_lost_are_looked_at_before_they_go() -> None:
+    ticking, known = retirable(RETIRE_TOGETHER), one_more(retirable(RETIRE_TOGETHER))
+    ticking.world.index.clear()
+    spent = one_more(ticking)
+    assert each(of("s3", spent), of("s3", known), 1) == {"head": RETIRE_TOGETHER - 1 + SEGMENTS}
 
 
 def test_a_sweep_of_runs_that_are_not_idle_costs_nothing() -> None:

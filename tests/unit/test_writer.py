@@ -184,6 +184,26 @@ def test_an_abandoned_run_reopens_with_the_next_epoch() -> None:
     assert entry and (entry.sequence, entry.epoch, entry.line) == (2, 2, 1)
 
 
+@pytest.mark.parametrize("abandoned", [False, True])
+def test_a_position_from_behind_a_seal_is_not_used_without_looking(abandoned: bool) -> None:
+    """An init says nothing of the seal that stands before its number."""
+    world = World()
+    parts = world.parts()
+    parts.writer.append(RUN, Batch.from_text("a\n", "host-1"))
+    if abandoned:
+        parts.finalizer.abandon(RUN, world.clock.now_ms() + 1, world.deadline())
+    else:
+        parts.finalizer.close(RUN)
+    position = parts.writer.append(RUN, Batch.from_text("", "host-1")).position
+    if abandoned:
+        appended = parts.writer.append(RUN, Batch.from_text("b\n", "host-1"), position=position)
+        assert appended.entry and appended.entry.epoch == 2
+    else:
+        with pytest.raises(RunClosedError):
+            parts.writer.append(RUN, Batch.from_text("b\n", "host-1"), position=position)
+        assert world.read_all() == ["a"]
+
+
 def test_conflicting_writes_are_repeated() -> None:
     world = World()
     world.store.conflict_next(3)

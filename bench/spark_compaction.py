@@ -1,0 +1,157 @@
+"""Compaction in bulk: its speed against a loop over boto3, and what requests and processors it takes.
+
+``python -m bench.spark_compaction`` measures; ``--kills N --seed S`` kills it N times instead (``bench.spark_compaction_kill``); ``--dirty``
+gives it what is damaged, and a run of 100,000 one-line segments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from bench.measure import Measure
+from bench.spark_compaction_archive import BenchArchive, BenchRun, bench_archive, some_runs
+from glue_jobs.prices import DPU_HOUR
+from local.state import PROJECT
+
+RUNS, FEW, SEGMENTS, SEGMENT_BYTES = 2000, 200, 20, 16 * 1024
+PROCESSES, THREADS = 2, 8
+ROUNDS = 3
+_CORES_A_DPU = 4
+
+
+def measure(runs: int = RUNS, few: int = FEW, rounds: int = ROUNDS) -> list[Measure]:
+    """The job, the loop and the job over a tenth of the runs, in turn; the best of each counts, because others use the machine too."""
+    with bench_archive() as (archive, _):
+        made = some_runs(runs, SEGMENTS, SEGMENT_BYTES)
+        archive.fill(made)
+        times: dict[str, list[float]] = {name: [] for name in ("job", "job and start", "few", "one process", "processes")}
+        told: dict[str, Any] = {}
+        for number in range(rounds):
+            for name, count in (("job", runs), ("few", few)):
+                archive.due_again(made[:count])
+                archive.finished(made[count:])
+                started_s = time.monotonic()
+                found = job("--parallelism", str(PROCESSES), "--threads", str(THREADS))
+                seconds = time.monotonic() - started_s
+                _check(archive, made[:count:97], found, count)
+                times[name].append(found["working_seconds"])
+                if name == "job":
+                    times["job and start"].append(seconds)
+                    told = found
+            times["one process"].append(_loop(runs, 1, PROCESSES * THREADS))
+            times["processes"].append(_loop(runs, PROCESSES, THREADS))
+            print(f"round {number + 1}: " + ", ".join(f"{name} {each[-1]:.1f} s" for name, each in times.items()), file=sys.stderr)
+    return _measures({name: min(each) for name, each in times.items()}, told, runs, few)
+
+
+def job(*arguments: str, check: bool = True) -> dict[str, Any]:
+    """The job in a process of its own; its summary."""
+    done = subprocess.run(command(*arguments), env=environment(), cwd=PROJECT, capture_output=True, text=True, timeout=1800)
+    if not done.stdout or (check and done.returncode):
+        raise RuntimeError(f"exit_code={done.returncode}\n{done.stdout}\n{done.stderr[-5000:]}")
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def command(*arguments: str) -> list[str]:
+    """How it is started."""
+    return [sys.executable, "-m", "glue_jobs.bulk_compact", *arguments]
+
+
+def environment() -> dict[str, str]:
+    """Spark on two cores; a task is tried again where its worker died, as on Glue."""
+    return os.environ | {"SPARK_MASTER": f"local[{PROCESSES},4]"}
+
+
+def _check(archive: BenchArchive, some: Iterable[BenchRun], found: dict[str, Any], count: int) -> None:
+    assert found["runs"]["finalized"] == count, found
+    assert all(archive.stored(each) == each.log for each in some)
+
+
+def _loop(runs: int, processes: int, threads: int) -> float:
+    """Seconds, of the slowest process. All begin together."""
+    share = -(-runs // processes)
+    started = []
+    for first in range(0, runs, share):
+        arguments = [sys.executable, "-m", "bench.spark_compaction_baseline", *map(str, (threads, first, min(share, runs - first)))]
+        started.append(subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=PROJECT))
+    for process in started:
+        assert process.stdout and process.stdout.readline() == "ready\n"
+    for process in started:
+        assert process.stdin
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    return max(float(process.communicate()[0]) for process in started)
+
+
+def _measures(best: dict[str, float], told: dict[str, Any], runs: int, few: int) -> list[Measure]:
+    what = f"{runs:,} runs × {SEGMENTS} segments × {SEGMENT_BYTES // 1024} KiB"
+    literal, strict = best["one process"] / best["job"], best["processes"] / best["job"]
+    with_start = best["one process"] / best["job and start"]
+    each, each_of_few = best["job"] / runs * 1000, best["few"] / few * 1000
+    flat = max(each, each_of_few) / min(each, each_of_few)
+    requests = ", ".join(
+        f"{count / runs:.2f} {name.partition(':')[2]}" for name, count in told["requests"].items() if count > runs / 20
+    )
+    mb_per_s = told["bytes"] / 1e6 / best["job"] / PROCESSES
+    hours = 1e6 / (mb_per_s * _CORES_A_DPU) / 3600
+    return [
+        Measure(
+            f"bulk compaction's throughput over a boto3 loop's with the same {PROCESSES * THREADS} threads, {what}",
+            "at least 0.8",
+            f"{literal:.2f} ({best['job']:.1f} s over {best['one process']:.1f} s; with the start of Spark {with_start:.2f})",
+            literal >= 0.8,
+        ),
+        Measure(
+            f"the same over a loop in {PROCESSES} processes of {THREADS} threads",
+            "at least 0.8",
+            f"{strict:.2f} ({best['processes']:.1f} s)",
+            strict >= 0.8,
+        ),
+        Measure(
+            f"time per run, {few} runs and {runs:,}",
+            "flat within 1.3",
+            f"{flat:.2f} ({each_of_few:.1f} ms and {each:.1f} ms, without the start of Spark)",
+            flat <= 1.3,
+        ),
+        Measure(f"requests of a run in bulk, {SEGMENTS} segments", "told", requests, True),
+        Measure(
+            f"cost of bulk compaction for each GB, {what}",
+            "told",
+            f"${told['dollars_per_gb']:.3f} of requests; {mb_per_s:.1f} MB/s a core, beside the emulator: about {hours:.0f} DPU-hours "
+            f"(${hours * DPU_HOUR:.0f}) for each TB",
+            True,
+        ),
+    ]
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Exit code 1 when a figure was missed, or something was not as it must be."""
+    from bench.page import table
+    from bench.spark_compaction_kill import dirty, kills
+
+    parser = argparse.ArgumentParser(prog="python -m bench.spark_compaction", description=__doc__)
+    parser.add_argument("--kills", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=time.time_ns() % 10**6)
+    parser.add_argument("--dirty", action="store_true")
+    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    arguments = parser.parse_args(given)
+    if arguments.kills:
+        rows = kills(arguments.kills, arguments.seed)
+    elif arguments.dirty:
+        rows = dirty(100_000)
+    else:
+        rows = measure(arguments.runs, arguments.runs // 10, arguments.rounds)
+    print(table(rows))
+    return 0 if all(row.reached for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

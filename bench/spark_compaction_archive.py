@@ -1,0 +1,203 @@
+"""Sealed runs by the thousand, on an emulator of their own: what the bucket, the tables and the logs are is known, and can be made so again."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from random import Random
+from threading import local
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+
+from bench.bench_world import set_environment
+from chalicelib.aws.clients import make_client
+from chalicelib.aws.dynamodb import Table
+from chalicelib.catalog.dynamodb_runs import DynamoDbRunCatalog
+from chalicelib.catalog.runs import shard_of
+from chalicelib.catalog.segments import DynamoDbSegmentIndex
+from chalicelib.coordination.schema import table_request
+from chalicelib.ports import Run, SegmentEntry
+from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.segment import CLOSED, DATA, SEAL, metadata_of
+from local.emulator import Emulator, free_port
+
+BUCKET = "bench-bulk"
+WORK = "bench-bulk-work"
+_TABLES = {"runs": "RunsTable", "segments": "SegmentsTable"}
+_KEEP_S = 30 * 86_400
+_LINE = b"2026-11-21 03:12:45 INFO  {metadata.Ingestion} processed table warehouse.public.orders rows=1048576 in 132 ms\n"
+
+
+def body_of(size: int, seed: int = 0) -> bytes:
+    """Lines of a log, of exactly this many bytes."""
+    text = (b"%d " % seed + _LINE) * (size // len(_LINE) + 1)
+    return text[: max(size - 1, 0)] + b"\n" if size else b""
+
+
+@dataclass
+class BenchRun:
+    """What a run has: the bodies of its segments, and whether it is sealed."""
+
+    run: Run
+    bodies: Sequence[bytes]
+    is_sealed: bool = True
+    entries: list[SegmentEntry] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        line = byte = 0
+        at_ms = time.time_ns() // 1_000_000 - 60_000
+        self.entries = []
+        for number, body in enumerate(self.bodies):
+            lines = body.count(b"\n")
+            self.entries.append(SegmentEntry(number, DATA, 1, line, byte, lines, len(body), "s", number, "d", at_ms))
+            line, byte = line + lines, byte + len(body)
+        if self.is_sealed:
+            self.entries.append(
+                SegmentEntry(len(self.bodies), SEAL, 1, line, byte, 0, 0, "s", len(self.bodies), "", at_ms, reason=CLOSED)
+            )
+
+    @property
+    def log(self) -> bytes:
+        """All of it."""
+        return b"".join(self.bodies)
+
+
+class BenchArchive:
+    """A bucket and tables as the template has them. Objects are put past boto3: the emulator takes what is not signed."""
+
+    def __init__(self, endpoint_url: str) -> None:
+        self.layout, self.bucket = Layout(), BUCKET
+        self._address = urlsplit(endpoint_url).netloc
+        self._mine = local()
+        self.s3, database = (
+            make_client("s3", region=None, read_timeout_s=60),
+            make_client("dynamodb", region=None, read_timeout_s=60),
+        )
+        self.s3.create_bucket(Bucket=BUCKET)
+        resources = _resources()
+        for name, resource in _TABLES.items():
+            properties = resources[resource]["Properties"]
+            wanted = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode")
+            database.create_table(TableName=f"{BUCKET}-{name}", **{key: properties[key] for key in wanted if key in properties})
+        database.create_table(**table_request(WORK, None))
+        self.database = database
+        self.rows = Table(database, f"{BUCKET}-runs")
+        self.runs = DynamoDbRunCatalog(self.rows, _KEEP_S)
+        self.index = DynamoDbSegmentIndex(Table(database, f"{BUCKET}-segments"), _KEEP_S)
+        os.environ.update(
+            RUNLAKE_BUCKET_NAME=BUCKET,
+            RUNLAKE_RUNS_TABLE=f"{BUCKET}-runs",
+            RUNLAKE_SEGMENTS_TABLE=f"{BUCKET}-segments",
+            RUNLAKE_SOURCE_COORDINATION=json.dumps(
+                {"store": {"dynamodb": {"table_name": WORK, "region": os.environ["AWS_REGION"], "on_demand": True}}}
+            ),
+        )
+
+    def fill(self, runs: Sequence[BenchRun], threads: int = 4) -> None:
+        """Their objects, and what ingestion has made of them."""
+        with ThreadPoolExecutor(threads) as pool:
+            for _ in pool.map(self._put_run, runs):
+                pass
+        self.due_again(runs)
+
+    def due_again(self, runs: Sequence[BenchRun]) -> None:
+        """As if nothing had been worked: no artifacts, and rows that say so."""
+        keys = [key for each in runs for key in (self.layout.logs(each.run), self.layout.partial(each.run))]
+        for first in range(0, len(keys), 1000):
+            self.s3.delete_objects(Bucket=BUCKET, Delete={"Objects": [{"Key": key} for key in keys[first : first + 1000]]})
+        self.rows.put_all([_row(each) for each in runs])
+
+    def finished(self, runs: Sequence[BenchRun]) -> None:
+        """Rows as if these had been finalized and were of no interest any more."""
+        rows = [_row(each) | {"final_segments": len(each.entries)} for each in runs]
+        self.rows.put_all([{name: value for name, value in row.items() if name != "activity_shard"} for row in rows])
+
+    def put(self, key: str, body: bytes, metadata: dict[str, str]) -> None:
+        """One object."""
+        status, text = self._request("PUT", key, body, {f"x-amz-meta-{name}": value for name, value in metadata.items()})
+        assert status == 200, text
+
+    def stored(self, each: BenchRun) -> bytes | None:
+        """logs.txt of a sealed run, partial.txt of an open one; None: there is none."""
+        return self.get((self.layout.logs if each.is_sealed else self.layout.partial)(each.run))
+
+    def get(self, key: str) -> bytes | None:
+        """An object's bytes; None: there is none."""
+        status, body = self._request("GET", key)
+        return body if status == 200 else None
+
+    def _put_run(self, each: BenchRun) -> None:
+        for entry, body in zip(each.entries, [*each.bodies, b""], strict=False):
+            self.put(self.layout.segment(each.run, entry.sequence), body, metadata_of(entry))
+        self.index.put(each.run, each.entries)
+
+    def _request(self, method: str, key: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> tuple[int, bytes]:
+        """Over this thread's connection, which the emulator closes when it was idle for a while."""
+        for _ in range(2):
+            if not hasattr(self._mine, "connection"):
+                self._mine.connection = HTTPConnection(self._address)
+            try:
+                self._mine.connection.request(method, f"/{BUCKET}/{key}", body, headers or {})
+                answer = self._mine.connection.getresponse()
+                return answer.status, answer.read()
+            except (HTTPException, OSError):
+                del self._mine.connection
+        raise ConnectionError(f"the emulator does not answer key={key}")
+
+
+def some_runs(count: int, segments: int, size: int, *, fqns: int = 50) -> list[BenchRun]:
+    """Alike, of as many pipelines."""
+    bodies = [body_of(size, number) for number in range(segments)]
+    return [BenchRun(Run(f"svc.pipeline-{number % fqns:02d}", f"run-{number:06d}"), bodies) for number in range(count)]
+
+
+def various_runs(count: int, random: Random, name: str) -> list[BenchRun]:
+    """Of all kinds: sealed and open, short and long, with one that needs a multipart upload now and then."""
+    made = []
+    for number in range(count):
+        sizes = [random.choice((1, 300, 5000, 20_000)) for _ in range(random.randint(1, 12))]
+        if number % 50 == 0:
+            sizes += [6 * 1024 * 1024, 100, 3 * 1024 * 1024]
+        bodies = [body_of(size, random.randrange(10**6)) for size in sizes]
+        made.append(BenchRun(Run(f"svc.{name}-{number % 7}", f"run-{number:05d}"), bodies, is_sealed=random.random() < 0.7))
+    return made
+
+
+@contextmanager
+def bench_archive() -> Iterator[tuple[BenchArchive, Emulator]]:
+    """An emulator of its own for as long as the block lasts, and the environment of this process for it."""
+    with tempfile.TemporaryDirectory(prefix="runlake-bulk-") as folder:
+        emulator = Emulator(free_port(), Path(folder) / "scratch", Path(folder) / "emulator.log")
+        try:
+            emulator.wait_until_healthy()
+            set_environment(emulator.endpoint_url)
+            yield BenchArchive(emulator.endpoint_url), emulator
+        finally:
+            emulator.stop()
+
+
+def _row(each: BenchRun) -> dict[str, Any]:
+    last = each.entries[-1]
+    return {
+        "fqn": each.run.fqn, "run_id": each.run.run_id, "activity_shard": shard_of(each.run), "segments": last.sequence + 1,
+        "lines": last.end_line, "bytes": last.end_byte, "epoch": 1, "seal": last.reason, "started_ms": last.appended_ms,
+        "last_append_ms": last.appended_ms, "expires_at": last.appended_ms // 1000 + _KEEP_S,
+    }  # fmt: skip
+
+
+def _resources() -> dict[str, Any]:
+    from local import package
+
+    package.ensure_packaged()
+    resources: dict[str, Any] = yaml.safe_load(package.TEMPLATE.read_text())["Resources"]
+    return resources

@@ -1,0 +1,41 @@
+"""What compaction in bulk is measured against: a loop over boto3 that does as little as possible, without a lease, a check or a catalog.
+
+``python -m bench.spark_compaction_baseline THREADS FIRST COUNT``: waits for a line, then makes logs.txt of some of ``some_runs`` by one LIST,
+a GET for each segment and one PUT, and prints for how many seconds.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import boto3
+from botocore.config import Config
+
+from bench.spark_compaction_archive import BUCKET, some_runs
+from chalicelib.ports import Run
+
+
+def main() -> None:
+    threads, first, count = map(int, sys.argv[1:])
+    s3 = boto3.client("s3", config=Config(max_pool_connections=threads))
+
+    def compact(run: Run) -> None:
+        prefix = f"pipeline-logs/{run.fqn}/{run.run_id}/"
+        listed = s3.list_objects_v2(Bucket=BUCKET, Prefix=f"{prefix}segments/")["Contents"]
+        bodies = [s3.get_object(Bucket=BUCKET, Key=found["Key"])["Body"].read() for found in listed if found["Size"]]
+        s3.put_object(Bucket=BUCKET, Key=f"{prefix}logs.txt", Body=b"".join(bodies))
+
+    runs = [each.run for each in some_runs(first + count, 1, 1)[first:]]
+    print("ready", flush=True)
+    sys.stdin.readline()
+    started_s = time.monotonic()
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(compact, runs):
+            pass
+    print(time.monotonic() - started_s, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""Compaction in bulk that is killed (SIGKILL), the driver or a Python worker, at random points; and that meets damaged runs.
+
+Each time some runs are due. The job is killed, and begun again unless Spark itself goes on; then every log is compared with what was
+appended, and the job is run once more and must find nothing to do.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from random import Random
+from typing import Any
+
+import psutil
+
+from bench.measure import Measure
+from bench.spark_compaction import command, environment, job
+from bench.spark_compaction_archive import BenchArchive, BenchRun, bench_archive, body_of, various_runs
+from chalicelib.ports import Run
+from local.state import PROJECT
+
+RUNS = 120
+DRIVER, WORKER = "driver", "worker"
+_POLL_S, _EARLY_S, _PATIENCE_S = 0.01, 12.0, 300.0
+
+
+def kills(count: int, seed: int, runs: int = RUNS, lease_s: int = 10) -> list[Measure]:
+    """So many times. ``lease_s``: the killed job's."""
+    random = Random(seed)
+    faults: list[str] = []
+    killed: list[str] = []
+    with bench_archive() as (archive, _):
+        for number in range(count):
+            victim = (DRIVER, WORKER)[number % 2]
+            made = various_runs(runs, random, f"kill-{number}")
+            archive.fill(made)
+            what = _kill(archive, made, victim, random, lease_s)
+            killed.append(what)
+            found = _faults(archive, made, lease_s)
+            print(f"{number + 1} of {count}: {what}: {found or 'all as it must be'}", file=sys.stderr, flush=True)
+            faults += found
+    by_kind = ", ".join(f"{killed.count(kind)} {kind}" for kind in sorted(set(killed)))
+    measured = f"{len(faults)} faults ({by_kind}; seed {seed})"
+    return [Measure(f"bulk compaction killed {count} times", "same bytes, nothing to do afterwards", measured, not faults)]
+
+
+def _kill(archive: BenchArchive, made: Sequence[BenchRun], victim: str, random: Random, lease_s: int) -> str:
+    """Kill it when some run was done, or early; what was killed, and when."""
+    trigger = random.choice(made)
+    early_s = random.uniform(0.5, _EARLY_S) if random.random() < 0.2 else _PATIENCE_S
+    process = psutil.Popen(
+        command("--lease-seconds", str(lease_s)),
+        env=environment(),
+        cwd=PROJECT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    began_s = time.monotonic()
+    while process.poll() is None and time.monotonic() - began_s < early_s and archive.stored(trigger) is None:
+        time.sleep(_POLL_S)
+    time.sleep(random.uniform(0, 0.2))
+    done = sum(archive.stored(each) is not None for each in made)
+    if not _killed(process, victim, random):
+        return "ended before"
+    exit_code = process.wait(_PATIENCE_S)
+    if victim == WORKER and exit_code:
+        raise AssertionError(f"the job did not survive its worker exit_code={exit_code}")
+    return f"{victim} before its work" if not done else f"{victim} at work" if done < len(made) else f"{victim} behind its work"
+
+
+def _killed(process: psutil.Process, victim: str, random: Random) -> bool:
+    """Kill it; False when the job ended by itself."""
+    while process.poll() is None:
+        with suppress(psutil.NoSuchProcess):
+            if targets := _workers(process) if victim == WORKER else [process]:
+                random.choice(targets).kill()
+                return True
+        time.sleep(_POLL_S)
+    return False
+
+
+def _workers(process: psutil.Process) -> list[psutil.Process]:
+    """Python workers that work tasks: forks of the daemon."""
+    found = []
+    for child in process.children(recursive=True):
+        try:
+            of_daemon = "pyspark.daemon" in child.cmdline() and "pyspark.daemon" in child.parent().cmdline()
+        except (psutil.Error, AttributeError):
+            continue
+        if of_daemon:
+            found.append(child)
+    return found
+
+
+def _faults(archive: BenchArchive, made: Sequence[BenchRun], lease_s: int) -> list[str]:
+    faults = []
+    job("--lease-seconds", str(lease_s))
+    for each in made:
+        if archive.stored(each) != each.log:
+            faults.append(f"other bytes run={each.run}")
+        if each.is_sealed and archive.get(archive.layout.partial(each.run)) is not None:
+            faults.append(f"a partial.txt is left run={each.run}")
+    again = job("--lease-seconds", str(lease_s))
+    if again["due"]:
+        faults.append(f"the second run had something to do summary={again}")
+    return faults
+
+
+def damaged_runs(random: Random) -> dict[str, BenchRun]:
+    """By what is wrong with them. ``spoil`` makes them so."""
+    bodies = [body_of(300, random.randrange(10**6)) for _ in range(5)]
+    names = (
+        "missing segment",
+        "missing first segment",
+        "emptied segment",
+        "longer segment",
+        "no metadata",
+        "other metadata",
+        "bad partial",
+    )
+    return {name: BenchRun(Run("svc.damaged", name.replace(" ", "-")), bodies) for name in names}
+
+
+def spoil(archive: BenchArchive, runs: dict[str, BenchRun]) -> None:
+    """After ``fill``."""
+    segment, s3, bucket = archive.layout.segment, archive.s3, archive.bucket
+    s3.delete_object(Bucket=bucket, Key=segment(runs["missing segment"].run, 2))
+    s3.delete_object(Bucket=bucket, Key=segment(runs["missing first segment"].run, 0))
+    archive.put(segment(runs["emptied segment"].run, 1), b"", {})
+    archive.put(segment(runs["longer segment"].run, 1), b"more than was appended\n" * 50, {})
+    archive.put(segment(runs["no metadata"].run, 5), b"", {})
+    archive.put(segment(runs["other metadata"].run, 5), b"", {"kind": "seal", "epoch": "x"})
+    archive.put(archive.layout.partial(runs["bad partial"].run), b"abc\n", {"next-segment": "1", "last-flushed-line": "1"})
+
+
+def dirty(lines: int, healthy: int = 20, seed: int = 1) -> list[Measure]:
+    """Damaged runs among healthy ones, one with empty segments, and one of so many one-line segments."""
+    random = Random(seed)
+    with bench_archive() as (archive, _):
+        damaged = damaged_runs(random)
+        good = various_runs(healthy, random, "healthy")
+        good.append(BenchRun(Run("svc.healthy-0", "empty-segments"), [b"a\n", b"", b"b\n", b""]))
+        good.append(BenchRun(Run("svc.healthy-0", "one-line-segments"), [b"line %d\n" % number for number in range(lines)]))
+        archive.fill([*good, *damaged.values()])
+        spoil(archive, damaged)
+        started_s = time.monotonic()
+        found = job("--parallelism", "2", check=False)
+        seconds = time.monotonic() - started_s
+        faults = dirty_faults(archive, good, damaged, found)
+    told = f"{found['runs']['failed']} of {len(damaged)} damaged runs reported, {len(faults)} faults, {seconds:.0f} s"
+    what = f"bulk compaction over {len(damaged)} kinds of damage and a run of {lines:,} one-line segments"
+    return [Measure(what, "damage reported, all else done", told, not faults)]
+
+
+def dirty_faults(archive: BenchArchive, good: Sequence[BenchRun], damaged: dict[str, BenchRun], found: dict[str, Any]) -> list[str]:
+    """What is not as it must be."""
+    faults = [f"other bytes run={each.run}" for each in good if archive.stored(each) != each.log]
+    if found["runs"]["failed"] != len(damaged):
+        faults.append(f"not all damage was reported summary={found}")
+    faults += [f"something was written run={each.run}" for each in damaged.values() if archive.get(archive.layout.logs(each.run))]
+    faults += [
+        f"unsaid run={each.run}" for each in damaged.values() if not any(each.run.run_id in told for told in found["problems"])
+    ]
+    return faults

@@ -1,0 +1,214 @@
+"""``build_dataset`` against plain Spark over the same text, what a query reads of a day's dataset, and what it all costs."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from bench.measure import Measure
+from bench.spark_dataset_logs import DAY, LogServer, write_day
+from glue_jobs.build_dataset import NAME, run
+from glue_jobs.dataset.building import Done, Wanted
+from glue_jobs.dataset.destination import LocalFiles, destination
+from glue_jobs.dataset.entries import APPEND, STAGING, Layout
+from glue_jobs.dataset.publication import OUTPUT
+from glue_jobs.dataset.writing import SESSION, stage
+from glue_jobs.datasource.offsets import fingerprint
+from glue_jobs.datasource.options import parse_options
+from glue_jobs.prices import DPU_HOUR, dollars
+from glue_jobs.request_counts import counted, snapshot
+from glue_jobs.session import spark_session
+from glue_jobs.transforms.dataset_files import gathered
+from glue_jobs.transforms.events import ARRIVALS, dataset_rows
+
+MIB, GIB = 1024**2, 1024**3
+BUCKETS = 16
+SHARE, TIMES_MATCHING = 0.8, 3.0
+_CORES = 2
+_VCPU_OF_DPU = 4
+_LINE = r"^(\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}),(\d{3}) - (\S+) - (\w+) - (.*)$"
+_PLACE = r"([^/]+)/([^/]+)/logs\.txt$"
+_CONF = {
+    **SESSION,
+    "spark.driver.memory": "4g",
+    # Else bytes are read past what Spark counts.
+    "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false",
+}
+
+
+@dataclass
+class Bench:
+    """A day's logs, as files and behind S3's calls."""
+
+    session: SparkSession
+    logs: Path
+    server: LogServer
+    folder: Path
+    size: int
+
+    def ours(self, name: str) -> tuple[float, Done]:
+        """Seconds of a whole job."""
+        options = parse_options(self.server.options)
+        wanted = Wanted(options, Layout(BUCKETS, "UTC", fingerprint(options)))
+        counted()
+        before, started_s = snapshot(), time.perf_counter()
+        done = run(self.session, wanted, destination(str(self.folder / name)))
+        seconds = time.perf_counter() - started_s
+        done.requests.update(snapshot() - before)
+        return seconds, done
+
+    def plain(self, name: str) -> float:
+        """Seconds of Spark's own text reader and regular expressions, with our way to write."""
+        started_s = time.perf_counter()
+        no_arrivals = self.session.createDataFrame([], ARRIVALS)
+        rows = gathered(dataset_rows(plain_events(self.session, self.logs), no_arrivals, BUCKETS))
+        stage(rows, LocalFiles(self.folder / name), "plain")
+        return time.perf_counter() - started_s
+
+
+def plain_events(session: SparkSession, folder: Path) -> DataFrame:
+    """The same columns by what Spark has itself."""
+    lines = session.read.option("recursiveFileLookup", "true").text(str(folder))
+    value, place = F.col("value"), F.input_file_name()
+    stamp = F.concat_ws(".", F.regexp_extract(value, _LINE, 1), F.regexp_extract(value, _LINE, 2))
+    nothing = {"segment": "bigint", "connector_id": "string", "epoch": "int"}
+    return lines.select(
+        F.regexp_extract(place, _PLACE, 1).alias("fqn"),
+        F.regexp_extract(place, _PLACE, 2).alias("run_id"),
+        F.monotonically_increasing_id().alias("line"),
+        F.to_timestamp(stamp, "yyyy-MM-dd HH:mm:ss.SSS").alias("timestamp"),
+        F.regexp_extract(value, _LINE, 4).alias("level"),
+        F.regexp_extract(value, _LINE, 3).alias("logger"),
+        F.regexp_extract(value, _LINE, 5).alias("message"),
+        F.concat(value, F.lit("\n")).cast("binary").alias("raw"),
+        *(F.lit(None).cast(kind).alias(name) for name, kind in nothing.items()),
+    )
+
+
+def throughput(bench: Bench, rounds: int = 2) -> list[Measure]:
+    """In turns, the best of each."""
+    plain_s, ours_s = [], []
+    for number in range(rounds):
+        plain_s.append(bench.plain(f"plain-{number}"))
+        seconds, done = bench.ours(f"ours-{number}")
+        ours_s.append(seconds)
+        print(f"plain {plain_s[-1]:.1f} s, ours {ours_s[-1]:.1f} s", file=sys.stderr)
+    share, rate = min(plain_s) / min(ours_s), bench.size / 1e6 / min(ours_s)
+    per_core = rate / _CORES
+    hours_a_tb = 1e6 / per_core / _VCPU_OF_DPU / 3600
+    requests = done.requests + Counter({"s3:PutObject": 3 * done.total(APPEND, "files")})
+    each_gb = dollars(requests) / (bench.size / 1e9)
+    said = f"{share:.2f} ({rate:.1f} MB/s, plain {bench.size / 1e6 / min(plain_s):.1f} MB/s)"
+    cost = f"{sum(requests.values()) / (bench.size / 1e9):.0f} requests, ${each_gb:.5f}"
+    glue = f"{per_core:.1f} MB/s a core, {hours_a_tb:.0f} DPU-hours, ${hours_a_tb * DPU_HOUR:.0f}"
+    return [
+        Measure(
+            f"build_dataset: {bench.size / GIB:.2g} GiB of text, of plain Spark's throughput", f"≥ {SHARE}", said, share >= SHARE
+        ),
+        Measure("build_dataset: requests and dollars for 1 GB of finished logs", "stated", cost, True),
+        Measure("build_dataset: Glue, for 1 TB of text", "stated", glue, True),
+    ]
+
+
+def query_bytes(bench: Bench, name: str = "ours-0") -> list[Measure]:
+    """One pipeline and one hour of a day's dataset, all columns."""
+    fqn, start = "svc3.orders", DAY + timedelta(hours=7)
+    bucket = int(hashlib.md5(b"svc3_orders").hexdigest()[:4], 16) % BUCKETS
+    data = bench.session.read.parquet(str(bench.folder / name / "data"))
+    hour = F.col("timestamp").between(F.lit(start), F.lit(start + timedelta(hours=1)))
+    asked = data.where((F.col("date") == F.lit(start.date())) & (F.col("what_bucket") == bucket) & (F.col("fqn") == fqn) & hour)
+    read = _input_bytes(bench.session, asked)
+    stage(asked.coalesce(1), LocalFiles(bench.folder / "matching"), "rows")
+    matching = sum(path.stat().st_size for path in (bench.folder / "matching" / STAGING / "rows" / OUTPUT).rglob("*.parquet"))
+    by_groups = sum(_bytes_of_groups(path, fqn, start) for path in (bench.folder / name / "data").rglob("*.parquet"))
+    times = read / matching
+    said = f"{times:.2f} ({read / MIB:.2f} of {matching / MIB:.2f} MiB)"
+    groups = f"{by_groups / matching:.2f}"
+    return [
+        Measure(
+            "dataset: a query of one pipeline and one hour, bytes read over bytes matching", "≤ 3", said, times <= TIMES_MATCHING
+        ),
+        Measure("dataset: the same where an engine reads whole row groups", "stated", groups, True),
+    ]
+
+
+def _input_bytes(session: SparkSession, rows: DataFrame) -> int:
+    """What the tasks of a query read, footers too."""
+    context = session.sparkContext
+    group = f"query-{time.monotonic_ns()}"
+    context.setJobGroup(group, group)
+    rows.write.format("noop").mode("overwrite").save()
+    context.setJobGroup("", "")
+    store, tracker = context._jsc.sc().statusStore(), context.statusTracker()
+    context._jsc.sc().listenerBus().waitUntilEmpty()
+    jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(group)]
+    stages: list[Any] = [store.lastStageAttempt(stage) for job in jobs if job for stage in job.stageIds]
+    return sum(stage.inputBytes() for stage in stages)
+
+
+def _bytes_of_groups(path: Path, fqn: str, start: Any) -> int:
+    """Row groups whose statistics don't exclude the hour, and the footer."""
+    meta = pq.read_metadata(path)
+    names = [meta.schema.column(index).name for index in range(meta.num_columns)]
+    size = 0
+    for number in range(meta.num_row_groups):
+        group = meta.row_group(number)
+        of_fqn, of_time = (group.column(names.index(each)).statistics for each in ("fqn", "timestamp"))
+        if of_fqn.min <= fqn <= of_fqn.max and of_time.min <= start + timedelta(hours=1) and of_time.max >= start:
+            size += sum(group.column(index).total_compressed_size for index in range(group.num_columns))
+    return size + (meta.serialized_size if size else 0)
+
+
+def measure(size: int = GIB, seed: int = 1) -> list[Measure]:
+    """All rows."""
+    folder = Path(tempfile.mkdtemp(prefix="runlake-dataset-"))
+    logs = folder / "logs"
+    write_day(logs, size, seed)
+    server = LogServer(logs)
+    os.environ["SPARK_MASTER"] = f"local[{_CORES}]"
+    try:
+        with spark_session(NAME, _CONF) as session:
+            whole = sum(path.stat().st_size for path in logs.rglob("logs.txt"))
+            bench = Bench(session, logs, server, folder, whole)
+            return throughput(bench) + query_bytes(bench)
+    finally:
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main() -> int:
+    """Exit code 1 when a figure was missed."""
+    parser = argparse.ArgumentParser(prog="python -m bench.spark_dataset", description=__doc__)
+    parser.add_argument("--mib", type=int, default=1024, help="text of the day (1024)")
+    parser.add_argument("--kills", type=int, default=0, metavar="N", help="instead: kill a job N times, and compare rows")
+    parser.add_argument("--live", action="store_true", help="with --kills: open runs too")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    if arguments.kills:
+        from bench.spark_dataset_kill import kills
+
+        outcomes, rows = kills(arguments.kills, arguments.seed, live=arguments.live)
+        print(f"{arguments.kills} kills, seed {arguments.seed}: the same {rows} rows; killed {dict(outcomes)}")
+        return 0
+    measured = measure(arguments.mib * MIB, arguments.seed)
+    for row in measured:
+        print(f"{row.what} | {row.reach} | {row.measured} | {'reached' if row.reached else 'missed'}")
+    return 0 if all(row.reached for row in measured) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

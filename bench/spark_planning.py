@@ -1,0 +1,235 @@
+"""``python -m bench.spark_planning``: what the data source plans, and reads, and how little of it.
+
+Planning is measured twice: in a process of its own, which is what Spark starts for it, and through Spark, from ``load()`` to the
+number of tasks, with the memory of all its processes. The bucket is another process (``bench.spark_listing``) on the same machine, so
+its time counts too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import psutil
+from pyspark.sql.datasource import EqualTo, Filter, GreaterThanOrEqual, LessThan
+
+from bench.measure import Measure
+from bench.spark_bucket import OPTIONS, BucketServer, put_log
+from bench.spark_listing import listing_server
+from glue_jobs.datasource.options import parse_options
+from glue_jobs.datasource.schema import EVENTS, schema_of
+from glue_jobs.datasource.source import PushdownReader
+from glue_jobs.session import spark_session
+
+SHAPES = ((10_000, 100), (100_000, 10), (1, 1_000_000))
+"""(runs, segments of each)."""
+_GIB = 1024**3
+_MIB = 1024**2
+_SEGMENTS = 100_000
+_PIPELINES, _HOURS, _LOG_BYTES = 5, 24, 1_000_000
+_DAY = datetime(2026, 11, 21, tzinfo=UTC)
+_HOUR = 10
+
+
+def planning() -> list[Measure]:
+    """A million segments, in three shapes, and through Spark."""
+    rows = [_planned(runs, segments) for runs, segments in SHAPES]
+    return [*rows, _planned_by_spark(*SHAPES[0])]
+
+
+def bytes_read() -> list[Measure]:
+    """One pipeline's hour of a day: 5 pipelines, each with a run an hour that lasts an hour, 1 MB each, all finished."""
+    server = BucketServer()
+    try:
+        _fill(server)
+        rows = [_ratio("finished runs, without the catalog's tables", server)]
+        server.empty()
+        _fill(server, is_open=True)
+        return [*rows, _ratio("the same as open runs of a segment a minute", server)]
+    finally:
+        server.stop()
+
+
+def many_segments(count: int = _SEGMENTS) -> list[Measure]:
+    """A run of so many segments of one line: read whole, byte for byte."""
+    server = BucketServer()
+    try:
+        lines = [b"2026-11-21 03:00:00,000 - svc.load - INFO - row %d\n" % number for number in range(count)]
+        put_log(server, "svc.many", "run-1", lines, [1_795_230_000_000] * count)
+        server.asked.forget()
+        started_s = time.perf_counter()
+        rows = _read(server)
+        took_s = time.perf_counter() - started_s
+        is_same = b"".join(row["raw"] for row in sorted(rows, key=lambda row: row["line"])) == b"".join(lines)
+        asked = server.asked.requests
+        what = f"a run of {count:,} segments of one line, read whole: rows; requests"
+        measured = f"{len(rows):,} in {took_s:.0f} s, bytes {'the same' if is_same else 'OTHERS'}; {sum(asked.values()):,}"
+        return [Measure(what, "every line once", measured, is_same and len(rows) == count)]
+    finally:
+        server.stop()
+
+
+def _planned(runs: int, segments: int) -> Measure:
+    with listing_server(runs, segments) as url:
+        command = [sys.executable, "-m", "bench.spark_planning", "--plan", url]
+        answer = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    what = f"planning {runs * segments:,} segments ({runs:,} runs): time; memory of the process that plans"
+    took = f"{answer['seconds']:.1f} s ({answer['cpu']:.1f} s of CPU) for {answer['tasks']:,} tasks"
+    measured = f"{took}; {answer['bytes'] / _MIB:,.0f} MiB"
+    return Measure(what, "below 60 s; below 2 GB", measured, answer["seconds"] < 60 and answer["bytes"] < 2e9)
+
+
+def _plan(url: str) -> dict[str, Any]:
+    """What the process does that Spark starts for it."""
+    reader = PushdownReader(parse_options({"bucket": "logs", "endpoint": url, **OPTIONS}), tuple(schema_of(EVENTS).names))
+    started_s = time.perf_counter()
+    tasks = reader.partitions()
+    took_s = time.perf_counter() - started_s
+    return {
+        "seconds": took_s,
+        "cpu": time.process_time(),
+        "tasks": len(tasks),
+        "bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    }
+
+
+def _planned_by_spark(runs: int, segments: int) -> Measure:
+    with listing_server(runs, segments) as url, spark_session("planning", {"spark.driver.memory": "1g"}) as spark:
+        frame = spark.read.format("runlake").options(bucket="logs", endpoint=url, **OPTIONS)
+        frame.load().limit(0).collect()  # Spark's own start is not what is measured
+        with _watched() as peak:
+            started_s = time.perf_counter()
+            tasks = frame.load().rdd.getNumPartitions()
+            took_s = time.perf_counter() - started_s
+    what = f"the same through Spark ({runs:,} runs): time; memory of the driver with its JVM and Python"
+    measured = f"{took_s:.1f} s for {tasks:,} tasks; {peak[0] / _MIB:,.0f} MiB"
+    return Measure(what, "below 60 s; below 2 GB", measured, took_s < 60 and peak[0] < 2e9)
+
+
+@contextmanager
+def _watched() -> Iterator[list[int]]:
+    """The most memory that this process and those that it started have at once; the bucket's server is not among them."""
+    peak, ended = [0], Event()
+
+    def watch() -> None:
+        while not ended.wait(0.1):
+            peak[0] = max(peak[0], sum(map(_memory, _processes())))
+
+    thread = Thread(target=watch)
+    thread.start()
+    try:
+        yield peak
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _processes() -> list[psutil.Process]:
+    here = psutil.Process()
+    return [here, *(each for each in here.children(recursive=True) if "spawn_main" not in _command(each))]
+
+
+def _command(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
+def _memory(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_info().rss)
+    except psutil.Error:
+        return 0
+
+
+def _fill(server: BucketServer, *, is_open: bool = False) -> None:
+    chance = random.Random(1)
+    for pipeline in range(_PIPELINES):
+        for hour in range(_HOURS):
+            first = _DAY + timedelta(hours=hour)
+            minutes = [_minute(first + timedelta(minutes=minute), chance) for minute in range(60)]
+            times = [int((first + timedelta(minutes=minute + 1)).timestamp() * 1000) for minute in range(60)]
+            put_log(server, f"svc.p{pipeline}", f"run-{hour:02d}", minutes, times, is_final=not is_open)
+
+
+def _minute(moment: datetime, chance: random.Random) -> bytes:
+    """A minute's lines, a sixtieth of a run."""
+    lines: list[str] = []
+    size = 0
+    while size < _LOG_BYTES / 60:
+        at = moment + timedelta(seconds=59 * size / (_LOG_BYTES / 60))
+        lines.append(
+            f"{at:%Y-%m-%d %H:%M:%S},000 - svc.load - INFO - row {chance.randrange(10**9)} {'x' * chance.randrange(100)}\n"
+        )
+        size += len(lines[-1])
+    return "".join(lines).encode()
+
+
+def _ratio(what: str, server: BucketServer) -> Measure:
+    first = _DAY + timedelta(hours=_HOUR)
+    server.asked.forget()
+    rows = _read(
+        server,
+        EqualTo(("fqn",), "svc.p3"),
+        GreaterThanOrEqual(("timestamp",), first),
+        LessThan(("timestamp",), first + timedelta(hours=1)),
+    )
+    matching = sum(len(row["raw"]) for row in rows)
+    read, requests = server.asked.read_bytes, sum(server.asked.requests.values())
+    ratio = read / matching
+    assert matching > _LOG_BYTES * 0.95, matching
+    return Measure(
+        f"a pipeline's hour of a day through the data source, bytes read over bytes matching; {what}",
+        "at most 3",
+        f"{ratio:.2f} ({read:,} over {matching:,} bytes, {requests:,} requests)",
+        ratio <= 3,
+    )
+
+
+def _read(server: BucketServer, *filters: Filter, **options: str) -> list[dict[str, Any]]:
+    """As Spark would ask it, in this process."""
+    parsed = parse_options({**server.options, **options})
+    reader = PushdownReader(parsed, ("fqn", "run_id", "line", "timestamp", "raw"))
+    reader.pushFilters(list(filters))
+    return [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
+
+
+def spark_planning() -> list[Measure]:
+    """All of it."""
+    return [*planning(), *bytes_read(), *many_segments()]
+
+
+def main() -> int:
+    """Exit code 1 when a figure was missed."""
+    parser = argparse.ArgumentParser(prog="python -m bench.spark_planning", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="planning, bytes_read, many_segments; all by default")
+    parser.add_argument("--plan", metavar="URL", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.plan:
+        print(json.dumps(_plan(arguments.plan)))
+        return 0
+    os.environ.setdefault("PYTHONPATH", str(Path(__file__).parents[1]))
+    known = {each.__name__: each for each in (planning, bytes_read, many_segments)}
+    if unknown := set(arguments.names) - set(known):
+        parser.error(f"no such measurement: {', '.join(sorted(unknown))}")
+    rows = [row for name in arguments.names or known for row in known[name]()]
+    for row in rows:
+        print(f"{'  ' if row.reached else '! '}{row.what}: {row.measured} ({row.reach})")
+    return 0 if all(row.reached for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

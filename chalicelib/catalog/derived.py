@@ -1,0 +1,92 @@
+"""A run's row as it follows from what S3 holds: what ingestion and the schedules make of it once they have come to all of it.
+
+Decision 0016 tells for each attribute what it is made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib.catalog.runs import shard_of
+from chalicelib.ports import Run, SegmentEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """How far an artifact reaches. ``lines`` None: it is OpenMetadata's own. ``written_ms``: when S3 took it."""
+
+    bytes: int
+    lines: int | None
+    next_segment: int
+    written_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What S3 tells. ``entries``: of all segments, ascending. ``is_settled``: nothing is left to do for the run.
+
+    ``since_ms``: when it was first seen, if that is before all that S3 still tells; 0: it is not.
+    """
+
+    entries: Sequence[SegmentEntry]
+    partial: Reached | None = None
+    logs: Reached | None = None
+    is_settled: bool = False
+    since_ms: int = 0
+
+
+def run_item(run: Run, facts: Facts, keep_s: int) -> dict[str, Any]:
+    """The item of table ``runs``; only its key when there is nothing."""
+    item: dict[str, Any] = {"fqn": run.fqn, "run_id": run.run_id}
+    ours = [found for found in (facts.partial, facts.logs) if found and found.lines is not None]
+    if not facts.entries and not ours:
+        return item | _of_openmetadata(facts, keep_s)
+    item |= _of_artifacts(ours, facts.logs, keep_s)
+    if facts.entries:
+        item |= _of_segments(run, facts, keep_s)
+    if facts.since_ms:
+        item["started_ms"] = min(item["started_ms"], facts.since_ms)
+    return item
+
+
+def _of_segments(run: Run, facts: Facts, keep_s: int) -> dict[str, Any]:
+    last = facts.entries[-1]
+    item: dict[str, Any] = {
+        "segments": last.sequence + 1,
+        "lines": last.end_line,
+        "bytes": last.end_byte,
+        "epoch": last.epoch,
+        "seal": last.reason,
+        "started_ms": min(entry.appended_ms for entry in facts.entries),
+        "last_append_ms": last.appended_ms,
+        "expires_at": last.appended_ms // 1000 + keep_s,
+    }
+    return item if facts.is_settled else item | {"activity_shard": shard_of(run)}
+
+
+def _of_artifacts(ours: Sequence[Reached], logs: Reached | None, keep_s: int) -> dict[str, Any]:
+    if not ours:
+        return {}
+    furthest, first_ms = max(ours, key=lambda found: found.next_segment), min(found.written_ms for found in ours)
+    item = {
+        "compacted_segments": furthest.next_segment,
+        "compacted_bytes": furthest.bytes,
+        "started_ms": first_ms,
+        "last_append_ms": first_ms,
+        "expires_at": first_ms // 1000 + keep_s,
+    }
+    if logs and logs.lines is not None:
+        item |= {"final_segments": logs.next_segment, "final_lines": logs.lines, "final_bytes": logs.bytes}
+    return item
+
+
+def _of_openmetadata(facts: Facts, keep_s: int) -> dict[str, Any]:
+    found = [each for each in (facts.partial, facts.logs) if each]
+    if not found:
+        return {}
+    newest = max(found, key=lambda each: each.written_ms)
+    times = {"started_ms": newest.written_ms, "last_append_ms": newest.written_ms, "expires_at": newest.written_ms // 1000 + keep_s}
+    item = {"compacted_segments": 0, "compacted_bytes": newest.bytes, **times}
+    return item | ({"final_segments": 0, "final_lines": 0, "final_bytes": facts.logs.bytes} if facts.logs else {})

@@ -1,0 +1,79 @@
+"""The items of runs as they are, for who puts the tables right: read whole, written only while they are still what was read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from chalicelib.aws.dynamodb import Item, Table
+from chalicelib.catalog.segments import run_key
+from chalicelib.ports import Run
+
+_NAMES = {"#run": "run"}
+
+
+class RunItems(Protocol):
+    """Items of the two tables. All reads see every write that was answered before them."""
+
+    def run(self, run: Run) -> Item | None:
+        """The row of a run. One request."""
+
+    def segments(self, run: Run) -> list[Item]:
+        """All rows of a run's segments, those of keys too. A request for each MB, 2,500 rows or so."""
+
+    def replace_run(self, run: Run, seen: Item | None, item: Item | None) -> bool:
+        """Write a run's row whole, or remove it, if it is still what was seen. One request."""
+
+    def put_segments(self, items: Sequence[Item]) -> None:
+        """Write rows of segments, which never change. A request for 25."""
+
+    def remove_segment(self, seen: Item) -> bool:
+        """Remove a row of a segment, if it is still what was seen. One request."""
+
+
+class DynamoDbRunItems:
+    """``RunItems`` on the tables."""
+
+    def __init__(self, runs: Table, segments: Table) -> None:
+        self._runs, self._segments = runs, segments
+
+    def run(self, run: Run) -> Item | None:
+        """See ``RunItems``."""
+        return self._runs.get(_key(run))
+
+    def segments(self, run: Run) -> list[Item]:
+        """See ``RunItems``."""
+        return list(self._segments.query_all("#run = :run", {":run": run_key(run)}, ExpressionAttributeNames=_NAMES))
+
+    def replace_run(self, run: Run, seen: Item | None, item: Item | None) -> bool:
+        """See ``RunItems``."""
+        condition, values, names = still(seen, item or {}, "fqn")
+        if item is None:
+            return self._runs.delete_if(_key(run), condition, values, ExpressionAttributeNames=names) is None
+        return self._runs.put_if(item, condition, values, ExpressionAttributeNames=names) is None
+
+    def put_segments(self, items: Sequence[Item]) -> None:
+        """See ``RunItems``."""
+        self._segments.put_all(items)
+
+    def remove_segment(self, seen: Item) -> bool:
+        """See ``RunItems``."""
+        condition, values, names = still(seen, {}, "run")
+        key = {name: seen[name] for name in ("run", "at")}
+        return self._segments.delete_if(key, condition, values, ExpressionAttributeNames=names) is None
+
+
+def still(seen: Mapping[str, Any] | None, item: Mapping[str, Any], partition: str) -> tuple[str, dict[str, Any], dict[str, str]]:
+    """The condition that a row is what was seen (None: not there), its values and names: each attribute is as it was, and none that is to
+    be written has come."""
+    if seen is None:
+        return "attribute_not_exists(#p)", {}, {"#p": partition}
+    names = {f"#n{number}": name for number, name in enumerate([*seen, *(name for name in item if name not in seen)])}
+    values = {f":n{number}": value for number, value in enumerate(seen.values())}
+    clauses = [f"#n{number} = :n{number}" for number in range(len(seen))]
+    clauses += [f"attribute_not_exists({alias})" for alias, name in names.items() if name not in seen]
+    return " AND ".join(clauses), values, names
+
+
+def _key(run: Run) -> dict[str, str]:
+    return {"fqn": run.fqn, "run_id": run.run_id}

@@ -1,0 +1,117 @@
+"""Deleting segments that were compacted, behind their entries: what each of them was stays on S3, so that the catalog can be made anew.
+
+::
+
+    {run}/retired/{digest}      gzip of a line of JSON for each segment that was deleted together, at most 1,000
+
+``digest`` is of the lines: the same entries are the same object, and none is ever written over. Of two passes that retire the same
+segments each writes what it deletes; what a pass does not find any more was kept by whoever deleted it. Decision 0016.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from base64 import urlsafe_b64encode
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from hashlib import blake2b
+
+from chalicelib.errors import DamagedLogError, ObjectNotFoundError, PreconditionFailedError
+from chalicelib.ports import ABSENT, ListedObject, ObjectStore, PutOptions, Run, SegmentEntry, SegmentIndex
+from chalicelib.runlog.assembly import READERS
+from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.segment import pack_landmarks, unpack_landmarks
+from chalicelib.runlog.tail import TailFinder
+
+TOGETHER = 1000
+"""Segments that are deleted by one request, behind one object of entries."""
+_OPTIONAL = ("connector", "reason", "landmarks")
+
+
+@dataclass(frozen=True, slots=True)
+class Retirement:
+    """Keeps entries, and deletes segments. A crash leaves both, or the entries alone; a repeat does the same again."""
+
+    store: ObjectStore
+    index: SegmentIndex
+    layout: Layout
+    tails: TailFinder
+
+    def retire(self, run: Run, segments: Sequence[ListedObject]) -> int:
+        """Delete segments, listed in ascending order. For each 1,000 a HEAD, a query, a PUT and a DeleteObjects; a HEAD more for each
+        whose row is missing or does not fit. Raises ObjectNotFoundError when another pass was faster: look again."""
+        for first in range(0, len(segments), TOGETHER):
+            going = segments[first : first + TOGETHER]
+            self.keep(run, self._entries(run, going))
+            self.store.delete_many([found.key for found in going])
+        return len(segments)
+
+    def keep(self, run: Run, entries: Sequence[SegmentEntry]) -> None:
+        """Write entries, at most 1,000, in ascending order. One PUT."""
+        if not entries:
+            return
+        lines = _lines(entries)
+        digest = urlsafe_b64encode(blake2b(lines, digest_size=8).digest()).decode().rstrip("=")
+        about = {"first": str(entries[0].sequence), "last": str(entries[-1].sequence)}
+        options = PutOptions(about, content_type="application/gzip")
+        with suppress(PreconditionFailedError):  # it is there, the very same
+            self.store.put(self.layout.retired(run, digest), gzip.compress(lines, mtime=0), options, ABSENT)
+
+    def _entries(self, run: Run, going: Sequence[ListedObject]) -> list[SegmentEntry]:
+        """From the index, as far as its rows fit what was listed and each other; else from the segments themselves."""
+        numbers = [self.layout.sequence_of(run, found.key) for found in going]
+        first = self.tails.segment(run, numbers[0])
+        rows = {row.sequence: row for row in self.index.rows_from(run, first.line, first.sequence, len(going))}
+        known = rows | {first.sequence: first}
+        sizes = {number: found.size for number, found in zip(numbers, going, strict=True)}
+        unsure = [number for number in numbers if not _fits(known, number, sizes[number])]
+        with ThreadPoolExecutor(READERS) as readers:
+            read = dict(zip(unsure, readers.map(partial(self._head, run), unsure), strict=True))
+        return [entry for number in numbers if (entry := read[number] if number in read else known[number])]
+
+    def _head(self, run: Run, sequence: int) -> SegmentEntry | None:
+        """None: another pass has deleted it, and has kept its entry."""
+        try:
+            return self.tails.segment(run, sequence)
+        except ObjectNotFoundError:
+            return None
+
+
+def read_kept(body: bytes) -> list[SegmentEntry]:
+    """The entries of an object under ``retired/``. Raises DamagedLogError."""
+    try:
+        if not body:
+            raise EOFError
+        return [_entry(json.loads(line)) for line in gzip.decompress(body).splitlines()]
+    except (OSError, EOFError, zlib.error, ValueError, TypeError, KeyError) as error:
+        raise DamagedLogError(f"not entries of segments bytes={len(body)} error={type(error).__name__}") from error
+
+
+def _lines(entries: Iterable[SegmentEntry]) -> bytes:
+    return b"".join(json.dumps(_document(entry), separators=(",", ":")).encode() + b"\n" for entry in entries)
+
+
+def _document(entry: SegmentEntry) -> dict[str, object]:
+    document = asdict(entry) | {"landmarks": pack_landmarks(entry.landmarks)}
+    return {name: value for name, value in document.items() if value or name not in _OPTIONAL}
+
+
+def _entry(document: dict[str, object]) -> SegmentEntry:
+    """A later version may add fields: they are not ours to refuse."""
+    known = {name: document[name] for name in SegmentEntry.__dataclass_fields__ if name in document}
+    entry = SegmentEntry(**known)  # type: ignore[arg-type]
+    return replace(entry, landmarks=unpack_landmarks(str(document.get("landmarks", ""))))
+
+
+def _fits(rows: dict[int, SegmentEntry], number: int, size: int) -> bool:
+    """Whether a segment's row has the size that was listed, and its neighbours begin and end where it does."""
+    row, before, after = rows.get(number), rows.get(number - 1), rows.get(number + 1)
+    if row is None or row.bytes != size:
+        return False
+    follows = before is None or (before.end_line, before.end_byte) == (row.line, row.byte)
+    return follows and (after is None or (row.end_line, row.end_byte) == (after.line, after.byte))

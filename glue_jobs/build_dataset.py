@@ -1,0 +1,174 @@
+"""Build the event dataset: what is new in the runs' logs, as Parquet, each line exactly once.
+
+Runs that have ended are read, with --live open ones too. Begin it as often as you like: each time it goes on where the last one has
+ended, whether that one was done or killed. Small files are put together at the end. The dataset's layout, how to query it, and what
+happens when something goes wrong: docs/dataset.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from chalicelib.errors import InvalidConfigurationError
+from chalicelib.settings import Settings, load
+from glue_jobs.arguments import WRONG_ARGUMENTS, flag, job_parser, parsed
+from glue_jobs.dataset.building import Builder, Done, Wanted
+from glue_jobs.dataset.committing import OvertakenError
+from glue_jobs.dataset.destination import Files, destination
+from glue_jobs.dataset.entries import APPEND, REWRITE, Entry, Layout
+from glue_jobs.dataset.small_files import MOST_FILES, Sizes
+from glue_jobs.dataset.writing import SESSION
+from glue_jobs.datasource.offsets import fingerprint
+from glue_jobs.datasource.options import Options, parse_options
+from glue_jobs.prices import dollars
+from glue_jobs.progress import watched
+from glue_jobs.request_counts import counted, snapshot
+from glue_jobs.session import spark_session
+from glue_jobs.summary import finish
+
+NAME = "build_dataset"
+BUCKETS = 16
+TRIES = 5
+"""How often the job begins anew when another one is faster."""
+_WRITES_A_FILE = 3
+"""What Spark sends for each file that it stages on S3, about; boto3 does not see it."""
+
+
+def build(builder: Builder) -> Done:
+    """Commit until nothing is new and nothing is to be put together. Raises OvertakenError."""
+    done = Done()
+    try:
+        _repeat(builder.append, done)
+        _repeat(builder.rewrite, done)
+    finally:
+        builder.tell(done)
+    return done
+
+
+def _repeat(step: Callable[[], Entry | None], done: Done) -> None:
+    overtaken = 0
+    while True:
+        try:
+            entry = step()
+        except OvertakenError:
+            overtaken += 1
+            if overtaken == TRIES:
+                raise
+            continue
+        if entry is None:
+            return
+        done.entries.append(entry)
+
+
+def wanted_of(settings: Settings, arguments: argparse.Namespace) -> Wanted:
+    """What the settings of the stack and the arguments say. Raises InvalidConfigurationError."""
+    options = options_of(settings, arguments)
+    layout = Layout(arguments.buckets, options.zone, fingerprint(options))
+    return Wanted(options, layout, Sizes(most_files=arguments.rewrite_small), arguments.live)
+
+
+def options_of(settings: Settings, arguments: argparse.Namespace) -> Options:
+    """How the logs are read."""
+    secret, token = settings.aws_secret_access_key, settings.aws_session_token
+    given = {
+        "bucket": settings.bucket_name,
+        "prefix": settings.prefix,
+        "segmentsTable": settings.segments_table,
+        "zone": arguments.zone,
+        "maxBytesPerBatch": arguments.batch_bytes,
+        "region": settings.aws_region,
+        "endpoint": settings.aws_endpoint_url,
+        "accessKeyId": settings.aws_access_key_id,
+        "secretAccessKey": secret.get_secret_value() if secret else None,
+        "sessionToken": token.get_secret_value() if token else None,
+        "fqn": arguments.fqn,
+    }
+    return parse_options({name: str(value) for name, value in given.items() if value is not None})
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = job_parser(NAME, __doc__)
+    parser.add_argument(
+        "--dest", required=True, metavar="URI", help="where the dataset lies: s3://bucket/prefix, s3a://…, file:///folder"
+    )
+    flag(parser, "--live", "open runs too, up to their last finished event")
+    parser.add_argument("--fqn", help="one pipeline, or a JSON list of them; with * for any letters")
+    parser.add_argument("--zone", default="UTC", help="the zone of times in logs that name none, such as Europe/Berlin")
+    parser.add_argument("--buckets", type=_count, default=BUCKETS, metavar="N", help=f"partitions of a day ({BUCKETS})")
+    parser.add_argument("--batch-bytes", default="100g", metavar="SIZE", help="text that one commit reads at most, about (100g)")
+    parser.add_argument(
+        "--rewrite-small", type=int, default=MOST_FILES, metavar="N",
+        help=f"put small files together where a partition has N of them, or 128 MiB ({MOST_FILES}; 0: never)",
+    )  # fmt: skip
+    flag(parser, "--dry-run", "tell what a batch would read, write nothing")
+    return parser
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= 4096:
+        raise argparse.ArgumentTypeError("1 to 4096")
+    return int(text)
+
+
+def _summary(done: Done, files: Files, started_s: float, before: Counter[str]) -> dict[str, Any]:
+    staged = done.total(APPEND, "files") + done.total(REWRITE, "files")
+    by_spark = Counter({"s3:PutObject": _WRITES_A_FILE * staged} if files.uri.startswith("s3") else {})
+    requests = snapshot() - before + done.requests + by_spark
+    return {
+        "entries": len(done.entries),
+        **{name: done.total(APPEND, name) for name in ("runs", "rows", "files", "bytes_in", "bytes_out")},
+        "rewritten": {
+            "files_before": done.total(REWRITE, "replaced"),
+            "files_after": done.total(REWRITE, "files"),
+            **{name: done.total(REWRITE, name) for name in ("rows", "bytes_out")},
+        },
+        "problems": dict(done.problems),
+        "requests": dict(requests),
+        "dollars": dollars(requests),
+        "seconds": round(time.monotonic() - started_s, 1),
+    }
+
+
+def run(session: SparkSession, wanted: Wanted, files: Files) -> Done:
+    """Build with a session."""
+    with watched(session, NAME):
+        return build(Builder(session, files, wanted, time.time))
+
+
+def _previewed(session: SparkSession, wanted: Wanted, files: Files) -> dict[str, Any]:
+    work = Builder(session, files, wanted, time.time).preview()
+    return {"runs": len(work.arrived_s), "bytes_in": work.bytes} if work else {"runs": 0, "bytes_in": 0}
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Exit code 1 when other jobs were always faster; 2 for wrong arguments. What of the logs could not be read is in the summary."""
+    arguments = parsed(_parser(), given)
+    started_s = time.monotonic()
+    counted()
+    before = snapshot()
+    told: dict[str, Any] = {"dest": arguments.dest, "dry_run": arguments.dry_run, "live": arguments.live}
+    try:
+        wanted, files = wanted_of(load(), arguments), destination(arguments.dest)
+        with spark_session(NAME, SESSION) as session:
+            if arguments.dry_run:
+                told |= _previewed(session, wanted, files)
+            else:
+                told |= _summary(run(session, wanted, files), files, started_s, before)
+    except InvalidConfigurationError as error:
+        print(f"{NAME}: {error}", file=sys.stderr)
+        return WRONG_ARGUMENTS
+    except OvertakenError as error:
+        told |= {"stopped": f"{error}, again and again: one job at a time is enough"}
+    finish(NAME, told, arguments.summary, dry_run=arguments.dry_run)
+    return 1 if told.get("stopped") else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,207 @@
+"""Compact and finalize any number of runs, beside each other: what the schedule does, in bulk.
+
+A run that is sealed gets its logs.txt, an open one its partial.txt brought up to date, old segments are removed. Each is worked under the
+lease that the schedule takes too, so both may be at work at once, and so may several of these jobs. It can be killed anywhere and
+begun again: what is done is not done twice. Which runs: those that the catalog holds to be due (``--source catalog``), which takes some 64
+queries; or all that a listing of the bucket finds, each looked at (``--source bucket``), for when the catalog was lost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from chalicelib import composition
+from chalicelib.ports import Run
+from glue_jobs.arguments import flag, job_parser, parsed
+from glue_jobs.compaction_task import LEASE_S, LEFT, OUTCOMES, Attempt, Planned, Result, Task
+from glue_jobs.due_runs import by_bucket, by_catalog
+from glue_jobs.environment import handed_over, take_over
+from glue_jobs.prices import dollars
+from glue_jobs.progress import watched
+from glue_jobs.quick_times import read_times_quickly
+from glue_jobs.request_counts import counted, snapshot
+from glue_jobs.session import spark_session
+from glue_jobs.summary import finish
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+NAME = "bulk_compact"
+THREADS = 8
+RUNS_A_TASK = 200
+"""Some seconds of work: what is lost when a task is killed, and how finely progress is shown."""
+PROBLEMS = 20
+_GB = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How runs are worked. ``parallelism``: tasks at least (0: the session's cores); ``threads``: runs at once in each."""
+
+    parallelism: int = 0
+    threads: int = THREADS
+    lease_s: float = LEASE_S
+    dry_run: bool = False
+
+
+def compacted(plan: DataFrame, manner: Manner) -> DataFrame:
+    """PLANNED to RESULTS, each row of which is worked when it is read. Read it once."""
+    from glue_jobs.transforms.compaction import RESULTS
+
+    return plan.mapInArrow(worker(uuid4().hex[:12], handed_over(), manner), RESULTS)
+
+
+def worker(job: str, environment: Mapping[str, str], manner: Manner) -> Callable[[Iterable[RecordBatch]], Iterator[RecordBatch]]:
+    """What runs in Spark's Python workers: a task's plan in, its results out."""
+
+    def work(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
+        from pyspark import TaskContext
+
+        rows = [row for batch in batches for row in batch.to_pylist()]
+        if not rows:
+            return
+        take_over({**environment, "POWERTOOLS_METRICS_DISABLED": "true"})  # the job tells its own, once
+        read_times_quickly()
+        counted()
+        before = snapshot()
+        context = TaskContext.get()
+        attempt = Attempt(job, rows[0]["task"], context.attemptNumber() if context else 0)
+        task = Task(composition.services(), attempt, manner.threads, lease_s=manner.lease_s, dry_run=manner.dry_run)
+        results = [_told(result) for result in task.work([_planned(row) for row in rows])]
+        yield _batch([*results, _NOTHING | {"requests": list((snapshot() - before).items())}])
+
+    return work
+
+
+def _planned(row: Mapping[str, Any]) -> Planned:
+    run = Run(row["fqn"], row["run_id"])
+    return Planned(run, row["segments"], row["is_listed"], row["is_final"], row["has_markers"])
+
+
+_NOTHING: dict[str, Any] = {
+    "fqn": None, "run_id": None, "outcome": None, "segments": 0, "uploaded_bytes": 0, "copied_bytes": 0, "retired_segments": 0,
+    "problem": None, "requests": None,
+}  # fmt: skip
+
+
+def _told(result: Result) -> dict[str, Any]:
+    return _NOTHING | {
+        "fqn": result.run.fqn,
+        "run_id": result.run.run_id,
+        "outcome": result.outcome,
+        "segments": result.segments,
+        "uploaded_bytes": result.uploaded_bytes,
+        "copied_bytes": result.copied_bytes,
+        "retired_segments": result.retired_segments,
+        "problem": result.problem,
+    }
+
+
+def _batch(rows: list[dict[str, Any]]) -> RecordBatch:
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    from glue_jobs.transforms.compaction import RESULTS
+
+    return pa.RecordBatch.from_pylist(rows, schema=to_arrow_schema(RESULTS))
+
+
+def bulk_compact(session: SparkSession, rows: Sequence[tuple[Any, ...]], manner: Manner) -> list[Row]:
+    """Work the runs; what became of them, as ``transforms.compaction.SUMMARY`` has it."""
+    from glue_jobs.transforms.compaction import RUNS, planned, summarized
+
+    tasks = min(len(rows), max(manner.parallelism or session.sparkContext.defaultParallelism, math.ceil(len(rows) / RUNS_A_TASK)))
+    runs = session.createDataFrame(rows, RUNS)
+    with watched(session, NAME):
+        return summarized(compacted(planned(runs, tasks), manner), PROBLEMS).collect()
+
+
+def summary_of(rows: Iterable[Row], sent_here: Counter[str], seconds: float, working_s: float) -> dict[str, Any]:
+    """What is told at the end: runs by outcome, bytes and their prices. ``sent_here``: requests of the driver. ``working_s``: of
+    ``seconds``, those in which tasks ran; MB/s are theirs."""
+    found = [row.asDict() for row in rows]
+    by_outcome = {row["outcome"]: row for row in found}
+    requests = sum((Counter(sent) for row in found for sent in row["requests"]), Counter(sent_here))
+    uploaded, copied = (sum(row[name] for row in found) for name in ("uploaded_bytes", "copied_bytes"))
+    cost, size = dollars(requests), uploaded + copied
+    return {
+        "runs": {name: by_outcome[name]["runs"] if name in by_outcome else 0 for name in OUTCOMES},
+        "bytes": size,
+        "uploaded_bytes": uploaded,
+        "copied_bytes": copied,
+        "segments": sum(row["segments"] for row in found),
+        "retired_segments": sum(row["retired_segments"] for row in found),
+        "problems": [problem for name in LEFT if name in by_outcome for problem in by_outcome[name]["problems"]][:PROBLEMS],
+        "requests": dict(requests.most_common()),
+        "dollars": round(cost, 6),
+        "dollars_per_gb": round(cost / size * _GB, 6) if size else 0.0,
+        "seconds": round(seconds, 3),
+        "working_seconds": round(working_s, 3),
+        "mb_per_s": round(size / 1e6 / working_s, 3) if working_s else 0.0,
+    }
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = job_parser(NAME, __doc__)
+    parser.add_argument("--fqn", default="", help="only pipelines of this name; * stands for any letters, ? for one")
+    parser.add_argument("--source", choices=("catalog", "bucket"), default="catalog", help="where runs are looked for (catalog)")
+    parser.add_argument("--idle-minutes", type=_count, default=0, help="only runs whose last line is at least so old")
+    parser.add_argument("--parallelism", type=_count, default=0, help="tasks at least; default: the session's cores")
+    parser.add_argument("--threads", type=_at_least_one, default=THREADS, help=f"runs at once in each task ({THREADS})")
+    parser.add_argument(
+        "--lease-seconds",
+        type=_at_least_one,
+        default=round(LEASE_S),
+        help=f"how long a killed job keeps what it had ({LEASE_S:.0f})",
+    )
+    flag(parser, "--dry-run", "say what would be done: write nothing, take no lease")
+    return parser
+
+
+def _count(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"not a whole number: {text}")
+    return int(text)
+
+
+def _at_least_one(text: str) -> int:
+    if not _count(text):
+        raise argparse.ArgumentTypeError("at least 1")
+    return int(text)
+
+
+def _worked(rows: Sequence[tuple[Any, ...]], manner: Manner) -> tuple[list[Row], float]:
+    """What became of them, and for how many seconds tasks ran. Where nothing is due, Spark is not even started."""
+    if not rows:
+        return [], 0.0
+    with spark_session(NAME) as session:
+        started_s = time.monotonic()
+        return bulk_compact(session, rows, manner), time.monotonic() - started_s
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Exit code 1 when runs failed, are another's, or were set aside: the summary says which."""
+    arguments = parsed(_parser(), given)
+    manner = Manner(arguments.parallelism, arguments.threads, arguments.lease_seconds, arguments.dry_run)
+    requests = counted()
+    services, started_s = composition.services(), time.monotonic()
+    find = by_catalog if arguments.source == "catalog" else by_bucket
+    rows = list(find(services, arguments.fqn, arguments.idle_minutes * 60_000))
+    found, working_s = _worked(rows, manner)
+    summary = summary_of(found, requests, time.monotonic() - started_s, working_s)
+    told = {"source": arguments.source, "fqn": arguments.fqn, "dry_run": arguments.dry_run, "due": len(rows), **summary}
+    finish(NAME, told, arguments.summary, dry_run=arguments.dry_run)
+    return 1 if any(summary["runs"][name] for name in LEFT) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,271 @@
+"""The tables of files made what the buckets say: rows that no file has removed, every object of the buckets catalogued again.
+
+All of it is the archive's own registration: whoever notices an object meanwhile is neither overtaken nor set back (decision 0008).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from chalicelib.archive.objects import archive_subject
+from chalicelib.aws.dynamodb import Item, Table
+from chalicelib.catalog.files import FILES, LATEST, FileRecord, latest_key
+from chalicelib.catalog.items import still
+from chalicelib.catalog.listing import LISTING, directory_keys, listing_rows
+from chalicelib.catalog.registration import Describe, Description, Outcome, Subject
+from chalicelib.catalog.remembered import OBJECTS, FileState, file_key, remembered_file, remembered_name
+from chalicelib.composition import Services, run_files
+from chalicelib.errors import ObjectNotFoundError, PreconditionFailedError, UnavailableError, WriteConflictError
+from chalicelib.ports import Check, Clause, Delete, Key, Run
+from glue_jobs.backfill import BATCH, Source, batches, worked
+from glue_jobs.catalog_mending import EXTRA, MENDED, MISSING, WRONG
+from glue_jobs.catalog_scan import scanned
+
+READ_FIRST, CHECKED_LAST = (OBJECTS, LATEST, LISTING), (FILES, LISTING, LATEST)
+"""Registration reads the first: what cannot be read goes before. What no file has goes afterwards."""
+_KEYS = {OBJECTS: ("key",), LATEST: ("what_where_key",), FILES: ("time_index_key", "range_key"), LISTING: ("partition", "at")}
+_ID = re.compile(r"[0-9a-f]{32}")
+_DIRECTORY = ("n#", "c#", "p#")
+Result = dict[str, Any]
+"""As ``transforms.catalog.RESULTS`` has it."""
+
+
+def register_logs(services: Services, runs: Sequence[Run], *, dry_run: bool) -> Iterator[Result]:
+    """Finished logs as files. Each is read whole, for its hash."""
+    source = Source(services, services.store, services.settings.bucket_name, services.settings.prefix, is_run_logs=True)
+    looker = run_files(services)
+    yield from _registered(source, [looker.subject(services.layout.logs(run)) for run in runs], dry_run=dry_run)
+
+
+def register_archive(services: Services, first: str, last: str, *, dry_run: bool) -> Iterator[Result]:
+    """Objects of the archive whose keys are at least ``first`` and less than ``last`` (empty: no bound)."""
+    bucket = services.settings.archive_bucket_name
+    source = Source(services, services.archive_store, bucket, "", is_run_logs=False)
+    for keys in _pages(services, first, last):
+        yield from _registered(source, [archive_subject(bucket, key) for key in keys], dry_run=dry_run)
+
+
+def _pages(services: Services, first: str, last: str) -> Iterator[list[str]]:
+    after = ""
+    if first:  # "after" excludes: a key that is the border itself is asked for by its own
+        yield [found.key for found in services.archive_store.list(first, limit=1).objects if found.key == first]
+        after = first
+    while True:
+        page = services.archive_store.list("", start_after=after)
+        yield [found.key for found in page.objects if not last or found.key.encode() < last.encode()]
+        if not page.truncated or (last and page.objects[-1].key.encode() >= last.encode()):
+            return
+        after = page.objects[-1].key
+
+
+def _registered(source: Source, subjects: Sequence[Subject], *, dry_run: bool) -> Iterator[Result]:
+    describe = _careful(source.describe())
+    for batch in batches(subjects):
+        try:
+            if dry_run:
+                yield from [_compared(source.services, subject, describe) for subject in batch]
+            else:
+                yield from [_told(outcome) for outcome in worked(source, batch, describe, anew=True)]
+        except Exception as error:  # however some files fail, they stop no others
+            yield _result({"file_failed": len(batch)}, [f"{type(error).__name__}: {error} first={batch[0].key}"])
+
+
+def _careful(describe: Describe) -> Describe:
+    """An object that cannot be looked at is told of; trouble of ours is tried again."""
+
+    def look(subject: Subject) -> Description:
+        try:
+            return describe(subject)
+        except UnavailableError:
+            raise
+        except Exception as error:
+            return Description(problem=f"{type(error).__name__}: {error} key={subject.key}")
+
+    return look
+
+
+def _told(outcome: Outcome) -> Result:
+    found = outcome.description
+    kind = "failed" if outcome.error else "files" if found.record else "refused" if found.problem else "gone"
+    problem = str(outcome.error or found.problem)
+    return _result({f"file_{kind}": 1}, [problem] if problem else [])
+
+
+def _compared(services: Services, subject: Subject, describe: Describe) -> Result:
+    """What would be written of a file."""
+    found = describe(subject)
+    record = found.record
+    if record is None:
+        return _told(Outcome(found))
+    rows = {**record.file_rows(), **listing_rows(record)}
+    directory = {key: {"partition": key.partition, "at": key.sort} for key in directory_keys(record)}
+    kept, source = file_key(record.id), latest_key(*record.source)
+    there = services.database.get_many([*rows, *directory, kept, source])
+    counts, differences = Counter({"file_files": 1}), []
+    wrong = [key for key, row in (rows | directory).items() if there.get(key) != row]
+    state = _state(there.get(kept))
+    wrong += [kept] if state is None or state.record != record else []
+    wrong += [source] if source not in there else []
+    for key in wrong:
+        kind = WRONG if key in there else MISSING
+        counts[f"{key.table}.{kind}"] += 1
+        differences.append(f"{key.table} {kind}: {key.partition} {key.sort}".rstrip())
+    return _result(counts, [], differences)
+
+
+def check_rows(
+    services: Services, client: Any, table: str, segment: int, of: int, *, is_last: bool, prune: bool, dry_run: bool
+) -> Iterator[Result]:
+    """A part of a table: rows that cannot be read are removed, and ``is_last``: those that are not what the file's own row says; their files,
+    if there are any, write them again. With ``prune`` files go whose objects are gone."""
+    name = {OBJECTS: "objects_table", LATEST: "latest_table", FILES: "files_table", LISTING: "listing_table"}[table]
+    physical = Table(client, getattr(services.settings, name))
+    for rows in _batches(scanned(client, getattr(services.settings, name), segment, of)):
+        wrong = _unfounded(services, table, rows) if is_last else [row for row in rows if not _is_readable(table, row)]
+        for row in wrong:
+            if not dry_run:
+                _remove(services, physical, table, row, is_last=is_last)
+            told = f"{table} {EXTRA}: {' '.join(str(row[key]) for key in _KEYS[table])}"
+            yield _result({f"{table}.{EXTRA}": 1}, [], [told])
+        if table == LATEST and is_last and not dry_run:
+            for row in rows:
+                _settle(services, row)
+        if table == OBJECTS and prune:
+            yield from _gone(services, [row for row in rows if row not in wrong], dry_run=dry_run)
+
+
+def _unfounded(services: Services, table: str, rows: Sequence[Item]) -> list[Item]:
+    ids = {number: file_id for number, row in enumerate(rows) if (file_id := _file_of(table, row)) is not None}
+    states = services.database.get_many([file_key(file_id) for file_id in set(ids.values())])
+    return [row for number, row in enumerate(rows) if number in ids and not _is_of(table, row, states.get(file_key(ids[number])))]
+
+
+def _is_readable(table: str, row: Item) -> bool:
+    """Whether registration and queries can go by it."""
+    try:
+        if table == OBJECTS:
+            return _is_memory(row)
+        if table == LISTING and _file_of(table, row) is None:
+            return True
+        record = FileRecord.from_text(row["document"])
+        return table != LATEST or row == record.latest_row()
+    except Exception:  # whatever a damaged document raises
+        return False
+
+
+def _is_memory(row: Item) -> bool:
+    kind = str(row.get("key", "")).partition("#")[0]
+    if kind == "checkpoint":
+        return True
+    if type(row.get("revision")) is not int:
+        return False
+    if kind == "url":
+        name = remembered_name(row)
+        return all(_ID.fullmatch(each) for each in [name.id, *name.left] if each)
+    return _state(row) is not None
+
+
+def _state(row: Any) -> FileState | None:
+    """The file of a row; None of one that cannot be read, or whose document is another file's."""
+    if row is None:
+        return None
+    try:
+        state = remembered_file(Key(OBJECTS, row["key"]), row)
+    except Exception:  # whatever a damaged document raises
+        return None
+    return state if state.record is None or state.record.id == state.id else None
+
+
+def _file_of(table: str, row: Item) -> str | None:
+    """The id of the file that a row is of; None of a row that is of none. Empty: it should be, and cannot be read."""
+    if table == LISTING:
+        return None if str(row["partition"]).startswith(_DIRECTORY) else str(row["at"]).partition("#")[2]
+    if table == FILES:
+        return str(row["range_key"]).rpartition(":")[2]
+    try:
+        return str(row["metadata"]["id"])
+    except (KeyError, TypeError):
+        return ""
+
+
+def _is_of(table: str, row: Item, kept: Any) -> bool:
+    state = _state(kept)
+    if state is None or state.record is None:
+        return False
+    record: FileRecord = state.record
+    if table == LATEST:
+        return row == record.latest_row()
+    rows = record.file_rows() if table == FILES else listing_rows(record)
+    partition, sort = _KEYS[table]
+    return rows.get(Key(table, row[partition], row[sort])) == row
+
+
+def _remove(services: Services, physical: Table, table: str, row: Item, *, is_last: bool) -> None:
+    """If the row, and what the file's own row says, is still as it was; else whoever changed it knows better."""
+    if table in (OBJECTS, LATEST) or not is_last:
+        condition, values, names = still(row, {}, _KEYS[table][0])
+        physical.delete_if({key: row[key] for key in _KEYS[table]}, condition, values, ExpressionAttributeNames=names)
+        return
+    file_id = _file_of(table, row)
+    kept = file_key(file_id or "-")
+    found = services.database.get_many([kept]).get(kept)
+    if _is_of(table, row, found):
+        return
+    unchanged = ((Clause(("revision",), "=", found["revision"]),),) if found else ((Clause(("key",), "absent"),),)
+    partition, sort = _KEYS[table]
+    try:
+        services.database.transact([Delete(Key(table, row[partition], row[sort])), Check(kept, unchanged)])
+    except (PreconditionFailedError, WriteConflictError):
+        return
+
+
+def _settle(services: Services, row: Item) -> None:
+    what, _, where = str(row["what_where_key"]).partition(":")
+    try:
+        services.latest.settle(what, where)
+    except WriteConflictError:
+        return
+
+
+def _gone(services: Services, rows: Iterable[Item], *, dry_run: bool) -> Iterator[Result]:
+    """Files that are remembered, and whose objects are gone."""
+    states = [state for row in rows if str(row["key"]).startswith("file#") and (state := _state(row)) and state.is_known]
+    for state in states:
+        bucket, _, key = state.url.removeprefix("s3://").partition("/")
+        is_run_logs = bucket == services.settings.bucket_name
+        if not key or (not is_run_logs and bucket != services.settings.archive_bucket_name):
+            continue  # no address of ours: its file is written again, if there is one
+        source = Source(services, services.store if is_run_logs else services.archive_store, bucket, "", is_run_logs)
+        if _exists(source, key):
+            continue
+        if dry_run:
+            yield _result({"file_gone": 1}, [], [f"{OBJECTS} {EXTRA}: {state.key.partition}"])
+            continue
+        outcomes = services.registration.bring_up_to_date(source.subjects([key]), source.describe())
+        yield from map(_told, outcomes.values())
+
+
+def _exists(source: Source, key: str) -> bool:
+    try:
+        source.store.head(key)
+    except ObjectNotFoundError:
+        return False
+    return True
+
+
+def _result(counts: dict[str, int] | Counter[str], problems: list[str], differences: list[str] | None = None) -> Result:
+    return {"outcome": MENDED, "runs": 0, "counts": counts, "problems": problems, "differences": differences or []}
+
+
+def _batches(rows: Iterator[Item]) -> Iterator[list[Item]]:
+    batch: list[Item] = []
+    for row in rows:
+        batch.append(row)
+        if len(batch) == BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

@@ -1,0 +1,206 @@
+"""The rows of one run made what S3 says: read, compared, written where they differ, while appends go on.
+
+Rows are read **before** S3 is looked at, and what is there and not on S3 then is wrong. A run's row is written only while it is what was
+read; when ingestion or a schedule moved it meanwhile, all of it is done again, and what never changes is not read again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from chalicelib.catalog.derived import Facts, Reached, run_item
+from chalicelib.catalog.items import RunItems
+from chalicelib.catalog.segments import entry_of_row, segment_rows
+from chalicelib.errors import RunlakeError, StoreUnavailableError
+from chalicelib.ingestion.run_objects import known_since_ms
+from chalicelib.ports import Clock, ObjectStore, Run, SegmentEntry
+from chalicelib.runlog.census import Census, Examiner, Held
+from chalicelib.runlog.compaction import RETIRE_AFTER_MS
+from chalicelib.runlog.layout import Layout
+
+RIGHT, MENDED, GONE, FAILED = "right", "mended", "gone", "failed"
+"""What becomes of a run: all rows were right, or are by now; it is not on S3 and its rows were removed, or may be; trouble of ours."""
+MISSING, WRONG, EXTRA = "missing", "wrong", "extra"
+"""What is wrong with rows."""
+RUNS, SEGMENTS = "runs", "segments"
+ATTEMPTS = 8
+SHOWN = 20
+_SETTLED_AFTER_MS = RETIRE_AFTER_MS + 60_000
+Item = dict[str, Any]
+_ROWS_AT_ONCE = 250
+
+
+@dataclass(slots=True)
+class Mended:
+    """What was found of a run, and what became of it. ``rows``: how many, by ``table.kind``; ``unknown``: segments of which nothing but
+    their bytes is left; ``differences``: the first rows that were not right."""
+
+    run: Run
+    outcome: str = RIGHT
+    rows: Counter[str] = field(default_factory=Counter)
+    unknown: int = 0
+    bytes: int = 0
+    problems: list[str] = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)
+
+    def note(self, table: str, kind: str, what: str) -> None:
+        """A row that is not right."""
+        self.outcome = MENDED
+        self.rows[f"{table}.{kind}"] += 1
+        if len(self.differences) < SHOWN:
+            self.differences.append(f"{table} {kind}: {self.run.fqn}/{self.run.run_id} {what}".rstrip())
+
+
+@dataclass(frozen=True, slots=True)
+class Mender:
+    """``keep_s``: as the catalog has it. ``tables``: which of the two are put right. ``prune``: rows of runs of which S3 has nothing are
+    removed, once their last sign of life is older than ``grace_ms``. ``threads``: requests at a time."""
+
+    items: RunItems
+    store: ObjectStore
+    layout: Layout
+    clock: Clock
+    keep_s: int
+    tables: frozenset[str] = frozenset([RUNS, SEGMENTS])
+    threads: int = 8
+    prune: bool = False
+    grace_ms: int = 3_600_000
+    dry_run: bool = False
+
+    def mend(self, run: Run) -> Mended:
+        """A GetItem, a Query and what ``Examiner`` needs; writes for the rows that differ. Idempotent; an error is in the answer."""
+        try:
+            return self._mended(run)
+        except Exception as error:  # however a run fails, it stops no other
+            told = str(error) if isinstance(error, RunlakeError) else f"{type(error).__name__}: {error}"
+            return Mended(run, FAILED, problems=[f"{run.fqn}/{run.run_id}: {told}"[:500]])
+
+    def _mended(self, run: Run) -> Mended:
+        examiner = Examiner(self.store, self.layout, run, self.threads)
+        for _ in range(ATTEMPTS):
+            seen, rows = self.items.run(run), self.items.segments(run)
+            census = examiner.examine()
+            mended = Mended(run, problems=[f"{run.fqn}/{run.run_id}: {problem}" for problem in census.problems])
+            if not census.exists:
+                return self._gone(mended, seen, rows)
+            mended.unknown = sum(map(len, census.unknown))
+            mended.bytes = census.tail.end_byte if census.tail else 0
+            if SEGMENTS in self.tables:
+                self._mend_segments(mended, examiner, census, rows)
+            if RUNS not in self.tables or self._mend_run(mended, census, seen):
+                return mended
+        raise StoreUnavailableError(f"the run's row changes faster than it is put right tries={ATTEMPTS}")
+
+    def _mend_run(self, mended: Mended, census: Census, seen: Item | None) -> bool:
+        """False when the row was moved meanwhile."""
+        item = run_item(mended.run, self._facts(census, seen), self.keep_s)
+        if seen == item:
+            return True
+        mended.note(RUNS, WRONG if seen else MISSING, _told(seen, item))
+        return self.dry_run or self.items.replace_run(mended.run, seen, item)
+
+    def _facts(self, census: Census, seen: Item | None) -> Facts:
+        entries = [census.entries[number] for number in sorted(census.entries)]
+        partial, logs = _reached(census.partial), _reached(census.logs)
+        first = entries[0] if entries else None
+        is_whole = first is not None and (first.sequence, first.byte) == (0, 0)
+        since_ms = (seen or {}).get("started_ms", 0)
+        known = since_ms if isinstance(since_ms, int) and not is_whole and (entries or census.base) else 0
+        return Facts(entries, partial, logs, self._is_settled(census), known)
+
+    def _is_settled(self, census: Census) -> bool:
+        """Finalized, and nothing is left to delete: the schedules have let go of it, or will at their next look."""
+        tail, logs = census.tail, census.logs
+        if tail is None or logs is None or logs.artifact.lines is None or census.partial or list(census.live) != [tail.sequence]:
+            return False
+        return logs.artifact.next_segment > tail.sequence and self.clock.now_ms() - tail.appended_ms >= _SETTLED_AFTER_MS
+
+    def _mend_segments(self, mended: Mended, examiner: Examiner, census: Census, rows: Sequence[Item]) -> None:
+        wanted = {item["at"]: item for item in self._wanted(mended.run, examiner, census, rows)}
+        there = {row["at"]: row for row in rows}
+        put = [item for at, item in wanted.items() if there.get(at) != item]
+        for item in put:
+            mended.note(SEGMENTS, WRONG if item["at"] in there else MISSING, item["at"])
+        extra = [row for at, row in there.items() if at not in wanted and not self._has_expired(row)]
+        for row in extra:
+            mended.note(SEGMENTS, EXTRA, row["at"])
+        if not self.dry_run:
+            self._put(put)
+            for row in extra:
+                self.items.remove_segment(row)
+
+    def _put(self, rows: Sequence[Item]) -> None:
+        batches = [rows[first : first + _ROWS_AT_ONCE] for first in range(0, len(rows), _ROWS_AT_ONCE)]
+        if len(batches) > 1:
+            with ThreadPoolExecutor(self.threads) as threads:
+                list(threads.map(self.items.put_segments, batches))
+        elif batches:
+            self.items.put_segments(rows)
+
+    def _wanted(self, run: Run, examiner: Examiner, census: Census, rows: Sequence[Item]) -> Iterator[Item]:
+        entries = list(census.entries.values())
+        for numbers in census.unknown:
+            known = _covering(census, numbers, rows)
+            mark = None if known else examiner.landmark(census, numbers)
+            entries += known or ([mark] if mark else [])
+        for entry in entries:
+            yield from (item for item in segment_rows(run, entry, self.keep_s) if not self._has_expired(item))
+
+    def _has_expired(self, row: Item) -> bool:
+        expires_at = row.get("expires_at")
+        return isinstance(expires_at, int) and expires_at <= self.clock.now_ms() // 1000
+
+    def _gone(self, mended: Mended, seen: Item | None, rows: Sequence[Item]) -> Mended:
+        """S3 has nothing: rows go, if that is asked for, and nothing in them is young."""
+        signs = [row.get(name, 0) for row in [seen or {}, *rows] for name in ("last_append_ms", "appended_ms")]
+        newest_ms = max((sign for sign in signs if isinstance(sign, int)), default=0)
+        if not self.prune or newest_ms > self.clock.now_ms() - self.grace_ms or not (seen or rows):
+            mended.outcome = RIGHT if not (seen or rows) else GONE
+            return mended
+        for table, row in [*([(RUNS, seen)] if seen else []), *((SEGMENTS, row) for row in rows)]:
+            mended.note(table, EXTRA, row.get("at", ""))
+        mended.outcome = GONE
+        if not self.dry_run:
+            for row in rows:
+                self.items.remove_segment(row)
+            if seen:
+                self.items.replace_run(mended.run, seen, None)
+        return mended
+
+
+def _reached(held: Held | None) -> Reached | None:
+    if held is None:
+        return None
+    artifact = held.artifact
+    written_ms = held.modified_ms if artifact.lines is None else known_since_ms(held.modified_ms)
+    return Reached(artifact.bytes, artifact.lines, artifact.next_segment, written_ms)
+
+
+def _covering(census: Census, numbers: range, rows: Sequence[Item]) -> list[SegmentEntry]:
+    """What the table still tells of segments that S3 does not, if it is all of them and fits what is before and behind; else nothing."""
+    found: dict[int, SegmentEntry] = {}
+    for row in rows:
+        try:
+            entry = entry_of_row(row)
+        except (KeyError, TypeError, ValueError):
+            continue
+        if entry.sequence in numbers:
+            found[entry.sequence] = entry
+    before, after = census.entries.get(numbers.start - 1), census.entries.get(numbers.stop)
+    at = (before.end_line, before.end_byte) if before else (0, 0)
+    for entry in (found[number] for number in sorted(found)):
+        if (entry.line, entry.byte) != at:
+            return []
+        at = (entry.end_line, entry.end_byte)
+    return list(found.values()) if after is None or at == (after.line, after.byte) else []
+
+
+def _told(seen: Item | None, item: Item) -> str:
+    if seen is None:
+        return ""
+    names = [name for name in {**item, **seen} if seen.get(name) != item.get(name)]
+    return " ".join(f"{name}={seen.get(name)!r}, not {item.get(name)!r}" for name in names)[:300]

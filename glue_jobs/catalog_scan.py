@@ -1,0 +1,39 @@
+"""Whole tables, read in parts beside each other: what is in them, whoever may know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import unquote
+
+from chalicelib.aws.dynamodb import Item, packed, unpacked
+from chalicelib.aws.errors import translated
+from chalicelib.ports import Run
+from chalicelib.settings import Settings
+
+
+def scanned(client: Any, table: str, segment: int, of: int, attributes: tuple[str, ...] = ()) -> Iterator[Item]:
+    """A part of a table, up to date. One Scan for each MB."""
+    names = {f"#n{number}": name for number, name in enumerate(attributes)}
+    projection = {"ProjectionExpression": ", ".join(names), "ExpressionAttributeNames": names} if names else {}
+    start: Item | None = None
+    while True:
+        more = {"ExclusiveStartKey": packed(start)} if start else {}
+        with translated("scan", table, write=False):
+            answer = client.scan(TableName=table, Segment=segment, TotalSegments=of, ConsistentRead=True, **projection, **more)
+        yield from map(unpacked, answer["Items"])
+        start = unpacked(answer["LastEvaluatedKey"]) if answer.get("LastEvaluatedKey") else None
+        if start is None:
+            return
+
+
+def known_runs(client: Any, settings: Settings, segment: int, of: int) -> Iterator[Run]:
+    """Runs that have rows in a part of the two tables; some of them twice."""
+    for row in scanned(client, settings.runs_table, segment, of, ("fqn", "run_id")):
+        yield Run(row["fqn"], row["run_id"])
+    last = ""
+    for row in scanned(client, settings.segments_table, segment, of, ("run",)):
+        if row["run"] != last:
+            last = row["run"]
+            fqn, _, run_id = last.partition("/")
+            yield Run(unquote(fqn), unquote(run_id))

@@ -1,0 +1,102 @@
+"""Building the dataset with Spark: what is new is added, small files are put together, an entry of the ledger at a time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+
+from glue_jobs.dataset.committing import Change, Committer
+from glue_jobs.dataset.destination import Files
+from glue_jobs.dataset.entries import APPEND, REWRITE, Entry, Layout
+from glue_jobs.dataset.reading import Tally, arrivals, read_events, tally
+from glue_jobs.dataset.runs import NewRuns, Work
+from glue_jobs.dataset.small_files import Sizes, bins
+from glue_jobs.dataset.writing import rows_of_bins, stage
+from glue_jobs.datasource.options import Options
+from glue_jobs.transforms.dataset_files import gathered
+from glue_jobs.transforms.events import dataset_rows
+
+MAX_BINS = 64
+"""Larger files that one rewrite makes: some 16 GB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a dataset is to have, and how. ``live``: open runs too."""
+
+    options: Options
+    layout: Layout
+    sizes: Sizes = field(default_factory=Sizes)
+    live: bool = False
+
+
+@dataclass(slots=True)
+class Done:
+    """What was committed. ``problems`` and ``requests``: what planning and Spark's workers have counted."""
+
+    entries: list[Entry] = field(default_factory=list)
+    problems: Counter[str] = field(default_factory=Counter)
+    requests: Counter[str] = field(default_factory=Counter)
+
+    def total(self, kind: str, name: str) -> int:
+        """A count of all entries of a kind."""
+        return sum(entry.counts.get(name, 0) for entry in self.entries if entry.kind == kind)
+
+
+class Builder:
+    """Builds one dataset. Raises DamagedLogError when the ledger and the files contradict each other."""
+
+    def __init__(self, session: SparkSession, files: Files, wanted: Wanted, now_s: Callable[[], float]) -> None:
+        self._session, self._files, self._wanted = session, files, wanted
+        self._committer = Committer(files, wanted.layout)
+        self._runs = NewRuns(wanted.options, now_s, live=wanted.live)
+        self._problems: Tally = tally(session.sparkContext)
+        self._requests: Tally = tally(session.sparkContext)
+
+    def preview(self) -> Work | None:
+        """What the next batch would read; None: nothing. Writes nothing."""
+        ledger = self._committer.ledger
+        state = ledger.head().state
+        self._wanted.layout.check(state.layout)
+        offset = ledger.planned(state.number + 1) or self._runs.latest(state.offset)
+        return self._runs.work(state.offset, offset) if offset else None
+
+    def append(self) -> Entry | None:
+        """Add a batch of what is new; None: nothing is. Raises OvertakenError."""
+        state, ledger = self._committer.settled(), self._committer.ledger
+        offset = ledger.planned(state.number + 1)
+        if offset is None:
+            found = self._runs.latest(state.offset)
+            if found is None:
+                return None
+            offset = ledger.plan(state.number + 1, found)
+        work = self._runs.work(state.offset, offset)
+        change = Change(APPEND, offset, counts={"runs": len(work.arrived_s), "bytes_in": work.bytes})
+        rows = self._rows(work) if work.tasks else None
+        return self._committer.commit(state, change, None if rows is None else lambda attempt: stage(rows, self._files, attempt))
+
+    def rewrite(self) -> Entry | None:
+        """Put small files together; None: there is nothing to gain. Raises OvertakenError."""
+        state = self._committer.settled()
+        found = bins(state.files.values(), self._wanted.sizes)[:MAX_BINS]
+        if not found:
+            return None
+        removed = [file for each in found for file in each]
+        change = Change(REWRITE, removed=removed, counts={"replaced": len(removed)})
+
+        def put_together(attempt: str) -> None:  # another job may have removed them: that is told apart here
+            stage(rows_of_bins(self._session, self._files, found), self._files, attempt)
+
+        return self._committer.commit(state, change, put_together)
+
+    def tell(self, done: Done) -> None:
+        """Add the counts."""
+        done.problems.update(self._problems.value + self._runs.problems())
+        done.requests.update(self._requests.value)
+
+    def _rows(self, work: Work) -> DataFrame:
+        events = read_events(self._session, self._wanted.options, work.tasks, self._problems, self._requests)
+        return gathered(dataset_rows(events, arrivals(self._session, work.arrived_s), self._wanted.layout.buckets))

@@ -1,0 +1,153 @@
+"""What the ledger says: entries, each of which takes the dataset from one state to the next."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+from chalicelib.errors import DamagedLogError, InvalidConfigurationError
+
+VERSION = 1
+APPEND, REWRITE = "append", "rewrite"
+STAGING, DATA = "_staging/", "data/"
+
+
+class DataFile(NamedTuple):
+    """A file of Parquet. ``path`` below the destination: ``data/date=…/what_bucket=…/….parquet``."""
+
+    path: str
+    bytes: int
+    rows: int
+
+    @property
+    def partition(self) -> str:
+        """Its folder below data/."""
+        return self.path.removeprefix(DATA).rpartition("/")[0]
+
+
+class Added(NamedTuple):
+    """A file that an entry adds, and where it was staged, below the attempt's folder."""
+
+    file: DataFile
+    staged: str
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What must stay as it is for as long as a dataset lives. ``buckets``: of what; ``zone``: of stamps that have none; ``of``: which
+    runs it has (``offsets.fingerprint``)."""
+
+    buckets: int
+    zone: str
+    of: str
+
+    def check(self, known: Layout | None) -> None:
+        """Raises InvalidConfigurationError when a dataset was begun otherwise."""
+        if known is None or known == self:
+            return
+        names = [name for name, value in asdict(self).items() if asdict(known)[name] != value]
+        said = ", ".join(f"{name}={asdict(known)[name]!r} given={asdict(self)[name]!r}" for name in names)
+        raise InvalidConfigurationError(f"the dataset was begun with other settings: go on with them, or begin another one {said}")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A commit. ``offset``: up to where runs were read; None: as before (a rewrite). ``counts``: for people."""
+
+    number: int
+    attempt: str
+    kind: str
+    layout: Layout
+    offset: Mapping[str, Any] | None
+    added: tuple[Added, ...] = ()
+    removed: tuple[str, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def staging(self) -> str:
+        """The folder of its attempt."""
+        return f"{STAGING}{self.attempt}/"
+
+    def to_json(self) -> bytes:
+        """As it is stored."""
+        added = [[*each.file, each.staged] for each in self.added]
+        return _dumped(
+            {
+                "v": VERSION,
+                "number": self.number,
+                "attempt": self.attempt,
+                "kind": self.kind,
+                "layout": asdict(self.layout),
+                "counts": dict(self.counts),
+                "added": added,
+                "removed": list(self.removed),
+                "offset": self.offset,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, body: bytes) -> Entry:
+        """The inverse. Raises DamagedLogError."""
+        given = _loaded(body)
+        try:
+            added = tuple(Added(DataFile(*each[:3]), each[3]) for each in given["added"])
+            names = ("number", "attempt", "kind", "offset", "counts")
+            return cls(
+                **{name: given[name] for name in names},
+                layout=Layout(**given["layout"]),
+                added=added,
+                removed=tuple(given["removed"]),
+            )
+        except (KeyError, TypeError, IndexError) as error:
+            raise DamagedLogError(f"an entry of the ledger cannot be read error={error!r}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The dataset behind entry ``number``; 0: before the first. ``files`` by their paths."""
+
+    number: int = 0
+    layout: Layout | None = None
+    offset: Mapping[str, Any] | None = None
+    files: Mapping[str, DataFile] = field(default_factory=dict)
+
+    def after(self, entry: Entry) -> State:
+        """Behind one more entry."""
+        files = dict(self.files)
+        for path in entry.removed:
+            del files[path]
+        files |= {each.file.path: each.file for each in entry.added}
+        return State(entry.number, entry.layout, self.offset if entry.offset is None else entry.offset, files)
+
+    def to_json(self) -> bytes:
+        """As a checkpoint has it."""
+        layout = asdict(self.layout) if self.layout else None
+        files = [list(each) for each in self.files.values()]
+        return _dumped({"v": VERSION, "number": self.number, "layout": layout, "files": files, "offset": self.offset})
+
+    @classmethod
+    def from_json(cls, body: bytes) -> State:
+        """The inverse. Raises DamagedLogError."""
+        given = _loaded(body)
+        try:
+            files = {each[0]: DataFile(*each) for each in given["files"]}
+            layout = Layout(**given["layout"]) if given["layout"] else None
+            return cls(given["number"], layout, given["offset"], files)
+        except (KeyError, TypeError, IndexError) as error:
+            raise DamagedLogError(f"a checkpoint of the ledger cannot be read error={error!r}") from error
+
+
+def _dumped(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode() + b"\n"
+
+
+def _loaded(body: bytes) -> Any:
+    try:
+        given = json.loads(body)
+    except ValueError as error:
+        raise DamagedLogError("a file of the ledger is no json") from error
+    if not isinstance(given, dict) or given.get("v") != VERSION:
+        raise InvalidConfigurationError(f"the ledger is of another version expected={VERSION}")
+    return given

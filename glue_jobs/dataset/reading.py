@@ -1,0 +1,80 @@
+"""From slices to events, in Spark's workers: the data source's own way to read, with counts of what it met.
+
+The data source itself plans a read when Spark asks for it, and tells nobody of problems and requests. A job plans once, and is to tell.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+
+import pyarrow as pa
+from pyspark import AccumulatorParam, SparkContext
+from pyspark.accumulators import Accumulator
+from pyspark.sql import DataFrame, SparkSession
+
+from chalicelib.ports import Run
+from glue_jobs.datasource.batches import batches_of
+from glue_jobs.datasource.clients import clients_of
+from glue_jobs.datasource.options import Options
+from glue_jobs.datasource.reading import Wanted
+from glue_jobs.datasource.schema import EVENTS, schema_of
+from glue_jobs.datasource.selection import selection_of
+from glue_jobs.datasource.slices import Slice
+from glue_jobs.datasource.tasks import Task
+from glue_jobs.environment import handed_over, take_over
+from glue_jobs.request_counts import counted, snapshot
+from glue_jobs.transforms.events import ARRIVALS
+
+_COLUMNS = tuple(schema_of(EVENTS).names)
+Tally = Accumulator[Counter[str]]
+
+
+class _Counters(AccumulatorParam[Counter[str]]):
+    def zero(self, value: Counter[str]) -> Counter[str]:
+        return Counter()
+
+    def addInPlace(self, value1: Counter[str], value2: Counter[str]) -> Counter[str]:
+        value1.update(value2)
+        return value1
+
+
+def tally(context: SparkContext) -> Tally:
+    """Counts of workers. A task that Spark runs again is counted again."""
+    return context.accumulator(Counter(), _Counters())
+
+
+def read_events(
+    session: SparkSession, options: Options, tasks: Sequence[Sequence[Slice]], problems: Tally, requests: Tally
+) -> DataFrame:
+    """The events of slices, ``schema_of(EVENTS)``; a task of Spark for each of ``tasks``. Where they came from is told by the catalog or
+    not at all: objects forget it. Counts problems by their kinds."""
+    work = session.sparkContext.broadcast([tuple(each) for each in tasks])
+    environment = handed_over()
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        take_over(environment)
+        counted()
+        before = snapshot()
+        bucket, catalog = clients_of(options)
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                wanted = Wanted(options, selection_of(options), catalog.segments, origins=False)
+                task = Task(bucket.store, wanted)
+                yield from batches_of(task.rows(work.value[number]), _COLUMNS, EVENTS)
+                problems.add(Counter(problem.kind for problem in task.problems.found))
+        requests.add(snapshot() - before)
+
+    numbers = session.range(0, len(tasks), 1, max(len(tasks), 1))
+    return numbers.mapInArrow(read, schema_of(EVENTS))
+
+
+def arrivals(session: SparkSession, arrived_s: Mapping[Run, int]) -> DataFrame:
+    """The days when runs were first met, by their names (``ARRIVALS``)."""
+    rows = [(run.fqn, run.run_id, datetime.fromtimestamp(at_s, UTC).date()) for run, at_s in sorted(arrived_s.items(), key=_named)]
+    return session.createDataFrame(rows, ARRIVALS)
+
+
+def _named(item: tuple[Run, int]) -> tuple[str, str]:
+    return item[0].fqn, item[0].run_id

@@ -1,0 +1,56 @@
+"""What is new in the logs' bucket: from the offset of the last commit to the next, and what stands between them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from chalicelib.ports import Run
+from glue_jobs.datasource.offsets import Offset
+from glue_jobs.datasource.options import Options
+from glue_jobs.datasource.planning import packed
+from glue_jobs.datasource.problems import Problems
+from glue_jobs.datasource.slices import Slice
+from glue_jobs.datasource.steps import follower
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a batch reads. ``tasks``: slices of about as many bytes each. ``arrived_s`` of each run, fixed when it was first met."""
+
+    tasks: Sequence[Sequence[Slice]]
+    arrived_s: Mapping[Run, int]
+    bytes: int
+
+
+class NewRuns:
+    """Finds what is new. ``live``: of open runs too; else only of runs that have ended, and of each all that is new at once."""
+
+    def __init__(self, options: Options, now_s: Callable[[], float], *, live: bool) -> None:
+        # An event of an open run ends where the next one begins, or with the run: rows must not depend on when they are looked at.
+        self._options, self._live = replace(options, flush_after_s=None), live
+        self._problems = Problems()
+        self._follower = follower(self._options, self._problems, now_s)
+
+    def latest(self, given: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        """The offset behind all that is there now, or so much of it as a batch may have; None: nothing is new."""
+        previous = self._offset(given)
+        found = self._follower.latest(previous, previous, ended_only=not self._live)
+        return None if found == previous else found.to_json()
+
+    def work(self, start: Mapping[str, Any] | None, end: Mapping[str, Any]) -> Work:
+        """What stands between two offsets. The rows are the same whenever it is asked for."""
+        slices = self._follower.slices(self._offset(start), self._offset(end))
+        tasks = list(packed(slices, self._options.bytes_per_partition))
+        return Work(tasks, {part.run: part.reference_s for part in slices}, sum(part.end.byte - part.start.byte for part in slices))
+
+    def problems(self) -> Counter[str]:
+        """How many of each kind planning has met since the last call."""
+        kinds = Counter(problem.kind for problem in self._problems.found)
+        self._problems.found.clear()
+        return kinds
+
+    def _offset(self, given: Mapping[str, Any] | None) -> Offset:
+        return Offset.initial(self._options) if given is None else Offset.from_json(given, self._options)

@@ -1,0 +1,50 @@
+"""Which small files become larger ones."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from glue_jobs.dataset.entries import DataFile
+
+MIB = 1024 * 1024
+MOST_FILES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """``small_bytes``: what is smaller is small. ``target_bytes``: files are put together until they have so much. ``most_files``: so
+    many small ones in a partition are put together even if they stay small; 0: nothing is ever put together."""
+
+    small_bytes: int = 128 * MIB
+    target_bytes: int = 256 * MIB
+    most_files: int = MOST_FILES
+
+
+def bins(files: Iterable[DataFile], sizes: Sizes) -> list[tuple[DataFile, ...]]:
+    """Files that are to become one, two at least, all of one partition. A file that comes out of them has at most ``target_bytes`` and
+    what one small file has. An order of files or partitions makes no difference."""
+    if not sizes.most_files:
+        return []
+    by_partition: defaultdict[str, list[DataFile]] = defaultdict(list)
+    for file in sorted(files):
+        if file.bytes < sizes.small_bytes:
+            by_partition[file.partition].append(file)
+    return [each for _, small in sorted(by_partition.items()) if _is_worth_it(small, sizes) for each in _packed(small, sizes)]
+
+
+def _is_worth_it(small: list[DataFile], sizes: Sizes) -> bool:
+    return len(small) >= sizes.most_files or sum(file.bytes for file in small) >= sizes.small_bytes
+
+
+def _packed(small: list[DataFile], sizes: Sizes) -> Iterator[tuple[DataFile, ...]]:
+    """Filled one after the other."""
+    gathered: list[DataFile] = []
+    for file in small:
+        gathered.append(file)
+        if sum(each.bytes for each in gathered) >= sizes.target_bytes:
+            yield tuple(gathered)
+            gathered = []
+    if len(gathered) > 1:
+        yield tuple(gathered)

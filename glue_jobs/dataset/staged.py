@@ -1,0 +1,56 @@
+"""What Spark has staged: files, their sizes, and their rows as their footers tell them."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from chalicelib.errors import DamagedLogError
+from glue_jobs.dataset.destination import Files, Listed
+from glue_jobs.dataset.entries import DATA, STAGING, Added, DataFile
+from glue_jobs.dataset.publication import OUTPUT
+
+_SUFFIX = ".parquet"
+_TAIL_BYTES = 64 * 1024
+_TRAILER_BYTES = 8
+_THREADS = 16
+
+
+def staged(files: Files, attempt: str, number: int) -> tuple[Added, ...]:
+    """An attempt's files with the names that they are to have. A LIST, and a GET or two for each file."""
+    folder = f"{STAGING}{attempt}/{OUTPUT}"
+    found = [each for each in files.list(folder) if _is_data(each.name.removeprefix(folder))]
+    with ThreadPoolExecutor(_THREADS) as threads:
+        rows = list(threads.map(lambda each: rows_of(files, each), found))
+    return tuple(_added(each, folder, number, index, count) for index, (each, count) in enumerate(zip(found, rows, strict=True)))
+
+
+def rows_of(files: Files, found: Listed) -> int:
+    """How many rows a file of Parquet has. Raises DamagedLogError when it is none."""
+    start = max(found.bytes - _TAIL_BYTES, 0)
+    tail = files.read(found.name, start, found.bytes)
+    needed = int.from_bytes(tail[-_TRAILER_BYTES:-4], "little") + _TRAILER_BYTES
+    if len(tail) < needed <= found.bytes:
+        tail = files.read(found.name, found.bytes - needed, found.bytes)
+    try:
+        return int(pq.read_metadata(pa.BufferReader(tail)).num_rows)
+    except pa.ArrowInvalid as error:
+        raise DamagedLogError(f"a staged file cannot be read name={found.name}") from error
+
+
+def _is_data(name: str) -> bool:
+    """Not what tasks have left that were not finished, and not what Spark writes beside."""
+    return name.endswith(_SUFFIX) and not any(part.startswith(("_", ".")) for part in name.split("/"))
+
+
+def _added(found: Listed, folder: str, number: int, index: int, rows: int) -> Added:
+    name = found.name.removeprefix(folder)
+    path = f"{DATA}{_folders(name)}{number:010d}-{index:05d}.zstd{_SUFFIX}"
+    return Added(DataFile(path, found.bytes, rows), name)
+
+
+def _folders(name: str) -> str:
+    head, slash, _ = name.rpartition("/")
+    return head + slash

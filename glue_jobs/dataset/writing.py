@@ -1,0 +1,49 @@
+"""Rows to Parquet, by Spark's own writer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from glue_jobs.dataset.destination import Files
+from glue_jobs.dataset.entries import DATA, STAGING, DataFile
+from glue_jobs.dataset.publication import OUTPUT
+from glue_jobs.transforms.dataset_files import put_together
+from glue_jobs.transforms.events import DATASET, PARTITIONS
+
+SESSION: Mapping[str, str] = {
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # the default, INT96, has no statistics
+    "spark.sql.adaptive.enabled": "true",
+    # Of rows between stages, which take some five times what they take in Parquet: files of 128 to 512 MB come out of it.
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "1g",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+}
+"""What a session must have to write files as they are meant to be."""
+PARQUET: Mapping[str, str] = {
+    "compression": "zstd",
+    # A query of one pipeline and one hour reads the pages, and where an engine has no use for their index the row groups, that hold it.
+    "parquet.block.size": str(8 * 1024 * 1024),
+    "parquet.page.row.count.limit": "2000",
+    "parquet.statistics.truncate.length": "64",
+    # Each of them is another: looking for repetitions takes time and finds none.
+    "parquet.enable.dictionary#message": "false",
+    "parquet.enable.dictionary#raw": "false",
+}
+
+
+def stage(rows: DataFrame, files: Files, attempt: str) -> None:
+    """Write rows (``DATASET``) where an attempt's files are staged."""
+    selected = rows.select(*DATASET.names)
+    folder = f"{files.uri}/{STAGING}{attempt}/{OUTPUT}"
+    selected.write.partitionBy(*PARTITIONS).options(**PARQUET).parquet(folder)
+
+
+def rows_of_bins(session: SparkSession, files: Files, bins: Sequence[Sequence[DataFile]]) -> DataFrame:
+    """The rows of published files, each bin in one task, sorted."""
+    uris = [f"{files.uri}/{file.path}" for each in bins for file in each]
+    read = session.read.schema(DATASET).option("basePath", f"{files.uri}/{DATA}").parquet(*uris)
+    numbers = [(file.path.rpartition("/")[2], number) for number, each in enumerate(bins) for file in each]
+    table = session.createDataFrame(numbers, "file string, bin int")
+    return put_together(read.withColumn("file", F.col("_metadata.file_name")), table, len(bins))

@@ -1,0 +1,184 @@
+"""What can be left out by when it arrived: a line is written to the bucket soon after its own time, at most ``timeSlack`` later.
+
+That is an assumption, so it is checked before anything is left out: of each pipeline one run's last lines, and one's first, against the
+time at which they were stored. Where they disagree (a clock that is wrong, a zone that was not given) nothing of the pipeline is left out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+
+from chalicelib.errors import RunlakeError
+from chalicelib.lines.choice import choose
+from chalicelib.lines.clock import Clock
+from chalicelib.lines.events import events
+from chalicelib.ports import Run, SegmentIndex
+from glue_jobs.datasource.clients import THREADS
+from glue_jobs.datasource.log import Chain, Log, Piece, Whole
+from glue_jobs.datasource.objects import RunObjects
+from glue_jobs.datasource.options import Options
+from glue_jobs.datasource.problems import LOG
+from glue_jobs.datasource.selection import Selection
+from glue_jobs.datasource.slices import CUT, Edge
+
+_LOOK_BYTES, _LOOK_OBJECTS = 8 * 1024, 4
+_US = 1_000_000
+Read = Callable[[RunObjects, bool], bytes]
+"""The last bytes of a run (True), or its first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Times of arrival that matter, in seconds. None: no bound."""
+
+    from_s: float | None
+    to_s: float | None
+
+    @classmethod
+    def of(cls, selection: Selection, options: Options) -> Window | None:
+        """None: nothing can be left out."""
+        if options.time_slack_s is None or not selection.bounds_time:
+            return None
+        from_s = None if selection.from_us is None else selection.from_us / _US - options.time_slack_s
+        to_s = None if selection.to_us is None else selection.to_us / _US + options.time_slack_s
+        return cls(from_s, to_s)
+
+    def is_before(self, last_s: float) -> bool:
+        """Whether what arrived by then is too early."""
+        return self.from_s is not None and last_s + 1 < self.from_s  # times of a listing are whole seconds
+
+    def is_behind(self, first_s: float) -> bool:
+        """Whether what arrived since then is too late."""
+        return self.to_s is not None and first_s > self.to_s
+
+
+class Arrivals:
+    """Leaves out runs, and parts of them. ``started_s`` of runs, where the catalog knows it."""
+
+    def __init__(self, window: Window, options: Options, started_s: Mapping[Run, float], read: Read) -> None:
+        self._window, self._options, self._started_s, self._read = window, options, started_s, read
+        self._distrusted: frozenset[str] = frozenset()
+
+    def kept(self, runs: Sequence[RunObjects]) -> list[RunObjects]:
+        """The runs of which something may have arrived in time. Two small reads for each pipeline of which something is left out."""
+        by_fqn: defaultdict[str, list[RunObjects]] = defaultdict(list)
+        for run in runs:
+            by_fqn[run.run.fqn].append(run)
+        with ThreadPoolExecutor(THREADS) as threads:
+            trusted = dict(zip(by_fqn, threads.map(self._is_trusted, by_fqn.values()), strict=True))
+        self._distrusted = frozenset(fqn for fqn, is_trusted in trusted.items() if not is_trusted)
+        for fqn in sorted(self._distrusted):
+            LOG.warning(
+                "times of the lines are not those of their arrival: nothing is left out by time, mind the option zone fqn=%s", fqn
+            )
+        return [run for run in runs if run.run.fqn in self._distrusted or not self._is_out(run)]
+
+    def edges(self, log: Log, objects: RunObjects, index: SegmentIndex | None) -> tuple[Edge | None, Edge | None]:
+        """Where what may have arrived in time begins and ends in a log; None: at its own ends."""
+        if log.run.fqn in self._distrusted:
+            return None, None
+        first: Edge | None = None
+        end: Edge | None = None
+        for piece in log.pieces:
+            if isinstance(piece, Chain):
+                first, end = self._of_chain(piece, objects, first, end)
+            elif isinstance(piece, Whole) and index is not None:
+                first, end = self._of_rows(piece, log.run, index)
+        return first, end
+
+    def _is_out(self, run: RunObjects) -> bool:
+        started_s = self._start(run)
+        return self._window.is_before(run.last_written_s) or (started_s is not None and self._window.is_behind(started_s))
+
+    def _start(self, run: RunObjects) -> float | None:
+        if run.stretches and run.stretches[0].first == 0:
+            return run.stretches[0].written_s[0]
+        return self._started_s.get(run.run)
+
+    def _is_trusted(self, runs: Sequence[RunObjects]) -> bool:
+        if not any(self._is_out(run) or self._is_partly_out(run) for run in runs):
+            return True
+        kept = [run for run in runs if not self._is_out(run)] or runs
+        slack_s = self._options.time_slack_s or 0
+        newest = max(kept, key=lambda run: run.last_written_s)
+        stamps = self._stamps(newest, at_end=True)
+        if stamps and max(stamps) > newest.last_written_s + 1 + slack_s:
+            return False
+        started = {self._start(run): run for run in kept if self._start(run) is not None}
+        if not started:
+            return True
+        first_s = min(each for each in started if each is not None)
+        stamps = self._stamps(started[first_s], at_end=False)
+        return not stamps or min(stamps) >= first_s - slack_s
+
+    def _is_partly_out(self, run: RunObjects) -> bool:
+        written = [stretch.written_s for stretch in run.stretches]
+        return any(self._window.is_before(each[0]) or self._window.is_behind(each[-1]) for each in written)
+
+    def _stamps(self, run: RunObjects, *, at_end: bool) -> list[float]:
+        try:
+            body = self._read(run, at_end)
+        except RunlakeError:
+            return []
+        lines = body.split(b"\n")
+        clock = Clock(self._options.tz, run.last_written_s * _US)
+        found = events(enumerate(lines), self._options.format or choose(lines), clock)
+        return [event.parsed.timestamp / _US for event in found if event.parsed.timestamp is not None]
+
+    def _of_chain(self, chain: Chain, objects: RunObjects, first: Edge | None, end: Edge | None) -> tuple[Edge | None, Edge | None]:
+        stretch = next(each for each in objects.stretches if each.first <= chain.first < each.end)
+        written_s = stretch.written_s[chain.first - stretch.first :]
+        for start, size, at_s in zip(chain.starts, chain.sizes, written_s, strict=True):
+            if self._window.is_before(at_s):
+                first, end = Edge(start + size, None, CUT), None
+            elif self._window.is_behind(at_s) and end is None:
+                end = Edge(start, None, CUT)
+        return first, end
+
+    def _of_rows(self, piece: Whole, run: Run, index: SegmentIndex) -> tuple[Edge | None, Edge | None]:
+        """By the rows of what is in an artifact: a search by halves, a query a step."""
+        last = index.last(run)
+        if last is None or last.end_byte < piece.end:
+            return None, None
+        first = (
+            self._bisected(run, index, last.end_line, lambda at_s: not self._window.is_before(at_s))
+            if self._window.from_s
+            else None
+        )
+        end = self._bisected(run, index, last.end_line, self._window.is_behind) if self._window.to_s else None
+        return first, end if end is None or end.byte < piece.end else None
+
+    def _bisected(self, run: Run, index: SegmentIndex, lines: int, is_there: Callable[[float], bool]) -> Edge:
+        """Where the first row begins of which something is true that stays true; the log's end where it is true of none."""
+        low, high, edge = 0, lines, None
+        while low < high:
+            middle = (low + high) // 2
+            row = index.at_line(run, middle)
+            if row is None or not is_there(row.appended_ms / 1000):
+                low = max(row.end_line if row else 0, middle + 1)
+            else:
+                high, edge = row.line, Edge(row.byte, row.line, CUT)
+        if edge is None and (last := index.last(run)):
+            edge = Edge(last.end_byte, last.end_line, CUT)
+        return edge or Edge(0)
+
+
+def look(read: Callable[[int, int], bytes], log: Log, *, at_end: bool) -> bytes:
+    """Lines of a log's first or last 8 KiB; the last of the first ones may be cut. Four objects at most: segments may be small."""
+    size = min(_LOOK_BYTES, sum(islice(_sizes(log.pieces, at_end=at_end), _LOOK_OBJECTS)))
+    if not at_end:
+        return read(0, size)
+    first = log.end - size
+    body = read(first, log.end)
+    return body.partition(b"\n")[2] if size == _LOOK_BYTES and first > 0 else body
+
+
+def _sizes(pieces: Sequence[Piece], *, at_end: bool) -> Iterator[int]:
+    """Of the objects that have bytes, in order, or from the last one on."""
+    for piece in reversed(pieces) if at_end else pieces:
+        sizes: Sequence[int] = piece.sizes if isinstance(piece, Chain) else (piece.end - piece.start,)
+        yield from filter(None, reversed(sizes) if at_end else sizes)

@@ -1,0 +1,227 @@
+"""The bytes of one run's log, wherever they stand now, with what is known of who wrote them.
+
+Reads go by the pieces that were planned. When an object of them is gone or another by now, the run is looked at anew and the same bytes
+are read from what holds them then.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain, islice
+from typing import NamedTuple
+
+from chalicelib.errors import DamagedLogError, RangeNotSatisfiableError, StoreConditionError, StoreUnavailableError
+from chalicelib.ports import ObjectStore, Run, StoredObject
+from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.segment import entry_of
+from glue_jobs.datasource.clients import THREADS
+from glue_jobs.datasource.listing import objects_of
+from glue_jobs.datasource.log import Chain, Hole, Literal, Piece, Resolver, Whole
+from glue_jobs.datasource.options import MIB
+from glue_jobs.datasource.problems import GONE, METADATA, MISSING, Problems
+
+CHUNK_BYTES = 8 * MIB
+FIRST_BYTES = 32 * 1024
+"""The first of chunks that grow, where reading may soon end: as much as a format is chosen from."""
+AHEAD_BYTES, AHEAD_REQUESTS = 32 * MIB, 64
+_TRIES = 5
+_FIRST_EPOCH = 1
+
+
+class Origin(NamedTuple):
+    """Where bytes came from; None: what they are in doesn't tell."""
+
+    segment: int | None
+    connector: str | None
+    epoch: int | None
+
+
+class Chunk(NamedTuple):
+    """Bytes from ``start`` on. ``stored``: the line and the byte at which they begin, as their segment's own metadata has it."""
+
+    start: int
+    body: bytes
+    origin: Origin
+    stored: tuple[int, int] | None = None
+
+    @property
+    def end(self) -> int:
+        """Where they end."""
+        return self.start + len(self.body)
+
+
+class Request(NamedTuple):
+    """One GET: bytes [first, last) of an object, which are those from ``start`` on of the log."""
+
+    key: str
+    etag: str | None
+    first: int
+    last: int
+    start: int
+    segment: int | None
+
+
+class Content:
+    """One run's log, read in any order. ``pieces`` need not hold all of it: the others are looked for when they are asked for."""
+
+    def __init__(
+        self, store: ObjectStore, layout: Layout, run: Run, base: str, pieces: Sequence[Piece], problems: Problems
+    ) -> None:
+        self.run, self.problems = run, problems
+        self._store, self._layout, self._base = store, layout, base
+        self._pieces = pieces
+        self._kept: Sequence[Chunk] = ()
+
+    def requests(self, start: int, end: int, *, growing: bool = False) -> Iterator[Request | Literal | Hole]:
+        """What to ask for, to have bytes [start, end), as far as the pieces hold them without a gap."""
+        at, size = start, FIRST_BYTES if growing else CHUNK_BYTES
+        for piece in self._from(start):
+            if isinstance(piece, Hole):
+                if piece.start <= at and (start < piece.start or start == 0):
+                    yield piece
+                continue
+            if at >= end or piece.start > at:
+                return
+            if isinstance(piece, Literal):
+                yield piece
+            elif isinstance(piece, Whole):
+                for first in _steps(at, min(end, piece.end), size, growing=growing):
+                    last = min(end, piece.end, first + size)
+                    yield Request(piece.key, piece.etag, first - piece.start, last - piece.start, first, None)
+                    size = min(2 * size, CHUNK_BYTES) if growing else size
+            else:
+                yield from _of_chain(piece, at, end)
+            at = min(piece.end, end)
+
+    def keep(self, chunks: Sequence[Chunk]) -> None:
+        """Chunks that follow each other: what they hold is not asked for again."""
+        self._kept = chunks
+
+    def read(self, start: int, end: int) -> bytes:
+        """Bytes [start, end); less where the log has no more."""
+        return b"".join(chunk.body for chunk in self.chunks(start, end)) if start < end else b""
+
+    def chunks(self, start: int, end: int, *, growing: bool = False) -> Generator[Chunk, None, None]:
+        """Bytes [start, end) in order. ``growing``: begin with little, for reading may soon end."""
+        at, tries = start, 0
+        if self._kept and self._kept[0].start <= start < self._kept[-1].end:
+            yield from _cut_chunks(self._kept, start, end)
+            at = min(end, self._kept[-1].end)
+        while at < end:
+            try:
+                for chunk in self._fetched(self.requests(at, end, growing=growing), 1 if growing else AHEAD_REQUESTS):
+                    yield chunk
+                    at, tries = chunk.end, 0
+            except (StoreConditionError, RangeNotSatisfiableError) as error:
+                tries += 1
+                if tries > _TRIES:
+                    raise StoreUnavailableError(
+                        f"the run keeps changing run={self.run.fqn}/{self.run.run_id} last={error}"
+                    ) from error
+            if at < end and not self._look_anew(at):
+                self.problems.report(self.run, GONE, self._base, f"bytes that were planned are in no object first={at} end={end}")
+                return
+
+    def fetch(self, request: Request | Literal | Hole) -> Chunk | None:
+        """One of the requests; None where nothing is to be had."""
+        if isinstance(request, Literal):
+            return Chunk(request.start, request.body, Origin(None, None, None))
+        if isinstance(request, Hole):
+            numbers = f"first={request.first} last={request.until - 1}"
+            self.problems.report(self.run, MISSING, f"{self._base}segments/{request.first:010d}", f"segments are missing {numbers}")
+            return None
+        found = self._store.get(request.key, request.first, request.last, if_match=request.etag)
+        if len(found.body) != request.last - request.first:
+            raise RangeNotSatisfiableError(f"the object is shorter than it was key={request.key}")
+        return self._of_artifact(request, found) if request.segment is None else self._of_segment(request, found)
+
+    def _of_artifact(self, request: Request, found: StoredObject) -> Chunk:
+        metadata = found.info.metadata
+        said = metadata.get("total-bytes")
+        if request.first == 0 and said is not None and said != str(found.info.size):
+            self.problems.report(
+                self.run, METADATA, request.key, f"the object differs from its metadata size={found.info.size} said={said}"
+            )
+        # The epoch of an artifact is that of its last line: the first epoch can only be that of all.
+        epoch = _FIRST_EPOCH if metadata.get("writer-epoch") == str(_FIRST_EPOCH) else None
+        return Chunk(request.start, found.body, Origin(None, None, epoch))
+
+    def _of_segment(self, request: Request, found: StoredObject) -> Chunk:
+        assert request.segment is not None
+        try:
+            entry = entry_of(request.segment, found.info.metadata, found.info.size)
+        except DamagedLogError as error:
+            self.problems.report(self.run, METADATA, request.key, str(error))
+            return Chunk(request.start, found.body, Origin(request.segment, None, None))
+        origin = Origin(request.segment, entry.connector or None, entry.epoch)
+        return Chunk(request.start, found.body, origin, (entry.line, entry.byte) if request.first == 0 else None)
+
+    def _fetched(self, requests: Iterable[Request | Literal | Hole], width: int) -> Iterator[Chunk]:
+        """In order, some ahead of who reads."""
+        waiting = iter(requests)
+        first = list(islice(waiting, min(width, 2)))
+        if len(first) < 2:
+            yield from filter(None, map(self.fetch, chain(first, waiting)))
+            return
+        with ThreadPoolExecutor(THREADS) as threads:
+            running: deque[tuple[Future[Chunk | None], int]] = deque()
+            waiting = chain(first, waiting)
+            try:
+                while True:
+                    while len(running) < width and sum(size for _, size in running) < AHEAD_BYTES:
+                        request = next(waiting, None)
+                        if request is None:
+                            break
+                        size = request.last - request.first if isinstance(request, Request) else 0
+                        running.append((threads.submit(self.fetch, request), size))
+                    if not running:
+                        return
+                    found = running.popleft()[0].result()
+                    if found is not None:
+                        yield found
+            finally:
+                for future, _ in running:
+                    future.cancel()
+
+    def _look_anew(self, at: int) -> bool:
+        """Whether the run has this byte now."""
+        resolver = Resolver(self._store, self._layout, self.problems)
+        try:
+            self._pieces = resolver.log_of(objects_of(self._store, self._layout, self.run, self._base)).pieces
+        except StoreConditionError:
+            return True  # it changed between two requests: the next try looks again
+        return any(piece.start <= at < piece.end for piece in self._pieces)
+
+    def _from(self, start: int) -> Sequence[Piece]:
+        """The pieces from the one that holds a byte on."""
+        for index, piece in enumerate(self._pieces):
+            if piece.start <= start < piece.end or (start == 0 and isinstance(piece, Hole)):
+                return self._pieces[index:]
+        return ()
+
+
+def _of_chain(piece: Chain, start: int, end: int) -> Iterator[Request]:
+    for index in range(*piece.holding(start, end)):
+        first, size = piece.starts[index], piece.sizes[index]
+        key = f"{piece.base}segments/{piece.first + index:010d}"
+        for at in range(max(start, first), min(end, first + size), CHUNK_BYTES):
+            last = min(end, first + size, at + CHUNK_BYTES)
+            yield Request(key, None, at - first, last - first, at, piece.first + index)
+
+
+def _steps(start: int, end: int, size: int, *, growing: bool) -> Iterator[int]:
+    """Where chunks begin: of one size, or of one that doubles."""
+    while start < end:
+        yield start
+        start += size
+        size = min(2 * size, CHUNK_BYTES) if growing else size
+
+
+def _cut_chunks(chunks: Sequence[Chunk], start: int, end: int) -> Iterator[Chunk]:
+    for chunk in chunks:
+        first, last = max(start, chunk.start), min(end, chunk.end)
+        if first < last:
+            body = chunk.body[first - chunk.start : last - chunk.start]
+            yield Chunk(first, body, chunk.origin, chunk.stored if first == chunk.start else None)

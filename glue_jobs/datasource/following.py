@@ -1,0 +1,287 @@
+"""Following runs: from one offset to the next, and from two offsets to what stands between them.
+
+What a position says is never taken back, and rows are a function of two positions and of bytes that don't change. So a batch that is
+done again has the same rows, whatever object holds the bytes by then (decision 0014).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from chalicelib.errors import DamagedLogError, ObjectNotFoundError, StoreUnavailableError
+from chalicelib.ports import ObjectStore, SegmentEntry, SegmentIndex
+from chalicelib.runlog.artifact import artifact_of
+from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.segment import CLOSED as CLOSED_REASON
+from chalicelib.runlog.segment import SEAL, entry_of
+from glue_jobs.datasource.clients import THREADS
+from glue_jobs.datasource.content import Content
+from glue_jobs.datasource.listing import objects_of
+from glue_jobs.datasource.log import Log
+from glue_jobs.datasource.objects import RunObjects
+from glue_jobs.datasource.offsets import ABANDONED, CLOSED, OPEN, START, Offset, Position, name_of
+from glue_jobs.datasource.options import Options
+from glue_jobs.datasource.planner import Look
+from glue_jobs.datasource.planning import Cutter
+from glue_jobs.datasource.problems import GONE, METADATA, Problems
+from glue_jobs.datasource.selection import selection_of
+from glue_jobs.datasource.slices import SAMPLE_BYTES, Slice, sampled
+
+MARGIN_S = 5 * 60
+"""A write is seen by listings this long after the time that the store gives it, at the latest."""
+UPLOAD_S = 7 * 86_400
+"""The same of an artifact without segments: OpenMetadata's may be a multipart upload, which has the time at which it was begun."""
+_WIDEST_ZONE_S = 26 * 3600
+_TRIES = 5
+
+
+class _End(NamedTuple):
+    """Where a run ends now."""
+
+    next: int
+    byte: int
+    line: int
+    state: str
+
+
+class _Grown(NamedTuple):
+    run: RunObjects
+    before: Position | None
+
+
+class Follower:
+    """Follows the runs of a selection. Keeps the last listing, to save another; needs none of it to go on after a restart."""
+
+    def __init__(
+        self,
+        look: Look,
+        store: ObjectStore,
+        options: Options,
+        problems: Problems,
+        now_s: Callable[[], float],
+        index: SegmentIndex | None = None,
+    ) -> None:
+        self._look, self._store, self._options, self._problems, self._now_s = look, store, options, problems, now_s
+        self._layout = Layout(options.prefix)
+        self._selection = selection_of(options)
+        self._cutter = Cutter(store, index, options.bytes_per_partition)
+        self._seen: Mapping[str, RunObjects] = {}
+
+    def latest(self, previous: Offset, settled: Offset, *, ended_only: bool = False) -> Offset:
+        """The offset behind all that is there now; ``previous`` itself when nothing came. ``settled``: the last one that was planned.
+        ``ended_only``: runs that are open stay where they are.
+
+        Requests: a LIST for each 1,000 objects; a HEAD for each run that grew, and to one that is new a few more.
+        """
+        self._seen = {name_of(run.base): run for run in self._look.find(self._selection)}
+        grown = {name: each for name, each in self._grown(previous).items() if each.run.seems_ended or not ended_only}
+        grown = grown if previous.skips else self._within_budget(grown)
+        with ThreadPoolExecutor(THREADS) as threads:
+            skips = previous.skips
+            positions = threads.map(lambda each: self._position(*each, skips=skips), grown.values())
+            moved = {name: position for name, position in zip(grown, positions, strict=True) if position}
+        if ended_only:
+            moved = {name: position for name, position in moved.items() if position.state != OPEN}
+        idle = {} if ended_only else dict(self._idle(previous))
+        flushed = {name: position._replace(floor=position.byte) for name, position in idle.items() if name not in moved}
+        news = flushed | moved
+        if not news and not skips:
+            return previous
+        runs = {name: position for name, position in previous.runs.items() if name in self._seen} | news
+        through_s = self._through_s(previous, grown)
+        done = [name for name in runs if name not in news and self._is_done(name, runs[name], settled, through_s)]
+        return Offset(previous.of, through_s, {name: runs[name] for name in runs if name not in done})
+
+    def slices(self, start: Offset, end: Offset) -> list[Slice]:
+        """What to read between two offsets. Requests: none, as a rule, when ``end`` was made here last; else the listing anew."""
+        if start.skips:
+            return []
+        changed = [name for name, position in end.runs.items() if start.runs.get(name) != position]
+        if any(name not in self._seen for name in changed):
+            self._seen = {name_of(run.base): run for run in self._look.find(self._selection)}
+        present = sorted((self._seen[name].base, name) for name in changed if name in self._seen)
+        if missing := len(changed) - len(present):
+            run = next(iter(self._seen.values())).run if self._seen else None
+            detail = f"runs of the checkpoint are no longer there count={missing}"
+            if run:
+                self._problems.report(run, GONE, self._layout.prefix, detail)
+        logs = self._look.logs([self._seen[name] for _, name in present])
+        return [
+            part
+            for (_, name), (_, log) in zip(present, logs, strict=True)
+            for part in self._slices(log, start.runs.get(name), end.runs[name])
+        ]
+
+    def _slices(self, log: Log, before: Position | None, after: Position) -> Sequence[Slice]:
+        log = Log(log.run, log.base, log.pieces, log.status, after.reference_s, log.artifact)
+        return self._cutter.slices(log, before.edge if before else START, after.edge, format=after.format)
+
+    def _grown(self, previous: Offset) -> dict[str, _Grown]:
+        """Runs that have more than their position, in the order of their keys."""
+        found: dict[str, _Grown] = {}
+        for name, run in self._seen.items():
+            before = previous.runs.get(name)
+            if before is None:
+                is_done = run.seems_ended and _known_by_s(run) <= previous.through_s
+                if not is_done and not self._is_too_early(run):
+                    found[name] = _Grown(run, None)
+            elif run.end > before.next:
+                found[name] = _Grown(run, before)
+        return found
+
+    def _is_too_early(self, run: RunObjects) -> bool:
+        """Whether no line of it can be late enough, whatever its zone."""
+        slack_s, from_us = self._options.time_slack_s, self._options.from_us
+        return slack_s is not None and from_us is not None and run.last_written_s + slack_s + _WIDEST_ZONE_S < from_us // 1_000_000
+
+    def _within_budget(self, grown: dict[str, _Grown]) -> dict[str, _Grown]:
+        """As many of them as the batch may have bytes, and one at least."""
+        budget = self._options.max_bytes_per_batch
+        if budget is None:
+            return grown
+        taken: dict[str, _Grown] = {}
+        for name, each in grown.items():
+            budget -= _bytes_behind(*each)
+            if taken and budget < 0:
+                break
+            taken[name] = each
+        return taken
+
+    def _idle(self, previous: Offset) -> Iterator[tuple[str, Position]]:
+        """Positions of open runs of which an event was kept back, and nothing has come since."""
+        after_s = self._options.flush_after_s
+        if after_s is None:
+            return
+        for name, position in previous.runs.items():
+            run = self._seen.get(name)
+            if (
+                run
+                and position.floor < position.byte
+                and run.end <= position.next
+                and self._now_s() - run.last_written_s >= after_s
+            ):
+                yield name, position
+
+    def _through_s(self, previous: Offset, taken: Mapping[str, _Grown]) -> int:
+        """The time up to which every run that has ended is in the offset, or was. One that is open will end later than this."""
+        newest = max((_newest_s(run) for run in self._seen.values()), default=0)
+        left = (each.run for name, each in self._grown(previous).items() if name not in taken and each.before is None)
+        return max(previous.through_s, min([newest - MARGIN_S, *(_known_by_s(run) - 1 for run in left if run.seems_ended)]))
+
+    def _is_done(self, name: str, position: Position, settled: Offset, through_s: int) -> bool:
+        """Whether a run can leave the offset: closed, finalized, planned to its end, and old enough to be known by its age."""
+        run = self._seen[name]
+        if position.state != CLOSED or settled.runs.get(name) != position or run.logs is None:
+            return False
+        return max(_known_by_s(run), run.logs.modified_ms // 1000) <= through_s
+
+    def _position(self, run: RunObjects, before: Position | None, *, skips: bool) -> Position | None:
+        """Where a run is to be read to. None: not now."""
+        for _ in range(_TRIES):
+            try:
+                end = self._end(run, before)
+                return self._made(run, before, end, skips=skips) if end else None
+            except ObjectNotFoundError:
+                run = objects_of(self._store, self._layout, run.run, run.base)
+        raise StoreUnavailableError(f"the run keeps changing run={run.run.fqn}/{run.run.run_id}")
+
+    def _made(self, run: RunObjects, before: Position | None, end: _End, *, skips: bool) -> Position:
+        is_idle = self._options.flush_after_s is not None and self._now_s() - run.last_written_s >= self._options.flush_after_s
+        floor = end.byte if end.state != OPEN or is_idle or skips else before.floor if before else 0
+        reference_s = before.reference_s if before else run.first_known_s
+        return Position(end.next, end.byte, end.line, floor, end.state, reference_s, self._format(run, before, end))
+
+    def _format(self, run: RunObjects, before: Position | None, end: _End) -> str:
+        """Kept for as long as the run may grow: borders of events depend on it."""
+        if self._options.log_format or (before and before.format):
+            return self._options.log_format or (before.format if before else "")
+        if before is None and end.state != OPEN:
+            return ""
+        _, log = self._look.log(run)
+        return sampled(self._content(run, log).read, min(SAMPLE_BYTES, end.byte)).name
+
+    def _end(self, run: RunObjects, before: Position | None) -> _End | None:
+        if not run.stretches:
+            return self._end_of_artifact(run)
+        if before is None or _has_gap(run, before):
+            run, log = self._look.log(run)
+            if not run.stretches:
+                return self._end_of_artifact(run)
+            byte = log.end
+        else:
+            byte = before.byte + (_growth(run, before) or 0)
+        entry = self._entry(run)
+        if entry is None:
+            return self._counted(run, before)
+        state = OPEN if entry.kind != SEAL else CLOSED if entry.reason == CLOSED_REASON else ABANDONED
+        return _End(run.end, byte, entry.end_line, state)
+
+    def _entry(self, run: RunObjects) -> SegmentEntry | None:
+        """The last segment's. Raises ObjectNotFoundError."""
+        number = run.end - 1
+        info = self._store.head(run.segment_key(number))
+        try:
+            return entry_of(number, info.metadata, info.size)
+        except DamagedLogError as error:
+            self._problems.report(run.run, METADATA, run.segment_key(number), str(error))
+            return None
+
+    def _counted(self, run: RunObjects, before: Position | None) -> _End:
+        """Where the last segment doesn't tell: read what is new."""
+        _, log = self._look.log(run)
+        start, line = (before.byte, before.line) if before else (0, 0)
+        lines = sum(chunk.body.count(b"\n") for chunk in self._content(run, log).chunks(start, log.end))
+        return _End(run.end, log.end, line + lines, OPEN)
+
+    def _end_of_artifact(self, run: RunObjects) -> _End | None:
+        """Of a run whose segments have expired, or one of OpenMetadata's own: that is taken when it is finished."""
+        listed = run.logs or run.partial
+        assert listed
+        info = self._store.head(listed.key)
+        try:
+            artifact = artifact_of(info)
+        except (DamagedLogError, KeyError, ValueError) as error:
+            self._problems.report(run.run, METADATA, listed.key, f"metadata of the object is no good: {error}")
+            return _End(0, info.size, 0, CLOSED)
+        if artifact.is_legacy:
+            return _End(0, info.size, 0, CLOSED) if run.logs else None
+        state = CLOSED if artifact.reason == CLOSED_REASON else ABANDONED if artifact.reason else OPEN
+        return _End(artifact.next_segment, artifact.bytes, artifact.lines or 0, state)
+
+    def _content(self, run: RunObjects, log: Log) -> Content:
+        return Content(self._store, self._layout, run.run, run.base, log.pieces, self._problems)
+
+
+def _has_gap(run: RunObjects, before: Position) -> bool:
+    """Whether not all numbers behind a position are listed: segments were compacted and retired, perhaps between two pages of the
+    listing, or they are missing."""
+    behind = [stretch for stretch in run.stretches if stretch.end > before.next]
+    return len(behind) != 1 or behind[0].first > before.next
+
+
+def _growth(run: RunObjects, before: Position | None) -> int | None:
+    """Bytes in listed segments behind a position; None where not all of them are listed."""
+    if before is None or _has_gap(run, before):
+        return None
+    return sum(run.stretches[-1].tail(before.next).sizes)
+
+
+def _bytes_behind(run: RunObjects, before: Position | None) -> int:
+    """About how much is new, without asking."""
+    growth = _growth(run, before)
+    if growth is not None:
+        return growth
+    artifact = max((found.size for found in (run.logs, run.partial) if found), default=0)
+    return max(artifact, sum(sum(stretch.sizes) for stretch in run.stretches)) - (before.byte if before else 0)
+
+
+def _known_by_s(run: RunObjects) -> int:
+    """When a listing has shown a run's end at the latest."""
+    return run.last_written_s + (0 if run.stretches else UPLOAD_S)
+
+
+def _newest_s(run: RunObjects) -> int:
+    artifacts = [found.modified_ms // 1000 for found in (run.logs, run.partial) if found]
+    return max([run.last_written_s, *artifacts])

@@ -1,0 +1,171 @@
+"""Finding runs: all that a selection wants, by listings that go on beside each other.
+
+A listing is a chain of requests, each of which begins where the last one ended, and a million keys are a thousand of them. So a
+range of keys that turns out long is cut: behind the pipeline, the run or the number where it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Protocol
+
+from chalicelib.ports import ListedObject, ObjectStore, Run
+from chalicelib.runlog.layout import MAX_SEQUENCE, Layout, encode_name
+from glue_jobs.datasource.clients import THREADS
+from glue_jobs.datasource.objects import Folder, Listed, RunObjects, merged
+from glue_jobs.datasource.selection import Selection
+
+PAGES = 4
+"""A range that is longer is cut."""
+_PARTS = 16
+_FOLDERS = 256
+_NUMBERS = PAGES * 1000 - 1  # one less: then the last page tells that it is the last
+_ABOVE = "0"  # the letter behind the slash: above all keys of a folder
+
+OnForeign = Callable[[Run, str], None]
+
+
+class Keys(Protocol):
+    """Listings of a bucket."""
+
+    def page(self, prefix: str, after: str, limit: int = 1000) -> tuple[Sequence[Listed], bool]:
+        """Objects behind a key, ascending, and whether there are more."""
+
+    def folders(self, prefix: str, after: str = "") -> list[str]:
+        """What keys begin with up to the next slash, ascending."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Keys that begin with ``prefix``, behind ``after`` and below ``end`` (None: all). ``folders``: those in it, as far as they are known."""
+
+    prefix: str
+    after: str = ""
+    end: str | None = None
+    folders: tuple[str, ...] = ()
+
+
+class Finder:
+    """Finds runs below a prefix."""
+
+    def __init__(self, keys: Keys, layout: Layout, on_foreign: OnForeign | None = None) -> None:
+        self._keys, self._layout, self._on_foreign = keys, layout, on_foreign
+
+    def find(self, selection: Selection) -> list[RunObjects]:
+        """The wanted runs, in the order of their keys. About a LIST for each 1,000 keys of theirs, and for each 1,000 pipelines."""
+        if selection.is_empty:
+            return []
+        parts: list[tuple[str, list[RunObjects]]] = []
+        with ThreadPoolExecutor(THREADS) as threads:
+
+            def start(wanted: Range) -> Future[tuple[Range, list[RunObjects], list[Range]]]:
+                return threads.submit(self._work, wanted, selection)
+
+            running = {start(wanted) for wanted in self._ranges(selection)}
+            while running:
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for each in done:
+                    wanted, runs, rest = each.result()
+                    parts.append((max(wanted.after, wanted.prefix), runs))
+                    running |= {start(further) for further in rest}
+        return merged(runs for _, runs in sorted(parts, key=lambda part: part[0]))
+
+    def _ranges(self, selection: Selection) -> Iterator[Range]:
+        """Where to begin: whole folders of pipelines, or those of single runs."""
+        root = self._layout.prefix + "/"
+        runs = selection.run_ids.exact
+        names = selection.fqns.exact
+        if names is not None:
+            folders = sorted(f"{root}{encode_name(name)}/" for name in names)
+            wanted = [(folder, True) for folder in folders]
+        else:
+            found = self._keys.folders(root + (encode_name(selection.fqns.prefix) if selection.fqns.prefix else ""))
+            wanted = [(folder, self._is_wanted(folder, selection)) for folder in found]
+        if runs is not None:
+            ids = {
+                spelling for run in runs for spelling in (encode_name(run), run)
+            }  # OpenMetadata's own keys have the run's id as it is
+            yield from (Range(f"{folder}{each}/") for folder, is_wanted in wanted if is_wanted for each in sorted(ids))
+        elif names is not None:
+            yield from (Range(folder) for folder, _ in wanted)
+        else:
+            for is_wanted, group in groupby(wanted, key=lambda each: each[1]):
+                if is_wanted:
+                    yield from _cut_folders(root, [folder for folder, _ in group], _FOLDERS)
+
+    def _is_wanted(self, folder: str, selection: Selection) -> bool:
+        parsed = self._layout.parse(folder + "any/logs.txt")
+        return parsed is not None and parsed.run.fqn in selection.fqns
+
+    def _work(self, wanted: Range, selection: Selection) -> tuple[Range, list[RunObjects], list[Range]]:
+        folder = Folder(self._layout, selection.wants, self._on_foreign)
+        after = wanted.after
+        for _ in range(PAGES):
+            objects, more = self._keys.page(wanted.prefix, after)
+            if wanted.end is not None and objects and objects[-1].key >= wanted.end:
+                objects, more = [found for found in objects if found.key < wanted.end], False
+            folder.add(objects)
+            if not more:
+                return wanted, folder.runs, []
+            after = objects[-1].key
+        return wanted, folder.runs, list(self._rest(wanted, after))
+
+    def _rest(self, wanted: Range, after: str) -> Iterator[Range]:
+        """What is behind a key, cut: the rest of the folder where it stands, and the folders behind that."""
+        name, slash, _ = after[len(wanted.prefix) :].partition("/")
+        here = wanted.prefix + name + slash
+        if not slash or here.endswith("/segments/"):
+            yield from self._cut_numbers(wanted, after)
+            return
+        is_last = wanted.end is not None and wanted.end <= here[:-1] + _ABOVE
+        yield Range(here, after, wanted.end if is_last else None)
+        if not is_last:
+            folders = wanted.folders or self._keys.folders(wanted.prefix, here[:-1] + _ABOVE)
+            behind = [folder for folder in folders if folder > here and (wanted.end is None or folder < wanted.end)]
+            yield from _cut_folders(wanted.prefix, behind, max(len(behind) // _PARTS, 1), wanted.end)
+
+    def _cut_numbers(self, wanted: Range, after: str) -> Iterator[Range]:
+        """Segments of one run: leap to find out how many there are."""
+        head, _, digits = after.rpartition("/")
+        if not head.endswith("segments") or not digits.isdigit():
+            yield Range(wanted.prefix, after, wanted.end)
+            return
+        low, step = int(digits), _NUMBERS
+        while low + step < MAX_SEQUENCE and (found := self._keys.page(f"{head}/", f"{head}/{low + step:010d}", 1)[0]):
+            reached = found[0].key.rpartition("/")[2]
+            if (wanted.end is not None and found[0].key >= wanted.end) or not reached.isdigit():
+                break
+            low, step = int(reached), step * 2
+        first = int(digits)
+        stride = max(_NUMBERS, (low - first) // (4 * _PARTS) + 1)
+        starts = [f"{head}/{number:010d}" for number in range(first, low + 1, stride)]
+        # A range ends with the key at which the next one begins: "~" sorts behind it, and before the next number's.
+        for start, end in zip(starts, [*starts[1:], None], strict=True):
+            yield Range(wanted.prefix, start, f"{end}~" if end else wanted.end)
+
+
+def _cut_folders(prefix: str, folders: Sequence[str], count: int, end: str | None = None) -> Iterator[Range]:
+    """Ranges of so many folders each."""
+    for first in range(0, len(folders), count):
+        part = folders[first : first + count]
+        is_last = first + count >= len(folders)
+        yield Range(prefix, part[0], part[-1][:-1] + _ABOVE if not is_last or end is None else end, tuple(part))
+
+
+def objects_of(store: ObjectStore, layout: Layout, run: Run, base: str) -> RunObjects:
+    """One run's objects as they are now. One LIST for each 1,000."""
+    folder = Folder(layout, lambda _: True)
+    after, more = "", True
+    while more:
+        page = store.list(base, start_after=after)
+        folder.add(map(_as_listed, page.objects))
+        more = page.truncated
+        after = page.objects[-1].key if page.objects else ""
+    return next((found for found in folder.runs if found.base == base), RunObjects(run, base))
+
+
+def _as_listed(found: ListedObject) -> Listed:
+    return Listed(found.key, found.size, found.etag, found.last_modified_ms)

@@ -1,0 +1,232 @@
+"""A run's log as bytes [0, ``end``): which object holds which of them now.
+
+The bytes are immutable, the objects that hold them are not: segments become partial.txt, that becomes logs.txt, and segments are deleted
+behind them. So a read is planned in bytes, and who finds an object gone looks again for the same bytes.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from chalicelib.errors import DamagedLogError, ObjectNotFoundError
+from chalicelib.ports import ObjectStore, Run, SegmentEntry
+from chalicelib.runlog.artifact import Artifact, artifact_of, find_legacy
+from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.segment import entry_of
+from glue_jobs.datasource.objects import Listed, RunObjects, Stretch
+from glue_jobs.datasource.options import FINALIZED, OPEN, SEALED
+from glue_jobs.datasource.problems import METADATA, MISSING, Problems
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """An object that holds bytes [``start``, ``end``) of the log: partial.txt, logs.txt. ``offset``: where in it they begin."""
+
+    key: str
+    etag: str
+    start: int
+    end: int
+    offset: int = 0
+
+
+class Chain:
+    """Segments from number ``first`` on that hold bytes [``start``, ``end``) of the log, one after the other."""
+
+    __slots__ = ("_starts", "base", "end", "first", "sizes", "start")
+
+    def __init__(self, base: str, first: int, start: int, sizes: array[int]) -> None:
+        self.base, self.first, self.start, self.sizes = base, first, start, sizes
+        self.end = start + sum(sizes)
+        self._starts: array[int] | None = None
+
+    @property
+    def starts(self) -> array[int]:
+        """Where each segment begins in the log."""
+        if self._starts is None:
+            self._starts = array("q", accumulate(self.sizes[:-1], initial=self.start))
+        return self._starts
+
+    def holding(self, start: int, end: int) -> tuple[int, int]:
+        """Which of the segments, by index [first, last), hold bytes [start, end)."""
+        first = max(bisect_right(self.starts, start) - 1, 0)
+        return first, max(bisect_left(self.starts, end), first)
+
+    def part(self, first: int, last: int) -> Chain:
+        """The segments with index [first, last)."""
+        return Chain(self.base, self.first + first, self.starts[first], self.sizes[first:last])
+
+    def __reduce__(self) -> tuple[type[Chain], tuple[str, int, int, array[int]]]:
+        return Chain, (self.base, self.first, self.start, self.sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """Bytes that are in no object: the newline that a log of OpenMetadata's lacks."""
+
+    start: int
+    body: bytes
+
+    @property
+    def end(self) -> int:
+        """Where they end in the log."""
+        return self.start + len(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """Segments that are missing. Their bytes are no part of the positions here."""
+
+    start: int
+    first: int
+    until: int
+
+    @property
+    def end(self) -> int:
+        """It holds nothing."""
+        return self.start
+
+
+Piece = Whole | Chain | Literal | Hole
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """``pieces`` in order, from byte 0 on. ``artifact``: what was asked of the store about the first of them, if it was.
+
+    ``status`` as in the catalog: open, sealed or finalized. ``reference_s``: about when it was written.
+    """
+
+    run: Run
+    base: str
+    pieces: tuple[Piece, ...]
+    status: str
+    reference_s: int
+    artifact: Artifact | None = None
+
+    @property
+    def end(self) -> int:
+        """Bytes of the log."""
+        return self.pieces[-1].end if self.pieces else 0
+
+
+def cut(pieces: Sequence[Piece], start: int, end: int) -> tuple[Piece, ...]:
+    """The pieces that hold bytes [start, end), and of a chain no more segments than do."""
+    return tuple(
+        _cut(piece, start, end) for piece in pieces if piece.start < end and (piece.end > start or _is_hole_in(piece, start))
+    )
+
+
+def _is_hole_in(piece: Piece, start: int) -> bool:
+    return isinstance(piece, Hole) and piece.start >= start
+
+
+def _cut(piece: Piece, start: int, end: int) -> Piece:
+    if not isinstance(piece, Chain):
+        return piece
+    first, last = piece.holding(start, end)
+    return piece if (first, last) == (0, len(piece.sizes)) else piece.part(first, last)
+
+
+def objects_in(pieces: Iterable[Piece], start: int, end: int) -> int:
+    """How many objects hold bytes [start, end)."""
+    count = 0
+    for piece in pieces:
+        if piece.start < end and piece.end > start:
+            first, last = piece.holding(start, end) if isinstance(piece, Chain) else (0, 1)
+            count += last - first
+    return count
+
+
+class Resolver:
+    """Finds out which objects hold a run's log. Most runs need no request: a LIST told enough.
+
+    One HEAD for each artifact where segments that have bytes stand beside it. ``legacy``: whether OpenMetadata's own objects may hold the
+    beginning of a run.
+    """
+
+    def __init__(self, store: ObjectStore, layout: Layout, problems: Problems, legacy: Callable[[Run], bool] | None = None) -> None:
+        self._store, self._layout, self._problems = store, layout, problems
+        self._legacy = legacy or (lambda run: layout.legacy_run_prefix(run) != layout.run_prefix(run))
+
+    def needs_requests(self, objects: RunObjects) -> bool:
+        """Whether the listing is not enough."""
+        if objects.logs or objects.partial:
+            return bool(objects.logs and objects.partial) or objects.has_bytes_in_segments
+        return bool(objects.stretches) and objects.stretches[0].first == 0 and self._legacy(objects.run)
+
+    def log_of(self, objects: RunObjects) -> Log:
+        """Raises ObjectNotFoundError when an artifact went away meanwhile: list the run again."""
+        base, artifact = self._beginning(objects)
+        pieces = list(base)
+        following = artifact.next_segment if artifact else objects.end if base else 0
+        stretches = [stretch.tail(following) for stretch in objects.stretches if stretch.end > following]
+        for stretch in stretches:
+            self._append(pieces, objects, stretch, following)
+            following = stretch.end
+        is_whole = objects.logs is not None and not stretches and (artifact is None or artifact.key == objects.logs.key)
+        status = FINALIZED if is_whole else SEALED if objects.seems_ended else OPEN
+        return Log(objects.run, objects.base, tuple(pieces), status, objects.first_known_s, artifact)
+
+    def _beginning(self, objects: RunObjects) -> tuple[list[Piece], Artifact | None]:
+        """The artifact as a piece, and what is known of it where that was needed."""
+        if not (objects.logs or objects.partial):
+            return self._legacy_beginning(objects)
+        if not self.needs_requests(objects):
+            listed = objects.logs or objects.partial
+            assert listed
+            return [Whole(listed.key, listed.etag, 0, listed.size)], None
+        found = [self._artifact(objects, listed) for listed in (objects.logs, objects.partial) if listed]
+        artifact = max(found, key=lambda each: (each.next_segment, each.bytes))
+        return [Whole(artifact.key, artifact.etag, 0, artifact.bytes)], artifact
+
+    def _artifact(self, objects: RunObjects, listed: Listed) -> Artifact:
+        info = self._store.head(listed.key)
+        try:
+            artifact = artifact_of(info)
+        except (DamagedLogError, KeyError, ValueError) as error:
+            self._problems.report(objects.run, METADATA, listed.key, f"metadata of the object is no good: {error}")
+            return Artifact(info.key, info.etag, info.size, None, self._first_behind(objects, info.size), 0, "")
+        return artifact
+
+    def _first_behind(self, objects: RunObjects, size: int) -> int:
+        """The first segment that is not in an artifact of this size, where it doesn't tell itself. A HEAD for each segment."""
+        for stretch in objects.stretches:
+            for number in range(stretch.first, stretch.end):
+                entry = self._entry(objects, number)
+                if entry and entry.byte >= size:
+                    return number
+        return objects.end
+
+    def _legacy_beginning(self, objects: RunObjects) -> tuple[list[Piece], Artifact | None]:
+        if not self.needs_requests(objects):
+            return [], None
+        entry = self._entry(objects, 0)
+        if entry is None or entry.byte == 0:
+            return [], None
+        legacy = find_legacy(self._store, self._layout, objects.run)
+        if legacy is None:
+            self._problems.report(
+                objects.run, MISSING, objects.segment_key(0), f"bytes before the first segment first_byte={entry.byte}"
+            )
+            return [], None
+        pieces: list[Piece] = [Whole(legacy.key, legacy.etag, 0, legacy.bytes)]
+        if entry.byte == legacy.bytes + 1:
+            pieces.append(Literal(legacy.bytes, b"\n"))
+        return pieces, legacy
+
+    def _append(self, pieces: list[Piece], objects: RunObjects, stretch: Stretch, expected: int) -> None:
+        at = pieces[-1].end if pieces else 0
+        if stretch.first > expected:
+            pieces.append(Hole(at, expected, stretch.first))
+        pieces.append(Chain(objects.base, stretch.first, at, stretch.sizes))
+
+    def _entry(self, objects: RunObjects, number: int) -> SegmentEntry | None:
+        try:
+            info = self._store.head(objects.segment_key(number))
+            return entry_of(number, info.metadata, info.size)
+        except (DamagedLogError, ObjectNotFoundError):
+            return None

@@ -1,0 +1,142 @@
+"""How far a read has come: a position for each run that may still grow, and a time through which all others are done.
+
+As JSON, in a query's checkpoint, or kept by a job that reads step by step::
+
+    {"v": 1, "of": "<what is followed>", "through": 1795230000, "runs": {"<run>": "<position>", …}}
+
+A run is named by 12 letters of a digest, a position takes about 30: 100,000 runs are about 5 MB. A run that was closed leaves the map as
+soon as its end is older than ``through``, by the store's clock: a closed run that is not in the map and ended by then has been read.
+An abandoned run may be reopened, so it stays until its objects expire.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from chalicelib.errors import InvalidConfigurationError
+from glue_jobs.datasource.options import Options
+from glue_jobs.datasource.slices import EXACT, TAIL, Edge
+
+VERSION = 1
+OPEN, ABANDONED, CLOSED = "o", "a", "c"
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+_DIGEST_BYTES = 9
+_AT_THE_END = "!"
+
+
+class Position(NamedTuple):
+    """Everything before ``byte`` and ``line`` was there, and segments below ``next``. ``floor``: up to there all was emitted as it was;
+    behind it the last event is kept back while it may go on. ``format``: as it was chosen when the run was first met; empty: the run
+    was complete then. ``reference_s``: when that was, about."""
+
+    next: int
+    byte: int
+    line: int
+    floor: int
+    state: str
+    reference_s: int
+    format: str = ""
+
+    @property
+    def edge(self) -> Edge:
+        """Up to where events were emitted."""
+        return Edge(self.byte, self.line, EXACT if self.floor == self.byte else TAIL, self.floor)
+
+    def packed(self) -> str:
+        """As a short text."""
+        floor = _AT_THE_END if self.floor == self.byte else _digits(self.floor)
+        return ".".join(
+            (_digits(self.next), _digits(self.byte), _digits(self.line), floor, self.state, _digits(self.reference_s), self.format)
+        )
+
+    @classmethod
+    def unpacked(cls, text: str) -> Position:
+        """The inverse. Raises ValueError."""
+        following, byte, line, floor, state, reference_s, format = text.split(".")
+        at = int(byte, 36)
+        border = at if floor == _AT_THE_END else int(floor, 36)
+        return cls(int(following, 36), at, int(line, 36), border, state, int(reference_s, 36), format)
+
+
+START = Edge(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """``of`` tells selections apart. ``runs`` by ``name_of`` their keys. ``skips``: nothing that was there before the first look is
+    wanted (``startingOffsets=latest``)."""
+
+    of: str
+    through_s: int = 0
+    runs: Mapping[str, Position] = field(default_factory=dict)
+    skips: bool = False
+
+    @classmethod
+    def initial(cls, options: Options) -> Offset:
+        """Before anything was read. The same whenever it is asked for."""
+        return cls(fingerprint(options))
+
+    @property
+    def skipping(self) -> Offset:
+        """The same, but of what is there at the first look nothing is wanted."""
+        return replace(self, skips=True)
+
+    @property
+    def text(self) -> str:
+        """As the options ``startingOffsets`` and ``endingOffsets`` take it; the same for equal offsets."""
+        return json.dumps(self.to_json(), separators=(",", ":"), sort_keys=True)
+
+    def to_json(self) -> dict[str, Any]:
+        """For the checkpoint, the same for equal offsets."""
+        runs = {run: self.runs[run].packed() for run in sorted(self.runs)}
+        return {"v": VERSION, "of": self.of, "through": self.through_s, "runs": runs} | ({"skips": True} if self.skips else {})
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any], options: Options) -> Offset:
+        """The inverse. Raises InvalidConfigurationError when it is of another selection, or version, or no offset at all."""
+        if given.get("v") != VERSION:
+            raise InvalidConfigurationError(f"the offset is of another version version={given.get('v')} expected={VERSION}")
+        if given.get("of") != fingerprint(options):
+            raise InvalidConfigurationError(
+                "the offset is of a read of other runs (bucket, prefix, fqn, run, logFormat): begin anew, or read as before"
+            )
+        try:
+            runs = {run: Position.unpacked(text) for run, text in given["runs"].items()}
+            return cls(given["of"], int(given["through"]), runs, bool(given.get("skips")))
+        except (LookupError, ValueError, AttributeError, TypeError) as error:
+            raise InvalidConfigurationError(f"the offset is damaged: {error!r}") from error
+
+    @classmethod
+    def parsed(cls, text: str, options: Options) -> Offset:
+        """The inverse of ``text``. Raises InvalidConfigurationError."""
+        try:
+            given = json.loads(text)
+        except ValueError as error:
+            raise InvalidConfigurationError(f"an offset is no JSON: {error}") from error
+        if not isinstance(given, dict):
+            raise InvalidConfigurationError("an offset is a JSON object")
+        return cls.from_json(given, options)
+
+
+def name_of(base: str) -> str:
+    """A run's name in offsets, made of what its keys begin with. Two of a million share one with a chance of 1 in 10^10."""
+    return urlsafe_b64encode(blake2b(base.encode(), digest_size=_DIGEST_BYTES).digest()).decode()
+
+
+def fingerprint(options: Options) -> str:
+    """What decides which rows a stream has."""
+    decisive = (options.bucket, options.prefix, options.fqn, options.run, options.log_format or "")
+    return urlsafe_b64encode(blake2b(repr(decisive).encode(), digest_size=_DIGEST_BYTES).digest()).decode()
+
+
+def _digits(number: int) -> str:
+    digits = ""
+    while number:
+        number, rest = divmod(number, 36)
+        digits = _DIGITS[rest] + digits
+    return digits or "0"

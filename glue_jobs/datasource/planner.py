@@ -1,0 +1,188 @@
+"""What a batch read plans on the driver: which runs, where their bytes stand, which of them are needed, and which task reads what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from chalicelib.catalog.runs import RunCatalog
+from chalicelib.errors import DamagedLogError, ObjectNotFoundError, StoreConditionError, StoreUnavailableError
+from chalicelib.ports import ObjectStore, Run, SegmentIndex
+from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.segment import entry_of
+from glue_jobs.datasource.arrival import Arrivals, Window, look
+from glue_jobs.datasource.clients import THREADS
+from glue_jobs.datasource.content import Content
+from glue_jobs.datasource.listing import Finder, Keys, objects_of
+from glue_jobs.datasource.log import Chain, Hole, Log, Resolver
+from glue_jobs.datasource.objects import RunObjects
+from glue_jobs.datasource.options import Options
+from glue_jobs.datasource.planning import Cutter, packed, sample_of
+from glue_jobs.datasource.problems import KEY, Problems
+from glue_jobs.datasource.selection import Selection
+from glue_jobs.datasource.slices import BACK, CUT, EXACT, Edge, Slice
+from glue_jobs.datasource.tasks import Slices
+
+_TRIES = 5
+_FEW_SEGMENTS = 16
+
+
+class Look:
+    """Runs as the bucket has them at one moment."""
+
+    def __init__(self, keys: Keys, store: ObjectStore, options: Options, problems: Problems) -> None:
+        self._keys, self._store, self._problems = keys, store, problems
+        self._layout = Layout(options.prefix)
+        self._folders_of_openmetadata: set[str] = set()
+        self._resolver = Resolver(store, self._layout, problems, self._may_be_openmetadatas)
+
+    def find(self, selection: Selection) -> list[RunObjects]:
+        """The wanted runs. See ``Finder``; a LIST more for each pipeline some of whose runs have no artifact yet."""
+        finder = Finder(
+            self._keys, self._layout, lambda run, key: self._problems.report(run, KEY, key, "not an object of a run's log")
+        )
+        found = finder.find(selection)
+        self._folders_of_openmetadata |= self._find_openmetadatas(found)
+        return found
+
+    def logs(self, runs: Sequence[RunObjects]) -> Iterator[tuple[RunObjects, Log]]:
+        """Where their bytes stand, in order. A HEAD or two for those of which the listing doesn't tell."""
+        with ThreadPoolExecutor(THREADS) as threads:
+            asked = {run.base: threads.submit(self.log, run) for run in runs if self._is_asked(run)}
+            for run in runs:
+                yield asked.pop(run.base).result() if run.base in asked else (run, self._resolver.log_of(run))
+
+    def log(self, run: RunObjects) -> tuple[RunObjects, Log]:
+        """Where a run's bytes stand; listed anew when its objects are others by now, and before it is believed that some are missing:
+        a compaction between two pages of a listing looks the same."""
+        is_sure = False
+        for _ in range(_TRIES):
+            try:
+                log = self._resolver.log_of(run)
+                if is_sure or not any(isinstance(piece, Hole) for piece in log.pieces):
+                    return run, log
+                is_sure = True
+            except StoreConditionError:
+                is_sure = False
+            run = objects_of(self._store, self._layout, run.run, run.base)
+        raise StoreUnavailableError(f"the run keeps changing run={run.run.fqn}/{run.run.run_id}")
+
+    def _is_asked(self, run: RunObjects) -> bool:
+        has_gap = len(run.stretches) > 1 or (not run.logs and not run.partial and run.stretches[0].first > 0)
+        return has_gap or self._resolver.needs_requests(run)
+
+    def read(self, run: RunObjects, at_end: bool) -> bytes:
+        """A run's first or last few KiB."""
+        objects, log = self.log(run)
+        content = Content(self._store, self._layout, objects.run, objects.base, log.pieces, self._problems)
+        return look(content.read, log, at_end=at_end)
+
+    def _may_be_openmetadatas(self, run: Run) -> bool:
+        return self._layout.legacy_run_prefix(run) in self._folders_of_openmetadata
+
+    def _find_openmetadatas(self, runs: Sequence[RunObjects]) -> set[str]:
+        """Folders of runs under OpenMetadata's own names of pipelines, where runs here may have begun."""
+        layout = self._layout
+        begun = {run.run for run in runs if not run.logs and not run.partial}
+        prefixes = {layout.legacy_fqn_prefix(run.fqn) for run in begun if layout.legacy_run_prefix(run) != layout.run_prefix(run)}
+        with ThreadPoolExecutor(THREADS) as threads:
+            return {folder for folders in threads.map(self._keys.folders, sorted(prefixes)) for folder in folders}
+
+
+class Planner:
+    """Plans one read. Requests: see ``Look``, ``Arrivals`` and ``Cutter``."""
+
+    def __init__(
+        self,
+        look: Look,
+        store: ObjectStore,
+        options: Options,
+        runs: RunCatalog | None = None,
+        index: SegmentIndex | None = None,
+    ) -> None:
+        self._look, self._store, self._options = look, store, options
+        self._runs, self._index = runs, index
+        self._cutter = Cutter(store, index, options.bytes_per_partition)
+
+    def plan(self, selection: Selection) -> list[Slices]:
+        """Tasks, in the order of pipelines and runs. Memory: about 12 bytes a segment, and 1 KB a run."""
+        found = self._look.find(selection)
+        window = Window.of(selection, self._options)
+        arrivals = Arrivals(window, self._options, self._started_s(found), self._look.read) if window else None
+        if arrivals:
+            found = arrivals.kept(found)
+        slices = self._slices(found, selection, arrivals)
+        return [Slices(tuple(each)) for each in packed(slices, self._options.bytes_per_partition)]
+
+    def _slices(self, found: Sequence[RunObjects], selection: Selection, arrivals: Arrivals | None) -> Iterator[Slice]:
+        for objects, log in self._look.logs(found):
+            if self._options.status and log.status not in self._options.status:
+                continue
+            start, end = Edge(0), Edge(log.end, None, EXACT)
+            firsts, ends = zip(
+                arrivals.edges(log, objects, self._index) if arrivals else (None, None),
+                self._edges_of_lines(log, selection) if selection.bounds_lines else (None, None),
+                strict=True,
+            )
+            first = max((edge for edge in firsts if edge), key=lambda edge: edge.byte, default=None)
+            start = first._replace(kind=BACK) if first else start
+            last = min((edge for edge in ends if edge), key=lambda edge: edge.byte, default=end)
+            yield from self._cutter.slices(log, start, last, until=end, sample_bytes=sample_of(log))
+
+    def _started_s(self, found: Sequence[RunObjects]) -> Mapping[Run, float]:
+        """When runs began, as far as the catalog knows it. A query for each pipeline (and each MB of its rows)."""
+        if self._runs is None:
+            return {}
+        runs = self._runs
+        wanted = {each.run for each in found}
+
+        def rows(fqn: str) -> dict[Run, float]:
+            started: dict[Run, float] = {}
+            cursor: str | None = None
+            while True:
+                page = runs.newest(fqn, 1000, cursor)
+                started |= {row.run: row.started_ms / 1000 for row in page.rows if row.run in wanted and row.started_ms}
+                cursor = page.cursor
+                if cursor is None:
+                    return started
+
+        with ThreadPoolExecutor(THREADS) as threads:
+            return {run: at for found_ in threads.map(rows, {run.fqn for run in wanted}) for run, at in found_.items()}
+
+    def _edges_of_lines(self, log: Log, selection: Selection) -> tuple[Edge | None, Edge | None]:
+        """Where wanted lines begin, and behind which byte none is."""
+        if self._index is not None:
+            return self._edges_of_rows(self._index, log, selection)
+        chain = log.pieces[0] if len(log.pieces) == 1 else None
+        if not isinstance(chain, Chain) or len(chain.sizes) <= _FEW_SEGMENTS:
+            return None, None
+        first = self._bisected(log, chain, selection.first_line)
+        start = Edge(chain.starts[first], None, CUT) if first else None
+        behind = len(chain.sizes) if selection.end_line is None else self._bisected(log, chain, selection.end_line) + 1
+        return start, Edge(chain.starts[behind], None, CUT) if behind < len(chain.sizes) else None
+
+    def _edges_of_rows(self, index: SegmentIndex, log: Log, selection: Selection) -> tuple[Edge | None, Edge | None]:
+        row = index.at_line(log.run, selection.first_line) if selection.first_line else None
+        last = index.at_line(log.run, selection.end_line) if selection.end_line is not None else None
+        start = Edge(row.byte, row.line, CUT) if row and 0 < row.byte < log.end else None
+        # Rows may lag behind the log: the last of them says nothing of what comes after it.
+        is_inside = last is not None and selection.end_line is not None and last.end_line > selection.end_line
+        return start, Edge(last.end_byte, last.end_line, CUT) if last and is_inside and last.end_byte < log.end else None
+
+    def _bisected(self, log: Log, chain: Chain, line: int) -> int:
+        """The index of the last segment that begins at or before a line. A HEAD a step."""
+        low, high = 0, len(chain.sizes)
+        while high - low > 1:
+            middle = (low + high) // 2
+            first = self._first_line(f"{chain.base}segments/{chain.first + middle:010d}", chain.first + middle)
+            if first is None:
+                return 0  # damaged, or gone: read all
+            low, high = (middle, high) if first <= line else (low, middle)
+        return low
+
+    def _first_line(self, key: str, sequence: int) -> int | None:
+        try:
+            info = self._store.head(key)
+            return entry_of(sequence, info.metadata, info.size).line
+        except (ObjectNotFoundError, DamagedLogError):
+            return None

@@ -1,0 +1,184 @@
+"""From runs to tasks, by bytes: many small runs in one task, one large run in many, never a task for each segment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+from chalicelib.errors import RangeNotSatisfiableError, StoreConditionError
+from chalicelib.ports import ObjectStore, Run, SegmentEntry, SegmentIndex
+from glue_jobs.datasource.clients import THREADS
+from glue_jobs.datasource.log import Chain, Log, Piece, Whole, cut, objects_in
+from glue_jobs.datasource.options import MIB
+from glue_jobs.datasource.slices import BACK, BACK_BYTES, CUT, SAMPLE_BYTES, TAIL, TAIL_BYTES, Edge, Slice
+
+OBJECT_BYTES = 32 * 1024
+"""What opening an object costs beside its bytes, in bytes: a GET takes about as long as reading so much."""
+_LOOK_BEHIND_BYTES = 64 * 1024
+_COUNT_BYTES = 8 * MIB
+_STEPS = 4
+_SAMPLE_SEGMENTS = 16
+
+
+def sample_of(log: Log) -> int:
+    """Bytes of a log's beginning that are not too many requests."""
+    first = log.pieces[0] if log.pieces else None
+    return min(SAMPLE_BYTES, sum(first.sizes[:_SAMPLE_SEGMENTS])) if isinstance(first, Chain) else SAMPLE_BYTES
+
+
+class Cutter:
+    """Cuts logs into slices of about ``bytes_per_task``."""
+
+    def __init__(self, store: ObjectStore, index: SegmentIndex | None, bytes_per_task: int) -> None:
+        self._store, self._index, self._bytes = store, index, bytes_per_task
+
+    def slices(
+        self, log: Log, start: Edge, end: Edge, until: Edge | None = None, *, format: str = "", sample_bytes: int = SAMPLE_BYTES
+    ) -> list[Slice]:
+        """A log's bytes between two edges, cut where it is long: between segments, or at bytes of an artifact whose line is known.
+
+        To know the lines of an artifact takes a query or two of the catalog for each cut; without it, reading the artifact once.
+        """
+        if start.byte > end.byte or (start.byte == end.byte and start.kind != TAIL):
+            return []
+        edges = [start, *self._cuts(log, start, end), end]
+        return [self._slice(log, first, last, until or end, format, sample_bytes) for first, last in pairwise(edges)]
+
+    def _slice(self, log: Log, start: Edge, end: Edge, until: Edge, format: str, sample_bytes: int) -> Slice:
+        lead = start.byte
+        if start.kind in (TAIL, BACK):
+            lead = max(start.floor, start.byte - (TAIL_BYTES if start.kind == TAIL else BACK_BYTES))
+        elif start.kind == CUT and start.line is not None:
+            lead = max(start.byte - 1, 0)
+        pieces = cut(log.pieces, lead, min(end.byte + (_LOOK_BEHIND_BYTES if end.kind == CUT else 0), log.end))
+        sample = min(sample_bytes, until.byte)
+        if lead > 0 and not format:
+            known = {id(piece) for piece in pieces}
+            pieces = tuple(piece for piece in cut(log.pieces, 0, sample) if id(piece) not in known) + pieces
+        return Slice(log.run, log.base, start, end, until, pieces, log.reference_s, format, sample)
+
+    def _cuts(self, log: Log, start: Edge, end: Edge) -> list[Edge]:
+        cost = cost_of(log.pieces, start.byte, end.byte)
+        count = cost // self._bytes + (cost % self._bytes > self._bytes // 2)
+        if count < 2:
+            return []
+        found: list[Edge] = []
+        for piece in log.pieces:
+            inside = (max(piece.start, start.byte), min(piece.end, end.byte))
+            if inside[0] >= inside[1]:
+                continue
+            if found or piece.start > start.byte:
+                found += [Edge(piece.start, None, CUT)] if isinstance(piece, Chain) else []
+            if isinstance(piece, Chain):
+                found += self._cuts_of_chain(piece, *inside)
+            elif isinstance(piece, Whole):
+                found += self._cuts_of_artifact(log, piece, start, *inside)
+        return _thinned(log, found, start, end, self._bytes)
+
+    def _cuts_of_chain(self, piece: Chain, start: int, end: int) -> Iterator[Edge]:
+        """Behind every so many bytes, and at most so many objects."""
+        gathered = 0
+        for first, size in zip(piece.starts, piece.sizes, strict=True):
+            if not size or first + size <= start:
+                continue
+            if first >= end:
+                return
+            if gathered and gathered + size + OBJECT_BYTES > self._bytes and first > start:
+                yield Edge(first, None, CUT)
+                gathered = 0
+            gathered += size + OBJECT_BYTES
+
+    def _cuts_of_artifact(self, log: Log, piece: Whole, start: Edge, first: int, end: int) -> list[Edge]:
+        count = (end - first) // self._bytes + ((end - first) % self._bytes > self._bytes // 2)
+        wanted = [first + (end - first) * number // count for number in range(1, count)]
+        if not wanted:
+            return []
+        if self._index is not None and (found := self._known_cuts(log, piece, wanted)):
+            return found
+        if first == start.byte and start.line is not None and start.kind != CUT:
+            lines = start.line
+        elif first == 0:
+            lines = 0
+        else:
+            return []
+        try:
+            return self._counted(piece, first, lines, wanted)
+        except (StoreConditionError, RangeNotSatisfiableError):
+            return []  # it is another object by now: whose task it is will find the bytes, uncut
+
+    def _known_cuts(self, log: Log, piece: Whole, wanted: Sequence[int]) -> list[Edge]:
+        """Segments' rows near the wanted bytes: guess the line, look, guess better. At most four queries for each."""
+        assert self._index is not None
+        last = self._index.last(log.run)
+        if last is None or last.end_byte < piece.end:
+            return []
+        found: list[Edge] = []
+        for byte in wanted:
+            row = self._row_near(log.run, byte, last)
+            if row is None:
+                return []
+            if (found[-1].byte if found else 0) < row.byte < piece.end:
+                found.append(Edge(row.byte, row.line, CUT))
+        return found
+
+    def _row_near(self, run: Run, byte: int, last: SegmentEntry) -> SegmentEntry | None:
+        assert self._index is not None
+        low, high = (0, 0), (last.end_line, last.end_byte)
+        row: SegmentEntry | None = None
+        for _ in range(_STEPS):
+            share = (byte - low[1]) / max(high[1] - low[1], 1)
+            row = self._index.at_line(run, low[0] + int((high[0] - low[0]) * share))
+            if row is None or row.byte <= byte < row.end_byte or abs(row.byte - byte) < self._bytes // 8:
+                return row
+            low, high = ((row.end_line, row.end_byte), high) if row.byte < byte else (low, (row.line, row.byte))
+        return row
+
+    def _counted(self, piece: Whole, first: int, lines: int, wanted: Sequence[int]) -> list[Edge]:
+        """Read it once, to know how many lines end before each cut. Memory: 8 MiB for each of 16 threads."""
+        bounds = sorted({*range(first, wanted[-1], _COUNT_BYTES), first, *wanted})
+
+        def count(part: tuple[int, int]) -> int:
+            got = self._store.get(piece.key, part[0] - piece.start, part[1] - piece.start, if_match=piece.etag)
+            return got.body.count(b"\n")
+
+        found: list[Edge] = []
+        with ThreadPoolExecutor(THREADS) as threads:
+            parts = list(pairwise(bounds))
+            for (_, end), ended in zip(parts, threads.map(count, parts), strict=True):
+                lines += ended
+                if end in wanted:
+                    found.append(Edge(end, lines, CUT))
+        return found
+
+
+def cost_of(pieces: Iterable[Piece], start: int, end: int) -> int:
+    """Bytes to read, and what opening objects costs."""
+    return end - start + objects_in(pieces, start, end) * OBJECT_BYTES
+
+
+def _thinned(log: Log, edges: Sequence[Edge], start: Edge, end: Edge, most: int) -> list[Edge]:
+    """Without cuts that would make a slice and the one behind it small enough to be one."""
+    kept: list[Edge] = []
+    for edge, following in pairwise([*edges, end]):
+        before = kept[-1].byte if kept else start.byte
+        if edge.byte <= before or edge.byte >= end.byte:
+            continue
+        if cost_of(log.pieces, before, following.byte) > most:
+            kept.append(edge)
+    return kept
+
+
+def packed(slices: Iterable[Slice], bytes_per_task: int) -> Iterator[list[Slice]]:
+    """Slices in tasks, in their order."""
+    gathered: list[Slice] = []
+    size = 0
+    for part in slices:
+        cost = cost_of(part.pieces, part.start.byte, part.end.byte)
+        if gathered and size + cost > bytes_per_task:
+            yield gathered
+            gathered, size = [], 0
+        gathered.append(part)
+        size += cost
+    if gathered:
+        yield gathered

@@ -1,0 +1,183 @@
+"""The events of a slice: lines numbered, joined to events, and told where they came from."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+
+from chalicelib.lines.clock import Clock
+from chalicelib.lines.events import Event, events
+from chalicelib.ports import Run, SegmentEntry, SegmentIndex
+from glue_jobs.datasource.content import Chunk, Content, Origin
+from glue_jobs.datasource.options import MIB, Options
+from glue_jobs.datasource.problems import LINE, METADATA, MISSING
+from glue_jobs.datasource.selection import Selection
+from glue_jobs.datasource.slices import Borders, Slice, format_of
+
+MAX_LINE_BYTES = 128 * MIB
+"""What is longer cannot be a row: Spark keeps raw and message of it, and copies of both."""
+_UNKNOWN = Origin(None, None, None)
+_ROWS = 1000
+_US = 1_000_000
+
+Row = tuple[str, str, int, int | None, str | None, str | None, str, bytes, int | None, str | None, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is wanted of each slice. ``origins``: whether segment, connector and epoch may come from the objects themselves; else only
+    from the catalog, which tells the same whenever it is asked."""
+
+    options: Options
+    selection: Selection
+    index: SegmentIndex | None = None
+    origins: bool = True
+
+
+def rows_of(content: Content, part: Slice, wanted: Wanted) -> Iterator[Row]:
+    """A slice's events as rows, in order. Memory: some chunks of 8 MiB, and the longest line."""
+    options, selection = wanted.options, wanted.selection
+    format = format_of(content, part, options.format)
+    borders = Borders(content, part, format)
+    (start, line), end = borders.first(), borders.end()
+    if start >= end:
+        return
+    slack_us = None if options.time_slack_s is None else options.time_slack_s * _US
+    # A line is appended at most so long after its own time: behind a line that is twice as late, none is early enough.
+    stop_us = None if selection.to_us is None or slack_us is None else selection.to_us + 2 * slack_us
+    numbered = _Numbered(content, line)
+    origins = _Origins(wanted, part.run, numbered)
+    growing = stop_us is not None or selection.end_line is not None
+    with closing(content.chunks(start, end, growing=growing)) as chunks:
+        for event in events(numbered.lines(chunks), format, Clock(options.tz, part.reference_s * _US)):
+            timestamp = event.parsed.timestamp
+            if _is_behind(event.line, selection.end_line) or (timestamp is not None and _is_behind(timestamp, stop_us)):
+                return
+            if event.line >= selection.first_line and _is_in_time(timestamp, selection):
+                yield _row(part.run, event, numbered.raw_of(event), origins.of(event.line))
+
+
+def check(content: Content, part: Slice) -> None:
+    """Read a slice for its problems only."""
+    borders = Borders(content, part, format_of(content, part, None))
+    start, line = (part.start.byte, part.start.line) if part.start.line is not None else borders.first()
+    for _ in _Numbered(content, line or 0).lines(content.chunks(start, part.end.byte)):
+        pass
+
+
+def _is_behind(value: int, end: int | None) -> bool:
+    return end is not None and value >= end
+
+
+def _is_in_time(timestamp: int | None, selection: Selection) -> bool:
+    if not selection.bounds_time:
+        return True
+    if timestamp is None:
+        return False
+    is_late_enough = selection.from_us is None or timestamp >= selection.from_us
+    return is_late_enough and (selection.to_us is None or timestamp < selection.to_us)
+
+
+def _row(run: Run, event: Event, raw: bytes, origin: Origin) -> Row:
+    timestamp, level, logger, message = event.parsed
+    return run.fqn, run.run_id, event.line, timestamp, level, logger, message, raw, *origin
+
+
+class _Numbered:
+    """Cuts chunks into lines and numbers them. Where a segment's metadata says that bytes before it are missing, numbers leap to what it
+    says; where it only says another number, they do not."""
+
+    def __init__(self, content: Content, line: int) -> None:
+        self.marks: deque[tuple[int, Origin]] = deque()
+        self._content, self._line = content, line
+        self._missing_bytes: int | None = None
+        self._unfinished: int | None = None
+
+    def lines(self, chunks: Iterable[Chunk]) -> Iterator[tuple[int, bytes]]:
+        """(number, line without its newline)."""
+        rest, passed_over = b"", 0
+        for chunk in chunks:
+            body = chunk.body
+            if chunk.stored and not rest:
+                self._check(chunk, *chunk.stored)
+            if passed_over:
+                end = body.find(b"\n") + 1
+                passed_over += end or len(body)
+                if not end:
+                    continue
+                self._tell_passed_over(passed_over)
+                passed_over, body, self._line = 0, body[end:], self._line + 1
+            if not self.marks or self.marks[-1][1] != chunk.origin:
+                self.marks.append((self._line + bool(rest), chunk.origin))
+            lines = (rest + body).split(b"\n")
+            rest = lines.pop()
+            for raw in lines:
+                self._line += 1
+                yield self._line - 1, raw
+            if len(rest) > MAX_LINE_BYTES:
+                rest, passed_over = b"", len(rest)
+        if passed_over:
+            self._tell_passed_over(passed_over)
+        if rest:
+            self._unfinished = self._line
+            yield self._line, rest
+
+    def raw_of(self, event: Event) -> bytes:
+        """An event's exact bytes: with its newline, unless it is the last line of a log that ends without one."""
+        return event.raw if self._unfinished is not None and event.next_line > self._unfinished else event.raw + b"\n"
+
+    def _check(self, chunk: Chunk, line: int, byte: int) -> None:
+        missing = byte - chunk.start
+        known = self._missing_bytes
+        if known is None:
+            known = max(missing, 0) if chunk.start else 0
+        key = f"segment {chunk.origin.segment}"
+        if missing > known and line >= self._line:
+            detail = f"bytes of the log are missing before {key} count={missing - known}"
+            self._content.problems.report(self._content.run, MISSING, key, detail)
+            self._line, known = line, missing
+        elif missing != known or line != self._line:
+            detail = (
+                f"metadata of {key} differs from what stands before it first_line={line} counted={self._line} first_byte={byte}"
+            )
+            self._content.problems.report(self._content.run, METADATA, key, detail)
+        self._missing_bytes = known
+
+    def _tell_passed_over(self, size: int) -> None:
+        detail = f"a line is too long to be a row line={self._line} bytes={size}"
+        self._content.problems.report(self._content.run, LINE, f"line {self._line}", detail)
+
+
+class _Origins:
+    """Where lines came from, asked in ascending order."""
+
+    def __init__(self, wanted: Wanted, run: Run, numbered: _Numbered) -> None:
+        self._wanted, self._run, self._numbered = wanted, run, numbered
+        self._rows: deque[SegmentEntry] | None = None
+
+    def of(self, line: int) -> Origin:
+        """Of the line with this number."""
+        marks = self._numbered.marks
+        while len(marks) > 1 and marks[1][0] <= line:
+            marks.popleft()
+        origin = marks[0][1] if marks else _UNKNOWN
+        if self._wanted.index is None:
+            return origin if self._wanted.origins else _UNKNOWN
+        if origin.segment is not None:
+            return origin
+        return self._of_catalog(self._wanted.index, line) or (origin if self._wanted.origins else _UNKNOWN)
+
+    def _of_catalog(self, index: SegmentIndex, line: int) -> Origin | None:
+        if self._rows is None:
+            first = index.at_line(self._run, line)
+            self._rows = deque([first] if first else [])
+        rows = self._rows
+        while rows and rows[0].end_line <= line:
+            last = rows.popleft()
+            if not rows:
+                rows.extend(index.rows_from(self._run, last.end_line, last.sequence + 1, _ROWS))
+        if not rows or rows[0].line > line:
+            return None
+        return Origin(rows[0].sequence, rows[0].connector or None, rows[0].epoch)

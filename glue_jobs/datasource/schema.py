@@ -1,0 +1,63 @@
+"""The columns of a read: one row an event, or one row a problem (``rows=problems``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import BinaryType, DataType, IntegerType, LongType, StringType, StructField, StructType, TimestampType
+
+from chalicelib.errors import InvalidConfigurationError
+
+EVENTS, PROBLEMS = "events", "problems"
+
+_TYPES: Mapping[str, Mapping[str, DataType]] = {
+    EVENTS: {
+        "fqn": StringType(),
+        "run_id": StringType(),
+        "line": LongType(),
+        "timestamp": TimestampType(),
+        "level": StringType(),
+        "logger": StringType(),
+        "message": StringType(),
+        "raw": BinaryType(),
+        "segment": LongType(),
+        "connector_id": StringType(),
+        "epoch": IntegerType(),
+    },
+    PROBLEMS: {
+        "fqn": StringType(),
+        "run_id": StringType(),
+        "kind": StringType(),
+        "key": StringType(),
+        "detail": StringType(),
+    },
+}
+ORIGIN = frozenset({"segment", "connector_id", "epoch"})
+"""Columns for which the catalog is asked."""
+_NEVER_NULL = frozenset({"fqn", "run_id", "line", "raw", "kind"})
+
+
+def schema_of(rows: str) -> StructType:
+    """All columns of a kind of rows."""
+    return StructType([StructField(name, kind, name not in _NEVER_NULL) for name, kind in _TYPES[rows].items()])
+
+
+def checked_columns(wanted: StructType, rows: str) -> tuple[str, ...]:
+    """The names of wanted columns: any of them, in any order. Raises InvalidConfigurationError for one that isn't there, or has
+    another type."""
+    types = _TYPES[rows]
+    for field in wanted.fields:
+        if field.name not in types:
+            raise InvalidConfigurationError(f"no such column: choose of {', '.join(types)} column={field.name}")
+        if field.dataType != types[field.name]:
+            expected, given = types[field.name].simpleString(), field.dataType.simpleString()
+            raise InvalidConfigurationError(f"a column has another type column={field.name} expected={expected} given={given}")
+    return tuple(field.name for field in wanted.fields)
+
+
+def arrow_schema(columns: Sequence[str], rows: str) -> pa.Schema:
+    """How Arrow has these columns."""
+    whole = schema_of(rows)
+    return to_arrow_schema(StructType([whole[name] for name in columns]))

@@ -1,0 +1,232 @@
+"""What is wanted: of names, lines and times. From the options, and narrowed by the filters that Spark pushes down.
+
+A selection only leaves out what cannot match. Spark applies its filters to the rows once more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+from pyspark.sql.datasource import (
+    EqualNullSafe,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    LessThan,
+    LessThanOrEqual,
+    StringStartsWith,
+)
+
+from chalicelib.ports import Run
+from glue_jobs.datasource.options import Options
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ONE_US = timedelta(microseconds=1)
+_PIECE = re.compile(r"\\.|\*|\?|[^\\*?]+|\\$", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A name in which ``*`` stands for any letters, ``?`` for one, and a backslash takes the next letter as it is."""
+
+    text: str
+
+    @property
+    def literal(self) -> str:
+        """What every name that matches begins with."""
+        literal = ""
+        for piece in _PIECE.findall(self.text):
+            if piece in ("*", "?"):
+                break
+            literal += _plain(piece)
+        return literal
+
+    @property
+    def name(self) -> str | None:
+        """The one name that matches, where there is but one."""
+        is_exact = not any(piece in ("*", "?") for piece in _PIECE.findall(self.text))
+        return self.literal if is_exact else None
+
+    def expression(self) -> str:
+        """As a regular expression."""
+        return "".join(
+            ".*" if piece == "*" else "." if piece == "?" else re.escape(_plain(piece)) for piece in _PIECE.findall(self.text)
+        )
+
+
+def _plain(piece: str) -> str:
+    return piece[1:] if len(piece) == 2 and piece[0] == "\\" else piece
+
+
+@dataclass(frozen=True)
+class Names:
+    """Which names: any of ``patterns`` (empty: all), that are also in ``among`` (None: all) and begin with each of ``prefixes``."""
+
+    patterns: tuple[Pattern, ...] = ()
+    among: frozenset[str] | None = None
+    prefixes: tuple[str, ...] = ()
+
+    @cached_property
+    def exact(self) -> frozenset[str] | None:
+        """The only names that can match, where they are known."""
+        names = [pattern.name for pattern in self.patterns]
+        known = None if not names or None in names else frozenset(name for name in names if name is not None)
+        found = self.among if known is None else known if self.among is None else self.among & known
+        return None if found is None else frozenset(name for name in found if name in self)
+
+    @cached_property
+    def prefix(self) -> str:
+        """What every name that matches begins with."""
+        literals = [pattern.literal for pattern in self.patterns]
+        shared = _shared_prefix(literals) if literals else ""
+        return max((shared, *self.prefixes), key=len)
+
+    def __contains__(self, name: str) -> bool:
+        if self.among is not None and name not in self.among:
+            return False
+        return all(map(name.startswith, self.prefixes)) and self._matches(name)
+
+    def only(self, names: Iterable[str]) -> Names:
+        """Narrowed to these names."""
+        given = frozenset(names)
+        return replace(self, among=given if self.among is None else self.among & given)
+
+    def starting(self, prefix: str) -> Names:
+        """Narrowed to names that begin so."""
+        return replace(self, prefixes=(*self.prefixes, prefix))
+
+    @cached_property
+    def _expression(self) -> re.Pattern[str] | None:
+        return re.compile("|".join(f"(?:{each.expression()})" for each in self.patterns), re.DOTALL) if self.patterns else None
+
+    def _matches(self, name: str) -> bool:
+        return self._expression is None or self._expression.fullmatch(name) is not None
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Lines [``first_line``, ``end_line``), times [``from_us``, ``to_us``); None: no bound. Where times are bounded, an event without one
+    is left out."""
+
+    fqns: Names = Names()
+    run_ids: Names = Names()
+    first_line: int = 0
+    end_line: int | None = None
+    from_us: int | None = None
+    to_us: int | None = None
+
+    def wants(self, run: Run) -> bool:
+        """Whether a run has the right names."""
+        return run.fqn in self.fqns and run.run_id in self.run_ids
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing at all can match."""
+        lines = self.end_line is not None and self.end_line <= self.first_line
+        times = self.from_us is not None and self.to_us is not None and self.to_us <= self.from_us
+        return lines or times or self.fqns.exact == frozenset() or self.run_ids.exact == frozenset()
+
+    @property
+    def bounds_time(self) -> bool:
+        """Whether only some times are wanted."""
+        return self.from_us is not None or self.to_us is not None
+
+    @property
+    def bounds_lines(self) -> bool:
+        """Whether only some lines are wanted."""
+        return self.first_line > 0 or self.end_line is not None
+
+    def lines(self, first: int | None = None, end: int | None = None) -> Selection:
+        """Narrowed to lines."""
+        ends = [each for each in (self.end_line, end) if each is not None]
+        return replace(self, first_line=max(self.first_line, first or 0), end_line=min(ends, default=None))
+
+    def times(self, from_us: int | None = None, to_us: int | None = None) -> Selection:
+        """Narrowed to times."""
+        starts = [each for each in (self.from_us, from_us) if each is not None]
+        ends = [each for each in (self.to_us, to_us) if each is not None]
+        return replace(self, from_us=max(starts, default=None), to_us=min(ends, default=None))
+
+
+def selection_of(options: Options) -> Selection:
+    """What the options ask for."""
+    fqns, runs = (Names(tuple(map(Pattern, names))) for names in (options.fqn, options.run))
+    return Selection(fqns, runs, from_us=options.from_us, to_us=options.to_us)
+
+
+def narrowed(selection: Selection, filters: Iterable[Filter]) -> Selection:
+    """A selection and all of the filters. What of them cannot be used is left to Spark."""
+    for each in filters:
+        attribute: tuple[str, ...] = getattr(each, "attribute", ())
+        column = ".".join(attribute)
+        if column == "fqn":
+            selection = replace(selection, fqns=_narrowed_names(selection.fqns, each))
+        elif column == "run_id":
+            selection = replace(selection, run_ids=_narrowed_names(selection.run_ids, each))
+        elif column == "line":
+            selection = _narrowed_lines(selection, each)
+        elif column == "timestamp":
+            selection = _narrowed_times(selection, each)
+    return selection
+
+
+def _narrowed_names(names: Names, given: Filter) -> Names:
+    if isinstance(given, EqualTo | EqualNullSafe) and isinstance(given.value, str):
+        return names.only([given.value])
+    if isinstance(given, In):
+        return names.only(value for value in given.value if isinstance(value, str))
+    if isinstance(given, StringStartsWith):
+        return names.starting(given.value)
+    return names
+
+
+def _narrowed_lines(selection: Selection, given: Filter) -> Selection:
+    bounds = _bounds(given, _whole)
+    return selection if bounds is None else selection.lines(*bounds)
+
+
+def _narrowed_times(selection: Selection, given: Filter) -> Selection:
+    bounds = _bounds(given, _microseconds)
+    return selection if bounds is None else selection.times(*bounds)
+
+
+def _bounds(given: Filter, number: Any) -> tuple[int | None, int | None] | None:
+    """[first, end) of whole numbers that a comparison leaves."""
+    if isinstance(given, In):
+        values = [number(value) for value in given.value if value is not None]
+        return (min(values), max(values) + 1) if values and None not in values else None
+    value = number(getattr(given, "value", None))
+    if value is None:
+        return None
+    if isinstance(given, EqualTo | EqualNullSafe):
+        return value, value + 1
+    if isinstance(given, GreaterThan | GreaterThanOrEqual):
+        return value + isinstance(given, GreaterThan), None
+    if isinstance(given, LessThan | LessThanOrEqual):
+        return None, value + isinstance(given, LessThanOrEqual)
+    return None
+
+
+def _whole(value: Any) -> int | None:
+    return value if type(value) is int else None
+
+
+def _microseconds(value: Any) -> int | None:
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        return None
+    return (value - _EPOCH) // _ONE_US
+
+
+def _shared_prefix(texts: list[str]) -> str:
+    first, last = min(texts), max(texts)
+    for index, letter in enumerate(first):
+        if index >= len(last) or last[index] != letter:
+            return first[:index]
+    return first

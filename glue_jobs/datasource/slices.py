@@ -1,0 +1,198 @@
+"""A slice of one run's log: what a task reads of it, in bytes, and how its ends are brought to the borders of events.
+
+Who plans knows bytes, and not where events begin. So an end is an ``Edge``: a place from which everybody finds the same border, whoever
+looks and whatever object holds the bytes by then::
+
+    EXACT   the place itself: the log's beginning or end, or where a stream was told not to wait for more lines
+    CUT     the first border at or behind it: what stands before that belongs to the slice before
+    TAIL    where the last event before it begins: that one is kept back, for it may go on
+    BACK    a border at or before it: nobody reads what stands before, because it is not wanted
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from chalicelib.lines.choice import choose
+from chalicelib.lines.events import carried, events
+from chalicelib.lines.formats import Format, format_named
+from chalicelib.ports import Run
+from glue_jobs.datasource.content import Chunk, Content
+from glue_jobs.datasource.log import Piece
+
+EXACT, CUT, TAIL, BACK = "exact", "cut", "tail", "back"
+SAMPLE_BYTES = 32 * 1024
+"""A run's format is chosen from so much of its beginning."""
+TAIL_BYTES = 16 * 1024
+"""The last event is looked for in so much, at first."""
+BACK_BYTES = 4 * 1024
+"""So is the event in which something begins."""
+
+
+class Edge(NamedTuple):
+    """An end of a slice. ``line``: how many lines end before ``byte``; None: ``byte`` is where a segment begins, which tells.
+
+    ``floor`` of a TAIL: where a border was made before; no event begins below it.
+    """
+
+    byte: int
+    line: int | None = 0
+    kind: str = EXACT
+    floor: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Events between two edges. ``until``: where all that is read of this run ends. ``format``: its name; empty: chosen from the first
+    ``sample_bytes`` of the log. ``reference_s``: about when the log was written."""
+
+    run: Run
+    base: str
+    start: Edge
+    end: Edge
+    until: Edge
+    pieces: tuple[Piece, ...]
+    reference_s: int = 0
+    format: str = ""
+    sample_bytes: int = SAMPLE_BYTES
+
+    @property
+    def first_byte(self) -> int:
+        """From where on bytes are needed, as a rule."""
+        looked_at = {TAIL: TAIL_BYTES, BACK: BACK_BYTES}.get(self.start.kind, 0)
+        return max(self.start.floor, self.start.byte - looked_at)
+
+    @property
+    def bytes(self) -> int:
+        """About how much is read."""
+        return self.end.byte - self.first_byte
+
+
+class Borders:
+    """Finds the borders that edges stand for. A border is a byte, and the number of the line that begins there."""
+
+    def __init__(self, content: Content, part: Slice, format: Format) -> None:
+        self._content, self._slice, self._format = content, part, format
+
+    def first(self) -> tuple[int, int]:
+        """Where the slice's first event begins."""
+        return self._find(self._slice.start)
+
+    def end(self) -> int:
+        """Where its last event ends."""
+        edge = self._slice.end
+        return edge.byte if edge.kind == EXACT else self._find(edge)[0]
+
+    def _find(self, edge: Edge) -> tuple[int, int]:
+        if edge.kind == EXACT:
+            return edge.byte, self._line(edge)
+        if edge.kind == TAIL:
+            return self._last_event(edge)
+        if edge.kind == BACK:
+            return self._border_before(edge)
+        found = self._behind_carried(edge)
+        until = self._slice.until
+        return found if until.kind == EXACT else min(found, self._find(until))
+
+    def _line(self, edge: Edge) -> int:
+        if edge.line is not None:
+            return edge.line
+        with closing(self._content.chunks(edge.byte, edge.byte + 1)) as chunks:
+            chunk = next(chunks, None)
+        if chunk and chunk.stored and chunk.stored[1] >= edge.byte:  # more: bytes before it are missing; less cannot be
+            return chunk.stored[0]
+        return sum(chunk.body.count(b"\n") for chunk in self._content.chunks(0, edge.byte))
+
+    def _behind_carried(self, edge: Edge) -> tuple[int, int]:
+        byte, line = self._aligned(edge)
+        sizes: list[int] = []
+
+        def lines() -> Generator[bytes, None, None]:
+            for raw, size in _split(self._content.chunks(byte, self._slice.until.byte, growing=True)):
+                sizes.append(size)
+                yield raw
+
+        with closing(lines()) as given:
+            count = carried(given, self._format)
+        return byte + sum(sizes[:count]), line + count
+
+    def _aligned(self, edge: Edge) -> tuple[int, int]:
+        """The first line that begins at or behind a byte. A segment begins with a line."""
+        if edge.byte == 0 or edge.line is None:
+            return edge.byte, self._line(edge)
+        with closing(_split(self._content.chunks(edge.byte - 1, self._slice.until.byte, growing=True))) as lines:
+            _, size = next(lines, (b"", 1))
+        return edge.byte - 1 + size, edge.line + (size > 1)
+
+    def _border_before(self, edge: Edge) -> tuple[int, int]:
+        """Where an event surely begins, not far before a byte."""
+        window = BACK_BYTES
+        while window < edge.byte:
+            first = edge.byte - window
+            body = self._content.read(first, edge.byte)
+            border = _to_border(body, self._format)
+            if border < len(body):
+                return first + border, self._line(edge) - body[border:].count(b"\n")
+            window *= 4
+        return 0, 0
+
+    def _last_event(self, edge: Edge) -> tuple[int, int]:
+        """The start of the last event of the log that ends at a byte, which must be a line's end."""
+        window = TAIL_BYTES
+        while True:
+            first = max(edge.floor, edge.byte - window)
+            body = self._content.read(first, edge.byte)
+            start = first
+            if first > edge.floor:
+                start += _to_border(body, self._format)
+            if start < edge.byte or first == edge.floor:
+                last = _start_of_last_event(body[start - first :], self._format)
+                border = start + last
+                return border, (edge.line or 0) - body[border - first :].count(b"\n")
+            window *= 4
+
+
+def _to_border(body: bytes, format: Format) -> int:
+    """Bytes before the first event that surely begins in a part of a log, which may itself begin within a line."""
+    start = body.find(b"\n") + 1
+    if not start:
+        return len(body)
+    lines = body[start:].split(b"\n")[:-1]
+    count = carried(lines, format)
+    return start + sum(len(raw) + 1 for raw in lines[:count])
+
+
+def _start_of_last_event(body: bytes, format: Format) -> int:
+    last = None
+    lines = body.split(b"\n")[: -1 if body.endswith(b"\n") else None]
+    for last in events(enumerate(lines), format):  # noqa: B007
+        pass
+    return sum(len(raw) + 1 for raw in lines[: last.line]) if last else 0
+
+
+def _split(chunks: Generator[Chunk, None, None]) -> Generator[tuple[bytes, int], None, None]:
+    """Lines, and their sizes with the newline."""
+    with closing(chunks):
+        rest = b""
+        for chunk in chunks:
+            lines = (rest + chunk.body).split(b"\n")
+            rest = lines.pop()
+            yield from ((raw, len(raw) + 1) for raw in lines)
+        if rest:
+            yield rest, len(rest)
+
+
+def format_of(content: Content, part: Slice, given: Format | None) -> Format:
+    """The format of a slice's run: as it was told, or chosen from the log's first bytes, which are the same for all its slices."""
+    if given:
+        return given
+    return format_named(part.format) if part.format else sampled(content.read, part.sample_bytes)
+
+
+def sampled(read: Callable[[int, int], bytes], size: int) -> Format:
+    """The format that the first bytes of a log show."""
+    lines = read(0, size).split(b"\n")
+    return choose(lines[:-1])

@@ -1,0 +1,114 @@
+"""The data source as Spark knows it: checks options, and hands over to the readers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, cast
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, Filter, InputPartition
+from pyspark.sql.types import StructType
+
+from chalicelib.errors import InvalidConfigurationError
+from glue_jobs.datasource.batches import batches_of
+from glue_jobs.datasource.clients import clients_of
+from glue_jobs.datasource.options import LATEST, Options, parse_options
+from glue_jobs.datasource.planner import Look, Planner
+from glue_jobs.datasource.planning import packed
+from glue_jobs.datasource.problems import Problems
+from glue_jobs.datasource.reading import Wanted
+from glue_jobs.datasource.schema import ORIGIN, PROBLEMS, checked_columns, schema_of
+from glue_jobs.datasource.selection import Selection, narrowed, selection_of
+from glue_jobs.datasource.steps import ending, follower, starting
+from glue_jobs.datasource.tasks import Slices, Task
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+
+class RunlakeDataSource(DataSource):
+    """``spark.read.format("runlake")`` and ``spark.readStream.format("runlake")``. Options and columns: docs/spark.md."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What ``format()`` takes."""
+        return "runlake"
+
+    def schema(self) -> StructType:
+        """All columns. Raises InvalidConfigurationError for an option that cannot work."""
+        return schema_of(self._options().rows)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Reads what is there now. ``schema`` may have some of the columns only."""
+        options = self._options()
+        columns = checked_columns(schema, options.rows)
+        return PushdownReader(options, columns) if options.pushdown else RunlakeReader(options, columns)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Reads what is there, and what comes."""
+        from glue_jobs.datasource.stream import RunlakeStreamReader
+
+        options = self._options()
+        return RunlakeStreamReader(options, checked_columns(schema, options.rows))
+
+    def _options(self) -> Options:
+        return parse_options(self.options)
+
+
+class RunlakeReader(DataSourceReader):
+    """A batch read. What is planned on the driver is fixed there: a task that is run again reads the same bytes."""
+
+    def __init__(self, options: Options, columns: tuple[str, ...]) -> None:
+        _check_offsets(options)
+        self._options, self._columns = options, columns
+        self._selection: Selection = selection_of(options)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Tasks. An empty one where nothing is to be read."""
+        problems = Problems(self._options.is_strict)
+        try:
+            tasks = self._between(problems) if self._options.is_between_offsets else self._all(problems)
+            found = [Slices((), tuple(problems.found))] if problems.found else []
+            return found + tasks or [Slices(())]
+        finally:
+            problems.end()
+
+    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+        """A task's rows."""
+        work = cast(Slices, partition)
+        bucket, catalog = clients_of(self._options)
+        origins = not self._options.is_between_offsets
+        index = catalog.segments if ORIGIN.intersection(self._columns) else None
+        task = Task(bucket.store, Wanted(self._options, self._selection, index, origins))
+        if self._options.rows == PROBLEMS:
+            yield from batches_of([*work.problems, *task.check(work.slices)], self._columns, PROBLEMS)
+        else:
+            yield from batches_of(task.rows(work.slices), self._columns, self._options.rows)
+
+    def _all(self, problems: Problems) -> list[Slices]:
+        bucket, catalog = clients_of(self._options)
+        look = Look(bucket, bucket.store, self._options, problems)
+        planner = Planner(look, bucket.store, self._options, catalog.runs, catalog.segments)
+        return planner.plan(self._selection)
+
+    def _between(self, problems: Problems) -> list[Slices]:
+        following = follower(self._options, problems)
+        start = starting(self._options)
+        slices = following.slices(start, ending(self._options, start, following))
+        wanted = (part for part in slices if self._selection.wants(part.run))
+        return [Slices(tuple(each)) for each in packed(wanted, self._options.bytes_per_partition)]
+
+
+class PushdownReader(RunlakeReader):
+    """A batch read that takes filters."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Takes what it can use, and leaves all of them to Spark too."""
+        self._selection = narrowed(self._selection, filters)
+        return filters
+
+
+def _check_offsets(options: Options) -> None:
+    if options.starting_offsets == LATEST:
+        raise InvalidConfigurationError("behind the latest is nothing for a batch option=startingOffsets")
+    if options.is_between_offsets and options.status:
+        raise InvalidConfigurationError("what stands between offsets doesn't depend on a run's status now option=status")

@@ -1,0 +1,98 @@
+"""What one task does: its slices one after the other, the objects of the next small ones on their way meanwhile."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+
+from pyspark.sql.datasource import InputPartition
+
+from chalicelib.errors import RangeNotSatisfiableError, StoreConditionError
+from chalicelib.ports import ObjectStore
+from chalicelib.runlog.layout import Layout
+from glue_jobs.datasource.clients import THREADS
+from glue_jobs.datasource.content import AHEAD_BYTES, AHEAD_REQUESTS, CHUNK_BYTES, FIRST_BYTES, Chunk, Content
+from glue_jobs.datasource.problems import Problem, Problems
+from glue_jobs.datasource.reading import Row, Wanted, check, rows_of
+from glue_jobs.datasource.slices import Slice
+
+_Loading = tuple[Slice, Content, list[Future[Chunk | None]], int]
+
+
+@dataclass
+class Slices(InputPartition):
+    """A task's work. ``problems``: what planning found, told by the first task of a read with ``rows=problems``."""
+
+    slices: tuple[Slice, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+class Task:
+    """Reads slices. Memory: 32 MiB of objects ahead, one chunk of 8 MiB, and a batch."""
+
+    def __init__(self, store: ObjectStore, wanted: Wanted) -> None:
+        self.problems = Problems(wanted.options.is_strict)
+        self._store, self._wanted = store, wanted
+        self._layout = Layout(wanted.options.prefix)
+
+    def rows(self, slices: Sequence[Slice]) -> Iterator[Row]:
+        """Their events, slice by slice."""
+        with ThreadPoolExecutor(THREADS) as threads, closing(self._loaded(slices, threads)) as loaded:
+            for part, content in loaded:
+                yield from rows_of(content, part, self._wanted)
+        self.problems.end()
+
+    def check(self, slices: Sequence[Slice]) -> Iterator[Problem]:
+        """Their problems."""
+        for part in slices:
+            check(self._content(part), part)
+            yield from self.problems.found
+            self.problems.found.clear()
+
+    def _content(self, part: Slice) -> Content:
+        return Content(self._store, self._layout, part.run, part.base, part.pieces, self.problems)
+
+    def _loaded(self, slices: Sequence[Slice], threads: ThreadPoolExecutor) -> Generator[tuple[Slice, Content], None, None]:
+        """Slices with their content; of small ones it is there already."""
+        ahead: deque[_Loading] = deque()
+        waiting = iter(slices)
+        try:
+            while True:
+                while (
+                    sum(loading[3] for loading in ahead) < AHEAD_BYTES
+                    and sum(len(loading[2]) + 1 for loading in ahead) < AHEAD_REQUESTS
+                ):
+                    part = next(waiting, None)
+                    if part is None:
+                        break
+                    ahead.append(self._start(part, threads))
+                if not ahead:
+                    return
+                part, content, futures, _ = ahead.popleft()
+                self._finish(content, futures)
+                yield part, content
+        finally:
+            for _, _, futures, _ in ahead:
+                for future in futures:
+                    future.cancel()
+
+    def _start(self, part: Slice, threads: ThreadPoolExecutor) -> _Loading:
+        content = self._content(part)
+        first, end = part.first_byte, part.end.byte
+        if self._wanted.selection.to_us is not None or self._wanted.selection.end_line is not None:
+            end = min(end, first + FIRST_BYTES)  # reading may soon end
+        elif part.bytes > CHUNK_BYTES:
+            return part, content, [], 0
+        futures = [threads.submit(content.fetch, request) for request in content.requests(first, end)]
+        return part, content, futures, end - first
+
+    @staticmethod
+    def _finish(content: Content, futures: Sequence[Future[Chunk | None]]) -> None:
+        try:
+            chunks = [future.result() for future in futures]
+        except (StoreConditionError, RangeNotSatisfiableError):
+            return  # an object is gone: the content looks for it itself
+        content.keep([chunk for chunk in chunks if chunk is not None])

@@ -1,0 +1,75 @@
+"""What a bucket holds, run by run, from listings alone: S3 is the truth, and a catalog that lags or was lost would keep or expire the wrong runs.
+
+A pipeline is one chain of listings, a LIST for each 1,000 of its keys; pipelines are listed beside each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from chalicelib.ports import ListedObject, ObjectStore, Run
+from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.tail import list_all
+from chalicelib.runlog.tombstones import tombstones_of
+from glue_jobs.transforms.retention import FINALIZED, OPEN
+
+_OF_THE_LOG = ("segment", "partial", "logs")
+_BEHIND_A_FOLDER = "0"  # the letter behind the slash: above all keys of a folder
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """Reads the listing. ``folder`` is what the keys of a pipeline begin with, slash included."""
+
+    store: ObjectStore
+    layout: Layout
+
+    def folders(self) -> Iterator[str]:
+        """Folders of pipelines, ascending. One LIST for each, or for up to 1,000 keys of small ones."""
+        root = self.layout.prefix + "/"
+        after = ""
+        while True:
+            page = self.store.list(root, start_after=after)
+            found = [root + name for name, _ in groupby(each.key[len(root) :].split("/", 1)[0] + "/" for each in page.objects)]
+            yield from (folder for folder in found if not folder.startswith(root + "."))
+            if not page.truncated:
+                return
+            after = found[-1].removesuffix("/") + _BEHIND_A_FOLDER
+
+    def runs(self, folder: str) -> Iterator[tuple[Run, str, int, int, int, int, int, int | None]]:
+        """A pipeline's runs as rows of ``transforms.retention.RUNS``, the run first. Keys that are of no run are left out."""
+        parsed = self.layout.parse(f"{folder}any/logs.txt")
+        if parsed is None:
+            return
+        tombstones = dict(tombstones_of(self.store, self.layout, parsed.run.fqn))
+        below = (each for each in list_all(self.store, folder) if "/" in each.key[len(folder) :])
+        for run_folder, found in groupby(below, lambda each: _run_folder(each.key, folder)):
+            of = self.layout.parse(run_folder + "logs.txt")
+            if of is not None and self.layout.run_prefix(of.run) == run_folder:
+                yield of.run, *_summed(self.layout, of.run, found), tombstones.get(of.run.run_id)
+
+
+def _run_folder(key: str, folder: str) -> str:
+    return folder + key[len(folder) :].split("/", 1)[0] + "/"
+
+
+def _summed(layout: Layout, run: Run, found: Iterator[ListedObject]) -> tuple[str, int, int, int, int, int]:
+    """(status, ended_ms, bytes, objects, log_bytes, tail). Finalized: there is logs.txt, no partial.txt, and no segment that is younger."""
+    ended_ms = size = objects = 0
+    log_bytes = tail = logs_ms = tail_ms = -1
+    is_partial = False
+    for each in found:
+        size, objects = size + each.size, objects + 1
+        parsed = layout.parse(each.key)
+        kind = parsed.kind if parsed else ""
+        if kind in _OF_THE_LOG:
+            ended_ms = max(ended_ms, each.last_modified_ms)
+        is_partial |= kind == "partial"
+        if kind == "logs":
+            log_bytes, logs_ms = each.size, each.last_modified_ms
+        if parsed and parsed.sequence is not None:
+            tail, tail_ms = parsed.sequence, each.last_modified_ms
+    is_final = log_bytes >= 0 and not is_partial and tail_ms <= logs_ms
+    return FINALIZED if is_final else OPEN, ended_ms, size, objects, log_bytes, tail

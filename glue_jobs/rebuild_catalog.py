@@ -1,0 +1,170 @@
+"""Make the catalog what S3 says: every table, whether its rows were lost, or some of them are wrong.
+
+Runs and segments are read from the logs' bucket, files from the archive's bucket and from finished logs. Appends, notifications and schedules
+go on meanwhile, and no row of theirs is set back. The job can be killed anywhere and begun again: what is right is left as it is. Rows
+of what S3 has no more are only removed with --prune, and never young ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from chalicelib import composition
+from chalicelib.composition import Services
+from glue_jobs.arguments import flag, job_parser, parsed
+from glue_jobs.catalog_files import CHECKED_LAST, READ_FIRST
+from glue_jobs.catalog_mending import FAILED, GONE, MENDED, RIGHT, RUNS, SEGMENTS
+from glue_jobs.datasource.selection import Names, Pattern
+from glue_jobs.environment import handed_over
+from glue_jobs.inventory import Inventory
+from glue_jobs.prices import dollars
+from glue_jobs.progress import watched
+from glue_jobs.rebuild_task import FILES, SHOWN, Task
+from glue_jobs.request_counts import counted
+from glue_jobs.session import spark_session
+from glue_jobs.summary import finish
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+NAME = "rebuild_catalog"
+PARTS = (RUNS, SEGMENTS, FILES)
+OUTCOMES = (RIGHT, MENDED, GONE, FAILED)
+OBJECTS_A_TASK = 20_000
+_GB = 1e9
+
+
+def work_of(plan: argparse.Namespace) -> dict[str, Any]:
+    """What workers are told, beside their environment."""
+    only = {plan.only} if plan.only else set(PARTS)
+    return {"only": sorted(only), "dry_run": plan.dry_run, "prune": plan.prune, "grace_ms": plan.grace_minutes * 60_000}
+
+
+def rebuild(session: SparkSession, services: Services, arguments: argparse.Namespace) -> list[Row]:
+    """Work all that was asked for; what became of it, as ``transforms.catalog.RESULTS`` has it, a row for each outcome."""
+    from glue_jobs.transforms.catalog import RESULTS, summarized
+
+    task, parts = Task(work_of(arguments), handed_over()), []
+    is_with_archive = arguments.only in (None, FILES) and not arguments.fqn
+    slices = session.sparkContext.defaultParallelism
+    if is_with_archive:
+        parts.append(_checked(session, task, READ_FIRST, slices, is_last=False).collect())
+    parts.append(_runs(session, services, task, arguments, slices).mapInArrow(task.mend, RESULTS).collect())
+    if is_with_archive:
+        ranges = session.createDataFrame(_ranges(), "first string, last string").repartition(slices)
+        parts.append(ranges.mapInArrow(task.archive, RESULTS).collect())
+        parts.append(_checked(session, task, CHECKED_LAST, slices, is_last=True).collect())
+    rows = [row for part in parts for row in part]
+    return summarized(session.createDataFrame(rows, RESULTS), SHOWN).collect() if rows else []
+
+
+def _checked(session: SparkSession, task: Task, tables: Sequence[str], slices: int, *, is_last: bool) -> DataFrame:
+    from glue_jobs.transforms.catalog import RESULTS
+
+    rows = [(table, segment, slices, is_last) for table in tables for segment in range(slices)]
+    parts = session.createDataFrame(rows, "table string, segment int, of int, is_last boolean")
+    return parts.repartition(slices).mapInArrow(task.check, RESULTS)
+
+
+def _runs(session: SparkSession, services: Services, task: Task, arguments: argparse.Namespace, slices: int) -> DataFrame:
+    """PLANNED, each task's in one partition."""
+    from pyspark.sql import functions as F
+
+    from glue_jobs.transforms.catalog import KNOWN, RUNS, joined, planned
+
+    pattern = Pattern(arguments.fqn or "*")
+    wanted = Names((pattern,))
+    inventory = Inventory(services.store, services.layout)
+    folders = [(folder,) for folder in inventory.folders() if _fqn(services, folder) in wanted]
+    listed = session.createDataFrame(folders, "folder string").repartition(max(1, min(len(folders), slices)))
+    runs = listed.mapInArrow(task.list_runs, RUNS)
+    if arguments.prune:
+        segments = session.createDataFrame([(number, slices) for number in range(slices)], "segment int, of int")
+        known = segments.repartition(slices).mapInArrow(task.scan_runs, KNOWN)
+        runs = joined(runs, known.where(F.col("fqn").rlike(f"(?s)^{pattern.expression()}$")))
+    plan = planned(runs, arguments.objects_a_task).persist()
+    last = plan.agg(F.max("task")).first()
+    tasks = (last[0] if last and last[0] is not None else 0) + 1
+    # The workers that list tell runs, not requests: a LIST for each 1,000 objects of a pipeline, and one for its tombstones.
+    lists = plan.groupBy("fqn").agg((F.ceil(F.sum("objects") / 1000) + 1).alias("lists")).agg(F.sum("lists")).first()
+    counted()["s3:ListObjectsV2"] += int(lists[0]) if lists and lists[0] else 0
+    return plan.repartitionById(tasks, "task")
+
+
+def _fqn(services: Services, folder: str) -> str:
+    parsed_ = services.layout.parse(f"{folder}any/logs.txt")
+    return parsed_.run.fqn if parsed_ else ""
+
+
+def _ranges() -> list[tuple[str, str]]:
+    """Of keys: what begins with each hex digit, where the archive's client puts files, and what lies between."""
+    borders = ["", *"0123456789", ":", *"abcdef", "g", ""]
+    return list(pairwise(borders))
+
+
+def summary_of(rows: Iterable[Row], sent_here: Counter[str], seconds: float) -> dict[str, Any]:
+    """What is told at the end. ``sent_here``: requests of the driver."""
+    found = [row.asDict() for row in rows]
+    counts: Counter[str] = sum((Counter(row["counts"]) for row in found), Counter())
+    requests = Counter(sent_here) + Counter({name[9:]: count for name, count in counts.items() if name.startswith("requests.")})
+    rows_ = {name: count for name, count in sorted(counts.items()) if "." in name and not name.startswith("requests.")}
+    runs = {name: sum(row["runs"] for row in found if row["outcome"] == name) for name in OUTCOMES}
+    cost, known, size = dollars(requests), sum(runs.values()), counts["bytes"]
+    return {
+        "runs": runs,
+        "files": {name.removeprefix("file_"): counts[name] for name in ("file_files", "file_refused", "file_gone", "file_failed")},
+        "rows": rows_,
+        "segments_unknown": counts["segments_unknown"],
+        "differences": [text for row in found for text in row["differences"]][:SHOWN],
+        "problems": [text for row in found for text in row["problems"]][:SHOWN],
+        "bytes": size,
+        "requests": dict(requests.most_common()),
+        "dollars": round(cost, 6),
+        "dollars_per_1000_runs": round(cost / known * 1000, 6) if known else 0.0,
+        "dollars_per_gb": round(cost / size * _GB, 6) if size else 0.0,
+        "seconds": round(seconds, 3),
+    }
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = job_parser(NAME, __doc__)
+    parser.add_argument("--only", choices=PARTS, help="only the rows of runs, of segments, or of files")
+    parser.add_argument(
+        "--fqn",
+        default="",
+        help="only pipelines of this name, their finished logs among the files; * stands for any letters, ? for one",
+    )
+    flag(parser, "--prune", "remove the rows of runs and files that S3 has no more")
+    parser.add_argument("--grace-minutes", type=int, default=60, help="with --prune: leave runs whose last line is younger (60)")
+    parser.add_argument("--objects-a-task", type=int, default=OBJECTS_A_TASK, help=f"how much a task is ({OBJECTS_A_TASK})")
+    flag(parser, "--dry-run", "count what is not right and show the first of it: write nothing")
+    return parser
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Exit code 1 when runs or files failed: the summary says which, and the job may be begun again."""
+    arguments = parsed(_parser(), given)
+    requests = counted()
+    services, started_s = composition.services(), time.monotonic()
+    with spark_session(NAME) as session, watched(session, NAME):
+        found = rebuild(session, services, arguments)
+    summary = summary_of(found, requests, time.monotonic() - started_s)
+    told = {
+        "only": arguments.only or "all",
+        "fqn": arguments.fqn,
+        "dry_run": arguments.dry_run,
+        "prune": arguments.prune,
+        **summary,
+    }
+    finish(NAME, told, arguments.summary, dry_run=arguments.dry_run)
+    return 1 if summary["runs"][FAILED] or summary["files"]["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,152 @@
+"""What workers do when the catalog is made anew: list, mend, register, check; DataFrames of Arrow in and out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from chalicelib import composition
+from chalicelib.aws.clients import make_client
+from chalicelib.aws.dynamodb import Table
+from chalicelib.catalog.items import DynamoDbRunItems
+from chalicelib.composition import Services
+from chalicelib.ports import Run
+from glue_jobs.catalog_files import check_rows, register_archive, register_logs
+from glue_jobs.catalog_mending import RUNS, SEGMENTS, Mended, Mender
+from glue_jobs.catalog_scan import known_runs
+from glue_jobs.environment import take_over
+from glue_jobs.inventory import Inventory
+from glue_jobs.request_counts import counted, snapshot
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+FILES = "files"
+AT_ONCE, THREADS = 4, 8
+"""Runs at once in a task, and requests at once for each: as many connections as a client has."""
+SHOWN = 20
+
+
+class Task:
+    """What runs in Spark's Python workers. Each method takes batches of one DataFrame to those of another."""
+
+    def __init__(self, told: Mapping[str, Any], environment: Mapping[str, str]) -> None:
+        self._told, self._environment = dict(told), dict(environment)
+
+    def list_runs(self, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
+        """Folders of pipelines to runs (transforms.catalog.RUNS). A LIST for each 1,000 objects."""
+        services = self._services()
+        inventory = Inventory(services.store, services.layout)
+        for folder in _rows(batches):
+            rows = []
+            for run, _, _, _, objects, log_bytes, *_ in inventory.runs(folder["folder"]):
+                rows.append({"fqn": run.fqn, "run_id": run.run_id, "objects": objects, "has_log": log_bytes >= 0})
+            yield _batch(rows, "RUNS")
+
+    def scan_runs(self, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
+        """Parts of the tables to the runs that they have rows of."""
+        services = self._services()
+        client = make_client("dynamodb", region=None)
+        for part in _rows(batches):
+            runs = known_runs(client, services.settings, part["segment"], part["of"])
+            yield _batch([{"fqn": run.fqn, "run_id": run.run_id} for run in runs], "KNOWN")
+
+    def mend(self, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
+        """A task's runs (PLANNED) to what became of them (RESULTS)."""
+        rows = list(_rows(batches))
+        if not rows:
+            return
+        services, before = self._services(), snapshot()
+        results: list[dict[str, Any]] = []
+        if set(self._told["only"]) & {RUNS, SEGMENTS}:
+            mender = self._mender(services)
+            with ThreadPoolExecutor(AT_ONCE) as threads:
+                results += map(_told, threads.map(mender.mend, (Run(row["fqn"], row["run_id"]) for row in rows)))
+        if FILES in self._told["only"]:
+            runs = [Run(row["fqn"], row["run_id"]) for row in rows if row["has_log"]]
+            results += register_logs(services, runs, dry_run=self._told["dry_run"])
+        yield _batch([*_summed(results), _requests(before)], "RESULTS")
+
+    def archive(self, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
+        """Ranges of keys of the archive to what became of their files (RESULTS)."""
+        services, before = self._services(), snapshot()
+        results = [
+            result
+            for each in _rows(batches)
+            for result in register_archive(services, each["first"], each["last"], dry_run=self._told["dry_run"])
+        ]
+        yield _batch([*_summed(results), _requests(before)], "RESULTS")
+
+    def check(self, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
+        """Parts of the archive's tables to what became of rows that no file has (RESULTS)."""
+        services, before = self._services(), snapshot()
+        client = make_client("dynamodb", region=None)
+        check = partial(check_rows, services, client, prune=self._told["prune"], dry_run=self._told["dry_run"])
+        results = [
+            result
+            for each in _rows(batches)
+            for result in check(each["table"], each["segment"], each["of"], is_last=each["is_last"])
+        ]
+        yield _batch([*_summed(results), _requests(before)], "RESULTS")
+
+    def _services(self) -> Services:
+        take_over(self._environment)
+        counted()
+        return composition.services()
+
+    def _mender(self, services: Services) -> Mender:
+        settings, client = services.settings, make_client("dynamodb", region=None)
+        items = DynamoDbRunItems(Table(client, settings.runs_table), Table(client, settings.segments_table))
+        return Mender(
+            items,
+            services.store,
+            services.layout,
+            services.clock,
+            settings.expiration_days * 86_400,
+            tables=frozenset(self._told["only"]),
+            threads=THREADS,
+            prune=self._told["prune"],
+            grace_ms=self._told["grace_ms"],
+            dry_run=self._told["dry_run"],
+        )
+
+
+def _told(mended: Mended) -> dict[str, Any]:
+    counts = mended.rows + Counter({"segments_unknown": mended.unknown, "bytes": mended.bytes})
+    return {"outcome": mended.outcome, "runs": 1, "counts": counts, "problems": mended.problems, "differences": mended.differences}
+
+
+def _summed(results: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """One row for each outcome, so that a task's answer is small."""
+    summed: dict[str, dict[str, Any]] = {}
+    for each in results:
+        into = summed.setdefault(
+            each["outcome"], {"outcome": each["outcome"], "runs": 0, "counts": Counter(), "problems": [], "differences": []}
+        )
+        into["runs"] += each["runs"]
+        into["counts"].update(each["counts"])
+        for name in ("problems", "differences"):
+            into[name] += each[name][: SHOWN - len(into[name])]
+    return [row | {"counts": list(row["counts"].items())} for row in summed.values()]
+
+
+def _requests(before: Counter[str]) -> dict[str, Any]:
+    sent = [(f"requests.{name}", count) for name, count in (snapshot() - before).items()]
+    return {"outcome": None, "runs": 0, "counts": sent, "problems": [], "differences": []}
+
+
+def _rows(batches: Iterable[RecordBatch]) -> Iterator[dict[str, Any]]:
+    for batch in batches:
+        yield from batch.to_pylist()
+
+
+def _batch(rows: list[dict[str, Any]], schema: str) -> RecordBatch:
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    from glue_jobs.transforms import catalog
+
+    return pa.RecordBatch.from_pylist(rows, schema=to_arrow_schema(getattr(catalog, schema)))

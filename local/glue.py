@@ -1,0 +1,165 @@
+"""``make package``, for Glue: build/glue/, to be copied to S3 as it is.
+
+::
+
+    glue-jobs.zip             our code: glue_jobs/ and what of chalicelib/ it stands on        --extra-py-files
+    runlake.gluewheels.zip    the packages it needs, pinned, for Glue's Python                 --additional-python-modules
+    {job}.py                  begins a job                                                     ScriptLocation
+    VERSION                   a digest of the others: the folder's name on S3, and JobsVersion
+
+Compiled packages cannot be in --extra-py-files, so packages go as wheels; with ``--no-index`` a job needs no PyPI. boto3 is among them, in
+the version that is tested: an older one would leave conditions out of requests without a word. PySpark and PyArrow are Glue's own.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from zipfile import ZipFile
+
+from local import bundle
+from local.state import PROJECT, LocalError
+
+FOLDER = PROJECT / "build" / "glue"
+CODE, WHEELS, VERSION = FOLDER / "glue-jobs.zip", FOLDER / "runlake.gluewheels.zip", FOLDER / "VERSION"
+PYTHON = "3.13"
+"""Of Glue 6.0, which runs on Amazon Linux 2023 (glibc 2.34)."""
+_PLATFORMS = (
+    "manylinux_2_34_x86_64",
+    "manylinux_2_28_x86_64",
+    "manylinux_2_17_x86_64",
+    "manylinux2014_x86_64",
+    "manylinux1_x86_64",
+)
+GLUE_PACKAGES = ("pyspark", "py4j", "pyarrow", "pandas", "numpy")
+"""What Glue has, as far as we use it."""
+_NOT_OURS = ("chalicelib/routes/",)  # Chalice is not there
+_STAMP = FOLDER.parent / "glue-wheels.sha256"
+_SCRIPT = '''"""Runs glue_jobs.{name} on Glue, which takes any call of sys.exit for a failure."""
+
+import os
+import sys
+
+from glue_jobs.{name} import main
+
+os.environ["GLUE_JOB"] = "{name}"  # glue_jobs.session asks where it is by names that begin so
+if code := main(sys.argv[1:]):
+    sys.exit(f"{name} ended with exit code {{code}}")
+'''
+
+
+def ensure_packaged() -> str:
+    """Make build/glue/ anew where it is out of date; its version. The wheels come from the package index, once for each set of pins."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with open(FOLDER.parent / "glue.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        ensure_code()
+        _ensure_wheels()
+        version = _version()
+        VERSION.write_text(version + "\n")
+    return version
+
+
+def ensure_code() -> None:
+    """The code and the scripts, which need nothing from elsewhere. Raises LocalError when a job cannot be imported from the zip."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for path in FOLDER.glob("*.py"):
+        path.unlink()
+    for name in jobs():
+        (FOLDER / f"{name}.py").write_text(_SCRIPT.format(name=name))
+    contents = [(name, (PROJECT / name).read_bytes()) for name in _sources()]
+    if not (CODE.exists() and _is_of(CODE, contents)):
+        bundle.write(CODE, contents)
+    packages = (*bundle.RUNTIME_PACKAGES, *pins(), *GLUE_PACKAGES)
+    bundle.import_beside(CODE, packages, [f"glue_jobs.{name}" for name in jobs()], "the jobs' zip")
+
+
+def jobs() -> list[str]:
+    """Modules of ``glue_jobs/`` that can be run."""
+    return sorted(path.stem for path in (PROJECT / "glue_jobs").glob("*.py") if "def main(" in path.read_text())
+
+
+def pins() -> dict[str, str]:
+    """Packages and their versions, of requirements.txt."""
+    return dict(re.findall(r"^([\w-]+)==(\S+)$", (PROJECT / "requirements.txt").read_text(), re.MULTILINE))
+
+
+def summary() -> str:
+    """One line on what lies in build/glue/."""
+    sizes = sum(path.stat().st_size for path in (CODE, WHEELS))
+    return f"{FOLDER.relative_to(PROJECT)}, {sizes / 1e6:.1f} MB, version {VERSION.read_text().strip()}"
+
+
+def _sources() -> list[str]:
+    found = [path for folder in ("chalicelib", "glue_jobs") for path in (PROJECT / folder).rglob("*.py")]
+    names = sorted(path.relative_to(PROJECT).as_posix() for path in found)
+    return [name for name in names if not name.startswith(_NOT_OURS)]
+
+
+def _is_of(path: Path, contents: list[tuple[str, bytes]]) -> bool:
+    with ZipFile(path) as archive:
+        return archive.namelist() == [name for name, _ in contents] and all(archive.read(name) == body for name, body in contents)
+
+
+def _ensure_wheels() -> None:
+    wanted = pins() | {package: metadata.version(package) for package in bundle.RUNTIME_PACKAGES}
+    requirements = "".join(f"{name}=={version}\n" for name, version in sorted(wanted.items()))
+    digest = hashlib.sha256("\n".join([requirements, PYTHON, *_PLATFORMS]).encode()).hexdigest()
+    if WHEELS.exists() and _STAMP.exists() and _STAMP.read_text() == digest:
+        return
+    with tempfile.TemporaryDirectory(dir=FOLDER.parent) as work:
+        wheels = Path(work, "wheels")
+        wheels.mkdir()
+        (wheels / "requirements.txt").write_text(requirements)
+        _download(wheels)
+        bundle.write(WHEELS, _contents(wheels), compressed=False)
+    _STAMP.write_text(digest)
+
+
+def _download(into: Path) -> None:
+    """The wheels of ``requirements.txt``, all of them named there."""
+    platforms = [word for platform in _PLATFORMS for word in ("--platform", platform)]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--only-binary=:all:",
+    ]
+    command += [
+        "--implementation",
+        "cp",
+        "--python-version",
+        PYTHON,
+        *platforms,
+        "-d",
+        str(into),
+        "-r",
+        str(into / "requirements.txt"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        sys.stderr.write(done.stdout + done.stderr)
+        raise LocalError(f"the jobs' packages could not be downloaded, see above: exit_code={done.returncode}")
+
+
+def _contents(wheels: Path) -> Iterator[tuple[str, bytes]]:
+    for path in sorted(wheels.iterdir()):
+        yield f"wheels/{path.name}", path.read_bytes()
+
+
+def _version() -> str:
+    digest = hashlib.sha256()
+    for path in sorted([CODE, WHEELS, *FOLDER.glob("*.py")]):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:12]

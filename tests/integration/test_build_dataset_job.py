@@ -1,0 +1,76 @@
+"""The dataset of a deployed stack: the job as a process of its own, from lines that were appended over HTTP to rows."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+import duckdb
+
+from local.emulator import without_aws
+from local.state import PROJECT
+from tests.integration.stacks import Stack
+
+LOGS = "/v1/services/ingestionPipelines/logs"
+LINE = "2026-11-21 03:00:0{},000 - svc.load - INFO - row {}\n"
+
+
+def job(stack: Stack, *arguments: str) -> dict[str, Any]:
+    """Its summary."""
+    environment = without_aws(os.environ) | {
+        "AWS_ENDPOINT_URL": stack["aws_endpoint_url"],
+        "AWS_DEFAULT_REGION": stack["region"],
+        "AWS_ACCESS_KEY_ID": stack["aws_access_key_id"],
+        "AWS_SECRET_ACCESS_KEY": stack["aws_secret_access_key"],
+        "SPARK_MASTER": "local[2]",
+    }
+    command = [sys.executable, "-m", "glue_jobs.build_dataset", "--stack-name", stack["stack_name"], *arguments]
+    done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def append(stack: Stack, fqn: str, run_id: str, text: str, *, close: bool) -> None:
+    base = f"{stack.api_url}{LOGS}/{fqn}/{run_id}"
+    with urlopen(Request(base, text.encode(), {"Content-Type": "text/plain"}), timeout=60) as answer:
+        cookie = answer.headers["Set-Cookie"].partition(";")[0]
+    if close:
+        with urlopen(Request(f"{base}/close", b"", {"Cookie": cookie}), timeout=60):
+            pass
+
+
+def rows(folder: Path) -> list[tuple[Any, ...]]:
+    with duckdb.connect() as connection:
+        source = f"read_parquet('{folder}/data/**/*.parquet', hive_partitioning = true)"
+        return connection.execute(f"select run_id, line, raw, date::varchar from {source} order by run_id, line").fetchall()
+
+
+def test_lines_become_rows_once(stack: Stack, tmp_path: Path) -> None:
+    fqn = f"dataset-{uuid.uuid4().hex[:8]}.orders"
+    where = ("--dest", f"file://{tmp_path}/events", "--fqn", fqn)
+    lines = [LINE.format(number, number) for number in range(4)]
+    append(stack, fqn, "run-1", "".join(lines[:2]), close=True)
+    append(stack, fqn, "run-2", lines[2], close=False)
+    ended = [("run-1", number, lines[number].encode(), "2026-11-21") for number in range(2)]
+
+    looked = job(stack, *where, "--dry-run")
+    assert (looked["runs"], looked["bytes_in"]) == (1, 2 * len(lines[0])) and not (tmp_path / "events").exists()
+    done = job(stack, *where, "--summary", f"{tmp_path}/summary.json")
+    assert {name: done[name] for name in ("entries", "runs", "rows", "files", "bytes_in", "problems")} == {
+        "entries": 1, "runs": 1, "rows": 2, "files": 1, "bytes_in": 2 * len(lines[0]), "problems": {},
+    }  # fmt: skip
+    assert (
+        done["requests"]["s3:GetObject"] > 0 and done["dollars"] > 0 and json.loads((tmp_path / "summary.json").read_text()) == done
+    )
+    assert rows(tmp_path / "events") == ended
+    assert job(stack, *where)["entries"] == 0
+
+    append(stack, fqn, "run-2", lines[3], close=False)
+    assert job(stack, *where, "--live", "true")["rows"] == 1
+    assert rows(tmp_path / "events") == [*ended, ("run-2", 0, lines[2].encode(), "2026-11-21")], "the last event may go on"

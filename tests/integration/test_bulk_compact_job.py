@@ -1,0 +1,165 @@
+"""Compaction in bulk as a process of its own: beside the deployed stack and its schedule, killed, and over damaged runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import Any
+from urllib.request import Request, urlopen
+
+import pytest
+
+from bench.spark_compaction_kill import dirty, kills
+from chalicelib.ports import Run
+from local.emulator import without_aws
+from local.state import PROJECT
+from tests.integration.stacks import Stack, running_stack
+
+LOGS = "/v1/services/ingestionPipelines/logs"
+RUNS = 24
+PATIENCE_S = 90.0
+
+
+@pytest.fixture(scope="module")
+def quiet() -> Iterator[Stack]:
+    """A stack on which nothing is worked unless a test says so, and whose bucket remembers every version of an object."""
+    with running_stack(PartialFlushIntervalMinutes="1440", CleanupIntervalMinutes="1440") as stack:
+        with closing(stack.client("s3")) as s3:
+            s3.put_bucket_versioning(Bucket=stack["bucket"], VersioningConfiguration={"Status": "Enabled"})
+        yield stack
+
+
+def job(stack: Stack, *arguments: str) -> tuple[int, dict[str, Any]]:
+    """Its exit code and its summary."""
+    environment = without_aws(os.environ) | {
+        "AWS_ENDPOINT_URL": stack["aws_endpoint_url"],
+        "AWS_DEFAULT_REGION": stack["region"],
+        "AWS_ACCESS_KEY_ID": stack["aws_access_key_id"],
+        "AWS_SECRET_ACCESS_KEY": stack["aws_secret_access_key"],
+        "SPARK_MASTER": "local[2,4]",
+    }
+    command = [sys.executable, "-m", "glue_jobs.bulk_compact", "--stack-name", stack["stack_name"], *arguments]
+    done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.stdout, done.stderr[-3000:]
+    return done.returncode, json.loads(done.stdout.splitlines()[-1])
+
+
+def tick(stack: Stack) -> dict[str, int]:
+    """What EventBridge does; the function's answer."""
+    event = {"version": "0", "id": "t", "detail-type": "T", "source": "t", "account": "", "time": "", "region": stack["region"]}
+    with closing(stack.client("lambda")) as client:
+        answer = client.invoke(
+            FunctionName=stack["functions"]["compact"], Payload=json.dumps(event | {"resources": [], "detail": {}})
+        )
+        payload = answer["Payload"].read()
+    assert "FunctionError" not in answer, payload
+    return dict(json.loads(payload))
+
+
+def append(stack: Stack, run: Run, text: str, *, close: bool) -> None:
+    url = f"{stack.api_url}{LOGS}/{run.fqn}/{run.run_id}"
+    with urlopen(Request(url, text.encode(), {"Content-Type": "text/plain"}), timeout=60) as answer:
+        cookie = answer.headers["Set-Cookie"].partition(";")[0]
+    if close:
+        seal(stack, run, cookie)
+
+
+def seal(stack: Stack, run: Run, cookie: str) -> None:
+    """The end of a run whose logs.txt nobody has written yet: as a close leaves it that was killed behind its seal."""
+    from chalicelib.aws.clients import make_client
+    from chalicelib.aws.clock import SystemClock
+    from chalicelib.aws.object_store import S3ObjectStore
+    from chalicelib.memory.segment_index import InMemorySegmentIndex
+    from chalicelib.runlog.layout import Layout
+    from chalicelib.runlog.position import PositionSigner
+    from chalicelib.runlog.writer import Writer
+
+    credentials = {name: stack[name] for name in ("aws_access_key_id", "aws_secret_access_key")}
+    client = make_client("s3", region=stack["region"], endpoint_url=stack["aws_endpoint_url"], **credentials)
+    with closing(client):
+        store = S3ObjectStore(client, stack["bucket"])
+        writer = Writer(store, InMemorySegmentIndex(), Layout(), PositionSigner(["a-key-of-the-tests"]), SystemClock())
+        assert writer.seal(run, "closed", writer.tails.find(run))
+
+
+def wait_until_catalogued(stack: Stack, runs: dict[Run, str]) -> None:
+    give_up = time.monotonic() + PATIENCE_S
+    with closing(stack.client("dynamodb")) as dynamodb:
+        for number, run in enumerate(runs):
+            key = {"fqn": {"S": run.fqn}, "run_id": {"S": run.run_id}}
+            wanted = 2 if number % 2 else 1
+            while int(catalogued(dynamodb, stack, key).get("segments", {"N": "0"})["N"]) < wanted:
+                assert time.monotonic() < give_up, f"never catalogued: {run}"
+                time.sleep(0.1)
+
+
+def catalogued(dynamodb: Any, stack: Stack, key: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = dynamodb.get_item(TableName=stack["runs_table"], Key=key, ConsistentRead=True).get("Item", {})
+    return found
+
+
+def appended(stack: Stack, fqn: str, count: int) -> dict[Run, str]:
+    """Runs with a line each, every second one sealed, and their logs."""
+    runs = {Run(fqn, f"run-{number:02d}"): f"of run {number}\n" for number in range(count)}
+    for number, (run, text) in enumerate(runs.items()):
+        append(stack, run, text, close=number % 2 == 1)
+    wait_until_catalogued(stack, runs)
+    return runs
+
+
+def artifacts(stack: Stack, run: Run) -> dict[str, list[bytes]]:
+    """Every version of a run's artifacts that there ever was, by name."""
+    prefix = f"pipeline-logs/{run.fqn}/{run.run_id}/"
+    found: dict[str, list[bytes]] = {}
+    with closing(stack.client("s3")) as s3:
+        for each in s3.list_object_versions(Bucket=stack["bucket"], Prefix=prefix).get("Versions", ()):
+            if each["Key"].endswith(".txt"):
+                with s3.get_object(Bucket=stack["bucket"], Key=each["Key"], VersionId=each["VersionId"])["Body"] as body:
+                    found.setdefault(each["Key"].removeprefix(prefix), []).append(bytes(body.read()))
+    return found
+
+
+def written_once(runs: dict[Run, str]) -> dict[Run, dict[str, list[bytes]]]:
+    return {run: {"logs.txt" if number % 2 else "partial.txt": [text.encode()]} for number, (run, text) in enumerate(runs.items())}
+
+
+def test_a_dry_run_writes_nothing_and_takes_no_lease(quiet: Stack) -> None:
+    runs = appended(quiet, "svc.bulk-dry", 4)
+    code, told = job(quiet, "--fqn", "svc.bulk-d*", "--dry-run", "true")
+    assert code == 0 and told["dry_run"] is True
+    assert (told["runs"]["finalized"], told["runs"]["compacted"], told["due"]) == (2, 2, 4)
+    assert not {name for name in told["requests"] if name.partition(":")[2] not in ("ListObjectsV2", "HeadObject", "Query")}
+    assert [artifacts(quiet, run) for run in runs] == [{}] * 4
+
+
+def test_together_with_the_scheduled_function_each_run_is_done_once(quiet: Stack) -> None:
+    runs = appended(quiet, "svc.bulk-both", RUNS)
+    with ThreadPoolExecutor(1) as threads:
+        other = threads.submit(tick, quiet)
+        code, told = job(quiet, "--fqn", "svc.bulk-both", "--parallelism", "2", "--source", "bucket")
+        done = other.result()
+    assert code == 0 and sum(told["runs"].values()) == RUNS, told
+    assert done["failed"] == done["set_aside"] == 0
+    assert {run: artifacts(quiet, run) for run in runs} == written_once(runs)
+    assert job(quiet)[1]["due"] == 0, "and nothing is due"
+
+
+def test_killed_driver_and_killed_worker(capsys: pytest.CaptureFixture[str]) -> None:
+    """Twenty times: ``python -m bench.spark_compaction --kills 20``."""
+    seed = time.time_ns() % 10**6
+    with capsys.disabled():
+        print(f"seed={seed}", file=sys.stderr)
+    (measured,) = kills(2, seed, runs=40, lease_s=3)
+    assert measured.reached, measured
+
+
+def test_damaged_runs_are_reported_and_the_others_done() -> None:
+    """With a run of 100,000 segments: ``python -m bench.spark_compaction --dirty``."""
+    (measured,) = dirty(1200)
+    assert measured.reached, measured

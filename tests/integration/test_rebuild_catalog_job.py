@@ -1,0 +1,119 @@
+"""The catalog from S3 alone, by the job as a process of its own: every table dropped during appends, and rows that say something else."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+from urllib.request import Request, urlopen
+
+import pytest
+
+from chalicelib.ports import Run
+from tests.integration.rebuilding import (
+    QUIET_PARAMETERS,
+    TABLES,
+    damage_tables,
+    differences,
+    drop_tables,
+    fill,
+    job,
+    snapshot,
+    wait_until_quiet,
+)
+from tests.integration.stacks import Stack, running_stack
+
+LOGS = "/v1/services/ingestionPipelines/logs"
+SEED = 5
+
+
+@pytest.fixture(scope="module")
+def filled() -> Iterator[tuple[Stack, list[Run]]]:
+    """A stack of our own: all of its tables are lost."""
+    print(f"seed: {SEED}")
+    with running_stack(**QUIET_PARAMETERS) as stack:
+        yield stack, fill(stack, SEED)
+
+
+class Writers:
+    """Appends to runs, old and new, until it is told to stop."""
+
+    def __init__(self, stack: Stack, runs: list[Run]) -> None:
+        self.appended = dict.fromkeys(runs, 0)
+        self._stack, self._stop = stack, threading.Event()
+        self._thread = threading.Thread(target=self._work)
+
+    def __enter__(self) -> Writers:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _work(self) -> None:
+        while not self._stop.wait(0.05):
+            for run in self.appended:
+                url = f"{self._stack.api_url}{LOGS}/{run.fqn}/{run.run_id}"
+                with urlopen(Request(url, b"meanwhile\n", {"Content-Type": "text/plain"}), timeout=60) as answer:
+                    assert answer.status == 200
+                self.appended[run] += 1
+
+
+def segments_of(stack: Stack, run: Run) -> int:
+    """How many numbers a run has taken, as S3 says."""
+    prefix = f"pipeline-logs/{run.fqn}/{run.run_id}/segments/"
+    with closing(stack.client("s3")) as s3:
+        pages = s3.get_paginator("list_objects_v2").paginate(Bucket=stack["bucket"], Prefix=prefix)
+        return max(int(each["Key"][len(prefix) :]) for page in pages for each in page.get("Contents", ())) + 1
+
+
+def test_every_table_dropped_and_rebuilt_during_appends_is_as_it_was(filled: tuple[Stack, list[Run]]) -> None:
+    stack, runs = filled
+    before = snapshot(stack)
+    assert all(len(before[table]) >= 4 for table in TABLES)
+    drop_tables(stack)
+    busy = [runs[6], runs[7], Run(runs[0].fqn, "begun-meanwhile")]
+    with Writers(stack, busy) as writers:
+        told = job(stack)
+    assert told["runs"]["failed"] == told["files"]["failed"] == told["segments_unknown"] == 0 and told["problems"] == []
+    wait_until_quiet(stack)
+    after = snapshot(stack)
+    texts = [f"{run.fqn} {run.run_id}" for run in busy] + [f"{run.fqn}/{run.run_id} " for run in busy]
+    assert [each for each in differences(before, after) if not any(text in each for text in texts)] == []
+    for run in busy:
+        row, numbers = after["runs_table"][f"{run.fqn} {run.run_id}"], segments_of(stack, run)
+        of_run = [key for key in after["segments_table"] if key.startswith(f"{run.fqn}/{run.run_id} ") and "key#" not in key]
+        assert writers.appended[run] > 0 and int(row["segments"]["N"]) == numbers == len(of_run)
+    again = job(stack, "--dry-run")
+    assert (again["rows"], again["runs"]["mended"], again["differences"]) == ({}, 0, [])
+
+
+def test_damaged_rows_are_put_right_and_those_of_nothing_are_removed(filled: tuple[Stack, list[Run]]) -> None:
+    stack, _ = filled
+    right = snapshot(stack)
+    damage_tables(stack, SEED, count=40)
+    add_rows_of_nothing(stack)
+    assert differences(right, snapshot(stack)) != []
+    told = job(stack, "--prune")
+    assert (told["problems"], told["runs"]["failed"], told["runs"]["gone"]) == ([], 0, 1) and told["rows"]
+    assert differences(right, snapshot(stack)) == []
+
+
+def add_rows_of_nothing(stack: Stack) -> None:
+    """A run and files that S3 does not have."""
+    old = {"N": "1790000000000"}
+    with closing(stack.client("dynamodb")) as dynamodb:
+        dynamodb.put_item(
+            TableName=stack["runs_table"], Item={"fqn": {"S": "svc.none"}, "run_id": {"S": "r"}, "last_append_ms": old}
+        )
+        dynamodb.put_item(
+            TableName=stack["segments_table"],
+            Item={"run": {"S": "svc.none/r"}, "at": {"S": f"{0:016d}#{0:010d}"}, "appended_ms": old},
+        )
+        dynamodb.put_item(
+            TableName=stack["files_table"],
+            Item={"time_index_key": {"S": "20000:none"}, "range_key": {"S": f"w:{'0' * 32}"}, "url": {"S": "s3://none/none"}},
+        )
+        dynamodb.put_item(TableName=stack["latest_table"], Item={"what_where_key": {"S": "none:none"}, "document": {"S": "{}"}})

@@ -1,0 +1,157 @@
+"""Retention beside a deployed stack: the job as a process of its own, and what the stack says of a run that is gone."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+from local.emulator import without_aws
+from local.state import PROJECT
+from tests.integration.stacks import Stack
+from tests.permissions import granted, needed
+
+LOGS = "/v1/services/ingestionPipelines/logs"
+AHEAD = """
+import json, sys
+from dataclasses import replace
+from chalicelib import composition
+from chalicelib.aws.clock import SystemClock
+from glue_jobs.environment import use_stack
+from glue_jobs.request_counts import counted
+from glue_jobs.retention import expiry_of
+from glue_jobs.retention_plan import read_plan, read_text
+
+class Ahead(SystemClock):
+    def now_ms(self):
+        return super().now_ms() + 3_600_000
+
+use_stack(sys.argv[1])
+requests = counted()
+made = read_plan(read_text(sys.argv[2]))
+expiry = expiry_of(replace(composition.services(), clock=Ahead()), made.id)
+print(json.dumps({"outcomes": [expiry.expire(run) for run in made.runs * 2], "requests": requests}))
+"""
+"""Applies a plan twice, an hour from now: the emulator's clock is ours, and nothing that young expires."""
+
+
+def call(stack: Stack, method: str, path: str, body: str | None = None) -> Any:
+    request = Request(
+        stack.api_url + path, body.encode() if body else None, {"Content-Type": "text/plain"} if body else {}, method=method
+    )
+    with urlopen(request, timeout=30) as answer:
+        return json.load(answer)
+
+
+def environment(stack: Stack) -> Mapping[str, str]:
+
+    names = {"AWS_ENDPOINT_URL": "aws_endpoint_url", "AWS_DEFAULT_REGION": "region"}
+    names |= {"AWS_ACCESS_KEY_ID": "aws_access_key_id", "AWS_SECRET_ACCESS_KEY": "aws_secret_access_key"}
+    return without_aws(os.environ) | {name: stack[key] for name, key in names.items()}
+
+
+def job(stack: Stack, *arguments: str) -> tuple[int, dict[str, Any]]:
+    """Exit code and summary of the job."""
+    command = [sys.executable, "-m", "local", "job", "--port", str(stack["port"]), "retention", *arguments]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=120)
+    lines = done.stdout.splitlines()
+    assert lines, done.stderr
+    summary: dict[str, Any] = json.loads(lines[-1])
+    return done.returncode, summary
+
+
+def until(holds: Callable[[], bool], what: str) -> None:
+    give_up = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < give_up, what
+        time.sleep(0.2)
+
+
+def test_a_plan_is_made_and_applied_and_the_run_is_gone_from_every_list(
+    stack: Stack, template: dict[str, Any], tmp_path: Path
+) -> None:
+    fqn = f"retained-{uuid.uuid4().hex[:8]}"
+    runs = ["first", "second"]
+    for run in runs:
+        call(stack, "POST", f"{LOGS}/{fqn}/{run}", f"a line of {run}\n")
+        call(stack, "POST", f"{LOGS}/{fqn}/{run}/close")
+    listing = f"/v0/archive/files/?what={fqn}&start={(int(time.time()) - 600) * 1000}&end={(int(time.time()) + 600) * 1000}"
+
+    def files() -> list[str]:
+        return sorted(record["metadata"]["run_id"] for record in call(stack, "GET", listing)["records"])
+
+    until(lambda: files() == runs, "finished logs are files")
+    assert sorted(call(stack, "GET", f"{LOGS}/{fqn}")["runs"]) == runs
+    plan = tmp_path / "plan.jsonl"
+
+    code, told = job(stack, "--rules", '{"default": {"keep_runs": 1}}', "--plan", str(plan))
+    assert (code, told["dry_run"], told["runs"]) == (0, True, 0), "all are younger than a day"
+    assert told["runs_in_all"] >= 2 and told["requests"]["s3:ListObjectsV2"] >= 3
+
+    made = planned(stack, told, plan, fqn, "first")
+    code, told = job(stack, "--apply", str(made))
+    assert (code, told["outcomes"]["closing"], told["outcomes"]["expired"]) == (1, 1, 0), "a plan makes nothing older"
+    assert files() == runs
+
+    command = [sys.executable, "-c", AHEAD, stack["stack_name"], str(made)]
+    done = subprocess.run(command, cwd=PROJECT, env=environment(stack), capture_output=True, text=True, timeout=60)
+    assert done.stdout, done.stderr
+    ended = json.loads(done.stdout)
+    assert ended["outcomes"] == ["expired", "gone"]
+    sent = {name: told["requests"].get(name, 0) + count for name, count in ended["requests"].items()}
+    assert needed(sent) == granted(template, "RetentionRole"), "its role allows what it does, and nothing else"
+    assert call(stack, "GET", f"{LOGS}/{fqn}")["runs"] == ["second"]
+    assert call(stack, "GET", f"{LOGS}/{fqn}/first")["total"] == 0
+    assert status_of(stack, f"{LOGS}/{fqn}/first/download") in (404, 410)
+    assert call(stack, "GET", f"{LOGS}/{fqn}/second")["logs"] == "a line of second"
+    until(lambda: files() == ["second"], "S3's notification takes the file out of the archive's lists")
+    assert_nothing_is_left(stack, fqn, "first")
+
+
+def planned(stack: Stack, told: dict[str, Any], plan: Path, fqn: str, run: str) -> Path:
+    """The job's plan with a run in it that is too young for it."""
+    from glue_jobs.expiry import Condemned
+    from glue_jobs.retention_plan import Plan, read_plan
+
+    empty = read_plan(plan.read_text())
+    assert empty.id == told["plan"]
+    size = len(f"a line of {run}\n")
+    path = plan.with_name("made.jsonl")
+    path.write_text(Plan(empty.header, [Condemned(fqn, run, "count", -1, 0, size, 2, size, 1)]).text())
+    return path
+
+
+def status_of(stack: Stack, path: str) -> int:
+    try:
+        with urlopen(stack.api_url + path, timeout=30) as answer:
+            return int(answer.status)
+    except HTTPError as error:
+        with error:
+            return error.code
+
+
+def assert_nothing_is_left(stack: Stack, fqn: str, run: str) -> None:
+    with closing(stack.client("s3")) as s3, closing(stack.client("dynamodb")) as dynamodb:
+        prefix = f"pipeline-logs/{fqn}/{run}/"
+        assert s3.list_objects_v2(Bucket=stack["bucket"], Prefix=prefix)["KeyCount"] == 0
+        tombstone = s3.get_object(Bucket=stack["bucket"], Key=f"pipeline-logs/.tombstones/{fqn}/{run}/expired.json")
+        with tombstone["Body"] as body:
+            assert json.loads(body.read())["reason"] == "count"
+        row = dynamodb.get_item(TableName=stack["runs_table"], Key={"fqn": {"S": fqn}, "run_id": {"S": run}})
+        assert "Item" not in row
+        rows = dynamodb.query(
+            TableName=stack["segments_table"],
+            KeyConditionExpression="#run = :run",
+            ExpressionAttributeNames={"#run": "run"},
+            ExpressionAttributeValues={":run": {"S": f"{fqn}/{run}"}},
+        )
+        assert rows["Items"] == []

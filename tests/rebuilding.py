@@ -1,0 +1,192 @@
+"""A live system in memory whose history is random, and the tables' items as whoever puts them right reads and writes them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from typing import Any
+
+from pydantic import SecretStr
+
+from chalicelib import composition
+from chalicelib.catalog.runs import RunRow
+from chalicelib.catalog.segments import run_key, segment_rows
+from chalicelib.deadline import Deadline
+from chalicelib.errors import InvalidBatchError, RunClosedError
+from chalicelib.ingestion.report import Report
+from chalicelib.memory.run_catalog import InMemoryRunCatalog
+from chalicelib.ports import PutOptions, Run
+from chalicelib.runlog.batch import Batch
+from chalicelib.runlog.census import Examiner
+from chalicelib.settings import Settings
+from chalicelib.triggers import schedules
+from glue_jobs.catalog_mending import Mender
+from tests.faults.interception import Intercepted
+from tests.ingesting import BUCKET, message, s3_record
+from tests.world import World
+
+KEEP_S = 30 * 86_400
+ENOUGH_MS = 840_000
+Item = dict[str, Any]
+
+
+class Items:
+    """``RunItems`` in memory."""
+
+    def __init__(self) -> None:
+        self.runs: dict[Run, Item] = {}
+        self.rows: dict[tuple[str, str], Item] = {}
+
+    def run(self, run: Run) -> Item | None:
+        return deepcopy(self.runs.get(run))
+
+    def segments(self, run: Run) -> list[Item]:
+        return [deepcopy(row) for (of, _), row in sorted(self.rows.items()) if of == run_key(run)]
+
+    def replace_run(self, run: Run, seen: Item | None, item: Item | None) -> bool:
+        if self.runs.get(run) != seen:
+            return False
+        self.runs.pop(run, None)
+        if item is not None:
+            self.runs[run] = deepcopy(item)
+        return True
+
+    def put_segments(self, items: Iterable[Item]) -> None:
+        self.rows |= {(item["run"], item["at"]): deepcopy(item) for item in items}
+
+    def remove_segment(self, seen: Item) -> bool:
+        if self.rows.get((seen["run"], seen["at"])) != seen:
+            return False
+        del self.rows[seen["run"], seen["at"]]
+        return True
+
+    def snapshot(self) -> tuple[dict[Run, Item], dict[tuple[str, str], Item]]:
+        return deepcopy(self.runs), deepcopy(self.rows)
+
+
+class Live:
+    """Runlake over ports in memory, with its notifications and schedules; ``runs`` is what it has been asked to do something with."""
+
+    def __init__(self) -> None:
+        self.world, self.catalog = World(), InMemoryRunCatalog()
+        self.positions: dict[Run, str | None] = {}
+        self._created: list[str] = []
+        ports = composition.Ports(
+            store=Intercepted(self.world.store, self._note),
+            archive_store=self.world.archive_store,
+            index=self.world.index,
+            runs=self.catalog,
+            database=self.world.database,
+            publisher=None,
+            clock=self.world.clock,
+            sharing=self.world.sharing,
+        )
+        settings = Settings(bucket_name=BUCKET, archive_bucket_name="archive", position_keys=SecretStr("0123456789abcdef"))
+        self.services = composition.assemble(settings, ports)
+
+    @property
+    def runs(self) -> list[Run]:
+        return list(self.positions)
+
+    def append(self, run: Run, text: str, key: str | None = None) -> None:
+        batch = Batch.from_text(text, f"host-{len(text) % 3}")
+        try:
+            answer = self.services.writer.append(run, batch, position=self.positions.get(run), idempotency_key=key)
+        except (RunClosedError, InvalidBatchError):
+            return
+        self.positions[run] = answer.position
+
+    def close(self, run: Run) -> None:
+        self.services.finalizer.close(run, self.positions.get(run))
+
+    def openmetadata(self, run: Run, name: str, text: str) -> None:
+        """As OpenMetadata writes: no metadata of ours."""
+        self.positions.setdefault(run, None)
+        self.services.store.put(self.world.layout.run_prefix(run) + name, text.encode(), PutOptions())
+
+    def notify(self, chance: random.Random | None = None) -> None:
+        """Everything that was created since the last time, some of it twice, in any order; what comes of that too."""
+        ingester = composition.ingester(self.services)
+        while self._created:
+            keys, self._created[:] = list(self._created), []
+            if chance:
+                keys += chance.choices(keys, k=len(keys) // 4)
+                chance.shuffle(keys)
+            results = ingester.ingest([message(s3_record(key)) for key in keys], Deadline(self.world.clock))
+            assert all(isinstance(result, Report) for result in results), results
+
+    def tick(self) -> None:
+        assert schedules.compact(self.services, ENOUGH_MS)["failed"] == 0
+        self.notify()
+
+    def sweep(self) -> None:
+        assert schedules.sweep(self.services, ENOUGH_MS)["failed"] == 0
+        self.notify()
+
+    def rows(self) -> dict[tuple[str, str], Item]:
+        """The items of all segments that the live system keeps."""
+        kept = [(run, entry) for run in self.runs for entry in self.world.index.rows_from(run, 0, 0, 100_000)]
+        return {(row["run"], row["at"]): row for run, entry in kept for row in segment_rows(run, entry, KEEP_S)}
+
+    def active(self) -> set[Run]:
+        return {row.run for row in self.catalog.active(self.world.clock.now_ms() + 1)}
+
+    def row(self, run: Run) -> RunRow | None:
+        return self.catalog.get(run)
+
+    def mender(self, items: Items, port: Callable[[Any], Any] = lambda inner: inner, **options: Any) -> Mender:
+        return Mender(port(items), port(self.world.store), self.world.layout, self.world.clock, KEEP_S, **options)
+
+    def examiner(self, run: Run) -> Examiner:
+        return Examiner(self.world.store, self.world.layout, run)
+
+    def _note(self, operation: str, call: Callable[[], Any]) -> Any:
+        before = {found.key: found.etag for found in self._objects()} if operation in ("put", "complete_multipart") else {}
+        answer = call()
+        if before or operation in ("put", "complete_multipart"):
+            self._created += [found.key for found in self._objects() if before.get(found.key) != found.etag]
+        return answer
+
+    def _objects(self) -> list[Any]:
+        return [info for key in list(self.world.store._objects) if (info := self.world.store._objects[key].info)]
+
+
+def live_through(seed: int, steps: int = 60) -> Live:
+    """A history by a seed, quiet at its end: all notifications have come, and the schedule has nothing left to do at once."""
+    chance, live = random.Random(seed), Live()
+    runs = [Run(f"svc.pipe-{number % 2}", f"run-{number}") for number in range(4)]
+    old, newer = Run("svc_legacy", "run-a"), Run("svc_legacy", "run-b")
+    for step in range(steps):
+        run = chance.choice(runs)
+        match chance.choice(["append"] * 6 + ["keyed", "close", "tick", "tick", "sweep", "wait", "wait", "cold", "old", "newer"]):
+            case "append":
+                live.append(run, "".join(f"line {step} {number}\n" for number in range(chance.randint(1, 5))))
+            case "keyed":
+                live.append(run, f"keyed {step}\n", key=f"key-{chance.randint(0, 40)}")
+            case "cold":
+                live.positions[run] = None
+                live.append(run, f"cold {step}\n")
+            case "close" if chance.random() < 0.4 and live.row(run):
+                live.close(run)
+            case "tick":
+                live.notify(chance)
+                live.tick()
+            case "sweep" if chance.random() < 0.3:
+                live.notify(chance)
+                live.world.clock.advance(25 * 3600)
+                live.sweep()
+            case "wait":
+                live.notify(chance)
+                live.world.clock.advance(chance.choice([1, 70, 1300]))
+            case "old":
+                live.openmetadata(old, "logs.txt", "of openmetadata\n" * (step + 1))
+            case "newer":
+                live.openmetadata(newer, "partial.txt", "of openmetadata\n" * (step + 1))
+                live.world.clock.advance(1)
+        live.world.clock.advance(0.37)
+    live.notify(chance)
+    for _ in range(3):
+        live.world.clock.advance(1300)
+        live.tick()
+    return live

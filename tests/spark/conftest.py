@@ -1,0 +1,88 @@
+"""One Spark session and one bucket for all tests here. Choose them with ``-m spark``, leave them out with ``-m "not spark"``."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from bench.spark_bucket import BucketServer
+from bench.stored_runs import Bucket
+from glue_jobs.datasource import RunlakeDataSource
+
+PROJECT = Path(__file__).parents[2]
+Read = Callable[..., DataFrame]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "spark: needs PySpark, and a Java 17 where it starts a session")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.spark)
+            for category in ("ResourceWarning", "pytest.PytestUnraisableExceptionWarning"):
+                item.add_marker(pytest.mark.filterwarnings(f"ignore::{category}"))
+
+
+@pytest.fixture(autouse=True)
+def collected() -> Iterator[None]:
+    """Py4J leaves its sockets to the garbage collector. It is to find them here, and not in a test of somebody else."""
+    yield
+    gc.collect()
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[BucketServer]:
+    running = BucketServer()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def bucket(server: BucketServer) -> Bucket:
+    """An empty bucket, and a hand to fill it."""
+    server.empty()
+    return Bucket(server)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """Two threads and little memory. Workers find the project where the tests do."""
+    os.environ["PYTHONPATH"] = str(PROJECT)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Spark's own, at its start
+        session = (
+            SparkSession.builder.master("local[2]")
+            .config("spark.ui.enabled", "false")
+            .config("spark.driver.memory", "1g")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.sql.session.timeZone", "UTC")
+            .config("spark.sql.python.filterPushdown.enabled", "true")
+            .getOrCreate()
+        )
+    session.sparkContext.setLogLevel("ERROR")
+    session.dataSource.register(RunlakeDataSource)
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def read(spark: SparkSession, bucket: Bucket) -> Read:
+    """A DataFrame of the bucket's runs; options by name."""
+
+    def dataframe(schema: str | None = None, **options: str) -> DataFrame:
+        reader = spark.read.format("runlake").options(**{**bucket.options, **options})
+        return (reader.schema(schema) if schema else reader).load()
+
+    return dataframe

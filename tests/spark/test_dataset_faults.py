@@ -1,0 +1,180 @@
+"""A job that is stopped at any call of its destination, and begun again: the same files, whatever the call was and did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chalicelib.errors import InvalidConfigurationError, UnavailableError
+from glue_jobs.dataset.committing import Change, Committer, OvertakenError
+from glue_jobs.dataset.contents import files as contents
+from glue_jobs.dataset.destination import LocalFiles
+from glue_jobs.dataset.entries import APPEND, DATA, STAGING, Layout
+from glue_jobs.dataset.ledger import Ledger
+from glue_jobs.dataset.publication import Publisher
+from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
+from tests.spark.dataset_store import LAYOUT, Job, MemoryFiles, by_glob, by_ledger, numbers_of
+
+SOURCE = [((f"2026-11-{20 + n % 2}", n % 2), n) for n in range(12)]
+"""Two partitions."""
+STEPS = (4, 8, 12)
+"""So much of it is there when the job runs: it appends, then appends and puts together, and again."""
+
+
+def run_all(files: Any) -> None:
+    for there in STEPS:
+        Job(files, SOURCE[:there]).run()
+
+
+def run_stopped(files: Any, number: int, moment: str, how: str) -> bool:
+    """Whether it was stopped. Whoever is stopped begins again, as it would by hand."""
+    stop = StopAt(number, moment, how)
+    for there in STEPS:
+        try:
+            Job(Intercepted(files, stop), SOURCE[:there]).run()
+        except (Crash, UnavailableError):
+            Job(files, SOURCE[:there]).run()
+    return stop.fired
+
+
+def shape(files: Any) -> dict[str, int]:
+    """Folders of data, and how many files each has: names tell of numbers, and those may differ."""
+    found: dict[str, int] = {}
+    for each in files.list(DATA):
+        folder = each.name.rpartition("/")[0]
+        found[folder] = found.get(folder, 0) + 1
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kind", "moment", "how"),
+    [("memory", BEFORE, "error"), ("memory", AFTER, "error"), ("memory", AFTER, "crash"), ("folder", BEFORE, "crash")],
+)
+def test_stopped_at_every_call(tmp_path: Path, kind: str, moment: str, how: str) -> None:
+    made = iter(range(10_000))
+
+    def make_files() -> Any:
+        return MemoryFiles() if kind == "memory" else LocalFiles(tmp_path / str(next(made)))
+
+    whole = make_files()
+    run_all(whole)
+    expected = dict.fromkeys(SOURCE, 1)
+    assert by_glob(whole) == expected and len(list(whole.list(DATA))) == 2
+    number = 0
+    while run_stopped(files := make_files(), number, moment, how):
+        assert by_glob(files) == by_ledger(files) == expected, f"stopped at call {number}"
+        assert {each.name for each in files.list(DATA)} == set(Ledger(files).head().state.files), f"stopped at call {number}"
+        assert not list(files.list(STAGING)), f"stopped at call {number}"
+        assert shape(files) == shape(whole), f"stopped at call {number}"
+        number += 1
+    assert number > 60
+
+
+def test_what_readers_of_the_ledger_see_at_every_call() -> None:
+    """Never half of an entry, never a row twice, whenever they look: before each call of the job."""
+    files = MemoryFiles()
+    seen: set[int] = set()
+
+    def look(_: str, call: Any) -> Any:
+        visible = Publisher(files, Ledger(files)).visible()
+        assert all(path in files.bodies for path in visible.files), visible.number
+        rows = [n for path in visible.files for n in numbers_of(files.read(path))]
+        assert sorted(rows) == [n for _, n in SOURCE[: len(rows)]] and len(rows) in (0, *STEPS)
+        seen.add(visible.number)
+        return call()
+
+    for there in STEPS:
+        Job(Intercepted(files, look), SOURCE[:there]).run()
+    assert seen == set(range(Ledger(files).head().state.number + 1))
+
+
+def test_another_job_at_any_moment() -> None:
+    """One job stops before its n-th call, another one does all there is, then the first goes on."""
+    overtaken = [run_overtaken(slow_call) for slow_call in range(45)]
+    assert {True, False} <= set(overtaken)
+
+
+def run_overtaken(slow_call: int) -> bool:
+    """Whether the other job was faster."""
+    files, source = MemoryFiles(), SOURCE[:4]
+    Job(files, source).run()
+    source += SOURCE[4:8]
+    calls = iter(range(10_000))
+
+    def gate(_: str, call: Any) -> Any:
+        if next(calls) == slow_call:
+            Job(files, source).run()
+            source.extend(SOURCE[8:])
+            Job(files, source).run()
+        return call()
+
+    is_overtaken = False
+    try:
+        Job(Intercepted(files, gate), source).run()
+    except OvertakenError:
+        is_overtaken = True
+    Job(files, source).run()
+    assert by_glob(files) == by_ledger(files) == dict.fromkeys(source, 1), f"overtaken at call {slow_call}"
+    assert not list(files.list(STAGING)), f"overtaken at call {slow_call}"
+    return is_overtaken
+
+
+def test_an_answer_that_was_lost_is_no_other_job() -> None:
+    """S3 has the entry, boto3 sends it again and is told that there is one."""
+
+    class Deaf(MemoryFiles):
+        def create(self, name: str, body: bytes) -> bool:
+            super().create(name, body)
+            return False
+
+    files = Deaf()
+    run_all(files)
+    assert by_glob(files) == by_ledger(files) == dict.fromkeys(SOURCE, 1)
+
+
+def test_an_attempt_that_may_be_somebodys_stays_until_its_number_is_taken() -> None:
+    files = MemoryFiles()
+    files.put(f"{STAGING}0000000001-other/files/date=2026-11-20/what_bucket=0/part-0.zstd.parquet", b"half")
+    committer = Committer(files, LAYOUT)
+    assert committer.settled().number == 0 and len(list(files.list(STAGING))) == 1
+    Job(files, SOURCE[:4]).run()
+    Job(files, SOURCE[:4]).run()
+    assert not list(files.list(STAGING))
+
+
+def test_settings_of_a_dataset_stay() -> None:
+    files = MemoryFiles()
+    Job(files, SOURCE[:4]).run()
+    with pytest.raises(InvalidConfigurationError, match="buckets=2 given=3, zone='UTC' given='Europe/Berlin'"):
+        Committer(files, Layout(3, "Europe/Berlin", "these")).settled()
+
+
+def test_a_checkpoint_saves_reading_all_entries() -> None:
+    files = MemoryFiles()
+    source = [(("2026-11-20", 0), n) for n in range(40)]
+    for there in range(1, 41):
+        Job(files, source[:there]).append()
+    reads: list[str] = []
+
+    def note(operation: str, call: Any) -> Any:
+        reads.append(operation)
+        return call()
+
+    head = Ledger(Intercepted(files, note)).head()
+    assert head.state.number == 40 and len(head.state.files) == 40 and by_ledger(files) == dict.fromkeys(source, 1)
+    assert reads == ["read"] * (1 + 1 + 8 + 1), "the hint, the checkpoint of 32, 8 entries, and one that isn't there"
+
+
+def test_an_entry_without_files_moves_the_offset() -> None:
+    files = MemoryFiles()
+    committer = Committer(files, LAYOUT)
+    entry = committer.commit(committer.settled(), Change(APPEND, {"n": 5}), None)
+    assert entry.counts == {"files": 0, "rows": 0, "bytes_out": 0} and committer.settled().offset == {"n": 5}
+
+
+def test_the_list_of_files_is_for_engines(tmp_path: Path) -> None:
+    run_all(LocalFiles(tmp_path))
+    found = contents(str(tmp_path))
+    assert found == contents(f"file://{tmp_path}") == sorted(f"file://{path}" for path in (tmp_path / "data").rglob("*.parquet"))

@@ -1,0 +1,164 @@
+"""``spark.readStream.format("runlake")`` from end to end: what Spark writes down, and what it reads after a restart."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from bench.stored_runs import MINUTE_MS, START_MS, Bucket, joined, numbers
+from chalicelib.errors import InvalidConfigurationError
+from glue_jobs.datasource.options import parse_options
+from glue_jobs.datasource.stream import RunlakeStreamReader
+from tests.spark.test_following import TRACE
+
+LINE = b"2026-11-21 03:00:02,000 - svc.load - INFO - row\n"
+
+
+class Sink:
+    """What a sink that takes a batch again, and keeps it once, has in the end."""
+
+    def __init__(self, spark: SparkSession, bucket: Bucket, checkpoint: Path) -> None:
+        self._spark, self._bucket, self._checkpoint = spark, bucket, checkpoint
+        self.batches: dict[int, list[Any]] = {}
+        self.repeated: list[int] = []
+
+    @property
+    def rows(self) -> list[Any]:
+        return [row for number in sorted(self.batches) for row in self.batches[number]]
+
+    def run(self, **options: str) -> None:
+        """Start the query, from the checkpoint if there is one; read all there is; stop it."""
+        query = self.start(**options)
+        try:
+            query.processAllAvailable()
+        finally:
+            query.stop()
+
+    def start(self, available_now: bool = False, **options: str) -> StreamingQuery:
+        stream = (
+            self._spark.readStream.format("runlake").options(**{**self._bucket.options, "flushAfter": "none", **options}).load()
+        )
+        writer = stream.writeStream.foreachBatch(self._take).option("checkpointLocation", str(self._checkpoint))
+        return (writer.trigger(availableNow=True) if available_now else writer).start()
+
+    def forget_commit(self) -> None:
+        """As if the query had been killed before it committed its last batch."""
+        numbers = [int(path.name) for path in (self._checkpoint / "commits").iterdir() if path.name.isdigit()]
+        for name in (str(max(numbers)), f".{max(numbers)}.crc"):
+            (self._checkpoint / "commits" / name).unlink(missing_ok=True)
+
+    @property
+    def offset(self) -> dict[str, Any]:
+        """The last one that Spark wrote down."""
+        files = [path for path in (self._checkpoint / "offsets").iterdir() if path.name.isdigit()]
+        last = max(files, key=lambda path: int(path.name))
+        return dict(json.loads(last.read_text().splitlines()[-1]))
+
+    def _take(self, frame: DataFrame, number: int) -> None:
+        rows = frame.collect()
+        if number in self.batches:
+            self.repeated.append(number)
+            assert sorted(rows, key=_place) == sorted(self.batches[number], key=_place)
+        self.batches[number] = rows
+
+
+def _place(row: Any) -> tuple[str, int]:
+    return row["run_id"], row["line"]
+
+
+@pytest.fixture
+def sink(spark: SparkSession, bucket: Bucket, tmp_path: Path) -> Sink:
+    return Sink(spark, bucket, tmp_path / "checkpoint")
+
+
+def test_a_query_that_is_stopped_and_killed_reads_every_line_once(bucket: Bucket, sink: Sink) -> None:
+    one, two = bucket.run(run_id="one").lines(100), bucket.run(run_id="two").append(LINE, TRACE[:70])
+    sink.run()
+    assert joined(sink.rows, "one") == b"".join(one.log.splitlines(keepends=True)[:-1])  # the last event may go on
+    assert len(sink.offset["runs"]) == 2
+
+    one.lines(100, first=100).compact(upto=4).retire(below=4)
+    two.append(TRACE[70:])
+    three = bucket.run(run_id="three").lines(10).seal("abandoned").finalize("abandoned").retire()
+    sink.run()
+    sink.forget_commit()  # killed: the last batch is done again, although its segments have gone
+    one.seal().finalize().retire()
+    two.compact().retire()
+    three.reopen().lines(10, first=10)
+    sink.run()
+    assert sink.repeated
+
+    two.seal().finalize()
+    three.seal().finalize()
+    sink.run()
+    assert [joined(sink.rows, run.run_id) for run in (one, two, three)] == [run.log for run in (one, two, three)]
+    assert numbers(sink.rows, "two") == [0]  # one event, that came in two pieces
+    assert {row["segment"] for row in sink.rows} == {None}
+
+
+def test_a_closed_run_leaves_the_checkpoint(bucket: Bucket, sink: Sink) -> None:
+    bucket.run(run_id="old").lines(10).seal().finalize()
+    new = bucket.run(run_id="new", at_ms=START_MS + 10 * MINUTE_MS).lines(10)
+    sink.run()
+    assert len(sink.offset["runs"]) == 2
+    new.lines(10, first=10)
+    sink.run()
+    assert len(sink.offset["runs"]) == 1
+    new.lines(10, first=20).seal()
+    sink.run()
+    assert joined(sink.rows, "new") == new.log
+    assert len(numbers(sink.rows, "old")) == 10
+
+
+def test_batches_have_about_as_many_bytes_as_they_may(bucket: Bucket, sink: Sink) -> None:
+    runs = [bucket.run(run_id=f"run-{number}").append(LINE * 100).seal() for number in range(7)]
+    sink.run(maxBytesPerBatch=str(250 * len(LINE)))
+    assert [len(rows) for _, rows in sorted(sink.batches.items())] == [200, 200, 200, 100]
+    assert all(joined(sink.rows, run.run_id) == run.log for run in runs)
+
+
+def test_what_is_there_is_read_and_the_query_ends(bucket: Bucket, sink: Sink) -> None:
+    run = bucket.run().lines(100).seal()
+    query = sink.start(available_now=True)
+    assert query.awaitTermination(60)
+    assert joined(sink.rows) == run.log
+    for number in range(3):
+        bucket.run(run_id=f"run-1{number}").lines(10).seal()
+    query = sink.start(available_now=True, maxBytesPerBatch="700")
+    assert query.awaitTermination(60)
+    assert len(sink.rows) == 110  # one batch, as docs/spark.md says
+
+
+def test_only_what_comes(bucket: Bucket, sink: Sink) -> None:
+    one, old = bucket.run(run_id="one").lines(100), bucket.run(run_id="old").lines(5).seal().finalize()
+    sink.run(startingOffsets="latest")
+    assert sink.rows == []
+    one.lines(10, first=100).seal()
+    two = bucket.run(run_id="two", at_ms=one.at_ms).lines(10).seal()
+    sink.run(startingOffsets="latest")
+    assert numbers(sink.rows, "one") == list(range(100, 110))
+    assert joined(sink.rows, "two") == two.log
+    assert numbers(sink.rows, old.run_id) == []
+
+
+def test_a_checkpoint_of_other_runs_is_refused(bucket: Bucket, sink: Sink) -> None:
+    bucket.run().lines(10)
+    sink.run()
+    bucket.run().lines(20)
+    with pytest.raises(PySparkException, match="a read of other runs"):
+        sink.run(fqn="svc.*")
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [({"rows": "problems"}, "events only"), ({"status": "open"}, "every status"), ({"endingOffsets": "{}"}, "a stream has no end")],
+)
+def test_options_that_no_stream_has(options: dict[str, str], complaint: str) -> None:
+    with pytest.raises(InvalidConfigurationError, match=complaint):
+        RunlakeStreamReader(parse_options({"bucket": "logs", **options}), ("raw",))

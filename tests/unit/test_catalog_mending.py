@@ -1,0 +1,242 @@
+"""Rows of runs from S3 alone: as the live system keeps them, whatever was lost or damaged, whoever moves them meanwhile."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from chalicelib.catalog.dynamodb_runs import row_of
+from chalicelib.catalog.segments import entry_of_row, run_key
+from chalicelib.ports import PutOptions, Run, SegmentEntry
+from chalicelib.runlog.segment import metadata_of
+from glue_jobs.catalog_mending import FAILED, GONE, MENDED, RIGHT
+from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
+from tests.rebuilding import Items, Live, live_through
+from tests.world import RUN, START_MS
+
+OTHER = Run("svc.pipeline", "another")
+
+
+def check(live: Live, items: Items) -> None:
+    """The items say what the live system keeps."""
+    assert {run: row_of(item) for run, item in items.runs.items()} == {run: row for run in live.runs if (row := live.row(run))}
+    assert {run for run, item in items.runs.items() if "activity_shard" in item} == live.active()
+    assert items.rows == live.rows()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_lost_tables_are_made_as_the_live_system_keeps_them(seed: int) -> None:
+    print(f"seed: {seed}")
+    live, items = live_through(seed), Items()
+    results = [live.mender(items).mend(run) for run in live.runs]
+    assert [(result.problems, result.unknown) for result in results] == [([], 0)] * len(results)
+    check(live, items)
+    again = [live.mender(items).mend(run) for run in live.runs]
+    assert {result.outcome for result in again} <= {RIGHT}, again
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_damaged_rows_are_put_right_and_right_ones_are_left(seed: int) -> None:
+    print(f"seed: {seed}")
+    live, items, chance = live_through(seed, steps=40), Items(), random.Random(seed)
+    for run in live.runs:
+        live.mender(items).mend(run)
+    right = items.snapshot()
+    for _ in range(chance.randint(1, 12)):
+        damage(items, chance)
+    for run in live.runs:
+        live.mender(items, dry_run=True).mend(run)
+    damaged = items.snapshot()
+    results = [live.mender(items).mend(run) for run in live.runs]
+    assert items.snapshot() == right
+    assert any(result.outcome == MENDED for result in results) == (damaged != right)
+
+
+def damage(items: Items, chance: random.Random) -> None:
+    """One row is gone, or another: behind, ahead, of the wrong kind, or beside the point."""
+    table: dict[Any, Any] = chance.choice([items.runs, items.rows])
+    if not table:
+        return
+    key = chance.choice(sorted(table, key=str))
+    row = table[key]
+    names = [name for name in row if name not in ("fqn", "run_id", "run", "at")]
+    match chance.choice(["gone", "another", "lacks", "more", "twin"]):
+        case "gone":
+            del table[key]
+        case "another":
+            name = chance.choice(names)
+            row[name] = chance.choice([row[name], 0, -1, 10**6, 2**40, "x", None, [1], {"a": 1}])
+        case "lacks":
+            del row[chance.choice(names)]
+        case "more":
+            row["failures"] = 3
+        case "twin" if table is items.rows:
+            at = chance.choice(["0000000000000001#0000000000", "9" * 16 + "#" + "9" * 10, "key#k-0", "x"])
+            table[key[0], at] = row | {"at": at}
+
+
+def test_a_row_that_is_moved_meanwhile_is_not_set_back() -> None:
+    live, items = Live(), Items()
+    live.append(RUN, "one\n")
+    moved: list[str] = []
+
+    def gate(operation: str, call: Callable[[], Any]) -> Any:
+        if operation == "replace_run" and len(moved) < 3:
+            moved.append(operation)
+            items.runs.pop(RUN, None)
+            live.append(RUN, "more\n")
+            live.notify()
+            assert live.mender(items).mend(RUN).outcome == MENDED  # as ingestion would move it
+        return call()
+
+    result = live.mender(items, port=lambda inner: Intercepted(inner, gate)).mend(RUN)
+    assert result.outcome in (RIGHT, MENDED)
+    check(live, items)
+    assert items.runs[RUN]["segments"] == 2 and len(moved) == 1, "the second look found it right"
+
+
+def test_who_keeps_moving_a_row_is_told_of() -> None:
+    live, items = Live(), Items()
+    live.append(RUN, "one\n")
+
+    def gate(operation: str, call: Callable[[], Any]) -> Any:
+        return False if operation == "replace_run" else call()
+
+    result = live.mender(items, port=lambda inner: Intercepted(inner, gate)).mend(RUN)
+    assert result.outcome == FAILED and "changes faster" in result.problems[0]
+
+
+def intercepted(gate: Callable[[str, Callable[[], Any]], Any]) -> Callable[[Any], Any]:
+    return lambda inner: Intercepted(inner, gate)
+
+
+@pytest.mark.parametrize("how", ["error", "crash"])
+@pytest.mark.parametrize("moment", [BEFORE, AFTER])
+def test_stop_at_every_call(moment: str, how: str) -> None:
+    number = 0
+    live = finished(Live())
+    expected = Items()
+    live.mender(expected).mend(RUN)
+    while True:
+        items, stop = Items(), StopAt(number, moment, how)
+        items.rows[run_key(RUN), "x"] = {"run": run_key(RUN), "at": "x"}
+        try:
+            result = live.mender(items, port=intercepted(stop)).mend(RUN)
+            assert result.outcome == (FAILED if stop.fired else MENDED)
+        except Crash:
+            pass
+        if not stop.fired:
+            break
+        assert live.mender(items).mend(RUN).outcome in (MENDED, RIGHT)
+        assert items.snapshot() == expected.snapshot()
+        number += 1
+    assert number >= 10
+
+
+def finished(live: Live, lines: int = 30) -> Live:
+    """A run that is finalized and of which only the seal is left, its segments deleted by two passes."""
+    for number in range(lines):
+        live.append(RUN, f"line {number}\n", key=f"key-{number}" if number % 7 == 0 else None)
+    live.notify()
+    live.world.clock.advance(1300)
+    live.append(RUN, "late\n")
+    live.tick()
+    live.close(RUN)
+    live.notify()
+    live.world.clock.advance(1300)
+    live.tick()
+    assert len(live.world.kept()) == lines + 1 and RUN not in live.active()
+    return live
+
+
+def without_entries(live: Live) -> Live:
+    """As a version left it that kept no entries of what it deleted."""
+    for found in live.world.store.list(live.world.layout.all_retired(RUN)).objects:
+        live.world.store.delete(found.key)
+    return live
+
+
+def test_what_an_earlier_version_deleted_is_left_as_the_table_has_it() -> None:
+    live, items = finished(Live()), Items()
+    live.mender(items).mend(RUN)
+    right = items.snapshot()
+    without_entries(live)
+    result = live.mender(items).mend(RUN)
+    assert (result.outcome, result.unknown, items.snapshot()) == (RIGHT, 31, right)
+
+
+def test_what_an_earlier_version_deleted_and_the_table_lost_is_one_row_that_pages_are_read_by() -> None:
+    live, items = finished(Live(), lines=4), Items()
+    for number in range(40):
+        live.append(OTHER, "".join(f"{number} {line} {'x' * 1000}\n" for line in range(100)))
+    live.close(OTHER)
+    live.notify()
+    live.world.clock.advance(1300)
+    live.tick()
+    for found in live.world.store.list(live.world.layout.all_retired(OTHER)).objects:
+        live.world.store.delete(found.key)
+    result = live.mender(items).mend(OTHER)
+    assert result.unknown == 40 and result.rows == {"segments.missing": 2, "runs.missing": 1}
+    mark, seal = (entry_of_row(row) for row in items.segments(OTHER))
+    log = b"".join(f"{number} {line} {'x' * 1000}\n".encode() for number in range(40) for line in range(100))
+    assert (mark.line, mark.lines, mark.bytes, seal.kind) == (0, 4000, len(log), "seal")
+    assert 10 <= len(mark.landmarks) <= 96
+    for line, byte in mark.landmarks:
+        assert (log.count(b"\n", 0, byte), log[byte - 1 : byte]) == (line, b"\n")
+    assert live.mender(items).mend(OTHER).outcome == RIGHT
+
+
+@pytest.mark.parametrize("damaged", ["segment", "artifact", "entries", "foreign", "gap", "empty"])
+def test_dirty_objects_are_told_and_the_rest_is_made(damaged: str) -> None:
+    live, items = finished(Live()), Items()
+    live.append(OTHER, "one\n")
+    live.append(OTHER, "two\n")
+    live.append(OTHER, "three\n")
+    store, layout = live.world.store, live.world.layout
+    match damaged:
+        case "segment":
+            store.put(layout.segment(OTHER, 1), b"two\n", PutOptions({"kind": "data", "epoch": "x"}))
+        case "artifact":
+            store.put(layout.partial(OTHER), b"one\n", PutOptions({"next-segment": "many"}))
+        case "entries":
+            store.put(layout.retired(OTHER, "A" * 11), b"\x1f\x8bnothing", PutOptions())
+        case "foreign":
+            store.put(layout.run_prefix(OTHER) + "notes/readme.md", b"", PutOptions())
+        case "gap":
+            store.delete(layout.segment(OTHER, 1))
+        case "empty":
+            store.put(layout.segment(OTHER, 1), b"", PutOptions())
+    result = live.mender(items).mend(OTHER)
+    assert result.outcome == MENDED and len(result.problems) in (1, 2), result
+    assert items.runs[OTHER]["lines"] == 3
+    assert live.mender(items).mend(RUN).problems == []
+
+
+def test_rows_of_runs_that_are_gone_are_removed_when_asked_and_old() -> None:
+    live, items = finished(Live()), Items()
+    live.mender(items).mend(RUN)
+    for name in list(live.world.store._objects):
+        live.world.store.delete(name)
+    before = items.snapshot()
+    assert live.mender(items).mend(RUN).outcome == GONE and items.snapshot() == before
+    assert live.mender(items, prune=True).mend(RUN).outcome == GONE and items.snapshot() == before, "it is young"
+    live.world.clock.advance(3600)
+    assert live.mender(items, prune=True, dry_run=True).mend(RUN).rows["runs.extra"] == 1 and items.snapshot() == before
+    assert live.mender(items, prune=True).mend(RUN).rows["runs.extra"] == 1
+    assert items.snapshot() == ({}, {})
+
+
+def test_a_run_of_thousands_of_one_line_segments() -> None:
+    live, items = Live(), Items()
+    count = 3000
+    for number in range(count):
+        entry = SegmentEntry(number, "data", 1, number, 2 * number, 1, 2, "s", number, "d", START_MS + number)
+        live.world.store.put(live.world.layout.segment(RUN, number), b"x\n", PutOptions(metadata_of(entry)))
+    live.world.store.calls.clear()
+    result = live.mender(items).mend(RUN)
+    assert result.rows == {"runs.missing": 1, "segments.missing": count} and result.problems == []
+    assert live.world.store.calls == {"list": count // 1000, "head": count}
+    assert items.runs[RUN]["lines"] == count == len(items.rows)
