@@ -8,13 +8,14 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from random import Random
 from threading import local
 from typing import Any
+from unittest.mock import patch
 from urllib.parse import urlsplit
 
 import yaml
@@ -78,7 +79,7 @@ class BenchArchive:
     def __init__(self, endpoint_url: str) -> None:
         self.layout, self.bucket = Layout(), BUCKET
         self._address = urlsplit(endpoint_url).netloc
-        self._mine = local()
+        self._mine, self._connections = local(), list[HTTPConnection]()
         self.s3, database = (
             make_client("s3", region=None, read_timeout_s=60),
             make_client("dynamodb", region=None, read_timeout_s=60),
@@ -102,6 +103,11 @@ class BenchArchive:
                 {"store": {"dynamodb": {"table_name": WORK, "region": os.environ["AWS_REGION"], "on_demand": True}}}
             ),
         )
+
+    def close(self) -> None:
+        """Its connections."""
+        for each in (self.s3, self.database, *self._connections):
+            each.close()
 
     def fill(self, runs: Sequence[BenchRun], threads: int = 4) -> None:
         """Their objects, and what ingestion has made of them."""
@@ -146,11 +152,13 @@ class BenchArchive:
         for _ in range(2):
             if not hasattr(self._mine, "connection"):
                 self._mine.connection = HTTPConnection(self._address)
+                self._connections.append(self._mine.connection)
             try:
                 self._mine.connection.request(method, f"/{BUCKET}/{key}", body, headers or {})
                 answer = self._mine.connection.getresponse()
                 return answer.status, answer.read()
             except (HTTPException, OSError):
+                self._mine.connection.close()
                 del self._mine.connection
         raise ConnectionError(f"the emulator does not answer key={key}")
 
@@ -176,12 +184,13 @@ def various_runs(count: int, random: Random, name: str) -> list[BenchRun]:
 @contextmanager
 def bench_archive() -> Iterator[tuple[BenchArchive, Emulator]]:
     """An emulator of its own for as long as the block lasts, and the environment of this process for it."""
-    with tempfile.TemporaryDirectory(prefix="runlake-bulk-") as folder:
+    with patch.dict(os.environ), tempfile.TemporaryDirectory(prefix="runlake-bulk-") as folder:
         emulator = Emulator(free_port(), Path(folder) / "scratch", Path(folder) / "emulator.log")
         try:
             emulator.wait_until_healthy()
             set_environment(emulator.endpoint_url)
-            yield BenchArchive(emulator.endpoint_url), emulator
+            with closing(BenchArchive(emulator.endpoint_url)) as archive:
+                yield archive, emulator
         finally:
             emulator.stop()
 

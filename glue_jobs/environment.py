@@ -22,7 +22,8 @@ def use_stack(name: str) -> None:
     if FUNCTION not in outputs:
         raise LookupError(f"not a stack of Runlake, its outputs lack {FUNCTION} stack={name}")
     configuration = boto3.client("lambda").get_function_configuration(FunctionName=outputs[FUNCTION])
-    os.environ.update(configuration["Environment"]["Variables"])
+    # A function prints its metrics for each call. A job has a summary, and its output is for people.
+    os.environ.update(configuration["Environment"]["Variables"] | {"POWERTOOLS_METRICS_DISABLED": "true"})
 
 
 def handed_over() -> dict[str, str]:
