@@ -28,6 +28,7 @@ from chalicelib.catalog.search import Search
 from chalicelib.deadline import Deadline
 from chalicelib.observability import CATALOG_REQUESTS, REPORTS_PUBLISHED, ObservedStore, record
 from chalicelib.ports import Clock, Database, ObjectStore, Publisher, Run, SegmentIndex, Workers
+from chalicelib.runlog.assembly import READERS
 from chalicelib.runlog.compaction import Compactor
 from chalicelib.runlog.finalization import Finalizer
 from chalicelib.runlog.layout import Layout
@@ -179,14 +180,15 @@ def administration(services: Services, source: str) -> Administration:
     return Administration(*services.sharing(source), services.clock)
 
 
-def leased_finalizer(services: Services, lease: Lease) -> Finalizer:
-    """What compacts and finishes runs, and asks the lease before each call of the store."""
+def leased_finalizer(services: Services, lease: Lease, *, readers: int = READERS, looks_for_markers: bool = True) -> Finalizer:
+    """What compacts and finishes runs, and asks the lease before each call of the store. See ``Assembler`` and ``Finalizer``."""
     from chalicelib.coordination.guard import guarded
 
     store = guarded(services.store, lease)
-    compactor = Compactor(store, services.index, services.layout, services.clock)
+    compactor = Compactor(store, services.index, services.layout, services.clock, readers)
     writer = Writer(store, services.index, services.layout, PositionSigner(services.settings.signing_keys), services.clock)
-    return Finalizer(store, compactor, writer, services.clock, services.settings.storage_class)
+    storage_class = services.settings.storage_class
+    return Finalizer(store, compactor, writer, services.clock, storage_class, looks_for_markers=looks_for_markers)
 
 
 def ingester(services: Services) -> Ingester:

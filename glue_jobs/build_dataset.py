@@ -26,7 +26,7 @@ from glue_jobs.dataset.entries import APPEND, REWRITE, Entry, Layout
 from glue_jobs.dataset.small_files import MOST_FILES, Sizes
 from glue_jobs.dataset.writing import SESSION
 from glue_jobs.datasource.offsets import fingerprint
-from glue_jobs.datasource.options import Options, parse_options
+from glue_jobs.datasource.options import Options, options_of, parse_options
 from glue_jobs.prices import dollars
 from glue_jobs.progress import watched
 from glue_jobs.request_counts import counted, snapshot
@@ -69,28 +69,20 @@ def _repeat(step: Callable[[], Entry | None], done: Done) -> None:
 
 def wanted_of(settings: Settings, arguments: argparse.Namespace) -> Wanted:
     """What the settings of the stack and the arguments say. Raises InvalidConfigurationError."""
-    options = options_of(settings, arguments)
+    options = read_options(settings, arguments)
     layout = Layout(arguments.buckets, options.zone, fingerprint(options))
     return Wanted(options, layout, Sizes(most_files=arguments.rewrite_small), arguments.live)
 
 
-def options_of(settings: Settings, arguments: argparse.Namespace) -> Options:
+def read_options(settings: Settings, arguments: argparse.Namespace) -> Options:
     """How the logs are read."""
-    secret, token = settings.aws_secret_access_key, settings.aws_session_token
     given = {
-        "bucket": settings.bucket_name,
-        "prefix": settings.prefix,
         "segmentsTable": settings.segments_table,
         "zone": arguments.zone,
         "maxBytesPerBatch": arguments.batch_bytes,
-        "region": settings.aws_region,
-        "endpoint": settings.aws_endpoint_url,
-        "accessKeyId": settings.aws_access_key_id,
-        "secretAccessKey": secret.get_secret_value() if secret else None,
-        "sessionToken": token.get_secret_value() if token else None,
         "fqn": arguments.fqn,
     }
-    return parse_options({name: str(value) for name, value in given.items() if value is not None})
+    return parse_options(options_of(settings) | {name: str(value) for name, value in given.items() if value is not None})
 
 
 def _parser() -> argparse.ArgumentParser:

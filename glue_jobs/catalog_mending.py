@@ -19,7 +19,7 @@ from chalicelib.errors import RunlakeError, StoreUnavailableError
 from chalicelib.ingestion.run_objects import known_since_ms
 from chalicelib.ports import Clock, ObjectStore, Run, SegmentEntry
 from chalicelib.runlog.census import Census, Examiner, Held
-from chalicelib.runlog.compaction import RETIRE_AFTER_MS
+from chalicelib.runlog.compaction import RETIRABLE_MS
 from chalicelib.runlog.layout import Layout
 
 RIGHT, MENDED, GONE, FAILED = "right", "mended", "gone", "failed"
@@ -29,7 +29,6 @@ MISSING, WRONG, EXTRA = "missing", "wrong", "extra"
 RUNS, SEGMENTS = "runs", "segments"
 ATTEMPTS = 8
 SHOWN = 20
-_SETTLED_AFTER_MS = RETIRE_AFTER_MS + 60_000
 Item = dict[str, Any]
 _ROWS_AT_ONCE = 250
 
@@ -117,7 +116,7 @@ class Mender:
         tail, logs = census.tail, census.logs
         if tail is None or logs is None or logs.artifact.lines is None or census.partial or list(census.live) != [tail.sequence]:
             return False
-        return logs.artifact.next_segment > tail.sequence and self.clock.now_ms() - tail.appended_ms >= _SETTLED_AFTER_MS
+        return logs.artifact.next_segment > tail.sequence and self.clock.now_ms() - tail.appended_ms >= RETIRABLE_MS
 
     def _mend_segments(self, mended: Mended, examiner: Examiner, census: Census, rows: Sequence[Item]) -> None:
         wanted = {item["at"]: item for item in self._wanted(mended.run, examiner, census, rows)}

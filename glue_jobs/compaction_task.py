@@ -16,15 +16,15 @@ from itertools import islice
 from uuid import uuid4
 
 from chalicelib.catalog.runs import partition_key
-from chalicelib.composition import COMPACTION, Services
+from chalicelib.composition import COMPACTION, Services, leased_finalizer
 from chalicelib.coordination import Lease, LeaseTerms, Partition, SourceCoordinator, Status
-from chalicelib.coordination.crew import Backoff
-from chalicelib.coordination.guard import guarded
+from chalicelib.coordination.crew import Backoff, put_off
 from chalicelib.deadline import Deadline
 from chalicelib.errors import LeaseError, UnavailableError
+from chalicelib.ingestion.settled import tell
 from chalicelib.ports import Run
 from chalicelib.runlog.assembly import READERS
-from chalicelib.runlog.compaction import Compaction, Compactor, RunState, retrying
+from chalicelib.runlog.compaction import Compaction, RunState, retrying
 from chalicelib.runlog.finalization import Finalization, Finalizer
 from chalicelib.runlog.segment import SEAL
 
@@ -157,49 +157,31 @@ class Task:
         try:
             done = self._finalizer(planned, lease, seen).settle(planned.run, Deadline(self._services.clock), seen)
             lease.check()
-            self._tell_catalog(planned, *done)
+            final_segments = planned.segments if planned.is_final else None
+            tell(self._services.runs, planned.run, *done, final_segments, self._services.clock.now_ms())
         except LeaseError as error:
             return Result(planned.run, BUSY, problem=_told(planned.run, error), is_again=True)
         except UnavailableError:
             self._coordinator.give_up(lease)
             raise
         except Exception as error:
-            self._put_off(lease, error)
+            # As the schedule does: it tries later and later, and in the end leaves it to somebody.
+            put_off(self._coordinator, lease, error, self._backoff, self._services.clock.now_ms())
             raise
         self._forget(lease)
         return _result(planned, seen, *done)
 
     def _finalizer(self, planned: Planned, lease: Lease, seen: RunState) -> Finalizer:
-        """``composition.leased_finalizer``, but runs are what goes on beside each other: readers of one run beside that, each a thread made
-        anew, take half of a task's processor."""
-        services = self._services
+        """Runs are what goes on beside each other: readers of one run beside that, each a thread made anew, take half of a task's
+        processor."""
         readers = READERS if len(seen.pending) >= MANY_SEGMENTS else 1
-        store = guarded(services.store, lease)
-        compactor = Compactor(store, services.index, services.layout, services.clock, readers)
-        storage_class, looks = services.settings.storage_class, planned.has_markers
-        return Finalizer(store, compactor, services.writer, services.clock, storage_class, looks_for_markers=looks)
-
-    def _tell_catalog(self, planned: Planned, compaction: Compaction, end: Finalization) -> None:
-        """At once: notifications may be late, or lost."""
-        runs, now_ms = self._services.runs, self._services.clock.now_ms()
-        if end.finalized and planned.is_final:
-            runs.retired(planned.run, planned.segments)
-        elif end.finalized:
-            runs.finalized(planned.run, end.lines, end.bytes, end.next_segment, now_ms)
-        elif compaction.next_segment:
-            runs.compacted(planned.run, compaction.bytes, compaction.next_segment, now_ms)
+        return leased_finalizer(self._services, lease, readers=readers, looks_for_markers=planned.has_markers)
 
     def _forget(self, lease: Lease) -> None:
         try:
             self._coordinator.forget(lease)
         except (LeaseError, UnavailableError):
             return  # the run is done; the lease ends by itself, and who takes it then finds that out
-
-    def _put_off(self, lease: Lease, error: Exception) -> None:
-        """As the schedule does: it tries later and later, and in the end leaves it to somebody."""
-        failures = lease.closed_count + 1
-        state = {"error": f"{type(error).__name__}: {error}"[:1000], "failed_ms": self._services.clock.now_ms()}
-        self._coordinator.close(lease, self._backoff.after(failures), self._backoff.most, state=state)
 
     def _may_take(self, partition: Partition) -> bool:
         """What failed lately is tried at once: somebody began this job."""

@@ -7,18 +7,14 @@ from collections.abc import Iterator
 from chalicelib.catalog.runs import RunRow
 from chalicelib.composition import Services
 from chalicelib.ports import Run
-from chalicelib.runlog.compaction import RETIRE_AFTER_MS
+from chalicelib.runlog.compaction import RETIRABLE_MS
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.tail import list_all
-from chalicelib.settings import Settings
 from glue_jobs.datasource.clients import Bucket
 from glue_jobs.datasource.listing import Finder
 from glue_jobs.datasource.objects import RunObjects
-from glue_jobs.datasource.options import Options
+from glue_jobs.datasource.options import options_of, parse_options
 from glue_jobs.datasource.selection import Names, Pattern, Selection
-
-_RETIRABLE_MS = RETIRE_AFTER_MS + 60_000
-"""How long after a run's last line all its segments can be retired: S3's clock and the writer's may differ a little."""
 
 Row = tuple[str, str, int, int, int, bool, bool, bool]
 """As ``transforms.compaction.RUNS`` has it."""
@@ -37,7 +33,7 @@ def by_bucket(services: Services, fqn: str, idle_ms: int) -> Iterator[Row]:
     """Runs that have objects, whatever the catalog says. A LIST for each 1,000 objects; in memory, 12 bytes a segment."""
     settings, before_ms = services.settings, services.clock.now_ms() - idle_ms
     marked = _marked(services)
-    finder = Finder(Bucket(_options(settings)), Layout(settings.prefix))
+    finder = Finder(Bucket(parse_options(options_of(settings))), Layout(settings.prefix))
     for found in finder.find(Selection(fqns=_names(fqn))):
         if found.base == services.layout.run_prefix(found.run) and found.last_written_s * 1000 <= before_ms:
             yield _of_bucket(found, has_markers=found.run in marked)
@@ -50,7 +46,7 @@ def _marked(services: Services) -> set[Run]:
 
 
 def _is_due(row: RunRow, now_ms: int) -> bool:
-    return now_ms - row.last_append_ms >= _RETIRABLE_MS if row.status == "finalized" else row.is_due
+    return now_ms - row.last_append_ms >= RETIRABLE_MS if row.status == "finalized" else row.is_due
 
 
 def _of_catalog(row: RunRow, *, has_markers: bool) -> Row:
@@ -74,16 +70,3 @@ def _of_bucket(found: RunObjects, *, has_markers: bool) -> Row:
 
 def _names(pattern: str) -> Names:
     return Names((Pattern(pattern),)) if pattern else Names()
-
-
-def _options(settings: Settings) -> Options:
-    secret, token = settings.aws_secret_access_key, settings.aws_session_token
-    return Options(
-        bucket=settings.bucket_name,
-        prefix=settings.prefix,
-        region=settings.aws_region,
-        endpoint=settings.aws_endpoint_url,
-        access_key_id=settings.aws_access_key_id,
-        secret_access_key=secret.get_secret_value() if secret else None,
-        session_token=token.get_secret_value() if token else None,
-    )

@@ -28,8 +28,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from chalicelib import composition
 from chalicelib.aws.clients import make_client
+from chalicelib.aws.dynamodb import Table
 from chalicelib.composition import Services
 from chalicelib.errors import InvalidInputError, RunlakeError
+from glue_jobs.addresses import read_text, write_text
 from glue_jobs.arguments import WRONG_ARGUMENTS, job_parser, parsed
 from glue_jobs.catalog_rows import DynamoDbRows
 from glue_jobs.environment import handed_over, take_over
@@ -38,7 +40,7 @@ from glue_jobs.inventory import Inventory
 from glue_jobs.prices import dollars
 from glue_jobs.progress import watched
 from glue_jobs.request_counts import counted, snapshot
-from glue_jobs.retention_plan import Plan, read_plan, read_text, write_text
+from glue_jobs.retention_plan import Plan, read_plan
 from glue_jobs.session import spark_session
 from glue_jobs.summary import finish
 from glue_jobs.transforms.retention import RUNS, expired
@@ -134,7 +136,8 @@ def _expired(
 def expiry_of(services: Services, plan_id: str) -> Expiry:
     """Over the services of this process."""
     settings = services.settings
-    rows = DynamoDbRows(make_client("dynamodb", region=None), settings.runs_table, settings.segments_table)
+    client = make_client("dynamodb", region=None)
+    rows = DynamoDbRows(Table(client, settings.runs_table), Table(client, settings.segments_table))
     return Expiry(services.store, rows, services.writer, services.layout, services.clock, plan_id)
 
 

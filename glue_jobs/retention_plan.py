@@ -10,11 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
-
-import boto3
 
 from chalicelib.errors import InvalidInputError
 from glue_jobs.expiry import Condemned
@@ -63,25 +59,3 @@ def read_plan(text: str) -> Plan:
     if plan.id != said:
         raise InvalidInputError(f"the plan was changed since it was made: make another plan={said} digest={plan.id}")
     return plan
-
-
-def read_text(uri: str) -> str:
-    """A file: a path, ``file://…`` or ``s3://…``. Raises InvalidInputError where it cannot be read."""
-    url = urlsplit(uri)
-    try:
-        if url.scheme in ("s3", "s3a"):
-            return str(boto3.client("s3").get_object(Bucket=url.netloc, Key=url.path.lstrip("/"))["Body"].read().decode())
-        return Path(url.path if url.scheme == "file" else uri).read_text()
-    except Exception as error:  # whatever the disk or AWS answers: the address or the permission is wrong
-        raise InvalidInputError(f"cannot be read uri={uri} error={error}") from error
-
-
-def write_text(uri: str, text: str) -> None:
-    """The inverse of ``read_text``."""
-    url = urlsplit(uri)
-    if url.scheme in ("s3", "s3a"):
-        boto3.client("s3").put_object(Bucket=url.netloc, Key=url.path.lstrip("/"), Body=text.encode())
-        return
-    path = Path(url.path if url.scheme == "file" else uri)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)

@@ -6,12 +6,12 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
+
+from glue_jobs.addresses import write_text
 
 _METRICS_A_CALL = 1000
 
@@ -25,20 +25,10 @@ def finish(name: str, summary: Mapping[str, Any], to: str | None = None, *, dry_
     text = json.dumps({"job": name, **summary}, sort_keys=False)
     print(text, flush=True)
     if to:
-        _write(to, text + "\n")
+        write_text(to, text + "\n")
     namespace = os.environ.get("POWERTOOLS_METRICS_NAMESPACE")
     if namespace and not dry_run:
         _publish(namespace, name, dict(_numbers(summary)))
-
-
-def _write(to: str, text: str) -> None:
-    url = urlsplit(to)
-    if url.scheme in ("s3", "s3a"):
-        boto3.client("s3").put_object(Bucket=url.netloc, Key=url.path.lstrip("/"), Body=text.encode())
-        return
-    path = Path(url.path if url.scheme == "file" else to)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
 
 
 def _numbers(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:

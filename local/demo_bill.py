@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-# us-east-1, list prices of November 2026, dollars for one million, or as named.
-S3_WRITE, S3_READ = 5.0, 0.40
-DYNAMODB_WRITE, SNS_PUBLISH = 0.625, 0.50
-API_REQUEST, LAMBDA_REQUEST, LAMBDA_GB_S = 3.50, 0.20, 16.6667
+from glue_jobs.prices import DYNAMODB_WRITES, S3_READS, S3_WRITES
+
+# us-east-1, list prices of November 2026, dollars for one million, or as named; those of S3 and DynamoDB are the jobs' too.
+SNS_PUBLISH, API_REQUEST, LAMBDA_REQUEST, LAMBDA_GB_S = 0.50, 3.50, 0.20, 16.6667
 WRITE_UNITS = 2.5
 """Of a request to the catalog, on the average: a segment's row is 1 unit, a run's row with its two indexes 4; docs/decisions/0004."""
 _METRIC = "om_streamable_logs_"
@@ -52,9 +52,9 @@ def bill(invocations: list[dict[str, Any]], memory_gb: Mapping[str, float]) -> l
         Line("API requests", by_operation["http"], API_REQUEST),
         Line("function calls", len(calls), LAMBDA_REQUEST),
         Line("function time, GB-seconds", seconds, LAMBDA_GB_S),
-        Line("S3 writes (PUT, copy, delete)", _values(invocations, "s3_write_latency"), S3_WRITE),
-        Line("S3 reads (GET, HEAD, LIST)", _values(invocations, "s3_read_latency"), S3_READ),
-        Line("DynamoDB requests", _total(invocations, "catalog_requests"), WRITE_UNITS * DYNAMODB_WRITE),
+        Line("S3 writes (PUT, copy, delete)", _values(invocations, "s3_write_latency"), S3_WRITES),
+        Line("S3 reads (GET, HEAD, LIST)", _values(invocations, "s3_read_latency"), S3_READS),
+        Line("DynamoDB requests", _total(invocations, "catalog_requests"), WRITE_UNITS * DYNAMODB_WRITES),
         Line("SNS reports", _total(invocations, "reports_published"), SNS_PUBLISH),
     ]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from local.emulator import without_aws
 from local.state import PROJECT, LocalError, StackFolder
@@ -19,11 +20,15 @@ def run_job(name: str, port: int, arguments: Sequence[str]) -> int:
     stack = StackFolder(port).read()
     if stack is None:
         raise LocalError(f"no stack runs there, start one with make up PORT={port}: port={port}")
-    environment = without_aws(os.environ) | {
+    command = [sys.executable, "-m", f"glue_jobs.{name}", "--stack-name", stack["stack_name"], *arguments]
+    return subprocess.run(command, cwd=PROJECT, env=environment_of(stack)).returncode
+
+
+def environment_of(stack: Mapping[str, Any]) -> dict[str, str]:
+    """This process's, with the AWS of a stack (as ``stack.json`` describes it) and no other."""
+    return without_aws(os.environ) | {
         "AWS_ENDPOINT_URL": stack["aws_endpoint_url"],
         "AWS_DEFAULT_REGION": stack["region"],
         "AWS_ACCESS_KEY_ID": stack["aws_access_key_id"],
         "AWS_SECRET_ACCESS_KEY": stack["aws_secret_access_key"],
     }
-    command = [sys.executable, "-m", f"glue_jobs.{name}", "--stack-name", stack["stack_name"], *arguments]
-    return subprocess.run(command, cwd=PROJECT, env=environment).returncode

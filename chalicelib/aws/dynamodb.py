@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 
 from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
@@ -68,7 +69,18 @@ class Table:
     def put_all(self, items: Sequence[Item]) -> None:
         """Write rows, 25 a request; the same row again is the same row. Raises StoreUnavailableError when the table keeps refusing."""
         for first in range(0, len(items), BATCH_ROWS):
-            self._put_batch([{"PutRequest": {"Item": packed(item)}} for item in items[first : first + BATCH_ROWS]])
+            self._write_batch([{"PutRequest": {"Item": packed(item)}} for item in items[first : first + BATCH_ROWS]])
+
+    def delete(self, key: Mapping[str, Any]) -> None:
+        """Remove a row. One DeleteItem."""
+        with translated("delete_item", self._name, write=True):
+            self._client.delete_item(TableName=self._name, Key=packed(key))
+
+    def delete_all(self, keys: Iterable[Mapping[str, Any]]) -> None:
+        """Remove rows, 25 a request. Raises StoreUnavailableError when the table keeps refusing."""
+        remaining = iter(keys)
+        while batch := list(islice(remaining, BATCH_ROWS)):
+            self._write_batch([{"DeleteRequest": {"Key": packed(key)}} for key in batch])
 
     def update(self, key: Mapping[str, Any], expression: str, values: Mapping[str, Any], **options: Any) -> Item:
         """One UpdateItem; the answer is what ``ReturnValues`` asks for. Raises PreconditionFailedError when the condition is false."""
@@ -116,7 +128,7 @@ class Table:
                 return Kept(unpacked(error.response["Item"]) if error.response.get("Item") else None)
         return None
 
-    def _put_batch(self, requests: list[Any]) -> None:
+    def _write_batch(self, requests: list[Any]) -> None:
         def write(requests: dict[str, Any]) -> dict[str, Any]:
             with translated("batch_write_item", self._name, write=True):
                 answer = self._client.batch_write_item(RequestItems=requests)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from threading import Lock
-from typing import Any
 
 from chalicelib.coordination.coordinator import SourceCoordinator
 from chalicelib.coordination.lease import Lease
@@ -46,6 +45,13 @@ class Backoff:
     def after(self, failures: int) -> timedelta:
         """The pause after so many failures in a row."""
         return timedelta(seconds=min(self.longest_s, self.step_s * failures))
+
+
+def put_off(coordinator: SourceCoordinator, lease: Lease, error: Exception, backoff: Backoff, now_ms: int) -> Status:
+    """Close a partition whose work failed, until its pause is over, or set it aside; the error is its state. Raises LeaseError,
+    StoreUnavailableError: then it ends by itself."""
+    state = {"error": f"{type(error).__name__}: {error}"[:_ERROR_CHARS], "failed_ms": now_ms}
+    return coordinator.close(lease, backoff.after(lease.closed_count + 1), backoff.most, state=state)
 
 
 class Crew:
@@ -100,13 +106,9 @@ class Crew:
         return Result.DONE
 
     def _put_off(self, lease: Lease, error: Exception) -> Result:
-        failures = lease.closed_count + 1
-        self._failed(lease, error, failures)
+        self._failed(lease, error, lease.closed_count + 1)
         try:
-            status = self._coordinator.close(lease, self._backoff.after(failures), self._backoff.most, state=self._state(error))
+            status = put_off(self._coordinator, lease, error, self._backoff, self._now_ms())
         except (LeaseError, UnavailableError):
             return Result.FAILED  # its lease ends by itself, and then it is tried again
         return Result.SET_ASIDE if status is Status.COMPLETED else Result.FAILED
-
-    def _state(self, error: Exception) -> dict[str, Any]:
-        return {"error": f"{type(error).__name__}: {error}"[:_ERROR_CHARS], "failed_ms": self._now_ms()}

@@ -27,6 +27,8 @@ from chalicelib.runlog.tail import TailFinder, list_all
 
 RETIRE_AFTER_MS = 20 * 60_000
 """A compacted segment is deleted no sooner than this after it was written (decision 0001: 60 s + 30 s + 15 min are less)."""
+RETIRABLE_MS = RETIRE_AFTER_MS + 60_000
+"""How long after a run's last line all its segments can be retired: S3's clock and the writer's may differ a little."""
 RETIRE_TOGETHER = 100
 """Segments of a run that goes on: a few requests for all of them, and one object that keeps what they were."""
 _TRIES = 4

@@ -17,6 +17,7 @@ from chalicelib.coordination import Lease
 from chalicelib.coordination.crew import Backoff, Crew, Result
 from chalicelib.deadline import Deadline
 from chalicelib.errors import RunlakeError, UnavailableError
+from chalicelib.ingestion.settled import tell
 from chalicelib.observability import (
     CONSECUTIVE_FLUSH_FAILURES,
     FLUSH_ALERTS,
@@ -29,18 +30,15 @@ from chalicelib.observability import (
     logger,
     record,
 )
-from chalicelib.runlog.compaction import RETIRE_AFTER_MS
-from chalicelib.runlog.finalization import Finalization
+from chalicelib.runlog.compaction import RETIRABLE_MS
 
 THREADS = 4
 """Runs worked at once, if the settings allow as many: each has parts of 8 MiB in memory and up to 8 connections."""
 RUNS_PER_WORKER = 500
 """Runs that one invocation should have before another one is started: half a minute of work."""
 STOP_BEFORE_S = 30.0
-_RETIRABLE_MS = RETIRE_AFTER_MS + 60_000
-"""How long after a run's last line all its segments can be retired: S3's clock and the writer's may differ a little."""
 _RETIRE_WITHIN_MS = 10 * 60_000
-"""For how long an open run is then looked at again: several ticks."""
+"""For how long an open run that can be retired is looked at again: several ticks."""
 
 Due = Callable[[Services], Sequence[RunRow]]
 Work = Callable[[Services, Lease, RunRow, Deadline], None]
@@ -129,8 +127,8 @@ def _to_sweep(services: Services) -> Sequence[RunRow]:
 def _is_due(row: RunRow, now_ms: int) -> bool:
     idle_ms = now_ms - row.last_append_ms
     if row.status == "finalized":
-        return idle_ms >= _RETIRABLE_MS
-    return row.is_due or _RETIRABLE_MS <= idle_ms < _RETIRABLE_MS + _RETIRE_WITHIN_MS
+        return idle_ms >= RETIRABLE_MS
+    return row.is_due or RETIRABLE_MS <= idle_ms < RETIRABLE_MS + _RETIRE_WITHIN_MS
 
 
 def _idle_before_ms(services: Services) -> int:
@@ -147,12 +145,10 @@ def _settle(services: Services, lease: Lease, row: RunRow, deadline: Deadline) -
     record(FLUSH_UPLOADED_BYTES, compaction.uploaded_bytes + finalization.uploaded_bytes)
     record(FLUSH_COPIED_BYTES, compaction.copied_bytes + finalization.copied_bytes)
     lease.check()
-    if finalization.finalized:
-        _finalized(services, row, finalization)
-        if row.status == "finalized":
-            services.runs.retired(row.run, row.segments)
-    elif compaction.next_segment:
-        services.runs.compacted(row.run, compaction.bytes, compaction.next_segment, services.clock.now_ms())
+    is_final = row.status == "finalized"
+    tell(services.runs, row.run, compaction, finalization, row.segments if is_final else None, services.clock.now_ms())
+    if finalization.finalized and not is_final:
+        record(RUNS_FINALIZED, 1)
     _record_pending(0, 0)
 
 
@@ -162,12 +158,7 @@ def _abandon(services: Services, lease: Lease, row: RunRow, deadline: Deadline) 
         return
     end = composition.leased_finalizer(services, lease).abandon(row.run, idle_before_ms, deadline)
     lease.check()
-    _finalized(services, row, end)
-
-
-def _finalized(services: Services, row: RunRow, end: Finalization) -> None:
-    """Tell the catalog at once: the notification of logs.txt may be late, or lost."""
-    if end.finalized and row.status != "finalized":
+    if end.finalized:
         services.runs.finalized(row.run, end.lines, end.bytes, end.next_segment, services.clock.now_ms())
         record(RUNS_FINALIZED, 1)
 

@@ -8,12 +8,15 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from chalicelib.errors import InvalidConfigurationError
 from chalicelib.lines.formats import Format, format_named
 from glue_jobs.datasource.schema import EVENTS, PROBLEMS
+
+if TYPE_CHECKING:
+    from chalicelib.settings import Settings
 
 OPEN, SEALED, FINALIZED = "open", "sealed", "finalized"
 EARLIEST, LATEST = "earliest", "latest"
@@ -218,6 +221,21 @@ PARSERS: Mapping[str, Callable[[str], Any]] = {
 """Every option, and what reads it. Spark gives their names in any case."""
 _SECRET = frozenset({"accessKeyId", "secretAccessKey", "sessionToken"})
 _FIELDS = {"from": "from_us", "to": "to_us", "timeSlack": "time_slack_s", "flushAfter": "flush_after_s"}
+
+
+def options_of(settings: Settings) -> dict[str, str]:
+    """How a job reads the logs of the stack whose settings it has: bucket, prefix, and the store's own credentials, if there are any."""
+    secret, token = settings.aws_secret_access_key, settings.aws_session_token
+    given = {
+        "bucket": settings.bucket_name,
+        "prefix": settings.prefix,
+        "region": settings.aws_region,
+        "endpoint": settings.aws_endpoint_url,
+        "accessKeyId": settings.aws_access_key_id,
+        "secretAccessKey": secret.get_secret_value() if secret else None,
+        "sessionToken": token.get_secret_value() if token else None,
+    }
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def parse_options(given: Mapping[str, str]) -> Options:

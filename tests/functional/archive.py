@@ -99,7 +99,7 @@ class Site:
     def list(self, **query: Any) -> Answer:
         """A page of files; without a time: of all times."""
         if "work_id" not in query and not {"start", "end"} & query.keys():
-            query |= {"start": "0001-01-01", "end": "9999-12-31"}
+            query |= {"start": "0001-01-01", "end": "9999-12-31T23:59:59.999Z"}
         return self.get(f"{FILES}/?{urlencode(query)}")
 
     def follow(self, url: str) -> Answer:

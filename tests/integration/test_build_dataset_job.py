@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import uuid
@@ -13,7 +12,7 @@ from urllib.request import Request, urlopen
 
 import duckdb
 
-from local.emulator import without_aws
+from local.jobs import environment_of
 from local.state import PROJECT
 from tests.integration.stacks import Stack
 
@@ -23,13 +22,7 @@ LINE = "2026-11-21 03:00:0{},000 - svc.load - INFO - row {}\n"
 
 def job(stack: Stack, *arguments: str) -> dict[str, Any]:
     """Its summary."""
-    environment = without_aws(os.environ) | {
-        "AWS_ENDPOINT_URL": stack["aws_endpoint_url"],
-        "AWS_DEFAULT_REGION": stack["region"],
-        "AWS_ACCESS_KEY_ID": stack["aws_access_key_id"],
-        "AWS_SECRET_ACCESS_KEY": stack["aws_secret_access_key"],
-        "SPARK_MASTER": "local[2]",
-    }
+    environment = environment_of(stack) | {"SPARK_MASTER": "local[2]"}
     command = [sys.executable, "-m", "glue_jobs.build_dataset", "--stack-name", stack["stack_name"], *arguments]
     done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -17,7 +16,7 @@ import pytest
 
 from bench.spark_compaction_kill import dirty, kills
 from chalicelib.ports import Run
-from local.emulator import without_aws
+from local.jobs import environment_of
 from local.state import PROJECT
 from tests.integration.stacks import Stack, running_stack
 
@@ -37,13 +36,7 @@ def quiet() -> Iterator[Stack]:
 
 def job(stack: Stack, *arguments: str) -> tuple[int, dict[str, Any]]:
     """Its exit code and its summary."""
-    environment = without_aws(os.environ) | {
-        "AWS_ENDPOINT_URL": stack["aws_endpoint_url"],
-        "AWS_DEFAULT_REGION": stack["region"],
-        "AWS_ACCESS_KEY_ID": stack["aws_access_key_id"],
-        "AWS_SECRET_ACCESS_KEY": stack["aws_secret_access_key"],
-        "SPARK_MASTER": "local[2,4]",
-    }
+    environment = environment_of(stack) | {"SPARK_MASTER": "local[2,4]"}
     command = [sys.executable, "-m", "glue_jobs.bulk_compact", "--stack-name", stack["stack_name"], *arguments]
     done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=300)
     assert done.stdout, done.stderr[-3000:]

@@ -102,19 +102,6 @@ def test_retention_only_plans_at_night(template: Template) -> None:
     assert "--rules" not in properties(template, "RetentionJob")["DefaultArguments"], "so that --apply can be given alone"
 
 
-@pytest.mark.parametrize("name", ["JobsBucket", "DatasetBucket"])
-def test_buckets_are_encrypted_private_tls_only_and_kept(template: Template, name: str) -> None:
-    bucket = properties(template, name)
-    assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
-    algorithm = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"][0]["ServerSideEncryptionByDefault"]["SSEAlgorithm"]
-    assert algorithm == {"Fn::If": ["UsesKms", "aws:kms", "AES256"]}
-    (statement,) = properties(template, name + "Policy")["PolicyDocument"]["Statement"]
-    assert (statement["Effect"], statement["Principal"]) == ("Deny", "*")
-    assert statement["Resource"] == [{"Fn::GetAtt": [name, "Arn"]}, {"Fn::Sub": f"${{{name}.Arn}}/*"}]
-    assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
-    assert template["Resources"][name]["DeletionPolicy"] == "Retain"
-
-
 def test_staged_files_go_and_the_dataset_stays(template: Template) -> None:
     rules = properties(template, "DatasetBucket")["LifecycleConfiguration"]["Rules"]
     assert {rule.get("Prefix"): rule.get("ExpirationInDays") for rule in rules} == {None: None, "events/_staging/": 7}

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from local.emulator import without_aws
+from local.jobs import environment_of
 from local.state import PROJECT
 from tests.integration.stacks import Stack
 from tests.permissions import granted, needed
@@ -29,7 +28,8 @@ from chalicelib.aws.clock import SystemClock
 from glue_jobs.environment import use_stack
 from glue_jobs.request_counts import counted
 from glue_jobs.retention import expiry_of
-from glue_jobs.retention_plan import read_plan, read_text
+from glue_jobs.addresses import read_text
+from glue_jobs.retention_plan import read_plan
 
 class Ahead(SystemClock):
     def now_ms(self):
@@ -50,13 +50,6 @@ def call(stack: Stack, method: str, path: str, body: str | None = None) -> Any:
     )
     with urlopen(request, timeout=30) as answer:
         return json.load(answer)
-
-
-def environment(stack: Stack) -> Mapping[str, str]:
-
-    names = {"AWS_ENDPOINT_URL": "aws_endpoint_url", "AWS_DEFAULT_REGION": "region"}
-    names |= {"AWS_ACCESS_KEY_ID": "aws_access_key_id", "AWS_SECRET_ACCESS_KEY": "aws_secret_access_key"}
-    return without_aws(os.environ) | {name: stack[key] for name, key in names.items()}
 
 
 def job(stack: Stack, *arguments: str) -> tuple[int, dict[str, Any]]:
@@ -103,7 +96,7 @@ def test_a_plan_is_made_and_applied_and_the_run_is_gone_from_every_list(
     assert files() == runs
 
     command = [sys.executable, "-c", AHEAD, stack["stack_name"], str(made)]
-    done = subprocess.run(command, cwd=PROJECT, env=environment(stack), capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, cwd=PROJECT, env=environment_of(stack), capture_output=True, text=True, timeout=60)
     assert done.stdout, done.stderr
     ended = json.loads(done.stdout)
     assert ended["outcomes"] == ["expired", "gone"]

@@ -63,7 +63,7 @@ def test_tables_and_topic_reach_the_functions(template: Template) -> None:
     )
 
 
-@pytest.mark.parametrize("name", BUCKETS.values())
+@pytest.mark.parametrize("name", [*BUCKETS.values(), "JobsBucket", "DatasetBucket"])
 def test_buckets_are_encrypted_private_tls_only_and_kept(template: Template, name: str) -> None:
     bucket = properties(template, name)
     assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
@@ -71,6 +71,7 @@ def test_buckets_are_encrypted_private_tls_only_and_kept(template: Template, nam
     assert algorithm == {"Fn::If": ["UsesKms", "aws:kms", "AES256"]}
     (statement,) = properties(template, name + "Policy")["PolicyDocument"]["Statement"]
     assert (statement["Effect"], statement["Principal"]) == ("Deny", "*")
+    assert statement["Resource"] == [{"Fn::GetAtt": [name, "Arn"]}, {"Fn::Sub": f"${{{name}.Arn}}/*"}]
     assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
     assert template["Resources"][name]["DeletionPolicy"] == "Retain"
 
