@@ -207,6 +207,9 @@ class SegmentIndex(Protocol):
     def rows_from(self, run: Run, line: int, sequence: int, limit: int) -> Sequence[SegmentEntry]:
         """Up to ``limit`` rows in log order from (``line``, ``sequence``) on, that one included."""
 
+    def places_from(self, run: Run, line: int, sequence: int, limit: int) -> Sequence[tuple[int, int]]:
+        """``rows_from`` of which nothing but (first line, number) is needed: as many requests, a fraction of the bytes."""
+
     def keyed(self, run: Run, session: str) -> SegmentEntry | None:
         """The row of a batch that was sent with an Idempotency-Key: its session is made from the key. One request."""
 

@@ -40,14 +40,21 @@ class DynamoDbSegmentIndex:
 
     def rows_from(self, run: Run, line: int, sequence: int, limit: int) -> Sequence[SegmentEntry]:
         """See the port."""
-        values = {":run": run_key(run), ":first": _at(line, sequence), ":last": _LAST}
-        rows, _ = self._table.query(_IN_ORDER, values, ExpressionAttributeNames=_NAMES, Limit=limit)
-        return [entry_of_row(row) for row in rows]
+        return [entry_of_row(row) for row in self._from(run, line, sequence, limit)]
+
+    def places_from(self, run: Run, line: int, sequence: int, limit: int) -> Sequence[tuple[int, int]]:
+        """See the port."""
+        return [_place(row["at"]) for row in self._from(run, line, sequence, limit, ProjectionExpression="#at")]
 
     def keyed(self, run: Run, session: str) -> SegmentEntry | None:
         """See the port."""
         row = self._table.get({"run": run_key(run), "at": _KEYED + session})
         return entry_of_row(row) if row else None
+
+    def _from(self, run: Run, line: int, sequence: int, limit: int, **options: str) -> Sequence[Mapping[str, Any]]:
+        values = {":run": run_key(run), ":first": _at(line, sequence), ":last": _LAST}
+        rows, _ = self._table.query(_IN_ORDER, values, ExpressionAttributeNames=_NAMES, Limit=limit, **options)
+        return rows
 
     def _first_of(self, run: Run, upto: str) -> SegmentEntry | None:
         values = {":run": run_key(run), ":first": _FIRST, ":last": upto}
@@ -68,6 +75,11 @@ def run_key(run: Run) -> str:
 
 def _at(line: int, sequence: int) -> str:
     return f"{line:016d}#{sequence:010d}"
+
+
+def _place(at: str) -> tuple[int, int]:
+    line, sequence = at.split("#")
+    return int(line), int(sequence)
 
 
 def _row(run: Run, entry: SegmentEntry, at: str, keep_s: int) -> dict[str, Any]:

@@ -55,6 +55,13 @@ class InMemorySegmentIndex:
             first = bisect_left(order, (line, sequence))
             return [self._rows[run, *place] for place in order[first : first + limit]]
 
+    def places_from(self, run: Run, line: int, sequence: int, limit: int) -> Sequence[tuple[int, int]]:
+        """See the port."""
+        with self._lock:
+            order = self._order.get(run, [])
+            first = bisect_left(order, (line, sequence))
+            return order[first : first + limit]
+
     def keyed(self, run: Run, session: str) -> SegmentEntry | None:
         """See the port."""
         with self._lock:
