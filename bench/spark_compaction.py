@@ -17,7 +17,7 @@ from typing import Any
 
 from bench.measure import Measure
 from bench.spark_compaction_archive import BenchArchive, BenchRun, bench_archive, some_runs
-from glue_jobs.prices import DPU_HOUR
+from glue_jobs.shell.prices import DPU_HOUR
 from local.state import PROJECT
 
 RUNS, FEW, SEGMENTS, SEGMENT_BYTES = 2000, 200, 20, 16 * 1024

@@ -29,9 +29,9 @@ from glue_jobs.dataset.publication import OUTPUT
 from glue_jobs.dataset.writing import SESSION, stage
 from glue_jobs.datasource.offsets import fingerprint
 from glue_jobs.datasource.options import parse_options
-from glue_jobs.prices import DPU_HOUR, dollars
-from glue_jobs.request_counts import counted, snapshot
-from glue_jobs.session import spark_session
+from glue_jobs.shell.prices import DPU_HOUR, dollars
+from glue_jobs.shell.request_counts import counted, snapshot
+from glue_jobs.shell.session import spark_session
 from glue_jobs.transforms.dataset_files import gathered
 from glue_jobs.transforms.events import ARRIVALS, dataset_rows
 

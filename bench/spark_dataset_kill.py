@@ -150,7 +150,7 @@ def work(given: str) -> None:
     from glue_jobs.dataset.writing import SESSION
     from glue_jobs.datasource.offsets import fingerprint
     from glue_jobs.datasource.options import parse_options
-    from glue_jobs.session import spark_session
+    from glue_jobs.shell.session import spark_session
 
     arguments = json.loads(given)
     options = parse_options(arguments["options"])

@@ -23,11 +23,11 @@ from chalicelib.composition import Services
 from chalicelib.deadline import Deadline
 from chalicelib.errors import UnavailableError
 from chalicelib.ports import Key, ObjectStore, Put
-from glue_jobs.arguments import flag, job_parser, parsed
-from glue_jobs.prices import dollars
-from glue_jobs.progress import Progress
-from glue_jobs.request_counts import counted
-from glue_jobs.summary import finish
+from glue_jobs.shell.arguments import flag, job_parser, parsed
+from glue_jobs.shell.prices import dollars
+from glue_jobs.shell.progress import Progress
+from glue_jobs.shell.request_counts import counted
+from glue_jobs.shell.summary import finish
 
 PAGE_KEYS = 1000
 BATCH = 50

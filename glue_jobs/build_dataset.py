@@ -18,7 +18,6 @@ from pyspark.sql import SparkSession
 
 from chalicelib.errors import InvalidConfigurationError
 from chalicelib.settings import Settings, load
-from glue_jobs.arguments import WRONG_ARGUMENTS, flag, job_parser, parsed
 from glue_jobs.dataset.building import Builder, Done, Wanted
 from glue_jobs.dataset.committing import OvertakenError
 from glue_jobs.dataset.destination import Files, destination
@@ -27,11 +26,12 @@ from glue_jobs.dataset.small_files import MOST_FILES, Sizes
 from glue_jobs.dataset.writing import SESSION
 from glue_jobs.datasource.offsets import fingerprint
 from glue_jobs.datasource.options import Options, options_of, parse_options
-from glue_jobs.prices import dollars
-from glue_jobs.progress import watched
-from glue_jobs.request_counts import counted, snapshot
-from glue_jobs.session import spark_session
-from glue_jobs.summary import finish
+from glue_jobs.shell.arguments import WRONG_ARGUMENTS, flag, job_parser, parsed
+from glue_jobs.shell.prices import dollars
+from glue_jobs.shell.progress import watched
+from glue_jobs.shell.request_counts import counted, snapshot
+from glue_jobs.shell.session import spark_session
+from glue_jobs.shell.summary import finish
 
 NAME = "build_dataset"
 BUCKETS = 16

@@ -20,16 +20,16 @@ from uuid import uuid4
 
 from chalicelib import composition
 from chalicelib.ports import Run
-from glue_jobs.arguments import flag, job_parser, parsed
-from glue_jobs.compaction_task import LEASE_S, LEFT, OUTCOMES, Attempt, Planned, Result, Task
-from glue_jobs.due_runs import by_bucket, by_catalog
-from glue_jobs.environment import handed_over, take_over
-from glue_jobs.prices import dollars
-from glue_jobs.progress import watched
-from glue_jobs.quick_times import read_times_quickly
-from glue_jobs.request_counts import counted, snapshot
-from glue_jobs.session import spark_session
-from glue_jobs.summary import finish
+from glue_jobs.compaction.due_runs import by_bucket, by_catalog
+from glue_jobs.compaction.quick_times import read_times_quickly
+from glue_jobs.compaction.task import LEASE_S, LEFT, OUTCOMES, Attempt, Planned, Result, Task
+from glue_jobs.shell.arguments import flag, job_parser, parsed
+from glue_jobs.shell.environment import handed_over, take_over
+from glue_jobs.shell.prices import dollars
+from glue_jobs.shell.progress import watched
+from glue_jobs.shell.request_counts import counted, snapshot
+from glue_jobs.shell.session import spark_session
+from glue_jobs.shell.summary import finish
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch

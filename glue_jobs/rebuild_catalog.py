@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING, Any
 
 from chalicelib import composition
 from chalicelib.composition import Services
-from glue_jobs.arguments import flag, job_parser, parsed
-from glue_jobs.catalog_files import CHECKED_LAST, READ_FIRST
-from glue_jobs.catalog_mending import FAILED, GONE, MENDED, RIGHT, RUNS, SEGMENTS
+from glue_jobs.catalog.files import CHECKED_LAST, READ_FIRST
+from glue_jobs.catalog.mending import FAILED, GONE, MENDED, RIGHT, RUNS, SEGMENTS
+from glue_jobs.catalog.task import FILES, SHOWN, Task
 from glue_jobs.datasource.selection import Names, Pattern
-from glue_jobs.environment import handed_over
-from glue_jobs.inventory import Inventory
-from glue_jobs.prices import dollars
-from glue_jobs.progress import watched
-from glue_jobs.rebuild_task import FILES, SHOWN, Task
-from glue_jobs.request_counts import counted
-from glue_jobs.session import spark_session
-from glue_jobs.summary import finish
+from glue_jobs.expiring.inventory import Inventory
+from glue_jobs.shell.arguments import flag, job_parser, parsed
+from glue_jobs.shell.environment import handed_over
+from glue_jobs.shell.prices import dollars
+from glue_jobs.shell.progress import watched
+from glue_jobs.shell.request_counts import counted
+from glue_jobs.shell.session import spark_session
+from glue_jobs.shell.summary import finish
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession

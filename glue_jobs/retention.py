@@ -31,18 +31,18 @@ from chalicelib.aws.clients import make_client
 from chalicelib.aws.dynamodb import Table
 from chalicelib.composition import Services
 from chalicelib.errors import InvalidInputError, RunlakeError
-from glue_jobs.addresses import read_text, write_text
-from glue_jobs.arguments import WRONG_ARGUMENTS, job_parser, parsed
-from glue_jobs.catalog_rows import DynamoDbRows
-from glue_jobs.environment import handed_over, take_over
-from glue_jobs.expiry import Condemned, Expiry, Outcome
-from glue_jobs.inventory import Inventory
-from glue_jobs.prices import dollars
-from glue_jobs.progress import watched
-from glue_jobs.request_counts import counted, snapshot
-from glue_jobs.retention_plan import Plan, read_plan
-from glue_jobs.session import spark_session
-from glue_jobs.summary import finish
+from glue_jobs.expiring.expiry import Condemned, Expiry, Outcome
+from glue_jobs.expiring.inventory import Inventory
+from glue_jobs.expiring.plan import Plan, read_plan
+from glue_jobs.expiring.rows import DynamoDbRows
+from glue_jobs.shell.addresses import read_text, write_text
+from glue_jobs.shell.arguments import WRONG_ARGUMENTS, job_parser, parsed
+from glue_jobs.shell.environment import handed_over, take_over
+from glue_jobs.shell.prices import dollars
+from glue_jobs.shell.progress import watched
+from glue_jobs.shell.request_counts import counted, snapshot
+from glue_jobs.shell.session import spark_session
+from glue_jobs.shell.summary import finish
 from glue_jobs.transforms.retention import RUNS, expired
 from glue_jobs.transforms.retention_rules import Rules, read_rules
 

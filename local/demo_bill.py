@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from glue_jobs.prices import DYNAMODB_WRITES, S3_READS, S3_WRITES
+from glue_jobs.shell.prices import DYNAMODB_WRITES, S3_READS, S3_WRITES
 
 # us-east-1, list prices of November 2026, dollars for one million, or as named; those of S3 and DynamoDB are the jobs' too.
 SNS_PUBLISH, API_REQUEST, LAMBDA_REQUEST, LAMBDA_GB_S = 0.50, 3.50, 0.20, 16.6667

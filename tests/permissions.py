@@ -21,7 +21,7 @@ _IN_TRANSACTIONS = {f"dynamodb:{name}" for name in ("PutItem", "DeleteItem", "Co
 
 
 def needed(requests: Iterable[str]) -> set[str]:
-    """Actions of IAM for requests as ``glue_jobs.request_counts`` counts them (``s3:HeadObject``)."""
+    """Actions of IAM for requests as ``glue_jobs.shell.request_counts`` counts them (``s3:HeadObject``)."""
     found: set[str] = set()
     for request in requests:
         service, _, operation = request.partition(":")

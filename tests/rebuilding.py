@@ -21,7 +21,7 @@ from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.census import Examiner
 from chalicelib.settings import Settings
 from chalicelib.triggers import schedules
-from glue_jobs.catalog_mending import Mender
+from glue_jobs.catalog.mending import Mender
 from tests.faults.interception import Intercepted
 from tests.ingesting import BUCKET, message, s3_record
 from tests.world import World

@@ -23,8 +23,8 @@ from glue_jobs.datasource.schema import EVENTS, schema_of
 from glue_jobs.datasource.selection import selection_of
 from glue_jobs.datasource.slices import Slice
 from glue_jobs.datasource.tasks import Task
-from glue_jobs.environment import handed_over, take_over
-from glue_jobs.request_counts import counted, snapshot
+from glue_jobs.shell.environment import handed_over, take_over
+from glue_jobs.shell.request_counts import counted, snapshot
 from glue_jobs.transforms.events import ARRIVALS
 
 _COLUMNS = tuple(schema_of(EVENTS).names)

@@ -21,7 +21,7 @@ from chalicelib.catalog.segments import DynamoDbSegmentIndex
 from chalicelib.ports import ObjectStore, SegmentIndex
 from glue_jobs.datasource.objects import Listed
 from glue_jobs.datasource.options import Options
-from glue_jobs.request_counts import note
+from glue_jobs.shell.request_counts import note
 
 THREADS = 16
 _CONNECT_TIMEOUT_S, _READ_TIMEOUT_S, _ATTEMPTS = 5, 60, 10

@@ -19,7 +19,7 @@ from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import PutOptions, Run
 from chalicelib.runlog.batch import Batch
 from chalicelib.settings import Settings
-from glue_jobs.catalog_files import CHECKED_LAST, READ_FIRST, check_rows, register_archive, register_logs
+from glue_jobs.catalog.files import CHECKED_LAST, READ_FIRST, check_rows, register_archive, register_logs
 from tests.contract.conftest import KEYS, client_of, create_file_tables
 from tests.ingesting import ARCHIVE, BUCKET, message, s3_record
 from tests.world import START_MS, World

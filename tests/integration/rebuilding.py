@@ -24,7 +24,7 @@ from chalicelib.memory.clock import ManualClock
 from chalicelib.ports import Run
 from chalicelib.runlog.batch import Batch
 from chalicelib.triggers import schedules
-from glue_jobs.environment import use_stack
+from glue_jobs.shell.environment import use_stack
 from local.emulator import CREDENTIALS
 from local.state import PROJECT
 from tests.integration.stacks import Stack

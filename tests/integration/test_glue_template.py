@@ -11,8 +11,9 @@ import pytest
 
 from chalicelib import observability
 from chalicelib.runlog.layout import Layout
-from glue_jobs import arguments, retention
+from glue_jobs import retention
 from glue_jobs.build_dataset import BUCKETS
+from glue_jobs.shell import arguments
 from glue_jobs.transforms.events import DATASET
 from local import glue, package
 from tests.integration.stacks import Stack

@@ -25,11 +25,11 @@ import json, sys
 from dataclasses import replace
 from chalicelib import composition
 from chalicelib.aws.clock import SystemClock
-from glue_jobs.environment import use_stack
-from glue_jobs.request_counts import counted
+from glue_jobs.shell.environment import use_stack
+from glue_jobs.shell.request_counts import counted
 from glue_jobs.retention import expiry_of
-from glue_jobs.addresses import read_text
-from glue_jobs.retention_plan import read_plan
+from glue_jobs.expiring.plan import read_plan
+from glue_jobs.shell.addresses import read_text
 
 class Ahead(SystemClock):
     def now_ms(self):
@@ -112,8 +112,8 @@ def test_a_plan_is_made_and_applied_and_the_run_is_gone_from_every_list(
 
 def planned(stack: Stack, told: dict[str, Any], plan: Path, fqn: str, run: str) -> Path:
     """The job's plan with a run in it that is too young for it."""
-    from glue_jobs.expiry import Condemned
-    from glue_jobs.retention_plan import Plan, read_plan
+    from glue_jobs.expiring.expiry import Condemned
+    from glue_jobs.expiring.plan import Plan, read_plan
 
     empty = read_plan(plan.read_text())
     assert empty.id == told["plan"]

@@ -21,8 +21,8 @@ from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.compaction import RETIRE_AFTER_MS
 from chalicelib.settings import Settings
 from chalicelib.triggers import schedules
-from glue_jobs.compaction_task import LEASE_S, Attempt, Planned, Result, Task
-from glue_jobs.due_runs import by_catalog
+from glue_jobs.compaction.due_runs import by_catalog
+from glue_jobs.compaction.task import LEASE_S, Attempt, Planned, Result, Task
 from tests.faults.interception import Intercepted
 from tests.world import World
 

@@ -15,9 +15,9 @@ from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.compaction import RETIRE_AFTER_MS
 from chalicelib.runlog.tombstones import find_tombstone
 from glue_jobs import retention
-from glue_jobs.expiry import Condemned, Expiry, Outcome
-from glue_jobs.inventory import Inventory
-from glue_jobs.retention_plan import Plan, read_plan
+from glue_jobs.expiring.expiry import Condemned, Expiry, Outcome
+from glue_jobs.expiring.inventory import Inventory
+from glue_jobs.expiring.plan import Plan, read_plan
 from glue_jobs.transforms.retention import RUNS
 from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
 from tests.world import RUN, World

@@ -12,7 +12,7 @@ from chalicelib.catalog.dynamodb_runs import row_of
 from chalicelib.catalog.segments import entry_of_row, run_key
 from chalicelib.ports import PutOptions, Run, SegmentEntry
 from chalicelib.runlog.segment import metadata_of
-from glue_jobs.catalog_mending import FAILED, GONE, MENDED, RIGHT
+from glue_jobs.catalog.mending import FAILED, GONE, MENDED, RIGHT
 from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
 from tests.rebuilding import Items, Live, live_through
 from tests.world import RUN, START_MS

@@ -12,7 +12,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from glue_jobs.session import is_on_glue
+from glue_jobs.shell.session import is_on_glue
 from local import bundle, glue
 from local.state import PROJECT, LocalError
 

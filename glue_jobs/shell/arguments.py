@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 
-from glue_jobs.environment import use_stack
+from glue_jobs.shell.environment import use_stack
 
 WRONG_ARGUMENTS = 2
 """Exit code, as argparse has it."""

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import Any
 
 from chalicelib.errors import InvalidInputError
-from glue_jobs.expiry import Condemned
+from glue_jobs.expiring.expiry import Condemned
 
 
 @dataclass(frozen=True, slots=True)

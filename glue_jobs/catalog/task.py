@@ -14,12 +14,12 @@ from chalicelib.aws.dynamodb import Table
 from chalicelib.catalog.items import DynamoDbRunItems
 from chalicelib.composition import Services
 from chalicelib.ports import Run
-from glue_jobs.catalog_files import check_rows, register_archive, register_logs
-from glue_jobs.catalog_mending import RUNS, SEGMENTS, Mended, Mender
-from glue_jobs.catalog_scan import known_runs
-from glue_jobs.environment import take_over
-from glue_jobs.inventory import Inventory
-from glue_jobs.request_counts import counted, snapshot
+from glue_jobs.catalog.files import check_rows, register_archive, register_logs
+from glue_jobs.catalog.mending import RUNS, SEGMENTS, Mended, Mender
+from glue_jobs.catalog.scan import known_runs
+from glue_jobs.expiring.inventory import Inventory
+from glue_jobs.shell.environment import take_over
+from glue_jobs.shell.request_counts import counted, snapshot
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch

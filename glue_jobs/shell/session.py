@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from glue_jobs.datasource import RunlakeDataSource
 
-_PROJECT = Path(__file__).parents[1]
+_PROJECT = Path(__file__).parents[2]
 _ALWAYS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.python.filterPushdown.enabled": "true",

@@ -21,8 +21,8 @@ from chalicelib.composition import Services, run_files
 from chalicelib.errors import ObjectNotFoundError, PreconditionFailedError, UnavailableError, WriteConflictError
 from chalicelib.ports import Check, Clause, Delete, Key, Run
 from glue_jobs.backfill import BATCH, Source, batches, worked
-from glue_jobs.catalog_mending import EXTRA, MENDED, MISSING, WRONG
-from glue_jobs.catalog_scan import scanned
+from glue_jobs.catalog.mending import EXTRA, MENDED, MISSING, WRONG
+from glue_jobs.catalog.scan import scanned
 
 READ_FIRST, CHECKED_LAST = (OBJECTS, LATEST, LISTING), (FILES, LISTING, LATEST)
 """Registration reads the first: what cannot be read goes before. What no file has goes afterwards."""

@@ -1,0 +1,1 @@
+"""What ``rebuild_catalog`` is made of: rows compared with S3, and put right."""

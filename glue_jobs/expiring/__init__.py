@@ -1,0 +1,1 @@
+"""What ``retention`` is made of: which runs there are, the plan, and how a run goes."""

@@ -1,0 +1,1 @@
+"""What every job has: arguments, session, settings of a stack, progress, counted requests and their prices, summary."""
