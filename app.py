@@ -1,13 +1,14 @@
-"""Entry points of the functions: the REST API (``app``), ``ingest``, ``compact`` and ``sweep``. Registered here, done elsewhere."""
+"""Entry points of the functions: the REST API (``app``), its ``authorize``, ``ingest``, ``compact`` and ``sweep``. Registered here, done
+elsewhere."""
 
 import os
 from typing import Any
 
-from chalice.app import Chalice, CloudWatchEvent, Rate, SQSEvent
+from chalice.app import AuthRequest, AuthResponse, Chalice, CloudWatchEvent, Rate, SQSEvent
 
 from chalicelib import composition
 from chalicelib.observability import invocation, trace_recorder
-from chalicelib.routes import archive, coordination, health, logs
+from chalicelib.routes import archive, authorizer, coordination, health, logs
 from chalicelib.routes.answers import http_middleware
 from chalicelib.routes.bodies import BINARY_TYPES
 from chalicelib.triggers import schedules
@@ -19,6 +20,12 @@ app.register_blueprint(health.blueprint)
 app.register_blueprint(logs.blueprint)
 app.register_blueprint(archive.blueprint)
 app.register_blueprint(coordination.blueprint)
+
+
+@app.authorizer(name=authorizer.NAME, ttl_seconds=authorizer.TTL_S)
+def authorize(request: AuthRequest) -> AuthResponse:
+    """Where callers show tokens: the gateway asks this, before it wakes the API."""
+    return authorizer.authorize(request)
 
 
 @app.on_sqs_message(queue="ingest", batch_size=10)
@@ -57,4 +64,6 @@ def _remaining_ms(event: CloudWatchEvent | SQSEvent) -> int:
 if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
     # While a function starts it has the most CPU, and settings that cannot work are told before any request.
     trace_recorder()
-    composition.services()
+    services = composition.services()
+    if os.environ.get("_HANDLER") in ("app.app", "app.authorize"):
+        services.door()

@@ -12,8 +12,11 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
+from chalicelib.access.doors import Door
+from chalicelib.access.sealing import Sealer
 from chalicelib.archive.archive import Archive
 from chalicelib.archive.objects import ArchiveObjects
 from chalicelib.archive.uploads import Uploads
@@ -26,7 +29,7 @@ from chalicelib.catalog.remembered import OBJECTS
 from chalicelib.catalog.runs import RunCatalog
 from chalicelib.catalog.search import Search
 from chalicelib.deadline import Deadline
-from chalicelib.observability import CATALOG_REQUESTS, REPORTS_PUBLISHED, ObservedStore, record
+from chalicelib.observability import CATALOG_REQUESTS, REPORTS_PUBLISHED, ObservedStore, record, report_stale_identity
 from chalicelib.ports import Clock, Database, ObjectStore, Publisher, Run, SegmentIndex, Workers
 from chalicelib.runlog.assembly import READERS
 from chalicelib.runlog.compaction import Compactor
@@ -37,6 +40,7 @@ from chalicelib.runlog.reader import Reader
 from chalicelib.runlog.writer import Writer
 
 if TYPE_CHECKING:
+    from chalicelib.access.policy import Policy
     from chalicelib.coordination import Administration, Lease, Source, SourceCoordinator
     from chalicelib.coordination.store import Store
     from chalicelib.ingestion.ingester import Ingester
@@ -46,6 +50,7 @@ if TYPE_CHECKING:
 COMPACTION, SWEEP = "compaction", "sweep"
 """Sources of work, as coordination names them."""
 SOURCES = (COMPACTION, SWEEP)
+_THIS_MACHINE = frozenset({"127.0.0.1", "localhost", "::1"})
 _SECONDS_OF_A_DAY = 86_400
 _SSE = {"AES_256": "AES256", "AWS_KMS": "aws:kms"}
 
@@ -65,7 +70,7 @@ def in_memory_sharing() -> Sharing:
 @dataclass(frozen=True, slots=True)
 class Ports:
     """What the outside world is reached through. Stores are not yet observed; ``publisher`` None: nothing is reported; ``workers`` None:
-    each invocation works alone."""
+    each invocation works alone; ``keys`` and ``policy`` read the issuer's keys and the policy, None: there are none."""
 
     store: ObjectStore
     archive_store: ObjectStore
@@ -76,11 +81,15 @@ class Ports:
     clock: Clock
     sharing: Sharing = field(default_factory=in_memory_sharing)
     workers: Workers | None = None
+    keys: Callable[[], bytes] | None = None
+    policy: Callable[[], str] | None = None
+    is_emulated: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What routes and triggers work with. Holds no state of runs: any number of processes may have one."""
+    """What routes and triggers work with. Holds no state of runs: any number of processes may have one. ``door`` is built when it is
+    first asked for: only the API lets anybody in. Raises InvalidConfigurationError."""
 
     settings: Settings
     store: ObjectStore
@@ -104,6 +113,8 @@ class Services:
     archive_objects: ArchiveObjects
     archive: Archive
     uploads: Uploads
+    door: Callable[[], Door]
+    sealer: Sealer
 
 
 _services: Services | None = None
@@ -163,7 +174,37 @@ def assemble(settings: Settings, ports: Ports) -> Services:
         archive_objects=archive_objects,
         archive=Archive(archive_objects, stores, registration, ports.clock),
         uploads=Uploads(archive_store, ports.clock, lambda: uuid4().hex),
+        door=cache(lambda: _door(settings, ports)),
+        sealer=Sealer(settings.signing_keys),
     )
+
+
+def _door(settings: Settings, ports: Ports) -> Door:
+    """How callers of the API show who they are."""
+    from chalicelib.access.doors import IamDoor, OpenDoor, TokenDoor
+
+    settings.check_auth(is_emulated=ports.is_emulated)
+    if settings.auth == "none":
+        return OpenDoor()
+    if settings.auth == "iam":
+        return IamDoor(_policy(ports))
+    from chalicelib.access.keys import Keys
+    from chalicelib.access.tokens import Tokens
+
+    assert ports.keys and settings.jwt_issuer
+    keys = Keys(ports.keys, ports.clock, report_stale_identity)
+    tokens = Tokens(keys, settings.jwt_issuer, settings.audiences, settings.jwt_leeway_seconds)
+    return TokenDoor(tokens, settings.jwt_claim, _policy(ports))
+
+
+def _policy(ports: Ports) -> Callable[[], Policy]:
+    from chalicelib.access.kept import Kept
+    from chalicelib.access.policy import Policy
+
+    if ports.policy is None:
+        return Policy
+    read = ports.policy
+    return Kept(lambda: Policy.parse(read()), ports.clock, "the policy", report_stale_identity).get
 
 
 def coordinator(services: Services, source: str) -> SourceCoordinator:
@@ -250,7 +291,28 @@ def _aws_ports(settings: Settings) -> Ports:
         clock=SystemClock(),
         sharing=_sharing(settings),
         workers=_workers(),
+        keys=partial(_keys, settings),
+        policy=partial(_policy_text, settings.policy_parameter) if settings.policy_parameter else None,
+        is_emulated=_is_emulated(),
     )
+
+
+def _is_emulated() -> bool:
+    """Whether AWS is an emulator on this machine. A function on AWS reaches nothing there, whatever its variables say."""
+    return urlsplit(os.environ.get("AWS_ENDPOINT_URL", "")).hostname in _THIS_MACHINE
+
+
+def _keys(settings: Settings) -> bytes:
+    from chalicelib.access.download import downloaded
+
+    assert settings.jwt_jwks_url
+    return downloaded(settings.jwt_jwks_url)
+
+
+def _policy_text(parameter: str) -> str:
+    from chalicelib.aws.parameters import parameter_text
+
+    return parameter_text(parameter)
 
 
 def _sharing(settings: Settings) -> Sharing:

@@ -11,6 +11,9 @@ RunlakeError
  │   ├─ InvalidCursorError       a cursor that was not made here, or for another query
  │   ├─ TooManyNamesError        wildcards that stand for more names than one request can ask for
  │   └─ InvalidConfigurationError  a setting that cannot work
+ ├─ AccessError                show who you are, or ask for the permission
+ │   ├─ UnauthenticatedError     no credentials, or such as do not hold (401)
+ │   └─ ForbiddenError           a principal that may not do this (403)
  ├─ ConflictError              the state says no
  │   ├─ RunClosedError           an append to a run that was closed
  │   └─ NotChangeableError       a file that only its source may change, such as a run's log
@@ -21,6 +24,7 @@ RunlakeError
  ├─ RangeNotSatisfiableError   a range that starts at or after the object's end (416)
  ├─ UnavailableError           retry later
  │   ├─ StoreUnavailableError    the store answered with an error, or throttled: nothing was done
+ │   ├─ IdentityUnavailableError the issuer's keys or the policy cannot be read: nobody can be let in now
  │   ├─ OutcomeUnknownError      the answer was lost: the write may have been applied
  │   └─ DeadlineExceededError    there is no time left to finish; what was begun can be repeated
  ├─ LeaseError                 stop the work: the partition is not ours, nothing more of it may be written
@@ -79,6 +83,18 @@ class InvalidConfigurationError(InvalidInputError):
     """A setting that cannot work. Raised at start, never while a request is served."""
 
 
+class AccessError(RunlakeError):
+    """Nothing was looked at or done: whoever asks has to show who they are, or to be allowed to."""
+
+
+class UnauthenticatedError(AccessError):
+    """No credentials, or such as do not hold. The message never has any part of them."""
+
+
+class ForbiddenError(AccessError):
+    """A principal that may not do this. Decided by names alone, so it does not tell whether the thing exists."""
+
+
 class ConflictError(RunlakeError):
     """The request is well formed, and the present state refuses it."""
 
@@ -117,6 +133,10 @@ class UnavailableError(RunlakeError):
 
 class StoreUnavailableError(UnavailableError):
     """The store answered with an error, or throttled: nothing was done."""
+
+
+class IdentityUnavailableError(UnavailableError):
+    """The issuer's keys or the policy cannot be read, and what was read before is too old: nobody can be let in now."""
 
 
 class OutcomeUnknownError(UnavailableError):

@@ -42,6 +42,7 @@ FLUSH_COPIED_BYTES = _PREFIX + "flush_copied_bytes"
 RUNS_FINALIZED = _PREFIX + "runs_finalized"
 CATALOG_REQUESTS = _PREFIX + "catalog_requests"
 REPORTS_PUBLISHED = _PREFIX + "reports_published"
+ACCESS_REFUSED = _PREFIX + "access_refused"
 
 _UNITS = {
     LOG_SHIPMENT_MS: MetricUnit.Milliseconds,
@@ -55,6 +56,7 @@ _UNITS = {
 
 _service = os.environ.get("POWERTOOLS_SERVICE_NAME") or SERVICE
 logger = Logger(service=_service)
+_decisions = Logger(service=_service, name="runlake.access", level="INFO")  # whatever POWERTOOLS_LOG_LEVEL says
 metrics = Metrics(namespace=os.environ.get("POWERTOOLS_METRICS_NAMESPACE") or NAMESPACE, service=_service)
 _metrics_lock = Lock()
 Answer = TypeVar("Answer")
@@ -73,11 +75,26 @@ def note(**facts: Any) -> None:
             metrics.add_metadata(name, value)
 
 
+def report_decision(*, principal: str, kind: str, action: str, resource: str, allowed: bool, reason: str) -> None:
+    """Say who asked for what, and what was decided: a line of its own for each decision. Never any part of credentials."""
+    if not allowed:
+        record(ACCESS_REFUSED, 1)
+    outcome = "allowed" if allowed else "refused"
+    facts = {"principal": principal, "auth": kind, "action": action, "resource": resource, "outcome": outcome, "reason": reason}
+    _decisions.info("access", extra=facts)
+
+
+def report_stale_identity(error: UnavailableError) -> None:
+    """Say that the issuer's keys or the policy could not be read anew."""
+    logger.warning("who may do what could not be read anew", extra={"error": str(error)})
+
+
 @contextmanager
 def invocation(operation: str, context: Any) -> Iterator[None]:
     """One call of a function. Its metrics and notes are printed at its end, good or bad; its logs carry its request id."""
     facts = {"operation": operation, "request_id": getattr(context, "aws_request_id", None)}
     logger.append_keys(**facts)
+    _decisions.append_keys(**facts)
     # Said at the start too: a metric of more than a hundred values is printed before the end.
     note(**facts)
     started_s = time.perf_counter()

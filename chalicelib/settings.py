@@ -131,6 +131,37 @@ class Settings(BaseSettings):
     aws_secret_access_key: SecretStr | None = _setting(None, "Static credentials.", "with aws_access_key_id")
     aws_session_token: SecretStr | None = _setting(None, "Static, temporary credentials.", "with the two above")
 
+    auth: Literal["jwt", "iam", "none"] = _setting(
+        "jwt",
+        "How whoever calls the API shows who it is: a token, a signature of AWS (SigV4), or not at all.",
+        "jwt (with jwt_issuer, jwt_audience and jwt_jwks_url), iam (with policy_parameter), or none, where AWS is emulated on this machine",
+    )
+    jwt_issuer: str | None = _setting(None, "Whose tokens hold: their `iss`, letter by letter.", "any text", max_length=512)
+    jwt_audience: str | None = _setting(
+        None,
+        "For whom tokens are: their `aud` has one of these.",
+        "names with commas between; * where the issuer writes no aud",
+        max_length=2048,
+    )
+    jwt_jwks_url: str | None = _setting(
+        None,
+        "Where the issuer lists its public keys (JWKS).",
+        "an https:// address, or an http:// one of this machine",
+        pattern=r"^(https://[^\s/@]+|http://(127\.0\.0\.1|localhost)(:[0-9]+)?)/\S*$",
+    )
+    jwt_leeway_seconds: int = _setting(
+        60, "How far the issuer's clock may be from ours: for `exp` and `nbf`.", "0 to 300", ge=0, le=300
+    )
+    jwt_claim: str = _setting(
+        "runlake", "The claim that says what its bearer may do: scopes with patterns of names.", "a claim's name", max_length=256
+    )
+    policy_parameter: str | None = _setting(
+        None,
+        "Parameter of SSM with the policy: what principals may do. Default: what their tokens say.",
+        "a parameter's name",
+        pattern=r"^[A-Za-z0-9_./-]{1,1011}$",
+    )
+
     runs_table: str = _table("runlake-runs", "DynamoDB table of runs.")
     segments_table: str = _table("runlake-segments", "DynamoDB table of segments.")
     archive_bucket_name: str = _setting(
@@ -188,6 +219,24 @@ class Settings(BaseSettings):
         if self.aws_session_token and not self.aws_access_key_id:
             raise InvalidConfigurationError(_message("aws_access_key_id", "", "required with RUNLAKE_AWS_SESSION_TOKEN"))
         return self
+
+    def check_auth(self, *, is_emulated: bool) -> None:
+        """Whether callers can be let in as ``auth`` says. Of the API alone: schedules and jobs let nobody in. Raises
+        InvalidConfigurationError."""
+        if self.auth == "none" and not is_emulated:
+            raise InvalidConfigurationError(
+                _message("auth", "none", "jwt or iam: with none everybody may do everything, so it is for an emulator of AWS alone")
+            )
+        needed = {"jwt": ("jwt_issuer", "jwt_audience", "jwt_jwks_url"), "iam": ("policy_parameter",), "none": ()}[self.auth]
+        missing = [_message(name, "", f"required when RUNLAKE_AUTH={self.auth}") for name in needed if not getattr(self, name)]
+        if missing:
+            raise InvalidConfigurationError("; ".join(missing))
+
+    @property
+    def audiences(self) -> tuple[str, ...]:
+        """For whom tokens are; none: whoever."""
+        named = tuple(name.strip() for name in (self.jwt_audience or "").split(",") if name.strip())
+        return () if named == ("*",) else named
 
     @property
     def signing_keys(self) -> tuple[str, ...]:

@@ -86,6 +86,7 @@ METRICS = {
     "FLUSH_MS": "how long compacting, and finalizing, one run took",
     "CATALOG_REQUESTS": "requests to DynamoDB, retries included",
     "REPORTS_PUBLISHED": "requests to SNS, retries included",
+    "ACCESS_REFUSED": "requests that were refused: no identity (401) or no permission (403); the line of the decision says which",
 }
 COORDINATION_METRICS = {
     Metric.CREATED: "partitions that were made of what is due; a run that has one already is not counted",

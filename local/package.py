@@ -1,7 +1,7 @@
 """``make package``: ``chalice package --merge-template`` into build/, made fit for CloudFormation and for Lambda.
 
 What Chalice leaves undone is done here: CloudFormation refuses YAML aliases, so ``sam.yaml`` is written without them, and with the
-dashboard; the zip loses boto3 and what boto3 needs (Lambda's runtime brings them) and gains compiled modules (a cold start compiles
+dashboard and the API's doors; the zip loses boto3 and what boto3 needs (Lambda's runtime brings them) and gains compiled modules (a cold start compiles
 nothing); and the zip is imported once, beside nothing but boto3, since Chalice only warns when a dependency is missing.
 """
 
@@ -21,7 +21,7 @@ from typing import Any
 
 import yaml
 
-from local import bundle, dashboard
+from local import bundle, dashboard, doors
 from local.state import PROJECT, LocalError
 
 BUILD = PROJECT / "build"
@@ -51,7 +51,7 @@ def inputs_digest() -> str:
 
 
 def _inputs() -> Iterator[Path]:
-    for name in ("app.py", "requirements.txt", ".chalice/config.json", "local/package.py", "local/bundle.py", "local/dashboard.py"):
+    for name in ("app.py", "requirements.txt", ".chalice/config.json", "local/package.py", "local/bundle.py", "local/dashboard.py", "local/doors.py"):
         if not (PROJECT / name).exists():
             raise LocalError(f"cannot package, a file is missing: file={name}")
         yield PROJECT / name
@@ -80,6 +80,7 @@ def _chalice_package(out: Path) -> None:
 def _write_template(source: Path, target: Path) -> None:
     template = yaml.safe_load(source.read_text())
     dashboard.add_to(template)
+    doors.add_to(template)
     target.write_text(yaml.dump(template, Dumper=_PlainDumper, sort_keys=True, width=120))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,9 @@ _REWRITTEN_BYTES = 5 * 1024**2
 _COPIED_BYTES = 1024**3
 _ID = re.compile(r"[0-9a-f]{32}")
 _FIXED = ("version", "id", "hash")
+
+Permit = Callable[[str, Metadata], None]
+"""Asked with a file's address on S3 and its metadata, before anything is answered or done. Raises what its caller likes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,43 +43,50 @@ class Archive:
     ) -> None:
         self._objects, self._stores, self._registration, self._clock = objects, stores, registration, clock
 
-    def metadata(self, file_id: str) -> Metadata:
+    def metadata(self, file_id: str, permit: Permit) -> Metadata:
         """A file's metadata. One HEAD; a read of the catalog and another HEAD where the key is not the custom one.
         Raises ObjectNotFoundError."""
-        return self._find(file_id).metadata
+        return self._find(file_id, permit).metadata
 
-    def contents(self, file_id: str) -> Contents:
+    def contents(self, file_id: str, permit: Permit) -> Contents:
         """A file's bytes, or a link to them. Raises ObjectNotFoundError."""
-        found = self._find(file_id)
+        found = self._find(file_id, permit)
         return contents_of(found.store, found.info, found.metadata)
 
-    def change(self, file_id: str, changes: Mapping[str, Any]) -> Metadata:
+    def change(self, file_id: str, changes: Mapping[str, Any], permit: Permit) -> Metadata:
         """Give a file other metadata: the object is rewritten, by a copy on the server where it is large, and catalogued at once.
+        ``permit`` is asked of the file as it is, and as it is to be.
         Raises InvalidMetadataError, ObjectNotFoundError, NotChangeableError, PreconditionFailedError (somebody else was faster)."""
-        found = self._changeable(file_id)
+        found = self._changeable(file_id, permit)
         if fixed := [name for name in _FIXED if name in changes]:
             raise InvalidMetadataError(f"it says which file this is, and stays as it is field={fixed[0]}")
         metadata = changed(found.metadata, changes, self._clock.now_ms())
+        permit(_url(found), metadata)
         kept = {name: value for name, value in found.info.metadata.items() if name != ANNOUNCED_BYTES}
         options = PutOptions(kept | {NAME: metadata.text()}, content_type=found.info.content_type or "binary/octet-stream")
         self._rewrite(found, options)
         self._catalogue(found)
         return metadata
 
-    def delete(self, file_id: str) -> None:
+    def delete(self, file_id: str, permit: Permit) -> None:
         """Remove a file for good, an upload that was refused too, and from the catalog at once. Raises ObjectNotFoundError,
         NotChangeableError, PreconditionFailedError."""
-        found = self._changeable(file_id, proved=False)
+        found = self._changeable(file_id, permit, proved=False)
         found.store.delete(found.info.key, if_match=found.info.etag)
         self._catalogue(found)
 
-    def _changeable(self, file_id: str, *, proved: bool = True) -> _Found:
-        found = self._find(file_id, proved=proved)
+    def _changeable(self, file_id: str, permit: Permit, *, proved: bool = True) -> _Found:
+        found = self._find(file_id, permit, proved=proved)
         if found.bucket != self._objects.bucket:
             raise NotChangeableError(f"a run's log follows its run, and expires with it id={file_id}")
         return found
 
-    def _find(self, file_id: str, *, proved: bool = True) -> _Found:
+    def _find(self, file_id: str, permit: Permit, *, proved: bool = True) -> _Found:
+        found = self._looked_up(file_id, proved=proved)
+        permit(_url(found), found.metadata)
+        return found
+
+    def _looked_up(self, file_id: str, *, proved: bool) -> _Found:
         if not _ID.fullmatch(file_id):
             raise ObjectNotFoundError(f"no file with id {file_id[:100]!r} exists: an id has 32 hex digits")
         store = self._stores[self._objects.bucket]
@@ -139,3 +149,7 @@ class Archive:
         outcome = self._registration.bring_up_to_date([subject], lambda each: self._objects.describe(each, deadline))[subject]
         if outcome.error:
             raise StoreUnavailableError(f"done, and catalogued in a while: {outcome.error}") from outcome.error
+
+
+def _url(found: _Found) -> str:
+    return f"s3://{found.bucket}/{found.info.key}"

@@ -58,8 +58,9 @@ class Uploads:
     def __init__(self, store: ObjectStore, clock: Clock, new_id: Callable[[], str]) -> None:
         self._store, self._clock, self._new_id = store, clock, new_id
 
-    def begin(self, given: Mapping[str, Any]) -> Upload:
-        """Check what is announced: metadata without ``id``, and ``size`` in bytes. No request; one for a file over 100 MiB.
+    def begin(self, given: Mapping[str, Any], permit: Callable[[Metadata], None]) -> Upload:
+        """Check what is announced: metadata without ``id``, and ``size`` in bytes. ``permit`` is asked, and raises what its caller likes,
+        before anything is signed. No request; one for a file over 100 MiB.
         Raises InvalidMetadataError, UploadTooLargeError."""
         now_ms = self._clock.now_ms()
         announced = dict(given)
@@ -67,6 +68,7 @@ class Uploads:
         if taken := {"id", ANNOUNCED_BYTES} & announced.keys():
             raise InvalidMetadataError(f"the archive makes this itself field={min(taken)}")
         metadata = metadata_of({"version": 0, **announced, "id": self._new_id()}, now_ms)
+        permit(metadata)
         key = data_key(metadata.id)
         stored = {NAME: metadata.text(), ANNOUNCED_BYTES: str(size)}
         if size <= PART_BYTES:

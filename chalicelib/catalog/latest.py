@@ -8,12 +8,13 @@ then. Decision 0008 has the unsafe sequences.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from chalicelib.catalog.files import FileRecord, latest_key
 from chalicelib.catalog.moments import DAY_MS
 from chalicelib.catalog.remembered import file_key
-from chalicelib.catalog.search import Search
+from chalicelib.catalog.search import FileQuery, Search
 from chalicelib.errors import PreconditionFailedError, WriteConflictError
 from chalicelib.ports import Check, Clause, Database, Delete, Put, When, Write
 
@@ -22,11 +23,16 @@ AHEAD_MS = DAY_MS
 ATTEMPTS = 8
 Source = tuple[str, str]
 """What and where."""
+Seen = Callable[[dict[str, Any]], bool]
 
 _START = ("metadata", "start")
 _ID = ("metadata", "id")
 _CREATED = ("create_time",)
 _NONE: When = ((Clause(("what_where_key",), "absent"),),)
+
+
+def _any_file(_: dict[str, Any]) -> bool:
+    return True
 
 
 class LatestFiles:
@@ -35,12 +41,18 @@ class LatestFiles:
     def __init__(self, database: Database, search: Search) -> None:
         self._database, self._search = database, search
 
-    def find(self, what: str, where: str, now_ms: int) -> FileRecord | None:
-        """The record with the latest start that is not more than a day ahead. One read; a query or two where it is ahead, or none."""
+    def find(self, what: str, where: str, now_ms: int, is_seen: Seen = _any_file) -> FileRecord | None:
+        """The record with the latest start that is not more than a day ahead. One read; a query or two where it is ahead, or none.
+        ``is_seen`` says of a document whether it counts: where the latest does not, of the hundred newest the first that does."""
         record = self._kept([(what, where)]).get((what, where))
-        if record and record.metadata.start <= now_ms + AHEAD_MS:
-            return record
-        return self._search.newest(what, where, now_ms + AHEAD_MS)
+        if record is None or record.metadata.start > now_ms + AHEAD_MS:
+            record = self._search.newest(what, where, now_ms + AHEAD_MS)
+        return record if record is None or is_seen(record.document()) else self._newest_seen(what, where, now_ms, is_seen)
+
+    def _newest_seen(self, what: str, where: str, now_ms: int, is_seen: Seen) -> FileRecord | None:
+        query = FileQuery((what,), where, end_ms=now_ms + AHEAD_MS, newest_first=True)
+        seen = [FileRecord.from_document(each) for each in self._search.page(query).documents if is_seen(each)]
+        return max(seen, key=_age, default=None)
 
     def writes(self, gained: Sequence[FileRecord], lost: Sequence[FileRecord]) -> list[Write]:
         """What belongs into the transaction in which records come (``gained``) and go or step back (``lost``). One read."""

@@ -11,7 +11,7 @@ import heapq
 import json
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence, Sized
+from collections.abc import Callable, Iterator, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -82,18 +82,26 @@ class FilePage:
     after: tuple[int, str] | None
 
 
+Names = Callable[[str], bool]
+
+
+def _any_name(_: str) -> bool:
+    return True
+
+
 class Search:
     """Reads the table ``listing``."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def page(self, query: FileQuery, limit: int = MAX_PAGE) -> FilePage:
-        """Up to ``limit`` files, each once, by (start, id) or against it. Raises TooManyNamesError."""
+    def page(self, query: FileQuery, limit: int = MAX_PAGE, whats: Names = _any_name) -> FilePage:
+        """Up to ``limit`` files, each once, by (start, id) or against it. Files of a ``what`` that ``whats`` says no to count as not
+        there, and cost nothing. Raises TooManyNamesError."""
         budget = _Budget()
         found: list[dict[str, Any]] = []
         try:
-            for document in _merged(self._readers(query, limit + 1, budget), query):
+            for document in _merged(self._readers(query, limit + 1, budget, whats), query):
                 if len(found) == limit:
                     return FilePage(found, _place(found[-1]))
                 found.append(document)
@@ -113,8 +121,8 @@ class Search:
             best = record if best is None or record.age > best.age else best
         return best
 
-    def _readers(self, query: FileQuery, wanted: int, budget: _Budget) -> list[_LaneReader]:
-        lanes = self._lanes(query)
+    def _readers(self, query: FileQuery, wanted: int, budget: _Budget, whats: Names = _any_name) -> list[_LaneReader]:
+        lanes = self._lanes(query, whats)
         piece = -(-wanted // max(1, len(lanes))) + (_SPARE_ROWS if len(lanes) > 1 else 0)
         readers = [_LaneReader(self._database, lane, query, piece, budget) for lane in lanes]
         if len(readers) > 1:
@@ -122,11 +130,11 @@ class Search:
                 list(threads.map(_LaneReader.read_ahead, readers))
         return readers
 
-    def _lanes(self, query: FileQuery) -> list[Lane]:
+    def _lanes(self, query: FileQuery, allowed: Names) -> list[Lane]:
         if not all(map(_NAMES.fullmatch, (query.where or "*", query.work_id or "*"))):
             return []  # no file is named so
         patterns = filter(_NAMES.fullmatch, query.whats)
-        whats = {name for pattern in patterns for name in self._whats(pattern, query)}
+        whats = {name for pattern in patterns for name in self._whats(pattern, query) if allowed(name)}
         if query.work_id is not None:
             _check_count(whats)
             return [work_lane(query.work_id, what) for what in sorted(whats)]

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from chalice.app import Request, Response
 
-from chalicelib.routes.answers import View, json_answer
+from chalicelib.routes.answers import MOVED_TO_SLASH, View, json_answer
 
 _PROTOCOLS = ("http", "https")
 _HOST = re.compile(r"[A-Za-z0-9._-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?")
@@ -44,7 +44,7 @@ def _has_slash(request: Request) -> bool:
 def _with_slash(request: Request) -> Response:
     query = urlencode(request.to_original_event().get("multiValueQueryStringParameters") or {}, doseq=True, errors="replace")
     location = base_url(request) + _parts(request)[1] + "/" + (f"?{query}" if query else "")
-    return json_answer({"location": location}, 308, Location=location)
+    return json_answer({"location": location}, MOVED_TO_SLASH, Location=location)
 
 
 def _parts(request: Request) -> tuple[str, str]:

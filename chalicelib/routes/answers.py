@@ -13,24 +13,34 @@ from typing import Any
 
 from chalice.app import ChaliceViewError, Request, Response
 
+from chalicelib import composition
 from chalicelib.errors import (
     BatchTooLargeError,
     ConflictError,
     DamagedPartitionError,
+    ForbiddenError,
     InvalidConfigurationError,
     InvalidInputError,
     LeaseError,
     PartitionNotFoundError,
     StoreConditionError,
+    UnauthenticatedError,
     UnavailableError,
 )
 from chalicelib.observability import invocation, logger, note
+from chalicelib.routes import gate
 
 RETRY_AFTER_S = 1
+MOVED_TO_SLASH = 308
+"""Says nothing but that a slash was missing."""
+CHALLENGES = {"jwt": 'Bearer realm="runlake"', "iam": 'AWS4-HMAC-SHA256 realm="runlake"'}
+"""``WWW-Authenticate`` of a 401, by ``RUNLAKE_AUTH``. API Gateway gives it another name on its way; on a 401 of its own it has this one."""
 _JSON: dict[str, str | list[str]] = {"Content-Type": "application/json"}
 _request: ContextVar[Request] = ContextVar("request")  # Chalice's own belongs to the app, and so to all its threads
 # The first that fits counts.
 _STATUS: tuple[tuple[type[Exception], int], ...] = (
+    (UnauthenticatedError, 401),
+    (ForbiddenError, 403),
     (InvalidConfigurationError, 500),
     (BatchTooLargeError, 413),
     (InvalidInputError, 400),
@@ -53,6 +63,8 @@ def error_answer(status: int, message: str, code: str | None = None, **headers: 
     """The error envelope. ``code`` is the status, where the resource has no codes of its own."""
     if status == 503:
         headers["Retry_After"] = str(RETRY_AFTER_S)
+    if status == 401:
+        headers["WWW_Authenticate"] = CHALLENGES[composition.services().settings.auth]
     told = message.encode(errors="replace").decode()  # a lone surrogate of the request's would break the answer
     return json_answer({"code": code or status, "message": told}, status, **headers)
 
@@ -92,12 +104,24 @@ def answering(view: View) -> Callable[..., Response]:
 
 
 def http_middleware(request: Request, get_response: Callable[[Request], Response]) -> Response:
-    """Around every HTTP request: one line of metrics, and Chalice's own errors in the envelope."""
+    """Around every HTTP request: who asks, one line of metrics, and Chalice's own errors in the envelope."""
     _request.set(request)
     with invocation("http", request.lambda_context):
-        response = _enveloped(get_response(request))
+        response = _let_in(request, get_response)
         note(method=request.method, status=response.status_code)
         return response
+
+
+def _let_in(request: Request, get_response: Callable[[Request], Response]) -> Response:
+    try:
+        with gate.visit(request) as visit:
+            response = _enveloped(get_response(request))
+    except Exception as error:  # whatever it is, the client gets the envelope
+        return refusal(error)
+    if visit and not visit.asked and response.status_code < 400 and response.status_code != MOVED_TO_SLASH:
+        logger.error("a view asked nobody whether it may", extra={"path": request.context["resourcePath"]})
+        return error_answer(500, "internal server error")
+    return response
 
 
 def _enveloped(response: Response) -> Response:

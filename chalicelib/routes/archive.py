@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlencode
 from chalice.app import Blueprint, Request, Response
 
 from chalicelib import __version__, composition
+from chalicelib.access.grants import Scope
 from chalicelib.archive.contents import Contents
 from chalicelib.archive.uploads import Multipart, Upload
 from chalicelib.catalog.files import FileRecord
@@ -18,6 +19,7 @@ from chalicelib.catalog.metadata import is_slug
 from chalicelib.catalog.moments import DAY_MS, iso
 from chalicelib.composition import Services
 from chalicelib.errors import (
+    InvalidCursorError,
     InvalidMetadataError,
     NotChangeableError,
     ObjectNotFoundError,
@@ -27,9 +29,11 @@ from chalicelib.errors import (
     UnavailableError,
     UploadTooLargeError,
 )
+from chalicelib.routes import gate
 from chalicelib.routes.addresses import base_url, slashed
 from chalicelib.routes.answers import View, answering, json_answer
 from chalicelib.routes.archive_queries import ArchiveRequestError, Code, file_query, lookback_days
+from chalicelib.routes.sight import hidden, sight
 
 blueprint = Blueprint(__name__)
 
@@ -66,6 +70,7 @@ def archive_view(view: View) -> View:
 @slashed
 def archive(_: Request) -> Response:
     """Where files are stored."""
+    gate.permit_anybody("the archive's address")
     return json_answer({"storage_url": f"s3://{composition.services().settings.archive_bucket_name}"})
 
 
@@ -74,6 +79,7 @@ def archive(_: Request) -> Response:
 @slashed
 def environment(_: Request) -> Response:
     """Which build this is."""
+    gate.permit_anybody("the version")
     return json_answer({"data": {"build": {"version": __version__}}})
 
 
@@ -82,17 +88,20 @@ def environment(_: Request) -> Response:
 @slashed
 @archive_view
 def list_files(request: Request) -> Response:
-    """Files by what, where, work id and time, a page at a time."""
-    services = composition.services()
+    """Files by what, where, work id and time, a page at a time: of a page those that may be seen."""
+    gate.permit_some(_query(request).get("what", ""), Scope.ARCHIVE_READ, Scope.LOGS_READ)
+    services, seen = composition.services(), sight()
     now_ms = services.clock.now_ms()
     given = {name: str(now_ms) if name in ("start", "end") and value == "now" else value for name, value in _query(request).items()}
-    query = file_query(given, services.cursors, now_ms)  # "now" is the same on all pages
-    page = services.search.page(query)
+    query = file_query(_opened(services, given), services.cursors, now_ms)  # "now" is the same on all pages
+    page = services.search.page(query, whats=seen.may_hold)
     base = base_url(request)
-    records = [_record(services, document, base) for document in page.documents]
+    records = [_record(services, document, base) for document in page.documents if seen.sees(document)]
     following = None
     if page.after:
-        following = f"{base}{_FILES}/?" + urlencode(given | {"cursor": services.cursors.write(query, page.after)}, errors="replace")
+        cursor = services.cursors.write(query, page.after)
+        cursor = cursor if seen.is_whole else services.sealer.sealed(cursor)
+        following = f"{base}{_FILES}/?" + urlencode(given | {"cursor": cursor}, errors="replace")
     return json_answer({"records": records, "next": following})
 
 
@@ -102,7 +111,7 @@ def list_files(request: Request) -> Response:
 def begin_upload(request: Request) -> Response:
     """Metadata of a file to come, checked; and where its bytes are to be sent."""
     services = composition.services()
-    upload = services.uploads.begin(_body(request))
+    upload = services.uploads.begin(_body(request), lambda metadata: gate.permit(Scope.ARCHIVE_WRITE, metadata.what))
     return json_answer(_upload(services, upload, base_url(request)), 201)
 
 
@@ -111,7 +120,8 @@ def begin_upload(request: Request) -> Response:
 @archive_view
 def delete_file(request: Request) -> Response:
     """Remove a file for good."""
-    composition.services().archive.delete(_name(request, "file_id"))
+    file_id, archive = _name(request, "file_id"), composition.services().archive
+    hidden(file_id, lambda: archive.delete(file_id, sight().to_write))
     return Response("", status_code=204)
 
 
@@ -120,7 +130,8 @@ def delete_file(request: Request) -> Response:
 @archive_view
 def get_metadata(request: Request) -> Response:
     """A file's metadata."""
-    return json_answer(composition.services().archive.metadata(_name(request, "file_id")).document())
+    file_id, archive = _name(request, "file_id"), composition.services().archive
+    return json_answer(hidden(file_id, lambda: archive.metadata(file_id, sight().to_read)).document())
 
 
 @blueprint.route(_FILES + "/{file_id}/metadata", methods=["PATCH"], content_types=["*/*"])
@@ -128,7 +139,8 @@ def get_metadata(request: Request) -> Response:
 @archive_view
 def change_metadata(request: Request) -> Response:
     """Other metadata for a file."""
-    return json_answer(composition.services().archive.change(_name(request, "file_id"), _body(request)).document())
+    file_id, archive, changes = _name(request, "file_id"), composition.services().archive, _body(request)
+    return json_answer(hidden(file_id, lambda: archive.change(file_id, changes, sight().to_write)).document())
 
 
 @blueprint.route(_FILES + "/{file_id}/data", methods=["GET"])
@@ -136,7 +148,8 @@ def change_metadata(request: Request) -> Response:
 @archive_view
 def get_contents(request: Request) -> Response:
     """A file's bytes."""
-    return _contents(composition.services().archive.contents(_name(request, "file_id")))
+    file_id, archive = _name(request, "file_id"), composition.services().archive
+    return _contents(hidden(file_id, lambda: archive.contents(file_id, sight().to_read)))
 
 
 @blueprint.route("/v0/archive/latest/{what}/{where}", methods=["GET"])
@@ -152,7 +165,15 @@ def latest(request: Request) -> Response:
 @archive_view
 def latest_contents(request: Request) -> Response:
     """The latest file's bytes."""
-    return _contents(composition.services().archive.contents(_latest(request).id))
+    file_id, archive = _latest(request).id, composition.services().archive
+    return _contents(hidden(file_id, lambda: archive.contents(file_id, sight().to_read)))
+
+
+def _opened(services: Services, given: Mapping[str, str]) -> Mapping[str, str]:
+    try:
+        return {**given, "cursor": services.sealer.opened(given["cursor"])} if "cursor" in given else given
+    except InvalidCursorError as error:
+        raise ArchiveRequestError(Code.INVALID_CURSOR, str(error)) from error
 
 
 def _query(request: Request) -> dict[str, str]:
@@ -160,9 +181,12 @@ def _query(request: Request) -> dict[str, str]:
 
 
 def _latest(request: Request) -> FileRecord:
-    services, days = composition.services(), lookback_days(_query(request))
-    what, where, now_ms = _name(request, "what"), _name(request, "where"), services.clock.now_ms()
-    record = services.latest.find(what, where, now_ms) if is_slug(what) and is_slug(where) else None
+    services, what, where, seen = composition.services(), _name(request, "what"), _name(request, "where"), sight()
+    if not seen.may_hold(what):
+        gate.permit(Scope.ARCHIVE_READ, what)  # which it is not
+    days, now_ms = lookback_days(_query(request)), services.clock.now_ms()
+    record = services.latest.find(what, where, now_ms, seen.sees) if is_slug(what) and is_slug(where) else None
+    gate.decide(Scope.ARCHIVE_READ, f"{what}/{where}", True, "the latest that may be seen")
     if record is None or record.metadata.last_ms // DAY_MS < now_ms // DAY_MS - days:
         raise ArchiveRequestError(Code.NO_SUCH_FILE, f'No "{what}" files found in last {days} days from "{where}"', 404)
     return record

@@ -13,6 +13,7 @@ from typing import Any
 from chalice.app import Blueprint, NotFoundError, Request, Response
 
 from chalicelib import composition
+from chalicelib.access.grants import Scope
 from chalicelib.catalog.moments import FIRST_MS, LAST_MS, iso
 from chalicelib.catalog.runs import partition_key, run_of
 from chalicelib.composition import SOURCES
@@ -21,6 +22,7 @@ from chalicelib.coordination.instants import parsed_ms
 from chalicelib.errors import InvalidCursorError, InvalidInputError
 from chalicelib.observability import note
 from chalicelib.ports import Run
+from chalicelib.routes import gate
 from chalicelib.routes.answers import answering, json_answer
 from chalicelib.routes.paths import decoded, routes_below, segments_below
 from chalicelib.runlog.layout import checked_run
@@ -44,18 +46,25 @@ Page = tuple[Sequence[Partition], str | None]
 @blueprint.route(_SOURCE, methods=["GET"])
 @answering
 def partitions(request: Request) -> Response:
-    """Partitions of a source, of one status or of all."""
+    """Partitions of a source, of one status or of all: of a page those that may be seen."""
+    gate.permit_some(request.context["path"], Scope.ADMIN)
+    services, who = composition.services(), gate.principal()
     administration = _administration("/".join(segments_below(request.context["path"], BASE)))
     query: Mapping[str, str] = request.query_params or {}
-    found, cursor = _page(administration, _status(query), _limit(query), query.get("cursor") or "")
-    now_ms = composition.services().clock.now_ms()
-    return json_answer({"partitions": [document(partition, now_ms) for partition in found], "cursor": cursor})
+    after = services.sealer.opened(query.get("cursor") or "")
+    found, cursor = _page(administration, _status(query), _limit(query), after)
+    if cursor and not who.may_all(Scope.ADMIN):
+        cursor = services.sealer.sealed(cursor)
+    now_ms = services.clock.now_ms()
+    seen = [document(partition, now_ms) for partition in found if who.may(Scope.ADMIN, run_of(partition.key).fqn)]
+    return json_answer({"partitions": seen, "cursor": cursor})
 
 
 @answering
 def change(request: Request) -> Response:
     """Try a partition again, or take it from its owner."""
     source, action, run = _parsed(segments_below(request.context["path"], BASE))
+    gate.permit(Scope.ADMIN, run.fqn)
     administration = _administration(source)
     note(source=source, action=action, fqn=run.fqn, run_id=run.run_id)
     partition = _ACTIONS[action](administration, partition_key(run))

@@ -12,12 +12,13 @@ from typing import Any
 from chalice.app import Blueprint, CaseInsensitiveMapping, ChaliceViewError, NotFoundError, Request, Response
 
 from chalicelib import composition
+from chalicelib.access.grants import Scope
 from chalicelib.composition import Services
 from chalicelib.deadline import Deadline
 from chalicelib.errors import StoreUnavailableError
 from chalicelib.observability import BATCH_SIZE_LINES, LOG_SHIPMENT_MS, LOGS_FAILED, LOGS_SENT, note, record
 from chalicelib.ports import Run
-from chalicelib.routes import paths, queries
+from chalicelib.routes import gate, paths, queries
 from chalicelib.routes.answers import answering, json_answer
 from chalicelib.routes.bodies import batch_of
 from chalicelib.routes.paths import Action
@@ -37,6 +38,8 @@ _INLINE_BYTES = 6_000_000
 _LINK_AGE_S = 900
 _ANSWER_WITHIN_S = 5.0
 """Kept of the function's time for the answer itself when a page waits for lines."""
+_SCOPES = {Action.APPEND: Scope.LOGS_WRITE, Action.CLOSE: Scope.LOGS_WRITE}
+"""What else is done is to read."""
 _UNSAFE_IN_FILENAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -68,6 +71,7 @@ def logs(request: Request) -> Response:
     """Everything under logs/: the path is read from its right end, since names may contain slashes."""
     path = paths.parse(request.method, request.context["path"])
     note(fqn=path.fqn, run_id=path.run_id)
+    gate.permit(_SCOPES.get(path.action, Scope.LOGS_READ), path.fqn)
     call = Call(
         services=composition.services(),
         path=path,

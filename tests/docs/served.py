@@ -46,7 +46,7 @@ class Served:
 def served() -> Iterator[Served]:
     """This process serves it meanwhile."""
     made = Served()
-    settings = Settings(bucket_name=BUCKET, archive_bucket_name=ARCHIVE, position_keys=SecretStr("0123456789abcdef"))
+    settings = Settings(bucket_name=BUCKET, archive_bucket_name=ARCHIVE, position_keys=SecretStr("0123456789abcdef"), auth="none")
     ports = composition.Ports(
         store=made.world.store,
         archive_store=made.world.archive_store,

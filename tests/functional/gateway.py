@@ -134,7 +134,12 @@ def installed(
     **given: Any,
 ) -> Iterator[World]:
     """This process serves a world in memory meanwhile; ``given`` are settings."""
-    settings = Settings(bucket_name="bucket", archive_bucket_name="archive", position_keys=SecretStr("0123456789abcdef"), **given)
+    settings = Settings(
+        bucket_name="bucket",
+        archive_bucket_name="archive",
+        position_keys=SecretStr("0123456789abcdef"),
+        **({"auth": "none"} | given),
+    )
     ports = composition.Ports(
         store=store or world.store,
         archive_store=archive_store or world.archive_store,

@@ -38,19 +38,22 @@ RULES = {
     "chalicelib.errors": Rule(frozenset()),
     "chalicelib.ports": Rule(frozenset({"chalicelib.errors"})),
     "chalicelib.deadline": Rule(frozenset({"chalicelib.errors", "chalicelib.ports"})),
+    "chalicelib.access": rule(others=("cryptography", "jwt")),
     "chalicelib.runlog": rule(others=("itsdangerous",)),
     "chalicelib.catalog": rule("aws.dynamodb", others=("dateutil", "itsdangerous", "pydantic")),
     "chalicelib.archive": rule("catalog"),
     "chalicelib.ingestion": rule("archive", "catalog", "runlog"),
     "chalicelib.lines": rule(),
     "chalicelib.coordination": rule("aws.dynamodb", others=("pydantic", "pydantic_core")),
-    "chalicelib.aws": rule(others=("boto3", "botocore", "urllib3")),
+    "chalicelib.aws": rule(others=(POWERTOOLS, "boto3", "botocore", "urllib3")),
     "chalicelib.memory": rule("catalog"),
     "chalicelib.observability": rule(others=(POWERTOOLS,)),
     "chalicelib.settings": rule(others=("pydantic", "pydantic_core", "pydantic_settings")),
-    "chalicelib.composition": rule("archive", "aws", "catalog", "coordination", "ingestion", "observability", "runlog", "settings"),
+    "chalicelib.composition": rule(
+        "access", "archive", "aws", "catalog", "coordination", "ingestion", "observability", "runlog", "settings"
+    ),
     "chalicelib.routes": rule(
-        "archive", "catalog", "composition", "coordination", "observability", "runlog", others=("chalice", "pydantic")
+        "access", "archive", "catalog", "composition", "coordination", "observability", "runlog", others=("chalice", "pydantic")
     ),
     "chalicelib.triggers": rule(
         "catalog", "composition", "coordination", "ingestion", "observability", "runlog", others=(POWERTOOLS,)
@@ -58,6 +61,7 @@ RULES = {
     "app": rule("composition", "observability", "routes", "triggers", others=("chalice",)),
 }
 CORES = (
+    "chalicelib.access",
     "chalicelib.runlog",
     "chalicelib.archive",
     "chalicelib.ingestion",

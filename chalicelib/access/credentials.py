@@ -1,0 +1,42 @@
+"""The token of an ``Authorization`` header.
+
+``Bearer TOKEN``; or ``Basic`` with any user and the token as password, for clients that know nothing but the credentials of an address
+or of a ``.netrc``, such as the datalake's.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+from chalicelib.errors import UnauthenticatedError
+
+MAX_HEADER_CHARS = 12_000
+"""A gateway takes 10,240 bytes of headers; nobody else's header is looked at any further."""
+
+
+def token_of(authorization: str) -> str:
+    """Raises UnauthenticatedError."""
+    if len(authorization) > MAX_HEADER_CHARS:
+        raise UnauthenticatedError("the credentials are too long")
+    scheme, _, rest = authorization.strip().partition(" ")
+    match scheme.lower():
+        case "bearer":
+            token = rest.strip()
+        case "basic":
+            token = _password(rest.strip())
+        case "":
+            raise UnauthenticatedError("no credentials: send Authorization: Bearer and a token")
+        case _:
+            raise UnauthenticatedError("credentials of another kind: send Authorization: Bearer and a token")
+    if not token or not token.isascii() or " " in token:
+        raise UnauthenticatedError("no token: send Authorization: Bearer and a token")
+    return token
+
+
+def _password(text: str) -> str:
+    try:
+        decoded = base64.b64decode(text, validate=True).decode("ascii")
+    except (binascii.Error, ValueError) as error:
+        raise UnauthenticatedError("the Basic credentials are not base64 of user:token") from error
+    return decoded.partition(":")[2]

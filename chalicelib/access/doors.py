@@ -1,0 +1,68 @@
+"""From what a request shows to who asks. Each way of ``RUNLAKE_AUTH`` is a door; there is no way around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from chalicelib.access.credentials import token_of
+from chalicelib.access.grants import Grants
+from chalicelib.access.policy import Policy
+from chalicelib.access.principal import ANYBODY, Kind, Principal
+from chalicelib.errors import UnauthenticatedError
+
+if TYPE_CHECKING:
+    from chalicelib.access.tokens import Tokens  # and with it cryptography: a tenth of a second
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a request shows of who asks: its ``Authorization``, and the ARN whose signature the gateway has checked."""
+
+    authorization: str = ""
+    user_arn: str = ""
+
+
+class Door(Protocol):
+    """One way to be let in."""
+
+    def principal(self, shown: Shown) -> Principal:
+        """Who asks. Raises UnauthenticatedError, IdentityUnavailableError."""
+
+
+class OpenDoor:
+    """``none``: nobody is asked. Only where AWS is emulated."""
+
+    def principal(self, shown: Shown) -> Principal:
+        """Anybody."""
+        return ANYBODY
+
+
+@dataclass(frozen=True, slots=True)
+class TokenDoor:
+    """``jwt``: a token of the issuer. What it grants, and what the policy grants to its ``sub``."""
+
+    tokens: Tokens
+    claim: str
+    policy: Callable[[], Policy]
+
+    def principal(self, shown: Shown) -> Principal:
+        """The token is checked here, whatever the gateway has done: nobody gets by if the gateway's authorizer is missing, and a token
+        that has expired since the gateway looked at it is refused."""
+        claims = self.tokens.claims(token_of(shown.authorization))
+        name: str = claims["sub"]
+        return Principal(name, Kind.TOKEN, Grants.read(claims.get(self.claim)) | self.policy().grants_of(name))
+
+
+@dataclass(frozen=True, slots=True)
+class IamDoor:
+    """``iam``: whoever signed the request (SigV4). The gateway checks signatures, and says whose it was."""
+
+    policy: Callable[[], Policy]
+
+    def principal(self, shown: Shown) -> Principal:
+        """A request without an ARN did not come through a gateway that checks."""
+        if not shown.user_arn:
+            raise UnauthenticatedError("no signature: sign the request with credentials of AWS (SigV4, service execute-api)")
+        return Principal(shown.user_arn, Kind.IAM, self.policy().grants_of(shown.user_arn))

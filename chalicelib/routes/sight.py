@@ -1,0 +1,100 @@
+"""What of the archive a principal may see and change.
+
+A file of the archive goes by its ``what``: ``archive:read`` and ``archive:write``. The log of a run is a file too, but it is a log: it
+goes by ``logs:read`` of its FQN, which is read from its key, never by its ``what``: several FQNs share one, and whoever writes to the
+archive may give a file any ``what``, and metadata that speak of any FQN.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from chalicelib import composition
+from chalicelib.access.grants import Scope
+from chalicelib.access.principal import Principal
+from chalicelib.catalog.metadata import MAX_NAME_CHARS, Metadata
+from chalicelib.composition import Services
+from chalicelib.errors import NotChangeableError, ObjectNotFoundError
+from chalicelib.routes import gate
+
+_READ = (Scope.ARCHIVE_READ, Scope.LOGS_READ)
+T = TypeVar("T")
+_BEGINNING = re.compile(r"[A-Za-z0-9_-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """A principal's, over the archive of ``services``."""
+
+    services: Services
+    principal: Principal
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is hidden."""
+        return self.principal.may_all(*_READ)
+
+    def may_hold(self, what: str) -> bool:
+        """Whether there may be anything to see of a ``what``. A run's is made of its FQN's letters, in small, and other letters than the
+        datalake's become ``_``: so it begins as the pattern of an FQN does."""
+        names = self.principal.grants[Scope.LOGS_READ].of
+        return self.principal.may(Scope.ARCHIVE_READ, what) or any(what.startswith(_beginning(name)) for name in names)
+
+    def resource(self, url: str, what: str) -> tuple[Scope, str]:
+        """What must be granted to read a file, by its address on S3."""
+        bucket, _, key = url.removeprefix("s3://").partition("/")
+        if bucket != self.services.settings.bucket_name:
+            return Scope.ARCHIVE_READ, what
+        parsed = self.services.layout.parse(key)
+        return Scope.LOGS_READ, parsed.run.fqn if parsed else key
+
+    def sees(self, document: Mapping[str, Any]) -> bool:
+        """Whether a record may be shown."""
+        return self.principal.may(*self.resource(document["url"], document["metadata"]["what"]))
+
+    def to_read(self, url: str, metadata: Metadata) -> None:
+        """Let a file be read. Raises ObjectNotFoundError: what may not be seen is not there."""
+        scope, name = self.resource(url, metadata.what)
+        allowed = self.principal.may(scope, name)
+        gate.decide(scope, f"{name} {url}", allowed)
+        if not allowed:
+            raise ObjectNotFoundError("")
+
+    def to_write(self, url: str, metadata: Metadata) -> None:
+        """Let a file be changed. Raises ForbiddenError of one that may be read; ObjectNotFoundError of any other."""
+        scope, name = self.resource(url, metadata.what)
+        if scope is Scope.ARCHIVE_READ and self.principal.may(Scope.ARCHIVE_WRITE, name):
+            gate.decide(Scope.ARCHIVE_WRITE, f"{name} {url}", True)
+            return
+        self.to_read(url, metadata)
+        if scope is Scope.LOGS_READ:
+            raise NotChangeableError(f"a run's log follows its run, and expires with it id={metadata.id}")
+        gate.permit(Scope.ARCHIVE_WRITE, name)
+
+
+def sight() -> Sight:
+    """Of whoever asks now."""
+    return Sight(composition.services(), gate.principal())
+
+
+def _beginning(pattern: str) -> str:
+    """How each ``what`` begins that is made of an FQN for which the pattern stands, at least."""
+    found = _BEGINNING.match(pattern)
+    assert found
+    return found[0].lower().strip("_")[:MAX_NAME_CHARS]
+
+
+def hidden(file_id: str, find: Callable[[], T]) -> T:
+    """Look for a file by its id. To whoever may not see everything, what is hidden and what is not there are told alike."""
+    try:
+        return find()
+    except ObjectNotFoundError as error:
+        if sight().is_whole:
+            raise
+        gate.decide("see", f"file {file_id[:100]}", False, "hidden, or not there")
+        raise ObjectNotFoundError(
+            f"no file with id {file_id[:100]!r} exists, or none that you may see: ask for its scope"
+        ) from error

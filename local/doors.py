@@ -1,0 +1,42 @@
+"""Who is let in by the gateway, put into the API's definition: what Chalice could only write for one way of ``Auth``.
+
+Each operation that is not open for everybody (``routes.gate.OPEN``) asks for a token or for a signature, as the template's parameter
+``Auth`` says; so a route that somebody adds is closed from the start.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chalicelib.routes.authorizer import NAME, TTL_S
+from chalicelib.routes.gate import OPEN
+
+_SIGV4 = "sigv4"
+_URI = "arn:${AWS::Partition}:apigateway:${AWS::Region}:lambda:path/2015-03-31/functions/${Authorize.Arn}/invocations"
+_HEADER = {"in": "header", "type": "apiKey", "name": "Authorization"}
+# A TOKEN authorizer: what its header holds is the key of what the gateway keeps.
+_DEFINITIONS: dict[str, Any] = {
+    NAME: {
+        **_HEADER,
+        "x-amazon-apigateway-authtype": "custom",
+        "x-amazon-apigateway-authorizer": {
+            "type": "token",
+            "authorizerUri": {"Fn::Sub": _URI},
+            "authorizerResultTtlInSeconds": TTL_S,
+        },
+    },
+    _SIGV4: {**_HEADER, "x-amazon-apigateway-authtype": "awsSigv4"},
+}
+_SECURITY = {
+    "Fn::If": ["AsksForTokens", [{NAME: []}], {"Fn::If": ["AsksForSignatures", [{_SIGV4: []}], {"Ref": "AWS::NoValue"}]}]
+}
+
+
+def add_to(template: dict[str, Any]) -> None:
+    """Close what is not open."""
+    definition = template["Resources"]["RestAPI"]["Properties"]["DefinitionBody"]
+    definition["securityDefinitions"] = _DEFINITIONS
+    for path, methods in definition["paths"].items():
+        for method, operation in methods.items():
+            if path not in OPEN and method != "options":  # browsers ask beforehand, without credentials
+                operation["security"] = _SECURITY
