@@ -27,9 +27,7 @@ _DEFINITIONS: dict[str, Any] = {
     },
     _SIGV4: {**_HEADER, "x-amazon-apigateway-authtype": "awsSigv4"},
 }
-_SECURITY = {
-    "Fn::If": ["AsksForTokens", [{NAME: []}], {"Fn::If": ["AsksForSignatures", [{_SIGV4: []}], {"Ref": "AWS::NoValue"}]}]
-}
+_SECURITY = {"Fn::If": ["AsksForTokens", [{NAME: []}], {"Fn::If": ["AsksForSignatures", [{_SIGV4: []}], {"Ref": "AWS::NoValue"}]}]}
 
 
 def add_to(template: dict[str, Any]) -> None:

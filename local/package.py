@@ -51,7 +51,15 @@ def inputs_digest() -> str:
 
 
 def _inputs() -> Iterator[Path]:
-    for name in ("app.py", "requirements.txt", ".chalice/config.json", "local/package.py", "local/bundle.py", "local/dashboard.py", "local/doors.py"):
+    for name in (
+        "app.py",
+        "requirements.txt",
+        ".chalice/config.json",
+        "local/package.py",
+        "local/bundle.py",
+        "local/dashboard.py",
+        "local/doors.py",
+    ):
         if not (PROJECT / name).exists():
             raise LocalError(f"cannot package, a file is missing: file={name}")
         yield PROJECT / name

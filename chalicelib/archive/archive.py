@@ -53,15 +53,15 @@ class Archive:
         found = self._find(file_id, permit)
         return contents_of(found.store, found.info, found.metadata)
 
-    def change(self, file_id: str, changes: Mapping[str, Any], permit: Permit) -> Metadata:
+    def change(self, file_id: str, changes: Mapping[str, Any], permit: Permit, permit_new: Callable[[Metadata], None]) -> Metadata:
         """Give a file other metadata: the object is rewritten, by a copy on the server where it is large, and catalogued at once.
-        ``permit`` is asked of the file as it is, and as it is to be.
+        ``permit`` is asked of the file as it is, ``permit_new`` as it is to be.
         Raises InvalidMetadataError, ObjectNotFoundError, NotChangeableError, PreconditionFailedError (somebody else was faster)."""
         found = self._changeable(file_id, permit)
         if fixed := [name for name in _FIXED if name in changes]:
             raise InvalidMetadataError(f"it says which file this is, and stays as it is field={fixed[0]}")
         metadata = changed(found.metadata, changes, self._clock.now_ms())
-        permit(_url(found), metadata)
+        permit_new(metadata)
         kept = {name: value for name, value in found.info.metadata.items() if name != ANNOUNCED_BYTES}
         options = PutOptions(kept | {NAME: metadata.text()}, content_type=found.info.content_type or "binary/octet-stream")
         self._rewrite(found, options)

@@ -33,7 +33,7 @@ from chalicelib.routes import gate
 from chalicelib.routes.addresses import base_url, slashed
 from chalicelib.routes.answers import View, answering, json_answer
 from chalicelib.routes.archive_queries import ArchiveRequestError, Code, file_query, lookback_days
-from chalicelib.routes.sight import hidden, sight
+from chalicelib.routes.sight import hidden, sight, to_make
 
 blueprint = Blueprint(__name__)
 
@@ -111,7 +111,7 @@ def list_files(request: Request) -> Response:
 def begin_upload(request: Request) -> Response:
     """Metadata of a file to come, checked; and where its bytes are to be sent."""
     services = composition.services()
-    upload = services.uploads.begin(_body(request), lambda metadata: gate.permit(Scope.ARCHIVE_WRITE, metadata.what))
+    upload = services.uploads.begin(_body(request), to_make)
     return json_answer(_upload(services, upload, base_url(request)), 201)
 
 
@@ -140,7 +140,7 @@ def get_metadata(request: Request) -> Response:
 def change_metadata(request: Request) -> Response:
     """Other metadata for a file."""
     file_id, archive, changes = _name(request, "file_id"), composition.services().archive, _body(request)
-    return json_answer(hidden(file_id, lambda: archive.change(file_id, changes, sight().to_write)).document())
+    return json_answer(hidden(file_id, lambda: archive.change(file_id, changes, sight().to_write, to_make)).document())
 
 
 @blueprint.route(_FILES + "/{file_id}/data", methods=["GET"])

@@ -80,6 +80,11 @@ def sight() -> Sight:
     return Sight(composition.services(), gate.principal())
 
 
+def to_make(metadata: Metadata) -> None:
+    """Let a file be made, or be given this metadata. Raises ForbiddenError."""
+    gate.permit(Scope.ARCHIVE_WRITE, metadata.what)
+
+
 def _beginning(pattern: str) -> str:
     """How each ``what`` begins that is made of an FQN for which the pattern stands, at least."""
     found = _BEGINNING.match(pattern)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -131,9 +131,12 @@ def installed(
     publisher: Publisher | None = None,
     database: Database | None = None,
     workers: Workers | None = None,
+    keys: Callable[[], bytes] | None = None,
+    policy: Callable[[], str] | None = None,
+    is_emulated: bool = True,
     **given: Any,
 ) -> Iterator[World]:
-    """This process serves a world in memory meanwhile; ``given`` are settings."""
+    """This process serves a world in memory meanwhile; ``given`` are settings. Everybody may do everything, unless they say otherwise."""
     settings = Settings(
         bucket_name="bucket",
         archive_bucket_name="archive",
@@ -150,6 +153,9 @@ def installed(
         clock=world.clock,
         sharing=world.sharing,
         workers=workers,
+        keys=keys,
+        policy=policy,
+        is_emulated=is_emulated,
     )
     composition.install(composition.assemble(settings, ports))
     try:

@@ -1,0 +1,265 @@
+"""Who may do what: each principal by each action on each resource, every cell, for every route. The table was written by hand.
+
+A route without a row fails a test below: whoever adds one says here who may use it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from chalice.local import RouteMatcher
+
+import app
+from chalicelib.composition import COMPACTION
+from chalicelib.coordination import Partition, Status
+from chalicelib.coordination.instants import instant
+from chalicelib.ingestion.run_files import object_id
+from chalicelib.memory.publisher import InMemoryPublisher
+from chalicelib.ports import Run
+from tests.functional.archive import Site, hash_of
+from tests.functional.gateway import LOGS, Answer, call, installed
+from tests.issuer import JWT, Issuer, bearer
+from tests.world import START_MS, World
+
+ISSUER = Issuer()
+FORGER = Issuer()  # another's key under the same id
+SALES_RUN, HR_RUN = Run("svc_sales.etl", "run-1"), Run("svc_hr.etl", "run-1")
+SHOUTED_RUN = Run("SVC_SALES.etl", "run-1")
+"""Its ``what`` is that of SALES_RUN; its name is another."""
+
+PRINCIPALS: dict[str, dict[str, list[str]] | None] = {
+    "nobody": None,
+    "forger": None,
+    "nothing": {},
+    "writer": {"logs_write": ["svc_sales.*"]},
+    "reader": {"logs_read": ["svc_sales.*"]},
+    "filer": {"archive_write": ["sales_*"]},
+    "finder": {"archive_read": ["sales_*"]},
+    "operator": {"admin": ["svc_sales.*"]},
+    "hr": {
+        "logs_write": ["svc_hr.*"],
+        "logs_read": ["svc_hr.*"],
+        "archive_write": ["hr_*"],
+        "archive_read": ["hr_*"],
+        "admin": ["svc_hr.*"],
+    },
+    "root": {name: ["*"] for name in ("logs_write", "logs_read", "archive_write", "archive_read", "admin")},
+}
+
+# $sales and $hr are files of the archive (what: sales_db and hr_db); $log, $hr_log and $shouted_log are logs of runs; $none is no file.
+# Behind a path stands the body, if there is one.
+TABLE = """
+                                                          nobody forger nothing writer reader filer finder operator hr  root
+GET    /v1/health                                         200    200    200     200    200    200   200    200      200 200
+GET    /health/                                           200    200    200     200    200    200   200    200      200 200
+GET    /spec/                                             200    200    200     200    200    200   200    200      200 200
+GET    /docs/                                             200    200    200     200    200    200   200    200      200 200
+GET    /v0/environment/                                   401    401    200     200    200    200   200    200      200 200
+GET    /v0/archive/                                       401    401    200     200    200    200   200    200      200 200
+
+GET    $LOGS/svc_sales.etl                                401    401    403     403    200    403   403    403      403 200
+GET    $LOGS/svc_hr.etl                                   401    401    403     403    403    403   403    403      200 200
+GET    $LOGS/svc_sales.etl/run-1                          401    401    403     403    200    403   403    403      403 200
+GET    $LOGS/svc_sales.etl/no-such-run                    401    401    403     403    200    403   403    403      403 200
+GET    $LOGS/svc_hr.etl/run-1                             401    401    403     403    403    403   403    403      200 200
+GET    $LOGS/svc_hr.etl/no-such-run                       401    401    403     403    403    403   403    403      200 200
+GET    $LOGS/SVC_SALES.etl/run-1                          401    401    403     403    403    403   403    403      403 200
+GET    $LOGS/svc_sales.etl/last                           401    401    403     403    200    403   403    403      403 200
+GET    $LOGS/svc_hr.etl/last                              401    401    403     403    403    403   403    403      200 200
+GET    $LOGS/svc_sales.etl/run-1/download                 401    401    403     403    200    403   403    403      403 200
+GET    $LOGS/svc_sales.etl/no-such-run/download           401    401    403     403    404    403   403    403      403 404
+GET    $LOGS/svc_hr.etl/run-1/download                    401    401    403     403    403    403   403    403      200 200
+GET    $LOGS/svc_hr.etl/no-such-run/download              401    401    403     403    403    403   403    403      404 404
+GET    $LOGS/svc_sales.etl/last/download                  401    401    403     403    200    403   403    403      403 200
+GET    $LOGS/svc_hr.etl/last/download                     401    401    403     403    403    403   403    403      200 200
+GET    $LOGS/svc_sales.etl/run-1/stream/x                 401    401    404     404    404    404   404    404      404 404
+GET    $LOGS/svc_sales.a/b/run-1                          401    401    403     403    200    403   403    403      403 200
+GET    $LOGS/svc_sales.a/b/c/run-1                        401    401    403     403    200    403   403    403      403 200
+GET    $LOGS/svc_sales.a/b/c/d/run-1                      401    401    403     403    200    403   403    403      403 200
+GET    $LOGS/svc_sales.a/b/c/d/e/run-1                    401    401    403     403    200    403   403    403      403 200
+GET    $LOGS/svc_sales.a/b/c/d/e/f/run-1                  401    401    403     403    200    403   403    403      403 200
+GET    $LOGS/svc_sales.a/b/c/d/e/f/g/run-1                401    401    403     403    200    403   403    403      403 200
+GET    $LOGS/svc_hr.a/b/c/d/e/f/run-1/download            401    401    403     403    403    403   403    403      404 404
+GET    $LOGS/svc_hr.etl/%2E%2E/svc_sales.etl/run-1        401    401    403     403    403    403   403    403      200 200
+GET    $LOGS/..%2Fsvc_sales.etl/run-1                     401    401    403     403    403    403   403    403      403 200
+GET    $LOGS/svc%5Fsales%2Eetl/run-1                      401    401    403     403    200    403   403    403      403 200
+GET    $LOGS/svc%255Fsales.etl/run-1                      401    401    403     403    403    403   403    403      403 200
+
+POST   $LOGS/svc_sales.etl                                401    401    404     404    404    404   404    404      404 404
+POST   $LOGS/svc_sales.etl/run-2 "x"                      401    401    403     200    403    403   403    403      403 200
+POST   $LOGS/svc_hr.etl/run-2 "x"                         401    401    403     403    403    403   403    403      200 200
+POST   $LOGS/svc_sales.etl/run-1 "x"                      401    401    403     409    403    403   403    403      403 409
+POST   $LOGS/SVC_SALES.etl/run-2 "x"                      401    401    403     403    403    403   403    403      403 200
+POST   $LOGS/svc_sales.etl/run-2/close                    401    401    403     200    403    403   403    403      403 200
+POST   $LOGS/svc_hr.etl/run-2/close                       401    401    403     403    403    403   403    403      200 200
+POST   $LOGS/svc_sales.a/b/run-2/close                    401    401    403     200    403    403   403    403      403 200
+POST   $LOGS/svc_sales.a/b/c/run-2/close                  401    401    403     200    403    403   403    403      403 200
+POST   $LOGS/svc_sales.a/b/c/d/run-2/close                401    401    403     200    403    403   403    403      403 200
+POST   $LOGS/svc_sales.a/b/c/d/e/run-2/close              401    401    403     200    403    403   403    403      403 200
+POST   $LOGS/svc_sales.a/b/c/d/e/f/run-2/close            401    401    403     200    403    403   403    403      403 200
+POST   $LOGS/svc_hr.etl/%2E%2E/svc_sales.etl/run-2 "x"    401    401    403     403    403    403   403    403      200 200
+
+GET    /v0/archive/files/?what=sales_db&work_id=w         401    401    403     403    200    403   200    403      200 200
+GET    /v0/archive/files/?what=*&work_id=w                401    401    403     403    200    403   200    403      200 200
+GET    /v0/archive/files/?what=sales_db                   401    401    403     403    400    403   400    403      400 400
+POST   /v0/archive/files {"what":"sales_db"}              401    401    403     403    403    201   403    403      403 201
+POST   /v0/archive/files {"what":"hr_db"}                 401    401    403     403    403    403   403    403      201 201
+POST   /v0/archive/files {"what":"svc_sales_etl"}         401    401    403     403    403    403   403    403      403 201
+DELETE /v0/archive/files/$sales                           401    401    404     404    404    204   403    404      404 204
+DELETE /v0/archive/files/$hr                              401    401    404     404    404    404   404    404      204 204
+DELETE /v0/archive/files/$log                             401    401    404     404    409    404   404    404      404 409
+DELETE /v0/archive/files/$hr_log                          401    401    404     404    404    404   404    404      409 409
+DELETE /v0/archive/files/$none                            401    401    404     404    404    404   404    404      404 404
+GET    /v0/archive/files/$sales/data                      401    401    404     404    404    404   200    404      404 200
+GET    /v0/archive/files/$hr/data                         401    401    404     404    404    404   404    404      200 200
+GET    /v0/archive/files/$log/data                        401    401    404     404    200    404   404    404      404 200
+GET    /v0/archive/files/$hr_log/data                     401    401    404     404    404    404   404    404      200 200
+GET    /v0/archive/files/$shouted_log/data                401    401    404     404    404    404   404    404      404 200
+GET    /v0/archive/files/$none/data                       401    401    404     404    404    404   404    404      404 404
+GET    /v0/archive/files/$sales/metadata                  401    401    404     404    404    404   200    404      404 200
+GET    /v0/archive/files/$hr/metadata                     401    401    404     404    404    404   404    404      200 200
+GET    /v0/archive/files/$log/metadata                    401    401    404     404    200    404   404    404      404 200
+GET    /v0/archive/files/$shouted_log/metadata            401    401    404     404    404    404   404    404      404 200
+GET    /v0/archive/files/$none/metadata                   401    401    404     404    404    404   404    404      404 404
+PATCH  /v0/archive/files/$sales/metadata {"path":"/p"}    401    401    404     404    404    200   403    404      404 200
+PATCH  /v0/archive/files/$sales/metadata {"what":"hr_x"}  401    401    404     404    404    403   403    404      404 200
+PATCH  /v0/archive/files/$hr/metadata {"path":"/p"}       401    401    404     404    404    404   404    404      200 200
+PATCH  /v0/archive/files/$hr/metadata {"what":"sales_x"}  401    401    404     404    404    404   404    404      403 200
+PATCH  /v0/archive/files/$log/metadata {"what":"sales_x"} 401    401    404     404    409    404   404    404      404 409
+GET    /v0/archive/latest/sales_db/web-1                  401    401    403     403    403    403   200    403      403 200
+GET    /v0/archive/latest/sales_db/web-2                  401    401    403     403    403    403   404    403      403 404
+GET    /v0/archive/latest/hr_db/web-1                     401    401    403     403    403    403   403    403      200 200
+GET    /v0/archive/latest/svc_hr_etl/host                 401    401    403     403    403    403   403    403      200 200
+GET    /v0/archive/latest/sales_db/web-1/data             401    401    403     403    403    403   200    403      403 200
+GET    /v0/archive/latest/hr_db/web-1/data                401    401    403     403    403    403   403    403      200 200
+GET    /v0/archive/latest/svc_hr_etl/host/data            401    401    403     403    403    403   403    403      200 200
+
+GET    /v1/coordination/compaction                        401    401    403     403    403    403   403    200      200 200
+GET    /v1/coordination/nonsense                          401    401    403     403    403    403   403    404      404 404
+POST   $WORK/svc_sales.etl/run-1/retry                    401    401    403     403    403    403   403    200      403 200
+POST   $WORK/svc_sales.etl/run-1/release                  401    401    403     403    403    403   403    200      403 200
+POST   $WORK/svc_sales.etl/no-such-run/retry              401    401    403     403    403    403   403    404      403 404
+POST   $WORK/svc_hr.etl/run-1/retry                       401    401    403     403    403    403   403    403      200 200
+POST   $WORK/svc_hr.etl/no-such-run/release               401    401    403     403    403    403   403    403      404 404
+POST   $WORK/svc_sales.a/b/run-1/retry                    401    401    403     403    403    403   403    404      403 404
+POST   $WORK/svc_sales.a/b/c/run-1/retry                  401    401    403     403    403    403   403    404      403 404
+POST   $WORK/svc_sales.a/b/c/d/run-1/retry                401    401    403     403    403    403   403    404      403 404
+POST   $WORK/svc_sales.a/b/c/d/e/run-1/retry              401    401    403     403    403    403   403    404      403 404
+POST   $WORK/svc_sales.a/b/c/d/e/f/run-1/retry            401    401    403     403    403    403   403    404      403 404
+"""
+FULL = {"where": "web-1", "path": "/f", "start": START_MS, "end": START_MS, "work_id": "w", "hash": hash_of(b"x"), "size": 1}
+
+
+@dataclass(frozen=True)
+class Row:
+    """An action on a resource, and what each principal is answered."""
+
+    method: str
+    path: str
+    body: str | None
+    expected: dict[str, int]
+
+
+def rows() -> Iterator[Row]:
+    head, *lines = (line for line in TABLE.splitlines() if line.strip())
+    names = head.split()
+    assert names == list(PRINCIPALS)
+    for line in lines:
+        method, path, *rest = line.split()
+        statuses = rest[-len(names) :]
+        yield Row(method, path, " ".join(rest[: -len(names)]) or None, dict(zip(names, map(int, statuses), strict=True)))
+
+
+ROWS = list(rows())
+
+
+@contextmanager
+def house() -> Iterator[tuple[Site, dict[str, str]]]:
+    """An API with something of everybody's in it, and the ids of the files."""
+    world, topic = World(), InMemoryPublisher()
+    with installed(world, publisher=topic, keys=ISSUER.read, **JWT):
+        site = Site(world, topic, itertools.count(1))
+        ids = {name: site.file(b"x", what=f"{name}_db", work_id="w")["id"] for name in ("sales", "hr")}
+        for name, run in (("log", SALES_RUN), ("hr_log", HR_RUN), ("shouted_log", SHOUTED_RUN)):
+            site.write_run(run, "secret\n", connector="host")
+            site.finish_run(run)
+            ids[name] = object_id(world.layout.logs(run))
+            put_partition(world, run)
+        ids["none"] = "0" * 32
+        yield site, ids
+
+
+def put_partition(world: World, run: Run) -> None:
+    store, source = world.sharing(COMPACTION)
+    made = Partition(source.partitions, f"{run.fqn}/{run.run_id}", Status.CLOSED, instant(START_MS), reopen_ms=START_MS)
+    assert store.create(made) is None
+
+
+def credentials(name: str) -> dict[str, str]:
+    grants = PRINCIPALS[name]
+    if grants is not None:
+        return bearer(ISSUER.granted(name, **grants))
+    return bearer(FORGER.granted(name, logs_read=["*"])) if name == "forger" else {}
+
+
+def asked(row: Row, name: str) -> Answer:
+    """One cell."""
+    with house() as (_, ids):
+        path = row.path.replace("$LOGS", LOGS).replace("$WORK", "/v1/coordination/compaction")
+        for key in sorted(ids, key=len, reverse=True):
+            path = path.replace(f"${key}", ids[key])
+        body = row.body
+        if row.method == "POST" and body and body.startswith("{"):
+            body = json.dumps(FULL | json.loads(body))
+        return call(row.method, path, body, credentials(name))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: " ".join(filter(None, (row.method, row.path, row.body))))
+def test_each_cell(row: Row) -> None:
+    answers = {name: asked(row, name) for name in PRINCIPALS}
+    assert {name: answer.status for name, answer in answers.items()} == row.expected
+    for answer in answers.values():
+        if answer.status in (401, 403):
+            assert answer.json.keys() == {"code", "message"} and answer.json["code"] == answer.status
+            assert answer.headers.get("WWW-Authenticate") == ('Bearer realm="runlake"' if answer.status == 401 else None)
+        if answer.status >= 400:
+            assert "secret" not in answer.body
+
+
+def test_every_route_has_a_row() -> None:
+    """And every row a route: what was taken away needs none."""
+    matcher = RouteMatcher(list(app.app.routes))
+    covered = set()
+    for row in ROWS:
+        path = row.path.replace("$LOGS", LOGS).replace("$WORK", "/v1/coordination/compaction").partition("?")[0]
+        covered.add((row.method, matcher.match_route(path).route))
+    assert covered == {(method, route) for route, methods in app.app.routes.items() for method in methods}
+
+
+def test_every_principal_is_let_in_and_kept_out_somewhere() -> None:
+    """A column that is all of one kind would test nothing."""
+    for name in PRINCIPALS:
+        assert {row.expected[name] < 400 for row in ROWS} == {True, False}
+
+
+@pytest.mark.parametrize("name", [name for name in PRINCIPALS if name not in ("root", "nobody", "forger")])
+@pytest.mark.parametrize(("hidden", "missing"), [("hr", "none"), ("hr_log", "none"), ("shouted_log", "none")])
+@pytest.mark.parametrize("action", ["GET data", "GET metadata", "DELETE", "PATCH metadata"])
+def test_what_is_hidden_is_answered_as_what_is_not_there(name: str, hidden: str, missing: str, action: str) -> None:
+    if name == "hr" and hidden != "shouted_log":
+        return
+    method, _, rest = action.partition(" ")
+
+    def told(of: str) -> Any:
+        with house() as (_, ids):
+            path = f"/v0/archive/files/{ids[of]}" + (f"/{rest}" if rest else "")
+            answer = call(method, path, '{"path": "/p"}' if method == "PATCH" else None, credentials(name))
+            return answer.status, answer.body.replace(ids[of], "ID"), answer.headers
+
+    assert told(hidden) == told(missing)
