@@ -1,8 +1,9 @@
 """``make package``: ``chalice package --merge-template`` into build/, made fit for CloudFormation and for Lambda.
 
 What Chalice leaves undone is done here: CloudFormation refuses YAML aliases, so ``sam.yaml`` is written without them, and with the
-dashboard and the API's doors; the zip loses boto3 and what boto3 needs (Lambda's runtime brings them) and gains compiled modules (a cold start compiles
-nothing); and the zip is imported once, beside nothing but boto3, since Chalice only warns when a dependency is missing.
+dashboard and the API's doors; the zip loses boto3 and what boto3 needs (Lambda's runtime brings them) and gains compiled modules (a
+cold start compiles nothing); and the zip is imported once, beside nothing but boto3, since Chalice only warns when a dependency is
+missing.
 """
 
 from __future__ import annotations

@@ -16,6 +16,8 @@ KEPT_MS = 60 * 60_000
 """So long it is used when it cannot be read anew."""
 PAUSE_MS = 10_000
 """Between two reads, failed ones too, whatever is asked meanwhile: no flood of requests becomes a flood of reads."""
+FIRST_PAUSE_MS = 1_000
+"""The same while there is nothing yet to go on with."""
 
 
 class Kept(Generic[T]):
@@ -44,7 +46,7 @@ class Kept(Generic[T]):
 
     def _renew(self) -> None:
         now_ms = self._clock.now_ms()
-        if 0 <= now_ms - self._tried_ms < PAUSE_MS:
+        if 0 <= now_ms - self._tried_ms < (FIRST_PAUSE_MS if self._value is None else PAUSE_MS):
             return
         self._tried_ms = now_ms
         try:

@@ -24,7 +24,7 @@ from metadata.ingestion.ometa.ometa_api import OpenMetadata  # noqa: E402
 from metadata.utils.logger import BASE_LOGGING_FORMAT  # noqa: E402
 from metadata.utils.streamable_logger import StreamableLogHandler  # noqa: E402
 
-TOKEN = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJjb25uZWN0b3IifQ.c2ln"
+TOKEN = os.environ.get("CONNECTOR_TOKEN", "eyJhbGciOiJub25lIn0.eyJzdWIiOiJjb25uZWN0b3IifQ.c2ln")
 
 
 def connect(api_url: str) -> OpenMetadata:

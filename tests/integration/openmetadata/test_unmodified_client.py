@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import threading
 import uuid
@@ -24,11 +25,14 @@ CONNECTOR = Path(__file__).with_name("connector.py")
 LOGS = "/v1/services/ingestionPipelines/logs"
 
 
-def connector(operation: str, api_url: str, fqn: str, run_id: str, *options: str, text: str = "", fails: bool = False) -> Any:
+def connector(
+    operation: str, api_url: str, fqn: str, run_id: str, *options: str, text: str = "", fails: bool = False, token: str = ""
+) -> Any:
     """Run the client in its own process; what its operation returned."""
     assert PYTHON.exists(), "OpenMetadata's client is missing: make test installs it (.venv-openmetadata)"
     command = [str(PYTHON), str(CONNECTOR), operation, api_url, fqn, run_id, *options]
-    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120)
+    environment = os.environ | ({"CONNECTOR_TOKEN": token} if token else {})
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120, env=environment)
     if fails:
         assert done.returncode != 0
         return None

@@ -1,0 +1,235 @@
+"""Who may do what, on the deployed stack: tokens at the gateway's authorizer and in the function, the two unmodified clients with them,
+signatures of AWS. The emulator runs the authorizer of the deployed definition as AWS does; signatures it takes without checking them.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
+
+import pytest
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
+from tests.functional.gateway import LOGS, event_of
+from tests.integration.datalake.client import Datalake, fingerprint, wait_for
+from tests.integration.openmetadata.test_unmodified_client import connector
+from tests.integration.stacks import Stack, running_stack
+from tests.issuer import AUDIENCE, ISSUER, Issuer, basic, bearer, served
+
+POLICY = "/runlake/policy"
+EVERYTHING = {"logs_write": ["*"], "logs_read": ["*"], "archive_write": ["*"], "archive_read": ["*"], "admin": ["*"]}
+
+
+@dataclass(frozen=True)
+class Said:
+    """What an API answered."""
+
+    status: int
+    body: str
+    headers: dict[str, str]
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+def ask(stack: Stack, method: str, path: str, headers: dict[str, str] | None = None, body: bytes | None = None) -> Said:
+    """One request through the gateway."""
+    request = Request(stack.api_url + path, body, ({"Content-Type": "text/plain"} if body else {}) | (headers or {}), method=method)
+    try:
+        with urlopen(request, timeout=60) as answer:
+            return Said(answer.status, answer.read().decode(), dict(answer.headers))
+    except HTTPError as error:
+        with error:
+            return Said(error.code, error.read().decode(), dict(error.headers))
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Issuer:
+    return Issuer("RS256")
+
+
+@pytest.fixture(scope="module")
+def asking(issuer: Issuer) -> Iterator[Stack]:
+    """A stack that asks for tokens."""
+    with (
+        served(issuer) as keys_url,
+        running_stack(
+            Auth="jwt", JwtIssuer=ISSUER, JwtAudience=AUDIENCE, JwtJwksUrl=keys_url, JwtLeewaySeconds="0", PolicyParameter=POLICY
+        ) as stack,
+    ):
+        policy = {"principals": {"bot-*": {"logs:write": ["svc_policy.*"]}}}
+        with closing(stack.client("ssm")) as ssm:
+            ssm.put_parameter(Name=POLICY, Value=json.dumps(policy), Type="String", Overwrite=True)
+        yield stack
+
+
+def run_path(fqn: str, rest: str = "") -> str:
+    return f"{LOGS}/{fqn}/{uuid.uuid4()}{rest}"
+
+
+def test_the_gateway_turns_away_who_has_no_token_that_holds(asking: Stack, issuer: Issuer) -> None:
+    path = run_path("svc.pipe")
+    for headers in ({}, bearer("garbage"), bearer(Issuer("RS256").token()), bearer(issuer.token(aud="another"))):
+        refused = ask(asking, "POST", path, headers, b"x\n")
+        assert refused.status == 401, refused
+        assert refused.json["code"] == 401 and refused.headers["WWW-Authenticate"] == 'Bearer realm="runlake"'
+    assert ask(asking, "GET", "/v1/health").status == 200
+    assert ask(asking, "GET", "/spec/").status == 200
+
+
+def test_the_answer_that_the_gateway_keeps_is_not_about_the_path(asking: Stack, issuer: Issuer) -> None:
+    """A token that was used for one pipeline is decided anew for another."""
+    token = bearer(issuer.granted("writer", logs_write=["svc_sales.*"]))
+    assert ask(asking, "POST", run_path("svc_hr.etl"), token, b"x\n").status == 403
+    assert ask(asking, "POST", run_path("svc_sales.etl"), token, b"x\n").status == 200
+    refused = ask(asking, "POST", run_path("svc_hr.etl"), token, b"x\n")
+    assert refused.status == 403 and "logs:write" in refused.json["message"]
+
+
+def test_the_function_asks_by_itself(asking: Stack) -> None:
+    """As if the authorizer had been taken off the gateway."""
+    event = event_of("GET", f"{LOGS}/svc.pipe/run-1")
+    event["requestContext"]["authorizer"] = {"principalId": "root"}
+    with closing(asking.client("lambda")) as functions:
+        answer = functions.invoke(FunctionName=asking["functions"]["api"], Payload=json.dumps(event))
+        assert json.loads(answer["Payload"].read())["statusCode"] == 401
+
+
+def test_a_token_that_expires_while_the_gateway_remembers_it_is_refused(asking: Stack, issuer: Issuer) -> None:
+    path = f"{LOGS}/svc.pipe"
+    token = bearer(issuer.token("short", exp=int(time.time()) + 4, runlake={"logs:read": ["*"]}))
+    assert ask(asking, "GET", path, token).status == 200
+    refused = wait_for(lambda: said if (said := ask(asking, "GET", path, token)).status != 200 else None, "the token's end")
+    assert (refused.status, refused.json["message"]) == (401, "the token has expired: get another one")
+
+
+def test_a_key_that_is_new_holds_at_once(asking: Stack, issuer: Issuer) -> None:
+    path = f"{LOGS}/svc.pipe"
+    assert ask(asking, "GET", path, bearer(issuer.granted(logs_read=["*"]))).status == 200
+    issuer.add(f"key-{len(issuer.keys) + 1}")
+    wait_for(
+        lambda: True if ask(asking, "GET", path, bearer(issuer.granted(logs_read=["*"]))).status == 200 else None,
+        "the new key to be read: not within 10 s of the last read",
+    )
+
+
+def test_the_policy_grants_what_the_token_does_not(asking: Stack, issuer: Issuer) -> None:
+    assert ask(asking, "POST", run_path("svc_policy.etl"), bearer(issuer.token("bot-7")), b"x\n").status == 200
+    assert ask(asking, "POST", run_path("svc_other.etl"), bearer(issuer.token("bot-7")), b"x\n").status == 403
+    assert ask(asking, "POST", run_path("svc_policy.etl"), bearer(issuer.token("person")), b"x\n").status == 403
+
+
+def test_openmetadatas_own_client_with_its_bearer_token(asking: Stack, issuer: Issuer, tmp_path: Path) -> None:
+    copy, run_id = tmp_path / "copy.log", str(uuid.uuid4())
+    token = issuer.granted("ingestion-bot", logs_write=["mysql_prod.*"], logs_read=["mysql_prod.*"])
+    counters = connector("work", asking.api_url, "mysql_prod.ingest", run_id, "--copy", str(copy), "--burst", "200", token=token)
+    assert counters["failed_posts"] == counters["dropped_overflow"] == 0
+    log = ask(asking, "GET", f"{LOGS}/mysql_prod.ingest/{run_id}/download", bearer(token))
+    assert log.body.startswith(copy.read_text(encoding="utf-8")) and log.body.count("\n") > 200
+    assert connector("call", asking.api_url, "mysql_prod.ingest", run_id, "--limit", "1", token=token)
+
+
+def test_openmetadatas_own_client_is_refused_another_pipeline(asking: Stack, issuer: Issuer) -> None:
+    run_id = str(uuid.uuid4())
+    token = issuer.granted("ingestion-bot", logs_write=["mysql_prod.*"])
+    assert not connector("call", asking.api_url, "postgres.ingest", run_id, "--method", "append", text="x\n", token=token)
+    seen = ask(asking, "GET", f"{LOGS}/postgres.ingest/{run_id}", bearer(issuer.granted("root", **EVERYTHING)))
+    assert seen.json["total"] == 0
+
+
+def test_the_datalakes_own_client_with_a_netrc(asking: Stack, issuer: Issuer, tmp_path: Path) -> None:
+    """push, list across pages, fetch by HTTP, latest, and the log of a run: what it sends is what requests finds for the host."""
+    home = tmp_path / "home"
+    home.mkdir()
+    datalake, what = Datalake(asking, home), f"what-{uuid.uuid4().hex[:8]}"
+    host = urlsplit(asking.api_url).hostname
+    token = issuer.granted("lake", archive_read=["what-*"], logs_read=["svc_lake.*"], logs_write=["svc_lake.*"])
+    netrc = home / ".netrc"
+    netrc.write_text(f"machine {host}\nlogin datalake\npassword {token}\n")
+    netrc.chmod(0o600)
+    path = tmp_path / "some.log"
+    path.write_bytes(b"line\n" * 10)
+    times = {"start": "2026-11-21T00:00Z", "end": "2026-11-21T01:00Z"}
+    url = datalake.push(path, what=what, where="web", **times)
+    listed = wait_for(lambda: datalake.listing(what, where="web", **times) or None, "the file to be listed")
+    assert listed == [url]
+    http_url = datalake.http_url(url)
+    assert datalake.call("fetch", urls=[http_url])[0]["contents"] == [fingerprint(path.read_bytes())] * 3
+    assert datalake.run("latest", what, "web").strip() == url
+
+    run_id = str(uuid.uuid4())
+    assert ask(asking, "POST", f"{LOGS}/svc_lake.etl/{run_id}", basic(token), b"hello\n").status == 200
+    assert ask(asking, "POST", f"{LOGS}/svc_lake.etl/{run_id}/close", basic(token)).status == 200
+    logs = wait_for(lambda: datalake.listing("svc_lake_etl", work_id=run_id) or None, "the log to be listed")
+    assert datalake.call("fetch", urls=logs)[0]["contents"] == [fingerprint(b"hello\n")] * 3
+
+    netrc.write_text(f"machine {host}\nlogin datalake\npassword {issuer.granted('lake', archive_read=['other-*'])}\n")
+    assert datalake.listing(what, where="web", **times) == [], "what may not be read is not listed"
+    netrc.unlink()
+    refused = datalake.attempt("list", what, *("--start", times["start"], "--end", times["end"]))
+    assert refused.code != 0 and "401" in refused.error
+
+
+def test_each_decision_is_in_the_log_and_no_token_is(asking: Stack, issuer: Issuer) -> None:
+    token = issuer.granted("auditor", logs_read=["svc_audit.*"])
+    path = run_path("svc_audit.etl")
+    assert ask(asking, "GET", path, bearer(token)).status == 200
+    from local.state import StackFolder
+
+    log = StackFolder(asking["port"]).emulator_log
+    line = wait_for(
+        lambda: next((each for each in log.read_text().splitlines() if '"auditor"' in each), None), "the decision's line"
+    )
+    told = json.loads(line[line.index('{"level"') :])
+    assert (told["principal"], told["action"], told["resource"], told["outcome"]) == (
+        "auditor",
+        "logs:read",
+        "svc_audit.etl",
+        "allowed",
+    )
+    assert token.rpartition(".")[2] not in log.read_text()
+
+
+# ---------------------------------------------------------------- signatures of AWS
+
+
+@pytest.fixture(scope="module")
+def signed() -> Iterator[Stack]:
+    """A stack that asks for signatures."""
+    with running_stack(Auth="iam", PolicyParameter=POLICY) as stack:
+        policy = {"principals": {"arn:aws:iam::*:user/sales-*": {"logs:write": ["svc_sales.*"], "logs:read": ["svc_sales.*"]}}}
+        with closing(stack.client("ssm")) as ssm:
+            ssm.put_parameter(Name=POLICY, Value=json.dumps(policy), Type="String", Overwrite=True)
+        yield stack
+
+
+def signature(stack: Stack, method: str, path: str, body: bytes, key: Credentials) -> dict[str, str]:
+    """Headers of a request that botocore signs."""
+    request = AWSRequest(method, stack.api_url + path, data=body, headers={"Content-Type": "text/plain"})
+    SigV4Auth(key, "execute-api", stack["region"]).add_auth(request)
+    return dict(request.headers)
+
+
+def test_a_role_of_iam_does_what_the_policy_grants_it(signed: Stack) -> None:
+    with closing(signed.client("iam")) as iam:
+        iam.create_user(UserName="sales-7")
+        made = iam.create_access_key(UserName="sales-7")["AccessKey"]
+    key = Credentials(made["AccessKeyId"], made["SecretAccessKey"])
+    for fqn, status in (("svc_sales.etl", 200), ("svc_hr.etl", 403)):
+        path = run_path(fqn)
+        assert ask(signed, "POST", path, signature(signed, "POST", path, b"x\n", key), b"x\n").status == status
+    unsigned = ask(signed, "POST", run_path("svc_sales.etl"), {}, b"x\n")
+    assert unsigned.status in (401, 404) and unsigned.json["code"] == unsigned.status
+    assert ask(signed, "GET", "/v1/health").status == 200

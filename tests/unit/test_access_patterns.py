@@ -1,0 +1,128 @@
+"""Patterns of names against an independent model, and the time that they take."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chalicelib.access.grants import Grants, Scope
+from chalicelib.access.patterns import MAX_PATTERN_CHARS, Patterns, matches
+
+LETTERS = "ab./*?[]\\é "
+
+
+def model(pattern: str, name: str) -> bool:
+    """What a star means, letter by letter: which beginnings of the name each beginning of the pattern stands for."""
+    reached = [True] + [False] * len(name)
+    for letter in pattern:
+        if letter == "*":
+            reached = [any(reached[: end + 1]) for end in range(len(name) + 1)]
+        else:
+            reached = [False] + [reached[end] and name[end] == letter for end in range(len(name))]
+    return reached[-1]
+
+
+@settings(max_examples=3000, deadline=None)
+@given(st.text(LETTERS, max_size=8), st.text(LETTERS.replace("*", ""), max_size=10))
+def test_a_pattern_means_what_the_model_says(pattern: str, name: str) -> None:
+    assert matches(pattern, name) is model(pattern, name)
+
+
+@settings(max_examples=1000, deadline=None)
+@given(st.lists(st.text("ab", max_size=3), min_size=1, max_size=5), st.lists(st.text("abc", max_size=3), min_size=5, max_size=5))
+def test_a_name_that_was_made_of_a_pattern_is_matched(pieces: list[str], between: list[str]) -> None:
+    name = pieces[0] + "".join(filler + piece for filler, piece in zip(between, pieces[1:], strict=False))
+    assert matches("*".join(pieces), name)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "expected"),
+    [
+        ("svc_sales.*", "svc_sales.etl", True),
+        ("svc_sales.*", "svc_sales.", True),
+        ("svc_sales.*", "svc_sales", False),
+        ("svc_sales.*", "svc_salesforce.etl", False),
+        ("svc_sales.*", "SVC_SALES.etl", False),
+        ("svc_sales.*", "x.svc_sales.etl", False),
+        ("svc_sales.*", "svc_sales.a/../../svc_hr.etl", True),  # a name with such letters, and no other pipeline's
+        ("svc_sales.*", '"svc_sales.a".b', False),
+        ("*", "", True),
+        ("", "", True),
+        ("", "x", False),
+        ("a*a", "a", False),
+        ("a*a", "aa", True),
+        ("*b*", "abc", True),
+        ("svc?sales", "svc_sales", False),
+        ("svc[_]sales", "svc_sales", False),
+        ("svc.*", "svc_x", False),
+    ],
+)
+def test_examples(pattern: str, name: str, expected: bool) -> None:
+    assert matches(pattern, name) is expected is model(pattern, name)
+
+
+def test_no_pattern_is_made_slow_by_a_name() -> None:
+    """Backtracking would take longer than the universe."""
+    started_s = time.perf_counter()
+    assert not matches("*a" * 250 + "b", "a" * 100_000)
+    assert not matches("a*" * 250 + "b", "a" * 100_000)
+    assert time.perf_counter() - started_s < 5
+
+
+@pytest.mark.parametrize("given", [None, 5, True, {"a": "b"}, [None, 7, "", "x" * (MAX_PATTERN_CHARS + 1), ["*"]]])
+def test_what_is_written_wrong_stands_for_no_name(given: object) -> None:
+    patterns = Patterns.read(given)
+    assert not patterns and "" not in patterns and "x" not in patterns
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        None,
+        5,
+        True,
+        [],
+        {},
+        "",
+        "logs",
+        "logs:",
+        "LOGS:READ",
+        "admin:read",
+        {"logs:read": None},
+        {"logs:read": {"*": 1}},
+        {"read": ["*"]},
+        [["*"]],
+    ],
+)
+def test_what_is_written_wrong_grants_nothing(given: object) -> None:
+    grants = Grants.read(given)
+    assert not any("x" in grants[scope] for scope in Scope)
+
+
+def test_ways_to_write_grants() -> None:
+    assert [scope.value for scope in Scope if "any.name" in Grants.read("openid logs:read  archive:write")[scope]] == [
+        "logs:read",
+        "archive:write",
+    ]
+    assert [scope.value for scope in Scope if "any.name" in Grants.read(["admin", "x"])[scope]] == ["admin"]
+    given = Grants.read({"logs:read": ["a.*", "b.*"], "logs:write": "a.*", "unknown": ["*"]})
+    assert ("b.x" in given[Scope.LOGS_READ], "b.x" in given[Scope.LOGS_WRITE], "a.x" in given[Scope.ADMIN]) == (True, False, False)
+
+
+def test_no_scope_brings_another_with_it() -> None:
+    for one in Scope:
+        granted = Grants.read({one.value: ["*"]})
+        assert [scope for scope in Scope if "x" in granted[scope]] == [one]
+
+
+def test_a_union_grants_what_either_does() -> None:
+    both = Grants.read({"logs:read": ["a"]}) | Grants.read({"logs:read": ["b"], "admin": ["c"]})
+    assert [
+        ("a" in both[Scope.LOGS_READ]),
+        ("b" in both[Scope.LOGS_READ]),
+        ("c" in both[Scope.ADMIN]),
+        ("a" in both[Scope.ADMIN]),
+    ] == [True, True, True, False]
