@@ -40,8 +40,8 @@ _BLOCK = re.compile(r"(<!-- generated: ([a-z-]+) -->\n)(.*?)(<!-- generated: end
 STATUSES = {
     400: ("the request can never work: no JSON, broken gzip, a name that cannot be stored, a cursor or a key that is none, no metadata of a file",
           "fix the request"),
-    401: ("the gateway asks who you are, if an authorizer was added", "send credentials"),
-    403: ("the gateway refuses you, if an authorizer or a firewall was added", "ask the operator"),
+    401: ("there are no credentials, or they do not hold: expired, of another issuer or audience, signed with an unknown key", "get a token, send it as `Authorization: Bearer`"),
+    403: ("you were let in, and may not do this to that name; or a firewall refuses you", "ask the operator for the scope that `message` names"),
     404: ("there is no such path, no such file, or no such partition of work; a download of a run that has nothing", "check the path"),
     405: ("there is no such method on this path", "see the header `Allow`"),
     409: ("an append to a run that was closed, a change of a file that is a run's log; nothing was stored", "begin another run; leave the log to its run"),
@@ -49,7 +49,7 @@ STATUSES = {
     413: ("the body is too large, or expands too far; a file is too large for an upload", "send smaller batches, or push the file to S3"),
     415: ("the body is of a type that is no log, or packed in a way that is not gzip", "send JSON, text or gzip"),
     500: ("something that nobody expected, or a setting that cannot work; the function's log tells", "tell the operator"),
-    503: ("a store is away, throttles, or its answer was lost; a page or a download kept changing while it was read, a partition of work while it was written",
+    503: ("a store is away, throttles, or the issuer's keys cannot be read, or its answer was lost; a page or a download kept changing while it was read, a partition of work while it was written",
           "repeat it after `Retry-After` seconds, with the same cookie or key"),
 }  # fmt: skip
 ARCHIVE_CODES = {
@@ -106,6 +106,7 @@ COORDINATION_METRICS = {
 _TYPES = {str: "text", int: "whole number", bool: "`true` or `false`", timedelta: "ISO-8601 duration"}
 FUNCTIONS = {
     "api_handler": "API Gateway, every path",
+    "authorize": "API Gateway, where `Auth` is `jwt`: for a token that it has not seen for 5 min",
     "ingest": "the queue of S3's notifications, up to 10 messages at once",
     "compact": "EventBridge, every `partialFlushIntervalMinutes`",
     "sweep": "EventBridge, every `cleanupIntervalMinutes`",
@@ -219,7 +220,11 @@ def _coordination_permissions() -> str:
 
 def _functions() -> str:
     config = json.loads((PROJECT / ".chalice" / "config.json").read_text())["stages"]["prod"]["lambda_functions"]
-    registered = {"api_handler", *(event.name for event in app.app.event_sources)}
+    registered = {
+        "api_handler",
+        *(door.name for door in app.app.builtin_auth_handlers),
+        *(event.name for event in app.app.event_sources),
+    }
     assert set(config) == set(FUNCTIONS) == registered, "a function without its configuration or its words"
     rows = (
         (f"`{name}`", FUNCTIONS[name], f"{each['lambda_timeout']} s", f"{each['lambda_memory_size']} MB")

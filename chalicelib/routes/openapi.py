@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chalicelib import __version__
-from chalicelib.routes import openapi_archive, openapi_coordination, openapi_logs
+from chalicelib.routes import openapi_archive, openapi_coordination, openapi_logs, openapi_security
 
 _Errors = Mapping[int, tuple[int, str, str]] | Mapping[str, tuple[int, str, str]]
 
@@ -39,13 +39,14 @@ class _Resource:
     error: str
 
 
-_DESCRIPTION = """A serverless archive for the logs of pipeline runs, and for files with metadata.
+_DESCRIPTION = f"""A serverless archive for the logs of pipeline runs, and for files with metadata.
 
 **Addresses.** Every path stands below the address of this server. Where a path here ends in a slash, one without it is answered 308.
 
-**Who may.** There is no authentication in this version: `Authorization` is accepted and not looked at.
+{openapi_security.ABOUT}
 
-**Errors** are JSON. Below `/v0`: `{"code": "<text>", "message": "…"}`, below `/v1`: `{"code": <number>, "message": "…"}`. A 503 is
+**Errors** are JSON. Below `/v0`: `{{"code": "<text>", "message": "…"}}`, below `/v1`, and of 401 and 403: `{{"code": <number>, "message":
+"…"}}`. A 503 is
 trouble of ours: repeat the request after `Retry-After` seconds. 429 and 504 are never answered."""
 
 _SERVICE_SCHEMAS: dict[str, dict[str, Any]] = {
@@ -146,13 +147,14 @@ def document(base_url: str) -> dict[str, Any]:
         "info": {"title": "Runlake", "version": __version__, "description": _DESCRIPTION},
         "servers": [{"url": base_url.rstrip("/")}],
         "tags": [{"name": resource.tag, "description": resource.about} for resource in _RESOURCES],
-        "security": [],
+        "security": [{name: []} for name in openapi_security.SCHEMES],
         "paths": _paths(),
         "components": {
             "schemas": {name: schema for resource in _RESOURCES for name, schema in resource.schemas.items()},
             "parameters": {name: parameter for resource in _RESOURCES for name, parameter in resource.parameters.items()},
             "headers": {"RetryAfter": _RETRY_AFTER},
-            "responses": {"MovedToSlash": _MOVED},
+            "responses": {"MovedToSlash": _MOVED, **openapi_security.RESPONSES},
+            "securitySchemes": openapi_security.SCHEMES,
         },
     }
 
@@ -162,7 +164,7 @@ def _paths() -> dict[str, dict[str, Any]]:
     for resource in _RESOURCES:
         for name, operation in resource.operations.items():
             method, path = name.split(" ")
-            paths.setdefault(path, {})[method.lower()] = _operation(resource, path, operation)
+            paths.setdefault(path, {})[method.lower()] = openapi_security.secured(name, _operation(resource, path, operation))
     return paths
 
 

@@ -22,11 +22,13 @@ from chalicelib.routes import (
     bodies,
     coordination,
     docs_page,
+    gate,
     logs,
     openapi,
     openapi_archive,
     openapi_coordination,
     openapi_logs,
+    openapi_security,
     paths,
     queries,
 )
@@ -99,7 +101,9 @@ def test_every_reference_resolves_and_every_component_is_used() -> None:
     references = {node["$ref"] for _, node in nodes(DOCUMENT) if isinstance(node, dict) and "$ref" in node}
     for reference in references:
         assert resolved({"$ref": reference}), reference
-    components = {f"#/components/{kind}/{name}" for kind, named in COMPONENTS.items() for name in named}
+    components = {
+        f"#/components/{kind}/{name}" for kind, named in COMPONENTS.items() if kind != "securitySchemes" for name in named
+    }
     assert references == components
 
 
@@ -302,3 +306,16 @@ def test_the_pages_groups_are_the_documents() -> None:
     assert {method for item in DOCUMENT["paths"].values() for method in item} <= set(
         re.findall(r'"(\w+)"', re.search(r"const METHODS = \[(.*)\]", PAGE)[1])  # type: ignore[index]
     )
+
+
+def test_each_operation_says_who_may() -> None:
+    """And no scope is said of one that is not there."""
+    assert set(openapi_security.SCOPES) <= set(OPERATIONS)
+    named = {scheme for requirement in DOCUMENT["security"] for scheme in requirement}
+    assert named == set(COMPONENTS["securitySchemes"])
+    for name, operation in OPERATIONS.items():
+        if name.partition(" ")[2].rstrip("/") in gate.OPEN:
+            assert operation["security"] == [] and "401" not in operation["responses"], name
+        else:
+            assert "security" not in operation and {"401", "503"} <= operation["responses"].keys(), name
+            assert ("403" in operation["responses"]) == bool(operation["x-runlake-scopes"]), name

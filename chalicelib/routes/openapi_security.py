@@ -1,0 +1,96 @@
+"""Who may call what, in the OpenAPI document: ways to show who one is, the scopes that each operation asks for, and its refusals.
+
+An operation that stands in no table here is for whoever was let in; one of ``gate.OPEN`` is for everybody.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chalicelib.access.grants import Scope
+from chalicelib.routes.gate import OPEN
+
+_LOGS = "/v1/services/ingestionPipelines/logs/{fqn}"
+_FILE = "/v0/archive/files/{id}"
+_LATEST = "/v0/archive/latest/{what}/{where}"
+_COORDINATION = "/v1/coordination/{source}"
+
+SCHEMES: dict[str, dict[str, Any]] = {
+    "bearer": {
+        "type": "http",
+        "scheme": "bearer",
+        "bearerFormat": "JWT",
+        "description": "A token of the issuer that the operator has named. Where `RUNLAKE_AUTH` is `jwt`.",
+    },
+    "basic": {
+        "type": "http",
+        "scheme": "basic",
+        "description": "The same token as a password, with any user: for clients that know nothing else, such as the datalake's.",
+    },
+    "sigv4": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "Authorization",
+        "description": "A signature of AWS (SigV4, service `execute-api`). Where `RUNLAKE_AUTH` is `iam`.",
+        "x-amazon-apigateway-authtype": "awsSigv4",
+    },
+}
+
+SCOPES: dict[str, tuple[Scope, ...]] = {
+    f"GET {_LOGS}": (Scope.LOGS_READ,),
+    f"GET {_LOGS}/last": (Scope.LOGS_READ,),
+    f"GET {_LOGS}/last/download": (Scope.LOGS_READ,),
+    f"GET {_LOGS}/{{runId}}": (Scope.LOGS_READ,),
+    f"GET {_LOGS}/{{runId}}/download": (Scope.LOGS_READ,),
+    f"POST {_LOGS}/{{runId}}": (Scope.LOGS_WRITE,),
+    f"POST {_LOGS}/{{runId}}/close": (Scope.LOGS_WRITE,),
+    "GET /v0/archive/files/": (Scope.ARCHIVE_READ, Scope.LOGS_READ),
+    "POST /v0/archive/files": (Scope.ARCHIVE_WRITE,),
+    f"GET {_FILE}/data": (Scope.ARCHIVE_READ, Scope.LOGS_READ),
+    f"GET {_FILE}/metadata": (Scope.ARCHIVE_READ, Scope.LOGS_READ),
+    f"PATCH {_FILE}/metadata": (Scope.ARCHIVE_WRITE,),
+    f"DELETE {_FILE}": (Scope.ARCHIVE_WRITE,),
+    f"GET {_LATEST}": (Scope.ARCHIVE_READ, Scope.LOGS_READ),
+    f"GET {_LATEST}/data": (Scope.ARCHIVE_READ, Scope.LOGS_READ),
+    f"GET {_COORDINATION}": (Scope.ADMIN,),
+    f"POST {_COORDINATION}/{{fqn}}/{{runId}}/retry": (Scope.ADMIN,),
+    f"POST {_COORDINATION}/{{fqn}}/{{runId}}/release": (Scope.ADMIN,),
+}
+"""Of several: the first for a file of the archive, the second for the log of a run."""
+
+ABOUT = """**Who may.** A token as `Authorization: Bearer`, or as the password of `Authorization: Basic`; or a signature of AWS: as the operator has
+set it up. What its bearer may do are scopes, each with patterns of names: `x-runlake-scopes` of an operation says which it asks for.
+Lists show what may be read. A file that may not be read is answered as one that is not there."""
+
+
+def _refusal(status: int, description: str, message: str) -> dict[str, Any]:
+    example = {"code": status, "message": message}
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/LogError"}, "example": example}}
+    return {"description": description, "content": content}
+
+
+RESPONSES: dict[str, dict[str, Any]] = {
+    "Unauthenticated": {
+        **_refusal(401, "No credentials, or such as do not hold.", "the token has expired: get another one"),
+        "headers": {"WWW-Authenticate": {"schema": {"type": "string"}, "example": 'Bearer realm="runlake"'}},
+    },
+    "Forbidden": _refusal(
+        403,
+        "The principal lacks the scope for this name. Whether the thing exists is not told.",
+        "not permitted: ask for the scope logs:read of this name name='mysql.ingest'",
+    ),
+    "NobodyCanBeLetIn": {
+        **_refusal(503, "The issuer's keys or the policy cannot be read now.", "the issuer's keys cannot be read"),
+        "headers": {"Retry-After": {"$ref": "#/components/headers/RetryAfter"}},
+    },
+}
+
+
+def secured(name: str, operation: dict[str, Any]) -> dict[str, Any]:
+    """An operation (``"METHOD /path"``) with what it asks for."""
+    if name.partition(" ")[2].rstrip("/") in OPEN:
+        return {**operation, "security": []}
+    added = {"401": "Unauthenticated", "503": "NobodyCanBeLetIn"} | ({"403": "Forbidden"} if name in SCOPES else {})
+    refusals = {status: {"$ref": f"#/components/responses/{response}"} for status, response in added.items()}
+    responses = dict(sorted((refusals | operation["responses"]).items()))
+    return {**operation, "x-runlake-scopes": list(SCOPES.get(name, ())), "responses": responses}
