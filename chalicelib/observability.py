@@ -56,7 +56,7 @@ _UNITS = {
 
 _service = os.environ.get("POWERTOOLS_SERVICE_NAME") or SERVICE
 logger = Logger(service=_service)
-_decisions = Logger(service=_service, name="runlake.access", level="INFO")  # whatever POWERTOOLS_LOG_LEVEL says
+_decisions = Logger(service=f"{_service}-access", level="INFO")  # a logger of its own: written whatever POWERTOOLS_LOG_LEVEL says
 metrics = Metrics(namespace=os.environ.get("POWERTOOLS_METRICS_NAMESPACE") or NAMESPACE, service=_service)
 _metrics_lock = Lock()
 Answer = TypeVar("Answer")

@@ -172,7 +172,7 @@ def test_every_error_lists_its_codes(name: str) -> None:
     tables = {"/v0": openapi_archive.ERRORS, coordination.BASE: openapi_coordination.ERRORS}
     table: Any = next((table for base, table in tables.items() if path.startswith(f"{base}/")), openapi_logs.ERRORS)
     for status, response in OPERATIONS[name]["responses"].items():
-        if int(status) >= 400:
+        if int(status) >= 400 and "$ref" not in response:  # else it is of all: who may
             given = response["content"]["application/json"]
             codes = given["schema"]["properties"]["code"]["enum"]
             assert codes and all(table[code][0] == int(status) for code in codes), status

@@ -1,0 +1,245 @@
+"""How principals come to their grants: the policy, signatures of AWS, the gateway's authorizer; and that no view forgets to ask."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from chalice.app import Chalice, Request
+
+import app
+from chalicelib import composition
+from chalicelib.access import kept
+from chalicelib.errors import IdentityUnavailableError
+from chalicelib.routes import answers, authorizer
+from tests.functional.gateway import LOGS, Answer, Context, event_of, get, handled, installed, post
+from tests.issuer import JWT, Issuer, basic, bearer
+from tests.world import World
+
+ROLE = "arn:aws:sts::111122223333:assumed-role/sales-writer/session-1"
+POLICY: dict[str, Any] = {
+    "principals": {
+        "bot-*": {"logs:write": ["svc.*"]},
+        "bot-7": {"logs:read": ["svc.*"]},
+        "arn:aws:sts::111122223333:assumed-role/sales-*": {"logs:read": ["svc.*"]},
+    }
+}
+
+
+class Parameter:
+    """A policy that can change, and be away."""
+
+    def __init__(self) -> None:
+        self.text, self.reads, self.away = json.dumps(POLICY), 0, False
+
+    def read(self) -> str:
+        self.reads += 1
+        if self.away:
+            raise IdentityUnavailableError("the parameter cannot be read")
+        return self.text
+
+
+@pytest.fixture
+def issuer() -> Issuer:
+    return Issuer()
+
+
+@pytest.fixture
+def parameter() -> Parameter:
+    return Parameter()
+
+
+@pytest.fixture
+def world(issuer: Issuer, parameter: Parameter) -> Iterator[World]:
+    with installed(World(), keys=issuer.read, policy=parameter.read, **JWT) as made:
+        yield made
+
+
+def test_the_policy_adds_to_what_the_token_says(world: World, issuer: Issuer) -> None:
+    def statuses(token: str) -> tuple[int, int]:
+        return post("svc.a/r", '"x"', bearer(token)).status, get("svc.a/r", headers=bearer(token)).status
+
+    assert statuses(issuer.token("bot-1")) == (200, 403)
+    assert statuses(issuer.token("bot-7")) == (200, 200)
+    assert statuses(issuer.token("robot-1")) == (403, 403)
+    assert statuses(issuer.granted("robot-1", logs_read=["svc.a"])) == (403, 200)
+
+
+def test_the_policy_is_read_once_in_a_while_and_borne_when_it_is_away(world: World, issuer: Issuer, parameter: Parameter) -> None:
+    token = bearer(issuer.token("bot-7", exp=2_000_000_000_000 // 1000 + 10**8))
+    for _ in range(5):
+        assert get("svc.a/r", headers=token).status == 200
+    assert parameter.reads == 1
+    parameter.text = json.dumps({"principals": {}})
+    world.clock.advance(kept.FRESH_MS / 1000)
+    assert get("svc.a/r", headers=token).status == 403, "what was taken away"
+    parameter.text = json.dumps(POLICY)
+    world.clock.advance(kept.FRESH_MS / 1000)
+    assert get("svc.a/r", headers=token).status == 200
+    parameter.away = True
+    world.clock.advance(kept.FRESH_MS / 1000)
+    assert get("svc.a/r", headers=token).status == 200
+    world.clock.advance(kept.KEPT_MS / 1000)
+    assert get("svc.a/r", headers=token).status == 503
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", '{"principals": []}', '{"principals": {}, "more": 1}', '{"principals": {"a": []}}', '{"principals": {"a": {"logs": ["*"]}}}',
+     '{"principals": {"a": {"logs:read": "*"}}}', '{"principals": {"a": {"logs:read": [5]}}}', '{"principals": {"": {"logs:read": ["*"]}}}',
+     "[" * 100_000],
+)  # fmt: skip
+def test_a_policy_that_is_written_wrong_lets_nobody_in(issuer: Issuer, text: str) -> None:
+    with installed(World(), keys=issuer.read, policy=lambda: text, **JWT):
+        assert get("svc.a/r", headers=bearer(issuer.granted(logs_read=["*"]))).status == 503
+
+
+# ---------------------------------------------------------------- signatures of AWS
+
+
+def signed(method: str, path: str, user_arn: str | None, body: str | None = None) -> Answer:
+    event = event_of(method, f"{LOGS}/{path}", body)
+    event["requestContext"]["identity"]["userArn"] = user_arn
+    return handled(event)
+
+
+def test_a_role_has_what_the_policy_grants_it(parameter: Parameter) -> None:
+    with installed(World(), policy=parameter.read, auth="iam", policy_parameter="/runlake/policy"):
+        assert signed("GET", "svc.a/r", ROLE).status == 200
+        assert signed("POST", "svc.a/r", ROLE, '"x"').status == 403
+        assert signed("GET", "svc.a/r", ROLE.replace("sales", "hr")).status == 403
+        assert signed("GET", "svc.a/r", ROLE.replace("111122223333", "999999999999")).status == 403
+
+
+@pytest.mark.parametrize("arn", [None, ""])
+def test_without_a_signature_nobody_gets_in(parameter: Parameter, issuer: Issuer, arn: str | None) -> None:
+    with installed(World(), policy=parameter.read, auth="iam", policy_parameter="/runlake/policy"):
+        answer = signed("GET", "svc.a/r", arn)
+        assert (answer.status, answer.headers["WWW-Authenticate"]) == (401, 'AWS4-HMAC-SHA256 realm="runlake"')
+        assert get("svc.a/r", headers=bearer(issuer.granted(logs_read=["*"]))).status == 401, "a token is no signature"
+
+
+def test_what_a_client_says_of_itself_is_no_identity(parameter: Parameter) -> None:
+    """Neither headers nor what an authorizer might have said: the gateway alone tells whose signature it was."""
+    with installed(World(), policy=parameter.read, auth="iam", policy_parameter="/runlake/policy"):
+        event = event_of("GET", f"{LOGS}/svc.a/r", headers={"userArn": ROLE, "X-Amz-User-Arn": ROLE, "X-Forwarded-User": ROLE})
+        event["requestContext"]["authorizer"] = {"principalId": ROLE, "userArn": ROLE}
+        assert handled(event).status == 401
+
+
+def test_iam_needs_a_policy() -> None:
+    with installed(World(), auth="iam"):
+        assert signed("GET", "svc.a/r", ROLE).status == 500
+
+
+# ---------------------------------------------------------------- the gateway's authorizer
+
+METHOD = "arn:aws:execute-api:us-east-1:111122223333:api1/api/GET/v1/services/ingestionPipelines/logs/svc.a/r"
+
+
+def authorized(authorization: str) -> dict[str, Any]:
+    event = {"type": "TOKEN", "authorizationToken": authorization, "methodArn": METHOD}
+    answer: dict[str, Any] = app.authorize(event, Context())
+    return answer
+
+
+@pytest.mark.parametrize("way", [bearer, basic])
+def test_the_authorizers_answer_is_about_the_whole_api(world: World, issuer: Issuer, way: Any) -> None:
+    """It is kept by the token: what it is asked with must not matter to what is asked next."""
+    answer = authorized(way(issuer.token("bot-1"))["Authorization"])
+    assert answer["principalId"] == "bot-1"
+    (statement,) = answer["policyDocument"]["Statement"]
+    assert (statement["Effect"], statement["Resource"]) == ("Allow", ["arn:aws:execute-api:us-east-1:111122223333:api1/api/*/*"])
+    assert "eyJ" not in json.dumps(answer)
+
+
+@pytest.mark.parametrize("authorization", ["", "Bearer x", "Basic x", "Bearer " + Issuer().token("bot-1")])
+def test_the_authorizer_refuses_in_the_gateways_own_words(world: World, authorization: str) -> None:
+    with pytest.raises(authorizer.Unauthorized, match=r"^Unauthorized$"):
+        authorized(authorization)
+
+
+def test_the_authorizer_says_when_it_cannot_tell(world: World, issuer: Issuer) -> None:
+    issuer.failure = IdentityUnavailableError("the issuer does not answer")
+    with pytest.raises(IdentityUnavailableError):
+        authorized(bearer(issuer.token("bot-1"))["Authorization"])
+
+
+# ---------------------------------------------------------------- each decision is written down, and none is forgotten
+
+
+def test_each_decision_is_written_down(world: World, issuer: Issuer, caplog: pytest.LogCaptureFixture) -> None:
+    token = issuer.granted("me", logs_read=["svc.*"])
+    get("svc.a/r", headers=bearer(token))
+    post("svc.a/r", '"x"', bearer(token))
+    get("svc.a/r", headers=bearer(Issuer().token("me")))
+    told = [vars(each) for each in caplog.records if each.message == "access"]
+    assert [tuple(each[name] for name in ("principal", "auth", "action", "resource", "outcome")) for each in told] == [
+        ("me", "jwt", "logs:read", "svc.a", "allowed"),
+        ("me", "jwt", "logs:write", "svc.a", "refused"),
+        ("", "jwt", "GET /v1/services/ingestionPipelines/logs/{s1}/{s2}", f"/api{LOGS}/svc.a/r", "refused"),
+    ]
+    assert token not in str(told)
+
+
+def test_a_name_that_breaks_lines_breaks_no_line_of_the_log(
+    world: World, issuer: Issuer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stream = io.StringIO()
+    (handler,) = logging.getLogger("runlake-access").handlers
+    old = handler.setStream(stream)  # type: ignore[attr-defined]
+    try:
+        get("svc%0A%7B%22outcome%22:%20%22allowed%22%7D/r", headers=bearer(issuer.granted('me\n{"principal": "root"}')))
+    finally:
+        handler.setStream(old)  # type: ignore[attr-defined]
+    (line,) = stream.getvalue().splitlines()
+    told = json.loads(line)
+    assert (told["outcome"], told["resource"], told["level"]) == ("refused", 'svc\n{"outcome": "allowed"}', "INFO")
+    assert told["principal"] == 'me\n{"principal": "root"}' and told["request_id"] == "request-1"
+
+
+def test_decisions_are_written_down_whatever_the_level_of_other_lines_is() -> None:
+    program = (
+        "from chalicelib.observability import logger, report_decision\n"
+        "report_decision(principal='p', kind='jwt', action='a', resource='r', allowed=True, reason='granted')\n"
+        "logger.info('not this')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"POWERTOOLS_LOG_LEVEL": "ERROR"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (line,) = done.stdout.splitlines()
+    assert json.loads(line)["message"] == "access"
+
+
+def test_a_view_that_asks_nobody_answers_nothing(world: World, issuer: Issuer) -> None:
+    """A route that somebody adds and forgets to ask in."""
+    forgetful = Chalice("forgetful", configure_logs=False)
+    forgetful.register_middleware(answers.http_middleware, event_type="http")
+
+    @forgetful.route("/v1/forgetful")
+    @answers.answering
+    def view(_: Request) -> Any:
+        return answers.json_answer({"secret": 1})
+
+    event = event_of("GET", "/v1/health", headers=bearer(issuer.token()))
+    event["requestContext"] |= {"resourcePath": "/v1/forgetful", "path": "/api/v1/forgetful"}
+    answer = forgetful(event, Context())
+    assert (answer["statusCode"], "secret" in answer["body"]) == (500, False)
+
+
+def test_the_door_is_one_for_all_requests(world: World, issuer: Issuer) -> None:
+    for _ in range(3):
+        get("svc.a/r", headers=bearer(issuer.token("bot-7")))
+    assert issuer.reads == 1
+    assert composition.services().door() is composition.services().door()

@@ -1,0 +1,178 @@
+"""Lists show what may be read and nothing else: each page, in order, each once, at a bounded cost; their cursors say nothing."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+from collections.abc import Iterator
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chalicelib.composition import COMPACTION
+from chalicelib.coordination import Partition, Status
+from chalicelib.coordination.instants import instant
+from chalicelib.ingestion.run_files import object_id, slug
+from chalicelib.memory.database import InMemoryDatabase
+from chalicelib.memory.publisher import InMemoryPublisher
+from chalicelib.ports import Run
+from chalicelib.routes import sight
+from tests.functional.archive import BASE, FILES, Site
+from tests.functional.gateway import call, installed
+from tests.issuer import JWT, Issuer, bearer
+from tests.world import START_MS, World
+
+ISSUER = Issuer()
+TIMES = {"start": "0001-01-01", "end": "9999-12-31T23:59:59.999Z"}
+
+
+class Counting(InMemoryDatabase):
+    """Counts queries."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queries = 0
+
+    def query(self, *args: object, **options: object):  # type: ignore[no-untyped-def]
+        self.queries += 1
+        return super().query(*args, **options)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    world, topic = World(), InMemoryPublisher()
+    world.database = Counting()
+    with installed(world, publisher=topic, keys=ISSUER.read, **JWT):
+        yield Site(world, topic, itertools.count(1))
+
+
+def pages(site: Site, token: str, **query: str) -> list[list[str]]:
+    """The ids of each page."""
+    url, found = f"{FILES}/?{urlencode(TIMES | query)}", []
+    while url:
+        answer = call("GET", url, None, bearer(token) | {"Host": "archive.test", "X-Forwarded-Proto": "https"})
+        assert answer.status == 200, answer.body
+        found.append([record["metadata"]["id"] for record in answer.json["records"]])
+        url = (answer.json["next"] or "").removeprefix(BASE)
+    return found
+
+
+def flat(listed: list[list[str]]) -> list[str]:
+    return [each for page in listed for each in page]
+
+
+def make_log(site: Site, run: Run) -> str:
+    site.write_run(run, "line\n", connector="host")
+    site.finish_run(run)
+    return object_id(site.world.layout.logs(run))
+
+
+def test_by_wildcard_the_names_that_may_be_read(site: Site) -> None:
+    seen = [site.file(what=what, start=START_MS + at, end=START_MS + at)["id"] for at, what in enumerate(("sales_a", "sales_b"))]
+    site.file(what="hr_a")
+    token = ISSUER.granted(archive_read=["sales_*"])
+    assert flat(pages(site, token, what="*")) == seen
+    assert flat(pages(site, token, what="hr_a,sales_b")) == seen[1:]
+    assert flat(pages(site, token, what="*", where="web-*")) == seen
+    assert flat(pages(site, token, what="hr_a")) == []
+
+
+def test_names_that_may_not_be_read_cost_nothing_and_do_not_count(site: Site) -> None:
+    """201 names are too many for one request; hidden ones are not among them."""
+    for number in range(201):
+        site.file(what=f"hr_{number}")
+    seen = site.file(what="sales_a")["id"]
+    database = site.world.database
+    assert isinstance(database, Counting)
+    token = ISSUER.granted(archive_read=["sales_*"])
+    database.queries = 0
+    assert flat(pages(site, token, what="*")) == [seen]
+    assert database.queries < 10
+
+
+def test_the_log_of_a_run_goes_by_its_name_and_not_by_its_what(site: Site) -> None:
+    """Three names share a what; a file of the archive pretends to be of the fourth."""
+    runs = [Run("svc.a", "r1"), Run("SVC.A", "r2"), Run("svc_a", "r3")]
+    assert {slug(run.fqn) for run in runs} == {"svc_a"}
+    logs = [make_log(site, run) for run in runs]
+    forged = site.file(what="svc_a", fqn="svc.a", run_id="r9", start=START_MS + 10**9, end=START_MS + 10**9)["id"]
+    by_name = {name: flat(pages(site, ISSUER.granted(logs_read=[name]), what="*")) for name in ("svc.a", "SVC.*", "svc_a", "*")}
+    assert by_name == {"svc.a": logs[:1], "SVC.*": logs[1:2], "svc_a": logs[2:], "*": logs}
+    assert flat(pages(site, ISSUER.granted(archive_read=["*"]), what="*")) == [forged], "who reads the archive reads no logs"
+    assert flat(pages(site, ISSUER.granted(archive_read=["*"], logs_read=["*"]), what="svc_a")) == [*logs, forged]
+
+
+def test_pages_among_hidden_files_end_with_cursors_that_go_on_and_tell_nothing(site: Site) -> None:
+    hidden = [site.file(what="svc_a", start=START_MS + at, end=START_MS + at)["id"] for at in range(250)]
+    site.world.clock.advance(3600)
+    log = make_log(site, Run("svc.a", "r1"))
+    token = ISSUER.granted(logs_read=["svc.*"])
+    database = site.world.database
+    assert isinstance(database, Counting)
+    database.queries = 0
+    listed = pages(site, token, what="svc_a")
+    assert flat(listed) == [log]
+    assert len(listed) == 3, "a page looks at a hundred files, seen or not"
+    assert database.queries < 20
+    answer = call("GET", f"{FILES}/?{urlencode(TIMES | {'what': 'svc_a'})}", None, bearer(token))
+    (cursor,) = parse_qs(urlsplit(answer.json["next"]).query)["cursor"]
+    for text in (cursor, *map(decoded, cursor.split("."))):
+        assert not any(file_id in text for file_id in hidden)
+
+
+def decoded(text: str) -> str:
+    return base64.urlsafe_b64decode(text.removeprefix("~") + "==").decode(errors="replace")
+
+
+@pytest.mark.parametrize("change", [lambda text: text[:-4] + "AAAA", lambda _: "~", lambda _: "~x.y"])
+def test_a_cursor_that_was_changed_is_refused(site: Site, change) -> None:  # type: ignore[no-untyped-def]
+    for _ in range(120):
+        site.file(what="sales_a")
+    token = bearer(ISSUER.granted(archive_read=["sales_*"]))
+    query = TIMES | {"what": "sales_a"}
+    (cursor,) = parse_qs(urlsplit(call("GET", f"{FILES}/?{urlencode(query)}", None, token).json["next"]).query)["cursor"]
+    answer = call("GET", f"{FILES}/?{urlencode(query | {'cursor': change(cursor)})}", None, token)
+    assert (answer.status, answer.json["code"]) == (400, "InvalidCursor")
+
+
+def test_the_latest_that_may_be_seen(site: Site) -> None:
+    old = make_log(site, Run("svc.a", "r1"))
+    site.world.clock.advance(3600)
+    make_log(site, Run("SVC.A", "r2"))
+    answer = call("GET", "/v0/archive/latest/svc_a/host", None, bearer(ISSUER.granted(logs_read=["svc.*"])))
+    assert answer.json["metadata"]["id"] == old
+    assert call("GET", "/v0/archive/latest/svc_a/host/data", None, bearer(ISSUER.granted(logs_read=["svc.*"]))).body == "line\n"
+    assert call("GET", "/v0/archive/latest/svc_a/host", None, bearer(ISSUER.granted(logs_read=["svc.b"]))).status == 404
+    assert call("GET", "/v0/archive/latest/svc_a/host", None, bearer(ISSUER.granted(logs_read=["other.*"]))).status == 403
+    assert call("GET", "/v0/archive/latest/svc_a/host", None, bearer(ISSUER.granted(archive_read=["*"]))).status == 404
+
+
+def test_background_work_of_runs_that_may_be_administered(site: Site) -> None:
+    store, source = site.world.sharing(COMPACTION)
+    for number in range(60):
+        key = f"svc_{'hr' if number % 3 else 'sales'}.etl/run-{number:02d}"
+        store.create(Partition(source.partitions, key, Status.CLOSED, instant(START_MS + number), reopen_ms=START_MS))
+    found, cursor = [], ""
+    while cursor is not None:
+        query = urlencode({"limit": 7, "cursor": cursor})
+        answer = call("GET", f"/v1/coordination/compaction?{query}", None, bearer(ISSUER.granted(admin=["svc_sales.*"]))).json
+        found += [each["run_id"] for each in answer["partitions"]]
+        cursor = answer["cursor"]
+        assert "svc_hr" not in json.dumps(answer) and (cursor is None or "svc_hr" not in decoded(cursor))
+    assert found == [f"run-{number:02d}" for number in range(0, 60, 3)]
+
+
+LETTERS = "aBé_-. /%İK*"
+
+
+@settings(max_examples=2000, deadline=None)
+@given(st.text(LETTERS, min_size=1, max_size=12), st.lists(st.integers(0, 12), max_size=3))
+def test_a_log_that_may_be_read_is_never_left_out_with_its_name(fqn: str, cuts: list[int]) -> None:
+    """Whatever pattern stands for an FQN, what its log is listed under is looked into."""
+    pattern = fqn
+    for cut in cuts:
+        pattern = pattern[:cut] + "*" + pattern[cut + 1 :]
+    assert slug(fqn).startswith(sight._beginning(pattern))
