@@ -26,11 +26,14 @@ from chalicelib.catalog.remembered import OBJECTS
 from chalicelib.catalog.runs import RunCatalog
 from chalicelib.catalog.search import Search
 from chalicelib.deadline import Deadline
+from chalicelib.masking.masker import Masker, SecretReader
+from chalicelib.masking.rules import SecretName, parsed_text
 from chalicelib.observability import CATALOG_REQUESTS, REPORTS_PUBLISHED, ObservedStore, record
 from chalicelib.ports import Clock, Database, ObjectStore, Publisher, Run, SegmentIndex, Workers
 from chalicelib.runlog.assembly import READERS
 from chalicelib.runlog.compaction import Compactor
 from chalicelib.runlog.finalization import Finalizer
+from chalicelib.runlog.identity import Identities
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.position import PositionSigner
 from chalicelib.runlog.reader import Reader
@@ -76,6 +79,7 @@ class Ports:
     clock: Clock
     sharing: Sharing = field(default_factory=in_memory_sharing)
     workers: Workers | None = None
+    secrets: SecretReader | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,7 @@ class Services:
     compactor: Compactor
     finalizer: Finalizer
     reader: Reader
+    masker: Masker
     search: Search
     latest: LatestFiles
     registration: Registration
@@ -130,7 +135,8 @@ def assemble(settings: Settings, ports: Ports) -> Services:
     """Runlake over any set of ports."""
     store = ObservedStore(ports.store)
     layout = Layout(settings.prefix)
-    writer = Writer(store, ports.index, layout, PositionSigner(settings.signing_keys), ports.clock)
+    masker = _masker(settings, ports)
+    writer = Writer(store, ports.index, layout, PositionSigner(settings.signing_keys), ports.clock, _identities(settings, masker))
     compactor = Compactor(store, ports.index, layout, ports.clock)
     finalizer = Finalizer(store, compactor, writer, ports.clock, settings.storage_class)
     reader = Reader(store, ports.index, layout, ports.clock, compactor)
@@ -156,6 +162,7 @@ def assemble(settings: Settings, ports: Ports) -> Services:
         compactor=compactor,
         finalizer=finalizer,
         reader=reader,
+        masker=masker,
         search=search,
         latest=latest,
         registration=registration,
@@ -164,6 +171,16 @@ def assemble(settings: Settings, ports: Ports) -> Services:
         archive=Archive(archive_objects, stores, registration, ports.clock),
         uploads=Uploads(archive_store, ports.clock, lambda: uuid4().hex),
     )
+
+
+def _masker(settings: Settings, ports: Ports) -> Masker:
+    rules = parsed_text(settings.masking.get_secret_value() if settings.masking else "[]")
+    return Masker(rules, ports.secrets, ports.clock)
+
+
+def _identities(settings: Settings, masker: Masker) -> Identities:
+    """Without the setting nothing was ever masked; an empty list says that something may have been."""
+    return Identities(settings.signing_keys, masker.may_vary) if settings.masking else Identities(settings.signing_keys)
 
 
 def coordinator(services: Services, source: str) -> SourceCoordinator:
@@ -250,7 +267,15 @@ def _aws_ports(settings: Settings) -> Ports:
         clock=SystemClock(),
         sharing=_sharing(settings),
         workers=_workers(),
+        secrets=_secrets,
     )
+
+
+def _secrets(name: SecretName) -> str:
+    from chalicelib.aws.clients import make_client
+    from chalicelib.aws.secrets import read_secret
+
+    return read_secret(partial(make_client, region=None), name.service, name.name, name.field)
 
 
 def _sharing(settings: Settings) -> Sharing:

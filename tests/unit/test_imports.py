@@ -45,10 +45,13 @@ RULES = {
     "chalicelib.lines": rule(),
     "chalicelib.coordination": rule("aws.dynamodb", others=("pydantic", "pydantic_core")),
     "chalicelib.aws": rule(others=("boto3", "botocore", "urllib3")),
+    "chalicelib.masking": rule(others=("pydantic",)),
     "chalicelib.memory": rule("catalog"),
     "chalicelib.observability": rule(others=(POWERTOOLS,)),
     "chalicelib.settings": rule(others=("pydantic", "pydantic_core", "pydantic_settings")),
-    "chalicelib.composition": rule("archive", "aws", "catalog", "coordination", "ingestion", "observability", "runlog", "settings"),
+    "chalicelib.composition": rule(
+        "archive", "aws", "catalog", "coordination", "ingestion", "masking", "observability", "runlog", "settings"
+    ),
     "chalicelib.routes": rule(
         "archive", "catalog", "composition", "coordination", "observability", "runlog", others=("chalice", "pydantic")
     ),
@@ -64,6 +67,7 @@ CORES = (
     "chalicelib.catalog",
     "chalicelib.coordination",
     "chalicelib.lines",
+    "chalicelib.masking",
 )
 FOREIGN_TO_CORES = frozenset({"chalice", "boto3", "botocore", "pyspark"})
 
