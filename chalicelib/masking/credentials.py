@@ -107,17 +107,16 @@ def passwords_in_urls(text: Text) -> Iterator[Span]:
     """``postgresql://user:THIS@host``. One with an unescaped slash ends at the first ``@`` behind it; what can be a port is none."""
     at = text.find(b"://", 0)
     while at >= 0:
-        start, end = _password_in_url(text, at + 3)
-        if start < end:
-            yield start, end
+        end = text.run(_USER, at + 3, _MOST_USER)
+        if text.body[end : end + 1] == b":":
+            start, end = _password_in_url(text, end + 1)
+            if start < end:
+                yield start, end
         at = text.find(b"://", end - 1)  # the colon may be the next one's
 
 
-def _password_in_url(text: Text, authority: int) -> Span:
-    colon = text.run(_USER, authority, _MOST_USER)
-    if not _is_in(text, colon, b":"):
-        return colon, colon
-    start = colon + 1
+def _password_in_url(text: Text, start: int) -> Span:
+    """From where to where the password stands that may begin here."""
     end = text.run(_AUTHORITY, start)
     at = text.body.rfind(b"@", start, end)
     if at >= 0:

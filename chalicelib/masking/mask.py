@@ -7,11 +7,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
+from typing import NamedTuple
 
 from chalicelib.masking.shapes import NAMES, Finder
 from chalicelib.masking.text import Text
 
 _NEWLINE = b"\n"
+_MARKERS = {shape: f"***{shape}***".encode() for shape in NAMES}
+"""What stands in place of a secret."""
+_MARKED = frozenset(_MARKERS.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +26,7 @@ class Masked:
     counts: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """A part of a batch that is masked, under the name of one shape."""
 
     start: int
@@ -34,32 +37,33 @@ class Found:
 def mask(body: bytes, finders: Sequence[tuple[str, Finder]], read: Callable[[bytes], Text] = Text) -> Masked:
     """Time and memory grow with the body's length, whatever stands in it; ``read`` is for tests that count."""
     counts: Counter[str] = Counter()
-    masked, at = BytesIO(), 0
-    for found in secrets(read(body), finders):
-        if body[found.start : found.end] in _MARKERS:
+    masked, view, at = BytesIO(), memoryview(body), 0
+    for start, end, shape in secrets(read(body), finders):
+        secret = body[start:end]
+        if secret in _MARKED:
             continue  # it was masked before it came
-        masked.write(memoryview(body)[at : found.start])
-        masked.write(_replacement(body[found.start : found.end], marker(found.shape)))
-        counts[found.shape] += 1
-        at = found.end
+        masked.write(view[at:start])
+        masked.write(_replacement(secret, _MARKERS[shape]))
+        counts[shape] += 1
+        at = end
     if not counts:
         return Masked(body, {})
-    masked.write(memoryview(body)[at:])
+    masked.write(view[at:])
     return Masked(masked.getvalue(), dict(counts))
 
 
 def secrets(text: Text, finders: Sequence[tuple[str, Finder]]) -> Iterator[Found]:
     """What the finders find, in order; parts that overlap are one, named by the one that begins first."""
-    current: Found | None = None
-    for start, order, end in heapq.merge(*(_ranked(text, name, find) for name, find in finders)):
-        if current and start < current.end:
-            current = Found(current.start, max(current.end, end), current.shape)
-        else:
-            if current:
-                yield current
-            current = Found(start, end, NAMES[order])
-    if current:
-        yield current
+    first, last, order = 0, 0, -1
+    for start, its_order, end in heapq.merge(*(_ranked(text, name, find) for name, find in finders)):
+        if order >= 0 and start < last:
+            last = max(last, end)
+            continue
+        if order >= 0:
+            yield Found(first, last, NAMES[order])
+        first, last, order = start, end, its_order
+    if order >= 0:
+        yield Found(first, last, NAMES[order])
 
 
 def _ranked(text: Text, name: str, find: Finder) -> Iterator[tuple[int, int, int]]:
@@ -67,16 +71,10 @@ def _ranked(text: Text, name: str, find: Finder) -> Iterator[tuple[int, int, int
     return ((start, order, end) for start, end in find(text))
 
 
-def marker(shape: str) -> bytes:
-    """What stands in place of a secret."""
-    return f"***{shape}***".encode()
-
-
-_MARKERS = frozenset(map(marker, NAMES))
-
-
 def _replacement(secret: bytes, by: bytes) -> bytes:
     """The marker, once a line: lines are neither lost nor joined. A carriage return stays too."""
+    if _NEWLINE not in secret:
+        return by
     return _NEWLINE.join(_masked_line(line, by) for line in secret.split(_NEWLINE))
 
 
