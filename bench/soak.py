@@ -185,7 +185,7 @@ def _table(connectors: list[Connector], address: FaultyAddress, halves: int) -> 
         "repeats": answers["repeats"],
         "batches given up after four tries": answers["given up"],
         **{f"answers: {kind}": count for kind, count in sorted(answers.items()) if kind.isdigit() or kind == "no answer"},
-        "requests to the store": address.requests,
+        "requests to the store, under load": address.requests,
         **{f"injected: {kind}": count for kind, count in sorted(address.injected.items())},
         "half objects that the kills left": halves,
     }

@@ -100,7 +100,7 @@ class FaultyAddress:
             await self._session.close()
 
     async def _forward(self, request: web.Request) -> web.StreamResponse:
-        self.requests += 1
+        self.requests += self.share > 0  # while it is judged nothing fails
         draw = self._chance.random()
         if draw < self.share / 2:
             self.injected["refused"] += 1
