@@ -10,7 +10,7 @@ CONNECTOR := .venv-openmetadata/ready
 DATALAKE := .venv-datalake/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check up down package bench bench-spark job
+.PHONY: help demo test check up down package bench bench-spark job fuzz soak
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -44,6 +44,12 @@ bench: $(READY) ## the measurements of docs/performance.md
 
 bench-spark: $(READY) ## the measurements of the jobs on Spark, an hour or so
 	@$(RUN) -m bench.spark $(ARGS)
+
+fuzz: $(READY) ## feed the decoders a million inputs; ARGS="--count 10000 --seed 7 bodies"
+	@$(RUN) -m tests.fuzz $(ARGS)
+
+soak: $(READY) ## 200 connectors for 3 minutes on a store that fails and is killed; ARGS="--seconds 30 --seed 7"
+	@$(RUN) -m bench.soak $(ARGS)
 
 $(READY): requirements.txt requirements-dev.txt
 	@test -n "$(PYTHON)" || $(call missing,Python 3.11 is missing: install it or name it with PYTHON=path)

@@ -29,11 +29,14 @@ from chalicelib.catalog.remembered import OBJECTS
 from chalicelib.catalog.runs import RunCatalog
 from chalicelib.catalog.search import Search
 from chalicelib.deadline import Deadline
+from chalicelib.masking.masker import Masker, SecretReader
+from chalicelib.masking.rules import SecretName, parsed_text
 from chalicelib.observability import CATALOG_REQUESTS, REPORTS_PUBLISHED, ObservedStore, record, report_stale_identity
 from chalicelib.ports import Clock, Database, ObjectStore, Publisher, Run, SegmentIndex, Workers
 from chalicelib.runlog.assembly import READERS
 from chalicelib.runlog.compaction import Compactor
 from chalicelib.runlog.finalization import Finalizer
+from chalicelib.runlog.identity import Identities
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.position import PositionSigner
 from chalicelib.runlog.reader import Reader
@@ -84,6 +87,7 @@ class Ports:
     keys: Callable[[], bytes] | None = None
     policy: Callable[[], str] | None = None
     is_emulated: bool = True
+    secrets: SecretReader | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,7 @@ class Services:
     compactor: Compactor
     finalizer: Finalizer
     reader: Reader
+    masker: Masker
     search: Search
     latest: LatestFiles
     registration: Registration
@@ -141,7 +146,8 @@ def assemble(settings: Settings, ports: Ports) -> Services:
     """Runlake over any set of ports."""
     store = ObservedStore(ports.store)
     layout = Layout(settings.prefix)
-    writer = Writer(store, ports.index, layout, PositionSigner(settings.signing_keys), ports.clock)
+    masker = _masker(settings, ports)
+    writer = Writer(store, ports.index, layout, PositionSigner(settings.signing_keys), ports.clock, _identities(settings, masker))
     compactor = Compactor(store, ports.index, layout, ports.clock)
     finalizer = Finalizer(store, compactor, writer, ports.clock, settings.storage_class)
     reader = Reader(store, ports.index, layout, ports.clock, compactor)
@@ -167,6 +173,7 @@ def assemble(settings: Settings, ports: Ports) -> Services:
         compactor=compactor,
         finalizer=finalizer,
         reader=reader,
+        masker=masker,
         search=search,
         latest=latest,
         registration=registration,
@@ -205,6 +212,16 @@ def _policy(ports: Ports) -> Callable[[], Policy]:
         return Policy
     read = ports.policy
     return Kept(lambda: Policy.parse(read()), ports.clock, "the policy", report_stale_identity).get
+
+
+def _masker(settings: Settings, ports: Ports) -> Masker:
+    rules = parsed_text(settings.masking.get_secret_value() if settings.masking else "[]")
+    return Masker(rules, ports.secrets, ports.clock)
+
+
+def _identities(settings: Settings, masker: Masker) -> Identities:
+    """Without the setting nothing was ever masked; an empty list says that something may have been."""
+    return Identities(settings.signing_keys, masker.may_vary) if settings.masking else Identities(settings.signing_keys)
 
 
 def coordinator(services: Services, source: str) -> SourceCoordinator:
@@ -294,6 +311,7 @@ def _aws_ports(settings: Settings) -> Ports:
         keys=partial(_keys, settings),
         policy=partial(_policy_text, settings.policy_parameter) if settings.policy_parameter else None,
         is_emulated=_is_emulated(),
+        secrets=_secrets,
     )
 
 
@@ -313,6 +331,13 @@ def _policy_text(parameter: str) -> str:
     from chalicelib.aws.parameters import parameter_text
 
     return parameter_text(parameter)
+
+
+def _secrets(name: SecretName) -> str:
+    from chalicelib.aws.clients import make_client
+    from chalicelib.aws.secrets import read_secret
+
+    return read_secret(partial(make_client, region=None), name.service, name.name, name.field)
 
 
 def _sharing(settings: Settings) -> Sharing:

@@ -43,6 +43,8 @@ RUNS_FINALIZED = _PREFIX + "runs_finalized"
 CATALOG_REQUESTS = _PREFIX + "catalog_requests"
 REPORTS_PUBLISHED = _PREFIX + "reports_published"
 ACCESS_REFUSED = _PREFIX + "access_refused"
+MASKED_SECRETS = _PREFIX + "masked_secrets"
+"""Of all shapes; ``record_masked`` counts each shape too."""
 
 _UNITS = {
     LOG_SHIPMENT_MS: MetricUnit.Milliseconds,
@@ -66,6 +68,13 @@ def record(name: str, value: float) -> None:
     """Add one value to this invocation's metrics. Any thread may."""
     with _metrics_lock:
         metrics.add_metric(name=name, unit=_UNITS.get(name, MetricUnit.Count), value=round(value, 3))
+
+
+def record_masked(counts: Mapping[str, int]) -> None:
+    """Secrets that were masked, by shape: their sum, and each under ``…_masked_secrets_jwt``."""
+    for shape, count in counts.items():
+        record(MASKED_SECRETS, count)
+        record(f"{MASKED_SECRETS}_{shape.replace('-', '_')}", count)
 
 
 def note(**facts: Any) -> None:

@@ -190,6 +190,11 @@ class Settings(BaseSettings):
         "Secrets that sign positions: the first signs, all verify.",
         f"comma-separated, {MIN_KEY_CHARS} or more characters each",
     )
+    masking: SecretStr | None = _setting(
+        None,
+        "What is masked before a line is stored: [masking](masking.md). Default: nothing.",
+        'JSON: [{"fqn": "pattern", "shapes": […], "values": […], "values_from": […]}, …]',
+    )
     max_expanded_bytes: int = _setting(
         64 * _MIB, "What a gzip body may expand to.", "1048576 to 268435456 bytes", ge=_MIB, le=256 * _MIB
     )

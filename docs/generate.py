@@ -85,6 +85,7 @@ METRICS = {
     "RUNS_FINALIZED": "runs whose logs.txt the schedule found to be there for the first time",
     "FLUSH_MS": "how long compacting, and finalizing, one run took",
     "CATALOG_REQUESTS": "requests to DynamoDB, retries included",
+    "MASKED_SECRETS": "secrets that were masked; beside it each shape's own, `…_masked_secrets_jwt` and the like ([masking](masking.md))",
     "REPORTS_PUBLISHED": "requests to SNS, retries included",
     "ACCESS_REFUSED": "requests that were refused: no identity (401) or no permission (403); the line of the decision says which",
 }

@@ -28,6 +28,7 @@ _HOP_BY_HOP = frozenset(
 )
 _REQUEST_DROPS = _HOP_BY_HOP | {"content-length", "expect", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-port"}
 _RESPONSE_DROPS = _HOP_BY_HOP | {"content-length", "date", "server"}
+_ANYTHING = r"[\s\S]*"  # an escaped newline too
 _BROKEN = frozenset({502, 504})
 
 
@@ -43,8 +44,8 @@ class Address:
         """The server, to be given a socket."""
         application = web.Application(client_max_size=GATEWAY_LIMIT_BYTES)
         application.router.add_route("*", f"/{STAGE}", self.forward)
-        application.router.add_route("*", f"/{STAGE}/{{path:.*}}", self.forward)
-        application.router.add_route("*", "/{path:.*}", _no_such_path)
+        application.router.add_route("*", f"/{STAGE}/{{path:{_ANYTHING}}}", self.forward)
+        application.router.add_route("*", f"/{{path:{_ANYTHING}}}", _no_such_path)
         application.cleanup_ctx.append(self._client)
         return web.AppRunner(application, access_log=None, handler_cancellation=True, auto_decompress=False, shutdown_timeout=1)
 

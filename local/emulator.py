@@ -47,9 +47,9 @@ def free_port() -> int:
 
 
 class Emulator:
-    """One running emulator. Its functions' workers are its children and end with it."""
+    """One running emulator. Its functions' workers are its children and end with it. ``settings`` are environment variables of its own."""
 
-    def __init__(self, port: int, scratch: Path, log: Path) -> None:
+    def __init__(self, port: int, scratch: Path, log: Path, settings: Mapping[str, str] | None = None) -> None:
         self.port = port
         self.endpoint_url = f"http://{LOOPBACK}:{port}"
         scratch.mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,7 @@ class Emulator:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "ministack"],
                 cwd=scratch,
-                env=_environment(port, scratch),
+                env=_environment(port, scratch) | dict(settings or {}),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -84,6 +84,11 @@ class Emulator:
     def has_ended(self) -> bool:
         """Whether the process is gone."""
         return self._process.poll() is not None
+
+    def kill(self) -> None:
+        """End it as a power cut would."""
+        self._process.kill()
+        self._process.wait()
 
     def stop(self) -> None:
         """End it, by force if it does not go by itself."""

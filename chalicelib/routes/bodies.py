@@ -44,10 +44,23 @@ class UnsupportedMediaTypeError(ChaliceViewError):
 class LogBatch(BaseModel):
     """OpenMetadata's LogBatch; its ``timestamp`` and ``lineCount`` are not needed. Strings may hold lone surrogates."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(
+        extra="ignore",
+        frozen=True,
+        json_schema_extra={
+            "description": "OpenMetadata's batch of lines. Without `logs` it is an init or a keep-alive: nothing is stored. Its "
+            "`timestamp` and `lineCount` are accepted, and not looked at.",
+            "examples": [
+                {"connectorId": "host-17", "logs": "one\ntwo\n"},
+                {"logs": "H4sIAAAAAAACA8vPS+UqKc/nAgDmC7oSCAAAAA==", "compressed": True},
+            ],
+        },
+    )
 
-    logs: InstanceOf[str] | None = None
-    connector_id: InstanceOf[str] | None = Field(None, alias="connectorId")
+    logs: InstanceOf[str] | None = Field(None, description="The lines, each ended by a newline; base64 of gzip if `compressed`.")
+    connector_id: InstanceOf[str] | None = Field(
+        None, alias="connectorId", description="Who writes: kept beside the lines, not in them."
+    )
     compressed: bool | None = False
 
     def to_batch(self, limit_bytes: int) -> Batch:

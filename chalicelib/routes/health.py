@@ -38,6 +38,13 @@ def spec(request: Request) -> Response:
     return json_answer(document(base_url(request)))
 
 
+@blueprint.route("/v1/openapi.json", methods=["GET"])
+@answering
+def openapi_document(request: Request) -> Response:
+    """The same document, where clients of ``/v1`` look for it."""
+    return json_answer(document(base_url(request)))
+
+
 @blueprint.route("/docs", methods=["GET"])
 @answering
 @slashed

@@ -16,12 +16,13 @@ from chalicelib.access.grants import Scope
 from chalicelib.composition import Services
 from chalicelib.deadline import Deadline
 from chalicelib.errors import StoreUnavailableError
-from chalicelib.observability import BATCH_SIZE_LINES, LOG_SHIPMENT_MS, LOGS_FAILED, LOGS_SENT, note, record
+from chalicelib.observability import BATCH_SIZE_LINES, LOG_SHIPMENT_MS, LOGS_FAILED, LOGS_SENT, note, record, record_masked
 from chalicelib.ports import Run
 from chalicelib.routes import gate, paths, queries
 from chalicelib.routes.answers import answering, json_answer
 from chalicelib.routes.bodies import batch_of
 from chalicelib.routes.paths import Action
+from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.layout import checked_run
 from chalicelib.runlog.reader import Page, WholeLog
 from chalicelib.runlog.tombstones import find_tombstone
@@ -90,7 +91,7 @@ for _route in paths.ROUTES:
 def _append(call: Call) -> Response:
     started_s = time.perf_counter()
     try:
-        batch = batch_of(call.event, call.headers, call.services.settings.max_expanded_bytes)
+        batch = _masked(call, batch_of(call.event, call.headers, call.services.settings.max_expanded_bytes))
         appended = call.services.writer.append(
             call.run, batch, position=_session(call.headers), idempotency_key=call.headers.get("idempotency-key")
         )
@@ -103,6 +104,13 @@ def _append(call: Call) -> Response:
         record(BATCH_SIZE_LINES, appended.entry.lines)
     cookie = f"{COOKIE}={appended.position}; Path=/; Max-Age={_COOKIE_AGE_S}"
     return json_answer(_appended(appended), Set_Cookie=cookie)
+
+
+def _masked(call: Call, batch: Batch) -> Batch:
+    """The batch as it may be stored. What is masked is counted by shape."""
+    masked = call.services.masker.mask(call.run.fqn, batch.body)
+    record_masked(masked.counts)
+    return batch.stored_as(masked.body) if masked.counts else batch
 
 
 def _appended(appended: Appended) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of every endpoint, as ``GET /spec/`` answers it and ``GET /docs/`` shows it.
+"""The OpenAPI 3.1 document of every endpoint, as ``GET /spec/`` and ``GET /v1/openapi.json`` answer it and ``GET /docs/`` shows it.
 
 The resources are tables (here, in ``openapi_logs``, ``openapi_archive`` and ``openapi_coordination``), one entry for each ``"METHOD /path"``::
 
@@ -99,6 +99,7 @@ _SERVICE_OPERATIONS: dict[str, dict[str, Any]] = {
     "GET /health/": {"id": "getArchiveHealth", "summary": "Whether the function runs", "answers": {200: "Nothing"}},
     "GET /v0/environment/": {"id": "getEnvironment", "summary": "The version that is deployed", "answers": {200: "Environment"}},
     "GET /spec/": {"id": "getDocument", "summary": "This document", "answers": {200: "Document"}},
+    "GET /v1/openapi.json": {"id": "getOpenApi", "summary": "This document once more", "answers": {200: "Document"}},
     "GET /docs/": {"id": "getPage", "summary": "This document as a page", "answers": {200: _PAGE}},
 }
 

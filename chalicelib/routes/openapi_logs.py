@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic.json_schema import GenerateJsonSchema
+
+from chalicelib.routes.bodies import LogBatch
+
 _LOGS = "/v1/services/ingestionPipelines/logs"
 _LINK = "https://runlake-logs.s3.amazonaws.com/pipeline-logs/mysql.ingest/run-1/logs.txt?X-Amz-Signature=0123"
 _POSITION = "eyJzIjoiOWYzYyIsIm4iOjB9.aRzC4w.m1Xk2"
@@ -14,25 +18,16 @@ def _ref(name: str) -> dict[str, str]:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
+class Untitled(GenerateJsonSchema):
+    """A model's schema without a title for each field, which would be its name once more."""
+
+    def field_title_should_be_set(self, schema: object) -> bool:
+        """See pydantic."""
+        return False
+
+
 SCHEMAS: dict[str, dict[str, Any]] = {
-    "LogBatch": {
-        "description": "OpenMetadata's batch of lines. Without `logs` it is an init or a keep-alive: nothing is stored.",
-        "type": "object",
-        "properties": {
-            "logs": {
-                "type": ["string", "null"],
-                "description": "The lines, each ended by a newline; base64 of gzip if `compressed`.",
-            },
-            "compressed": {"type": ["boolean", "null"], "default": False},
-            "connectorId": {"type": ["string", "null"], "description": "Who writes: kept beside the lines, not in them."},
-            "timestamp": {"description": "Accepted, and not looked at."},
-            "lineCount": {"description": "Accepted, and not looked at."},
-        },
-        "examples": [
-            {"connectorId": "host-17", "logs": _LINES},
-            {"logs": "H4sIAAAAAAACA8vPS+UqKc/nAgDmC7oSCAAAAA==", "compressed": True},
-        ],
-    },
+    "LogBatch": LogBatch.model_json_schema(schema_generator=Untitled),
     "Appended": {
         "description": "The batch is on S3. Where nothing was stored there is a position only.",
         "type": "object",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 NEWLINE = b"\n"
@@ -15,13 +15,15 @@ class Batch:
     """Log lines ready to be stored. ``body`` ends in a newline, or is empty: an init or a keep-alive, which stores nothing.
 
     ``lines`` counts newlines: lines split on ``\\n`` only, and a batch without a final newline still ends its line. ``digest`` is
-    BLAKE2b-128 of ``body`` in hex. ``connector`` is kept as metadata, never written into the lines.
+    BLAKE2b-128 in hex of what was sent. ``connector`` is kept as metadata, never written into the lines. ``sent`` is what came, where
+    it was masked; None: ``body`` itself.
     """
 
     body: bytes
     lines: int
     digest: str
     connector: str = ""
+    sent: bytes | None = None
 
     @classmethod
     def from_text(cls, text: str, connector: str = "") -> Batch:
@@ -37,3 +39,7 @@ class Batch:
         """Bytes as they came, UTF-8 or not: they are kept as they are."""
         body = raw if not raw or raw.endswith(NEWLINE) else raw + NEWLINE
         return cls(body, body.count(NEWLINE), blake2b(body, digest_size=16).hexdigest(), connector)
+
+    def stored_as(self, body: bytes) -> Batch:
+        """The same batch, of which something was masked: as many lines."""
+        return replace(self, body=body, sent=self.body)

@@ -13,6 +13,7 @@ writer looks (HEAD) before it leaps, so two writers on one run cost about two re
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
@@ -27,6 +28,7 @@ from chalicelib.errors import (
 )
 from chalicelib.ports import ABSENT, KEYED_SESSION, Clock, ObjectStore, PutOptions, Run, SegmentEntry, SegmentIndex
 from chalicelib.runlog.batch import Batch
+from chalicelib.runlog.identity import Identities
 from chalicelib.runlog.layout import MAX_SEQUENCE, Layout
 from chalicelib.runlog.position import Position, PositionSigner
 from chalicelib.runlog.segment import ABANDONED, CLOSED, DATA, SEAL, landmarks_of, metadata_of
@@ -50,19 +52,22 @@ class Appended:
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Whose batch it is, and since which number: what tells a retry from a new batch. ``base`` None: any number (an Idempotency-Key)."""
+    """Whose batch it is, and since which number: what tells a retry from a new batch. ``base`` None: any number (an Idempotency-Key).
+    ``is_digest``: whether a stored digest is the batch's; None: ``digest`` alone is."""
 
     session: str
     base: int | None
     digest: str
+    is_digest: Callable[[str], bool] | None = None
 
     def wrote(self, entry: SegmentEntry) -> bool:
         """Whether this segment is this very batch. Raises InvalidBatchError when a key is used for two different batches."""
         if entry.session != self.session or entry.kind != DATA:
             return False
-        if self.base is None and entry.digest != self.digest:
+        same = entry.digest == self.digest or (self.is_digest is not None and self.is_digest(entry.digest))
+        if self.base is None and not same:
             raise InvalidBatchError(f"idempotency key was used for another batch sequence={entry.sequence}")
-        return entry.digest == self.digest and (self.base is None or entry.base == self.base)
+        return same and (self.base is None or entry.base == self.base)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +81,17 @@ class Outlook:
 class Writer:
     """Appends batches to runs and seals them. Holds no state: any number of them may work on one run."""
 
-    def __init__(self, store: ObjectStore, index: SegmentIndex, layout: Layout, signer: PositionSigner, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        index: SegmentIndex,
+        layout: Layout,
+        signer: PositionSigner,
+        clock: Clock,
+        identities: Identities | None = None,
+    ) -> None:
         self.tails = TailFinder(store, index, layout)
+        self._identities = identities or Identities()
         self._store, self._index, self._layout, self._signer, self._clock = store, index, layout, signer, clock
 
     def append(self, run: Run, batch: Batch, *, position: str | None = None, idempotency_key: str | None = None) -> Appended:
@@ -119,13 +133,14 @@ class Writer:
         return Appended(None, self._token(run, _new_session(), tail, 0 if tail.seal else self._clock.now_ms()))
 
     def _author(self, run: Run, batch: Batch, presented: Position | None, key: str | None) -> tuple[Author, Outlook]:
+        digest, is_digest = self._identities.digest(batch), partial(self._identities.is_of, batch)
         if key is not None:
-            author = Author(session_of_key(key), None, batch.digest)
+            author = Author(session_of_key(key), None, digest, is_digest)
             return author, self._look_from(run, batch, author, Tail())
         if presented is None:
             tail = self.tails.find(run)
-            return Author(_new_session(), tail.sequence, batch.digest), Outlook(tail)
-        author = Author(presented.session, presented.sequence, batch.digest)
+            return Author(_new_session(), tail.sequence, digest, is_digest), Outlook(tail)
+        author = Author(presented.session, presented.sequence, digest, is_digest)
         if not presented.is_young(self._clock.now_ms()):
             return author, self._look_from(run, batch, author, Tail.at(presented))
         if presented.contended:
@@ -155,10 +170,11 @@ class Writer:
         return Outlook(tail, taken) if author.wrote(taken) else Outlook(Tail.after(taken))
 
     def _look_from(self, run: Run, batch: Batch, author: Author, lower: Tail) -> Outlook:
-        """Everything from a lower bound on: one LIST, a HEAD of the last, a HEAD of each segment that has the batch's very size."""
+        """Everything from a lower bound on: one LIST, a HEAD of the last, a HEAD of each segment that has a size of the batch's."""
         listed = list(self.tails.list_segments(run, max(lower.sequence - 1, 0)))
         numbers = [self._layout.sequence_of(run, found.key) for found in listed]
-        same_size = [n for n, found in zip(numbers, listed, strict=True) if n >= lower.sequence and found.size == len(batch.body)]
+        sizes = {n: found.size for n, found in zip(numbers, listed, strict=True) if n >= lower.sequence}
+        same_size = self._of_a_size(batch, author, sizes)
         try:
             # What is retired is asked for after the listing: a row is always there before its segment goes.
             own = next((entry for entry in map(partial(self.tails.segment, run), same_size) if author.wrote(entry)), None)
@@ -168,6 +184,15 @@ class Writer:
         if own:
             return Outlook(lower, own)
         return Outlook(self.tails.after_listing(run, listed) if listed else self.tails.find(run))
+
+    def _of_a_size(self, batch: Batch, author: Author, sizes: Mapping[int, int]) -> list[int]:
+        """The numbers that an earlier try of the batch may have: of its size now, of its size as it came; or, where other rules of
+        masking would have made other sizes, all. A key may stand anywhere, so all would be too many: the catalog finds it by its key."""
+        own = {len(batch.body), len(batch.body if batch.sent is None else batch.sent)}
+        same = [number for number, size in sizes.items() if size in own]
+        if author.base is None or len(same) == len(sizes) or not self._identities.may_have_another_size(batch):
+            return same
+        return list(sizes)
 
     def _own_retired(self, run: Run, author: Author, lower: Tail, end: int) -> SegmentEntry | None:
         """Among retired numbers [lower, end): their rows stay in the catalog while the run is open. One query, if there are any."""

@@ -86,7 +86,8 @@ def test_method_path_query_and_headers_arrive(method: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent", "escaped"), [("/a%2Fb", "/a%252Fb"), ("/a%25b/c%20d", "/a%2525b/c%2520d"), ("/x+y", "/x+y"), ("", "/")]
+    ("sent", "escaped"),
+    [("/a%2Fb", "/a%252Fb"), ("/a%25b/c%20d", "/a%2525b/c%2520d"), ("/x+y", "/x+y"), ("", "/"), ("/a%0Ab", "/a%250Ab")],
 )
 def test_a_path_survives_the_emulators_unescaping(sent: str, escaped: str) -> None:
     async def scene(client: ClientSession, url: str) -> None:

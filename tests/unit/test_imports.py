@@ -46,11 +46,12 @@ RULES = {
     "chalicelib.lines": rule(),
     "chalicelib.coordination": rule("aws.dynamodb", others=("pydantic", "pydantic_core")),
     "chalicelib.aws": rule(others=(POWERTOOLS, "boto3", "botocore", "urllib3")),
+    "chalicelib.masking": rule(others=("pydantic",)),
     "chalicelib.memory": rule("catalog"),
     "chalicelib.observability": rule(others=(POWERTOOLS,)),
     "chalicelib.settings": rule(others=("pydantic", "pydantic_core", "pydantic_settings")),
     "chalicelib.composition": rule(
-        "access", "archive", "aws", "catalog", "coordination", "ingestion", "observability", "runlog", "settings"
+        "access", "archive", "aws", "catalog", "coordination", "ingestion", "masking", "observability", "runlog", "settings"
     ),
     "chalicelib.routes": rule(
         "access", "archive", "catalog", "composition", "coordination", "observability", "runlog", others=("chalice", "pydantic")
@@ -68,6 +69,7 @@ CORES = (
     "chalicelib.catalog",
     "chalicelib.coordination",
     "chalicelib.lines",
+    "chalicelib.masking",
 )
 FOREIGN_TO_CORES = frozenset({"chalice", "boto3", "botocore", "pyspark"})
 

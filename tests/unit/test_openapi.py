@@ -16,6 +16,7 @@ from referencing.jsonschema import DRAFT202012
 
 import app
 from chalicelib import __version__
+from chalicelib.catalog.metadata import Metadata
 from chalicelib.composition import SOURCES
 from chalicelib.coordination import Status
 from chalicelib.routes import (
@@ -273,6 +274,21 @@ def test_the_limits_of_coordination_are_the_codes() -> None:
 def test_the_examples_of_a_batch_are_lines(example: dict[str, Any]) -> None:
     batch = bodies.batch_of({"body": json.dumps(example)}, {}, 1024)
     assert batch.body == b"one\ntwo\n"
+
+
+def test_a_batch_is_described_by_its_model() -> None:
+    assert COMPONENTS["schemas"]["LogBatch"] == bodies.LogBatch.model_json_schema(schema_generator=openapi_logs.Untitled)
+
+
+def test_the_metadata_of_files_is_the_models() -> None:
+    """Its checks are functions, which no schema tells: fields, and which may be null, are compared."""
+    told, model = COMPONENTS["schemas"]["Metadata"], Metadata.model_json_schema()
+    derived = {"start_iso", "end_iso"}
+    assert set(told["properties"]) - derived == set(model["properties"])
+    assert set(told["required"]) - {"end"} == set(model["required"])
+    for name, field in model["properties"].items():
+        document = dict.fromkeys(model["properties"]) | COMPONENTS["schemas"]["Metadata"]["examples"][0] | {name: None}
+        assert (mistakes(told, document) == []) == ({"type": "null"} in field.get("anyOf", [])), name
 
 
 # The page

@@ -1,0 +1,72 @@
+"""What masking costs: processor time for plain logs, for logs with secrets, and for lines that are made to be slow."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from bench.bench_world import MIB, Function
+from bench.measure import Measure
+from chalicelib.masking.mask import mask
+from chalicelib.masking.shapes import SHAPES, finders
+
+_LINE = "2026-11-21 03:12:45 INFO  {metadata.Ingestion} processed table warehouse.public.orders rows=1048576 in 132 ms\n"
+_SECRET = '2026-11-21 03:12:46 DEBUG {db} connect postgresql://etl:hunter2@db/sales {"password": "hunter2", "token_count": 3}\n'
+_CRAFTED = [
+    "token=",
+    "://",
+    "://a:b@",
+    "eyJ",
+    "AKIA",
+    "key",
+    "-----BEGIN ",
+    "bearer ",
+    '"secret":"',
+    "password ",
+    "\\",
+    "a@b:c=d,e&",
+]
+_FINDERS = finders(tuple(SHAPES))
+
+
+def masking(_: Function) -> list[Measure]:
+    """All shapes, no configured values; the best of three each."""
+    plain, some = _LINE * (4 * MIB // len(_LINE)), (_LINE * 99 + _SECRET) * (4 * MIB // (99 * len(_LINE) + len(_SECRET)))
+    worst_s, worst = max((_cpu_s(each * (MIB // len(each))) * MIB / (MIB // len(each) * len(each)), each) for each in _CRAFTED)
+    added = {size: _cpu_s(_LINE * (size // len(_LINE))) * 1000 for size in (4400, 65_536)}
+    speeds = f"{_speed(plain):.0f}; {_speed(some):.0f}"
+    return [
+        Measure(
+            "masking, MiB a second of processor time: no secrets; one line in 100 with two",
+            "at least 20",
+            speeds,
+            _speed(some) >= 20,
+        ),
+        Measure(
+            "masking of the slowest of crafted lines",
+            "at least 1 MiB/s",
+            f"{1 / worst_s:.1f} MiB/s ({worst!r} again and again)",
+            worst_s <= 1,
+        ),
+        Measure(
+            "processor time that masking adds to an append of 4,400 bytes; of 64 KiB",
+            "told",
+            f"{added[4400]:.2f} ms; {added[65_536]:.2f} ms",
+            True,
+        ),
+    ]
+
+
+def _speed(text: str) -> float:
+    return len(text) / MIB / _cpu_s(text)
+
+
+def _cpu_s(text: str) -> float:
+    body = text.encode()
+    return min(_once(lambda: mask(body, _FINDERS)) for _ in range(3))
+
+
+def _once(work: Callable[[], object]) -> float:
+    started_s = time.process_time()
+    work()
+    return time.process_time() - started_s

@@ -1,0 +1,38 @@
+"""Secrets by name: a parameter of SSM, or a secret of Secrets Manager."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from chalicelib.aws.errors import translated
+from chalicelib.errors import StoreUnavailableError
+
+_READ_TIMEOUT_S = 2
+
+
+def read_secret(make_client: Callable[..., Any], service: str, name: str, field: str) -> str:
+    """Its text, or a field of its JSON object. One request. Raises UnavailableError, and a message without the text."""
+    client = make_client(service, read_timeout_s=_READ_TIMEOUT_S)
+    try:
+        with translated(f"{service}:read", name, write=False):
+            text = _parameter(client, name) if service == "ssm" else _secret(client, name)
+    finally:
+        client.close()
+    return text if not field else _field(text, name, field)
+
+
+def _parameter(client: Any, name: str) -> str:
+    return str(client.get_parameter(Name=name, WithDecryption=True)["Parameter"]["Value"])
+
+
+def _secret(client: Any, name: str) -> str:
+    return str(client.get_secret_value(SecretId=name)["SecretString"])
+
+
+def _field(text: str, name: str, field: str) -> str:
+    try:
+        return str(json.loads(text)[field])
+    except (ValueError, LookupError, TypeError):
+        raise StoreUnavailableError(f"a secret has no such field name={name} field={field}") from None

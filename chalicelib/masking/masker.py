@@ -1,0 +1,67 @@
+"""The door: which rules are for a pipeline, their values read from where they are kept, and a batch masked by them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from threading import Lock
+
+from chalicelib.errors import UnavailableError
+from chalicelib.masking.mask import Masked, mask
+from chalicelib.masking.rules import Rule, SecretName, value_lines
+from chalicelib.masking.shapes import NAMES, SHAPES, Finder, finders
+from chalicelib.ports import Clock
+
+VALUES_AGE_MS = 300_000
+"""How long a value that was read from its parameter is used before it is read again."""
+_RETRY_MS = 30_000
+"""And how long when it could not be read again."""
+
+SecretReader = Callable[[SecretName], str]
+"""Reads a parameter or secret. Raises UnavailableError: then nothing of the batch is stored, masked or not."""
+
+
+class Masker:
+    """Masks by rules; several for one pipeline add up. Holds what it read of parameters, and nothing of batches."""
+
+    def __init__(self, rules: Sequence[Rule], read: SecretReader | None, clock: Clock) -> None:
+        self._rules, self._read, self._clock = tuple(rules), read, clock
+        self._known: dict[str, tuple[int, tuple[bytes, ...]]] = {}
+        self._lock = Lock()
+
+    def mask(self, fqn: str, body: bytes) -> Masked:
+        """A batch of a pipeline, as it may be stored. Raises UnavailableError when a value cannot be read."""
+        rules = [rule for rule in self._rules if rule.is_for(fqn)]
+        return mask(body, self._finders(rules)) if rules and body else Masked(body, {})
+
+    def may_vary(self, body: bytes) -> bool:
+        """Whether some rules would have masked this batch, and others not: all shapes, and the values of all rules that are known now."""
+        everything = finders(tuple(SHAPES), tuple(self._values(self._rules)))
+        return bool(mask(body, everything).counts)
+
+    def _finders(self, rules: Sequence[Rule]) -> tuple[tuple[str, Finder], ...]:
+        shapes = {shape for rule in rules for shape in rule.shapes}
+        return finders([name for name in NAMES if name in shapes], tuple(self._values(rules)))
+
+    def _values(self, rules: Sequence[Rule]) -> Iterator[bytes]:
+        """Longest first, each once."""
+        given = {line for rule in rules for value in rule.values for line in value_lines(value.get_secret_value())}
+        read = {line for rule in rules for name in rule.values_from for line in self._lines_of(name)}
+        return iter(sorted(given | read, key=lambda line: (-len(line), line)))
+
+    def _lines_of(self, name: str) -> tuple[bytes, ...]:
+        now_ms = self._clock.now_ms()
+        with self._lock:
+            until_ms, lines = self._known.get(name, (0, ()))
+            if now_ms >= until_ms:
+                self._known[name] = until_ms, lines = self._read_again(name, now_ms)
+        return lines
+
+    def _read_again(self, name: str, now_ms: int) -> tuple[int, tuple[bytes, ...]]:
+        """Until when it holds, and what it is. What was read before goes on masking while its place does not answer."""
+        assert self._read, "values_from needs somewhere to read from"
+        try:
+            return now_ms + VALUES_AGE_MS, value_lines(self._read(SecretName.parse(name)))
+        except UnavailableError:
+            if name not in self._known:
+                raise
+            return now_ms + _RETRY_MS, self._known[name][1]

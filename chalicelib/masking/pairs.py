@@ -1,0 +1,95 @@
+"""``password=…``, ``"token": "…"``, ``--secret …``: values whose name says that they are secret.
+
+A name counts by its end: ``db_password`` and ``accessToken`` do, ``token_count`` does not. A value in quotes ends at the same quote, or
+with its line; another one ends at white space or a quote, or where the next pair begins (``a=1&b=2``, ``a=1,b=2``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from chalicelib.masking.text import BASE64, Span, Text
+
+WORDS = (b"password", b"passwd", b"passphrase", b"_pass", b"pwd", b"secret", b"token", b"key")
+_WHOSE_KEY = (b"api", b"access", b"account", b"private", b"secret", b"shared", b"signing", b"encryption")
+_LONGEST_WHOSE = 12
+_HEAD_BYTES = 80
+# What may stand between the word and the value. Each part is bounded, and none can take what the next one needs.
+_HEAD = re.compile(
+    rb"(?:[_-]?(?:access[_-]?)?(?:key|value|string|text))?\d{0,2}+"
+    rb"(?:\\{0,3}+[\"'])?"
+    rb"(?:[ \t]{0,8}+(?:=>|:=|[=:])[ \t]{0,8}+|(?P<gap>[ \t]{1,8}+))"
+    rb"(?:(?:bearer|basic|token)[ \t]{1,8}+(?=[^\s\"'\\]))?"
+    rb"(?P<quote>\\{0,3}+[\"'])?",
+    re.IGNORECASE,
+)
+_NAME_LETTERS = 64
+_AWS_SECRET_LETTERS = 40
+_BARE = re.compile(rb"(?:[^\s\"',;&]++|[,;&](?![A-Za-z_][A-Za-z0-9_.-]{0,63}+[=:]))*+")
+_QUOTED = {
+    b'"': re.compile(rb"(?:[^\"\\\n]++|\\[^\n])*+"),
+    b"'": re.compile(rb"(?:[^'\\\n]++|\\[^\n])*+"),
+}
+_QUOTED_IN_QUOTES = re.compile(rb"(?:[^\\\n]++|\\(?![\\\"']))*+")
+_CLOSING = b")]},;&.\\"
+_OPENING = b"{[("
+
+
+def passwords(text: Text, word: bytes) -> Iterator[Span]:
+    """Values whose name ends in one of ``WORDS``."""
+    for _, start, end in _pairs(text, word):
+        if not (word == b"pwd" and text.body.startswith(b"/", start)):  # PWD=/home/me
+            yield start, end
+
+
+def aws_secret_keys(text: Text) -> Iterator[Span]:
+    """40 letters named ``aws_secret_access_key``, ``SecretAccessKey``, ``secret_key``."""
+    for name, start, end in _pairs(text, b"secret"):
+        if (
+            end - start == _AWS_SECRET_LETTERS
+            and b"key" in text.lowered[name:start]
+            and text.run(BASE64, start, end - start) == end
+        ):
+            yield start, end
+
+
+def _pairs(text: Text, word: bytes) -> Iterator[tuple[int, int, int]]:
+    """Where a name's word, its value, and the value's end are. What was read for one is not read for the next."""
+    at = text.find_any_case(word, 0)
+    while at >= 0:
+        start, end = _value(text, word, at)
+        if start < end:
+            yield at, start, end
+        at = text.find_any_case(word, end)
+
+
+def _value(text: Text, word: bytes, at: int) -> Span:
+    """From where to where the value stands, if it is one (else they are the same): nothing before its end needs to be looked at again."""
+    behind = at + len(word)
+    head = text.match(_HEAD, behind, _HEAD_BYTES)
+    if head is None or (word == b"key" and not _is_secret_key(text, at)) or (head["gap"] and not _is_option(text, at)):
+        return behind, behind
+    start, quote = head.end(), head["quote"]
+    if head["gap"] and text.body.startswith(b"-", start):
+        return behind, behind  # the next option
+    if not quote:
+        return _bare(text, start)
+    return start, text.run(_QUOTED.get(quote, _QUOTED_IN_QUOTES), start)
+
+
+def _bare(text: Text, start: int) -> Span:
+    end = text.run(_BARE, start)
+    value = text.body[start:end].rstrip(_CLOSING)
+    return (start, start + len(value)) if value.strip(_OPENING) else (end, end)
+
+
+def _is_secret_key(text: Text, at: int) -> bool:
+    """``api_key``, not ``monkey``."""
+    return text.before(at, _LONGEST_WHOSE).rstrip(b"_-. ").endswith(_WHOSE_KEY)
+
+
+def _is_option(text: Text, at: int) -> bool:
+    """``--db-password``: the name begins with hyphens."""
+    name = text.before(at, _NAME_LETTERS)
+    return name[len(name.rstrip(b"abcdefghijklmnopqrstuvwxyz0123456789_.-")) :].startswith(b"--")

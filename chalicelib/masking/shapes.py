@@ -1,0 +1,48 @@
+"""The shapes of secrets that are known, by name. Of two that begin at the same place the earlier one here gives its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+
+from chalicelib.masking.credentials import (
+    ACCESS_KEY_KINDS,
+    access_key_ids,
+    authorizations,
+    bearer_tokens,
+    json_web_tokens,
+    passwords_in_urls,
+    secrets_behind_access_keys,
+)
+from chalicelib.masking.pairs import WORDS, aws_secret_keys, passwords
+from chalicelib.masking.private_keys import private_keys
+from chalicelib.masking.text import Span, Text
+
+Finder = Callable[[Text], Iterator[Span]]
+"""Places of secrets, in their order, none twice. Reads each byte a bounded number of times, whatever the bytes are."""
+
+CONFIGURED = "configured-value"
+
+SHAPES: Mapping[str, tuple[Finder, ...]] = {
+    "private-key": (private_keys,),
+    "aws-secret-key": (aws_secret_keys, *(partial(secrets_behind_access_keys, kind=kind) for kind in ACCESS_KEY_KINDS)),
+    "aws-access-key-id": tuple(partial(access_key_ids, kind=kind) for kind in ACCESS_KEY_KINDS),
+    "jwt": (json_web_tokens,),
+    "bearer-token": (bearer_tokens, authorizations),
+    "connection-string": (passwords_in_urls,),
+    "password": tuple(partial(passwords, word=word) for word in WORDS),
+}
+NAMES = (*SHAPES, CONFIGURED)
+
+
+def finders(shapes: Sequence[str], values: Sequence[bytes] = ()) -> tuple[tuple[str, Finder], ...]:
+    """The finders of shapes and of configured values, each with its shape's name, in the order of names."""
+    named = [(name, each) for name in SHAPES if name in shapes for each in SHAPES[name]]
+    return (*named, *((CONFIGURED, partial(_configured, value=value)) for value in values))
+
+
+def _configured(text: Text, value: bytes) -> Iterator[Span]:
+    at = text.find(value, 0)
+    while at >= 0:
+        yield at, at + len(value)
+        at = text.find(value, at + len(value))

@@ -1,0 +1,28 @@
+"""docs/masking.md is what the code does: every shape is told, every example is masked as it says."""
+
+from __future__ import annotations
+
+import json
+
+from chalicelib.masking.mask import mask
+from chalicelib.masking.rules import Rule, parsed_text
+from chalicelib.masking.shapes import NAMES, SHAPES, finders
+from tests.docs.pages import DOCS, blocks, rows, section
+
+PAGE = DOCS / "masking.md"
+ROWS = [[cell.strip("` ") for cell in row] for row in rows(section(PAGE, "What is known"))]
+
+
+def test_every_shape_is_told_in_order() -> None:
+    assert [row[0] for row in ROWS] == list(NAMES)
+
+
+def test_every_example_is_masked_as_it_says() -> None:
+    found = finders(tuple(SHAPES), [b"the-old-password"])
+    assert [mask(row[2].encode(), found).body.decode() for row in ROWS] == [row[3] for row in ROWS]
+
+
+def test_the_rules_of_the_page_are_rules() -> None:
+    (example,) = [block.text for block in blocks(PAGE, "json")]
+    assert len(parsed_text(example)) == len(json.loads(example))
+    assert [row[0].strip("`") for row in rows(section(PAGE, "Turn it on"))] == list(Rule.model_fields)

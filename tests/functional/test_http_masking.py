@@ -1,0 +1,180 @@
+"""Masking at the door: what is stored, counted and read; and that a retry is the same batch, whatever has become of the rules (decision 0019)."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from pydantic import SecretStr
+
+from chalicelib.errors import InvalidConfigurationError
+from chalicelib.ports import PutOptions, Run
+from chalicelib.runlog.batch import Batch
+from chalicelib.runlog.identity import Identities
+from tests.functional.gateway import get, installed, post
+from tests.world import World
+
+FQN, RUN_ID = "svc_sales.ingest", "run-1"
+RUN, PATH = Run(FQN, RUN_ID), f"{FQN}/{RUN_ID}"
+SECRET_LINE = "connect with password=hunter2 now"
+MASKED_LINE = "connect with password=***password*** now"
+ON: list[dict[str, object]] = [{"fqn": "svc_*"}]
+LESS: list[dict[str, object]] = [{"fqn": "svc_*", "shapes": ["jwt"]}]
+OFF: list[dict[str, object]] = []
+
+
+@contextmanager
+def masking(world: World, rules: list[dict[str, object]] | None) -> Iterator[World]:
+    given = {} if rules is None else {"masking": SecretStr(json.dumps(rules))}
+    with installed(world, **given):
+        yield world
+
+
+def send(text: str, cookie: str | None = None, key: str | None = None) -> tuple[str, bool]:
+    headers = ({"Cookie": cookie} if cookie else {}) | ({"Idempotency-Key": key} if key else {})
+    answer = post(PATH, json.dumps(text), headers)
+    assert answer.status == 200, answer.body
+    return answer.cookie, answer.json.get("repeated", False)
+
+
+def log() -> list[str]:
+    return list(get(f"{PATH}?limit=10000").json["logs"].split("\n"))
+
+
+def test_what_is_stored_is_masked_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    world = World()
+    with masking(world, ON):
+        capsys.readouterr()
+        post(PATH, json.dumps(f"a\n{SECRET_LINE}\nb token=x eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2ln"))
+        (line,) = map(json.loads, capsys.readouterr().out.splitlines())
+        assert log() == ["a", MASKED_LINE, "b token=***password*** ***jwt***"]
+    assert b"hunter2" not in world.body("segments/0000000000", RUN)
+    assert sum(line["om_streamable_logs_masked_secrets"]) == 3
+    assert line["om_streamable_logs_masked_secrets_password"] == [2]
+    assert line["om_streamable_logs_masked_secrets_jwt"] == [1]
+    assert "hunter2" not in json.dumps(line)
+
+
+@pytest.mark.parametrize("rules", [None, OFF, [{"fqn": "other.*"}]])
+def test_by_default_and_for_other_pipelines_nothing_is_masked(rules: list[dict[str, object]] | None) -> None:
+    with masking(World(), rules):
+        send(SECRET_LINE)
+        assert log() == [SECRET_LINE]
+
+
+def test_packed_and_plain_bodies_are_masked_alike() -> None:
+    with masking(World(), ON):
+        post(PATH, gzip.compress(SECRET_LINE.encode()), {"Content-Type": "application/gzip"})
+        post(PATH, SECRET_LINE, {"Content-Type": "text/plain"})
+        assert log() == [MASKED_LINE] * 2
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, ON), (ON, ON), (ON, OFF), (ON, LESS), (LESS, ON), (OFF, ON)])
+@pytest.mark.parametrize("idle_s", [0, 3600])
+@pytest.mark.parametrize("others", [0, 1, 7])
+def test_a_retry_is_met_whatever_became_of_the_rules(
+    before: list[dict[str, object]] | None, after: list[dict[str, object]], idle_s: int, others: int
+) -> None:
+    """The answer was lost, others wrote, time passed, the rules were changed, and the connector repeats its batch."""
+    world = World()
+    with masking(world, before):
+        cookie, _ = send("first")
+        send(SECRET_LINE, cookie)
+        for number in range(others):
+            send(f"of another {number}")
+    world.clock.advance(idle_s)
+    with masking(world, after):
+        assert send(SECRET_LINE, cookie)[1], "it was stored before"
+        assert len(log()) == 2 + others
+
+
+def test_a_retry_is_met_behind_others_that_were_faster() -> None:
+    world = World()
+    with masking(world, ON):
+        cookie, _ = send("first")
+        for number in range(5):
+            send(f"of another {number}")
+        send(SECRET_LINE, cookie)
+    for rules in (ON, LESS, OFF):
+        with masking(world, rules):
+            assert send(SECRET_LINE, cookie)[1]
+            assert len(log()) == 7
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, ON), (ON, ON), (LESS, ON)])
+def test_a_key_is_met_too(before: list[dict[str, object]] | None, after: list[dict[str, object]]) -> None:
+    world = World()
+    with masking(world, before):
+        assert not send(SECRET_LINE, key="k")[1]
+    with masking(world, after):
+        assert send(SECRET_LINE, key="k")[1]
+        assert len(log()) == 1
+
+
+def test_a_key_is_met_by_the_catalog_when_fewer_rules_make_another_size() -> None:
+    world = World()
+    with masking(world, ON):
+        send(SECRET_LINE, key="k")
+    parts = world.parts()
+    entry = parts.writer.tails.segment(RUN, 0)
+    world.index.put(RUN, [entry])
+    world.store.delete(world.layout.segment(RUN, 0))
+    world.store.put(world.layout.logs(RUN), b"x", PutOptions({}))
+    with masking(world, OFF):
+        assert send(SECRET_LINE, key="k")[1]
+
+
+def test_another_secret_is_another_batch() -> None:
+    """Masked they look alike; they were not sent alike."""
+    world = World()
+    with masking(world, ON):
+        cookie, _ = send("first")
+        send("password=one", cookie)
+        assert not send("password=two", cookie)[1]
+        assert log() == ["first", "password=***password***", "password=***password***"]
+        send("password=one", key="k")
+        answer = post(PATH, json.dumps("password=two"), {"Idempotency-Key": "k"})
+        assert answer.status == 400
+
+
+def test_the_stored_digest_does_not_tell_the_secret() -> None:
+    world = World()
+    with masking(world, ON):
+        send(SECRET_LINE)
+        send("no secret")
+    plain = Batch.from_text(SECRET_LINE)
+    stored = [world.store.head(world.layout.segment(RUN, number)).metadata["digest"] for number in (0, 1)]
+    assert plain.digest not in stored and len(stored[0]) == 33
+    assert stored[1] == Batch.from_text("no secret").digest, "as it ever was"
+
+
+def test_a_rotated_key_recognises_what_the_old_one_made() -> None:
+    batch = Batch.from_text("password=a").stored_as(b"password=***password***\n")
+    old, new, other = Identities(["old"]), Identities(["new", "old"]), Identities(["other"])
+    assert new.is_of(batch, old.digest(batch)) and new.digest(batch) != old.digest(batch)
+    assert not other.is_of(batch, old.digest(batch))
+    assert old.is_of(batch, batch.digest), "stored before there were rules"
+
+
+def test_without_masking_nothing_more_is_asked_of_the_store() -> None:
+    """A retry that looks at what others wrote: HEADs of those that have its size, and no others."""
+    heads = []
+    for rules in (None, ON):
+        world = World()
+        with masking(world, rules):
+            cookie, _ = send("first")
+            for number in range(7):
+                send(f"of another that is long {number}")
+            world.clock.advance(3600)
+            world.store.calls.clear()
+            send("no secret", cookie)
+            heads.append(world.store.calls["head"])
+    assert heads[0] == heads[1]
+
+
+def test_rules_that_cannot_work_are_told_at_start() -> None:
+    with pytest.raises(InvalidConfigurationError, match="variable=RUNLAKE_MASKING"), masking(World(), [{"fqn": ""}]):
+        pass

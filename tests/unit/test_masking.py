@@ -1,0 +1,286 @@
+"""Masking: what is found, what is left alone, that lines stay lines, and what rules and values do."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.errors import InvalidConfigurationError, StoreUnavailableError
+from chalicelib.masking.mask import mask
+from chalicelib.masking.masker import VALUES_AGE_MS, Masker
+from chalicelib.masking.private_keys import LONGEST_KEY_BYTES
+from chalicelib.masking.rules import SecretName, parsed_text
+from chalicelib.masking.shapes import SHAPES, finders
+from chalicelib.memory.clock import ManualClock
+
+ALL = finders(tuple(SHAPES))
+ID, SECRET = "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dGhlIHNpZ25hdHVyZQ"
+
+
+def masked(text: str) -> str:
+    return mask(text.encode(), ALL).body.decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # AWS
+        (f"key {ID} used", "key ***aws-access-key-id*** used"),
+        (f"{ID},{SECRET}", "***aws-access-key-id***,***aws-secret-key***"),
+        (f'{ID}" | "{SECRET}"', '***aws-access-key-id***" | "***aws-secret-key***"'),
+        (f"AWS_SECRET_ACCESS_KEY={SECRET}", "AWS_SECRET_ACCESS_KEY=***aws-secret-key***"),
+        (f'{{"SecretAccessKey": "{SECRET}"}}', '{"SecretAccessKey": "***aws-secret-key***"}'),
+        # tokens
+        (f"got {JWT}.", "got ***jwt***"),
+        (f"Authorization: Bearer {JWT}", "Authorization: Bearer ***jwt***"),
+        ("authorization: bearer 0123456789abcdef", "authorization: bearer ***bearer-token***"),
+        ('{"Authorization": "Basic dXNlcjpwYXNz", "a": 1}', '{"Authorization": "Basic ***bearer-token***", "a": 1}'),
+        ("Authorization: dXNlcjpwYXNz", "Authorization: ***bearer-token***"),
+        ("with Bearer abcdefghijklmnopqrstuvwxyz/+== .", "with Bearer ***bearer-token*** ."),
+        # URLs
+        ("postgresql://me:hunter2@db:5432/x", "postgresql://me:***connection-string***@db:5432/x"),
+        ("postgresql+psycopg2://me:p@ss@db/x", "postgresql+psycopg2://me:***connection-string***@db/x"),
+        ("redis://:hunter2@cache:6379", "redis://:***connection-string***@cache:6379"),
+        ("redis://:hun/ter2@cache:6379", "redis://:***connection-string***@cache:6379"),
+        ("'mongodb://u:p@h1:27017,h2:27017/db'", "'mongodb://u:***connection-string***@h1:27017,h2:27017/db'"),
+        # pairs
+        ("password=hunter2", "password=***password***"),
+        ("Server=db;Password=hunter2;Timeout=3", "Server=db;Password=***password***;Timeout=3"),
+        ("?access_token=abc&page=2", "?access_token=***password***&page=2"),
+        ("a=1,passwd=x,y,b=2", "a=1,passwd=***password***,b=2"),
+        ('{"password": "hun\\"ter2", "user": "me"}', '{"password": "***password***", "user": "me"}'),
+        ('"{\\"password\\": \\"hunter2\\", \\"n\\": 1}"', '"{\\"password\\": \\"***password***\\", \\"n\\": 1}"'),
+        ("{'client_secret': 'a b c', 'x': 1}", "{'client_secret': '***password***', 'x': 1}"),
+        ("password: hunter2 # of staging", "password: ***password*** # of staging"),
+        ("connect(user=me, password=hunter2)", "connect(user=me, password=***password***)"),
+        ("run --db-password hunter2 --verbose", "run --db-password ***password*** --verbose"),
+        ("run --token --password --token abc", "run --token --password --token ***password***"),
+        ("bearer bearer 0123456789abcdef", "bearer bearer ***bearer-token***"),
+        ("http://u:://me:hunter2@h", "http://u:***connection-string***@h"),
+        ("run --token=abc", "run --token=***password***"),
+        ("DB_PASS=hunter2", "DB_PASS=***password***"),
+        ("api_key: abc, api-key = abc", "api_key: ***password***, api-key = ***password***"),
+        ("AccountKey=abc==;EndpointSuffix=x", "AccountKey=***password***;EndpointSuffix=x"),
+        ("token => abc", "token => ***password***"),
+        ("token: Bearer abc", "token: Bearer ***password***"),
+        ('password="never closed and long', 'password="***password***'),
+    ],
+)
+def test_a_secret_is_masked(text: str, expected: str) -> None:
+    assert masked(text) == expected
+    assert masked(masked(text)) == expected, "what is masked stays as it is"
+    assert masked(f"2026-11-21 INFO {text}\nnext line\n") == f"2026-11-21 INFO {expected}\nnext line\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "AKIA is a prefix, AKIAIOSFODNN7EXAMPL too short, AKIAIOSFODNN7EXAMPLEX too long, xAKIAIOSFODNN7EXAMPLE in a word",
+        "commit da39a3ee5e6b4b0d3255bfef95601890afd80709",  # 40 letters, as a secret key has
+        "token_count=3 max_tokens: 17 password_file=/x monkey=1 keyboard: us turkey=2 primary_key=id sort key: 7",
+        "the password is wrong; wrong password for user me; tokens: 12; unexpected token: }",
+        "secret: {",
+        'password="" token=',
+        "PWD=/home/me OLDPWD=/",
+        "http://host:8080/a@b https://host/x:y@z http://h:80?a@b s3://bucket/key:a@b",
+        "eyJ is no token, nor is eyJhbGciOiJIUzI1NiJ9 or eyJhbGciOiJIUzI1NiJ9.x or a.eyJ.b",
+        "bearer of bad news; Bearer realm",
+        "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
+        "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----",
+    ],
+)
+def test_what_is_no_secret_stays(text: str) -> None:
+    assert masked(text) == text
+
+
+def key(kind: str = "RSA PRIVATE KEY", newline: str = "\n", lines: int = 3) -> str:
+    return newline.join([f"-----BEGIN {kind}-----", *["MIIEpAIBAAKCAQEA" * 4] * lines, "abc=", f"-----END {kind}-----"])
+
+
+M = "***private-key***"
+
+
+@pytest.mark.parametrize(
+    "kind", ["PRIVATE KEY", "RSA PRIVATE KEY", "OPENSSH PRIVATE KEY", "ENCRYPTED PRIVATE KEY", "PGP PRIVATE KEY BLOCK"]
+)
+def test_a_private_key_goes_line_by_line(kind: str) -> None:
+    assert masked(f"a {key(kind)} b\nc\n") == f"a {M}\n{M}\n{M}\n{M}\n{M}\n{M} b\nc\n"
+    assert masked(f"a\r\n{key(kind, chr(13) + chr(10), 0)}\r\nb\r\n") == f"a\r\n{M}\r\n{M}\r\n{M}\r\nb\r\n"
+
+
+def test_a_private_key_in_json() -> None:
+    assert masked(json.dumps({"private_key": key(), "id": 1})) == json.dumps({"private_key": M, "id": 1})
+
+
+def test_a_key_that_is_split_over_two_batches() -> None:
+    whole = f"before\n{key()}\nafter\n"
+    lines = whole.splitlines(keepends=True)
+    for cut in range(2, len(lines) - 1):
+        first, second = "".join(lines[:cut]), "".join(lines[cut:])
+        assert masked(first) + masked(second) == masked(whole), cut
+
+
+def test_of_a_key_in_three_batches_the_middle_is_not_known() -> None:
+    """What is written in docs/masking.md: a body without a marker looks like any base64."""
+    body = "MIIEpAIBAAKCAQEA" * 4 + "\n"
+    assert masked(body * 3) == body * 3
+
+
+def test_a_marker_alone_hides_no_more_than_the_longest_key() -> None:
+    line = "x" * 99 + "\n"
+    rest = line * 1000
+    begun = masked(f"-----BEGIN RSA PRIVATE KEY----- is expected\n{rest}")
+    assert begun.count(M) <= LONGEST_KEY_BYTES // len(line) + 2 and begun.endswith(line * 800)
+    assert masked(f"{rest}no -----END RSA PRIVATE KEY-----\n{rest}") == f"{rest}no -----END RSA PRIVATE KEY-----\n{rest}", (
+        "too far from the start"
+    )
+
+
+def test_only_the_shapes_that_are_asked_for() -> None:
+    text = f"{JWT} password=x"
+    assert mask(text.encode(), finders(["jwt"])).body == b"***jwt*** password=x"
+    assert mask(text.encode(), finders([])).body == text.encode()
+
+
+def test_counts_are_of_secrets() -> None:
+    found = mask(f"{ID} {ID} password=a token=b {JWT}\n{key()}\n".encode(), ALL)
+    assert found.counts == {"aws-access-key-id": 2, "password": 2, "jwt": 1, "private-key": 1}
+    plain = b"nothing here\n"
+    assert mask(plain, ALL).counts == {} and mask(plain, ALL).body is plain
+
+
+# Rules and values
+
+
+def masker(clock: ManualClock | None = None, read: object = None, **rule: object) -> Masker:
+    return Masker(parsed_text(json.dumps([rule])), read, clock or ManualClock(0))  # type: ignore[arg-type]
+
+
+def test_a_rule_is_for_the_pipelines_of_its_pattern() -> None:
+    rules = [{"fqn": "svc_sales.*", "shapes": ["jwt"]}, {"fqn": "*.crm", "shapes": [], "values": ["geheim"]}]
+    door = Masker(parsed_text(json.dumps(rules)), None, ManualClock(0))
+    text = f"{JWT} geheim password=x".encode()
+    assert door.mask("other", text).body == text
+    assert door.mask("svc_sales.erp", text).body == b"***jwt*** geheim password=x"
+    assert door.mask("other.crm", text).body == JWT.encode() + b" ***configured-value*** password=x"
+    assert door.mask("svc_sales.crm", text).body == b"***jwt*** ***configured-value*** password=x", "rules add up"
+
+
+def test_values_are_masked_wherever_they_stand() -> None:
+    door = masker(values=["topsecret", "secretplus", "two\nlines here"], shapes=[])
+    assert door.mask("any", b"xtopsecretx topsecretplus lines here\n").body == (
+        b"x***configured-value***x ***configured-value*** ***configured-value***\n"
+    )
+
+
+def test_values_by_name_are_read_once_in_a_while_and_outlive_an_outage() -> None:
+    clock, answers, asked = ManualClock(1000), ["first-value", "second-value"], []
+
+    def read(name: SecretName) -> str:
+        asked.append((name.service, name.name, name.field))
+        if not answers:
+            raise StoreUnavailableError("away")
+        return answers.pop(0)
+
+    door = masker(clock, read, values_from=["secretsmanager:prod/db#password"], shapes=[])
+    text = b"first-value second-value"
+    assert door.mask("a", text).body == door.mask("b", text).body == b"***configured-value*** second-value"
+    assert asked == [("secretsmanager", "prod/db", "password")]
+    clock.advance(VALUES_AGE_MS / 1000)
+    assert door.mask("a", text).body == b"first-value ***configured-value***"
+    clock.advance(VALUES_AGE_MS / 1000)
+    assert door.mask("a", text).body == door.mask("a", text).body == b"first-value ***configured-value***", (
+        "it does not answer: the last one holds"
+    )
+    assert len(asked) == 3
+
+
+def test_nothing_passes_while_a_value_was_never_read() -> None:
+    def read(_: SecretName) -> str:
+        raise StoreUnavailableError("away")
+
+    with pytest.raises(StoreUnavailableError):
+        masker(ManualClock(0), read, values_from=["ssm:/a"]).mask("a", b"line\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("no json", ""),
+        ('{"fqn": "*"}', ""),
+        ('[{"fqn": ""}]', "0.fqn"),
+        ('[{"shapes": ["jwt", "nope"]}]', "0.shapes"),
+        ('[{}, {"values": ["hush"], "more": "hush"}]', "1.more"),
+        ('[{"values": ["shh"]}]', "0.values"),
+        ('[{"values_from": ["http://hush"]}]', "0.values_from"),
+    ],
+)
+def test_what_is_wrong_with_a_rule_is_told_without_its_values(text: str, field: str) -> None:
+    with pytest.raises(InvalidConfigurationError) as caught:
+        parsed_text(text)
+    assert str(caught.value).endswith(f"variable=RUNLAKE_MASKING field={field}")
+    assert "hush" not in str(caught.value) and "shh" not in str(caught.value)
+
+
+# Against a model: the shapes as one would write them in a hurry, by backtracking expressions over a line
+
+PIECES = st.sampled_from([
+    " ", "  ", "\n", "\r\n", "x", "=", ":", ",", ";", "&", '"', "'", "\\", "@", "/", ".", "-", "_", "(", ")", "{", "}", "é",
+    "password", "token=", "secret: ", "api_key=", "a=1", "hunter2", '"password": "', "--token ", "Bearer ", "Authorization: ",
+    "postgresql://", "http://h:80/", "me:pw@", ID, SECRET, JWT, "eyJ", "AKIA",
+    "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "-----", "QUJD\n",
+])  # fmt: skip
+TEXTS = st.lists(PIECES, max_size=40).map("".join)
+
+
+@given(TEXTS | st.binary(max_size=200).map(lambda raw: raw.decode("latin-1")))
+def test_lines_stay_lines_and_what_is_no_secret_stays_byte_for_byte(text: str) -> None:
+    raw = text.encode()
+    once = mask(raw, ALL)
+    assert once.body.count(b"\n") == raw.count(b"\n")
+    kept = re.sub(rb"\*\*\*[a-z-]+\*\*\*", b"\0", once.body).split(b"\0")
+    assert re.fullmatch(b".*?".join(map(re.escape, kept)), raw, re.DOTALL), "what is not masked is there in order, byte for byte"
+    if not once.counts:
+        assert once.body == raw
+
+
+MODEL = {
+    "aws-access-key-id": re.compile(r"(?<![A-Za-z0-9])(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])"),
+    "jwt": re.compile(r"(?<![\w-])eyJ[\w-]{7,}\.[\w-]{2,}\.[\w-]*(?:\.[\w-]*){0,2}", re.ASCII),
+    "bearer-token": re.compile(r"bearer[ \t]{1,8}([\w.~+/=-]{16,})", re.ASCII | re.IGNORECASE),
+    "connection-string": re.compile(r"://[^\s/?#\"'<>:@]{0,255}:([^\s/?#\"'<>]*)@"),
+}
+SEEN_BY_MODEL = {"aws-access-key-id", "jwt", "connection-string"}
+
+
+@given(TEXTS)
+def test_what_a_simple_model_finds_is_gone(text: str) -> None:
+    """The model's secrets, each letter of them, are in what is masked."""
+    after = masked(text)
+    for name, pattern in MODEL.items():
+        for found in pattern.finditer(text):
+            secret = found[found.lastindex or 0]
+            if len(secret) >= 12 and text.count(secret) == 1:
+                assert secret not in after, name
+
+
+@given(TEXTS)
+def test_a_shape_alone_is_the_model(text: str) -> None:
+    for name in SEEN_BY_MODEL:
+        pattern = MODEL[name]
+        mine = mask(text.encode(), finders([name])).body.decode()
+        wanted, at = "", 0
+        for found in pattern.finditer(text):
+            group = found.lastindex or 0
+            if found.start(group) < found.end(group):
+                wanted += text[at : found.start(group)] + f"***{name}***"
+                at = found.end(group)
+        if name != "connection-string" or not re.search(
+            r"://[^\s/?#\"'<>:@]*:[^\s/?#\"'<>@]*[/?#]", text
+        ):  # a slash in a password: not in the model
+            assert mine == wanted + text[at:], name
