@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from chalicelib.access.credentials import token_of
 from chalicelib.access.grants import Grants
@@ -28,7 +28,10 @@ class Door(Protocol):
     """One way to be let in."""
 
     def principal(self, shown: Shown) -> Principal:
-        """Who asks. Raises UnauthenticatedError, IdentityUnavailableError."""
+        """Who asks, and what they may do. Raises UnauthenticatedError, IdentityUnavailableError."""
+
+    def name(self, shown: Shown) -> str:
+        """Who asks, for whoever decides nothing: the policy is not read. Raises as ``principal`` does."""
 
 
 class OpenDoor:
@@ -37,6 +40,10 @@ class OpenDoor:
     def principal(self, shown: Shown) -> Principal:
         """Anybody."""
         return ANYBODY
+
+    def name(self, shown: Shown) -> str:
+        """Anybody's."""
+        return ANYBODY.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +57,16 @@ class TokenDoor:
     def principal(self, shown: Shown) -> Principal:
         """The token is checked here, whatever the gateway has done: nobody gets by if the gateway's authorizer is missing, and a token
         that has expired since the gateway looked at it is refused."""
-        claims = self.tokens.claims(token_of(shown.authorization))
+        claims = self._claims(shown)
         name: str = claims["sub"]
         return Principal(name, Kind.TOKEN, Grants.read(claims.get(self.claim)) | self.policy().grants_of(name))
+
+    def name(self, shown: Shown) -> str:
+        """The token's ``sub``."""
+        return str(self._claims(shown)["sub"])
+
+    def _claims(self, shown: Shown) -> dict[str, Any]:
+        return self.tokens.claims(token_of(shown.authorization))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +77,11 @@ class IamDoor:
 
     def principal(self, shown: Shown) -> Principal:
         """A request without an ARN did not come through a gateway that checks."""
+        arn = self.name(shown)
+        return Principal(arn, Kind.IAM, self.policy().grants_of(arn))
+
+    def name(self, shown: Shown) -> str:
+        """The ARN."""
         if not shown.user_arn:
             raise UnauthenticatedError("no signature: sign the request with credentials of AWS (SigV4, service execute-api)")
-        return Principal(shown.user_arn, Kind.IAM, self.policy().grants_of(shown.user_arn))
+        return shown.user_arn

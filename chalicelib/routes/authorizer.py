@@ -29,9 +29,9 @@ def authorize(request: AuthRequest) -> AuthResponse:
     """Raises Unauthorized, IdentityUnavailableError."""
     services = composition.services()
     try:
-        principal = services.door().principal(Shown(authorization=request.token))
+        name = services.door().name(Shown(authorization=request.token))
     except UnauthenticatedError as error:
         auth, route = services.settings.auth, request.method_arn.partition("/")[2]
         report_decision(principal="", kind=auth, action="enter", resource=route[:1000], allowed=False, reason=str(error))
         raise Unauthorized from None
-    return AuthResponse(routes=["*"], principal_id=principal.name)
+    return AuthResponse(routes=["*"], principal_id=name)

@@ -166,6 +166,13 @@ def test_the_authorizer_refuses_in_the_gateways_own_words(world: World, authoriz
         authorized(authorization)
 
 
+def test_the_authorizer_needs_no_policy(world: World, issuer: Issuer, parameter: Parameter) -> None:
+    """Its role may not read it."""
+    parameter.away = True
+    assert authorized(bearer(issuer.token("bot-1"))["Authorization"])["principalId"] == "bot-1"
+    assert parameter.reads == 0
+
+
 def test_the_authorizer_says_when_it_cannot_tell(world: World, issuer: Issuer) -> None:
     issuer.failure = IdentityUnavailableError("the issuer does not answer")
     with pytest.raises(IdentityUnavailableError):
