@@ -8,9 +8,11 @@ RUN := $(VENV)/bin/python
 # OpenMetadata's client and the datalake's pin what does not go with ours, so each has a venv of its own.
 CONNECTOR := .venv-openmetadata/ready
 DATALAKE := .venv-datalake/ready
+# So does the scanner of templates.
+CHECKOV := .venv-checkov/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check up down package bench bench-spark job fuzz soak
+.PHONY: help demo test check checkov up down package deploy diff destroy smoke bench bench-spark job fuzz soak
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -33,8 +35,28 @@ up: $(READY) ## start the stack on PORT
 down: $(READY) ## stop the stack on PORT
 	@$(RUN) -m local down --port $(PORT)
 
-package: $(READY) ## the template and the zip that are deployed, in build/
+package: $(READY) ## the template and the zip that are deployed, in build/; ARCH=arm64
+	@$(RUN) -m local package $(if $(ARCH),--architecture $(ARCH))
+
+STAGED = --stage $(or $(STAGE),$(error which stage? STAGE=prod, a file of infra/stages/)) \
+	$(if $(BUCKET),--bucket $(BUCKET)) $(if $(PROFILE),--profile $(PROFILE))
+GIVEN = $(foreach each,$(PARAMS),--parameter '$(each)')
+
+deploy: $(READY) ## make or upgrade a stage; STAGE=prod PARAMS="Name=Value ..." BUCKET=artifacts PROFILE=name
+	@$(RUN) -m deploy deploy $(STAGED) $(GIVEN)
+
+diff: $(READY) ## what deploy would change, and change nothing; as deploy
+	@$(RUN) -m deploy diff $(STAGED) $(GIVEN)
+
+destroy: $(READY) ## delete a stage; its buckets stay, unless DATA=delete; STAGE=name
+	@$(RUN) -m deploy destroy $(STAGED) $(if $(DATA),--data $(DATA))
+
+smoke: $(READY) ## test a deployed address; URL=https://... TOKEN=bearer
+	@TOKEN='$(TOKEN)' $(RUN) -m deploy smoke --url $(or $(URL),$(error which address? URL=, the output ApiUrl))
+
+checkov: $(READY) $(CHECKOV) ## scan the packaged template; what is let through says why
 	@$(RUN) -m local package
+	@$(CHECKOV:ready=bin/python) -m checkov.main --config-file infra/checkov.yaml -f build/sam.yaml
 
 job: $(READY) ## a job in bulk against the stack on PORT; NAME=backfill, ARGS="--help"
 	@$(RUN) -m local job --port $(PORT) $(NAME) $(ARGS)
@@ -58,6 +80,12 @@ $(READY): requirements.txt requirements-dev.txt
 	@echo "runlake: installing into $(VENV), once, in about a minute"
 	@$(PYTHON) -m venv $(VENV)
 	@$(RUN) -m pip install -qq --disable-pip-version-check -r requirements-dev.txt || $(call missing,the packages could not be installed)
+	@touch $@
+
+.venv-checkov/ready: infra/checkov.txt | $(READY)
+	@echo "runlake: installing checkov into $(@D), once, in about a minute"
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip install -qq --disable-pip-version-check -r $< || $(call missing,checkov could not be installed)
 	@touch $@
 
 .venv-%/ready: tests/integration/%/requirements.txt | $(READY)

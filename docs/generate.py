@@ -32,6 +32,7 @@ from chalicelib.coordination.metrics import Metric
 from chalicelib.ingestion import run_files
 from chalicelib.routes import answers, archive_queries, bodies, logs, openapi_archive, paths, queries
 from chalicelib.runlog import compaction, finalization, layout, page, position, reader, segment, writer
+from local.demo_bill import PRICES
 
 DOCS = Path(__file__).parent
 PROJECT = DOCS.parent
@@ -220,18 +221,54 @@ def _coordination_permissions() -> str:
 
 
 def _functions() -> str:
-    config = json.loads((PROJECT / ".chalice" / "config.json").read_text())["stages"]["prod"]["lambda_functions"]
     registered = {
         "api_handler",
         *(door.name for door in app.app.builtin_auth_handlers),
         *(event.name for event in app.app.event_sources),
     }
-    assert set(config) == set(FUNCTIONS) == registered, "a function without its configuration or its words"
-    rows = (
-        (f"`{name}`", FUNCTIONS[name], f"{each['lambda_timeout']} s", f"{each['lambda_memory_size']} MB")
-        for name, each in config.items()
-    )
+    assert set(FUNCTIONS) == registered, "a function without its words"
+    told = template()
+    rows = []
+    for name, called_by in FUNCTIONS.items():
+        each = told["Resources"]["APIHandler" if name == "api_handler" else name.capitalize()]["Properties"]
+        rows.append((f"`{name}`", called_by, f"{each['Timeout']} s", _memory(each["MemorySize"], told["Parameters"])))
     return _table(("function", "called by", "timeout", "memory"), rows)
+
+
+def _memory(size: int | dict[str, str], parameters: dict[str, Any]) -> str:
+    if isinstance(size, int):
+        return f"{size} MB"
+    return f"`{size['Ref']}`, {parameters[size['Ref']]['Default']} MB"
+
+
+CLOUDWATCH_LOGS = 0.50
+"""Dollars for the ingestion of a GB of logs, us-east-1, November 2026."""
+_COSTS = {
+    "API and functions": ("API requests", "function calls", "function time, GB-seconds"),
+    "S3": ("S3 writes (PUT, copy, delete)", "S3 reads (GET, HEAD, LIST)"),
+    "catalog and reports": ("DynamoDB requests", "SNS reports"),
+}
+
+
+def costs() -> dict[str, dict[str, float]]:
+    """Dollars for a GB of logs, by size of batches and by what for: counted requests (docs/costs.json) at the prices of the code."""
+    assert sorted(PRICES) == sorted(what for group in _COSTS.values() for what in group)
+    counted = json.loads((DOCS / "costs.json").read_text())
+    return {
+        size: {
+            group: sum(row["counts"][what] * PRICES[what] for what in parts) / 1e6 / row["bytes"] * 1e9
+            for group, parts in _COSTS.items()
+        }
+        for size, row in counted.items()
+    }
+
+
+def _costs() -> str:
+    rows = []
+    for size, dollars in costs().items():
+        total = sum(dollars.values())
+        rows.append((size, *(f"{each:.3f}" for each in dollars.values()), f"**{total:.3f}**", f"{total / CLOUDWATCH_LOGS:.2g}"))
+    return _table(("batch", *_COSTS, "in all, dollars for a GB", "times CloudWatch Logs"), rows)
 
 
 def _alarms() -> str:
@@ -311,6 +348,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "metrics": _metrics,
     "functions": _functions,
     "alarms": _alarms,
+    "costs": _costs,
     "parameters": _parameters,
     "limits": _limits,
     "coordination-metrics": _coordination_metrics,

@@ -38,10 +38,10 @@ def _logs(arguments: argparse.Namespace) -> None:
             sys.stdout.write("".join(lines[-arguments.lines :]))
 
 
-def _package(_: argparse.Namespace) -> None:
+def _package(arguments: argparse.Namespace) -> None:
     from local import glue, package
 
-    package.ensure_packaged()
+    package.ensure_packaged(arguments.architecture)
     glue.ensure_packaged()
     print(f"runlake: {package.summary()}\nrunlake: {glue.summary()}")
 
@@ -86,6 +86,10 @@ def _parser() -> argparse.ArgumentParser:
         if name == "job":
             command.add_argument("name", help="of its module, such as backfill")
             command.add_argument("arguments", nargs=argparse.REMAINDER, help="its own; --help tells them")
+        if name == "package":
+            command.add_argument(
+                "--architecture", choices=("x86_64", "arm64"), default="x86_64", help="of the functions (default x86_64)"
+            )
         if name == "logs":
             command.add_argument("--lines", type=int, default=100, help="of each log (default 100)")
     return parser

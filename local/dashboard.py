@@ -83,6 +83,7 @@ def _behind() -> list[Widget]:
         _graph("Oldest notification, s", "Maximum", _of_queue(oldest, "IngestQueue")),
         _graph("Notifications", "Maximum", _of_queue(visible, "IngestQueue"), _of_queue(visible, "DeadLetterQueue")),
         _graph("Functions that failed", "Sum", *(_of_function("Errors", name) for name in _FUNCTIONS)),
+        _graph("Functions that found no room", "Sum", *(_of_function("Throttles", name) for name in _FUNCTIONS)),
         _graph("Functions, ms", "Maximum", *(_of_function("Duration", name) for name in _FUNCTIONS)),
     ]
 

@@ -14,6 +14,16 @@ from glue_jobs.shell.prices import DYNAMODB_WRITES, S3_READS, S3_WRITES
 SNS_PUBLISH, API_REQUEST, LAMBDA_REQUEST, LAMBDA_GB_S = 0.50, 3.50, 0.20, 16.6667
 WRITE_UNITS = 2.5
 """Of a request to the catalog, on the average: a segment's row is 1 unit, a run's row with its two indexes 4; docs/decisions/0004."""
+PRICES = {
+    "API requests": API_REQUEST,
+    "function calls": LAMBDA_REQUEST,
+    "function time, GB-seconds": LAMBDA_GB_S,
+    "S3 writes (PUT, copy, delete)": S3_WRITES,
+    "S3 reads (GET, HEAD, LIST)": S3_READS,
+    "DynamoDB requests": WRITE_UNITS * DYNAMODB_WRITES,
+    "SNS reports": SNS_PUBLISH,
+}
+"""Of a million of each."""
 _METRIC = "om_streamable_logs_"
 
 
@@ -48,15 +58,16 @@ def bill(invocations: list[dict[str, Any]], memory_gb: Mapping[str, float]) -> l
     calls = [each for each in invocations if "duration_ms" in each]
     by_operation = Counter(each["operation"] for each in calls)
     seconds = sum(each["duration_ms"] / 1000 * memory_gb[each["operation"]] for each in calls)
-    return [
-        Line("API requests", by_operation["http"], API_REQUEST),
-        Line("function calls", len(calls), LAMBDA_REQUEST),
-        Line("function time, GB-seconds", seconds, LAMBDA_GB_S),
-        Line("S3 writes (PUT, copy, delete)", _values(invocations, "s3_write_latency"), S3_WRITES),
-        Line("S3 reads (GET, HEAD, LIST)", _values(invocations, "s3_read_latency"), S3_READS),
-        Line("DynamoDB requests", _total(invocations, "catalog_requests"), WRITE_UNITS * DYNAMODB_WRITES),
-        Line("SNS reports", _total(invocations, "reports_published"), SNS_PUBLISH),
-    ]
+    counts = (
+        by_operation["http"],
+        len(calls),
+        seconds,
+        _values(invocations, "s3_write_latency"),
+        _values(invocations, "s3_read_latency"),
+        _total(invocations, "catalog_requests"),
+        _total(invocations, "reports_published"),
+    )
+    return [Line(what, count, price) for (what, price), count in zip(PRICES.items(), counts, strict=True)]
 
 
 def _values(invocations: list[dict[str, Any]], metric: str) -> int:

@@ -29,23 +29,25 @@ BUILD = PROJECT / "build"
 TEMPLATE = BUILD / "sam.yaml"
 ZIP = BUILD / "deployment.zip"
 MERGED = PROJECT / "infra" / "template.yaml"
+HERE = "x86_64"
+"""The architecture of the local stack's functions, and of a stage's that says none; a stage of .chalice/config.json. The other is arm64."""
 MAX_ZIP_BYTES = 20_000_000
 # No call leaves the machine while packaging; Chalice only wants a region to name service principals.
 _ENVIRONMENT = {"AWS_DEFAULT_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true"}
 _STAMP = BUILD / "inputs.sha256"
 
 
-def ensure_packaged() -> None:
-    """Package unless build/ is up to date. Two at once wait for each other."""
+def ensure_packaged(architecture: str = HERE) -> None:
+    """Package for functions of an architecture, unless build/ is up to date. Two at once wait for each other."""
     BUILD.mkdir(exist_ok=True)
     with _exclusive():
-        if not (_STAMP.exists() and _STAMP.read_text() == inputs_digest() and ZIP.exists() and TEMPLATE.exists()):
-            _package()
+        if not (_STAMP.exists() and _STAMP.read_text() == inputs_digest(architecture) and ZIP.exists() and TEMPLATE.exists()):
+            _package(architecture)
 
 
-def inputs_digest() -> str:
+def inputs_digest(architecture: str = HERE) -> str:
     """What build/ was made from."""
-    digest = hashlib.sha256(sys.version.encode())
+    digest = hashlib.sha256(f"{sys.version} {architecture}".encode())
     for path in _inputs():
         digest.update(str(path.relative_to(PROJECT)).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
@@ -68,22 +70,24 @@ def _inputs() -> Iterator[Path]:
         yield from sorted(path for path in (PROJECT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
 
 
-def _package() -> None:
-    digest = inputs_digest()
+def _package(architecture: str) -> None:
+    digest = inputs_digest(architecture)
     _STAMP.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(dir=BUILD) as draft:
-        _chalice_package(Path(draft))
+        _chalice_package(architecture, Path(draft))
         _write_template(Path(draft) / "sam.yaml", TEMPLATE)
         bundle.rewrite(Path(draft) / "deployment.zip", ZIP)
-    bundle.check_imports(ZIP, "app")
+    if architecture == HERE:  # another's compiled packages cannot be tried here
+        bundle.check_imports(ZIP, "app")
     _check_size()
     _lint()
     _STAMP.write_text(digest)
 
 
-def _chalice_package(out: Path) -> None:
+def _chalice_package(architecture: str, out: Path) -> None:
+    """Chalice fetches the wheels of the stage's architecture."""
     shutil.rmtree(PROJECT / ".chalice" / "deployments", ignore_errors=True)
-    _run("chalice", "package", "--stage", "prod", "--merge-template", str(MERGED), str(out))
+    _run("chalice", "package", "--stage", architecture, "--merge-template", str(MERGED), str(out))
 
 
 def _write_template(source: Path, target: Path) -> None:

@@ -76,17 +76,26 @@ def test_buckets_are_encrypted_private_tls_only_and_kept(template: Template, nam
     assert template["Resources"][name]["DeletionPolicy"] == "Retain"
 
 
+def rules(template: Template, name: str) -> dict[str, dict[str, Any]]:
+    """A bucket's rules by id, those behind a condition under ``condition id``."""
+    found = {}
+    for rule in properties(template, name)["LifecycleConfiguration"]["Rules"]:
+        condition, own = ("", rule) if "Id" in rule else (rule["Fn::If"][0] + " ", rule["Fn::If"][1])
+        found[condition + own["Id"]] = own
+    return found
+
+
 def test_logs_expire_and_files_only_if_it_is_asked_for(template: Template) -> None:
-    expire, abort = properties(template, "Bucket")["LifecycleConfiguration"]["Rules"]
+    logs, files = rules(template, "Bucket"), rules(template, "ArchiveBucket")
+    expire = logs["expire-run-logs"]
     assert (expire["Prefix"], expire["ExpirationInDays"]) == ({"Fn::Sub": "${Prefix}/"}, {"Ref": "ExpirationDays"})
-    assert abort["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
-    abort, (condition, expire, otherwise) = [
-        rule.get("Fn::If", rule) for rule in properties(template, "ArchiveBucket")["LifecycleConfiguration"]["Rules"]
-    ]
-    assert abort["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 7}
-    assert (condition, otherwise) == ("ArchiveExpires", {"Ref": "AWS::NoValue"})
+    expire = files["ArchiveExpires expire-files"]
     assert expire["ExpirationInDays"] == {"Ref": "ArchiveExpirationDays"} and "Prefix" not in expire
     assert template["Parameters"]["ArchiveExpirationDays"]["Default"] == 0
+    for found in (logs, files):
+        assert found["abort-unfinished-uploads"]["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
+        versions = found["KeepsVersions expire-versions"]["NoncurrentVersionExpiration"]
+        assert versions == {"NoncurrentDays": {"Ref": "NoncurrentDays"}}
 
 
 def notified(template: Template, name: str) -> dict[str, Any]:
@@ -196,13 +205,16 @@ def test_schedules_follow_their_settings(template: Template, function: str, even
     assert schedule == {"Fn::If": [singular, "rate(1 minute)", {"Fn::Sub": f"rate(${{{parameter}}} minutes)"}]}
 
 
+ROLES = ("ApiRole", "IngestRole", "CompactRole", "SweepRole")
+
+
 def test_permissions_name_what_they_are_for(template: Template) -> None:
-    policies = [properties(template, "StorePolicy")["PolicyDocument"]]
-    policies.append(properties(template, "WorkersPolicy")["PolicyDocument"])
-    for role in ("ApiRole", "ScheduleRole", "IngestRole"):
-        policies += [policy["PolicyDocument"] for policy in properties(template, role).get("Policies", [])]
-    statements = [statement for policy in policies for statement in policy["Statement"] if "Sid" in statement]
-    assert [statement["Sid"] for statement in statements if statement["Resource"] == "*"] == ["Traces"]
+    """That each is needed, and enough: test_function_roles.py."""
+    statements = [statement for role in ROLES for statement in own_statements(template, role)]
+    shared = properties(template, "FunctionsPolicy")["PolicyDocument"]["Statement"]
+    statements += [each.get("Fn::If", [None, each])[1] for each in shared]
+    anywhere = [statement["Sid"] for statement in statements if statement["Resource"] == "*"]
+    assert anywhere == ["Traces", "NetworkInterfaces"]
     actions = [action for statement in statements for action in as_list(statement["Action"])]
     assert not [action for action in actions if "*" in action]
 
@@ -213,35 +225,80 @@ def own_statements(template: Template, role: str) -> list[dict[str, Any]]:
     return [statement for policy in policies for statement in policy["PolicyDocument"]["Statement"]]
 
 
-def test_schedules_may_do_what_a_coordinator_needs_and_make_no_table(template: Template) -> None:
-    (statement,) = own_statements(template, "ScheduleRole")
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_function_has_a_role_of_its_own(template: Template, name: str) -> None:
+    role = name.removesuffix("Handler").capitalize() + "Role"
+    assert properties(template, name)["Role"] == {"Fn::GetAtt": [role, "Arn"]}
+    assert properties(template, role)["ManagedPolicyArns"] == [{"Ref": "FunctionsPolicy"}]
+
+
+@pytest.mark.parametrize("role", ["CompactRole", "SweepRole"])
+def test_schedules_may_do_what_a_coordinator_needs_and_make_no_table(template: Template, role: str) -> None:
+    by_sid = {statement["Sid"]: statement for statement in own_statements(template, role)}
+    leases, found = by_sid["Leases"], by_sid["PartitionsByStatus"]
     needed = permissions.permissions("region", "account", "table")
     unneeded = {"dynamodb:CreateTable", "dynamodb:DescribeTable", "dynamodb:UpdateTimeToLive"}
     assert unneeded < permissions.MAKING
-    assert (statement["Sid"], statement["Effect"]) == (needed["Sid"], needed["Effect"])
-    assert set(statement["Action"]) == set(needed["Action"]) - unneeded
-    assert statement["Resource"] == [
-        {"Fn::GetAtt": ["CoordinationTable", "Arn"]},
-        {"Fn::Sub": "${CoordinationTable.Arn}/index/source-status"},
-    ]
+    assert {*leases["Action"], found["Action"]} == set(needed["Action"]) - unneeded
+    assert leases["Resource"] == {"Fn::GetAtt": ["CoordinationTable", "Arn"]}
+    assert found["Resource"] == {"Fn::Sub": "${CoordinationTable.Arn}/index/source-status"}
     assert needed["Resource"][1].endswith("/index/source-status")
 
 
-def test_and_start_more_of_themselves(template: Template) -> None:
-    policy = properties(template, "WorkersPolicy")
+@pytest.mark.parametrize("name", ["Compact", "Sweep"])
+def test_and_start_more_of_themselves(template: Template, name: str) -> None:
+    policy = properties(template, f"{name}WorkersPolicy")
     (statement,) = policy["PolicyDocument"]["Statement"]
-    assert policy["Roles"] == [{"Ref": "ScheduleRole"}]
-    assert statement["Action"] == "lambda:InvokeFunction"
-    assert statement["Resource"] == [{"Fn::GetAtt": [name, "Arn"]} for name in ("Compact", "Sweep")]
-    for name in ("Compact", "Sweep"):
-        assert properties(template, name)["Role"] == {"Fn::GetAtt": ["ScheduleRole", "Arn"]}
-        assert properties(template, name)["EventInvokeConfig"]["MaximumRetryAttempts"] == 0, "the next tick does it"
+    assert policy["Roles"] == [{"Ref": f"{name}Role"}]
+    assert (statement["Action"], statement["Resource"]) == ("lambda:InvokeFunction", {"Fn::GetAtt": [name, "Arn"]})
+    assert properties(template, name)["EventInvokeConfig"]["MaximumRetryAttempts"] == 0, "the next tick does it"
 
 
 def test_the_api_reads_and_changes_partitions_and_removes_none(template: Template) -> None:
-    actions = [action for statement in own_statements(template, "ApiRole") for action in as_list(statement["Action"])]
+    on_leases = [each for each in own_statements(template, "ApiRole") if "CoordinationTable" in str(each["Resource"])]
+    actions = [action for statement in on_leases for action in as_list(statement["Action"])]
     assert sorted(actions) == ["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"]
-    assert all("CoordinationTable" in str(statement["Resource"]) for statement in own_statements(template, "ApiRole"))
+
+
+KEYS = {
+    "AWS::DynamoDB::Table": ("SSESpecification", {"SSEEnabled": True, "SSEType": "KMS", "KMSMasterKeyId": {"Ref": "KmsKeyId"}}),
+    "AWS::SQS::Queue": ("KmsMasterKeyId", {"Ref": "KmsKeyId"}),
+    "AWS::SNS::Topic": ("KmsMasterKeyId", {"Ref": "KmsKeyId"}),
+    "AWS::SecretsManager::Secret": ("KmsKeyId", {"Ref": "KmsKeyId"}),
+    "AWS::Logs::LogGroup": ("KmsKeyId", {"Ref": "KmsKeyId"}),
+}
+
+
+def test_one_key_encrypts_everything_when_it_is_asked_for(template: Template) -> None:
+    for name, each in template["Resources"].items():
+        if each["Type"] in KEYS:
+            field, with_key = KEYS[each["Type"]]
+            assert each["Properties"][field]["Fn::If"][:2] == ["UsesKmsForAll", with_key], name
+    assert template["Globals"]["Function"]["KmsKeyArn"]["Fn::If"][:2] == ["UsesKmsForAll", {"Ref": "KmsKeyId"}]
+    assert template["Rules"]["AllWithKmsNeedsKms"] and template["Parameters"]["EncryptAllWithKms"]["Default"] == "false"
+
+
+def test_what_may_be_wanted_is_not_there_by_default(template: Template) -> None:
+    unset = {
+        name: template["Parameters"][name]["Default"]
+        for name in ("WebAclArn", "SubnetIds", "EndpointsVpcId", "ServerAccessLogsBucket")
+    }
+    assert set(unset.values()) == {""}
+    assert template["Resources"]["WebAcl"]["Condition"] == "HasWebAcl"
+    endpoints = [each for each in template["Resources"].values() if each["Type"].startswith("AWS::EC2::")]
+    assert len(endpoints) == 6 and {each["Condition"] for each in endpoints} == {"MakesEndpoints"}
+    for name, concurrency in (("APIHandler", "Api"), ("Compact", "Compact"), ("Sweep", "Sweep")):
+        reserved = properties(template, name)["ReservedConcurrentExecutions"]["Fn::If"]
+        assert reserved == [f"Reserves{concurrency}", {"Ref": f"{concurrency}Concurrency"}, {"Ref": "AWS::NoValue"}]
+    assert "ReservedConcurrentExecutions" not in properties(template, "Ingest"), "messages that find no room would fail"
+
+
+def test_the_gateway_is_throttled_and_traced(template: Template) -> None:
+    (settings,) = properties(template, "RestAPI")["MethodSettings"]
+    assert (settings["ResourcePath"], settings["HttpMethod"]) == ("/*", "*")
+    assert settings["ThrottlingRateLimit"] == {"Ref": "ApiRequestsPerSecond"}
+    assert settings["ThrottlingBurstLimit"] == {"Ref": "ApiBurst"}
+    assert properties(template, "RestAPI")["TracingEnabled"] == {"Fn::If": ["Traces", True, False]}
 
 
 def as_list(value: Any) -> list[Any]:

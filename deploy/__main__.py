@@ -1,0 +1,157 @@
+"""``python -m deploy``: a stage deployed, compared, tested and taken down."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from deploy.artifacts import upload
+from deploy.change_sets import ChangeSet, Stacks
+from deploy.destroying import destroy
+from deploy.errors import DeployError
+from deploy.smoke import Smoke
+from deploy.stages import Stage, assignments, read_stage, shown
+from local import package
+from local.state import LocalError
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """AWS, as the environment says where it is."""
+
+    session: Any
+
+    def client(self, service: str) -> Any:
+        """Of boto3. A custom endpoint has no buckets among its hosts' names."""
+        style = {"addressing_style": "path"} if os.environ.get("AWS_ENDPOINT_URL") else {}
+        return self.session.client(service, config=Config(s3=style, read_timeout=120))
+
+    def stage(self, arguments: argparse.Namespace) -> Stage:
+        """What the stage's file and the command line say."""
+        number = self.client("sts").get_caller_identity()["Account"]
+        stage = read_stage(arguments.stage, number, self.session.region_name)
+        return stage.model_copy(update={"artifacts": arguments.bucket}) if arguments.bucket else stage
+
+
+def _account(arguments: argparse.Namespace) -> Account:
+    session = boto3.Session(profile_name=arguments.profile or None)
+    if not session.region_name:
+        raise DeployError("which region? set AWS_REGION or the profile's")
+    return Account(session)
+
+
+def _proposed(arguments: argparse.Namespace, account: Account, stacks: Stacks) -> tuple[Stage, ChangeSet]:
+    stage = account.stage(arguments)
+    package.ensure_packaged(stage.architecture)
+    uploaded = upload(account.client("s3"), stage, account.session.region_name, package.TEMPLATE, package.ZIP)
+    given = assignments(arguments.parameter)
+    if given:
+        _say(f"parameters of this time: {shown(dict.fromkeys(given, '…'))}")
+    return stage, stacks.propose(stage, uploaded, given)
+
+
+def _show(proposed: ChangeSet) -> None:
+    _say(f"{proposed.stack}: {len(proposed.lines)} changes" if proposed.lines else f"{proposed.stack}: nothing changes")
+    for line in proposed.lines:
+        print(f"  {line}")
+
+
+def _deploy(arguments: argparse.Namespace) -> int:
+    account = _account(arguments)
+    stacks = Stacks(account.client("cloudformation"))
+    stage, proposed = _proposed(arguments, account, stacks)
+    _show(proposed)
+    if not proposed.lines:
+        stacks.discard(proposed)
+    else:
+        stacks.execute(proposed)
+    stacks.protect(stage.stack, protected=stage.protected)
+    for name, value in sorted(stacks.outputs(stage.stack).items()):
+        print(f"  {name} = {value}")
+    return 0
+
+
+def _diff(arguments: argparse.Namespace) -> int:
+    account = _account(arguments)
+    stacks = Stacks(account.client("cloudformation"))
+    _, proposed = _proposed(arguments, account, stacks)
+    try:
+        _show(proposed)
+    finally:
+        stacks.discard(proposed)
+    return 0
+
+
+def _destroy(arguments: argparse.Namespace) -> int:
+    account = _account(arguments)
+    stage = account.stage(arguments)
+    stacks = Stacks(account.client("cloudformation"))
+    left = destroy(stacks, account.client("s3"), stage.stack, with_data=arguments.data == "delete", ask=_typed)
+    _say(
+        f"{stage.stack} is gone; kept, with all that is in them: {', '.join(left)}"
+        if left
+        else f"{stage.stack} is gone, and its data"
+    )
+    return 0
+
+
+def _smoke(arguments: argparse.Namespace) -> int:
+    token = os.environ.get("TOKEN", "")  # not among the arguments, which others of the machine can see
+    return 0 if Smoke(arguments.url, token, _say).run() else 1
+
+
+def _typed(question: str) -> str:
+    print(question, end="", flush=True)
+    return sys.stdin.readline()
+
+
+def _say(text: str) -> None:
+    print(f"runlake: {text}", flush=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m deploy", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="command")
+    texts: tuple[tuple[str, Callable[[argparse.Namespace], int], str], ...] = (
+        ("deploy", _deploy, "make or upgrade a stage's stack"),
+        ("diff", _diff, "show what a deployment would change"),
+        ("destroy", _destroy, "delete a stage's stack; its buckets stay"),
+    )
+    for name, run, text in texts:
+        command = commands.add_parser(name, help=text, description=text)
+        command.set_defaults(run=run)
+        command.add_argument("--stage", required=True, help="a file of infra/stages/ by its name, or a path that ends with .json")
+        command.add_argument("--profile", default="", help="of the AWS configuration")
+        command.add_argument("--bucket", default="", help="for template and code; else the stage's")
+        if name == "destroy":
+            command.add_argument("--data", choices=("keep", "delete"), default="keep", help="what becomes of the buckets")
+        else:
+            command.add_argument(
+                "--parameter", action="append", default=[], metavar="NAME=VALUE", help="of the template, over the stage's"
+            )
+    command = commands.add_parser("smoke", help="test a deployed address", description="A smoke test; the bearer token is TOKEN's.")
+    command.set_defaults(run=_smoke)
+    command.add_argument("--url", required=True, help="the output ApiUrl")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code."""
+    parsed = _parser().parse_args(arguments)
+    try:
+        return int(parsed.run(parsed))
+    except (DeployError, LocalError, BotoCoreError, ClientError) as error:
+        print(f"runlake: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,157 @@
+"""Change sets of CloudFormation: made, shown, executed or thrown away."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from deploy.artifacts import Uploaded
+from deploy.errors import DeployError
+from deploy.stages import Stage
+
+_CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S, _GIVE_UP_S = 0.2, 5.0, 3600.0
+_EMPTY = ("didn't contain changes", "No updates are to be performed")
+_UNMADE = ("REVIEW_IN_PROGRESS",)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSet:
+    """What would be done to a stack. ``lines``: in words; none, and there is nothing to do. ``is_new``: the stack is to be made."""
+
+    id: str
+    stack: str
+    is_new: bool
+    lines: list[str] = field(default_factory=list)
+
+
+class Stacks:
+    """``client`` is one of CloudFormation."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def find(self, name: str) -> dict[str, Any] | None:
+        """A stack's description; None where there is none."""
+        with suppress(ClientError):  # CloudFormation says ValidationError of a name that it does not know
+            found: dict[str, Any] = self._client.describe_stacks(StackName=name)["Stacks"][0]
+            return None if found["StackStatus"] in (*_UNMADE, "DELETE_COMPLETE") else found
+        return None
+
+    def outputs(self, name: str) -> dict[str, str]:
+        """Of a stack that is there."""
+        found = self.find(name)
+        return {row["OutputKey"]: row["OutputValue"] for row in (found or {}).get("Outputs", ())}
+
+    def propose(self, stage: Stage, uploaded: Uploaded, given: Mapping[str, str]) -> ChangeSet:
+        """A change set for what a stage says. Raises DeployError, and then there is none."""
+        there = self.find(stage.stack)
+        wanted = {**stage.parameters, **given}
+        if unknown := sorted(set(wanted) - uploaded.parameters):
+            raise DeployError(f"the template has no such parameter: {', '.join(unknown)}")
+        id_ = self._create(stage, uploaded, _parameters(wanted, there, uploaded.parameters), is_new=there is None)
+        return ChangeSet(id_, stage.stack, there is None, self._wait_until_made(id_, stage.stack))
+
+    def discard(self, proposed: ChangeSet) -> None:
+        """Throw a change set away; and the shell of a stack that was to be made."""
+        with suppress(ClientError):  # one that is empty may be gone already
+            self._client.delete_change_set(ChangeSetName=proposed.id, StackName=proposed.stack)
+        if proposed.is_new:
+            self._client.delete_stack(StackName=proposed.stack)
+
+    def execute(self, proposed: ChangeSet) -> None:
+        """Do it, and wait for the end. Raises DeployError with the first reason, when CloudFormation has gone back."""
+        self._client.execute_change_set(ChangeSetName=proposed.id, StackName=proposed.stack)
+        self.wait(proposed.stack, "CREATE_COMPLETE" if proposed.is_new else "UPDATE_COMPLETE")
+
+    def wait(self, stack: str, status: str) -> None:
+        """Until a stack is in its next state. Raises DeployError when it is another than ``status``."""
+        for _ in _pauses():
+            found = self._state(stack)
+            if found == status:
+                return
+            if not found.endswith("IN_PROGRESS"):
+                raise DeployError(f"the stack is {found}: {self._first_failure(stack)}")
+        raise DeployError(f"the stack takes too long, it goes on by itself: stack={stack}")
+
+    def delete(self, stack: str) -> None:
+        """Delete a stack, and wait for the end. What its template retains is left."""
+        self._client.delete_stack(StackName=stack)
+        self.wait(stack, "DELETE_COMPLETE")
+
+    def protect(self, stack: str, *, protected: bool) -> None:
+        """Whether CloudFormation refuses to delete it."""
+        self._client.update_termination_protection(StackName=stack, EnableTerminationProtection=protected)
+
+    def _state(self, stack: str) -> str:
+        try:
+            return str(self._client.describe_stacks(StackName=stack)["Stacks"][0]["StackStatus"])
+        except ClientError:
+            return "DELETE_COMPLETE"
+
+    def _create(self, stage: Stage, uploaded: Uploaded, parameters: list[dict[str, Any]], *, is_new: bool) -> str:
+        try:
+            answer = self._client.create_change_set(
+                StackName=stage.stack,
+                ChangeSetName=f"runlake-{time.time_ns()}",
+                ChangeSetType="CREATE" if is_new else "UPDATE",
+                TemplateURL=uploaded.url,
+                Parameters=parameters,
+                Capabilities=_CAPABILITIES,
+                Tags=[{"Key": name, "Value": value} for name, value in stage.tags.items()],
+            )
+        except ClientError as error:
+            raise DeployError(f"CloudFormation refuses it: {error.response['Error']['Message'][:500]}") from error
+        return str(answer["Id"])
+
+    def _wait_until_made(self, id_: str, stack: str) -> list[str]:
+        for _ in _pauses():
+            told = self._client.describe_change_set(ChangeSetName=id_, StackName=stack)
+            if told["Status"] == "CREATE_COMPLETE":
+                return sorted(_line(row["ResourceChange"]) for page in self._pages(id_, stack) for row in page.get("Changes", ()))
+            if told["Status"] == "FAILED":
+                reason = str(told.get("StatusReason", ""))
+                if any(words in reason for words in _EMPTY):
+                    return []
+                raise DeployError(f"CloudFormation cannot do it: {reason[:500]}")
+        raise DeployError(f"the change set takes too long: stack={stack}")
+
+    def _pages(self, id_: str, stack: str) -> Iterator[dict[str, Any]]:
+        return iter(self._client.get_paginator("describe_change_set").paginate(ChangeSetName=id_, StackName=stack))
+
+    def _first_failure(self, stack: str) -> str:
+        events = self._client.describe_stack_events(StackName=stack)["StackEvents"]
+        for event in reversed(events):
+            if event["ResourceStatus"].endswith("FAILED") and "cancelled" not in event.get("ResourceStatusReason", ""):
+                return f"resource={event['LogicalResourceId']} reason={event.get('ResourceStatusReason', '')!r}"
+        return "its events have no reason"
+
+
+def _parameters(wanted: Mapping[str, str], there: Mapping[str, Any] | None, known: frozenset[str]) -> list[dict[str, Any]]:
+    had = {row["ParameterKey"] for row in there.get("Parameters", ())} if there else set()
+    kept = sorted((had & known) - set(wanted))
+    return [{"ParameterKey": name, "ParameterValue": value} for name, value in sorted(wanted.items())] + [
+        {"ParameterKey": name, "UsePreviousValue": True} for name in kept
+    ]
+
+
+def _line(change: Mapping[str, Any]) -> str:
+    """One change in words: what is replaced loses what it holds."""
+    scope = ", ".join(change.get("Scope", ()))
+    replaced = {"True": "  REPLACED", "Conditional": "  may be REPLACED"}.get(str(change.get("Replacement")), "")
+    return (
+        f"{change['Action']:<8}{change['LogicalResourceId']:<28}{change['ResourceType']}{replaced}{f'  ({scope})' if scope else ''}"
+    )
+
+
+def _pauses() -> Iterator[None]:
+    pause_s, give_up = _FIRST_PAUSE_S, time.monotonic() + _GIVE_UP_S
+    while time.monotonic() < give_up:
+        yield
+        time.sleep(pause_s)
+        pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S)

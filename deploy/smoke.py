@@ -1,0 +1,151 @@
+"""A smoke test of any deployed address: a run is written, read, closed and downloaded, a file uploaded, found, read and deleted.
+
+It leaves the finished log of one run of two lines, which expires as all logs do; the file is deleted again.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from email.message import Message
+from hashlib import blake2b
+from typing import Any
+from uuid import uuid4
+
+FQN = "runlake.smoke"
+PATIENCE_S = 60.0
+_TIMEOUT_S = 35.0
+_LOGS = "/v1/services/ingestionPipelines/logs"
+_FILES = "/v0/archive/files"
+_TEXT = {"Content-Type": "text/plain"}
+
+
+class SmokeError(Exception):
+    """A step that did not do what it should."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Of a request, after redirections."""
+
+    status: int
+    body: bytes
+    headers: Message
+
+    def json(self) -> Any:
+        """Its body."""
+        return json.loads(self.body)
+
+
+@dataclass(slots=True)
+class Smoke:
+    """``url``: the base address, as the output ApiUrl has it. ``tell`` gets a line for each step."""
+
+    url: str
+    token: str
+    tell: Callable[[str], None]
+    failed: list[str] = field(default_factory=list)
+
+    def run(self) -> bool:
+        """Whether all went well. A step that fails stops those that need it."""
+        run_id = f"smoke-{time.time_ns()}-{uuid4().hex[:8]}"
+        path = f"{_LOGS}/{FQN}/{run_id}"
+        started_s = time.monotonic()
+        with self._step("health"):
+            _expect(self._ask("GET", "/v1/health").status == 200, "it does not answer 200")
+        with self._step("a run: append, repeat, read, close, download"):
+            self._log(path)
+        with self._step("a file: upload, find, read, delete"):
+            self._file()
+        self.tell(f"left behind: the log of the run {FQN} {run_id}, until it expires")
+        self.tell(f"{'FAILED: ' + ', '.join(self.failed) if self.failed else 'all well'}, in {time.monotonic() - started_s:.1f} s")
+        return not self.failed
+
+    def _log(self, path: str) -> None:
+        first = self._ask("POST", path, b"one\n", _TEXT)
+        _expect(first.status == 200, f"an append was answered with {first.status}: {first.body[:200]!r}")
+        cookie = {"Cookie": first.headers["Set-Cookie"].partition(";")[0]}
+        for _ in range(2):  # the same batch from the same position: stored once
+            second = self._ask("POST", path, b"two\n", _TEXT | cookie)
+            _expect(second.status == 200, f"an append was answered with {second.status}")
+        page = self._ask("GET", path).json()
+        _expect((page["logs"], page["total"]) == ("one\ntwo", 2), f"what was read is not what was written: {page}")
+        closed = self._ask("POST", f"{path}/close", b"", {"Cookie": second.headers["Set-Cookie"].partition(";")[0]})
+        _expect(closed.status == 200, f"the close was answered with {closed.status}")
+        _expect(self._ask("POST", path, b"late\n", _TEXT).status == 409, "a closed run takes lines")
+        downloaded = self._ask("GET", f"{path}/download")
+        _expect(downloaded.body == b"one\ntwo\n", f"what was downloaded is not what was written: {downloaded.body[:200]!r}")
+
+    def _file(self) -> None:
+        body = f"smoke {uuid4().hex}\n".encode()
+        document = {
+            "what": "runlake_smoke", "where": "smoke", "start": "now", "path": "/smoke.txt", "work_id": None,
+            "hash": blake2b(body, digest_size=16).hexdigest(), "size": len(body),
+        }  # fmt: skip
+        begun = self._ask("POST", _FILES, json.dumps(document).encode(), {"Content-Type": "application/json"})
+        _expect(begun.status == 201, f"an upload was answered with {begun.status}: {begun.body[:200]!r}")
+        told = begun.json()
+        how, address = told["upload"], f"{_FILES}/{told['id']}"
+        sent = _ask(how["method"], how["url"], body, how["headers"])
+        _expect(sent.status == 200, f"S3 answered the upload with {sent.status}: {sent.body[:200]!r}")
+        try:
+            self._until(lambda: self._ask("GET", f"{address}/metadata").status == 200, "the file was never catalogued")
+            _expect(self._ask("GET", f"{address}/data").body == body, "the file is not what was sent")
+        finally:
+            deleted = self._ask("DELETE", address).status
+        _expect(deleted == 204, f"the file could not be deleted: {deleted}")
+
+    def _ask(self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> Answer:
+        credentials = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        return _ask(method, self.url.rstrip("/") + path, body, {**(headers or {}), **credentials})
+
+    @contextmanager
+    def _step(self, name: str) -> Iterator[None]:
+        started_s = time.monotonic()
+        try:
+            yield
+        except (SmokeError, OSError, ValueError, KeyError) as error:
+            self.failed.append(name.partition(":")[0])
+            self.tell(f"FAILED {time.monotonic() - started_s:6.2f} s  {name}\n       {type(error).__name__}: {error}")
+        else:
+            self.tell(f"ok     {time.monotonic() - started_s:6.2f} s  {name}")
+
+    def _until(self, holds: Callable[[], bool], otherwise: str) -> None:
+        give_up = time.monotonic() + PATIENCE_S
+        while not holds():
+            _expect(time.monotonic() < give_up, otherwise)
+            time.sleep(0.5)
+
+
+class _Redirections(urllib.request.HTTPRedirectHandler):
+    """To a presigned link goes no token: S3 takes one kind of credentials."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        """See urllib."""
+        found = super().redirect_request(req, fp, code, msg, headers, newurl)
+        if found:
+            found.remove_header("Authorization")
+        return found
+
+
+_opener = urllib.request.build_opener(_Redirections)
+
+
+def _ask(method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
+    request = urllib.request.Request(url, body, dict(headers), method=method)
+    try:
+        with _opener.open(request, timeout=_TIMEOUT_S) as answer:
+            return Answer(answer.status, answer.read(), answer.headers)
+    except urllib.error.HTTPError as error:
+        with error:
+            return Answer(error.code, error.read(), error.headers)
+
+
+def _expect(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise SmokeError(otherwise)

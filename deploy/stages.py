@@ -1,0 +1,73 @@
+"""A stage: one file that says what is deployed where. ``${account}`` and ``${region}`` in its values are the caller's own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from string import Template
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from deploy.errors import DeployError
+
+FOLDER = Path(__file__).resolve().parent.parent / "infra" / "stages"
+Shift = Literal[
+    "AllAtOnce",
+    "Canary10Percent5Minutes",
+    "Canary10Percent10Minutes",
+    "Canary10Percent15Minutes",
+    "Linear10PercentEvery1Minute",
+    "Linear10PercentEvery2Minutes",
+]
+
+
+class Stage(BaseModel):
+    """``parameters`` are the template's; those of a stack that are named neither here nor on the command line stay as they are.
+    ``artifacts``: the bucket that takes template and code, made if it is not there. ``protected``: the stack cannot be deleted."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    stack: str
+    artifacts: str = "runlake-artifacts-${account}-${region}"
+    architecture: Literal["x86_64", "arm64"] = "x86_64"
+    api_deployment: Shift = "AllAtOnce"
+    protected: bool = False
+    parameters: dict[str, str] = {}
+    tags: dict[str, str] = {}
+
+
+def read_stage(name: str, account: str, region: str) -> Stage:
+    """By its name, or the path of its file. Raises DeployError."""
+    path = Path(name) if name.endswith(".json") else FOLDER / f"{name}.json"
+    try:
+        stage = Stage.model_validate_json(path.read_text())
+    except FileNotFoundError:
+        known = ", ".join(sorted(each.stem for each in FOLDER.glob("*.json")))
+        raise DeployError(f"no such stage, there are {known}: stage={name}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise DeployError(f"{first['msg']}: file={path} field={'.'.join(map(str, first['loc']))}") from None
+    return Stage.model_validate(_filled(stage.model_dump(), {"account": account, "region": region}))
+
+
+def assignments(texts: Sequence[str]) -> dict[str, str]:
+    """``NAME=VALUE`` of a command line. Raises DeployError."""
+    pairs = [text.partition("=") for text in texts]
+    if wrong := [text for text, (name, equals, _) in zip(texts, pairs, strict=True) if not (name and equals)]:
+        raise DeployError(f"not NAME=VALUE: {wrong[0]}")
+    return {name: value for name, _, value in pairs}
+
+
+def _filled(value: Any, known: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        return Template(value).safe_substitute(known)
+    if isinstance(value, dict):
+        return {name: _filled(each, known) for name, each in value.items()}
+    return value
+
+
+def shown(parameters: Mapping[str, str]) -> str:
+    """For a message."""
+    return json.dumps(dict(parameters), sort_keys=True)

@@ -1,0 +1,211 @@
+"""The very commands of an operator against the emulator: the previous release, its upgrade with data in it, and the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+import yaml
+
+from local import deploy as on_the_emulator
+from local import gateway, package
+from local.emulator import CREDENTIALS, REGION, Emulator, free_port, without_aws
+from local.state import PROJECT
+from tests.integration import previous_release
+
+STACK = "runlake-test"
+HOLD_DATA = ("S3::Bucket ", "DynamoDB::Table", "SQS::Queue ")
+LOGS = "/v1/services/ingestionPipelines/logs"
+RUNS = 6
+QUIET = {"PartialFlushIntervalMinutes": "1440", "CleanupIntervalMinutes": "1440"}
+
+
+@dataclass
+class Operator:
+    """Somebody with a terminal, whose AWS is the emulator."""
+
+    emulator: Emulator
+    stage: Path
+
+    def make(self, target: str, *variables: str, typed: str = "", expected: int = 0) -> str:
+        """What ``make`` prints."""
+        environment = without_aws(os.environ) | {name.upper(): value for name, value in CREDENTIALS.items()}
+        environment |= {"AWS_ENDPOINT_URL": self.emulator.endpoint_url, "AWS_REGION": REGION, "AWS_DEFAULT_REGION": REGION}
+        command = ["make", "--no-print-directory", "-o", ".venv/ready", target, *variables]
+        done = subprocess.run(command, cwd=PROJECT, env=environment, input=typed, capture_output=True, text=True, timeout=600)
+        assert (done.returncode != 0) == (expected != 0), done.stdout[-3000:] + done.stderr[-3000:]
+        return done.stdout + done.stderr
+
+    def client(self, service: str) -> Any:
+        return on_the_emulator.client(service, self.emulator.endpoint_url)
+
+    def outputs(self) -> dict[str, str]:
+        with closing(self.client("cloudformation")) as cloudformation:
+            rows = cloudformation.describe_stacks(StackName=STACK)["Stacks"][0]["Outputs"]
+        return {row["OutputKey"]: row["OutputValue"] for row in rows}
+
+    def url(self, template: dict[str, Any]) -> str:
+        """Where the API answers; what the emulator does not take from the template is completed."""
+        api_id = self.outputs()["RestAPIId"]
+        with closing(self.client("apigateway")) as client:
+            gateway.complete(client, api_id, template["Resources"]["RestAPI"])
+        return f"{self.emulator.endpoint_url}/restapis/{api_id}/api/_user_request_"
+
+
+@pytest.fixture(scope="module")
+def operator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+    folder = tmp_path_factory.mktemp("operator")
+    stage = folder / "test.json"
+    parameters = {"BucketName": "logs-${account}", "ArchiveBucketName": "archive-${account}", "PositionKeys": "k" * 32}
+    stage.write_text(json.dumps({"stack": STACK, "parameters": parameters | QUIET}))
+    emulator = Emulator(free_port(), folder / "scratch", folder / "emulator.log")
+    try:
+        emulator.wait_until_healthy()
+        yield Operator(emulator, stage)
+    finally:
+        emulator.stop()
+
+
+def ask(url: str, method: str = "GET", body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
+    request = Request(url, body, {"Content-Type": "text/plain"} | headers, method=method)
+    try:
+        with urlopen(request, timeout=60) as answer:
+            return answer.status, answer.read()
+    except HTTPError as error:
+        with error:
+            return error.code, error.read()
+
+
+def deploy_previous(operator: Operator, folder: Path) -> dict[str, Any]:
+    """As its own operator did: the packaged template, the code beside it, one stack."""
+    package.ensure_packaged()
+    code = folder / "previous.zip"
+    previous_release.write_code(package.ZIP, code)
+    template: dict[str, Any] = yaml.safe_load(previous_release.template())
+    for resource in template["Resources"].values():
+        if resource["Type"] == "AWS::Serverless::Function":
+            resource["Properties"]["CodeUri"] = "s3://before/code.zip"
+    with closing(operator.client("s3")) as s3, closing(operator.client("cloudformation")) as cloudformation:
+        s3.create_bucket(Bucket="before")
+        s3.put_object(Bucket="before", Key="code.zip", Body=code.read_bytes())
+        s3.put_object(Bucket="before", Key="template.yaml", Body=yaml.safe_dump(template).encode())
+        account = "000000000000"
+        given = {"BucketName": f"logs-{account}", "ArchiveBucketName": f"archive-{account}", "PositionKeys": "k" * 32} | QUIET
+        cloudformation.create_stack(
+            StackName=STACK,
+            TemplateURL=f"{operator.emulator.endpoint_url}/before/template.yaml",
+            Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in given.items()],
+            Capabilities=["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"],
+        )
+        waiter = cloudformation.get_waiter("stack_create_complete")
+        waiter.wait(StackName=STACK, WaiterConfig={"Delay": 1, "MaxAttempts": 120})
+    return template
+
+
+def write_runs(url: str) -> dict[str, bytes]:
+    """Every second one closed; each run's log as it must be read ever after."""
+    logs = {}
+    for number in range(RUNS):
+        text = b"".join(b"line %d of run %d\n" % (line, number) for line in range(number + 1))
+        assert ask(f"{url}{LOGS}/svc.upgraded/run-{number}", "POST", text)[0] == 200
+        if number % 2:
+            assert ask(f"{url}{LOGS}/svc.upgraded/run-{number}/close", "POST", b"")[0] == 200
+        logs[f"run-{number}"] = text
+    return logs
+
+
+def read_runs(url: str) -> dict[str, bytes]:
+    return {f"run-{number}": ask(f"{url}{LOGS}/svc.upgraded/run-{number}/download")[1] for number in range(RUNS)}
+
+
+def tables(operator: Operator) -> dict[str, list[str]]:
+    """Every row of every table, by the table's output."""
+    found = {}
+    with closing(operator.client("dynamodb")) as dynamodb:
+        for name, table in operator.outputs().items():
+            if name.endswith("TableName"):
+                pages = dynamodb.get_paginator("scan").paginate(TableName=table)
+                found[name] = sorted(json.dumps(row, sort_keys=True) for page in pages for row in page["Items"])
+    return found
+
+
+def listed(url: str) -> list[str]:
+    return sorted(json.loads(ask(f"{url}{LOGS}/svc.upgraded")[1])["runs"])
+
+
+def wait_until_listed(operator: Operator, url: str) -> None:
+    from tests.integration.rebuilding import wait_until_quiet
+    from tests.integration.stacks import Stack
+
+    described = {"aws_endpoint_url": operator.emulator.endpoint_url, "ingest_queue_url": operator.outputs()["IngestQueueUrl"]}
+    wait_until_quiet(Stack(described))
+    assert listed(url) == sorted(f"run-{number}" for number in range(RUNS))
+
+
+def test_a_stack_of_the_previous_release_is_upgraded_with_its_data(
+    operator: Operator, tmp_path: Path, template: dict[str, Any]
+) -> None:
+    stage = f"STAGE={operator.stage}"
+    url = operator.url(deploy_previous(operator, tmp_path))
+    logs = write_runs(url)
+    wait_until_listed(operator, url)
+    before, rows = operator.outputs(), tables(operator)
+
+    told = operator.make("diff", stage)
+    assert "CompactRole" in told and "ScheduleRole" in told, told
+    lost = [line for line in told.splitlines() if line.partition("AWS::")[2].startswith(HOLD_DATA) and "  REPLACED" in line]
+    assert lost == [], (
+        "nothing that holds data; the emulator says of any change that it may be so, the outputs below say that it is not"
+    )
+    assert (operator.outputs(), tables(operator)) == (before, rows), "and it changes nothing"
+
+    told = operator.make("deploy", stage)
+    after = operator.outputs()
+    assert {name: after[name] for name in before if name != "ApiUrl"} == {name: before[name] for name in before if name != "ApiUrl"}
+    url = operator.url(template)
+    assert read_runs(url) == logs and tables(operator) == rows and listed(url) == sorted(logs)
+    assert ask(f"{url}{LOGS}/svc.upgraded/run-0", "POST", b"after the upgrade\n")[0] == 200
+    assert ask(f"{url}{LOGS}/svc.upgraded/run-0/download")[1] == logs["run-0"] + b"after the upgrade\n"
+
+    assert "nothing changes" in operator.make("diff", stage)
+    assert "all well" in operator.make("smoke", f"URL={url}")
+    assert "LogLevel" in operator.make("deploy", stage, "PARAMS=LogLevel=DEBUG")
+    assert "FAILED" in operator.make("smoke", "URL=http://127.0.0.1:1/api", expected=1)
+
+    assert "nothing was deleted" in operator.make("destroy", stage, typed="yes\n", expected=1)
+    assert after["BucketName"] in operator.make("destroy", stage, typed=f"{STACK}\n")
+    with closing(operator.client("s3")) as s3:
+        kept = s3.list_objects_v2(Bucket=after["BucketName"], Prefix="pipeline-logs/svc.upgraded/run-1/")
+    assert kept["KeyCount"] > 0, "logs stay"
+
+
+def test_and_all_goes_when_it_is_said_twice(operator: Operator, tmp_path: Path) -> None:
+    stage = tmp_path / "gone.json"
+    parameters = {
+        "BucketName": "gone-logs",
+        "ArchiveBucketName": "gone-archive",
+        "DatasetDatabase": "gone",
+        "PositionKeys": "k" * 32,
+    }
+    stage.write_text(json.dumps({"stack": "runlake-gone", "parameters": parameters | QUIET}))
+    operator.make("deploy", f"STAGE={stage}")
+    with closing(operator.client("s3")) as s3:
+        s3.put_object(Bucket="gone-logs", Key="pipeline-logs/a", Body=b"x")
+        operator.make("destroy", f"STAGE={stage}", "DATA=delete", typed="runlake-gone\nno\n", expected=1)
+        assert s3.list_objects_v2(Bucket="gone-logs")["KeyCount"] == 1
+        operator.make("destroy", f"STAGE={stage}", "DATA=delete", typed="runlake-gone\ndelete the data of runlake-gone\n")
+        assert not [each["Name"] for each in s3.list_buckets()["Buckets"] if each["Name"].startswith("gone-")]
+
+
+def test_a_stage_that_is_not_there_is_said(operator: Operator) -> None:
+    assert "no such stage" in operator.make("diff", "STAGE=nowhere", expected=1)
+    assert "no such parameter: Wrong" in operator.make("diff", f"STAGE={operator.stage}", "PARAMS=Wrong=1", expected=1)

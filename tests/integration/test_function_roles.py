@@ -1,0 +1,226 @@
+"""Each function's role against what the function asks of AWS, recorded on a stack of its own: everything allowed, nothing besides.
+
+The functions run with the recorder on their path. The schedules are begun by hand, by a clock that is a day ahead where runs have to be
+old: a run is idle for a day, a segment is deleted twenty minutes after it was written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+from urllib.parse import quote
+from uuid import uuid4
+
+import pytest
+import requests
+
+from chalicelib.catalog.runs import shard_of
+from chalicelib.coordination import Status
+from chalicelib.triggers.schedules import RUNS_PER_WORKER
+from tests.integration.rebuilding import wait_until_quiet
+from tests.integration.roles import assert_fits, changes
+from tests.integration.stacks import Stack, running_stack
+from tests.integration.test_coordination_on_the_stack import put
+from tests.integration.test_workers_on_the_stack import key, some_runs, write
+from tests.permissions import Calls, grants
+
+LOGS = "/v1/services/ingestionPipelines/logs"
+TEXT = {"Content-Type": "text/plain"}
+BY_OTHERS = {
+    "Logs": "Lambda writes what a function prints",
+    "Traces": "Lambda's daemon sends them",
+    "Queue": "Lambda polls the queue",
+    "GiveUpUploads": "when a call of an upload in parts fails; shown for the same code in the job bulk_compact",
+    "AbsentFiles": "S3 says 404 of what is not there to whoever may list, 403 to others",
+}
+DAY_S = 90_000
+QUIET = {"PartialFlushIntervalMinutes": "1440", "CleanupIntervalMinutes": "1440"}
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stack, Calls]]:
+    """A stack whose functions record what they ask."""
+    calls = Calls(Path(tmp_path_factory.mktemp("calls")) / "calls.jsonl")
+    with patch.dict(os.environ, calls.environment), running_stack(**QUIET) as stack:
+        yield stack, calls
+
+
+@pytest.fixture(scope="module")
+def web() -> Iterator[requests.Session]:
+    with requests.Session() as session:
+        yield session
+
+
+def assert_function_fits(stack: Stack, calls: Calls, function: str) -> None:
+    name = stack["functions"][function]
+    with closing(stack.client("lambda")) as client:
+        role = client.get_function_configuration(FunctionName=name)["Role"]
+    assert_fits(
+        calls.needs(stack, name), {grant for grant in grants(stack, role) if grant.sid not in BY_OTHERS or not is_lambdas(grant)}
+    )
+
+
+def is_lambdas(grant: Any) -> bool:
+    """Two statements have the name Logs: S3's and CloudWatch's."""
+    return grant.sid != "Logs" or grant.action.startswith("logs:")
+
+
+class Api:
+    """The API as its clients use it, every answer expected."""
+
+    def __init__(self, stack: Stack, web: requests.Session) -> None:
+        self._stack, self._web = stack, web
+
+    def ask(self, method: str, path: str, expected: int = 200, **options: Any) -> requests.Response:
+        url = path if "://" in path else self._stack.api_url + path
+        answer = self._web.request(method, url, timeout=60, **options)
+        assert answer.status_code == expected, (method, path, answer.status_code, answer.text[:500])
+        return answer
+
+    def append(self, path: str, text: str, **headers: str) -> None:
+        self.ask("POST", path, data=text.encode(), headers=TEXT | headers)
+
+    def upload(self, what: str, body: bytes, where: str = "w") -> str:
+        """A file by a presigned request; its id, as soon as it is catalogued."""
+        told = self.ask(
+            "POST", "/v0/archive/files", 201,
+            json={"what": what, "where": where, "start": "now", "path": "/x", "work_id": None, "size": len(body),
+                  "hash": blake2b(body, digest_size=16).hexdigest()},
+        ).json()  # fmt: skip
+        how = told["upload"]
+        if "parts" not in how:
+            self.ask(how["method"], how["url"], data=body, headers=how["headers"])
+            eventually(lambda: self._web.get(f"{self._stack.api_url}/v0/archive/files/{told['id']}/metadata", timeout=60).ok)
+        return str(told["id"])
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    give_up = time.monotonic() + 120
+    while not holds():
+        assert time.monotonic() < give_up
+        time.sleep(0.2)
+
+
+def tick(stack: Stack, function: str, ahead_s: int = 0) -> dict[str, int]:
+    """What EventBridge does, by a function's clock that is ahead; the function's answer."""
+    name, event = stack["functions"][function], dict.fromkeys(("id", "detail-type", "source", "account", "time", "region"), "")
+    with closing(stack.client("lambda")) as client:
+        environment = client.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
+        client.update_function_configuration(
+            FunctionName=name, Environment={"Variables": environment | {"RECORDED_AHEAD_S": str(ahead_s)}}
+        )
+        payload = {"version": "0", **event, "resources": [], "detail": {}}
+        answer = client.invoke(FunctionName=name, Payload=json.dumps(payload))
+        told = answer["Payload"].read()
+    assert "FunctionError" not in answer, told
+    return dict(json.loads(told))
+
+
+def test_the_api(recorded: tuple[Stack, Calls], web: requests.Session) -> None:
+    """A run of every kind written, read and closed; files uploaded, changed, found and removed; partitions of work."""
+    stack, calls = recorded
+    api, run = Api(stack, web), f"{LOGS}/role-{uuid4().hex[:8]}/run"
+    _logs(api, run)
+    _files(api, f"role-{uuid4().hex[:8]}")
+    _partitions(stack, api)
+    assert_function_fits(stack, calls, "api")
+
+
+def _logs(api: Api, run: str) -> None:
+    api.append(run, "one\n")
+    api.append(run, "two\n", **{"Idempotency-Key": "key"})
+    api.append(run, "two\n", **{"Idempotency-Key": "key"})
+    for path in (run, f"{run}?after=1", f"{run}?since=1", run.rpartition("/")[0], f"{run.rpartition('/')[0]}/last"):
+        api.ask("GET", path)
+    for _ in range(3):
+        api.append(f"{run}-large", ("y" * 999 + "\n") * 4000)
+    for path in (run, f"{run}-large"):
+        api.ask("POST", f"{path}/close")
+        api.ask("GET", f"{path}/download", allow_redirects=False, expected=307 if path.endswith("large") else 200)
+    api.ask("GET", run)
+
+
+def _files(api: Api, what: str) -> None:
+    one, two, other = api.upload(what, b"one\n"), api.upload(what, b"two\n"), api.upload(what, b"other\n", "elsewhere")
+    large = api.ask(
+        "POST", "/v0/archive/files", 201,
+        json={"what": what, "where": "w", "start": "now", "path": "/x", "work_id": None, "hash": "0" * 32, "size": 101 * 2**20},
+    ).json()  # fmt: skip
+    api.ask("DELETE", large["upload"]["abort_url"], 204)
+    files = "/v0/archive/files"
+    api.ask("GET", f"{files}/?what={what}&start=0&end=2100-01-01")
+    api.ask("GET", f"{files}/?what={what}&work_id=none")
+    api.ask("GET", f"/v0/archive/latest/{what}/w")
+    for file_id, change in ((one, {"where": "moved"}), (two, {"start": "2020-01-01"}), (other, {"note": "x"})):
+        api.ask("PATCH", f"{files}/{file_id}/metadata", json=change)
+        api.ask("GET", f"{files}/{file_id}/data")
+    api.ask("GET", f"{files}/{'0' * 32}/metadata", 404)
+    three = api.upload(what, b"three\n")
+    for file_id in (three, other, one, two):
+        api.ask("DELETE", f"{files}/{file_id}", 204)
+
+
+def _partitions(stack: Stack, api: Api) -> None:
+    run = f"role/{uuid4().hex}"
+    put(stack, run, Status.COMPLETED)
+    api.ask("GET", "/v1/coordination/sweep?status=COMPLETED")
+    api.ask("POST", f"/v1/coordination/sweep/{quote(run)}/retry")
+
+
+def test_the_ingestion(recorded: tuple[Stack, Calls], web: requests.Session) -> None:
+    """Segments, one of them large enough for a compaction at once; finished logs; files that come, move, break and go."""
+    stack, calls = recorded
+    api, fqn = Api(stack, web), f"role-{uuid4().hex[:8]}"
+    for _ in range(3):
+        api.append(f"{LOGS}/{fqn}/large", ("y" * 999 + "\n") * 4000)
+    api.append(f"{LOGS}/{fqn}/small", "a line\n")
+    api.append(f"{LOGS}/{fqn}/small", "a line\n", **{"Idempotency-Key": "key"})
+    api.ask("POST", f"{LOGS}/{fqn}/small/close")
+    for _ in changes(stack, uuid4().hex[:8], fqn, notified=True):
+        wait_until_quiet(stack)
+    api.upload(fqn, b"one\n")
+    wait_until_quiet(stack)
+    assert_function_fits(stack, calls, "ingest")
+
+
+@pytest.mark.parametrize("function", ["compact", "sweep"])
+def test_the_schedules(recorded: tuple[Stack, Calls], web: requests.Session, function: str) -> None:
+    """Runs that wait for it; the day after, when they are abandoned and their segments are old; and more work than for one."""
+    stack, calls = recorded
+    api, fqn = Api(stack, web), f"role-{uuid4().hex[:8]}"
+    for number in range(3):
+        api.append(f"{LOGS}/{fqn}/run-{number}", "a line\n")
+    wait_until_quiet(stack)
+    lose_rows(stack, fqn)
+    tick(stack, function)
+    tick(stack, function, DAY_S)
+    wait_until_quiet(stack)
+    tick(stack, function, 2 * DAY_S)
+    crowd(stack)
+    tick(stack, function, 3 * DAY_S)
+    assert_function_fits(stack, calls, function)
+
+
+def crowd(stack: Stack) -> None:
+    """More runs that are due than one invocation works: rows alone, each of which is looked at and done with."""
+    now_ms = round(time.time() * 1000)
+    numbers = {"segments": 1, "lines": 1, "bytes": 5, "started_ms": now_ms, "last_append_ms": now_ms}
+    row = {name: {"N": str(value)} for name, value in numbers.items()}
+    runs = some_runs(RUNS_PER_WORKER + 1)
+    write(stack, [{"PutRequest": {"Item": key(run) | row | {"activity_shard": {"S": shard_of(run)}}}} for run in runs])
+
+
+def lose_rows(stack: Stack, fqn: str) -> None:
+    """As if the segments of a run had not been catalogued yet."""
+    with closing(stack.client("dynamodb")) as dynamodb:
+        for page in dynamodb.get_paginator("scan").paginate(TableName=stack["segments_table"]):
+            for row in page["Items"]:
+                if row["run"]["S"] == f"{fqn}/run-0":
+                    dynamodb.delete_item(TableName=stack["segments_table"], Key={name: row[name] for name in ("run", "at")})

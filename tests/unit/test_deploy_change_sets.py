@@ -1,0 +1,134 @@
+"""Change sets and the end of a stack, against a CloudFormation of a few lines: what is asked of it, and what is said of its answers."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+from botocore.exceptions import ClientError
+
+from deploy.artifacts import Uploaded
+from deploy.change_sets import ChangeSet, Stacks
+from deploy.destroying import destroy
+from deploy.errors import DeployError
+from deploy.stages import Stage
+
+STAGE = Stage(stack="s", parameters={"A": "1"}, tags={"x": "y"})
+UPLOADED = Uploaded("https://bucket/template.yaml", frozenset({"A", "B", "Secret"}))
+THERE = {
+    "StackStatus": "UPDATE_COMPLETE",
+    "Parameters": [{"ParameterKey": name} for name in ("A", "Secret", "Gone")],
+    "Outputs": [],
+}
+
+
+def change(logical: str, replacement: str = "False") -> dict[str, Any]:
+    about = {"Action": "Modify", "LogicalResourceId": logical, "ResourceType": "AWS::X::Y", "Replacement": replacement, "Scope": []}
+    return {"ResourceChange": about}
+
+
+def cloudformation(stack: dict[str, Any] | None, changes: list[dict[str, Any]], **described: Any) -> Mock:
+    """A client whose stack and change set are these."""
+    client = Mock()
+    missing = ClientError({"Error": {"Code": "ValidationError", "Message": "does not exist"}}, "DescribeStacks")
+    client.describe_stacks.side_effect = None if stack else missing
+    client.describe_stacks.return_value = {"Stacks": [stack]}
+    client.create_change_set.return_value = {"Id": "cs"}
+    client.describe_change_set.return_value = {"Status": "CREATE_COMPLETE"} | described
+    client.get_paginator.return_value.paginate.return_value = [{"Changes": changes[:1]}, {"Changes": changes[1:]}]
+    return client
+
+
+def test_what_is_not_said_stays_as_it_is_and_what_the_template_has_no_more_is_not_sent() -> None:
+    client = cloudformation(THERE, [change("Table", "True"), change("Bucket", "Conditional")])
+    proposed = Stacks(client).propose(STAGE, UPLOADED, {"B": "2"})
+    asked = client.create_change_set.call_args.kwargs
+    assert (
+        asked["ChangeSetType"] == "UPDATE"
+        and asked["TemplateURL"] == UPLOADED.url
+        and asked["Tags"] == [{"Key": "x", "Value": "y"}]
+    )
+    assert asked["Parameters"] == [
+        {"ParameterKey": "A", "ParameterValue": "1"},
+        {"ParameterKey": "B", "ParameterValue": "2"},
+        {"ParameterKey": "Secret", "UsePreviousValue": True},
+    ]
+    assert len(proposed.lines) == 2 and "may be REPLACED" in proposed.lines[0] and "  REPLACED" in proposed.lines[1]
+
+
+def test_a_new_stack_is_made_and_a_proposal_for_it_thrown_away_leaves_no_shell() -> None:
+    client = cloudformation(None, [change("Table")])
+    proposed = Stacks(client).propose(STAGE, UPLOADED, {})
+    assert proposed.is_new and client.create_change_set.call_args.kwargs["ChangeSetType"] == "CREATE"
+    Stacks(client).discard(proposed)
+    client.delete_change_set.assert_called_once_with(ChangeSetName="cs", StackName="s")
+    client.delete_stack.assert_called_once_with(StackName="s")
+
+
+def test_a_proposal_for_a_stack_that_is_there_is_thrown_away_and_the_stack_stays() -> None:
+    client = cloudformation(THERE, [])
+    Stacks(client).discard(ChangeSet("cs", "s", is_new=False))
+    client.delete_stack.assert_not_called()
+
+
+@pytest.mark.parametrize(
+    "reason", ["The submitted information didn't contain changes. Submit different information", "No updates are to be performed."]
+)
+def test_nothing_to_do_is_no_failure(reason: str) -> None:
+    client = cloudformation(THERE, [], Status="FAILED", StatusReason=reason)
+    assert Stacks(client).propose(STAGE, UPLOADED, {}).lines == []
+
+
+def test_what_cannot_be_done_is_said() -> None:
+    client = cloudformation(THERE, [], Status="FAILED", StatusReason="Circular dependency")
+    with pytest.raises(DeployError, match="Circular dependency"):
+        Stacks(client).propose(STAGE, UPLOADED, {})
+    with pytest.raises(DeployError, match="no such parameter: Wrong"):
+        Stacks(cloudformation(THERE, [])).propose(STAGE, UPLOADED, {"Wrong": "1"})
+
+
+def test_the_first_reason_is_told_not_what_followed_from_it() -> None:
+    client = cloudformation(THERE | {"StackStatus": "UPDATE_ROLLBACK_COMPLETE"}, [])
+    events = [
+        ("UPDATE_ROLLBACK_COMPLETE", "s", ""),
+        ("CREATE_FAILED", "B", "Resource creation cancelled"),
+        ("CREATE_FAILED", "A", "no room"),
+    ]
+    client.describe_stack_events.return_value = {
+        "StackEvents": [
+            {"ResourceStatus": status, "LogicalResourceId": name, "ResourceStatusReason": reason} for status, name, reason in events
+        ]
+    }
+    with pytest.raises(DeployError, match="UPDATE_ROLLBACK_COMPLETE: resource=A reason='no room'"):
+        Stacks(client).execute(ChangeSet("cs", "s", is_new=False, lines=["x"]))
+
+
+OUTPUTS = [{"OutputKey": name, "OutputValue": name.lower()} for name in ("BucketName", "DatasetBucketName")]
+
+
+def stacks_to_destroy() -> tuple[Mock, Stacks]:
+    client = cloudformation(THERE | {"Outputs": OUTPUTS}, [])
+
+    def delete(StackName: str) -> None:
+        client.describe_stacks.return_value = {"Stacks": [{"StackStatus": "DELETE_COMPLETE"}]}
+
+    client.delete_stack.side_effect = delete
+    return client, Stacks(client)
+
+
+def test_nothing_is_deleted_unless_the_words_are_typed() -> None:
+    client, stacks = stacks_to_destroy()
+    for words in (["no"], ["s", "yes"]):
+        answers = iter(words)
+        with pytest.raises(DeployError, match="nothing was deleted"):
+            destroy(stacks, Mock(), "s", with_data=True, ask=lambda _, answers=answers: next(answers))
+    client.delete_stack.assert_not_called()
+
+
+def test_buckets_stay_and_are_told() -> None:
+    client, stacks = stacks_to_destroy()
+    s3 = Mock()
+    assert destroy(stacks, s3, "s", with_data=False, ask=lambda _: "s\n") == ["bucketname", "datasetbucketname"]
+    client.delete_stack.assert_called_once()
+    assert s3.mock_calls == []
