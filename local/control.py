@@ -14,7 +14,7 @@ from local import package
 from local.state import PROJECT, LocalError, StackFolder
 
 _UP_TIMEOUT_S = 180.0
-_DOWN_TIMEOUT_S = 30.0
+_DOWN_TIMEOUT_S = 120.0
 # By port, so that the stack's process is reaped by the one that started it.
 _started: dict[int, subprocess.Popen[bytes]] = {}
 
