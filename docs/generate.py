@@ -267,7 +267,7 @@ def _costs() -> str:
     rows = []
     for size, dollars in costs().items():
         total = sum(dollars.values())
-        rows.append((size, *(f"{each:.3f}" for each in dollars.values()), f"**{total:.3f}**", f"{total / CLOUDWATCH_LOGS:.2g}"))
+        rows.append((size, *(f"{each:.3f}" for each in dollars.values()), f"**{total:.3f}**", f"{total / CLOUDWATCH_LOGS:.2f}"))
     return _table(("batch", *_COSTS, "in all, dollars for a GB", "times CloudWatch Logs"), rows)
 
 
