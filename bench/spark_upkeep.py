@@ -44,7 +44,7 @@ class _NextYear(SystemClock):
 def measure(runs: int = RUNS, files: int = FILES) -> list[Measure]:
     """All rows."""
     with bench_archive() as (archive, _):
-        _with_files(archive)
+        with_files(archive)
         made = some_runs(runs, SEGMENTS, SEGMENT_BYTES)
         archive.fill(made)
         assert job()["runs"]["finalized"] == runs
@@ -53,7 +53,8 @@ def measure(runs: int = RUNS, files: int = FILES) -> list[Measure]:
         return [rebuilt, _expired(archive, made, what), _backfilled(archive, files)]
 
 
-def _with_files(archive: BenchArchive) -> None:
+def with_files(archive: BenchArchive) -> None:
+    """The archive's bucket and tables, for the jobs that this process starts."""
     archive.s3.create_bucket(Bucket=ARCHIVE)
     os.environ.update({f"RUNLAKE_{name.upper()}_TABLE": of for name, of in archive_tables("upkeep").items()})
 
@@ -61,7 +62,7 @@ def _with_files(archive: BenchArchive) -> None:
 def _rebuilt(archive: BenchArchive, made: list[BenchRun], what: str) -> Measure:
     lost = {f"{each.run.fqn}/{each.run.run_id}" for each in made}
     archive.rows.delete_all([{"fqn": each.run.fqn, "run_id": each.run.run_id} for each in made])
-    told = _job("rebuild_catalog")
+    told = run_job("rebuild_catalog")
     assert sum(told["runs"].values()) == len(lost) and told["files"]["files"] == len(made), told
     assert archive.runs.get(made[0].run), "its row is back"
     return _costs(f"rebuild_catalog, {what}", told["requests"], told["bytes"], told["seconds"])
@@ -104,14 +105,20 @@ def _backfilled(archive: BenchArchive, files: int) -> Measure:
             "where": f"web-{number % 20}", "what": "app", "id": f"{number:032x}", "hash": hashlib.blake2b(body, digest_size=16).hexdigest(),
         }  # fmt: skip
         archive.s3.put_object(Bucket=ARCHIVE, Key=f"{number:032x}/data", Body=body, Metadata={"datalake": json.dumps(metadata)})
-    told = _job("backfill")
+    told = run_job("backfill")
     assert told["files"] == files, told
     return _costs(f"backfill, {files} files of {FILE_BYTES // MIB} MiB", told["requests"], files * FILE_BYTES, None)
 
 
-def _job(name: str) -> dict[str, Any]:
+def run_job(name: str, *arguments: str) -> dict[str, Any]:
+    """The summary of a job that must end well."""
     done = subprocess.run(
-        [sys.executable, "-m", f"glue_jobs.{name}"], env=environment(), cwd=PROJECT, capture_output=True, text=True, timeout=1800
+        [sys.executable, "-m", f"glue_jobs.{name}", *arguments],
+        env=environment(),
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=1800,
     )
     assert done.returncode == 0, (done.stdout, done.stderr[-3000:])
     return dict(json.loads(done.stdout.splitlines()[-1]))
