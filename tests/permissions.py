@@ -1,50 +1,170 @@
-"""What a role of the template allows, and what requests need: a job is run, its requests are counted, and the two are compared."""
+"""What AWS asks for each call, what a deployed role allows, and where the two differ."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-_S3 = {
-    "ListObjectsV2": {"s3:ListBucket"},
-    "HeadObject": {"s3:GetObject"},
-    "CreateMultipartUpload": {"s3:PutObject"},
-    "UploadPart": {"s3:PutObject"},
-    "UploadPartCopy": {"s3:PutObject", "s3:GetObject"},
-    "CopyObject": {"s3:PutObject", "s3:GetObject"},
-    "CompleteMultipartUpload": {"s3:PutObject"},
-    "DeleteObjects": {"s3:DeleteObject"},
+from local.state import PROJECT
+
+if TYPE_CHECKING:
+    from tests.integration.stacks import Stack
+
+RECORDING = PROJECT / "tests" / "recording"
+_ON_OBJECTS = {
+    "HeadObject": ["GetObject"],
+    "CreateMultipartUpload": ["PutObject"],
+    "UploadPart": ["PutObject"],
+    "UploadPartCopy": ["PutObject"],
+    "CopyObject": ["PutObject"],
+    "CompleteMultipartUpload": ["PutObject"],
+    "ListParts": ["ListMultipartUploadParts"],
 }
-"""Requests whose permission has another name."""
-_IN_TRANSACTIONS = {f"dynamodb:{name}" for name in ("PutItem", "DeleteItem", "ConditionCheckItem")}
-"""What ``Database.transact`` sends."""
+"""Operations of S3 whose permission has another name."""
+_IN_TRANSACTIONS = {"Put": "PutItem", "Delete": "DeleteItem", "Update": "UpdateItem", "ConditionCheck": "ConditionCheckItem"}
+_ON_INDEXES = ("dynamodb:Query", "dynamodb:Scan")
 
 
-def needed(requests: Iterable[str]) -> set[str]:
-    """Actions of IAM for requests as ``glue_jobs.shell.request_counts`` counts them (``s3:HeadObject``)."""
-    found: set[str] = set()
-    for request in requests:
-        service, _, operation = request.partition(":")
-        if service == "s3":
-            found |= _S3.get(operation, {request})
-        elif operation == "TransactWriteItems":
-            found |= _IN_TRANSACTIONS
-        else:
-            found.add(request)
-    return found
+@dataclass(frozen=True, slots=True, order=True)
+class Need:
+    """A permission that AWS looks for. ``context``: the one condition key that is given, and its value."""
+
+    action: str
+    resource: str
+    context: tuple[str, str] = ("", "")
 
 
-def granted(template: dict[str, Any], role: str) -> set[str]:
-    """Actions that a role has by its own policies, without those that all jobs have."""
-    policies = template["Resources"][role]["Properties"]["Policies"]
-    return {action for policy in policies for each in policy["PolicyDocument"]["Statement"] for action in _listed(each["Action"])}
+@dataclass(frozen=True, slots=True, order=True)
+class Grant:
+    """One action on one resource of one statement, which may have ``*`` in it. ``condition``: a key and the value it must have."""
+
+    sid: str
+    action: str
+    resource: str
+    condition: tuple[str, str] = ("", "")
+
+    def allows(self, need: Need) -> bool:
+        """Whether it is enough."""
+        fits = self.action == need.action and fnmatchcase(need.resource, self.resource.replace("[", "[[]"))
+        return fits and self.condition in (("", ""), need.context)
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether AWS knows the action for such a resource: an index is read by queries and scans alone."""
+        return "/index/" not in self.resource or self.action in _ON_INDEXES
 
 
-def granted_to_all(template: dict[str, Any]) -> set[str]:
-    """Actions that every job has: its code, its settings, its summary, its metrics."""
-    statements = template["Resources"]["JobsPolicy"]["Properties"]["PolicyDocument"]["Statement"]
-    return {action for each in statements if "Sid" in each for action in _listed(each["Action"])}
+class Calls:
+    """What processes asked of AWS that were begun with ``environment``."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """To be added to a process's own."""
+        paths = [str(RECORDING), *filter(None, [os.environ.get("PYTHONPATH")])]
+        return {"PYTHONPATH": os.pathsep.join(paths), "RECORDED_CALLS": str(self._path)}
+
+    def needs(self, stack: Stack, by: str = "") -> set[Need]:
+        """What the calls so far need, of all processes or of one function's."""
+        lines = self._path.read_text().splitlines() if self._path.exists() else []
+        rows = [json.loads(line) for line in lines]
+        return {need for row in rows if row["by"] == by for need in _needs(stack["region"], row)}
 
 
-def _listed(value: Any) -> list[str]:
+def _needs(region: str, row: dict[str, Any]) -> Iterator[Need]:
+    operation, given = row["operation"], row["parameters"]
+    match row["service"]:
+        case "s3":
+            yield from _of_s3(operation, given)
+        case "dynamodb":
+            for action, table in _of_dynamodb(operation, given):
+                yield Need(f"dynamodb:{action}", f"arn:aws:dynamodb:{region}:000000000000:table/{table}")
+        case "monitoring":
+            yield Need(f"cloudwatch:{operation}", "*", ("cloudwatch:namespace", given["Namespace"]))
+        case "sns":
+            yield Need("sns:Publish", given["TopicArn"])  # a batch, too
+        case "lambda":
+            action = "InvokeFunction" if operation == "Invoke" else operation
+            yield Need(f"lambda:{action}", f"arn:aws:lambda:{region}:000000000000:function:{given['FunctionName']}")
+        case "cloudformation":
+            yield Need(f"cloudformation:{operation}", f"arn:aws:cloudformation:{region}:000000000000:stack/{given['StackName']}/")
+        case other:
+            raise AssertionError(f"nobody has said what it needs: {other} {operation}")
+
+
+def _of_s3(operation: str, given: dict[str, Any]) -> Iterator[Need]:
+    bucket = f"arn:aws:s3:::{given['Bucket']}"
+    if operation == "ListObjectsV2":
+        yield Need("s3:ListBucket", bucket)
+        return
+    if operation == "DeleteObjects":
+        yield from (Need("s3:DeleteObject", f"{bucket}/{each['Key']}") for each in given["Delete"]["Objects"])
+        return
+    yield from (Need(f"s3:{action}", f"{bucket}/{given['Key']}") for action in _ON_OBJECTS.get(operation, [operation]))
+    if "IfMatch" in given:
+        yield Need("s3:GetObject", f"{bucket}/{given['Key']}")
+    if source := given.get("CopySource"):
+        yield Need("s3:GetObject", f"arn:aws:s3:::{source['Bucket']}/{source['Key']}")
+
+
+def _of_dynamodb(operation: str, given: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    if operation == "TransactWriteItems":
+        for each in given["TransactItems"]:
+            for kind, write in each.items():
+                yield _IN_TRANSACTIONS[kind], write["TableName"]
+    elif "RequestItems" in given:
+        yield from ((operation, table) for table in given["RequestItems"])
+    else:
+        index = f"/index/{given['IndexName']}" if "IndexName" in given else ""
+        yield operation, given["TableName"] + index
+
+
+def grants(stack: Stack, role_arn: str) -> set[Grant]:
+    """All that a role of the stack allows, as IAM has it."""
+    with closing(stack.client("iam")) as iam:
+        found = {grant for document in _documents(iam, role_arn.rpartition("/")[2]) for grant in _grants(document)}
+    return {grant for grant in found if grant.is_possible}
+
+
+def _documents(iam: Any, role: str) -> Iterator[dict[str, Any]]:
+    for name in iam.list_role_policies(RoleName=role)["PolicyNames"]:
+        yield iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"]
+    for attached in iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"]:
+        version = iam.get_policy(PolicyArn=attached["PolicyArn"])["Policy"]["DefaultVersionId"]
+        yield iam.get_policy_version(PolicyArn=attached["PolicyArn"], VersionId=version)["PolicyVersion"]["Document"]
+
+
+def _grants(document: dict[str, Any]) -> Iterator[Grant]:
+    for statement in document["Statement"]:
+        assert statement["Effect"] == "Allow" and not {"NotAction", "NotResource"} & set(statement)
+        ((_, conditions),) = statement.get("Condition", {"StringEquals": {"": ""}}).items()
+        ((key, value),) = conditions.items()
+        for action in _listed(statement["Action"]):
+            for resource in _listed(statement["Resource"]):
+                named = re.sub(r"(:stack/[^/]+/).+", r"\1", resource)  # callers know a stack by its name alone
+                yield Grant(statement["Sid"], action, named, (key, value))
+
+
+def refused(needs: Iterable[Need], allowed: Iterable[Grant]) -> list[Need]:
+    """What a role would be refused."""
+    held = list(allowed)
+    return sorted(need for need in needs if not any(grant.allows(need) for grant in held))
+
+
+def unused(needs: Iterable[Need], allowed: Iterable[Grant]) -> list[Grant]:
+    """What a role is allowed and has no need of."""
+    found = list(needs)
+    return sorted(grant for grant in allowed if not any(grant.allows(need) for need in found))
+
+
+def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import yaml
 
 from local import package
 from tests.integration.stacks import Stack, shared_stack
+from tests.permissions import Calls
 
 
 @pytest.fixture(scope="session")
@@ -25,3 +27,12 @@ def template() -> dict[str, Any]:
     package.ensure_packaged()
     loaded: dict[str, Any] = yaml.safe_load(package.TEMPLATE.read_text())
     return loaded
+
+
+@pytest.fixture
+def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Calls:
+    """What the processes that a test begins ask of AWS."""
+    recorded = Calls(tmp_path / "calls.jsonl")
+    for name, value in recorded.environment.items():
+        monkeypatch.setenv(name, value)
+    return recorded

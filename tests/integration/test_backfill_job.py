@@ -9,10 +9,12 @@ import time
 import uuid
 from contextlib import closing
 from typing import Any
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 from local.state import PROJECT
+from tests.integration.roles import assert_job_fits, changes, output
 from tests.integration.stacks import Stack
+from tests.permissions import Calls
 
 START_MS = 1_790_000_000_000
 
@@ -54,6 +56,30 @@ def test_a_lost_table_is_filled_again_from_the_bucket(stack: Stack) -> None:
 def test_help_tells_what_it_does(stack: Stack) -> None:
     told = job(stack, "--help")
     assert told.returncode == 0 and "--run-logs" in told.stdout and "checkpoint" in told.stdout
+
+
+def test_its_role_allows_what_it_does_and_nothing_else(stack: Stack, calls: Calls) -> None:
+    prefix, run = uuid.uuid4().hex[:8], f"of-roles-{uuid.uuid4().hex[:8]}"
+    finish_run(stack, run)
+    for files in changes(stack, prefix, run):
+        assert job_done(stack, "--prefix", prefix)["files"] == files
+    assert job_done(stack, "--prefix", f"{prefix}-odd", "--anew")["files"] == 1
+    summary = f"s3://{output(stack, 'JobsBucketName')}/summaries/backfill.json"
+    assert job_done(stack, "--run-logs", "--prefix", run, "--anew", "--summary", summary)["files"] == 1
+    assert_job_fits(stack, "backfill", calls)
+
+
+def job_done(stack: Stack, *arguments: str) -> dict[str, Any]:
+    done = job(stack, *arguments)
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def finish_run(stack: Stack, fqn: str) -> None:
+    url = f"{stack.api_url}/v1/services/ingestionPipelines/logs/{fqn}/run"
+    for request in (Request(url, b"a line\n", {"Content-Type": "text/plain"}), Request(f"{url}/close", b"")):
+        with urlopen(request, timeout=60):
+            pass
 
 
 def lose_listing(dynamodb: Any, table: str, what: str) -> None:

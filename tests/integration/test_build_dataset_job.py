@@ -14,7 +14,9 @@ import duckdb
 
 from local.jobs import environment_of
 from local.state import PROJECT
+from tests.integration.roles import BY_GLUE, assert_job_fits, output
 from tests.integration.stacks import Stack
+from tests.permissions import Calls
 
 LOGS = "/v1/services/ingestionPipelines/logs"
 LINE = "2026-11-21 03:00:0{},000 - svc.load - INFO - row {}\n"
@@ -67,3 +69,34 @@ def test_lines_become_rows_once(stack: Stack, tmp_path: Path) -> None:
     append(stack, fqn, "run-2", lines[3], close=False)
     assert job(stack, *where, "--live", "true")["rows"] == 1
     assert rows(tmp_path / "events") == [*ended, ("run-2", 0, lines[2].encode(), "2026-11-21")], "the last event may go on"
+
+
+FILES = """
+import sys
+from glue_jobs.dataset.s3_destination import s3_files
+
+files = s3_files("s3", sys.argv[1], "events")
+files.put("_staging/a", b"x")
+assert files.create("log/1", b"x") and not files.create("log/1", b"y")
+files.move("_staging/a", "data/a")
+assert files.read("data/a") == b"x"
+files.clear("data/")
+assert [found.name for found in files.list("")] == ["_staging/a", "log/1"]
+files.clear("")
+"""
+"""Each thing that the job does with its files. Spark itself cannot write to S3 here: it has no file system for it."""
+
+
+def test_its_role_allows_what_it_does_and_nothing_else(stack: Stack, tmp_path: Path, calls: Calls) -> None:
+    fqn = f"dataset-{uuid.uuid4().hex[:8]}.roles"
+    append(stack, fqn, "run-1", LINE.format(1, 1), close=True)
+    append(stack, fqn, "run-2", LINE.format(2, 2), close=False)
+    summary = f"s3://{output(stack, 'JobsBucketName')}/summaries/build_dataset.json"
+    done = job(stack, "--dest", f"file://{tmp_path}/events", "--fqn", fqn, "--live", "--summary", summary)
+    assert done["runs"] == 2
+    files = [sys.executable, "-c", FILES, output(stack, "DatasetBucketName")]
+    told = subprocess.run(files, cwd=PROJECT, env=environment_of(stack), capture_output=True, text=True, timeout=60)
+    assert told.returncode == 0, told.stderr
+    assert_job_fits(
+        stack, "build_dataset", calls, BY_GLUE | {"StagedUploads": "Spark gives up what it was writing when a task fails"}
+    )

@@ -18,7 +18,9 @@ from bench.spark_compaction_kill import dirty, kills
 from chalicelib.ports import Run
 from local.jobs import environment_of
 from local.state import PROJECT
+from tests.integration.roles import assert_job_fits, output
 from tests.integration.stacks import Stack, running_stack
+from tests.permissions import Calls
 
 LOGS = "/v1/services/ingestionPipelines/logs"
 RUNS = 24
@@ -28,7 +30,8 @@ PATIENCE_S = 90.0
 @pytest.fixture(scope="module")
 def quiet() -> Iterator[Stack]:
     """A stack on which nothing is worked unless a test says so, and whose bucket remembers every version of an object."""
-    with running_stack(PartialFlushIntervalMinutes="1440", CleanupIntervalMinutes="1440") as stack:
+    never = {"PartialFlushIntervalMinutes": "1440", "CleanupIntervalMinutes": "1440", "EarlyFlushWatermarkBytes": "1000000000"}
+    with running_stack(**never) as stack:
         with closing(stack.client("s3")) as s3:
             s3.put_bucket_versioning(Bucket=stack["bucket"], VersioningConfiguration={"Status": "Enabled"})
         yield stack
@@ -156,3 +159,53 @@ def test_damaged_runs_are_reported_and_the_others_done() -> None:
     """With a run of 100,000 segments: ``python -m bench.spark_compaction --dirty``."""
     (measured,) = dirty(1200)
     assert measured.reached, measured
+
+
+AHEAD = """
+import sys
+from contextlib import suppress
+from dataclasses import replace
+from chalicelib import composition
+from chalicelib.aws.clock import SystemClock
+from chalicelib.deadline import Deadline
+from chalicelib.errors import PreconditionFailedError
+from chalicelib.ports import Condition, PutOptions, Run
+from chalicelib.runlog.assembly import Assembler, plan
+from chalicelib.runlog.plan import Span
+from glue_jobs.compaction.task import Attempt, Planned, Task
+from glue_jobs.shell.environment import use_stack
+
+class Ahead(SystemClock):
+    def now_ms(self):
+        return super().now_ms() + 3_600_000
+
+use_stack(sys.argv[1])
+services, run = replace(composition.services(), clock=Ahead()), Run(sys.argv[2], sys.argv[3])
+(result,) = Task(services, Attempt("later", 0, 0), 1).work([Planned(run, 4, is_listed=True, is_final=True)])
+assert result.retired_segments, result
+size = 9_000_000
+parts = plan([Span("", 0, size, size, literal=b"x" * size)])
+with suppress(PreconditionFailedError):  # the last of its requests is refused, and it tidies up
+    Assembler(services.store).assemble(
+        services.layout.logs(run), parts, PutOptions(), Condition(if_none_match=True), Deadline(services.clock)
+    )
+    sys.exit("there was no such log")
+"""
+"""What tasks do an hour later; and when somebody else has been faster."""
+
+
+def test_its_role_allows_what_it_does_and_nothing_else(quiet: Stack, calls: Calls) -> None:
+    """Runs of every state; one so large that it is uploaded in parts; and an hour later, when segments are removed."""
+    runs = appended(quiet, "svc.bulk-role", 4)
+    large = Run("svc.bulk-role", "large")
+    for number in range(3):
+        append(quiet, large, ("y" * 999 + "\n") * 4000, close=number == 2)
+    summary = f"s3://{output(quiet, 'JobsBucketName')}/summaries/bulk_compact.json"
+    assert job(quiet, "--fqn", "svc.bulk-role", "--dry-run")[1]["due"] >= len(runs), "as the catalog has it"
+    code, told = job(quiet, "--fqn", "svc.bulk-role", "--source", "bucket", "--summary", summary)
+    assert code == 0 and told["runs"]["finalized"] + told["runs"]["compacted"] == len(runs) + 1, told
+    assert told["requests"]["s3:CompleteMultipartUpload"] >= 1
+    ahead = [sys.executable, "-c", AHEAD, quiet["stack_name"], large.fqn, large.run_id]
+    done = subprocess.run(ahead, cwd=PROJECT, env=environment_of(quiet), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert_job_fits(quiet, "bulk_compact", calls)

@@ -22,7 +22,9 @@ from tests.integration.rebuilding import (
     snapshot,
     wait_until_quiet,
 )
+from tests.integration.roles import assert_job_fits, changes, output
 from tests.integration.stacks import Stack, running_stack
+from tests.permissions import Calls
 
 LOGS = "/v1/services/ingestionPipelines/logs"
 SEED = 5
@@ -99,6 +101,31 @@ def test_damaged_rows_are_put_right_and_those_of_nothing_are_removed(filled: tup
     told = job(stack, "--prune")
     assert (told["problems"], told["runs"]["failed"], told["runs"]["gone"]) == ([], 0, 1) and told["rows"]
     assert differences(right, snapshot(stack)) == []
+
+
+def test_its_role_allows_what_it_does_and_nothing_else(filled: tuple[Stack, list[Run]], calls: Calls) -> None:
+    """Also with rows in every table that nobody can read, or that no object has."""
+    stack, _ = filled
+    summary = f"s3://{output(stack, 'JobsBucketName')}/summaries/rebuild_catalog.json"
+    for _ in changes(stack, "0000", "of-roles"):
+        job(stack, "--only", "files", "--summary", summary)
+    add_rows_of_nothing(stack)
+    add_unreadable_rows(stack)
+    job(stack, "--dry-run", "--prune")
+    job(stack, "--prune")
+    assert_job_fits(stack, "rebuild_catalog", calls)
+
+
+def add_unreadable_rows(stack: Stack) -> None:
+    """What no version of ours has written."""
+    rows = {
+        "objects_table": {"key": "file#damaged"},
+        "latest_table": {"what_where_key": "damaged:row"},
+        "listing_table": {"partition": "damaged", "at": "row#"},
+    }
+    with closing(stack.client("dynamodb")) as dynamodb:
+        for table, row in rows.items():
+            dynamodb.put_item(TableName=stack[table], Item={name: {"S": value} for name, value in row.items()})
 
 
 def add_rows_of_nothing(stack: Stack) -> None:

@@ -1,0 +1,82 @@
+"""That a role of the deployed stack fits what was recorded; and files that change while nobody is told, so that a job meets them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from typing import Any
+
+from tests.integration.stacks import Stack
+from tests.permissions import Calls, Grant, Need, grants, refused, unused
+
+START_MS = 1_790_000_000_000
+BY_GLUE = {"Code": "Glue fetches it before the job begins", "Logs": "Glue writes what a job prints"}
+"""Statements of jobs' roles that no client of the job's own needs."""
+
+
+def assert_job_fits(stack: Stack, job: str, calls: Calls, others: Mapping[str, str] = BY_GLUE) -> None:
+    """A job's role allows what was recorded and nothing else. ``others``: statements that somebody else than the job needs, and who."""
+    with closing(stack.client("glue")) as glue:
+        role = glue.get_job(JobName=f"{stack['stack_name']}-{job}")["Job"]["Role"]
+    allowed, needs = grants(stack, role), calls.needs(stack)
+    assert set(others) <= {grant.sid for grant in allowed}
+    assert_fits(needs, {grant for grant in allowed if grant.sid not in others})
+
+
+def assert_fits(needs: set[Need], allowed: set[Grant]) -> None:
+    """What is allowed is what is needed."""
+    denied, idle = refused(needs, allowed), unused(needs, allowed)
+    assert not denied, "the role allows not all that is done:\n" + "\n".join(map(str, denied))
+    assert not idle, "the role allows what nobody does:\n" + "\n".join(map(str, idle))
+
+
+def output(stack: Stack, name: str) -> str:
+    """Of the CloudFormation stack."""
+    with closing(stack.client("cloudformation")) as cloudformation:
+        outputs = cloudformation.describe_stacks(StackName=stack["stack_name"])["Stacks"][0]["Outputs"]
+    return str({row["OutputKey"]: row["OutputValue"] for row in outputs}[name])
+
+
+@contextmanager
+def unnoticed(stack: Stack) -> Iterator[Any]:
+    """A client of S3, while the archive's bucket notifies nobody."""
+    with closing(stack.client("s3")) as s3:
+        bucket = stack["archive_bucket"]
+        told = s3.get_bucket_notification_configuration(Bucket=bucket)
+        told.pop("ResponseMetadata")
+        s3.put_bucket_notification_configuration(Bucket=bucket, NotificationConfiguration={})
+        try:
+            yield s3
+        finally:
+            s3.put_bucket_notification_configuration(Bucket=bucket, NotificationConfiguration=told)
+
+
+def changes(stack: Stack, prefix: str, what: str, *, notified: bool = False) -> Iterator[int]:
+    """Files that come, then move in time, then break, and nobody is told, unless ``notified``: after each step it is for a job to notice.
+
+    Whatever can become of rows happens once: a source's latest file steps back behind another; one that is not the latest does; all of a
+    source go; and one lies under a key that does not tell its file. Yields how many objects are files then.
+    """
+    one, two, three, four, odd = (f"{prefix}{number:0{32 - len(prefix)}x}" for number in range(5))
+    with closing(stack.client("s3")) if notified else unnoticed(stack) as s3:
+        bucket = stack["archive_bucket"]
+        _put(s3, bucket, f"{prefix}-odd", odd, what, "there", 3)
+        for file_id, where, start in ((one, "here", 9), (two, "here", 8), (three, "there", 9), (four, "there", 8)):
+            _put(s3, bucket, f"{file_id}/data", file_id, what, where, start)
+        yield 5
+        _put(s3, bucket, f"{one}/data", one, what, "here", 7)
+        _put(s3, bucket, f"{four}/data", four, what, "there", 7)
+        yield 5
+        for file_id in (one, two):
+            s3.put_object(Bucket=bucket, Key=f"{file_id}/data", Body=b"x", Metadata={"datalake": "{"})
+        yield 3
+
+
+def _put(s3: Any, bucket: str, key: str, file_id: str, what: str, where: str, start: int) -> None:
+    """An object of the archive, as the datalake's client writes it."""
+    document = {
+        "version": 0, "start": START_MS + start, "end": None, "path": "/a", "work_id": None, "where": where, "what": what,
+        "id": file_id, "hash": "0" * 32,
+    }  # fmt: skip
+    s3.put_object(Bucket=bucket, Key=key, Body=b"x", Metadata={"datalake": json.dumps(document)})
