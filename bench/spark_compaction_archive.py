@@ -152,7 +152,7 @@ class BenchArchive:
     def known_segments(self, each: BenchRun) -> list[SegmentEntry]:
         """What the catalog has of them."""
         found: list[SegmentEntry] = []
-        while page := self.index.rows_from(each.run, found[-1].end_line if found else 0, len(found), 1000):
+        while page := self.index.rows_from(each.run, found[-1].end_line if found else 0, len(found), 10_000):
             found += page
         return found
 
