@@ -71,8 +71,6 @@ def worker(job: str, environment: Mapping[str, str], manner: Manner) -> Callable
         if not rows:
             return
         _settle_in(environment)
-        read_times_quickly()
-        counted()
         before = snapshot()
         context = TaskContext.get()
         attempt = Attempt(job, rows[0]["task"], context.attemptNumber() if context else 0)
@@ -85,6 +83,8 @@ def worker(job: str, environment: Mapping[str, str], manner: Manner) -> Callable
 
 def _settle_in(environment: Mapping[str, str]) -> None:
     take_over({**environment, "POWERTOOLS_METRICS_DISABLED": "true"})  # the job tells its own, once
+    read_times_quickly()
+    counted()  # before there are clients: those that are there already are not counted
 
 
 def warm_up(session: SparkSession) -> None:
