@@ -25,7 +25,7 @@ from chalicelib.aws.clients import make_client
 from chalicelib.aws.dynamodb import Table
 from chalicelib.catalog.dynamodb_runs import DynamoDbRunCatalog
 from chalicelib.catalog.runs import shard_of
-from chalicelib.catalog.segments import DynamoDbSegmentIndex
+from chalicelib.catalog.segments import DynamoDbSegmentIndex, segment_rows
 from chalicelib.coordination.schema import table_request
 from chalicelib.ports import Run, SegmentEntry
 from chalicelib.runlog.layout import Layout
@@ -94,7 +94,8 @@ class BenchArchive:
         self.database = database
         self.rows = Table(database, f"{BUCKET}-runs")
         self.runs = DynamoDbRunCatalog(self.rows, _KEEP_S)
-        self.index = DynamoDbSegmentIndex(Table(database, f"{BUCKET}-segments"), _KEEP_S)
+        self.segments = Table(database, f"{BUCKET}-segments")
+        self.index = DynamoDbSegmentIndex(self.segments, _KEEP_S)
         os.environ.update(
             RUNLAKE_BUCKET_NAME=BUCKET,
             RUNLAKE_RUNS_TABLE=f"{BUCKET}-runs",
@@ -141,6 +142,19 @@ class BenchArchive:
         """An object's bytes; None: there is none."""
         status, body = self._request("GET", key)
         return body if status == 200 else None
+
+    def forget_segments(self, each: BenchRun) -> None:
+        """As if the catalog had lost the rows of its segments."""
+        rows = (row for entry in each.entries for row in segment_rows(each.run, entry, _KEEP_S))
+        self.segments.delete_all({name: row[name] for name in ("run", "at")} for row in rows)
+        assert self.index.last(each.run) is None
+
+    def known_segments(self, each: BenchRun) -> list[SegmentEntry]:
+        """What the catalog has of them."""
+        found: list[SegmentEntry] = []
+        while page := self.index.rows_from(each.run, found[-1].end_line if found else 0, len(found), 10_000):
+            found += page
+        return found
 
     def _put_run(self, each: BenchRun) -> None:
         for entry, body in zip(each.entries, [*each.bodies, b""], strict=False):

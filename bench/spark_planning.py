@@ -37,7 +37,6 @@ SHAPES = ((10_000, 100), (100_000, 10), (1, 1_000_000))
 """(runs, segments of each)."""
 _GIB = 1024**3
 _MIB = 1024**2
-_SEGMENTS = 100_000
 _PIPELINES, _HOURS, _LOG_BYTES = 5, 24, 1_000_000
 _DAY = datetime(2026, 11, 21, tzinfo=UTC)
 _HOUR = 10
@@ -58,25 +57,6 @@ def bytes_read() -> list[Measure]:
         server.empty()
         _fill(server, is_open=True)
         return [*rows, _ratio("the same as open runs of a segment a minute", server)]
-    finally:
-        server.stop()
-
-
-def many_segments(count: int = _SEGMENTS) -> list[Measure]:
-    """A run of so many segments of one line: read whole, byte for byte."""
-    server = BucketServer()
-    try:
-        lines = [b"2026-11-21 03:00:00,000 - svc.load - INFO - row %d\n" % number for number in range(count)]
-        put_log(server, "svc.many", "run-1", lines, [1_795_230_000_000] * count)
-        server.asked.forget()
-        started_s = time.perf_counter()
-        rows = _read(server)
-        took_s = time.perf_counter() - started_s
-        is_same = b"".join(row["raw"] for row in sorted(rows, key=lambda row: row["line"])) == b"".join(lines)
-        asked = server.asked.requests
-        what = f"a run of {count:,} segments of one line, read whole: rows; requests"
-        measured = f"{len(rows):,} in {took_s:.0f} s, bytes {'the same' if is_same else 'OTHERS'}; {sum(asked.values()):,}"
-        return [Measure(what, "every line once", measured, is_same and len(rows) == count)]
     finally:
         server.stop()
 
@@ -207,22 +187,22 @@ def _read(server: BucketServer, *filters: Filter, **options: str) -> list[dict[s
     return [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
 
 
-def spark_planning() -> list[Measure]:
+def measure() -> list[Measure]:
     """All of it."""
-    return [*planning(), *bytes_read(), *many_segments()]
+    return [*planning(), *bytes_read()]
 
 
 def main() -> int:
     """Exit code 1 when a figure was missed."""
     parser = argparse.ArgumentParser(prog="python -m bench.spark_planning", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="planning, bytes_read, many_segments; all by default")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="planning, bytes_read; both by default")
     parser.add_argument("--plan", metavar="URL", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.plan:
         print(json.dumps(_plan(arguments.plan)))
         return 0
     os.environ.setdefault("PYTHONPATH", str(Path(__file__).parents[1]))
-    known = {each.__name__: each for each in (planning, bytes_read, many_segments)}
+    known = {each.__name__: each for each in (planning, bytes_read)}
     if unknown := set(arguments.names) - set(known):
         parser.error(f"no such measurement: {', '.join(sorted(unknown))}")
     rows = [row for name in arguments.names or known for row in known[name]()]

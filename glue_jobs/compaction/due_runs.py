@@ -16,11 +16,11 @@ from glue_jobs.datasource.objects import RunObjects
 from glue_jobs.datasource.options import options_of, parse_options
 from glue_jobs.datasource.selection import Names, Pattern, Selection
 
-Row = tuple[str, str, int, int, int, bool, bool, bool]
+DueRun = tuple[str, str, int, int, int, bool, bool, bool]
 """As ``transforms.compaction.RUNS`` has it."""
 
 
-def by_catalog(services: Services, fqn: str, idle_ms: int) -> Iterator[Row]:
+def by_catalog(services: Services, fqn: str, idle_ms: int) -> Iterator[DueRun]:
     """Runs that the index of activity shows and that have something to do, whose last line is older than ``idle_ms``. 64 queries, and
     one for each further MB; all of it is in memory: half a KB a run."""
     wanted, now_ms, marked = _names(fqn), services.clock.now_ms(), _marked(services)
@@ -29,7 +29,7 @@ def by_catalog(services: Services, fqn: str, idle_ms: int) -> Iterator[Row]:
             yield _of_catalog(row, has_markers=row.run in marked)
 
 
-def by_bucket(services: Services, fqn: str, idle_ms: int) -> Iterator[Row]:
+def by_bucket(services: Services, fqn: str, idle_ms: int) -> Iterator[DueRun]:
     """Runs that have objects, whatever the catalog says. A LIST for each 1,000 objects; in memory, 12 bytes a segment."""
     settings, before_ms = services.settings, services.clock.now_ms() - idle_ms
     marked = _marked(services)
@@ -49,7 +49,7 @@ def _is_due(row: RunRow, now_ms: int) -> bool:
     return now_ms - row.last_append_ms >= RETIRABLE_MS if row.status == "finalized" else row.is_due
 
 
-def _of_catalog(row: RunRow, *, has_markers: bool) -> Row:
+def _of_catalog(row: RunRow, *, has_markers: bool) -> DueRun:
     return (
         row.run.fqn,
         row.run.run_id,
@@ -62,7 +62,7 @@ def _of_catalog(row: RunRow, *, has_markers: bool) -> Row:
     )
 
 
-def _of_bucket(found: RunObjects, *, has_markers: bool) -> Row:
+def _of_bucket(found: RunObjects, *, has_markers: bool) -> DueRun:
     """What is in an artifact already is not told by a listing: as if all segments were to be read."""
     sizes = [size for stretch in found.stretches for size in stretch.sizes]
     return (found.run.fqn, found.run.run_id, sum(sizes), len(sizes), found.end, False, False, has_markers)

@@ -172,6 +172,20 @@ def test_the_last_event_is_kept_back_until_it_ends_or_is_old() -> None:
     assert news() == [TRACE]
 
 
+def test_a_run_keeps_the_format_that_was_chosen_when_it_was_first_met() -> None:
+    world, run = Pipelines(), Run("svc.p", "run-1")
+    query = Query(world)
+    # A level alone makes an event where most lines begin with one, as the first did; of all lines few do.
+    for text in (3 * b"ERROR first\n", 500 * b"and then it went on\n", b"ERROR last\n"):
+        world.append(run, text)
+        query.restart()
+        query.drain()
+    world.close(run)
+    query.drain()
+    assert joined(query.rows, run.run_id) == world.logs[run]
+    assert [row["level"] for row in query.rows if b"ERROR" in row["raw"]] == 4 * ["ERROR"]
+
+
 def _between(bucket: Bucket, start: Offset | str | None, end: Offset | str | None, **options: str) -> list[dict[str, Any]]:
     given = {"startingOffsets": start, "endingOffsets": end}
     texts = {name: offset.text if isinstance(offset, Offset) else offset for name, offset in given.items() if offset}

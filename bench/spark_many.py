@@ -1,0 +1,92 @@
+"""``python -m bench.spark_many``: a run of 100,000 segments of one line, given to each job in turn. Every line must be there afterwards, once."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+
+from bench.measure import Measure
+from bench.page import table
+from bench.spark_compaction_archive import BenchArchive, BenchRun, bench_archive
+from bench.spark_upkeep import run_job, with_files
+from chalicelib.ports import Run
+
+SEGMENTS = 100_000
+
+
+class _Turns:
+    """What each job came to, and how long it took."""
+
+    def __init__(self, segments: int) -> None:
+        self.rows: list[Measure] = []
+        self._segments = segments
+
+    @contextmanager
+    def turn(self, name: str) -> Iterator[list[bool]]:
+        """The block adds what must hold."""
+        holds: list[bool] = []
+        started_s = time.perf_counter()
+        yield holds
+        said = f"{time.perf_counter() - started_s:.0f} s, {'as it must be' if all(holds) else f'WRONG {holds}'}"
+        print(f"{name}: {said}", file=sys.stderr)
+        self.rows.append(Measure(f"{name}: a run of {self._segments:,} segments of one line", "every line, once", said, all(holds)))
+
+
+def measure(segments: int = SEGMENTS) -> list[Measure]:
+    """A row for each job."""
+    many = BenchRun(
+        Run("svc.many", "run-1"), [b"2026-11-21 03:00:00,000 - svc.load - INFO - row %d\n" % n for n in range(segments)]
+    )
+    turns = _Turns(segments)
+    with bench_archive() as (archive, _), tempfile.TemporaryDirectory(prefix="runlake-many-") as folder:
+        with_files(archive)
+        archive.fill([many])
+        _dataset(turns, many, Path(folder) / "segments", "build_dataset, from segments")
+        _rebuild(turns, archive, many)
+        with turns.turn("bulk_compact") as holds:
+            told = run_job("bulk_compact")
+            holds += [told["runs"]["finalized"] == 1, archive.stored(many) == many.log]
+        _dataset(turns, many, Path(folder) / "logs", "build_dataset, from logs.txt")
+        with turns.turn("retention, its plan") as holds:
+            told = run_job("retention", "--rules", '{"default": {"keep_days": 1}}')
+            holds += [told["runs_in_all"] == 1, told["runs"] == 0]
+    return turns.rows
+
+
+def _dataset(turns: _Turns, many: BenchRun, folder: Path, name: str) -> None:
+    with turns.turn(name) as holds:
+        told = run_job("build_dataset", "--dest", folder.as_uri(), "--live")
+        stored = duckdb.sql(f"select raw from read_parquet('{folder}/data/**/*.parquet') order by line")
+        found = stored.fetchall() if stored else []
+        holds += [told["rows"] == len(many.bodies), b"".join(row[0] for row in found) == many.log]
+
+
+def _rebuild(turns: _Turns, archive: BenchArchive, many: BenchRun) -> None:
+    with turns.turn("rebuild_catalog, all rows lost") as holds:
+        before = archive.runs.get(many.run)
+        archive.rows.delete({"fqn": many.run.fqn, "run_id": many.run.run_id})
+        archive.forget_segments(many)
+        told = run_job("rebuild_catalog")
+        after = archive.runs.get(many.run)
+        holds += [sum(told["runs"].values()) == 1, archive.known_segments(many) == many.entries]
+        holds += [before is not None and after is not None and (after.lines, after.bytes) == (before.lines, before.bytes)]
+
+
+def main() -> int:
+    """Exit code 1 where a line was lost."""
+    parser = argparse.ArgumentParser(prog="python -m bench.spark_many", description=__doc__)
+    parser.add_argument("--segments", type=int, default=SEGMENTS)
+    rows = measure(parser.parse_args().segments)
+    print(table(rows))
+    return 0 if all(row.reached for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
