@@ -51,8 +51,9 @@ diff: $(READY) ## what deploy would change, and change nothing; as deploy
 destroy: $(READY) ## delete a stage; its buckets stay, unless DATA=delete; STAGE=name
 	@$(RUN) -m deploy destroy $(STAGED) $(if $(DATA),--data $(DATA))
 
+smoke: export TOKEN := $(TOKEN)
 smoke: $(READY) ## test a deployed address; URL=https://... TOKEN=bearer
-	@TOKEN='$(TOKEN)' $(RUN) -m deploy smoke --url $(or $(URL),$(error which address? URL=, the output ApiUrl))
+	@$(RUN) -m deploy smoke --url $(or $(URL),$(error which address? URL=, the output ApiUrl))
 
 checkov: $(READY) $(CHECKOV) ## scan the packaged template; what is let through says why
 	@$(RUN) -m local package

@@ -25,7 +25,7 @@ from chalicelib.catalog.runs import shard_of
 from chalicelib.coordination import Status
 from chalicelib.triggers.schedules import RUNS_PER_WORKER
 from tests.integration.rebuilding import wait_until_quiet
-from tests.integration.roles import assert_fits, changes
+from tests.integration.roles import assert_fits, changes, lose_rows
 from tests.integration.stacks import Stack, running_stack
 from tests.integration.test_coordination_on_the_stack import put
 from tests.integration.test_workers_on_the_stack import key, some_runs, write
@@ -198,7 +198,7 @@ def test_the_schedules(recorded: tuple[Stack, Calls], web: requests.Session, fun
     for number in range(3):
         api.append(f"{LOGS}/{fqn}/run-{number}", "a line\n")
     wait_until_quiet(stack)
-    lose_rows(stack, fqn)
+    lose_rows(stack, fqn, "run-0")
     tick(stack, function)
     tick(stack, function, DAY_S)
     wait_until_quiet(stack)
@@ -215,12 +215,3 @@ def crowd(stack: Stack) -> None:
     row = {name: {"N": str(value)} for name, value in numbers.items()}
     runs = some_runs(RUNS_PER_WORKER + 1)
     write(stack, [{"PutRequest": {"Item": key(run) | row | {"activity_shard": {"S": shard_of(run)}}}} for run in runs])
-
-
-def lose_rows(stack: Stack, fqn: str) -> None:
-    """As if the segments of a run had not been catalogued yet."""
-    with closing(stack.client("dynamodb")) as dynamodb:
-        for page in dynamodb.get_paginator("scan").paginate(TableName=stack["segments_table"]):
-            for row in page["Items"]:
-                if row["run"]["S"] == f"{fqn}/run-0":
-                    dynamodb.delete_item(TableName=stack["segments_table"], Key={name: row[name] for name in ("run", "at")})
