@@ -80,3 +80,19 @@ def _put(s3: Any, bucket: str, key: str, file_id: str, what: str, where: str, st
         "id": file_id, "hash": "0" * 32,
     }  # fmt: skip
     s3.put_object(Bucket=bucket, Key=key, Body=b"x", Metadata={"datalake": json.dumps(document)})
+
+
+def lose_rows(stack: Stack, fqn: str, run_id: str, *, with_run: bool = False) -> None:
+    """As if a run's segments, or the run itself too, had never been catalogued."""
+    with closing(stack.client("dynamodb")) as dynamodb:
+        rows = dynamodb.query(
+            TableName=stack["segments_table"],
+            KeyConditionExpression="#run = :run",
+            ExpressionAttributeNames={"#run": "run"},
+            ExpressionAttributeValues={":run": {"S": f"{fqn}/{run_id}"}},
+        )["Items"]
+        assert rows
+        for row in rows:
+            dynamodb.delete_item(TableName=stack["segments_table"], Key={name: row[name] for name in ("run", "at")})
+        if with_run:
+            dynamodb.delete_item(TableName=stack["runs_table"], Key={"fqn": {"S": fqn}, "run_id": {"S": run_id}})

@@ -18,7 +18,7 @@ from bench.spark_compaction_kill import dirty, kills
 from chalicelib.ports import Run
 from local.jobs import environment_of
 from local.state import PROJECT
-from tests.integration.roles import assert_job_fits, output
+from tests.integration.roles import assert_job_fits, lose_rows, output
 from tests.integration.stacks import Stack, running_stack
 from tests.permissions import Calls
 
@@ -181,8 +181,9 @@ class Ahead(SystemClock):
 
 use_stack(sys.argv[1])
 services, run = replace(composition.services(), clock=Ahead()), Run(sys.argv[2], sys.argv[3])
-(result,) = Task(services, Attempt("later", 0, 0), 1).work([Planned(run, 4, is_listed=True, is_final=True)])
-assert result.retired_segments, result
+planned = [Planned(run, 4, is_listed=True, is_final=True), Planned(Run(run.fqn, "run-01"), 2, is_listed=True)]
+told = {result.run.run_id: result for result in Task(services, Attempt("later", 0, 0), 1).work(planned)}
+assert told[run.run_id].retired_segments and told["run-01"].outcome == "unchanged", told
 size = 9_000_000
 parts = plan([Span("", 0, size, size, literal=b"x" * size)])
 with suppress(PreconditionFailedError):  # the last of its requests is refused, and it tidies up
@@ -202,6 +203,7 @@ def test_its_role_allows_what_it_does_and_nothing_else(quiet: Stack, calls: Call
         append(quiet, large, ("y" * 999 + "\n") * 4000, close=number == 2)
     summary = f"s3://{output(quiet, 'JobsBucketName')}/summaries/bulk_compact.json"
     assert job(quiet, "--fqn", "svc.bulk-role", "--dry-run")[1]["due"] >= len(runs), "as the catalog has it"
+    lose_rows(quiet, "svc.bulk-role", "run-00")
     code, told = job(quiet, "--fqn", "svc.bulk-role", "--source", "bucket", "--summary", summary)
     assert code == 0 and told["runs"]["finalized"] + told["runs"]["compacted"] == len(runs) + 1, told
     assert told["requests"]["s3:CompleteMultipartUpload"] >= 1

@@ -22,7 +22,7 @@ from tests.integration.rebuilding import (
     snapshot,
     wait_until_quiet,
 )
-from tests.integration.roles import assert_job_fits, changes, output
+from tests.integration.roles import assert_job_fits, changes, lose_rows, output
 from tests.integration.stacks import Stack, running_stack
 from tests.permissions import Calls
 
@@ -105,12 +105,13 @@ def test_damaged_rows_are_put_right_and_those_of_nothing_are_removed(filled: tup
 
 def test_its_role_allows_what_it_does_and_nothing_else(filled: tuple[Stack, list[Run]], calls: Calls) -> None:
     """Also with rows in every table that nobody can read, or that no object has."""
-    stack, _ = filled
+    stack, runs = filled
     summary = f"s3://{output(stack, 'JobsBucketName')}/summaries/rebuild_catalog.json"
     for _ in changes(stack, "0000", "of-roles"):
         job(stack, "--only", "files", "--summary", summary)
     add_rows_of_nothing(stack)
     add_unreadable_rows(stack)
+    lose_rows(stack, runs[0].fqn, runs[0].run_id, with_run=True)
     job(stack, "--dry-run", "--prune")
     job(stack, "--prune")
     assert_job_fits(stack, "rebuild_catalog", calls)
