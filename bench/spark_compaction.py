@@ -51,17 +51,19 @@ def measure(runs: int = RUNS, few: int = FEW, rounds: int = ROUNDS) -> list[Meas
     return _measures({name: min(each) for name, each in times.items()}, told, runs, few)
 
 
-def job(*arguments: str, check: bool = True) -> dict[str, Any]:
-    """The job in a process of its own; its summary."""
-    done = subprocess.run(command(*arguments), env=environment(), cwd=PROJECT, capture_output=True, text=True, timeout=1800)
+def job(*arguments: str, name: str = "bulk_compact", check: bool = True) -> dict[str, Any]:
+    """A job in a process of its own; its summary."""
+    done = subprocess.run(
+        command(*arguments, name=name), env=environment(), cwd=PROJECT, capture_output=True, text=True, timeout=1800
+    )
     if not done.stdout or (check and done.returncode):
         raise RuntimeError(f"exit_code={done.returncode}\n{done.stdout}\n{done.stderr[-5000:]}")
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def command(*arguments: str) -> list[str]:
+def command(*arguments: str, name: str = "bulk_compact") -> list[str]:
     """How it is started."""
-    return [sys.executable, "-m", "glue_jobs.bulk_compact", *arguments]
+    return [sys.executable, "-m", f"glue_jobs.{name}", *arguments]
 
 
 def environment() -> dict[str, str]:

@@ -14,8 +14,9 @@ import duckdb
 
 from bench.measure import Measure
 from bench.page import table
+from bench.spark_compaction import job
 from bench.spark_compaction_archive import BenchArchive, BenchRun, bench_archive
-from bench.spark_upkeep import run_job, with_files
+from bench.spark_upkeep import with_files
 from chalicelib.ports import Run
 
 SEGMENTS = 100_000
@@ -51,18 +52,18 @@ def measure(segments: int = SEGMENTS) -> list[Measure]:
         _dataset(turns, many, Path(folder) / "segments", "build_dataset, from segments")
         _rebuild(turns, archive, many)
         with turns.turn("bulk_compact") as holds:
-            told = run_job("bulk_compact")
+            told = job()
             holds += [told["runs"]["finalized"] == 1, archive.stored(many) == many.log]
         _dataset(turns, many, Path(folder) / "logs", "build_dataset, from logs.txt")
         with turns.turn("retention, its plan") as holds:
-            told = run_job("retention", "--rules", '{"default": {"keep_days": 1}}')
+            told = job("--rules", '{"default": {"keep_days": 1}}', name="retention")
             holds += [told["runs_in_all"] == 1, told["runs"] == 0]
     return turns.rows
 
 
 def _dataset(turns: _Turns, many: BenchRun, folder: Path, name: str) -> None:
     with turns.turn(name) as holds:
-        told = run_job("build_dataset", "--dest", folder.as_uri(), "--live")
+        told = job("--dest", folder.as_uri(), "--live", name="build_dataset")
         stored = duckdb.sql(f"select raw from read_parquet('{folder}/data/**/*.parquet') order by line")
         found = stored.fetchall() if stored else []
         holds += [told["rows"] == len(many.bodies), b"".join(row[0] for row in found) == many.log]
@@ -73,7 +74,7 @@ def _rebuild(turns: _Turns, archive: BenchArchive, many: BenchRun) -> None:
         before = archive.runs.get(many.run)
         archive.rows.delete({"fqn": many.run.fqn, "run_id": many.run.run_id})
         archive.forget_segments(many)
-        told = run_job("rebuild_catalog")
+        told = job(name="rebuild_catalog")
         after = archive.runs.get(many.run)
         holds += [sum(told["runs"].values()) == 1, archive.known_segments(many) == many.entries]
         holds += [before is not None and after is not None and (after.lines, after.bytes) == (before.lines, before.bytes)]

@@ -8,18 +8,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
-from typing import Any
 
 from bench.bench_world import ARCHIVE, MIB, archive_tables
 from bench.measure import Measure
 from bench.page import table
-from bench.spark_compaction import SEGMENT_BYTES, SEGMENTS, environment, job
+from bench.spark_compaction import SEGMENT_BYTES, SEGMENTS, job
 from bench.spark_compaction_archive import BenchArchive, BenchRun, bench_archive, some_runs
 from chalicelib import composition
 from chalicelib.aws.clock import SystemClock
@@ -27,7 +24,6 @@ from glue_jobs.expiring.expiry import Condemned, Outcome
 from glue_jobs.retention import expiry_of
 from glue_jobs.shell.prices import DPU_HOUR, dollars
 from glue_jobs.shell.request_counts import counted, snapshot
-from local.state import PROJECT
 
 RUNS, FILES, FILE_BYTES = 400, 200, MIB
 _GB = 1e9
@@ -62,7 +58,7 @@ def with_files(archive: BenchArchive) -> None:
 def _rebuilt(archive: BenchArchive, made: list[BenchRun], what: str) -> Measure:
     lost = {f"{each.run.fqn}/{each.run.run_id}" for each in made}
     archive.rows.delete_all([{"fqn": each.run.fqn, "run_id": each.run.run_id} for each in made])
-    told = run_job("rebuild_catalog")
+    told = job(name="rebuild_catalog")
     assert sum(told["runs"].values()) == len(lost) and told["files"]["files"] == len(made), told
     assert archive.runs.get(made[0].run), "its row is back"
     return _costs(f"rebuild_catalog, {what}", told["requests"], told["bytes"], told["seconds"])
@@ -105,23 +101,9 @@ def _backfilled(archive: BenchArchive, files: int) -> Measure:
             "where": f"web-{number % 20}", "what": "app", "id": f"{number:032x}", "hash": hashlib.blake2b(body, digest_size=16).hexdigest(),
         }  # fmt: skip
         archive.s3.put_object(Bucket=ARCHIVE, Key=f"{number:032x}/data", Body=body, Metadata={"datalake": json.dumps(metadata)})
-    told = run_job("backfill")
+    told = job(name="backfill")
     assert told["files"] == files, told
     return _costs(f"backfill, {files} files of {FILE_BYTES // MIB} MiB", told["requests"], files * FILE_BYTES, None)
-
-
-def run_job(name: str, *arguments: str) -> dict[str, Any]:
-    """The summary of a job that must end well."""
-    done = subprocess.run(
-        [sys.executable, "-m", f"glue_jobs.{name}", *arguments],
-        env=environment(),
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        timeout=1800,
-    )
-    assert done.returncode == 0, (done.stdout, done.stderr[-3000:])
-    return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
 def _costs(what: str, requests: Mapping[str, int], size: int, seconds: float | None) -> Measure:

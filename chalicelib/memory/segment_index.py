@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Sequence
-from threading import Lock
+from threading import RLock
 
 from chalicelib.ports import Run, SegmentEntry
 
@@ -18,7 +18,7 @@ class InMemorySegmentIndex:
         self._order: dict[Run, list[tuple[int, int]]] = {}
         self._rows: dict[tuple[Run, int, int], SegmentEntry] = {}
         self._keyed: dict[tuple[Run, str], SegmentEntry] = {}
-        self._lock = Lock()
+        self._lock = RLock()  # ``rows_from`` asks ``places_from`` under it
 
     def clear(self) -> None:
         """As a table that was lost."""
@@ -51,9 +51,7 @@ class InMemorySegmentIndex:
     def rows_from(self, run: Run, line: int, sequence: int, limit: int) -> Sequence[SegmentEntry]:
         """See the port."""
         with self._lock:
-            order = self._order.get(run, [])
-            first = bisect_left(order, (line, sequence))
-            return [self._rows[run, *place] for place in order[first : first + limit]]
+            return [self._rows[run, *place] for place in self.places_from(run, line, sequence, limit)]
 
     def places_from(self, run: Run, line: int, sequence: int, limit: int) -> Sequence[tuple[int, int]]:
         """See the port."""
