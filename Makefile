@@ -23,10 +23,11 @@ demo: $(READY) ## the main job, from an empty machine to a finished log
 test: $(READY) $(CONNECTOR) $(DATALAKE) ## all tests; ARGS="-k name" to choose, ARGS="-n 0" for one process
 	@$(RUN) -m pytest -n 2 --dist loadfile $(ARGS)
 
-check: $(READY) ## lint, format, types, template
+check: $(READY) ## lint, format, types, documents, template
 	@$(RUN) -m ruff check .
 	@$(RUN) -m ruff format --check .
 	@$(RUN) -m mypy
+	@$(RUN) -m docs.generate --check
 	@$(RUN) -m local package
 
 up: $(READY) ## start the stack on PORT

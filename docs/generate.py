@@ -1,4 +1,4 @@
-"""``python -m docs.generate``: write the tables of the documents that the code knows better. A test compares them.
+"""``python -m docs.generate``: write the tables of the documents that the code knows better; ``--check`` (in ``make check``) compares them.
 
 A table stands between ``<!-- generated: NAME -->`` and ``<!-- generated: end -->``. What the code cannot say (what a metric means) is here; a
 name that is missing here is an error, so nothing is added to the code without its words.
@@ -6,6 +6,7 @@ name that is missing here is an error, so nothing is added to the code without i
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import json
 import pkgutil
@@ -363,13 +364,19 @@ def regenerated(text: str) -> str:
 
 
 def main() -> int:
-    """Rewrite what has changed."""
+    """Rewrite what has changed, or say what is to be; then exit code 1."""
+    parser = argparse.ArgumentParser(prog="python -m docs.generate", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if something would be written")
+    is_check, changed = parser.parse_args().check, 0
     for path in sorted(DOCS.rglob("*.md")):
         old = path.read_text()
-        if (new := regenerated(old)) != old:
+        if (new := regenerated(old)) == old:
+            continue
+        changed += 1
+        if not is_check:
             path.write_text(new)
-            print(path.relative_to(PROJECT))
-    return 0
+        print(f"{path.relative_to(PROJECT)}{': not what the code says; run python -m docs.generate' if is_check else ''}")
+    return 1 if is_check and changed else 0
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ ISSUER = "https://issuer.test/"
 AUDIENCE = "runlake"
 JWT = {"auth": "jwt", "jwt_issuer": ISSUER, "jwt_audience": AUDIENCE, "jwt_jwks_url": "https://issuer.test/keys"}
 """Settings of an API that believes this issuer."""
+EVERYTHING = {"logs_write": ["*"], "logs_read": ["*"], "archive_write": ["*"], "archive_read": ["*"], "admin": ["*"]}
+"""What ``Issuer.granted`` grants to whom everything is allowed."""
 _TO_JWK = {"RS": RSAAlgorithm, "PS": RSAAlgorithm, "ES": ECAlgorithm, "Ed": OKPAlgorithm}
 
 
@@ -72,9 +74,11 @@ class Issuer:
         payload = {name: value for name, value in said.items() if value is not None}
         return jwt.encode(payload, self.keys[key_id], self.algorithm, headers={"kid": key_id} | (header or {}))
 
-    def granted(self, sub: str = "somebody", **scopes: list[str]) -> str:
+    def granted(self, sub: str = "somebody", valid_s: int = 600, **scopes: list[str]) -> str:
         """A token that grants; ``logs_read=["*"]`` is ``logs:read``."""
-        return self.token(sub, runlake={name.replace("_", ":"): names for name, names in scopes.items()})
+        return self.token(
+            sub, exp=int(time.time()) + valid_s, runlake={name.replace("_", ":"): names for name, names in scopes.items()}
+        )
 
 
 def bearer(token: str) -> dict[str, str]:

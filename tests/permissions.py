@@ -57,7 +57,10 @@ class Grant:
 
     @property
     def is_possible(self) -> bool:
-        """Whether AWS knows the action for such a resource: an index is read by queries and scans alone."""
+        """Whether AWS knows the action for such a resource: one of its own service; an index is read by queries and scans alone."""
+        service = self.resource.split(":")[2] if self.resource.startswith("arn:") else ""
+        if {service, self.action.partition(":")[0]} == {"ssm", "secretsmanager"}:
+            return False  # one list names parameters and secrets
         return "/index/" not in self.resource or self.action in _ON_INDEXES
 
 
@@ -97,6 +100,10 @@ def _needs(region: str, row: dict[str, Any]) -> Iterator[Need]:
             yield Need(f"lambda:{action}", f"arn:aws:lambda:{region}:000000000000:function:{given['FunctionName']}")
         case "cloudformation":
             yield Need(f"cloudformation:{operation}", f"arn:aws:cloudformation:{region}:000000000000:stack/{given['StackName']}/")
+        case "ssm":
+            yield Need(f"ssm:{operation}", f"arn:aws:ssm:{region}:000000000000:parameter{given['Name']}")
+        case "secretsmanager":
+            yield Need(f"secretsmanager:{operation}", f"arn:aws:secretsmanager:{region}:000000000000:secret:{given['SecretId']}")
         case other:
             raise AssertionError(f"nobody has said what it needs: {other} {operation}")
 

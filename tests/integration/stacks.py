@@ -12,6 +12,7 @@ from typing import Any
 
 from local import control, deploy
 from local.emulator import free_port
+from tests.issuer import AUDIENCE, ISSUER, Issuer, served
 
 REUSED = "RUNLAKE_STACK"
 """Environment variable: path of the stack.json of a stack that runs already."""
@@ -45,6 +46,16 @@ def running_stack(**parameters: str) -> Iterator[Stack]:
         yield Stack(control.up(port, parameters, private=True))
     finally:
         control.down(port)
+
+
+@contextmanager
+def stack_with_tokens(issuer: Issuer, **parameters: str) -> Iterator[Stack]:
+    """A stack of our own that believes this issuer."""
+    with (
+        served(issuer) as keys_url,
+        running_stack(Auth="jwt", JwtIssuer=ISSUER, JwtAudience=AUDIENCE, JwtJwksUrl=keys_url, **parameters) as stack,
+    ):
+        yield stack
 
 
 @contextmanager

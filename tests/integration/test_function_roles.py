@@ -26,9 +26,10 @@ from chalicelib.coordination import Status
 from chalicelib.triggers.schedules import RUNS_PER_WORKER
 from tests.integration.rebuilding import wait_until_quiet
 from tests.integration.roles import assert_fits, changes, lose_rows
-from tests.integration.stacks import Stack, running_stack
+from tests.integration.stacks import Stack, stack_with_tokens
 from tests.integration.test_coordination_on_the_stack import put
 from tests.integration.test_workers_on_the_stack import key, some_runs, write
+from tests.issuer import EVERYTHING, Issuer, bearer
 from tests.permissions import Calls, grants
 
 LOGS = "/v1/services/ingestionPipelines/logs"
@@ -42,19 +43,38 @@ BY_OTHERS = {
 }
 DAY_S = 90_000
 QUIET = {"PartialFlushIntervalMinutes": "1440", "CleanupIntervalMinutes": "1440"}
+POLICY, PARAMETER, SECRET = "/runlake/policy", "/role/password", "role/db"
+MASKED = f"role-masked-{uuid4().hex[:8]}"
+NAMED = {
+    "PolicyParameter": POLICY,
+    "Masking": json.dumps([{"fqn": MASKED, "values_from": [f"ssm:{PARAMETER}", f"secretsmanager:{SECRET}"]}]),
+    "MaskingSecretArns": f"arn:aws:ssm:*:*:parameter{PARAMETER},arn:aws:secretsmanager:*:*:secret:{SECRET}",
+}
+"""Settings that let a function read more."""
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stack, Calls]]:
+def issuer() -> Issuer:
+    return Issuer()
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory, issuer: Issuer) -> Iterator[tuple[Stack, Calls]]:
     """A stack whose functions record what they ask."""
     calls = Calls(Path(tmp_path_factory.mktemp("calls")) / "calls.jsonl")
-    with patch.dict(os.environ, calls.environment), running_stack(**QUIET) as stack:
+    with patch.dict(os.environ, calls.environment), stack_with_tokens(issuer, **QUIET, **NAMED) as stack:
+        with closing(stack.client("ssm")) as ssm, closing(stack.client("secretsmanager")) as secrets:
+            ssm.put_parameter(Name=POLICY, Value=json.dumps({"principals": {}}), Type="String", Overwrite=True)
+            ssm.put_parameter(Name=PARAMETER, Value="hush-one", Type="SecureString", Overwrite=True)
+            secrets.create_secret(Name=SECRET, SecretString="hush-two")
         yield stack, calls
 
 
 @pytest.fixture(scope="module")
-def web() -> Iterator[requests.Session]:
+def web(issuer: Issuer) -> Iterator[requests.Session]:
+    """Somebody who may do everything."""
     with requests.Session() as session:
+        session.headers.update(bearer(issuer.granted("root", DAY_S, **EVERYTHING)))
         yield session
 
 
@@ -79,8 +99,9 @@ class Api:
         self._stack, self._web = stack, web
 
     def ask(self, method: str, path: str, expected: int = 200, **options: Any) -> requests.Response:
-        url = path if "://" in path else self._stack.api_url + path
-        answer = self._web.request(method, url, timeout=60, **options)
+        is_signed = "://" in path
+        url = path if is_signed else self._stack.api_url + path
+        answer = (requests if is_signed else self._web).request(method, url, timeout=60, **options)
         assert answer.status_code == expected, (method, path, answer.status_code, answer.text[:500])
         return answer
 
@@ -124,13 +145,15 @@ def tick(stack: Stack, function: str, ahead_s: int = 0) -> dict[str, int]:
 
 
 def test_the_api(recorded: tuple[Stack, Calls], web: requests.Session) -> None:
-    """A run of every kind written, read and closed; files uploaded, changed, found and removed; partitions of work."""
+    """A run of every kind written, masked, read and closed; files uploaded, changed, found and removed; partitions of work. Each request
+    passed the authorizer, which asks AWS for nothing."""
     stack, calls = recorded
     api, run = Api(stack, web), f"{LOGS}/role-{uuid4().hex[:8]}/run"
     _logs(api, run)
     _files(api, f"role-{uuid4().hex[:8]}")
     _partitions(stack, api)
     assert_function_fits(stack, calls, "api")
+    assert_function_fits(stack, calls, "authorize")
 
 
 def _logs(api: Api, run: str) -> None:
@@ -141,6 +164,8 @@ def _logs(api: Api, run: str) -> None:
         api.ask("GET", path)
     for _ in range(3):
         api.append(f"{run}-large", ("y" * 999 + "\n") * 4000)
+    api.append(f"{LOGS}/{MASKED}/run", "hush-one hush-two\n")
+    assert api.ask("GET", f"{LOGS}/{MASKED}/run").json()["logs"].count("***") == 4
     for path in (run, f"{run}-large"):
         api.ask("POST", f"{path}/close")
         api.ask("GET", f"{path}/download", allow_redirects=False, expected=307 if path.endswith("large") else 200)

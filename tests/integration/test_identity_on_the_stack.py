@@ -24,11 +24,10 @@ from botocore.credentials import Credentials
 from tests.functional.gateway import LOGS, event_of
 from tests.integration.datalake.client import Datalake, fingerprint, wait_for
 from tests.integration.openmetadata.test_unmodified_client import connector
-from tests.integration.stacks import Stack, running_stack
-from tests.issuer import AUDIENCE, ISSUER, Issuer, basic, bearer, served
+from tests.integration.stacks import Stack, running_stack, stack_with_tokens
+from tests.issuer import EVERYTHING, Issuer, basic, bearer
 
 POLICY = "/runlake/policy"
-EVERYTHING = {"logs_write": ["*"], "logs_read": ["*"], "archive_write": ["*"], "archive_read": ["*"], "admin": ["*"]}
 
 
 @dataclass(frozen=True)
@@ -63,12 +62,7 @@ def issuer() -> Issuer:
 @pytest.fixture(scope="module")
 def asking(issuer: Issuer) -> Iterator[Stack]:
     """A stack that asks for tokens."""
-    with (
-        served(issuer) as keys_url,
-        running_stack(
-            Auth="jwt", JwtIssuer=ISSUER, JwtAudience=AUDIENCE, JwtJwksUrl=keys_url, JwtLeewaySeconds="0", PolicyParameter=POLICY
-        ) as stack,
-    ):
+    with stack_with_tokens(issuer, JwtLeewaySeconds="0", PolicyParameter=POLICY) as stack:
         policy = {"principals": {"bot-*": {"logs:write": ["svc_policy.*"]}}}
         with closing(stack.client("ssm")) as ssm:
             ssm.put_parameter(Name=POLICY, Value=json.dumps(policy), Type="String", Overwrite=True)

@@ -1,6 +1,8 @@
-"""The OpenAPI document against the deployed stack: schemathesis asks each operation what the document allows, and what it does not.
+"""The OpenAPI document against the deployed stack, which asks for tokens: schemathesis asks each operation what the document allows, and
+what it does not, once as somebody who may do everything and once as a stranger.
 
-Never a 5xx, never a status, type or header that is not told, and every answer is of its schema. ``RUNLAKE_EXAMPLES=200`` asks more often.
+Never a 5xx, never a status, type or header that is not told, every answer is of its schema, and a stranger is let in nowhere but where
+the document says so. ``RUNLAKE_EXAMPLES=200`` asks more often.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from hypothesis.errors import Unsatisfiable
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
+from schemathesis.config import GenerationConfig, ProjectConfig, ProjectsConfig, SchemathesisConfig
 from schemathesis.generation.case import Case
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -27,7 +30,8 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from chalicelib.routes import openapi
-from tests.integration.stacks import Stack
+from tests.integration.stacks import Stack, stack_with_tokens
+from tests.issuer import EVERYTHING, Issuer, bearer
 
 EXAMPLES = int(os.environ.get("RUNLAKE_EXAMPLES", "10"))
 CHECKS = [
@@ -37,54 +41,88 @@ CHECKS = [
     response_headers_conformance,
     response_schema_conformance,
 ]
-SCHEMA = schemathesis.openapi.from_dict(openapi.document("http://127.0.0.1/api"))
-OPERATIONS = [(path, method.upper()) for path, item in SCHEMA.raw_schema["paths"].items() for method in item]
+KNOWN = schemathesis.openapi.from_dict(
+    openapi.document("http://127.0.0.1/api"),
+    config=SchemathesisConfig(
+        projects=ProjectsConfig(default=ProjectConfig(generation=GenerationConfig(with_security_parameters=False)))
+    ),
+)
+"""Its requests carry what their session does; those of ``STRANGE`` make credentials up, or have none."""
+STRANGE = schemathesis.openapi.from_dict(openapi.document("http://127.0.0.1/api"))
+OPERATIONS = [(path, method.upper()) for path, item in KNOWN.raw_schema["paths"].items() for method in item]
 MODES = [GenerationMode.POSITIVE, GenerationMode.NEGATIVE]
 _TIMEOUT_S = 60
-
-
-@pytest.fixture(scope="session")
-def api_headers(stack: Stack) -> dict[str, str]:
-    """What every request carries: the stack of the tests asks nobody who they are."""
-    return {}
+_HOUR_S = 3600
 
 
 @pytest.fixture(scope="module")
-def session(api_headers: dict[str, str]) -> Iterator[requests.Session]:
-    """One connection for all requests."""
+def issuer() -> Issuer:
+    return Issuer()
+
+
+@pytest.fixture(scope="module")
+def asking(issuer: Issuer) -> Iterator[Stack]:
+    """A stack that asks for tokens."""
+    with stack_with_tokens(issuer) as stack:
+        yield stack
+
+
+@pytest.fixture(scope="module")
+def session(issuer: Issuer) -> Iterator[requests.Session]:
+    """One connection for all requests of somebody who may do everything."""
+    token = issuer.granted("root", _HOUR_S, **EVERYTHING)
     with requests.Session() as session:
-        session.headers.update(api_headers)
+        session.headers.update(bearer(token))
         yield session
 
 
-def test_the_document_is_served_and_valid(stack: Stack, session: requests.Session) -> None:
+def test_the_document_is_served_and_valid(asking: Stack) -> None:
     for path in ("/v1/openapi.json", "/spec/"):
-        served = session.get(stack.api_url + path, timeout=_TIMEOUT_S).json()
-        assert served == openapi.document(stack.api_url)
+        served = requests.get(asking.api_url + path, timeout=_TIMEOUT_S).json()
+        assert served == openapi.document(asking.api_url)
         assert [str(error) for error in OpenAPIV31SpecValidator(served).iter_errors()] == []
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
 @pytest.mark.parametrize(("path", "method"), OPERATIONS, ids=lambda part: part)
 def test_an_operation_is_as_it_is_told(
-    stack: Stack, session: requests.Session, path: str, method: str, mode: GenerationMode
+    asking: Stack, session: requests.Session, path: str, method: str, mode: GenerationMode
 ) -> None:
-    operation = SCHEMA[path][method]
+    operation = KNOWN[path][method]
     if mode is GenerationMode.NEGATIVE and not (operation.body or any(True for _ in operation.iter_parameters())):
         pytest.skip("nothing to send that could be wrong")
+    try:
+        statuses = _asked(operation, mode, asking, session)
+    except Unsatisfiable:
+        assert mode is GenerationMode.NEGATIVE
+        pytest.skip("whatever is sent is allowed")
+    assert not statuses & {401, 403}, "who may do everything is refused nothing"
+
+
+@pytest.mark.parametrize(("path", "method"), OPERATIONS, ids=lambda part: part)
+def test_a_stranger_is_let_in_where_it_is_told(asking: Stack, path: str, method: str) -> None:
+    operation = STRANGE[path][method]
+    is_open = operation.definition.raw.get("security") == []
+    with requests.Session() as stranger:
+        statuses = _asked(operation, GenerationMode.POSITIVE, asking, stranger)
+    assert 401 not in statuses if is_open else statuses == {401}
+
+
+def _asked(operation: Any, mode: GenerationMode, asking: Stack, session: requests.Session) -> set[int]:
+    """The statuses of what was answered, each as the document tells it."""
+    statuses: set[int] = set()
 
     @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate], database=None)
     @given(st.data())
     def ask(data: st.DataObject) -> None:
         case = data.draw(operation.as_strategy(generation_mode=mode))
         _hurry(case)
-        case.call_and_validate(base_url=stack.api_url, session=session, checks=CHECKS, timeout=_TIMEOUT_S, allow_redirects=False)
+        answer = case.call(base_url=asking.api_url, session=session, timeout=_TIMEOUT_S, allow_redirects=False)
+        case.validate_response(answer, checks=CHECKS)
+        statuses.add(answer.status_code)
 
-    try:
-        ask()
-    except Unsatisfiable:
-        assert mode is GenerationMode.NEGATIVE
-        pytest.skip("whatever is sent is allowed")
+    ask()
+    return statuses
 
 
 def _hurry(case: Case) -> None:
