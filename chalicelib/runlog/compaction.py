@@ -33,6 +33,8 @@ RETIRE_TOGETHER = 100
 """Segments of a run that goes on: a few requests for all of them, and one object that keeps what they were."""
 _TRIES = 4
 _ROWS = 1000
+_PLACES = 10_000
+"""More than an answer of DynamoDB holds (1 MB of rows, about 4,000), so it is as few queries as can be."""
 
 Outcome = TypeVar("Outcome")
 
@@ -195,7 +197,7 @@ class Compactor:
         line, sequence = state.extent.lines, state.base.next_segment if state.base else 0
         found: set[int] = set()
         last = self.layout.sequence_of(run, state.pending[-1].key) if state.pending else -1
-        while sequence <= last and (places := self._index.places_from(run, line, sequence, _ROWS)):
+        while sequence <= last and (places := self._index.places_from(run, line, sequence, _PLACES)):
             found.update(number for _, number in places)
             line, sequence = places[-1][0], places[-1][1] + 1
         return found
