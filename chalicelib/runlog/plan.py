@@ -7,7 +7,7 @@ source of a copied part is larger than 5 MiB. What is smaller goes through the f
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 MIN_PART_BYTES = 5 * 1024 * 1024
 MAX_COPY_BYTES = 512 * 1024 * 1024
@@ -62,40 +62,58 @@ def plan_parts(spans: Sequence[Span], gather_bytes: int = GATHER_BYTES) -> list[
     size = sum(span.size for span in spans)
     gather_bytes = max(gather_bytes, size // (MAX_PARTS // 2))
     parts: list[Part] = []
-    gathered: list[Span] = []
+    gathered = _Gathered()
     for span in spans:
         rest = span
         if _is_copyable(rest):
             rest = _fill(gathered, rest)
             if _is_copyable(rest):
-                _flush(gathered, parts)
+                parts.extend(gathered.taken())
                 parts.extend(_copies(rest, max(MAX_COPY_BYTES, gather_bytes)))
                 continue
         for piece in _pieces(gathered, rest, gather_bytes):
-            gathered.append(piece)
-            if _total(gathered) >= gather_bytes:
-                _flush(gathered, parts)
-    _flush(gathered, parts)
+            gathered.add(piece)
+            if gathered.size >= gather_bytes:
+                parts.extend(gathered.taken())
+    parts.extend(gathered.taken())
     return parts
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """The part that is being gathered. Its size is kept: a part may have 100,000 spans, and each asks for it."""
+
+    spans: list[Span] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, span: Span) -> None:
+        self.spans.append(span)
+        self.size += span.size
+
+    def taken(self) -> list[Part]:
+        """The part, if there is one; another one begins."""
+        parts = [Part(tuple(self.spans), copied=False)] if self.spans else []
+        self.spans, self.size = [], 0
+        return parts
 
 
 def _is_copyable(span: Span) -> bool:
     return not span.literal and span.size > MIN_PART_BYTES
 
 
-def _fill(gathered: list[Span], span: Span) -> Span:
+def _fill(gathered: _Gathered, span: Span) -> Span:
     """Move as many bytes of a span to what is gathered as make it a whole part; the rest of the span."""
-    missing = MIN_PART_BYTES - _total(gathered)
-    if not gathered or missing <= 0:
+    missing = MIN_PART_BYTES - gathered.size
+    if not gathered.spans or missing <= 0:
         return span
     head, rest = span.cut(min(missing, span.size))
-    gathered.append(head)
+    gathered.add(head)
     return rest
 
 
-def _pieces(gathered: list[Span], span: Span, gather_bytes: int) -> Iterator[Span]:
+def _pieces(gathered: _Gathered, span: Span, gather_bytes: int) -> Iterator[Span]:
     """A span in pieces that end where gathered parts end."""
-    room = gather_bytes - _total(gathered)
+    room = gather_bytes - gathered.size
     while span.size > room:
         piece, span = span.cut(room)
         yield piece
@@ -110,13 +128,3 @@ def _copies(span: Span, most: int) -> Iterator[Part]:
         head, span = span.cut(most if span.size - most > MIN_PART_BYTES else most // 2)
         yield Part((head,), copied=True)
     yield Part((span,), copied=True)
-
-
-def _flush(gathered: list[Span], parts: list[Part]) -> None:
-    if gathered:
-        parts.append(Part(tuple(gathered), copied=False))
-        gathered.clear()
-
-
-def _total(spans: Sequence[Span]) -> int:
-    return sum(span.size for span in spans)

@@ -1,5 +1,6 @@
 """Plans of parts: the same bytes in the same order, by S3's rules, with as little uploaded as they allow."""
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -60,3 +61,17 @@ def test_little_is_one_plain_put() -> None:
 def test_small_segments_fill_parts_of_eight_mebibytes() -> None:
     parts = plan_parts(spans_of([MIB] * 20))
     assert [part.size for part in parts] == [GATHER_BYTES, GATHER_BYTES, 4 * MIB]
+
+
+def test_each_of_many_small_segments_is_looked_at_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part of 20,000 spans is not summed anew for each of them."""
+    spans, asked = spans_of([50] * 20_000), 0
+
+    def size(span: Span) -> int:
+        nonlocal asked
+        asked += 1
+        return span.end - span.start
+
+    monkeypatch.setattr(Span, "size", property(size))
+    assert [len(part.spans) for part in plan_parts(spans)] == [20_000]
+    assert asked <= 10 * 20_000
