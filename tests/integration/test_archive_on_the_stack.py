@@ -20,7 +20,7 @@ from tests.integration.stacks import Stack
 
 PATIENCE_S = 20
 MIB = 1024 * 1024
-GZIP = gzip.compress(b"packed\n")
+GZIP = gzip.compress(b"packed\n", mtime=0)
 PIPELINES = "/v1/services/ingestionPipelines"
 
 
