@@ -1,4 +1,7 @@
-"""The very commands of an operator against the emulator: the previous release, its upgrade with data in it, and the end."""
+"""The very commands of an operator against the emulator: the previous release, its upgrade with data in it, and the end.
+
+The previous release let everybody in; this one is told first whom it is to believe.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +24,12 @@ from local import gateway, package
 from local.emulator import CREDENTIALS, REGION, Emulator, free_port, without_aws
 from local.state import PROJECT
 from tests.integration import previous_release
+from tests.issuer import AUDIENCE, EVERYTHING, ISSUER, Issuer, bearer, served
 
 STACK = "runlake-test"
 HOLD_DATA = ("S3::Bucket ", "DynamoDB::Table", "SQS::Queue ")
+OF_THE_API = ("ApiUrl", "RestAPIId", "EndpointURL")
+"""For a new definition the emulator makes a new API; CloudFormation overwrites the one that is there."""
 LOGS = "/v1/services/ingestionPipelines/logs"
 RUNS = 6
 QUIET = {"PartialFlushIntervalMinutes": "1440", "CleanupIntervalMinutes": "1440"}
@@ -35,6 +41,19 @@ class Operator:
 
     emulator: Emulator
     stage: Path
+    issuer: Issuer
+    believing: dict[str, str]
+    """Parameters of a stack that believes the issuer."""
+
+    @property
+    def token(self) -> str:
+        """Of somebody who may do everything."""
+        return self.issuer.granted("operator", **EVERYTHING)
+
+    def believe(self) -> None:
+        """Write into the stage's file whom it is to believe."""
+        stage = json.loads(self.stage.read_text())
+        self.stage.write_text(json.dumps(stage | {"parameters": stage["parameters"] | self.believing}))
 
     def make(self, target: str, *variables: str, typed: str = "", expected: int = 0) -> str:
         """What ``make`` prints."""
@@ -67,10 +86,12 @@ def operator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
     stage = folder / "test.json"
     parameters = {"BucketName": "logs-${account}", "ArchiveBucketName": "archive-${account}", "PositionKeys": "k" * 32}
     stage.write_text(json.dumps({"stack": STACK, "parameters": parameters | QUIET}))
-    emulator = Emulator(free_port(), folder / "scratch", folder / "emulator.log")
+    emulator, issuer = Emulator(free_port(), folder / "scratch", folder / "emulator.log"), Issuer()
     try:
         emulator.wait_until_healthy()
-        yield Operator(emulator, stage)
+        with served(issuer) as keys_url:
+            believing = {"Auth": "jwt", "JwtIssuer": ISSUER, "JwtAudience": AUDIENCE, "JwtJwksUrl": keys_url}
+            yield Operator(emulator, stage, issuer, believing)
     finally:
         emulator.stop()
 
@@ -123,8 +144,8 @@ def write_runs(url: str) -> dict[str, bytes]:
     return logs
 
 
-def read_runs(url: str) -> dict[str, bytes]:
-    return {f"run-{number}": ask(f"{url}{LOGS}/svc.upgraded/run-{number}/download")[1] for number in range(RUNS)}
+def read_runs(url: str, token: str) -> dict[str, bytes]:
+    return {f"run-{number}": ask(f"{url}{LOGS}/svc.upgraded/run-{number}/download", **bearer(token))[1] for number in range(RUNS)}
 
 
 def tables(operator: Operator) -> dict[str, list[str]]:
@@ -138,8 +159,8 @@ def tables(operator: Operator) -> dict[str, list[str]]:
     return found
 
 
-def listed(url: str) -> list[str]:
-    return sorted(json.loads(ask(f"{url}{LOGS}/svc.upgraded")[1])["runs"])
+def listed(url: str, token: str = "") -> list[str]:
+    return sorted(json.loads(ask(f"{url}{LOGS}/svc.upgraded", **bearer(token))[1])["runs"])
 
 
 def wait_until_listed(operator: Operator, url: str) -> None:
@@ -160,6 +181,8 @@ def test_a_stack_of_the_previous_release_is_upgraded_with_its_data(
     wait_until_listed(operator, url)
     before, rows = operator.outputs(), tables(operator)
 
+    assert "Auth jwt needs JwtIssuer" in operator.make("diff", stage, expected=1)
+    operator.believe()
     told = operator.make("diff", stage)
     assert "CompactRole" in told and "ScheduleRole" in told, told
     lost = [line for line in told.splitlines() if line.partition("AWS::")[2].startswith(HOLD_DATA) and "  REPLACED" in line]
@@ -170,14 +193,17 @@ def test_a_stack_of_the_previous_release_is_upgraded_with_its_data(
 
     told = operator.make("deploy", stage)
     after = operator.outputs()
-    assert {name: after[name] for name in before if name != "ApiUrl"} == {name: before[name] for name in before if name != "ApiUrl"}
-    url = operator.url(template)
-    assert read_runs(url) == logs and tables(operator) == rows and listed(url) == sorted(logs)
-    assert ask(f"{url}{LOGS}/svc.upgraded/run-0", "POST", b"after the upgrade\n")[0] == 200
-    assert ask(f"{url}{LOGS}/svc.upgraded/run-0/download")[1] == logs["run-0"] + b"after the upgrade\n"
+    assert {name: after[name] for name in before if name not in OF_THE_API} == {
+        name: before[name] for name in before if name not in OF_THE_API
+    }
+    url, token = operator.url(template), operator.token
+    assert ask(f"{url}{LOGS}/svc.upgraded/run-0")[0] == 401
+    assert read_runs(url, token) == logs and tables(operator) == rows and listed(url, token) == sorted(logs)
+    assert ask(f"{url}{LOGS}/svc.upgraded/run-0", "POST", b"after the upgrade\n", **bearer(token))[0] == 200
+    assert read_runs(url, token)["run-0"] == logs["run-0"] + b"after the upgrade\n"
 
     assert "nothing changes" in operator.make("diff", stage)
-    assert "all well" in operator.make("smoke", f"URL={url}")
+    assert "all well" in operator.make("smoke", f"URL={url}", f"TOKEN={token}")
     assert "LogLevel" in operator.make("deploy", stage, "PARAMS=LogLevel=DEBUG")
     assert "FAILED" in operator.make("smoke", "URL=http://127.0.0.1:1/api", expected=1)
 
@@ -196,7 +222,7 @@ def test_and_all_goes_when_it_is_said_twice(operator: Operator, tmp_path: Path) 
         "DatasetDatabase": "gone",
         "PositionKeys": "k" * 32,
     }
-    stage.write_text(json.dumps({"stack": "runlake-gone", "parameters": parameters | QUIET}))
+    stage.write_text(json.dumps({"stack": "runlake-gone", "parameters": parameters | QUIET | operator.believing}))
     operator.make("deploy", f"STAGE={stage}")
     with closing(operator.client("s3")) as s3:
         s3.put_object(Bucket="gone-logs", Key="pipeline-logs/a", Body=b"x")
