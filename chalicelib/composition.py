@@ -36,6 +36,7 @@ from chalicelib.ports import Clock, Database, ObjectStore, Publisher, Run, Segme
 from chalicelib.runlog.assembly import READERS
 from chalicelib.runlog.compaction import Compactor
 from chalicelib.runlog.finalization import Finalizer
+from chalicelib.runlog.following import Follower
 from chalicelib.runlog.identity import Identities
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.position import PositionSigner
@@ -55,6 +56,7 @@ COMPACTION, SWEEP = "compaction", "sweep"
 SOURCES = (COMPACTION, SWEEP)
 _THIS_MACHINE = frozenset({"127.0.0.1", "localhost", "::1"})
 _SECONDS_OF_A_DAY = 86_400
+_MS_OF_A_MINUTE = 60_000
 _SSE = {"AES_256": "AES256", "AWS_KMS": "aws:kms"}
 
 
@@ -110,6 +112,7 @@ class Services:
     compactor: Compactor
     finalizer: Finalizer
     reader: Reader
+    follower: Follower
     masker: Masker
     search: Search
     latest: LatestFiles
@@ -173,6 +176,7 @@ def assemble(settings: Settings, ports: Ports) -> Services:
         compactor=compactor,
         finalizer=finalizer,
         reader=reader,
+        follower=Follower(store, ports.index, layout, ports.clock, reader, settings.viewer_idle_minutes * _MS_OF_A_MINUTE),
         masker=masker,
         search=search,
         latest=latest,

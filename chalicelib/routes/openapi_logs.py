@@ -156,6 +156,23 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         {"type": "number", "minimum": 0, "maximum": 20, "default": 0},
         "Seconds to hold the answer while there is nothing new and the run is open.",
     ),
+    "lastEventId": {
+        "name": "Last-Event-ID",
+        "in": "header",
+        "description": "The `id` of the last frame, as an `EventSource` sends it. It goes before `after` and `tail`.",
+        "schema": {"type": "string", "pattern": "^[0-9]+$"},
+        "example": "42",
+    },
+    "until": _query(
+        "until",
+        {"type": "string"},
+        "When the viewer has seen enough: milliseconds since the epoch, or ISO 8601. Then it is told `complete`, `maxDuration`.",
+    ),
+    "hold": _query(
+        "wait",
+        {"type": "number", "minimum": 0, "maximum": 25, "default": 25},
+        "Seconds to hold an answer while there is nothing new.",
+    ),
     "runLimit": _query("limit", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 10}, "Runs at most."),
     "runCursor": _query("cursor", {"type": "string"}, "`cursor` of the answer before."),
 }
@@ -206,6 +223,31 @@ _ELSEWHERE = {
     "content": {"application/json": {"schema": _ref("Link"), "example": {"location": _LINK}}},
 }
 
+_FRAMES = {
+    "description": "A part of the stream: frames, each with the `id` from which the next part goes on.",
+    "headers": {"Cache-Control": {"schema": {"const": "no-store"}}},
+    "content": {
+        "text/event-stream": {
+            "schema": {"type": "string"},
+            "examples": {
+                "lines": {
+                    "summary": "Lines, and the end of the run",
+                    "value": (
+                        'retry: 250\n\nid: 2\ndata: {"eventType":"logs","runId":"run-1","logs":"one\\ntwo\\n","after":"2",'
+                        '"replay":false,"truncated":false}\n\n'
+                        'id: 2\ndata: {"eventType":"complete","runId":"run-1","after":"2","reason":"runFinished"}\n\n'
+                    ),
+                },
+                "quiet": {"summary": "Nothing came", "value": "retry: 250\n\nid: 2\n: heartbeat\n\n"},
+                "trouble": {
+                    "summary": "Trouble of ours: come back",
+                    "value": 'retry: 1000\n\ndata: {"eventType":"error","runId":"run-1","message":"the store is away"}\n\n',
+                },
+            },
+        }
+    },
+}
+
 OPERATIONS: dict[str, dict[str, Any]] = {
     f"POST {_LOGS}/{{fqn}}/{{runId}}": {
         "id": "appendLog",
@@ -231,6 +273,14 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "parameters": ["fqn", "runId", *_PAGE_OF],
         "answers": {200: "LogPage"},
         "errors": [400, 503],
+    },
+    f"GET {_LOGS}/{{fqn}}/stream/{{runId}}": {
+        "id": "streamLog",
+        "summary": "Follow a run, as an EventSource does",
+        "description": "Server-sent events. An answer is held until there are lines; one without `complete` means: ask again from the last `id`.",
+        "parameters": ["fqn", "runId", "lastEventId", "after", "tail", "until", "hold"],
+        "answers": {200: _FRAMES},
+        "errors": [400],
     },
     f"GET {_LOGS}/{{fqn}}/{{runId}}/download": {
         "id": "downloadLog",

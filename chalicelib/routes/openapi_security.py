@@ -42,6 +42,7 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
     f"GET {_LOGS}/last/download": (Scope.LOGS_READ,),
     f"GET {_LOGS}/{{runId}}": (Scope.LOGS_READ,),
     f"GET {_LOGS}/{{runId}}/download": (Scope.LOGS_READ,),
+    f"GET {_LOGS}/stream/{{runId}}": (Scope.LOGS_READ,),
     f"POST {_LOGS}/{{runId}}": (Scope.LOGS_WRITE,),
     f"POST {_LOGS}/{{runId}}/close": (Scope.LOGS_WRITE,),
     "GET /v0/archive/files/": (Scope.ARCHIVE_READ, Scope.LOGS_READ),

@@ -60,6 +60,16 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
+class Look:
+    """A page and what was seen with it: its first line, how many lines it has, and the log's end."""
+
+    page: Page
+    line: int
+    count: int
+    end: Tail
+
+
+@dataclass(frozen=True, slots=True)
 class WholeLog:
     """A log for download: ``body`` when it is small, else ``key`` of the object that holds all of it."""
 
@@ -79,11 +89,15 @@ class Reader:
 
     def page(self, run: Run, request: PageRequest) -> Page:
         """One page. An unknown run is an empty page. A finished log costs at most one query and two GETs. Raises UnavailableError."""
-        page, end = self._page(run, request)
-        may_grow = not page.logs and page.after is None and not end.seal
-        if may_grow and self._more_came(run, end, min(request.wait_s, MAX_WAIT_S)):
-            return self._page(run, request)[0]
-        return page
+        look = self.look(run, request)
+        may_grow = not look.page.logs and look.page.after is None and not look.end.seal
+        if may_grow and self._more_came(run, look.end, min(request.wait_s, MAX_WAIT_S)):
+            return self.look(run, request).page
+        return look.page
+
+    def look(self, run: Run, request: PageRequest) -> Look:
+        """A page as it is now, whatever ``wait_s`` says. Requests and errors as of ``page``."""
+        return self._untorn(lambda: self._look(run, request))
 
     def whole(self, run: Run) -> WholeLog | None:
         """The whole log as it is now, or None for a run that is unknown. A large open log is compacted first, so that one object has it."""
@@ -102,10 +116,7 @@ class Reader:
         # Lines that came since the compaction are left to the next download, rather than none being ever complete.
         return WholeLog(view.extent.bytes, None, view.artifact.key if view.artifact else None)
 
-    def _page(self, run: Run, request: PageRequest) -> tuple[Page, Tail]:
-        return self._untorn(lambda: self._page_once(run, request))
-
-    def _page_once(self, run: Run, request: PageRequest) -> tuple[Page, Tail]:
+    def _look(self, run: Run, request: PageRequest) -> Look:
         line = self._first_line(run, request)
         start = self._locate(run, line)
         length = int((line - start.line + request.limit) * start.bytes_per_line * _GENEROUS)
@@ -119,7 +130,7 @@ class Reader:
         if not truncated:
             self._landings.remember(run, taken.landing_behind(start, line, count))
         after = line + count if line + count < end.line else None
-        return Page(logs, after, end.line, end.exists and not end.seal, truncated), end
+        return Look(Page(logs, after, end.line, end.exists and not end.seal, truncated), line, count, end)
 
     def _first_line(self, run: Run, request: PageRequest) -> int:
         if request.tail is not None:

@@ -79,7 +79,12 @@ GET    $LOGS/svc_hr.etl/run-1/download                    401    401    403     
 GET    $LOGS/svc_hr.etl/no-such-run/download              401    401    403     403    403    403   403    403      404 404
 GET    $LOGS/svc_sales.etl/last/download                  401    401    403     403    200    403   403    403      403 200
 GET    $LOGS/svc_hr.etl/last/download                     401    401    403     403    403    403   403    403      200 200
-GET    $LOGS/svc_sales.etl/run-1/stream/x                 401    401    404     404    404    404   404    404      404 404
+GET    $LOGS/svc_sales.etl/stream/run-1                   401    401    403     403    200    403   403    403      403 200
+GET    $LOGS/svc_sales.etl/stream/no-such-run             401    401    403     403    200    403   403    403      403 200
+GET    $LOGS/svc_hr.etl/stream/run-1                      401    401    403     403    403    403   403    403      200 200
+GET    $LOGS/SVC_SALES.etl/stream/run-1                   401    401    403     403    403    403   403    403      403 200
+GET    $LOGS/svc_sales.etl/run-1/stream/x                 401    401    403     403    200    403   403    403      403 200
+GET    $LOGS/svc_hr.etl/svc_sales.etl/stream/run-1        401    401    403     403    403    403   403    403      200 200
 GET    $LOGS/svc_sales.a/b/run-1                          401    401    403     403    200    403   403    403      403 200
 GET    $LOGS/svc_sales.a/b/c/run-1                        401    401    403     403    200    403   403    403      403 200
 GET    $LOGS/svc_sales.a/b/c/d/run-1                      401    401    403     403    200    403   403    403      403 200

@@ -33,7 +33,7 @@ from chalicelib.routes import (
     paths,
     queries,
 )
-from chalicelib.runlog import layout, reader, writer
+from chalicelib.runlog import following, layout, reader, writer
 
 BASE_URL = "https://logs.example.com/api"
 DOCUMENT = openapi.document(BASE_URL)
@@ -207,7 +207,7 @@ def meanings(method: str, route: str) -> set[tuple[str, str]]:
         return meaning(method, route)
     names = ["a"] * route.count("{")
     found: set[tuple[str, str]] = set()
-    for tail in ([], ["close"], ["last"], ["download"], ["last", "download"]):
+    for tail in ([], ["close"], ["last"], ["download"], ["last", "download"], ["stream", "b"]):
         path = "/".join([*names[len(tail) :], *tail])
         try:
             found |= {(method, paths.parse(method, f"{paths.BASE}/logs/{path}").action)}
@@ -246,12 +246,31 @@ def test_the_parameters_of_a_page_are_those_that_are_read() -> None:
         assert sorted(told) == sorted(asked)
 
 
+def test_the_parameters_of_the_stream_are_those_that_are_read() -> None:
+    asked: list[str] = []
+
+    class Asked(dict[str, str]):
+        def get(self, name: str, default: object = None) -> None:  # type: ignore[override]
+            asked.append(name)
+
+        def __contains__(self, name: object) -> bool:
+            asked.append(str(name))
+            return False
+
+    queries.follow_request(Asked(), None)
+    queries.hold_s(Asked(), 10)
+    operation = OPERATIONS[f"GET {paths.BASE}/logs/{{fqn}}/stream/{{runId}}"]
+    told = [parameter["name"] for parameter in map(resolved, operation["parameters"]) if parameter["in"] == "query"]
+    assert sorted(told) == sorted(asked)
+
+
 def test_the_limits_of_run_logs_are_the_codes() -> None:
     parameters = {name: parameter["schema"] for name, parameter in COMPONENTS["parameters"].items()}
     assert (parameters["lineLimit"]["default"], parameters["lineLimit"]["maximum"]) == (reader.DEFAULT_LIMIT, reader.MAX_LIMIT)
     assert (parameters["runLimit"]["default"], parameters["runLimit"]["maximum"]) == (queries.DEFAULT_RUNS, queries.MAX_RUNS)
     assert parameters["tail"]["maximum"] == reader.MAX_LIMIT
     assert parameters["wait"]["maximum"] == reader.MAX_WAIT_S
+    assert parameters["hold"]["maximum"] == parameters["hold"]["default"] == following.HOLD_S
     assert set(parameters["runId"]["not"]["enum"]) == set(layout.RESERVED_RUN_IDS)
     assert parameters["idempotencyKey"]["maxLength"] == writer.MAX_IDEMPOTENCY_KEY_CHARS
     assert COMPONENTS["parameters"]["session"]["name"] == logs.COOKIE
