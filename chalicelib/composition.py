@@ -39,6 +39,7 @@ from chalicelib.runlog.finalization import Finalizer
 from chalicelib.runlog.following import Follower
 from chalicelib.runlog.identity import Identities
 from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.pipelines import Pipelines
 from chalicelib.runlog.position import PositionSigner
 from chalicelib.runlog.reader import Reader
 from chalicelib.runlog.writer import Writer
@@ -113,6 +114,7 @@ class Services:
     finalizer: Finalizer
     reader: Reader
     follower: Follower
+    pipelines: Pipelines
     masker: Masker
     search: Search
     latest: LatestFiles
@@ -177,6 +179,7 @@ def assemble(settings: Settings, ports: Ports) -> Services:
         finalizer=finalizer,
         reader=reader,
         follower=Follower(store, ports.index, layout, ports.clock, reader, settings.viewer_idle_minutes * _MS_OF_A_MINUTE),
+        pipelines=Pipelines(store, layout),
         masker=masker,
         search=search,
         latest=latest,

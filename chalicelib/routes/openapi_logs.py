@@ -107,7 +107,8 @@ ERRORS: dict[int, tuple[int, str, str]] = {
 }
 
 
-def _query(name: str, schema: dict[str, Any], description: str) -> dict[str, Any]:
+def query_parameter(name: str, schema: dict[str, Any], description: str) -> dict[str, Any]:
+    """A parameter of the query."""
     return {"name": name, "in": "query", "description": description, "schema": schema}
 
 
@@ -140,18 +141,20 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "description": "For clients without cookies. The same key and lines are stored once; the same key with other lines is a 400.",
         "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"},
     },
-    "after": _query(
+    "after": query_parameter(
         "after", {"type": "integer", "minimum": 0, "default": 0}, "Number of the first line, as the page before told it."
     ),
-    "offset": _query("offset", {"type": "integer", "minimum": 0}, "The same as `after`, which goes first."),
-    "lineLimit": _query("limit", {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1000}, "Lines at most."),
-    "tail": _query("tail", {"type": "integer", "minimum": 0, "maximum": 10_000}, "Instead: begin so many lines before the end."),
-    "since": _query(
+    "offset": query_parameter("offset", {"type": "integer", "minimum": 0}, "The same as `after`, which goes first."),
+    "lineLimit": query_parameter("limit", {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1000}, "Lines at most."),
+    "tail": query_parameter(
+        "tail", {"type": "integer", "minimum": 0, "maximum": 10_000}, "Instead: begin so many lines before the end."
+    ),
+    "since": query_parameter(
         "since",
         {"type": "string"},
         "Instead: begin with the first line that arrived at this time or later. Milliseconds since the epoch, or ISO 8601.",
     ),
-    "wait": _query(
+    "wait": query_parameter(
         "wait",
         {"type": "number", "minimum": 0, "maximum": 20, "default": 0},
         "Seconds to hold the answer while there is nothing new and the run is open.",
@@ -163,18 +166,18 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "schema": {"type": "string", "pattern": "^[0-9]+$"},
         "example": "42",
     },
-    "until": _query(
+    "until": query_parameter(
         "until",
         {"type": "string"},
         "When the viewer has seen enough: milliseconds since the epoch, or ISO 8601. Then it is told `complete`, `maxDuration`.",
     ),
-    "hold": _query(
+    "hold": query_parameter(
         "wait",
         {"type": "number", "minimum": 0, "maximum": 25, "default": 25},
         "Seconds to hold an answer while there is nothing new.",
     ),
-    "runLimit": _query("limit", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 10}, "Runs at most."),
-    "runCursor": _query("cursor", {"type": "string"}, "`cursor` of the answer before."),
+    "runLimit": query_parameter("limit", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 10}, "Runs at most."),
+    "runCursor": query_parameter("cursor", {"type": "string"}, "`cursor` of the answer before."),
 }
 
 _PAGE_OF = ["after", "offset", "lineLimit", "tail", "since", "wait"]

@@ -29,8 +29,10 @@ from chalicelib.routes import (
     openapi_archive,
     openapi_coordination,
     openapi_logs,
+    openapi_pipelines,
     openapi_security,
     paths,
+    pipelines,
     queries,
 )
 from chalicelib.runlog import following, layout, reader, writer
@@ -170,7 +172,11 @@ def test_every_operation_is_described(name: str) -> None:
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_every_error_lists_its_codes(name: str) -> None:
     path = name.split(" ")[1]
-    tables = {"/v0": openapi_archive.ERRORS, coordination.BASE: openapi_coordination.ERRORS}
+    tables = {
+        "/v0": openapi_archive.ERRORS,
+        coordination.BASE: openapi_coordination.ERRORS,
+        pipelines.BASE: openapi_pipelines.ERRORS,
+    }
     table: Any = next((table for base, table in tables.items() if path.startswith(f"{base}/")), openapi_logs.ERRORS)
     for status, response in OPERATIONS[name]["responses"].items():
         if int(status) >= 400 and "$ref" not in response:  # else it is of all: who may
@@ -194,6 +200,8 @@ def meaning(method: str, path: str) -> set[tuple[str, str]]:
     if path.startswith(f"{coordination.BASE}/{{source}}/"):
         assert path.count("/") == 6
         return {(method, path.rpartition("/")[2])}
+    if path.startswith(f"{pipelines.BASE}/"):
+        return {(method, path.removeprefix(pipelines.BASE).replace("{fqn}", "a").replace("{runId}", "b"))}
     if path.startswith(paths.BASE):
         return {(method, paths.parse(method, path.format(fqn="a", runId="b")).action)}
     return {(method, re.sub(r"{[^}]+}", "{}", path).rstrip("/"))}
@@ -203,6 +211,8 @@ def meanings(method: str, route: str) -> set[tuple[str, str]]:
     """What Chalice's route can be asked for. It knows no slash at the end; the routes of runs stand for a number of segments each."""
     if route in coordination.ROUTES:
         return {(method, action) for action in coordination._ACTIONS}
+    if route in pipelines.ROUTES:
+        return {(method, f"/a/runs{of}") for of in ("", "/b", *(f"/b/{name}" for name in pipelines.VIEWS if name))}
     if route not in paths.ROUTES:
         return meaning(method, route)
     names = ["a"] * route.count("{")
@@ -276,6 +286,15 @@ def test_the_limits_of_run_logs_are_the_codes() -> None:
     assert COMPONENTS["parameters"]["session"]["name"] == logs.COOKIE
     types = OPERATIONS[f"POST {paths.BASE}/logs/{{fqn}}/{{runId}}"]["requestBody"]["content"]
     assert set(types) == bodies._GZIP | bodies._PLAIN | {bodies._JSON}
+
+
+def test_the_limits_of_pipelines_are_the_codes() -> None:
+    parameters = {name: parameter["schema"] for name, parameter in COMPONENTS["parameters"].items()}
+    limit = parameters["pageLimit"]
+    assert (limit["minimum"], limit["default"], limit["maximum"]) == (1, pipelines.DEFAULT_LIMIT, pipelines.MAX_LIMIT)
+    assert parameters["pipelinePrefix"]["maxLength"] == pipelines.MAX_PREFIX_CHARS
+    for name, field in (("RunFactsList", "runs"), ("PipelineList", "pipelines")):
+        assert COMPONENTS["schemas"][name]["properties"][field]["maxItems"] == pipelines.MAX_LIMIT
 
 
 def test_the_limits_of_coordination_are_the_codes() -> None:

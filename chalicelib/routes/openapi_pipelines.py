@@ -1,0 +1,125 @@
+"""Pipelines and their runs in the OpenAPI document: tables only; ``openapi`` tells how they are read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chalicelib.routes.openapi_logs import query_parameter
+
+_BASE = "/v1/pipelines"
+_RUN = f"{_BASE}/{{fqn}}/runs/{{runId}}"
+_FACTS: dict[str, Any] = {
+    "runId": "run-1",
+    "status": "finalized",
+    "end": "closed",
+    "lines": 5,
+    "bytes": 25,
+    "startedMs": 1790000000000,
+    "lastAppendMs": 1790000003000,
+    "durationMs": 3000,
+    "complete": True,
+    "pendingBytes": 0,
+}
+_COUNT = {"type": "integer", "minimum": 0}
+_CURSOR = {"type": ["string", "null"], "description": "Where the next page begins; null at the end."}
+_FIELDS: dict[str, dict[str, Any]] = {
+    "runId": {"type": "string"},
+    "status": {"enum": ["open", "sealed", "finalized"], "description": "Whether it takes lines, has ended, is one file."},
+    "end": {"enum": ["closed", "abandoned", None], "description": "Who ended it: its connector, or the sweep; null: it goes on."},
+    "lines": _COUNT,
+    "bytes": _COUNT,
+    "startedMs": {**_COUNT, "description": "When its first line came, in milliseconds since the epoch."},
+    "lastAppendMs": {**_COUNT, "description": "When its last line came, or its end."},
+    "durationMs": {**_COUNT, "description": "The time between the two."},
+    "complete": {"type": "boolean", "description": "Sealed, and all of it is in one file: nothing changes any more."},
+    "pendingBytes": {**_COUNT, "description": "What the next compaction has to do."},
+}
+
+SCHEMAS: dict[str, dict[str, Any]] = {
+    "RunFacts": {
+        "description": "What the catalog knows of a run.",
+        "type": "object",
+        "required": list(_FIELDS),
+        "properties": _FIELDS,
+        "examples": [_FACTS],
+    },
+    "Run": {
+        "description": "What the catalog knows of a run; of one that is not catalogued yet, what its last segment tells.",
+        "type": "object",
+        "required": [*_FIELDS, "lost"],
+        "properties": {**_FIELDS, "lost": {**_COUNT, "description": "Lines that are known to be missing."}},
+        "examples": [{**_FACTS, "lost": 0}],
+    },
+    "RunFactsList": {
+        "description": "Runs of a pipeline, newest first.",
+        "type": "object",
+        "required": ["runs", "cursor"],
+        "properties": {
+            "runs": {"type": "array", "maxItems": 100, "items": {"$ref": "#/components/schemas/RunFacts"}},
+            "cursor": _CURSOR,
+        },
+        "examples": [{"runs": [_FACTS], "cursor": None}],
+    },
+    "PipelineList": {
+        "description": "Pipelines that may be read, each once over all pages. A page may be shorter than `limit`, or empty, and go on.",
+        "type": "object",
+        "required": ["pipelines", "cursor"],
+        "properties": {
+            "pipelines": {
+                "type": "array",
+                "maxItems": 100,
+                "items": {
+                    "type": "object",
+                    "required": ["fqn", "last"],
+                    "properties": {
+                        "fqn": {"type": "string"},
+                        "last": {
+                            "anyOf": [{"$ref": "#/components/schemas/RunFacts"}, {"type": "null"}],
+                            "description": "Its newest run; null where none is catalogued (yet).",
+                        },
+                    },
+                },
+            },
+            "cursor": _CURSOR,
+        },
+        "examples": [{"pipelines": [{"fqn": "mysql.ingest", "last": _FACTS}], "cursor": None}],
+    },
+}
+
+ERRORS: dict[int, tuple[int, str, str]] = {
+    400: (400, "The request can never work: fix it.", "limit is a whole number from 1 to 100 limit='0'"),
+    404: (404, "There is no such run.", "there is no such run run=mysql.ingest/run-9"),
+    503: (503, "Trouble of ours: repeat it.", "the store is away"),
+}
+
+PARAMETERS: dict[str, dict[str, Any]] = {
+    "pipelinePrefix": query_parameter("prefix", {"type": "string", "maxLength": 500}, "How the names begin."),
+    "pageLimit": query_parameter("limit", {"type": "integer", "minimum": 1, "maximum": 100, "default": 50}, "How many at most."),
+    "pageCursor": query_parameter("cursor", {"type": "string"}, "`cursor` of the answer before."),
+}
+
+OPERATIONS: dict[str, dict[str, Any]] = {
+    f"GET {_BASE}": {
+        "id": "listPipelines",
+        "summary": "Pipelines by name, each with its newest run",
+        "description": "Names in the order of their keys: by letters, but `a.b` before `a`, and what is percent-encoded first.",
+        "parameters": ["pipelinePrefix", "pageLimit", "pageCursor"],
+        "answers": {200: "PipelineList"},
+        "errors": [400, 503],
+    },
+    f"GET {_BASE}/{{fqn}}/runs": {
+        "id": "listRunFacts",
+        "summary": "The runs of a pipeline with facts, newest first",
+        "description": "Read from the catalog: a run appears a moment after its first batch.",
+        "parameters": ["fqn", "pageLimit", "pageCursor"],
+        "answers": {200: "RunFactsList"},
+        "errors": [400, 503],
+    },
+    f"GET {_RUN}": {
+        "id": "getRun",
+        "summary": "One run with facts",
+        "parameters": ["fqn", "runId"],
+        "answers": {200: "Run"},
+        "errors": [400, 404, 503],
+    },
+}
