@@ -37,6 +37,7 @@ from chalicelib.runlog.assembly import READERS
 from chalicelib.runlog.compaction import Compactor
 from chalicelib.runlog.finalization import Finalizer
 from chalicelib.runlog.following import Follower
+from chalicelib.runlog.grep import Grep
 from chalicelib.runlog.identity import Identities
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.pipelines import Pipelines
@@ -114,6 +115,7 @@ class Services:
     finalizer: Finalizer
     reader: Reader
     follower: Follower
+    grep: Grep
     pipelines: Pipelines
     masker: Masker
     search: Search
@@ -179,6 +181,7 @@ def assemble(settings: Settings, ports: Ports) -> Services:
         finalizer=finalizer,
         reader=reader,
         follower=Follower(store, ports.index, layout, ports.clock, reader, settings.viewer_idle_minutes * _MS_OF_A_MINUTE),
+        grep=Grep(reader, ports.clock),
         pipelines=Pipelines(store, layout),
         masker=masker,
         search=search,

@@ -86,6 +86,45 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     },
 }
 
+_MATCH = {
+    "type": "object",
+    "required": ["line", "text", "spans"],
+    "properties": {
+        "line": {**_COUNT, "description": "Its number, from 0."},
+        "text": {"type": "string", "maxLength": 2000, "description": "The line; of a long one what is around the first place."},
+        "spans": {
+            "type": "array",
+            "maxItems": 100,
+            "items": {"type": "array", "items": _COUNT, "minItems": 2, "maxItems": 2},
+            "description": "Where in `text` it is: first letter, and the one behind the last.",
+        },
+    },
+}
+SCHEMAS["Matches"] = {
+    "description": "Lines that have it, as far as the request came.",
+    "type": "object",
+    "required": ["matches", "after", "scannedLines", "scannedBytes", "total"],
+    "properties": {
+        "matches": {"type": "array", "maxItems": 1000, "items": _MATCH},
+        "after": {
+            "type": ["string", "null"],
+            "description": "The line with which the next request goes on; null at the log's end.",
+        },
+        "scannedLines": _COUNT,
+        "scannedBytes": _COUNT,
+        "total": {**_COUNT, "description": "Lines of the whole log."},
+    },
+    "examples": [
+        {
+            "matches": [{"line": 41, "text": "an error", "spans": [[3, 8]]}],
+            "after": None,
+            "scannedLines": 100,
+            "scannedBytes": 4096,
+            "total": 100,
+        }
+    ],
+}
+
 ERRORS: dict[int, tuple[int, str, str]] = {
     400: (400, "The request can never work: fix it.", "limit is a whole number from 1 to 100 limit='0'"),
     404: (404, "There is no such run.", "there is no such run run=mysql.ingest/run-9"),
@@ -95,6 +134,23 @@ ERRORS: dict[int, tuple[int, str, str]] = {
 PARAMETERS: dict[str, dict[str, Any]] = {
     "pipelinePrefix": query_parameter("prefix", {"type": "string", "maxLength": 500}, "How the names begin."),
     "pageLimit": query_parameter("limit", {"type": "integer", "minimum": 1, "maximum": 100, "default": 50}, "How many at most."),
+    "wanted": {
+        **query_parameter(
+            "q", {"type": "string", "minLength": 1, "maxLength": 500}, "What is looked for: a text, without a newline."
+        ),
+        "required": True,
+        "example": "error",
+    },
+    "isPattern": query_parameter(
+        "regex", {"type": "boolean", "default": False}, "`q` is a pattern, of Python's `re`. It is run on each line by itself."
+    ),
+    "ignoreCase": query_parameter("ignoreCase", {"type": "boolean", "default": False}, "Upper and lower case are alike."),
+    "fromLine": query_parameter(
+        "after",
+        {"type": "integer", "minimum": 0, "maximum": 10**15, "default": 0},
+        "The line to begin with: `after` of the answer before.",
+    ),
+    "matchLimit": query_parameter("limit", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}, "Lines at most."),
     "pageCursor": query_parameter("cursor", {"type": "string"}, "`cursor` of the answer before."),
 }
 
@@ -121,5 +177,13 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "parameters": ["fqn", "runId"],
         "answers": {200: "Run"},
         "errors": [400, 404, 503],
+    },
+    f"GET {_RUN}/grep": {
+        "id": "grepRun",
+        "summary": "Lines that have a text, or a pattern",
+        "description": "Forward from a line, for 5 s and 128 MiB or so; `after` says where to go on. A run that is not known has no lines.",
+        "parameters": ["fqn", "runId", "wanted", "isPattern", "ignoreCase", "fromLine", "matchLimit"],
+        "answers": {200: "Matches"},
+        "errors": [400, 503],
     },
 }

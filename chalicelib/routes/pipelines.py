@@ -21,8 +21,9 @@ from chalicelib.observability import note
 from chalicelib.ports import Run
 from chalicelib.routes import gate
 from chalicelib.routes.answers import answering, json_answer
-from chalicelib.routes.parameters import whole_number
+from chalicelib.routes.parameters import truth, whole_number
 from chalicelib.routes.paths import decoded, routes_below, segments_below
+from chalicelib.runlog.grep import MAX_MATCHES, GrepRequest
 from chalicelib.runlog.layout import checked_run
 from chalicelib.runlog.pipelines import PipelineQuery
 
@@ -33,6 +34,8 @@ ROUTES = routes_below(BASE, least=2)
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 100
 MAX_PREFIX_CHARS = 500
+MAX_LINE = 10**15
+DEFAULT_MATCHES = 100
 _THREADS = 8
 
 
@@ -108,6 +111,25 @@ def _found(services: Services, run: Run) -> RunRow | None:
     )
 
 
+def _grep(services: Services, run: Run, query: Mapping[str, str]) -> Response:
+    """Lines that have something, from a line on."""
+    request = GrepRequest(
+        wanted=query.get("q") or "",
+        is_pattern=truth(query, "regex"),
+        ignore_case=truth(query, "ignoreCase"),
+        after=whole_number(query, "after", 0, 0, MAX_LINE),
+        limit=whole_number(query, "limit", DEFAULT_MATCHES, 1, MAX_MATCHES),
+    )
+    found = services.grep.find(run, request)
+    return json_answer({
+        "matches": [{"line": each.line, "text": each.text, "spans": each.spans} for each in found.matches],
+        "after": None if found.after is None else str(found.after),
+        "scannedLines": found.scanned_lines,
+        "scannedBytes": found.scanned_bytes,
+        "total": found.total,
+    })  # fmt: skip
+
+
 def _runs(services: Services, fqn: str, query: Mapping[str, str]) -> Response:
     page = services.runs.newest(fqn, _limit(query), query.get("cursor") or None)
     return json_answer({"runs": [facts(row) for row in page.rows], "cursor": page.cursor})
@@ -146,5 +168,5 @@ def _limit(query: Mapping[str, str]) -> int:
     return whole_number(query, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
 
 
-VIEWS: dict[str, Callable[[Services, Run, Mapping[str, str]], Response]] = {"": _one}
+VIEWS: dict[str, Callable[[Services, Run, Mapping[str, str]], Response]] = {"": _one, "grep": _grep}
 """Of one run, by the last part of the path; none: the run itself."""

@@ -173,6 +173,43 @@ def test_a_principal_sees_what_it_may_read_and_its_cursors_tell_nothing() -> Non
         assert site.runs.newest("sales.a", 1, None).rows == []
 
 
+def test_lines_that_have_something(site: Site) -> None:
+    site.write("a/b", "run-1", "one\nan Error, an error\ntwo error\n")
+    assert ask("/a%2Fb/runs/run-1/grep", q="error", limit=1).json == {
+        "matches": [{"line": 1, "text": "an Error, an error", "spans": [[13, 18]]}],
+        "after": "2",
+        "scannedLines": 2,
+        "scannedBytes": 23,
+        "total": 3,
+    }
+    found = ask("/a/b/runs/run-1/grep", q="error", after="2").json
+    assert ([each["line"] for each in found["matches"]], found["after"]) == ([2], None)
+    found = ask("/a/b/runs/run-1/grep", q="^(an|TWO) e", regex="true", ignoreCase="True").json
+    assert [each["spans"] for each in found["matches"]] == [[[0, 4]], [[0, 5]]]
+    assert ask("/a/b/runs/nobody/grep", q="x").json["total"] == 0
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {},
+        {"q": ""},
+        {"q": "x" * 501},
+        {"q": "a\nb"},
+        {"q": "(", "regex": "true"},
+        {"q": "((a?){1000}b?){1000}", "regex": "true"},
+        {"q": "a", "regex": "perhaps"},
+        {"q": "a", "ignoreCase": "1"},
+        {"q": "a", "after": "-1"},
+        {"q": "a", "after": "9" * 16},
+        {"q": "a", "limit": "1001"},
+    ],
+)
+def test_what_cannot_be_looked_for(site: Site, query: dict[str, str]) -> None:
+    answer = ask("/svc/runs/run-1/grep", **query)
+    assert (answer.status, answer.json["code"]) == (400, 400)
+
+
 def test_a_page_costs_a_listing_and_a_query_for_each_pipeline(site: Site) -> None:
     for number in range(120):
         site.write(f"svc.{number:03d}", "run-1", "x")

@@ -35,7 +35,7 @@ from chalicelib.routes import (
     pipelines,
     queries,
 )
-from chalicelib.runlog import following, layout, reader, writer
+from chalicelib.runlog import following, grep, layout, matching, reader, writer
 
 BASE_URL = "https://logs.example.com/api"
 DOCUMENT = openapi.document(BASE_URL)
@@ -292,6 +292,14 @@ def test_the_limits_of_pipelines_are_the_codes() -> None:
     parameters = {name: parameter["schema"] for name, parameter in COMPONENTS["parameters"].items()}
     limit = parameters["pageLimit"]
     assert (limit["minimum"], limit["default"], limit["maximum"]) == (1, pipelines.DEFAULT_LIMIT, pipelines.MAX_LIMIT)
+    limit = parameters["matchLimit"]
+    assert (limit["minimum"], limit["default"], limit["maximum"]) == (1, pipelines.DEFAULT_MATCHES, grep.MAX_MATCHES)
+    assert parameters["wanted"]["maxLength"] == matching.MAX_PATTERN_CHARS
+    assert parameters["fromLine"]["maximum"] == pipelines.MAX_LINE
+    match = COMPONENTS["schemas"]["Matches"]["properties"]["matches"]
+    assert match["maxItems"] == grep.MAX_MATCHES
+    assert match["items"]["properties"]["text"]["maxLength"] == grep.TEXT_CHARS
+    assert match["items"]["properties"]["spans"]["maxItems"] == grep.MAX_SPANS
     assert parameters["pipelinePrefix"]["maxLength"] == pipelines.MAX_PREFIX_CHARS
     for name, field in (("RunFactsList", "runs"), ("PipelineList", "pipelines")):
         assert COMPONENTS["schemas"][name]["properties"][field]["maxItems"] == pipelines.MAX_LIMIT
