@@ -173,7 +173,8 @@ class SegmentEntry:
 
     ``line`` and ``byte`` are the log's totals before this segment; ``lines`` and ``bytes`` its own size. ``session``, ``base`` (the
     number its writer presented) and ``digest`` tell a retry from a new batch. ``landmarks`` are (line, byte) pairs inside a large
-    segment, relative to its start, so that a page never reads far. Times in ms since the epoch, by the writer's clock.
+    segment, relative to its start, so that a page never reads far. ``errors``: its lines that tell of errors, None where nobody counted
+    (versions before did not). Times in ms since the epoch, by the writer's clock.
     """
 
     sequence: int
@@ -190,6 +191,7 @@ class SegmentEntry:
     connector: str = ""
     reason: str = ""  # of a seal: "closed" | "abandoned"
     landmarks: tuple[tuple[int, int], ...] = ()
+    errors: int | None = None
 
     @property
     def is_keyed(self) -> bool:

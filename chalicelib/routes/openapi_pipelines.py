@@ -125,6 +125,38 @@ SCHEMAS["Matches"] = {
     ],
 }
 
+_BUCKET = {
+    "type": "object",
+    "required": ["fromMs", "toMs", "line", "lines", "errors"],
+    "properties": {
+        "fromMs": _COUNT,
+        "toMs": {**_COUNT, "description": "The moment behind it."},
+        "line": {**_COUNT, "description": "The first line that came in it, from 0; where none did, the one that came next."},
+        "lines": _COUNT,
+        "errors": {
+            "type": ["integer", "null"],
+            "minimum": 0,
+            "description": "Lines with a level of error in capitals, or in a field `level`, `severity`; null: not counted.",
+        },
+    },
+}
+_FEW = [
+    {"fromMs": 1790000000000, "toMs": 1790000001501, "line": 0, "lines": 2, "errors": 0},
+    {"fromMs": 1790000001501, "toMs": 1790000003001, "line": 2, "lines": 3, "errors": None},
+]
+SCHEMAS["Histogram"] = {
+    "description": "When a run's lines came, by their writers' clocks.",
+    "type": "object",
+    "required": ["fromMs", "toMs", "buckets", "partial"],
+    "properties": {
+        "fromMs": _COUNT,
+        "toMs": _COUNT,
+        "buckets": {"type": "array", "maxItems": 500, "items": _BUCKET},
+        "partial": {"type": "boolean", "description": "Lines are missing, or were spread evenly between samples."},
+    },
+    "examples": [{"fromMs": 1790000000000, "toMs": 1790000003001, "buckets": _FEW, "partial": False}],
+}
+
 ERRORS: dict[int, tuple[int, str, str]] = {
     400: (400, "The request can never work: fix it.", "limit is a whole number from 1 to 100 limit='0'"),
     404: (404, "There is no such run.", "there is no such run run=mysql.ingest/run-9"),
@@ -151,6 +183,9 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "The line to begin with: `after` of the answer before.",
     ),
     "matchLimit": query_parameter("limit", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}, "Lines at most."),
+    "buckets": query_parameter(
+        "buckets", {"type": "integer", "minimum": 1, "maximum": 500, "default": 60}, "Into how many spans of time, at most."
+    ),
     "pageCursor": query_parameter("cursor", {"type": "string"}, "`cursor` of the answer before."),
 }
 
@@ -184,6 +219,14 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "description": "Forward from a line, for 5 s and 128 MiB or so; `after` says where to go on. A run that is not known has no lines.",
         "parameters": ["fqn", "runId", "wanted", "isPattern", "ignoreCase", "fromLine", "matchLimit"],
         "answers": {200: "Matches"},
+        "errors": [400, 503],
+    },
+    f"GET {_RUN}/histogram": {
+        "id": "histogramOfRun",
+        "summary": "When the lines of a run came, and how many told of errors",
+        "description": "From the catalog: the log itself is not read. A run that is not known has no buckets.",
+        "parameters": ["fqn", "runId", "buckets"],
+        "answers": {200: "Histogram"},
         "errors": [400, 503],
     },
 }

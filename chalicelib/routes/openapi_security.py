@@ -50,6 +50,7 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
     f"GET {_PIPELINES}/{{fqn}}/runs": (Scope.LOGS_READ,),
     f"GET {_PIPELINES}/{{fqn}}/runs/{{runId}}": (Scope.LOGS_READ,),
     f"GET {_PIPELINES}/{{fqn}}/runs/{{runId}}/grep": (Scope.LOGS_READ,),
+    f"GET {_PIPELINES}/{{fqn}}/runs/{{runId}}/histogram": (Scope.LOGS_READ,),
     "GET /v0/archive/files/": (Scope.ARCHIVE_READ, Scope.LOGS_READ),
     "POST /v0/archive/files": (Scope.ARCHIVE_WRITE,),
     f"GET {_FILE}/data": (Scope.ARCHIVE_READ, Scope.LOGS_READ),

@@ -24,6 +24,7 @@ from chalicelib.routes.answers import answering, json_answer
 from chalicelib.routes.parameters import truth, whole_number
 from chalicelib.routes.paths import decoded, routes_below, segments_below
 from chalicelib.runlog.grep import MAX_MATCHES, GrepRequest
+from chalicelib.runlog.histogram import histogram
 from chalicelib.runlog.layout import checked_run
 from chalicelib.runlog.pipelines import PipelineQuery
 
@@ -36,6 +37,8 @@ MAX_LIMIT = 100
 MAX_PREFIX_CHARS = 500
 MAX_LINE = 10**15
 DEFAULT_MATCHES = 100
+DEFAULT_BUCKETS = 60
+MAX_BUCKETS = 500
 _THREADS = 8
 
 
@@ -130,6 +133,20 @@ def _grep(services: Services, run: Run, query: Mapping[str, str]) -> Response:
     })  # fmt: skip
 
 
+def _histogram(services: Services, run: Run, query: Mapping[str, str]) -> Response:
+    """When its lines came."""
+    found = histogram(services.index, run, whole_number(query, "buckets", DEFAULT_BUCKETS, 1, MAX_BUCKETS))
+    buckets = found.buckets
+    return json_answer({
+        "fromMs": buckets[0].from_ms if buckets else 0,
+        "toMs": buckets[-1].to_ms if buckets else 0,
+        "buckets": [
+            {"fromMs": each.from_ms, "toMs": each.to_ms, "line": each.line, "lines": each.lines, "errors": each.errors} for each in buckets
+        ],
+        "partial": found.is_partial,
+    })  # fmt: skip
+
+
 def _runs(services: Services, fqn: str, query: Mapping[str, str]) -> Response:
     page = services.runs.newest(fqn, _limit(query), query.get("cursor") or None)
     return json_answer({"runs": [facts(row) for row in page.rows], "cursor": page.cursor})
@@ -168,5 +185,5 @@ def _limit(query: Mapping[str, str]) -> int:
     return whole_number(query, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
 
 
-VIEWS: dict[str, Callable[[Services, Run, Mapping[str, str]], Response]] = {"": _one, "grep": _grep}
+VIEWS: dict[str, Callable[[Services, Run, Mapping[str, str]], Response]] = {"": _one, "grep": _grep, "histogram": _histogram}
 """Of one run, by the last part of the path; none: the run itself."""

@@ -108,6 +108,8 @@ GET    /v1/pipelines/svc_hr.etl/runs/no-such-run          401    401    403     
 GET    /v1/pipelines/svc_sales.etl/runs/run-1/grep?q=cre  401    401    403     403    200    403   403    403      403 200
 GET    /v1/pipelines/svc_hr.etl/runs/run-1/grep?q=secret  401    401    403     403    403    403   403    403      200 200
 GET    /v1/pipelines/svc_hr.etl/runs/run-1/grep           401    401    403     403    403    403   403    403      400 400
+GET    /v1/pipelines/svc_sales.etl/runs/run-1/histogram   401    401    403     403    200    403   403    403      403 200
+GET    /v1/pipelines/svc_hr.etl/runs/run-1/histogram      401    401    403     403    403    403   403    403      200 200
 GET    /v1/pipelines/SVC_SALES.etl/runs/run-1             401    401    403     403    403    403   403    403      403 200
 GET    /v1/pipelines/svc_sales.a/b/runs/run-1             401    401    403     403    404    403   403    403      403 404
 GET    /v1/pipelines/svc_sales.a/b/c/runs/run-1           401    401    403     403    404    403   403    403      403 404

@@ -210,6 +210,26 @@ def test_what_cannot_be_looked_for(site: Site, query: dict[str, str]) -> None:
     assert (answer.status, answer.json["code"]) == (400, 400)
 
 
+def test_when_lines_came(site: Site) -> None:
+    assert ask("/a/b/runs/run-1/histogram").json == {"fromMs": 0, "toMs": 0, "buckets": [], "partial": False}
+    site.write("a/b", "run-1", "one\n2026 ERROR two")
+    site.world.clock.advance(3)
+    site.write("a/b", "run-1", "three")
+    tails = site.world.parts().writer.tails
+    site.world.index.put(Run("a/b", "run-1"), [tails.segment(Run("a/b", "run-1"), number) for number in range(2)])
+    assert ask("/a/b/runs/run-1/histogram", buckets=2).json == {
+        "fromMs": START_MS,
+        "toMs": START_MS + 3001,
+        "buckets": [
+            {"fromMs": START_MS, "toMs": START_MS + 1501, "line": 0, "lines": 2, "errors": 1},
+            {"fromMs": START_MS + 1501, "toMs": START_MS + 3001, "line": 2, "lines": 1, "errors": 0},
+        ],
+        "partial": False,
+    }
+    for buckets in ("0", "501", "x"):
+        assert ask("/a/b/runs/run-1/histogram", buckets=buckets).status == 400
+
+
 def test_a_page_costs_a_listing_and_a_query_for_each_pipeline(site: Site) -> None:
     for number in range(120):
         site.write(f"svc.{number:03d}", "run-1", "x")

@@ -300,6 +300,9 @@ def test_the_limits_of_pipelines_are_the_codes() -> None:
     assert match["maxItems"] == grep.MAX_MATCHES
     assert match["items"]["properties"]["text"]["maxLength"] == grep.TEXT_CHARS
     assert match["items"]["properties"]["spans"]["maxItems"] == grep.MAX_SPANS
+    limit = parameters["buckets"]
+    assert (limit["minimum"], limit["default"], limit["maximum"]) == (1, pipelines.DEFAULT_BUCKETS, pipelines.MAX_BUCKETS)
+    assert COMPONENTS["schemas"]["Histogram"]["properties"]["buckets"]["maxItems"] == pipelines.MAX_BUCKETS
     assert parameters["pipelinePrefix"]["maxLength"] == pipelines.MAX_PREFIX_CHARS
     for name, field in (("RunFactsList", "runs"), ("PipelineList", "pipelines")):
         assert COMPONENTS["schemas"][name]["properties"][field]["maxItems"] == pipelines.MAX_LIMIT
