@@ -231,7 +231,7 @@ _FRAMES = {
     "headers": {"Cache-Control": {"schema": {"const": "no-store"}}},
     "content": {
         "text/event-stream": {
-            "schema": {"type": "string"},
+            "schema": {"description": "Frames, which some take for a text and some for objects."},
             "examples": {
                 "lines": {
                     "summary": "Lines, and the end of the run",
