@@ -36,8 +36,11 @@ from chalicelib.ports import Clock, Database, ObjectStore, Publisher, Run, Segme
 from chalicelib.runlog.assembly import READERS
 from chalicelib.runlog.compaction import Compactor
 from chalicelib.runlog.finalization import Finalizer
+from chalicelib.runlog.following import Follower
+from chalicelib.runlog.grep import Grep
 from chalicelib.runlog.identity import Identities
 from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.pipelines import Pipelines
 from chalicelib.runlog.position import PositionSigner
 from chalicelib.runlog.reader import Reader
 from chalicelib.runlog.writer import Writer
@@ -55,6 +58,7 @@ COMPACTION, SWEEP = "compaction", "sweep"
 SOURCES = (COMPACTION, SWEEP)
 _THIS_MACHINE = frozenset({"127.0.0.1", "localhost", "::1"})
 _SECONDS_OF_A_DAY = 86_400
+_MS_OF_A_MINUTE = 60_000
 _SSE = {"AES_256": "AES256", "AWS_KMS": "aws:kms"}
 
 
@@ -110,6 +114,9 @@ class Services:
     compactor: Compactor
     finalizer: Finalizer
     reader: Reader
+    follower: Follower
+    grep: Grep
+    pipelines: Pipelines
     masker: Masker
     search: Search
     latest: LatestFiles
@@ -173,6 +180,9 @@ def assemble(settings: Settings, ports: Ports) -> Services:
         compactor=compactor,
         finalizer=finalizer,
         reader=reader,
+        follower=Follower(store, ports.index, layout, ports.clock, reader, settings.viewer_idle_minutes * _MS_OF_A_MINUTE),
+        grep=Grep(reader, ports.clock),
+        pipelines=Pipelines(store, layout),
         masker=masker,
         search=search,
         latest=latest,

@@ -19,7 +19,7 @@ from aws_lambda_powertools.logging import Logger
 from aws_lambda_powertools.metrics import Metrics, MetricUnit
 
 from chalicelib.errors import UnavailableError
-from chalicelib.ports import ANY, Condition, Listing, ObjectInfo, ObjectStore, PutOptions, SignedRequest, StoredObject
+from chalicelib.ports import ANY, Condition, Folders, Listing, ObjectInfo, ObjectStore, PutOptions, SignedRequest, StoredObject
 
 SERVICE = "runlake"
 NAMESPACE = "Runlake"
@@ -157,6 +157,9 @@ class ObservedStore(ObjectStore):
 
     def list(self, prefix: str, *, start_after: str = "", limit: int = 1000) -> Listing:
         return self._measured(S3_READ_LATENCY_MS, self._inner.list, prefix, start_after=start_after, limit=limit)
+
+    def list_folders(self, prefix: str, *, start_after: str = "", limit: int = 1000) -> Folders:
+        return self._measured(S3_READ_LATENCY_MS, self._inner.list_folders, prefix, start_after=start_after, limit=limit)
 
     def delete(self, key: str, *, if_match: str | None = None) -> None:
         self._measured(S3_WRITE_LATENCY_MS, self._inner.delete, key, if_match=if_match)

@@ -52,6 +52,15 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
+class Folders:
+    """One page of what stands under a prefix, up to the next slash: ``names`` without the prefix and the slash, each once, ascending.
+    ``start_after``: the key behind which the next page begins, None at the end."""
+
+    names: Sequence[str]
+    start_after: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class PutOptions:
     """How an object is stored. ``metadata`` is ASCII and at most 2 KB, keys lowercase. ``storage_class`` None: STANDARD."""
 
@@ -76,6 +85,11 @@ class SignedRequest:
     headers: Mapping[str, str]
 
 
+def behind_folder(folder: str) -> str:
+    """The key that every key of a folder (with its slash) sorts before, and every later one behind: the letter after the slash."""
+    return folder.removesuffix("/") + chr(ord("/") + 1)
+
+
 ANY = Condition()
 ABSENT = Condition(if_none_match=True)
 
@@ -95,6 +109,10 @@ class ObjectStore(Protocol):
 
     def list(self, prefix: str, *, start_after: str = "", limit: int = 1000) -> Listing:
         """Keys under ``prefix`` that sort after ``start_after``, at most ``limit`` (and 1,000)."""
+
+    def list_folders(self, prefix: str, *, start_after: str = "", limit: int = 1000) -> Folders:
+        """Which folders under ``prefix`` (it need not end in a slash) have a key after ``start_after``. One request, however many keys
+        there are; objects beside the folders count among the ``limit`` (and 1,000), and are not answered."""
 
     def delete(self, key: str, *, if_match: str | None = None) -> None:
         """Remove a key; none there is a success, also with ``if_match`` (S3 answers 404 or 412 then: both mean gone or
@@ -155,7 +173,8 @@ class SegmentEntry:
 
     ``line`` and ``byte`` are the log's totals before this segment; ``lines`` and ``bytes`` its own size. ``session``, ``base`` (the
     number its writer presented) and ``digest`` tell a retry from a new batch. ``landmarks`` are (line, byte) pairs inside a large
-    segment, relative to its start, so that a page never reads far. Times in ms since the epoch, by the writer's clock.
+    segment, relative to its start, so that a page never reads far. ``errors``: its lines that tell of errors, None where nobody counted
+    (versions before did not). Times in ms since the epoch, by the writer's clock.
     """
 
     sequence: int
@@ -172,6 +191,7 @@ class SegmentEntry:
     connector: str = ""
     reason: str = ""  # of a seal: "closed" | "abandoned"
     landmarks: tuple[tuple[int, int], ...] = ()
+    errors: int | None = None
 
     @property
     def is_keyed(self) -> bool:

@@ -95,6 +95,9 @@ class Settings(BaseSettings):
         le=36500,
     )
     stream_timeout_minutes: int = _minutes(1440, "A run idle for this long counts as abandoned: the sweep finalizes it.", 525_600)
+    viewer_idle_minutes: int = _minutes(
+        60, "A viewer of the live stream is told that nothing more comes when the run had no line for so long.", 525_600
+    )
     cleanup_interval_minutes: int = _minutes(60, "How often the sweep runs.", 1440)
     partial_flush_interval_minutes: int = _minutes(2, "How often open runs are compacted into partial.txt.", 1440)
     early_flush_watermark_bytes: int = _setting(

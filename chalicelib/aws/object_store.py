@@ -11,7 +11,18 @@ from urllib.parse import quote
 
 from chalicelib.aws.errors import translated
 from chalicelib.errors import ObjectNotFoundError, OutcomeUnknownError, PreconditionFailedError, StoreUnavailableError
-from chalicelib.ports import ANY, Condition, ListedObject, Listing, ObjectInfo, PutOptions, SignedRequest, StoredObject
+from chalicelib.ports import (
+    ANY,
+    Condition,
+    Folders,
+    ListedObject,
+    Listing,
+    ObjectInfo,
+    PutOptions,
+    SignedRequest,
+    StoredObject,
+    behind_folder,
+)
 
 _TOTAL = re.compile(r"/(\d+)$")
 _MAX_DELETED = 1000
@@ -81,6 +92,17 @@ class S3ObjectStore:
             for row in answer.get("Contents", ())
         ]
         return Listing(found, answer.get("IsTruncated", False))
+
+    def list_folders(self, prefix: str, *, start_after: str = "", limit: int = 1000) -> Folders:
+        """See the port. One ListObjectsV2 with a delimiter."""
+        arguments: dict[str, Any] = {"StartAfter": start_after} if start_after else {}
+        with translated("list_folders", prefix, write=False):
+            answer = self._client.list_objects_v2(Bucket=self._bucket, Prefix=prefix, Delimiter="/", MaxKeys=limit, **arguments)
+        found = [row["Prefix"] for row in answer.get("CommonPrefixes", ())]
+        ends = [*map(behind_folder, found[-1:]), *(row["Key"] for row in answer.get("Contents", ())[-1:])]
+        base = prefix.rpartition("/")[0] + "/" if "/" in prefix else ""
+        names = [name.removeprefix(base).removesuffix("/") for name in found]
+        return Folders(names, max(ends, key=str.encode) if answer.get("IsTruncated") and ends else None)
 
     def delete(self, key: str, *, if_match: str | None = None) -> None:
         """See the port. One DeleteObject."""

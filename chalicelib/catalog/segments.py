@@ -100,7 +100,8 @@ def _row(run: Run, entry: SegmentEntry, at: str, keep_s: int) -> dict[str, Any]:
         "expires_at": entry.appended_ms // 1000 + keep_s,
     }
     optional = {"connector": entry.connector, "reason": entry.reason, "landmarks": [list(mark) for mark in entry.landmarks]}
-    return row | {name: value for name, value in optional.items() if value}
+    counted = {} if entry.errors is None else {"errors": entry.errors}
+    return row | {name: value for name, value in optional.items() if value} | counted
 
 
 def entry_of_row(row: Mapping[str, Any]) -> SegmentEntry:
@@ -120,4 +121,5 @@ def entry_of_row(row: Mapping[str, Any]) -> SegmentEntry:
         connector=row.get("connector", ""),
         reason=row.get("reason", ""),
         landmarks=tuple((int(line), int(byte)) for line, byte in row.get("landmarks", ())),
+        errors=row.get("errors"),
     )

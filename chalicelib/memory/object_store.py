@@ -16,7 +16,19 @@ from urllib.parse import quote, urlencode
 
 from chalicelib.errors import ObjectNotFoundError, PreconditionFailedError, RangeNotSatisfiableError, WriteConflictError
 from chalicelib.memory.rope import Rope
-from chalicelib.ports import ANY, Clock, Condition, ListedObject, Listing, ObjectInfo, PutOptions, SignedRequest, StoredObject
+from chalicelib.ports import (
+    ANY,
+    Clock,
+    Condition,
+    Folders,
+    ListedObject,
+    Listing,
+    ObjectInfo,
+    PutOptions,
+    SignedRequest,
+    StoredObject,
+    behind_folder,
+)
 
 MIN_PART_BYTES = 5 * 1024 * 1024
 MAX_PART_BYTES = 5 * 1024 * 1024 * 1024
@@ -110,6 +122,18 @@ class InMemoryObjectStore:
             page = keys[: min(limit, MAX_LISTED)]
             rows = [self._objects[key].info for key in page]
             return Listing([ListedObject(row.key, row.size, row.etag, row.last_modified_ms) for row in rows], len(keys) > len(page))
+
+    def list_folders(self, prefix: str, *, start_after: str = "", limit: int = MAX_LISTED) -> Folders:
+        """See the port."""
+        with self._lock:
+            self.calls["list"] += 1
+            keys = [key for key in self._objects if key.startswith(prefix) and key.encode() > start_after.encode()]
+        found = sorted({_folder_of(key, prefix) for key in keys}, key=str.encode)
+        page, more = found[: min(limit, MAX_LISTED)], len(found) > min(limit, MAX_LISTED)
+        last = page[-1] if page else ""
+        base = prefix[: prefix.rfind("/") + 1]
+        names = [each.removeprefix(base).removesuffix("/") for each in page if each.endswith("/")]
+        return Folders(names, (behind_folder(last) if last.endswith("/") else last) if more else None)
 
     def delete(self, key: str, *, if_match: str | None = None) -> None:
         """See the port."""
@@ -230,6 +254,12 @@ class InMemoryObjectStore:
         etag = f"{next(self._ids):032x}"
         upload.parts[number] = (etag, rope)
         return etag
+
+
+def _folder_of(key: str, prefix: str) -> str:
+    """A key up to the next slash behind a prefix; all of it where there is none."""
+    slash = key.find("/", len(prefix))
+    return key if slash < 0 else key[: slash + 1]
 
 
 def _link(operation: str, key: str, expires_s: int, **arguments: object) -> str:

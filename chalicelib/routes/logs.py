@@ -1,4 +1,5 @@
-"""Run logs over HTTP as OpenMetadata's connectors and viewers speak it: append, close, pages, downloads, the runs of a pipeline."""
+"""Run logs over HTTP as OpenMetadata's connectors and viewers speak it: append, close, pages, the live stream, downloads, the runs of a
+pipeline."""
 
 from __future__ import annotations
 
@@ -15,12 +16,13 @@ from chalicelib import composition
 from chalicelib.access.grants import Scope
 from chalicelib.composition import Services
 from chalicelib.deadline import Deadline
-from chalicelib.errors import StoreUnavailableError
-from chalicelib.observability import BATCH_SIZE_LINES, LOG_SHIPMENT_MS, LOGS_FAILED, LOGS_SENT, note, record, record_masked
+from chalicelib.errors import StoreUnavailableError, UnavailableError
+from chalicelib.observability import BATCH_SIZE_LINES, LOG_SHIPMENT_MS, LOGS_FAILED, LOGS_SENT, logger, note, record, record_masked
 from chalicelib.ports import Run
 from chalicelib.routes import gate, paths, queries
 from chalicelib.routes.answers import answering, json_answer
 from chalicelib.routes.bodies import batch_of
+from chalicelib.routes.frames import news_answer, trouble_answer
 from chalicelib.routes.paths import Action
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.layout import checked_run
@@ -39,6 +41,8 @@ _INLINE_BYTES = 6_000_000
 _LINK_AGE_S = 900
 _ANSWER_WITHIN_S = 5.0
 """Kept of the function's time for the answer itself when a page waits for lines."""
+_STREAMED_WITHIN_S = 3.0
+"""The same of a stream, which is held longer: its answer is a GET or two behind the wait."""
 _SCOPES = {Action.APPEND: Scope.LOGS_WRITE, Action.CLOSE: Scope.LOGS_WRITE}
 """What else is done is to read."""
 _UNSAFE_IN_FILENAME = re.compile(r"[^A-Za-z0-9._-]+")
@@ -145,6 +149,18 @@ def _paged(page: Page) -> Response:
     return json_answer({"logs": page.logs, "after": after, "total": page.total, "streaming": page.streaming})
 
 
+def _stream(call: Call) -> Response:
+    """What there is, or comes within the time that the function has left. Each answer is a part of the stream."""
+    run = call.run
+    spare_s = call.context.get_remaining_time_in_millis() / 1000 - _STREAMED_WITHIN_S
+    request = queries.follow_request(call.query, call.headers.get("last-event-id"))
+    try:
+        return news_answer(run, call.services.follower.follow(run, request, queries.hold_s(call.query, spare_s)))
+    except UnavailableError as error:
+        logger.warning("a viewer could not be told anything", extra={"error": str(error), "kind": type(error).__name__})
+        return trouble_answer(run, str(error))
+
+
 def _runs(call: Call) -> Response:
     checked_run(call.path.fqn, "any")
     page = call.services.runs.newest(call.path.fqn, queries.runs_limit(call.query), call.query.get("cursor"))
@@ -231,6 +247,7 @@ _ACTIONS: dict[Action, Callable[[Call], Response]] = {
     Action.APPEND: _append,
     Action.CLOSE: _close,
     Action.PAGE: _page,
+    Action.STREAM: _stream,
     Action.DOWNLOAD: _download,
     Action.RUNS: _runs,
     Action.LAST_PAGE: _last_page,

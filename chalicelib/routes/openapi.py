@@ -1,6 +1,7 @@
 """The OpenAPI 3.1 document of every endpoint, as ``GET /spec/`` and ``GET /v1/openapi.json`` answer it and ``GET /docs/`` shows it.
 
-The resources are tables (here, in ``openapi_logs``, ``openapi_archive`` and ``openapi_coordination``), one entry for each ``"METHOD /path"``::
+The resources are tables (here, in ``openapi_logs``, ``openapi_pipelines``, ``openapi_archive`` and ``openapi_coordination``), one entry
+for each ``"METHOD /path"``::
 
     "GET /v0/archive/files/": {
         "id": "listFiles",                    operationId
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chalicelib import __version__
-from chalicelib.routes import openapi_archive, openapi_coordination, openapi_logs, openapi_security
+from chalicelib.routes import openapi_archive, openapi_coordination, openapi_logs, openapi_pipelines, openapi_security
 
 _Errors = Mapping[int, tuple[int, str, str]] | Mapping[str, tuple[int, str, str]]
 
@@ -111,6 +112,15 @@ _RESOURCES = (
         openapi_logs.SCHEMAS,
         openapi_logs.PARAMETERS,
         openapi_logs.ERRORS,
+        "LogError",
+    ),
+    _Resource(
+        "Pipelines",
+        "Find pipelines, their runs with facts, and what is in a run.",
+        openapi_pipelines.OPERATIONS,
+        openapi_pipelines.SCHEMAS,
+        openapi_pipelines.PARAMETERS,
+        openapi_pipelines.ERRORS,
         "LogError",
     ),
     _Resource(

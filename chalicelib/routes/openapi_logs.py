@@ -107,7 +107,8 @@ ERRORS: dict[int, tuple[int, str, str]] = {
 }
 
 
-def _query(name: str, schema: dict[str, Any], description: str) -> dict[str, Any]:
+def query_parameter(name: str, schema: dict[str, Any], description: str) -> dict[str, Any]:
+    """A parameter of the query."""
     return {"name": name, "in": "query", "description": description, "schema": schema}
 
 
@@ -140,24 +141,43 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "description": "For clients without cookies. The same key and lines are stored once; the same key with other lines is a 400.",
         "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"},
     },
-    "after": _query(
+    "after": query_parameter(
         "after", {"type": "integer", "minimum": 0, "default": 0}, "Number of the first line, as the page before told it."
     ),
-    "offset": _query("offset", {"type": "integer", "minimum": 0}, "The same as `after`, which goes first."),
-    "lineLimit": _query("limit", {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1000}, "Lines at most."),
-    "tail": _query("tail", {"type": "integer", "minimum": 0, "maximum": 10_000}, "Instead: begin so many lines before the end."),
-    "since": _query(
+    "offset": query_parameter("offset", {"type": "integer", "minimum": 0}, "The same as `after`, which goes first."),
+    "lineLimit": query_parameter("limit", {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1000}, "Lines at most."),
+    "tail": query_parameter(
+        "tail", {"type": "integer", "minimum": 0, "maximum": 10_000}, "Instead: begin so many lines before the end."
+    ),
+    "since": query_parameter(
         "since",
         {"type": "string"},
         "Instead: begin with the first line that arrived at this time or later. Milliseconds since the epoch, or ISO 8601.",
     ),
-    "wait": _query(
+    "wait": query_parameter(
         "wait",
         {"type": "number", "minimum": 0, "maximum": 20, "default": 0},
         "Seconds to hold the answer while there is nothing new and the run is open.",
     ),
-    "runLimit": _query("limit", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 10}, "Runs at most."),
-    "runCursor": _query("cursor", {"type": "string"}, "`cursor` of the answer before."),
+    "lastEventId": {
+        "name": "Last-Event-ID",
+        "in": "header",
+        "description": "The `id` of the last frame, as an `EventSource` sends it. It goes before `after` and `tail`.",
+        "schema": {"type": "string", "pattern": "^[0-9]+$"},
+        "example": "42",
+    },
+    "until": query_parameter(
+        "until",
+        {"type": "string"},
+        "When the viewer has seen enough: milliseconds since the epoch, or ISO 8601. Then it is told `complete`, `maxDuration`.",
+    ),
+    "hold": query_parameter(
+        "wait",
+        {"type": "number", "minimum": 0, "maximum": 25, "default": 25},
+        "Seconds to hold an answer while there is nothing new.",
+    ),
+    "runLimit": query_parameter("limit", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 10}, "Runs at most."),
+    "runCursor": query_parameter("cursor", {"type": "string"}, "`cursor` of the answer before."),
 }
 
 _PAGE_OF = ["after", "offset", "lineLimit", "tail", "since", "wait"]
@@ -206,6 +226,31 @@ _ELSEWHERE = {
     "content": {"application/json": {"schema": _ref("Link"), "example": {"location": _LINK}}},
 }
 
+_FRAMES = {
+    "description": "A part of the stream: frames, each with the `id` from which the next part goes on.",
+    "headers": {"Cache-Control": {"schema": {"const": "no-store"}}},
+    "content": {
+        "text/event-stream": {
+            "schema": {"description": "Frames, which some take for a text and some for objects."},
+            "examples": {
+                "lines": {
+                    "summary": "Lines, and the end of the run",
+                    "value": (
+                        'retry: 250\n\nid: 2\ndata: {"eventType":"logs","runId":"run-1","logs":"one\\ntwo\\n","after":"2",'
+                        '"replay":false,"truncated":false}\n\n'
+                        'id: 2\ndata: {"eventType":"complete","runId":"run-1","after":"2","reason":"runFinished"}\n\n'
+                    ),
+                },
+                "quiet": {"summary": "Nothing came", "value": "retry: 250\n\nid: 2\n: heartbeat\n\n"},
+                "trouble": {
+                    "summary": "Trouble of ours: come back",
+                    "value": 'retry: 1000\n\ndata: {"eventType":"error","runId":"run-1","message":"the store is away"}\n\n',
+                },
+            },
+        }
+    },
+}
+
 OPERATIONS: dict[str, dict[str, Any]] = {
     f"POST {_LOGS}/{{fqn}}/{{runId}}": {
         "id": "appendLog",
@@ -231,6 +276,14 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "parameters": ["fqn", "runId", *_PAGE_OF],
         "answers": {200: "LogPage"},
         "errors": [400, 503],
+    },
+    f"GET {_LOGS}/{{fqn}}/stream/{{runId}}": {
+        "id": "streamLog",
+        "summary": "Follow a run, as an EventSource does",
+        "description": "Server-sent events. An answer is held until there are lines; one without `complete` means: ask again from the last `id`.",
+        "parameters": ["fqn", "runId", "lastEventId", "after", "tail", "until", "hold"],
+        "answers": {200: _FRAMES},
+        "errors": [400],
     },
     f"GET {_LOGS}/{{fqn}}/{{runId}}/download": {
         "id": "downloadLog",

@@ -13,6 +13,7 @@ from chalicelib.routes.gate import OPEN
 _LOGS = "/v1/services/ingestionPipelines/logs/{fqn}"
 _FILE = "/v0/archive/files/{id}"
 _LATEST = "/v0/archive/latest/{what}/{where}"
+_PIPELINES = "/v1/pipelines"
 _COORDINATION = "/v1/coordination/{source}"
 
 SCHEMES: dict[str, dict[str, Any]] = {
@@ -42,8 +43,14 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
     f"GET {_LOGS}/last/download": (Scope.LOGS_READ,),
     f"GET {_LOGS}/{{runId}}": (Scope.LOGS_READ,),
     f"GET {_LOGS}/{{runId}}/download": (Scope.LOGS_READ,),
+    f"GET {_LOGS}/stream/{{runId}}": (Scope.LOGS_READ,),
     f"POST {_LOGS}/{{runId}}": (Scope.LOGS_WRITE,),
     f"POST {_LOGS}/{{runId}}/close": (Scope.LOGS_WRITE,),
+    f"GET {_PIPELINES}": (Scope.LOGS_READ,),
+    f"GET {_PIPELINES}/{{fqn}}/runs": (Scope.LOGS_READ,),
+    f"GET {_PIPELINES}/{{fqn}}/runs/{{runId}}": (Scope.LOGS_READ,),
+    f"GET {_PIPELINES}/{{fqn}}/runs/{{runId}}/grep": (Scope.LOGS_READ,),
+    f"GET {_PIPELINES}/{{fqn}}/runs/{{runId}}/histogram": (Scope.LOGS_READ,),
     "GET /v0/archive/files/": (Scope.ARCHIVE_READ, Scope.LOGS_READ),
     "POST /v0/archive/files": (Scope.ARCHIVE_WRITE,),
     f"GET {_FILE}/data": (Scope.ARCHIVE_READ, Scope.LOGS_READ),

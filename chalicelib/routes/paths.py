@@ -52,6 +52,7 @@ class Action(StrEnum):
     PAGE = "page"
     DOWNLOAD = "download"
     RUNS = "runs"
+    STREAM = "stream"
     LAST_PAGE = "last"
     LAST_DOWNLOAD = "last/download"
 
@@ -93,8 +94,8 @@ def _get(segments: list[str]) -> tuple[Action, tuple[str, ...]]:
             return Action.DOWNLOAD, ("/".join(fqn), run_id)
         case [*fqn, "last"]:
             return Action.LAST_PAGE, ("/".join(fqn),)
-        case [*fqn, "stream", _] if fqn:
-            raise NotFoundError("the live stream is not served: read pages with wait=20")
+        case [*fqn, "stream", run_id] if fqn:
+            return Action.STREAM, ("/".join(fqn), run_id)
         case [*fqn, run_id]:
             return Action.PAGE, ("/".join(fqn), run_id)
     raise NotFoundError("no such path")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from chalicelib.runlog.following import HOLD_S, FollowRequest
 from chalicelib.runlog.reader import DEFAULT_LIMIT, MAX_LIMIT, MAX_WAIT_S, PageRequest
 
 MAX_RUNS = 1000
@@ -26,6 +27,22 @@ def page_request(query: Mapping[str, str], spare_s: float) -> PageRequest:
         since_ms=_moment_ms(query.get("since")),
         wait_s=max(min(_seconds(query.get("wait")), MAX_WAIT_S, spare_s), 0.0),
     )
+
+
+def follow_request(query: Mapping[str, str], last_event_id: str | None) -> FollowRequest:
+    """``after``, or ``tail``, and ``until`` (epoch ms, or ISO 8601). The id that a viewer was told last goes before the first two."""
+    told = _number(last_event_id, None, _MAX_LINE)
+    return FollowRequest(
+        after=told if told is not None else _number(query.get("after"), 0, _MAX_LINE) or 0,
+        tail=None if told is not None else _number(query.get("tail"), None, MAX_LIMIT),
+        until_ms=_moment_ms(query.get("until")),
+    )
+
+
+def hold_s(query: Mapping[str, str], spare_s: float) -> float:
+    """``wait``: how long a viewer of the stream is held, up to ``spare_s``."""
+    wanted_s = _seconds(query["wait"]) if "wait" in query else HOLD_S
+    return max(min(wanted_s, HOLD_S, spare_s), 0.0)
 
 
 def runs_limit(query: Mapping[str, str]) -> int:

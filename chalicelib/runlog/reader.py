@@ -6,7 +6,7 @@ then read forward from there. A catalog that lags or is lost makes a page read m
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
@@ -28,6 +28,7 @@ POLL_S = 0.5
 
 INLINE_BYTES = 4 * 1024 * 1024
 """A log up to this size is answered inline, a larger one by redirect (Lambda takes 6 MB, base64 makes 4.5 of it)."""
+SCAN_PIECE_BYTES = 5 * 1024 * 1024
 _MIN_READ_BYTES = 64 * 1024
 _GENEROUS = 1.2  # a page is read in one request when lines are up to this much longer than they were so far
 _TRIES = 5
@@ -60,6 +61,26 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
+class Look:
+    """A page and what was seen with it: its first line, how many lines it has, and the log's end."""
+
+    page: Page
+    line: int
+    count: int
+    end: Tail
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """The log's bytes from a place on that is ``skip`` lines before the one that is wanted, and its end. Reading may raise
+    TornViewError: begin again where one has come to."""
+
+    chunks: Iterator[bytes]
+    skip: int
+    end: Tail
+
+
+@dataclass(frozen=True, slots=True)
 class WholeLog:
     """A log for download: ``body`` when it is small, else ``key`` of the object that holds all of it."""
 
@@ -79,11 +100,24 @@ class Reader:
 
     def page(self, run: Run, request: PageRequest) -> Page:
         """One page. An unknown run is an empty page. A finished log costs at most one query and two GETs. Raises UnavailableError."""
-        page, end = self._page(run, request)
-        may_grow = not page.logs and page.after is None and not end.seal
-        if may_grow and self._more_came(run, end, min(request.wait_s, MAX_WAIT_S)):
-            return self._page(run, request)[0]
-        return page
+        look = self.look(run, request)
+        may_grow = not look.page.logs and look.page.after is None and not look.end.seal
+        if may_grow and self._more_came(run, look.end, min(request.wait_s, MAX_WAIT_S)):
+            return self.look(run, request).page
+        return look.page
+
+    def look(self, run: Run, request: PageRequest) -> Look:
+        """A page as it is now, whatever ``wait_s`` says. Requests and errors as of ``page``."""
+        return self._untorn(lambda: self._look(run, request))
+
+    def scan(self, run: Run, line: int) -> Scan:
+        """The log from a line on, in large pieces, read as they are asked for. The requests of an empty page; a GET for each 5 MiB of an
+        artifact, and for each segment. Raises TornViewError, UnavailableError."""
+        start = self._locate(run, line)
+        view = self._viewer.take(run, start.byte, SCAN_PIECE_BYTES)
+        if start.byte > view.end_byte:
+            start = Landing()
+        return Scan(self._viewer.read(view, start.byte, view.end_byte), line - start.line, self._viewer.tail(run, view))
 
     def whole(self, run: Run) -> WholeLog | None:
         """The whole log as it is now, or None for a run that is unknown. A large open log is compacted first, so that one object has it."""
@@ -102,10 +136,7 @@ class Reader:
         # Lines that came since the compaction are left to the next download, rather than none being ever complete.
         return WholeLog(view.extent.bytes, None, view.artifact.key if view.artifact else None)
 
-    def _page(self, run: Run, request: PageRequest) -> tuple[Page, Tail]:
-        return self._untorn(lambda: self._page_once(run, request))
-
-    def _page_once(self, run: Run, request: PageRequest) -> tuple[Page, Tail]:
+    def _look(self, run: Run, request: PageRequest) -> Look:
         line = self._first_line(run, request)
         start = self._locate(run, line)
         length = int((line - start.line + request.limit) * start.bytes_per_line * _GENEROUS)
@@ -119,7 +150,7 @@ class Reader:
         if not truncated:
             self._landings.remember(run, taken.landing_behind(start, line, count))
         after = line + count if line + count < end.line else None
-        return Page(logs, after, end.line, end.exists and not end.seal, truncated), end
+        return Look(Page(logs, after, end.line, end.exists and not end.seal, truncated), line, count, end)
 
     def _first_line(self, run: Run, request: PageRequest) -> int:
         if request.tail is not None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 
 from chalicelib.errors import DamagedLogError, ObjectNotFoundError, UnavailableError
-from chalicelib.ports import ListedObject, ObjectStore, Run, SegmentEntry, SegmentIndex
+from chalicelib.ports import ListedObject, ObjectInfo, ObjectStore, Run, SegmentEntry, SegmentIndex
 from chalicelib.runlog.artifact import Artifact, artifact_of, extent_of, find_legacy
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.position import Position
@@ -60,7 +60,11 @@ class TailFinder:
 
     def segment(self, run: Run, sequence: int) -> SegmentEntry:
         """The segment with this number. One HEAD. Raises ObjectNotFoundError."""
-        info = self.store.head(self.layout.segment(run, sequence))
+        return self.entry(sequence, self.store.head(self.layout.segment(run, sequence)))
+
+    @staticmethod
+    def entry(sequence: int, info: ObjectInfo) -> SegmentEntry:
+        """What a segment that was read says of itself. Raises DamagedLogError."""
         return entry_of(sequence, info.metadata, info.size)
 
     def list_segments(self, run: Run, first: int = 0) -> Iterator[ListedObject]:

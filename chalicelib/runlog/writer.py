@@ -31,7 +31,7 @@ from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.identity import Identities
 from chalicelib.runlog.layout import MAX_SEQUENCE, Layout
 from chalicelib.runlog.position import Position, PositionSigner
-from chalicelib.runlog.segment import ABANDONED, CLOSED, DATA, SEAL, landmarks_of, metadata_of
+from chalicelib.runlog.segment import ABANDONED, CLOSED, DATA, SEAL, errors_of, landmarks_of, metadata_of
 from chalicelib.runlog.tail import Tail, TailFinder
 
 MAX_IDEMPOTENCY_KEY_CHARS = 255
@@ -212,7 +212,8 @@ class Writer:
             raise RunClosedError(f"the run is closed: its log takes no more lines sequence={tail.sequence}")
         epoch = tail.epoch + 1 if tail.seal == ABANDONED else tail.epoch
         entry = self._entry(replace(tail, epoch=epoch), DATA, author, batch.body)
-        return replace(entry, lines=batch.lines, connector=batch.connector, landmarks=landmarks_of(batch.body))
+        body = batch.body
+        return replace(entry, lines=batch.lines, connector=batch.connector, landmarks=landmarks_of(body), errors=errors_of(body))
 
     def _entry(self, tail: Tail, kind: str, author: Author, body: bytes, reason: str = "") -> SegmentEntry:
         if tail.sequence > MAX_SEQUENCE:

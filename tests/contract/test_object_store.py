@@ -18,7 +18,7 @@ from chalicelib.errors import (
 )
 from chalicelib.memory.clock import ManualClock
 from chalicelib.memory.object_store import InMemoryObjectStore
-from chalicelib.ports import ABSENT, Condition, ObjectStore, PutOptions
+from chalicelib.ports import ABSENT, Condition, Folders, ObjectStore, PutOptions, behind_folder
 from tests.contract.conftest import MEMORY, client_of
 from tests.contract.differences import refused, upload_is_gone
 
@@ -132,6 +132,24 @@ def test_listings_are_in_the_order_of_utf8_and_begin_behind_a_key(store: ObjectS
     assert ([found.key for found in page.objects], page.truncated) == (inside[:3], True)
     assert not store.list("p/", start_after=inside[-2]).truncated
     assert store.list("nothing/").objects == [] or list(store.list("nothing/").objects) == []
+
+
+def test_folders_are_listed_once_each_page_by_page(store: ObjectStore) -> None:
+    for key in ("p/a/1", "p/a/2", "p/a%20b/1", "p/a-b/1/2", "p/a0/1", "p/b", "p/b/1", "p/😀/1", "p/.active/x", "q/a/1"):
+        put(store, key)
+    names = [".active", "a", "a%20b", "a-b", "a0", "b", "😀"]
+    inside = sorted((f"{name}/" for name in names), key=str.encode)
+    found = store.list_folders("p/")
+    assert ([f"{name}/" for name in found.names], found.start_after) == (inside, None)
+    listed, start_after, pages = [], "", 0
+    while start_after is not None:
+        page = store.list_folders("p/", start_after=start_after, limit=2)
+        listed += page.names
+        start_after, pages = page.start_after, pages + 1
+    assert [f"{name}/" for name in listed] == inside and pages == 4
+    assert list(store.list_folders("p/a").names) == ["a%20b", "a-b", "a", "a0"]
+    assert list(store.list_folders("p/a", start_after=behind_folder("p/a-b/")).names) == ["a", "a0"]
+    assert store.list_folders("nothing/") == Folders([], None)
 
 
 def test_a_listing_tells_size_version_and_time(store: ObjectStore) -> None:

@@ -173,11 +173,6 @@ def test_other_methods(method: str) -> None:
     assert set(answer.headers["Allow"].split(", ")) == {"GET", "POST"}
 
 
-@pytest.mark.usefixtures("world")
-def test_the_live_stream_is_not_served_yet() -> None:
-    assert is_refusal(get(f"svc.pipe/stream/{RUN_ID}"), 404)
-
-
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     body=st.one_of(

@@ -168,6 +168,10 @@ def _logs(api: Api, run: str) -> None:
         api.ask("POST", f"{path}/close")
         api.ask("GET", f"{path}/download", allow_redirects=False, expected=307 if path.endswith("large") else 200)
     api.ask("GET", run)
+    fqn = run.split("/")[-2]
+    for path in ("", f"/{fqn}/runs", f"/{fqn}/runs/run", f"/{fqn}/runs/run/grep?q=one", f"/{fqn}/runs/run/histogram"):
+        api.ask("GET", f"/v1/pipelines{path}")
+    api.ask("GET", f"{LOGS}/{fqn}/stream/run")
 
 
 def _files(api: Api, what: str) -> None:

@@ -132,7 +132,9 @@ def _asked(operation: Any, mode: GenerationMode, examples: int, asking: Stack, s
 
 
 def _hurry(case: Case) -> None:
-    """No page of an open run is waited for: what ``wait`` does has tests of its own."""
+    """Nothing is waited for: what ``wait`` does has tests of its own, and so has the stream, which waits unless it is told not to."""
+    if "/stream/" in case.path:
+        case.query = {**(case.query or {}), "wait": 0}
     query: Any = case.query
     if query and "wait" in query:
         query["wait"] = 0

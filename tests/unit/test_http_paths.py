@@ -47,6 +47,11 @@ NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6
         ("GET", '"my svc".pïpe/run', LogPath(Action.PAGE, '"my svc".pïpe', "run")),
         ("GET", "100%25/run", LogPath(Action.PAGE, "100%", "run")),
         ("GET", "100%2520/run", LogPath(Action.PAGE, "100%20", "run")),
+        ("GET", "fqn/stream/run", LogPath(Action.STREAM, "fqn", "run")),
+        ("GET", "a/b/stream/r%25", LogPath(Action.STREAM, "a/b", "r%")),
+        ("GET", "a%2Fstream/run", LogPath(Action.PAGE, "a/stream", "run")),
+        ("GET", "stream/run", LogPath(Action.PAGE, "stream", "run")),
+        ("POST", "a/stream/run", LogPath(Action.APPEND, "a/stream", "run")),
         ("GET", "100%/run", LogPath(Action.PAGE, "100%", "run")),
         ("GET", "a+b/run", LogPath(Action.PAGE, "a+b", "run")),
         ("GET", "../../etc/passwd", LogPath(Action.PAGE, "../../etc", "passwd")),
@@ -58,7 +63,7 @@ def test_what_a_path_means(method: str, tail: str, expected: LogPath) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "tail"), [("POST", "fqn"), ("POST", "/run"), ("POST", ""), ("GET", ""), ("GET", "/run"), ("GET", "fqn/stream/run")]
+    ("method", "tail"), [("POST", "fqn"), ("POST", "/run"), ("POST", ""), ("GET", ""), ("GET", "/run"), ("GET", "/stream/run")]
 )
 def test_what_is_no_path(method: str, tail: str) -> None:
     with pytest.raises(NotFoundError):

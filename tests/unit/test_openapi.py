@@ -29,11 +29,13 @@ from chalicelib.routes import (
     openapi_archive,
     openapi_coordination,
     openapi_logs,
+    openapi_pipelines,
     openapi_security,
     paths,
+    pipelines,
     queries,
 )
-from chalicelib.runlog import layout, reader, writer
+from chalicelib.runlog import following, grep, layout, matching, reader, writer
 
 BASE_URL = "https://logs.example.com/api"
 DOCUMENT = openapi.document(BASE_URL)
@@ -170,7 +172,11 @@ def test_every_operation_is_described(name: str) -> None:
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_every_error_lists_its_codes(name: str) -> None:
     path = name.split(" ")[1]
-    tables = {"/v0": openapi_archive.ERRORS, coordination.BASE: openapi_coordination.ERRORS}
+    tables = {
+        "/v0": openapi_archive.ERRORS,
+        coordination.BASE: openapi_coordination.ERRORS,
+        pipelines.BASE: openapi_pipelines.ERRORS,
+    }
     table: Any = next((table for base, table in tables.items() if path.startswith(f"{base}/")), openapi_logs.ERRORS)
     for status, response in OPERATIONS[name]["responses"].items():
         if int(status) >= 400 and "$ref" not in response:  # else it is of all: who may
@@ -194,6 +200,8 @@ def meaning(method: str, path: str) -> set[tuple[str, str]]:
     if path.startswith(f"{coordination.BASE}/{{source}}/"):
         assert path.count("/") == 6
         return {(method, path.rpartition("/")[2])}
+    if path.startswith(f"{pipelines.BASE}/"):
+        return {(method, path.removeprefix(pipelines.BASE).replace("{fqn}", "a").replace("{runId}", "b"))}
     if path.startswith(paths.BASE):
         return {(method, paths.parse(method, path.format(fqn="a", runId="b")).action)}
     return {(method, re.sub(r"{[^}]+}", "{}", path).rstrip("/"))}
@@ -203,11 +211,13 @@ def meanings(method: str, route: str) -> set[tuple[str, str]]:
     """What Chalice's route can be asked for. It knows no slash at the end; the routes of runs stand for a number of segments each."""
     if route in coordination.ROUTES:
         return {(method, action) for action in coordination._ACTIONS}
+    if route in pipelines.ROUTES:
+        return {(method, f"/a/runs{of}") for of in ("", "/b", *(f"/b/{name}" for name in pipelines.VIEWS if name))}
     if route not in paths.ROUTES:
         return meaning(method, route)
     names = ["a"] * route.count("{")
     found: set[tuple[str, str]] = set()
-    for tail in ([], ["close"], ["last"], ["download"], ["last", "download"]):
+    for tail in ([], ["close"], ["last"], ["download"], ["last", "download"], ["stream", "b"]):
         path = "/".join([*names[len(tail) :], *tail])
         try:
             found |= {(method, paths.parse(method, f"{paths.BASE}/logs/{path}").action)}
@@ -246,17 +256,56 @@ def test_the_parameters_of_a_page_are_those_that_are_read() -> None:
         assert sorted(told) == sorted(asked)
 
 
+def test_the_parameters_of_the_stream_are_those_that_are_read() -> None:
+    asked: list[str] = []
+
+    class Asked(dict[str, str]):
+        def get(self, name: str, default: object = None) -> None:  # type: ignore[override]
+            asked.append(name)
+
+        def __contains__(self, name: object) -> bool:
+            asked.append(str(name))
+            return False
+
+    queries.follow_request(Asked(), None)
+    queries.hold_s(Asked(), 10)
+    operation = OPERATIONS[f"GET {paths.BASE}/logs/{{fqn}}/stream/{{runId}}"]
+    told = [parameter["name"] for parameter in map(resolved, operation["parameters"]) if parameter["in"] == "query"]
+    assert sorted(told) == sorted(asked)
+
+
 def test_the_limits_of_run_logs_are_the_codes() -> None:
     parameters = {name: parameter["schema"] for name, parameter in COMPONENTS["parameters"].items()}
     assert (parameters["lineLimit"]["default"], parameters["lineLimit"]["maximum"]) == (reader.DEFAULT_LIMIT, reader.MAX_LIMIT)
     assert (parameters["runLimit"]["default"], parameters["runLimit"]["maximum"]) == (queries.DEFAULT_RUNS, queries.MAX_RUNS)
     assert parameters["tail"]["maximum"] == reader.MAX_LIMIT
     assert parameters["wait"]["maximum"] == reader.MAX_WAIT_S
+    assert parameters["hold"]["maximum"] == parameters["hold"]["default"] == following.HOLD_S
     assert set(parameters["runId"]["not"]["enum"]) == set(layout.RESERVED_RUN_IDS)
     assert parameters["idempotencyKey"]["maxLength"] == writer.MAX_IDEMPOTENCY_KEY_CHARS
     assert COMPONENTS["parameters"]["session"]["name"] == logs.COOKIE
     types = OPERATIONS[f"POST {paths.BASE}/logs/{{fqn}}/{{runId}}"]["requestBody"]["content"]
     assert set(types) == bodies._GZIP | bodies._PLAIN | {bodies._JSON}
+
+
+def test_the_limits_of_pipelines_are_the_codes() -> None:
+    parameters = {name: parameter["schema"] for name, parameter in COMPONENTS["parameters"].items()}
+    limit = parameters["pageLimit"]
+    assert (limit["minimum"], limit["default"], limit["maximum"]) == (1, pipelines.DEFAULT_LIMIT, pipelines.MAX_LIMIT)
+    limit = parameters["matchLimit"]
+    assert (limit["minimum"], limit["default"], limit["maximum"]) == (1, pipelines.DEFAULT_MATCHES, grep.MAX_MATCHES)
+    assert parameters["wanted"]["maxLength"] == matching.MAX_PATTERN_CHARS
+    assert parameters["fromLine"]["maximum"] == pipelines.MAX_LINE
+    match = COMPONENTS["schemas"]["Matches"]["properties"]["matches"]
+    assert match["maxItems"] == grep.MAX_MATCHES
+    assert match["items"]["properties"]["text"]["maxLength"] == grep.TEXT_CHARS
+    assert match["items"]["properties"]["spans"]["maxItems"] == grep.MAX_SPANS
+    limit = parameters["buckets"]
+    assert (limit["minimum"], limit["default"], limit["maximum"]) == (1, pipelines.DEFAULT_BUCKETS, pipelines.MAX_BUCKETS)
+    assert COMPONENTS["schemas"]["Histogram"]["properties"]["buckets"]["maxItems"] == pipelines.MAX_BUCKETS
+    assert parameters["pipelinePrefix"]["maxLength"] == pipelines.MAX_PREFIX_CHARS
+    for name, field in (("RunFactsList", "runs"), ("PipelineList", "pipelines")):
+        assert COMPONENTS["schemas"][name]["properties"][field]["maxItems"] == pipelines.MAX_LIMIT
 
 
 def test_the_limits_of_coordination_are_the_codes() -> None:

@@ -1,0 +1,189 @@
+"""What people find runs by: the pipelines that there are, their runs with facts, one run.
+
+A path is read from its right end, as a log's is: see ``paths``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from chalice.app import Blueprint, NotFoundError, Request, Response
+
+from chalicelib import composition
+from chalicelib.access.grants import Scope
+from chalicelib.access.principal import Principal
+from chalicelib.catalog.runs import RunRow
+from chalicelib.composition import Services
+from chalicelib.errors import InvalidInputError
+from chalicelib.observability import note
+from chalicelib.ports import Run
+from chalicelib.routes import gate
+from chalicelib.routes.answers import answering, json_answer
+from chalicelib.routes.parameters import truth, whole_number
+from chalicelib.routes.paths import decoded, routes_below, segments_below
+from chalicelib.runlog.grep import MAX_MATCHES, GrepRequest
+from chalicelib.runlog.histogram import histogram
+from chalicelib.runlog.layout import checked_run
+from chalicelib.runlog.pipelines import PipelineQuery
+
+blueprint = Blueprint(__name__)
+
+BASE = "/v1/pipelines"
+ROUTES = routes_below(BASE, least=2)
+DEFAULT_LIMIT = 50
+MAX_LIMIT = 100
+MAX_PREFIX_CHARS = 500
+MAX_LINE = 10**15
+DEFAULT_MATCHES = 100
+DEFAULT_BUCKETS = 60
+MAX_BUCKETS = 500
+_THREADS = 8
+
+
+@blueprint.route(BASE, methods=["GET"])
+@answering
+def pipelines(request: Request) -> Response:
+    """Pipelines by name, each with its newest run: those that may be read. A LIST or a few, and a query for each that is answered."""
+    gate.permit_some("pipelines", Scope.LOGS_READ)
+    services, who, query = composition.services(), gate.principal(), _query(request)
+    after = services.sealer.opened(query.get("cursor") or "")
+    page = services.pipelines.page(_wanted(who, _prefix(query)), _limit(query), after)
+    with ThreadPoolExecutor(_THREADS) as threads:
+        newest = threads.map(lambda fqn: services.runs.newest(fqn, 1, None).rows, page.names)
+        found = [{"fqn": fqn, "last": facts(rows[0]) if rows else None} for fqn, rows in zip(page.names, newest, strict=True)]
+    cursor = page.after if page.after is None or who.may_all(Scope.LOGS_READ) else services.sealer.sealed(page.after)
+    return json_answer({"pipelines": found, "cursor": cursor})
+
+
+@answering
+def pipeline(request: Request) -> Response:
+    """The runs of a pipeline, newest first; or one of them."""
+    fqn, rest = _parsed(segments_below(request.context["path"], BASE))
+    gate.permit(Scope.LOGS_READ, fqn)
+    note(fqn=fqn)
+    services, query = composition.services(), _query(request)
+    if not rest:
+        return _runs(services, checked_run(fqn, "any").fqn, query)
+    return VIEWS["".join(rest[1:])](services, checked_run(fqn, rest[0]), query)
+
+
+for _route in ROUTES:
+    blueprint.route(_route, methods=["GET"])(pipeline)
+
+
+def facts(row: RunRow) -> dict[str, Any]:
+    """A run as it is answered."""
+    return {
+        "runId": row.run.run_id,
+        "status": row.status,
+        "end": row.seal or None,
+        "lines": row.lines,
+        "bytes": max(row.bytes, row.compacted_bytes),
+        "startedMs": row.started_ms,
+        "lastAppendMs": row.last_append_ms,
+        "durationMs": max(0, row.last_append_ms - row.started_ms),
+        "complete": row.status == "finalized",
+        "pendingBytes": row.pending_bytes,
+    }
+
+
+def _one(services: Services, run: Run, _: Mapping[str, str]) -> Response:
+    """By one read; a run that is not catalogued yet is looked for on S3. Raises NotFoundError."""
+    row = services.runs.get(run) or _found(services, run)
+    if row is None:
+        raise NotFoundError(f"there is no such run run={run.fqn}/{run.run_id}")
+    return json_answer(facts(row) | {"lost": 0})
+
+
+def _found(services: Services, run: Run) -> RunRow | None:
+    """What the run's last segment tells. A query, a LIST, and a HEAD or a LIST more."""
+    tail = services.writer.tails.find(run)
+    if not tail.exists:
+        return None
+    return RunRow(
+        run,
+        segments=tail.sequence,
+        lines=tail.line,
+        bytes=tail.byte,
+        epoch=tail.epoch,
+        seal=tail.seal,
+        started_ms=tail.appended_ms,
+        last_append_ms=tail.appended_ms,
+    )
+
+
+def _grep(services: Services, run: Run, query: Mapping[str, str]) -> Response:
+    """Lines that have something, from a line on."""
+    request = GrepRequest(
+        wanted=query.get("q") or "",
+        is_pattern=truth(query, "regex"),
+        ignore_case=truth(query, "ignoreCase"),
+        after=whole_number(query, "after", 0, 0, MAX_LINE),
+        limit=whole_number(query, "limit", DEFAULT_MATCHES, 1, MAX_MATCHES),
+    )
+    found = services.grep.find(run, request)
+    return json_answer({
+        "matches": [{"line": each.line, "text": each.text, "spans": each.spans} for each in found.matches],
+        "after": None if found.after is None else str(found.after),
+        "scannedLines": found.scanned_lines,
+        "scannedBytes": found.scanned_bytes,
+        "total": found.total,
+    })  # fmt: skip
+
+
+def _histogram(services: Services, run: Run, query: Mapping[str, str]) -> Response:
+    """When its lines came."""
+    found = histogram(services.index, run, whole_number(query, "buckets", DEFAULT_BUCKETS, 1, MAX_BUCKETS))
+    buckets = found.buckets
+    return json_answer({
+        "fromMs": buckets[0].from_ms if buckets else 0,
+        "toMs": buckets[-1].to_ms if buckets else 0,
+        "buckets": [
+            {"fromMs": each.from_ms, "toMs": each.to_ms, "line": each.line, "lines": each.lines, "errors": each.errors} for each in buckets
+        ],
+        "partial": found.is_partial,
+    })  # fmt: skip
+
+
+def _runs(services: Services, fqn: str, query: Mapping[str, str]) -> Response:
+    page = services.runs.newest(fqn, _limit(query), query.get("cursor") or None)
+    return json_answer({"runs": [facts(row) for row in page.rows], "cursor": page.cursor})
+
+
+def _wanted(who: Principal, prefix: str) -> PipelineQuery:
+    """What a principal may see: where its patterns begin is all that is listed."""
+    beginnings = [pattern.partition("*")[0] for pattern in who.grants[Scope.LOGS_READ].of]
+    return PipelineQuery(prefix, lambda fqn: who.may(Scope.LOGS_READ, fqn), beginnings)
+
+
+def _parsed(segments: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """The pipeline, and what of it: nothing (its runs), or a run."""
+    match segments:
+        case [*fqn, "runs", run_id, view] if any(fqn) and run_id and view in VIEWS and view:
+            return decoded("/".join(fqn)), (decoded(run_id), view)
+        case [*fqn, "runs", run_id] if any(fqn) and run_id:
+            return decoded("/".join(fqn)), (decoded(run_id),)
+        case [*fqn, "runs"] if any(fqn):
+            return decoded("/".join(fqn)), ()
+    raise NotFoundError("no such path: runs are at {fqn}/runs and {fqn}/runs/{runId}")
+
+
+def _query(request: Request) -> Mapping[str, str]:
+    return request.query_params or {}
+
+
+def _prefix(query: Mapping[str, str]) -> str:
+    prefix = query.get("prefix") or ""
+    if len(prefix) > MAX_PREFIX_CHARS or any("\ud800" <= letter <= "\udfff" for letter in prefix):
+        raise InvalidInputError(f"prefix is a text of at most {MAX_PREFIX_CHARS} letters length={len(prefix)}")
+    return prefix
+
+
+def _limit(query: Mapping[str, str]) -> int:
+    return whole_number(query, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
+
+
+VIEWS: dict[str, Callable[[Services, Run, Mapping[str, str]], Response]] = {"": _one, "grep": _grep, "histogram": _histogram}
+"""Of one run, by the last part of the path; none: the run itself."""

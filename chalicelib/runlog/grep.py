@@ -1,0 +1,162 @@
+"""Looking for something in a run: forward from a line, in large pieces, as far as a request's time and bytes go.
+
+What is read is what is looked at, once: O(scanned), not O(log). The answer says where the next request goes on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
+
+from chalicelib.deadline import Deadline
+from chalicelib.errors import InvalidInputError, StoreUnavailableError
+from chalicelib.ports import Clock, Run
+from chalicelib.runlog.matching import Matcher, SlowPatternError, TimeUpError, matcher_of
+from chalicelib.runlog.reader import Reader, Scan
+from chalicelib.runlog.view import TornViewError
+
+SCAN_S = 5.0
+SCAN_BYTES = 128 * 1024 * 1024
+"""A request looks at about so much, and at one line at least."""
+MAX_MATCHES = 1000
+ANSWER_BYTES = 4 * 1024 * 1024
+"""What matches may take as they travel: JSON in the JSON in which Lambda returns an answer."""
+TEXT_CHARS = 2000
+MAX_SPANS = 100
+_BEFORE_CHARS = 500
+_LONGEST_BYTES = 64 * 1024 * 1024
+"""Of a line: what is behind is not looked at. Appends have no longer ones."""
+_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class GrepRequest:
+    """``wanted``: a text, or where ``is_pattern`` says so a pattern. ``after``: the line to begin with."""
+
+    wanted: str
+    is_pattern: bool = False
+    ignore_case: bool = False
+    after: int = 0
+    limit: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A line that has it. ``text``: around the first place where it does; ``spans``: these places, in the letters of ``text``."""
+
+    line: int
+    text: str
+    spans: list[tuple[int, int]]
+
+
+@dataclass(slots=True)
+class Found:
+    """``line``: the first that was not looked at; it is ``total`` at the log's end."""
+
+    line: int
+    limit: int
+    matches: list[Match] = field(default_factory=list)
+    scanned_lines: int = 0
+    scanned_bytes: int = 0
+    total: int = 0
+    _answer_bytes: int = 0
+
+    @property
+    def after(self) -> int | None:
+        """Where the next request goes on; None at the log's end."""
+        return self.line if self.line < self.total else None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no match more fits."""
+        return len(self.matches) >= self.limit or self._answer_bytes >= ANSWER_BYTES
+
+    def pass_by(self, block: bytes, start: int, end: int) -> None:
+        """Lines that were looked at, from one place of a block to another."""
+        lines = block.count(b"\n", start, end)
+        self.line += lines
+        self.scanned_lines += lines
+        self.scanned_bytes += end - start
+
+    def add(self, matcher: Matcher, line: bytes) -> None:
+        """The line that was reached has it."""
+        text, spans = _shown(matcher, line.decode(errors="replace"))
+        self.matches.append(Match(self.line, text, spans))
+        self._answer_bytes += len(json.dumps(json.dumps(text, ensure_ascii=False)))
+
+
+class Grep:
+    """Looks through runs, open and finished."""
+
+    def __init__(self, reader: Reader, clock: Clock) -> None:
+        self._reader, self._clock = reader, clock
+
+    def find(self, run: Run, request: GrepRequest) -> Found:
+        """What is found within ``SCAN_S`` and ``SCAN_BYTES``. Finds the first line by one query; then a GET for 5 MiB of an artifact, and
+        for each segment. Raises InvalidInputError (a pattern that is none, or too slow), UnavailableError."""
+        matcher = matcher_of(request.wanted, is_pattern=request.is_pattern, ignore_case=request.ignore_case)
+        deadline, found = Deadline(self._clock, SCAN_S), Found(request.after, request.limit)
+        for _ in range(_TRIES):
+            with suppress(TornViewError):
+                scan = self._reader.scan(run, found.line)
+                found.total = scan.end.line
+                self._look_through(scan, matcher, deadline, found)
+                return found
+        raise StoreUnavailableError(f"the log keeps changing while it is read run={run.fqn}/{run.run_id} tries={_TRIES}")
+
+    @staticmethod
+    def _look_through(scan: Scan, matcher: Matcher, deadline: Deadline, found: Found) -> None:
+        for block in whole_lines(scan):
+            is_late = deadline.remaining_s() <= 0 or found.scanned_bytes >= SCAN_BYTES
+            if (found.scanned_lines and is_late) or not _look_at(block, matcher, deadline, found):
+                return
+
+
+def _look_at(block: bytes, matcher: Matcher, deadline: Deadline, found: Found) -> bool:
+    """Whether the next block is wanted too."""
+    at = 0
+    try:
+        for start, end in matcher.lines(block, deadline):
+            found.pass_by(block, at, start)
+            found.add(matcher, block[start:end])
+            at = start
+            if found.is_full:
+                found.pass_by(block, start, end + 1)
+                return False
+    except TimeUpError as up:
+        found.pass_by(block, at, up.at)
+        return False
+    except SlowPatternError as slow:
+        line = found.line + block.count(b"\n", at, slow.at)
+        raise InvalidInputError(f"the pattern takes too long: make it simpler line={line}") from slow
+    found.pass_by(block, at, len(block))
+    return True
+
+
+def whole_lines(scan: Scan) -> Iterator[bytes]:
+    """The log from a scan's line on, in blocks that end where lines do."""
+    rest, skip = b"", scan.skip
+    for chunk in scan.chunks:
+        data = rest + chunk
+        cut = data.rfind(b"\n") + 1
+        rest, block = data[cut:][:_LONGEST_BYTES], data[:cut]
+        lines = block.count(b"\n") if skip else 0
+        if skip >= lines > 0:
+            skip -= lines
+            continue
+        if skip and block:
+            block, skip = block.split(b"\n", skip)[-1], 0
+        if block:
+            yield block
+
+
+def _shown(matcher: Matcher, line: str) -> tuple[str, list[tuple[int, int]]]:
+    """A line, or of a long one what is around the first place, and the places in it."""
+    first = next(matcher.spans(line), (0, 0))[0] if len(line) > TEXT_CHARS else 0
+    start = max(0, min(first - _BEFORE_CHARS, len(line) - TEXT_CHARS))
+    text = line[start : start + TEXT_CHARS]
+    spans = ((begin, end) for begin, end in matcher.spans(text) if end > begin)
+    return text, list(islice(spans, MAX_SPANS))

@@ -1,0 +1,101 @@
+"""Which pipelines there are: the folders right below the bucket's prefix, by one LIST for a thousand of them, however many runs they have.
+
+Nothing is stored for it, and a pipeline whose runs have all expired is gone by itself. Names come in the order of their keys: by letters,
+but ``a.b`` before ``a``, and what is percent-encoded before all else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from chalicelib.errors import InvalidCursorError, InvalidNameError
+from chalicelib.ports import ObjectStore, behind_folder
+from chalicelib.runlog.layout import Layout, checked_run, encode_name
+
+MAX_LISTS = 8
+"""For one page. Names that may not be seen are passed over at a thousand a request; a page that comes to its end before it is full says
+where to go on."""
+_ENCODED = re.compile(r"[A-Za-z0-9._~%-]{1,1024}")
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineQuery:
+    """Names that begin with ``prefix`` and may be seen. ``beginnings``: each name that may be seen begins with one of them at least."""
+
+    prefix: str = ""
+    may_see: Callable[[str], bool] = lambda _: True
+    beginnings: Sequence[str] = ("",)
+
+
+@dataclass(frozen=True, slots=True)
+class PipelinePage:
+    """``after``: where the next page begins, None at the end. It may be the place of a name that was passed over."""
+
+    names: Sequence[str]
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pipelines:
+    """Lists the pipelines of a bucket."""
+
+    store: ObjectStore
+    layout: Layout
+
+    def page(self, query: PipelineQuery, limit: int, after: str = "") -> PipelinePage:
+        """Up to ``limit`` names behind ``after``. At most ``MAX_LISTS`` requests. Raises InvalidCursorError, UnavailableError."""
+        if after and not _ENCODED.fullmatch(after):
+            raise InvalidCursorError("the cursor was not made here: leave it out to begin anew")
+        names: list[str] = []
+        reached = after
+        for encoded in self._listed(_ranges(query), after):
+            if encoded is None:
+                return PipelinePage(names, reached)
+            name = _seen_name(encoded, query)
+            if name is not None and len(names) == limit:
+                return PipelinePage(names, reached)
+            reached = encoded
+            if name is not None:
+                names.append(name)
+        return PipelinePage(names, None)
+
+    def _listed(self, ranges: Sequence[str], after: str) -> Iterator[str | None]:
+        """Encoded names of all ranges, ascending; None where the requests are spent and more may follow."""
+        requests = 0
+        for beginning in (each for each in ranges if f"{after}/" < each or f"{after}/".startswith(each)) if after else ranges:
+            start_after: str | None = behind_folder(f"{self.layout.prefix}/{after}/") if after else ""
+            while start_after is not None:
+                if requests == MAX_LISTS:
+                    yield None
+                    return
+                folders = self.store.list_folders(f"{self.layout.prefix}/{beginning}", start_after=start_after)
+                requests, start_after = requests + 1, folders.start_after
+                yield from folders.names
+
+
+def _ranges(query: PipelineQuery) -> list[str]:
+    """Beginnings of encoded names, ascending, none within another: only there is anything to be seen."""
+    narrowed = {_narrower(query.prefix, beginning) for beginning in query.beginnings} - {None}
+    ranges: list[str] = []
+    for encoded in sorted(encode_name(each) for each in narrowed if each is not None):
+        if not (ranges and encoded.startswith(ranges[-1])):
+            ranges.append(encoded)
+    return ranges
+
+
+def _narrower(prefix: str, beginning: str) -> str | None:
+    """The longer of the two, if it begins with the other."""
+    short, long = sorted((prefix, beginning), key=len)
+    return long if long.startswith(short) else None
+
+
+def _seen_name(encoded: str, query: PipelineQuery) -> str | None:
+    """The name of a folder, unless it is none of a pipeline (``.active``), or may not be seen."""
+    try:
+        name = checked_run(unquote(encoded, errors="strict"), "any").fqn
+    except (UnicodeDecodeError, InvalidNameError):
+        return None
+    return name if not encoded.startswith(".") and name.startswith(query.prefix) and query.may_see(name) else None

@@ -1,0 +1,238 @@
+"""Pipelines and runs with facts over HTTP: found by name, paged, and only what may be read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import pytest
+
+from chalicelib.memory.run_catalog import InMemoryRunCatalog
+from chalicelib.ports import Run
+from tests.functional.gateway import Answer, call, installed, post
+from tests.issuer import JWT, Issuer, bearer
+from tests.world import START_MS, World
+
+PIPELINES = "/v1/pipelines"
+ISSUER = Issuer()
+NAMES = ["hr.secret", "sales.a", "sales.b", "sales.é/x y"]
+
+
+class Site:
+    """A world whose catalog follows when it is told to."""
+
+    def __init__(self, world: World, runs: InMemoryRunCatalog) -> None:
+        self.world, self.runs = world, runs
+
+    def write(self, fqn: str, run_id: str, lines: str, headers: dict[str, str] | None = None, *, indexed: bool = True) -> None:
+        assert post(f"{quote(fqn, safe='')}/{run_id}", json.dumps(lines), headers).status == 200
+        if indexed:
+            self.index(Run(fqn, run_id))
+
+    def index(self, run: Run) -> None:
+        tails = self.world.parts().writer.tails
+        for listed in tails.list_segments(run):
+            self.runs.segment_landed(run, tails.segment(run, self.world.layout.sequence_of(run, listed.key)))
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    world, runs = World(), InMemoryRunCatalog()
+    with installed(world, runs=runs):
+        yield Site(world, runs)
+
+
+def ask(path: str = "", token: str = "", **query: Any) -> Answer:
+    return call("GET", f"{PIPELINES}{path}" + (f"?{urlencode(query)}" if query else ""), None, bearer(token) if token else {})
+
+
+def walk(token: str = "", **query: Any) -> list[str]:
+    names, cursor = [], None
+    while True:
+        answer = ask(token=token, **query, **({"cursor": cursor} if cursor else {})).json
+        names += [each["fqn"] for each in answer["pipelines"]]
+        if not (cursor := answer["cursor"]):
+            return names
+
+
+def test_pipelines_with_their_newest_runs(site: Site) -> None:
+    assert ask().json == {"pipelines": [], "cursor": None}
+    for name in NAMES:
+        site.write(name, "run-1", "one")
+        site.world.clock.advance(5)
+    site.write("sales.a", "run-2", "one\ntwo")
+    site.write("zoo", "run-1", "not catalogued yet", indexed=False)
+    found = {each["fqn"]: each["last"] for each in ask().json["pipelines"]}
+    assert set(found) == {*NAMES, "zoo"} and found["zoo"] is None
+    assert (found["sales.a"]["runId"], found["sales.a"]["lines"]) == ("run-2", 2)
+    assert walk(prefix="sales.", limit=1) == ["sales.é/x y", "sales.a", "sales.b"], "percent-encoded first"
+    assert walk(prefix="sales.é/") == ["sales.é/x y"]
+    assert walk(prefix="nobody") == []
+
+
+def test_facts_of_a_run_from_open_to_finalized(site: Site) -> None:
+    site.write("svc.a", "run-1", "one\ntwo")
+    site.world.clock.advance(2)
+    site.write("svc.a", "run-1", "three")
+    expected = {
+        "runId": "run-1",
+        "status": "open",
+        "end": None,
+        "lines": 3,
+        "bytes": 14,
+        "startedMs": START_MS,
+        "lastAppendMs": START_MS + 2000,
+        "durationMs": 2000,
+        "complete": False,
+        "pendingBytes": 14,
+    }
+    assert ask("/svc.a/runs").json == {"runs": [expected], "cursor": None}
+    assert ask("/svc.a/runs/run-1").json == expected | {"lost": 0}
+    post("svc.a/run-1/close")
+    run = Run("svc.a", "run-1")
+    site.index(run)
+    sealed = ask("/svc.a/runs/run-1").json
+    assert (sealed["status"], sealed["end"], sealed["complete"]) == ("sealed", "closed", False)
+    site.runs.finalized(run, 3, 14, 3, START_MS + 3000)
+    done = ask("/svc.a/runs/run-1").json
+    assert (done["status"], done["complete"], done["pendingBytes"]) == ("finalized", True, 0)
+
+
+def test_a_run_that_is_not_catalogued_yet_is_found_on_s3(site: Site) -> None:
+    site.write("svc.a", "run-1", "one\ntwo", indexed=False)
+    found = ask("/svc.a/runs/run-1").json
+    assert (found["status"], found["lines"], found["startedMs"]) == ("open", 2, START_MS)
+    answer = ask("/svc.a/runs/run-2")
+    assert (answer.status, answer.json["code"]) == (404, 404)
+
+
+def test_runs_newest_first_page_by_page(site: Site) -> None:
+    for number in range(5):
+        site.write("a/b", f"run-{number}", "x")
+        site.world.clock.advance(1)
+    for path in ("/a%2Fb/runs", "/a/b/runs"):
+        listed, cursor = [], ""
+        while cursor is not None:
+            page = ask(path, limit=2, **({"cursor": cursor} if cursor else {})).json
+            listed += [each["runId"] for each in page["runs"]]
+            cursor = page["cursor"]
+        assert listed == [f"run-{number}" for number in (4, 3, 2, 1, 0)]
+    assert ask("/a/b/runs/run-3").json["runId"] == "run-3"
+    assert ask("/nobody/runs").json == {"runs": [], "cursor": None}
+
+
+def test_names_that_look_like_paths(site: Site) -> None:
+    site.write("runs", "runs", "x")
+    site.write("a/runs", "run-1", "x")
+    assert ask("/runs/runs").json["runs"][0]["runId"] == "runs"
+    assert ask("/runs/runs/runs").json["runId"] == "runs"
+    assert ask("/a/runs/runs/run-1").json["runId"] == "run-1"
+    assert ask("/a%2Fruns/runs").json["runs"][0]["runId"] == "run-1"
+
+
+@pytest.mark.parametrize("limit", ["0", "101", "x", "-1", "1.5", "٣"])
+@pytest.mark.parametrize("path", ["", "/svc.a/runs"])
+def test_limits_that_cannot_be(site: Site, path: str, limit: str) -> None:
+    answer = ask(path, limit=limit)
+    assert (answer.status, answer.json["code"]) == (400, 400)
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "status"),
+    [
+        ("", {"cursor": "a b"}, 400),
+        ("", {"cursor": "~forged"}, 400),
+        ("", {"prefix": "x" * 501}, 400),
+        ("/svc/runs", {"cursor": "nonsense"}, 400),
+        ("/a%00/runs", {}, 400),
+        ("/%FF/runs/x", {}, 400),
+        ("/svc/runs/last", {}, 400),
+        ("/svc/x", {}, 404),
+        ("/svc/x/y", {}, 404),
+    ],
+)
+def test_what_cannot_be(site: Site, path: str, query: dict[str, str], status: int) -> None:
+    answer = ask(path, **query)
+    assert (answer.status, answer.json["code"]) == (status, status)
+
+
+def test_a_principal_sees_what_it_may_read_and_its_cursors_tell_nothing() -> None:
+    world, runs = World(), InMemoryRunCatalog()
+    with installed(world, runs=runs, keys=ISSUER.read, **JWT):
+        site, root = Site(world, runs), bearer(ISSUER.granted("root", logs_write=["*"]))
+        for name in [*NAMES, *(f"top.secret-{number:04d}" for number in range(1200)), "top.shown_"]:
+            post(f"{quote(name, safe='')}/run-1", '"x"', root)
+        reader = ISSUER.granted("reader", logs_read=["sales.*", "*_"])
+        assert walk(reader, limit=2) == ["sales.é/x y", "sales.a", "sales.b", "top.shown_"]
+        assert walk(ISSUER.granted("none", logs_read=["x"])) == []
+        assert ask(token=ISSUER.granted("writer", logs_write=["*"])).status == 403
+        page = ask(token=reader, limit=3).json
+        assert page["cursor"].startswith("~") and "secret" not in json.dumps(page)
+        assert site.runs.newest("sales.a", 1, None).rows == []
+
+
+def test_lines_that_have_something(site: Site) -> None:
+    site.write("a/b", "run-1", "one\nan Error, an error\ntwo error\n")
+    assert ask("/a%2Fb/runs/run-1/grep", q="error", limit=1).json == {
+        "matches": [{"line": 1, "text": "an Error, an error", "spans": [[13, 18]]}],
+        "after": "2",
+        "scannedLines": 2,
+        "scannedBytes": 23,
+        "total": 3,
+    }
+    found = ask("/a/b/runs/run-1/grep", q="error", after="2").json
+    assert ([each["line"] for each in found["matches"]], found["after"]) == ([2], None)
+    found = ask("/a/b/runs/run-1/grep", q="^(an|TWO) e", regex="true", ignoreCase="True").json
+    assert [each["spans"] for each in found["matches"]] == [[[0, 4]], [[0, 5]]]
+    assert ask("/a/b/runs/nobody/grep", q="x").json["total"] == 0
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {},
+        {"q": ""},
+        {"q": "x" * 501},
+        {"q": "a\nb"},
+        {"q": "(", "regex": "true"},
+        {"q": "((a?){1000}b?){1000}", "regex": "true"},
+        {"q": "a", "regex": "perhaps"},
+        {"q": "a", "ignoreCase": "1"},
+        {"q": "a", "after": "-1"},
+        {"q": "a", "after": "9" * 16},
+        {"q": "a", "limit": "1001"},
+    ],
+)
+def test_what_cannot_be_looked_for(site: Site, query: dict[str, str]) -> None:
+    answer = ask("/svc/runs/run-1/grep", **query)
+    assert (answer.status, answer.json["code"]) == (400, 400)
+
+
+def test_when_lines_came(site: Site) -> None:
+    assert ask("/a/b/runs/run-1/histogram").json == {"fromMs": 0, "toMs": 0, "buckets": [], "partial": False}
+    site.write("a/b", "run-1", "one\n2026 ERROR two")
+    site.world.clock.advance(3)
+    site.write("a/b", "run-1", "three")
+    tails = site.world.parts().writer.tails
+    site.world.index.put(Run("a/b", "run-1"), [tails.segment(Run("a/b", "run-1"), number) for number in range(2)])
+    assert ask("/a/b/runs/run-1/histogram", buckets=2).json == {
+        "fromMs": START_MS,
+        "toMs": START_MS + 3001,
+        "buckets": [
+            {"fromMs": START_MS, "toMs": START_MS + 1501, "line": 0, "lines": 2, "errors": 1},
+            {"fromMs": START_MS + 1501, "toMs": START_MS + 3001, "line": 2, "lines": 1, "errors": 0},
+        ],
+        "partial": False,
+    }
+    for buckets in ("0", "501", "x"):
+        assert ask("/a/b/runs/run-1/histogram", buckets=buckets).status == 400
+
+
+def test_a_page_costs_a_listing_and_a_query_for_each_pipeline(site: Site) -> None:
+    for number in range(120):
+        site.write(f"svc.{number:03d}", "run-1", "x")
+    site.world.store.calls.clear()
+    assert len(ask().json["pipelines"]) == 50
+    assert dict(site.world.store.calls) == {"list": 1}

@@ -1,0 +1,367 @@
+"""Following a run: every line once, in order, whatever happens to its objects; soon while lines come, and cheap while none do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chalicelib.errors import StoreUnavailableError
+from chalicelib.runlog.batch import Batch
+from chalicelib.runlog.following import HOLD_S, MAX_PAUSE_S, MIN_PAUSE_S, End, Follower, FollowRequest, News
+from chalicelib.runlog.page import PAGE_BYTES, RAW_BYTES
+from tests.faults.interception import Intercepted
+from tests.world import RUN, World
+
+IDLE_MS = 3_600_000
+HOUR_S = 3600.0
+
+
+class Scene:
+    """A world with viewers; requests to the store and the catalog are counted. ``later``: what happens once a viewer has waited so long."""
+
+    def __init__(self) -> None:
+        self.world = World()
+        self.spent: dict[str, int] = {}
+        self.later: list[tuple[float, Callable[[], Any]]] = []
+        self.store, self.index = self._watched(self.world.store, "s3"), self._watched(self.world.index, "catalog")
+        self.follower = self.process()
+
+    def process(self) -> Follower:
+        """A function that remembers nothing yet."""
+        reader = self.world.parts(self.store, self.index).reader
+        return Follower(self.store, self.index, self.world.layout, self.world.clock, reader, IDLE_MS)
+
+    def _watched(self, port: Any, name: str) -> Any:
+        def gate(operation: str, call: Callable[[], Any]) -> Any:
+            for due_s, happen in [each for each in self.later if each[0] <= self.world.clock.monotonic_s()]:
+                self.later.remove((due_s, happen))
+                happen()
+            self.spent[name] = self.spent.get(name, 0) + 1
+            self.spent[operation] = self.spent.get(operation, 0) + 1
+            return call()
+
+        return Intercepted(port, gate)
+
+    def append(self, text: str) -> None:
+        self.world.parts().writer.append(RUN, Batch.from_text(text))
+
+    def in_s(self, seconds: float, happen: Callable[[], Any]) -> None:
+        self.later.append((self.world.clock.monotonic_s() + seconds, happen))
+
+    def index_all(self) -> None:
+        compactor = self.world.parts().compactor
+        compactor.index_pending(RUN, compactor.look(RUN))
+
+    def compact(self) -> None:
+        self.world.parts().compactor.compact(RUN, self.world.deadline())
+
+    def retire(self) -> None:
+        self.compact()
+        self.world.clock.advance(21 * 60)
+        self.compact()
+
+    def close(self) -> None:
+        self.world.parts().finalizer.close(RUN)
+
+    def ask(self, after: int = 0, **options: Any) -> News:
+        return self.follower.follow(RUN, FollowRequest(after, **options))
+
+
+def test_what_is_there_is_told_at_once() -> None:
+    scene = Scene()
+    scene.append("one\ntwo\n")
+    assert scene.ask() == News(2, "one\ntwo\n", replay=True)
+    assert scene.world.clock.monotonic_s() == 0
+
+
+def test_what_comes_is_told_when_it_comes() -> None:
+    scene = Scene()
+    scene.append("one\n")
+    scene.ask()
+    scene.in_s(0.6, lambda: scene.append("two\n"))
+    assert scene.ask(1) == News(2, "two\n")
+    assert scene.world.clock.monotonic_s() <= 0.6 + MIN_PAUSE_S
+
+
+def test_nothing_is_told_after_the_hold() -> None:
+    scene = Scene()
+    scene.append("one\n")
+    scene.ask()
+    assert scene.ask(1) == News(1)
+    assert scene.world.clock.monotonic_s() == HOLD_S
+    assert scene.follower.follow(RUN, FollowRequest(1), 3) == News(1)
+    assert scene.world.clock.monotonic_s() == HOLD_S + 3
+    assert scene.follower.follow(RUN, FollowRequest(1), 0) == News(1), "no time is left: one look"
+
+
+def test_a_run_that_does_not_exist_yet_is_waited_for() -> None:
+    scene = Scene()
+    assert scene.ask() == News(0)
+    assert scene.world.clock.monotonic_s() == HOLD_S
+    scene.in_s(4, lambda: scene.append("first\n"))
+    assert scene.ask() == News(1, "first\n")
+
+
+@pytest.mark.parametrize("how", ["close", "abandon"])
+def test_the_end_is_told_with_the_last_lines_and_again(how: str) -> None:
+    scene = Scene()
+    scene.append("one\n")
+    finalizer = scene.world.parts().finalizer
+    finish = (
+        scene.close if how == "close" else lambda: finalizer.abandon(RUN, scene.world.clock.now_ms() + 1, scene.world.deadline())
+    )
+    finish()
+    assert scene.ask() == News(1, "one\n", replay=True, end=End.RUN_FINISHED)
+    for follower in (scene.follower, scene.process()):
+        assert follower.follow(RUN, FollowRequest(1)) == News(1, end=End.RUN_FINISHED)
+    assert scene.ask(99) == News(99, end=End.RUN_FINISHED), "a place behind the end"
+
+
+def test_the_end_comes_while_it_is_waited_for() -> None:
+    scene = Scene()
+    scene.append("one\n")
+    scene.ask()
+    scene.in_s(2, lambda: (scene.append("two\n"), scene.close()))
+    assert scene.ask(1) == News(2, "two\n", end=End.RUN_FINISHED)
+    scene = Scene()
+    scene.append("one\n")
+    scene.ask()
+    scene.in_s(2, scene.close)
+    assert scene.ask(1) == News(1, end=End.RUN_FINISHED)
+
+
+def test_an_abandoned_run_that_was_reopened_goes_on() -> None:
+    scene = Scene()
+    scene.append("one\n")
+    scene.world.parts().finalizer.abandon(RUN, scene.world.clock.now_ms() + 1, scene.world.deadline())
+    assert scene.ask().end
+    scene.index_all()
+    scene.append("two\n")
+    assert scene.ask(1) == News(2, "two\n", replay=True)
+
+
+def test_the_last_lines() -> None:
+    scene = Scene()
+    scene.append("".join(f"{n}\n" for n in range(50)))
+    assert scene.ask(tail=2) == News(50, "48\n49\n", replay=True)
+    assert scene.ask(tail=0) == News(50)
+    scene.in_s(1, lambda: scene.append("more\n"))
+    assert scene.ask(tail=0) == News(51, "more\n")
+
+
+def test_a_run_without_lines_for_long_is_not_waited_for() -> None:
+    scene = Scene()
+    scene.append("one\n")
+    scene.ask()
+    scene.world.clock.advance(IDLE_MS / 1000 - 2)
+    assert scene.ask(1).end is End.IDLE_TIMEOUT
+    assert scene.ask(0) == News(1, "one\n", replay=True), "what is there is told first"
+    scene.retire()
+    assert scene.ask(1).end is End.IDLE_TIMEOUT, "also where the last line stands in an artifact"
+
+
+def test_a_viewer_may_say_until_when() -> None:
+    scene = Scene()
+    scene.append("one\n")
+    until_ms = scene.world.clock.now_ms() + 2000
+    assert scene.ask(until_ms=until_ms).logs == "one\n"
+    assert scene.ask(1, until_ms=until_ms).end is End.MAX_DURATION
+    assert 2 <= scene.world.clock.monotonic_s() <= 2.5
+
+
+@pytest.mark.parametrize("line", ["a\rb", "", "x" * 1_000_000, "a\u2028b\u2029c\x85d", "\x00\x1b[31m", "語" * 1000])
+def test_lines_of_any_kind(line: str) -> None:
+    scene = Scene()
+    scene.append("before\n")
+    scene.ask()
+    scene.append(f"{line}\nbehind\n")
+    assert scene.ask(1).logs == f"{line}\nbehind\n"
+    assert scene.process().follow(RUN, FollowRequest(1)).logs == f"{line}\nbehind\n"
+
+
+def test_a_line_that_is_longer_than_an_answer_is_cut_and_the_next_one_follows() -> None:
+    scene = Scene()
+    scene.append("before\n")
+    scene.ask()
+    scene.append("x" * (2 * RAW_BYTES) + "\nbehind\n")
+    news = scene.ask(1)
+    assert news.truncated and news.more and news.after == 2 and 0 < len(news.logs) <= PAGE_BYTES
+    assert scene.ask(2).logs == "behind\n"
+
+
+def test_what_does_not_fit_an_answer_follows_in_the_next() -> None:
+    scene = Scene()
+    lines = [f"{n} " + "\x01" * 1000 for n in range(4000)]
+    scene.append("\n")
+    scene.ask()
+    for first in range(0, 4000, 1000):
+        scene.append("\n".join(lines[first : first + 1000]) + "\n")
+    told, after, answers = [], 1, 0
+    while len(told) < len(lines):
+        news = scene.ask(after)
+        assert news.more == (news.after < 4001) and len(news.logs) <= RAW_BYTES
+        told += news.logs.split("\n")[:-1]
+        after, answers = news.after, answers + 1
+    assert told == lines and answers < 10
+
+
+def test_many_small_segments_come_in_a_few_answers() -> None:
+    scene = Scene()
+    scene.append("0\n")
+    scene.ask()
+    for number in range(1, 101):
+        scene.append(f"{number}\n")
+    told, after = [], 1
+    while len(told) < 100:
+        news = scene.ask(after)
+        told += news.logs.split("\n")[:-1]
+        after = news.after
+    assert told == [str(number) for number in range(1, 101)]
+
+
+def test_the_catalog_may_be_away() -> None:
+    scene = Scene()
+    scene.append("one\n")
+    scene.index_all()
+
+    def gate(operation: str, call: Callable[[], Any]) -> Any:
+        raise StoreUnavailableError("the catalog is away")
+
+    scene.index = Intercepted(scene.world.index, gate)
+    assert scene.process().follow(RUN, FollowRequest(1)) == News(1)
+    assert scene.process().follow(RUN, FollowRequest(0)).logs == "one\n"
+
+
+# Once and in order, against a plain list
+
+STEPS = st.one_of(
+    st.lists(st.text("aé\r\x0b語", max_size=5), min_size=1, max_size=4),
+    st.sampled_from(["index", "compact", "retire", "ask", "ask", "other process", "pass"]),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(steps=st.lists(STEPS, max_size=20), meanwhile=st.lists(STEPS, max_size=6), start=st.integers(0, 4), tail=st.booleans())
+def test_every_line_once_and_in_order(steps: list[Any], meanwhile: list[Any], start: int, tail: bool) -> None:
+    scene, lines, told = Scene(), list[str](), list[str]()
+    after: int | None = None if tail else start
+    first, is_over = None if tail else start, False
+
+    def happen(step: Any) -> None:
+        match step:
+            case list():
+                scene.append("\n".join(step) + "\n")
+                lines.extend(step)
+            case "index":
+                scene.index_all()
+            case "compact":
+                scene.compact()
+            case "retire":
+                scene.retire()
+
+    def ask() -> None:
+        nonlocal after, first, is_over
+        news = scene.ask(tail=2) if after is None else scene.ask(after)
+        if after is None:
+            first = news.after - news.logs.count("\n")
+        else:
+            assert news.after == after + news.logs.count("\n")
+        told.extend(news.logs.split("\n")[:-1])
+        after, is_over = news.after, news.end is End.RUN_FINISHED
+
+    for step in steps:
+        if step == "ask":
+            if meanwhile:
+                scene.in_s(1, lambda: happen(meanwhile.pop()) if meanwhile else None)
+            ask()
+        elif step == "other process":
+            scene.follower = scene.process()
+        else:
+            happen(step)
+    scene.later.clear()
+    scene.close()
+    while not is_over:
+        ask()
+    assert told == lines[first:]
+
+
+# What it costs
+
+
+def quiet_hour(scene: Scene, after: int, *, processes: int = 1) -> dict[str, int]:
+    """What an hour of a viewer costs that nothing comes for, with a reconnect after each answer."""
+    followers = [scene.process() for _ in range(processes)]
+    scene.spent.clear()
+    end_s, answers = scene.world.clock.monotonic_s() + HOUR_S, 0
+    while scene.world.clock.monotonic_s() < end_s:
+        news = followers[answers % processes].follow(RUN, FollowRequest(after))
+        assert not news.logs
+        if news.end:
+            break
+        scene.world.clock.advance(0.25)
+        answers += 1
+    return scene.spent
+
+
+@pytest.mark.parametrize("processes", [1, 10])
+def test_an_idle_viewer_costs_900_gets_an_hour(processes: int) -> None:
+    scene = Scene()
+    scene.append("one\n")
+    scene.index_all()
+    scene.world.clock.advance(200)
+    spent = quiet_hour(scene, 1, processes=processes)
+    assert spent["s3"] == spent["get"] <= 900
+    assert spent["catalog"] <= 145
+
+
+def test_a_quiet_run_is_looked_at_less_and_less() -> None:
+    scene = Scene()
+    scene.append("one\n")
+    scene.ask()
+    costs = []
+    for _ in range(8):
+        scene.spent.clear()
+        scene.ask(1)
+        costs.append(scene.spent["get"])
+    assert costs == sorted(costs, reverse=True)
+    assert costs[0] > 40 and costs[-1] <= HOLD_S / MAX_PAUSE_S + 1
+
+
+@pytest.mark.parametrize("every_s", [0.5, 2.0, 5.0, 10.0, 30.0])
+def test_a_line_is_told_within_a_second_while_lines_come(every_s: float) -> None:
+    scene = Scene()
+    scene.append("first\n")
+    after, waited = scene.ask().after, []
+    for number in range(20):
+        due_s = scene.world.clock.monotonic_s() + every_s
+        scene.in_s(every_s, lambda number=number: scene.append(f"{number}\n"))
+        while not (news := scene.ask(after)).logs:
+            scene.world.clock.advance(0.25)
+        after = news.after
+        waited.append(scene.world.clock.monotonic_s() - due_s)
+        scene.world.clock.advance(0.25)
+    assert sorted(waited)[10] < 1.0 and max(waited) <= max(MIN_PAUSE_S, every_s / 20) + 0.5
+
+
+def test_a_segment_that_comes_costs_two_gets_and_nothing_else() -> None:
+    scene = Scene()
+    scene.append("one\n")
+    scene.ask()
+    for number in range(5):
+        scene.append(f"{number}\n")
+        scene.spent.clear()
+        assert scene.ask(number + 1).logs == f"{number}\n"
+        assert scene.spent == {"s3": 2, "get": 2}
+
+
+def test_a_run_that_never_comes_costs_a_look_and_25_gets_an_answer() -> None:
+    scene = Scene()
+    scene.ask()
+    assert scene.spent["s3"] <= 35 and scene.spent["list"] <= 3
+    scene.spent.clear()
+    scene.ask()
+    assert scene.spent == {"s3": 26, "get": 26}, "the same process has looked a moment ago"

@@ -1,0 +1,141 @@
+"""When a run's lines came: every line in one bucket, at a bounded cost; and what counts as an error."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chalicelib.catalog.segments import entry_of_row, segment_rows
+from chalicelib.memory.segment_index import InMemorySegmentIndex
+from chalicelib.ports import SegmentEntry
+from chalicelib.runlog.batch import Batch
+from chalicelib.runlog.histogram import MAX_ROWS, SAMPLES, Bucket, Histogram, histogram
+from chalicelib.runlog.segment import DATA, SEAL, entry_of, errors_of, metadata_of
+from tests.unit.test_request_budgets import Counted
+from tests.world import RUN, World
+
+START_MS = 1_000_000
+
+
+def rows(*each: tuple[int, int, int | None], first: int = 0) -> list[SegmentEntry]:
+    """(ms behind the start, lines, errors) of segments."""
+    made, line = [], first
+    for number, (at_ms, lines, errors) in enumerate(each):
+        made.append(SegmentEntry(number, DATA, 1, line, line, lines, lines, "s", 0, "d", START_MS + at_ms, errors=errors))
+        line += lines
+    return made
+
+
+def of(entries: list[SegmentEntry], buckets: int) -> Histogram:
+    index = InMemorySegmentIndex()
+    index.put(RUN, entries)
+    return histogram(index, RUN, buckets)
+
+
+def test_lines_and_errors_by_time() -> None:
+    found = of(rows((0, 5, 1), (10, 2, 0), (59, 3, None), (99, 1, 0)), 4)
+    assert found == Histogram(
+        [
+            Bucket(START_MS, START_MS + 25, 0, 7, 1),
+            Bucket(START_MS + 25, START_MS + 50, 7, 0, 0),
+            Bucket(START_MS + 50, START_MS + 75, 7, 3, None),
+            Bucket(START_MS + 75, START_MS + 100, 10, 1, 0),
+        ]
+    )
+
+
+def test_one_moment_is_one_bucket_and_no_run_is_none() -> None:
+    assert of(rows((0, 5, 0)), 60).buckets == [Bucket(START_MS, START_MS + 1, 0, 5, 0)]
+    assert of([], 60) == Histogram()
+
+
+def test_a_seal_is_no_line_and_what_is_missing_is_told() -> None:
+    seal = SegmentEntry(1, SEAL, 1, 5, 5, 0, 0, "s", 0, "", START_MS + 10**9, reason="closed")
+    assert of([*rows((0, 5, 0)), seal], 60) == Histogram([Bucket(START_MS, START_MS + 1, 0, 5, 0)])
+    assert of(rows((0, 5, 0), first=7), 60).is_partial
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    given_rows=st.lists(st.tuples(st.integers(-5, 500), st.integers(1, 9), st.none() | st.integers(0, 3)), min_size=1, max_size=30),
+    buckets=st.integers(1, 40),
+)
+def test_every_line_is_in_one_bucket(given_rows: list[tuple[int, int, int | None]], buckets: int) -> None:
+    found = of(rows(*given_rows), buckets)
+    assert len(found.buckets) <= buckets and not found.is_partial
+    assert sum(each.lines for each in found.buckets) == sum(lines for _, lines, _ in given_rows)
+    line = 0
+    for each, following in zip(found.buckets, [*found.buckets[1:], None], strict=True):
+        assert each.line == line and each.from_ms < each.to_ms
+        assert following is None or following.from_ms == each.to_ms
+        line += each.lines
+    counted = [errors for _, _, errors in given_rows]
+    if None not in counted:
+        assert sum(each.errors or 0 for each in found.buckets) == sum(errors or 0 for errors in counted)
+
+
+def test_a_run_of_very_many_segments_is_sampled() -> None:
+    counted = Counted()
+    counted.world.index.put(RUN, rows(*((number * 10, 3, 1) for number in range(MAX_ROWS + 5000))))
+    index = counted.parts.writer.tails.index
+    found = Histogram()
+
+    def ask() -> None:
+        nonlocal found
+        found = histogram(index, RUN, 10)
+
+    _, queries = counted.cost(ask)
+    assert queries <= SAMPLES + 2
+    assert found.is_partial and len(found.buckets) == 10
+    assert sum(each.lines for each in found.buckets) == 3 * (MAX_ROWS + 5000)
+    assert all(4400 <= each.lines <= 4600 and each.errors is None for each in found.buckets)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_error"),
+    [
+        ("2026-11-21 ERROR it broke", True),
+        ("[FATAL] gone", True),
+        ("CRITICAL:root:x", True),
+        ("SEVERE: x", True),
+        ('{"level": "error", "message": "x"}', True),
+        ('{"severity":"critical"}', True),
+        ("ts=1 level=error msg=x", True),
+        ("INFO no error", False),
+        ("0 ERRORS", False),
+        ('{"error": null, "level": "info"}', False),
+        ("terror", False),
+        ("", False),
+    ],
+)
+def test_what_tells_of_an_error(line: str, is_error: bool) -> None:
+    assert errors_of(f"before\n{line}\nbehind\n".encode()) == is_error
+    assert errors_of(f"{line} {line}\n{line}\n".encode()) == 2 * is_error
+
+
+def test_errors_are_kept_with_a_segment_wherever_it_is_told_of() -> None:
+    world = World()
+    parts = world.parts()
+    for _ in range(3):
+        parts.writer.append(RUN, Batch.from_text("fine\nERROR\nlevel=fatal\n"))
+    parts.writer.append(RUN, Batch.from_text("fine\n"))
+    entries = [parts.writer.tails.segment(RUN, number) for number in range(4)]
+    assert [entry.errors for entry in entries] == [2, 2, 2, 0]
+    for entry in entries:
+        assert entry_of(entry.sequence, metadata_of(entry), entry.bytes) == entry
+        assert entry_of_row(segment_rows(RUN, entry, 60)[0]) == entry
+    parts.compactor.compact(RUN, world.deadline())
+    world.clock.advance(21 * 60)
+    parts.compactor.compact(RUN, world.deadline())
+    assert [entry.errors for entry in world.kept()] == [2, 2, 2]
+
+
+def test_segments_of_versions_before_have_none() -> None:
+    metadata = {
+        "kind": DATA, "epoch": "1", "first-line": "0", "first-byte": "0", "lines": "1", "session": "s", "base": "0", "digest": "d",
+        "appended-ms": "5",
+    }  # fmt: skip
+    entry = entry_of(0, metadata, 3)
+    assert entry.errors is None and metadata_of(entry) == metadata
+    assert "errors" not in segment_rows(RUN, entry, 60)[0]

@@ -1,0 +1,86 @@
+"""Which pipelines there are: every one that may be seen, once, at a bounded cost, whatever their names are."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chalicelib.access.patterns import Patterns
+from chalicelib.errors import InvalidCursorError
+from chalicelib.ports import ABSENT, PutOptions, Run
+from chalicelib.runlog.pipelines import MAX_LISTS, PipelineQuery, Pipelines
+from tests.world import World
+
+NAMES = st.text("ab.-_ /é0%", min_size=1, max_size=4)
+
+
+def world_of(*names: str, runs: int = 1) -> World:
+    world = World()
+    for name in names:
+        for run in range(runs):
+            world.store.put(world.layout.segment(Run(name, f"run-{run}"), 0), b"x\n", PutOptions(), ABSENT)
+    return world
+
+
+def listed(world: World, query: PipelineQuery, limit: int) -> list[str]:
+    pipelines, names, after = Pipelines(world.store, world.layout), [], ""
+    while after is not None:
+        page = pipelines.page(query, limit, after)
+        assert len(page.names) <= limit
+        names += page.names
+        after = page.after
+    return names
+
+
+def query_of(prefix: str, *patterns: str) -> PipelineQuery:
+    return PipelineQuery(prefix, Patterns(patterns).__contains__, [each.partition("*")[0] for each in patterns])
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    names=st.sets(NAMES, max_size=12),
+    prefix=st.text("ab. é", max_size=2),
+    patterns=st.sets(st.text("ab.* é", min_size=1, max_size=4), max_size=3),
+    limit=st.integers(1, 5),
+)
+def test_every_name_that_may_be_seen_once(names: set[str], prefix: str, patterns: set[str], limit: int) -> None:
+    world = world_of(*names, runs=2)
+    world.store.put(f"{world.layout.prefix}/.active/a/run/writer", b"", PutOptions())
+    world.store.put(f"{world.layout.prefix}/.tombstones/a/run/expired.json", b"{}", PutOptions())
+    expected = {name for name in names if name.startswith(prefix) and name in Patterns(tuple(patterns))}
+    found = listed(world, query_of(prefix, *patterns), limit)
+    assert sorted(found) == sorted(expected)
+
+
+def test_a_page_is_one_request_however_many_runs_there_are() -> None:
+    world = world_of(*(f"svc.{number:03d}" for number in range(300)), runs=5)
+    world.store.calls.clear()
+    page = Pipelines(world.store, world.layout).page(PipelineQuery(), 50)
+    assert page.names == [f"svc.{number:03d}" for number in range(50)] and page.after == "svc.049"
+    assert dict(world.store.calls) == {"list": 1}
+
+
+def test_what_may_not_be_seen_is_not_asked_for() -> None:
+    world = world_of(*(f"hr.{number:04d}" for number in range(3000)), "sales.a", "sales.b", "zoo")
+    world.store.calls.clear()
+    assert listed(world, query_of("", "sales.*", "zoo"), 50) == ["sales.a", "sales.b", "zoo"]
+    assert world.store.calls["list"] == 2
+    assert listed(world, query_of("sales.b", "sales.*", "zoo"), 50) == ["sales.b"]
+    assert listed(world, query_of("hr", "sales.*"), 50) == []
+    assert world.store.calls["list"] == 3
+
+
+def test_a_page_among_hidden_names_ends_before_it_is_full_and_goes_on() -> None:
+    world = world_of(*(f"hr.{number:05d}" for number in range(1000 * MAX_LISTS)), "svc_hr")
+    pipelines, query = Pipelines(world.store, world.layout), query_of("", "*_hr")
+    page = pipelines.page(query, 50)
+    assert (page.names, page.after) == ([], f"hr.{1000 * MAX_LISTS - 1:05d}")
+    assert world.store.calls["list"] == MAX_LISTS
+    assert page.after and pipelines.page(query, 50, page.after).names == ["svc_hr"]
+
+
+@pytest.mark.parametrize("after", ["a b", "é", "a/b", "x" * 2000, "\x00"])
+def test_a_cursor_that_was_not_made_here(after: str) -> None:
+    with pytest.raises(InvalidCursorError):
+        Pipelines(World().store, World().layout).page(PipelineQuery(), 5, after)
