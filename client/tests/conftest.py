@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from client.tests.fake_server import FakeServer, fake_server
 
+from client.tests.fake_server import FakeServer, fake_server
 from runlake import Pace, Settings
 
 

@@ -184,7 +184,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _append(self, run: StoredRun) -> None:
         fake = self.server.fake
         with fake.changed:
-            token = dict(each.strip().partition("=")[::2] for each in self.headers.get("cookie", "").split(";")).get("PIPELINE_SESSION")
+            token = dict(each.strip().partition("=")[::2] for each in self.headers.get("cookie", "").split(";")).get(
+                "PIPELINE_SESSION"
+            )
             if not self.body:
                 fake.sessions += 1
                 return self._json({"position": token or f"s{fake.sessions}.{len(run.segments)}"})

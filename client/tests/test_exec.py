@@ -8,17 +8,23 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import CliRunner
+
 from client.tests.fake_server import FakeServer
+from runlake.__main__ import runlake
 
 _SRC = Path(__file__).parents[1] / "src"
 
 
-def start(server: FakeServer, tmp_path: Path, *command: str, **environment: str) -> subprocess.Popen[bytes]:
+def start(
+    server: FakeServer, tmp_path: Path, *command: str, options: tuple[str, ...] = (), **environment: str
+) -> subprocess.Popen[bytes]:
     """``command`` by ``runlake exec``, as run ``r`` of pipeline ``p``."""
     return subprocess.Popen(
-        [sys.executable, "-m", "runlake", "exec", "-q", "--run-id", "r", "p", "--", *command],
+        [sys.executable, "-m", "runlake", "exec", "-q", "--run-id", "r", *options, "p", "--", *command],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         stdin=subprocess.DEVNULL,
@@ -27,8 +33,8 @@ def start(server: FakeServer, tmp_path: Path, *command: str, **environment: str)
     )
 
 
-def ran(server: FakeServer, tmp_path: Path, *command: str, **environment: str) -> tuple[bytes, bytes, int]:
-    with start(server, tmp_path, *command, **environment) as process:
+def ran(server: FakeServer, tmp_path: Path, *command: str, **more: Any) -> tuple[bytes, bytes, int]:
+    with start(server, tmp_path, *command, **more) as process:
         out, err = process.communicate(timeout=120)
     return out, err, process.returncode
 
@@ -79,9 +85,10 @@ def test_binary_output_arrives_byte_for_byte(server: FakeServer, tmp_path: Path)
 
 def test_a_big_output_arrives_whole_in_little_memory(server: FakeServer, tmp_path: Path) -> None:
     """64 MiB; the archive's process may grow by less than that."""
-    script = "import sys\nfor n in range(1 << 20): sys.stdout.write('%062d\\n' % n + 'x')"
     script = "import sys\nfor n in range(1 << 20): sys.stdout.write('%063d\\n' % n)"
-    own = f"import resource, sys; from runlake.__main__ import runlake\ntry:\n    runlake(['exec', '-q', '--run-id', 'r', 'p', '--', sys.executable, '-c', {script!r}])\nfinally:\n    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
+    command = f"runlake(['exec', '-q', '--run-id', 'r', 'p', '--', sys.executable, '-c', {script!r}])"
+    own = "import resource, sys\nfrom runlake.__main__ import runlake\n"
+    own += f"try:\n    {command}\nfinally:\n    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
     environment = {**os.environ, "PYTHONPATH": str(_SRC), "RUNLAKE_URL": server.url, "RUNLAKE_SPOOL_DIR": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", own], capture_output=True, env=environment, check=True, timeout=300)
     assert len(done.stdout) == 64 << 20
@@ -95,13 +102,20 @@ def test_a_command_that_is_not_there(server: FakeServer, tmp_path: Path) -> None
     assert server.runs["p", "r"].lines == [b"[runlake] no-such-command could not be started: No such file or directory"]
 
 
-def test_without_the_server_the_command_runs_all_the_same_and_its_lines_are_drained_later(server: FakeServer, tmp_path: Path) -> None:
+def test_without_the_server_the_command_runs_all_the_same_and_its_lines_are_drained_later(
+    server: FakeServer, tmp_path: Path
+) -> None:
     server.down()
-    with start(server, tmp_path, "sh", "-c", "echo out; exit 5") as process:
-        assert process.stdout is not None
-        assert process.stdout.read() == b"out\n"
-        process.send_signal(signal.SIGKILL)
+    out, err, code = ran(server, tmp_path, "sh", "-c", "echo out; exit 5", options=("--patience", "0.2"))
+    assert (out, code) == (b"out\n", 5)
+    assert b"2 lines of p/r wait in " in err
     server.up()
+    environment = {"RUNLAKE_SPOOL_DIR": str(tmp_path), "RUNLAKE_URL": server.url}
+    drained = CliRunner().invoke(runlake, ["drain"], env=environment)
+    assert (drained.exit_code, drained.output) == (0, "2 lines stored, 0 wait on, 0 folders could not be read or sent\n")
+    assert archived(server)[0] == b"out\n"
+    assert list(tmp_path.iterdir()) == []
+    assert CliRunner().invoke(runlake, ["drain", "--json"], env=environment).output == '{"stored": 0, "kept": 0, "failed": 0}\n'
 
 
 def test_without_an_address_nothing_is_run(server: FakeServer, tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import threading
 from dataclasses import replace
 
 import pytest
-from client.tests.fake_server import FakeServer
 
+from client.tests.fake_server import FakeServer
 from runlake import Pace, RunlogHandler, Settings
 
 _LINES = 4000

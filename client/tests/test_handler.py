@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from client.tests.fake_server import FakeServer
 
+from client.tests.fake_server import FakeServer
 from runlake import Archive, Pace, RunlogHandler, Settings, SettingsError
 from runlake.tokens import Token
 

@@ -1,14 +1,14 @@
 """What can go wrong, by what the caller does next.
 
-    RunlakeError
-    ├── SettingsError        fix the settings: an address is missing, a token's command fails
-    ├── ApiError             the server answered, and said no
-    │   ├── AccessError      get a token, or a scope (401, 403)
-    │   ├── NotFoundError    check the name (404)
-    │   ├── RunClosedError   begin another run (409): nothing was stored
-    │   └── RefusedError     fix the request (other 4xx)
-    ├── UnavailableError     repeat it: the very same append is stored once (no answer, 5xx)
-    └── IncompleteError      what was fetched is not what the archive has
+RunlakeError
+├── SettingsError        fix the settings: an address is missing, a token's command fails
+├── ApiError             the server answered, and said no
+│   ├── AccessError      get a token, or a scope (401, 403)
+│   ├── NotFoundError    check the name (404)
+│   ├── RunClosedError   begin another run (409): nothing was stored
+│   └── RefusedError     fix the request (other 4xx)
+├── UnavailableError     repeat it: the very same append is stored once (no answer, 5xx)
+└── IncompleteError      what was fetched is not what the archive has
 """
 
 from __future__ import annotations

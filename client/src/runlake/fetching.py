@@ -49,7 +49,9 @@ class Download:
         verified = self._verified(facts, size, lines)
         if verified is False and facts:
             part.unlink()
-            raise IncompleteError(f"the log is not what it should be bytes={size} of {facts['bytes']} lines={lines} of {facts['lines']}")
+            raise IncompleteError(
+                f"the log is not what it should be bytes={size} of {facts['bytes']} lines={lines} of {facts['lines']}"
+            )
         part.replace(self.path)
         return Fetched(self.path, size, lines, begin, verified)
 

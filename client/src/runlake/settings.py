@@ -26,7 +26,9 @@ class Settings:
     token_file: str = field(default="", metadata={"help": "a file that holds the token; read again when the token is refused"})
     token_command: str = field(default="", metadata={"help": "a command that prints the token; run again when it is refused"})
     timeout_s: float = field(default=30.0, metadata={"help": "seconds for an answer to begin"})
-    spool_dir: str = field(default="", metadata={"help": "where lines wait on disk; empty: runlake-spool-UID of the temporary files"})
+    spool_dir: str = field(
+        default="", metadata={"help": "where lines wait on disk; empty: runlake-spool-UID of the temporary files"}
+    )
     spool_bytes: int = field(default=256 * 1024 * 1024, metadata={"help": "bytes that may wait on disk for each run; 0: none"})
     memory_bytes: int = field(default=8 * 1024 * 1024, metadata={"help": "bytes that may wait in memory for each run"})
     batch_bytes: int = field(default=1024 * 1024, metadata={"help": "bytes that are sent at once, at most, but for a longer line"})

@@ -152,7 +152,9 @@ def since_of(text: str) -> str:
         try:
             datetime.fromisoformat(text)
         except ValueError as error:
-            raise click.BadParameter(f"{text!r} is neither 10m, 2h, 1d nor a time as 2026-11-21T10:00:00Z", param_hint="--since") from error
+            raise click.BadParameter(
+                f"{text!r} is neither 10m, 2h, 1d nor a time as 2026-11-21T10:00:00Z", param_hint="--since"
+            ) from error
     return text
 
 

@@ -23,7 +23,9 @@ _CANNOT_BEGIN = 125  # as env(1), timeout(1) and the like tell their own faults
 
 @click.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("--run-id", help="The run's id; made up unless it is given.")
-@click.option("--patience", default=60.0, show_default=True, help="Seconds to hold the command up, or wait at its end, while nothing moves.")
+@click.option(
+    "--patience", default=60.0, show_default=True, help="Seconds to hold the command up, or wait at its end, while nothing moves."
+)
 @click.option("-q", "--quiet", is_flag=True, help="Do not tell the run's name.")
 @click.argument("fqn")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True)
