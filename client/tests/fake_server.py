@@ -123,6 +123,7 @@ def cut(connection: socket.socket) -> None:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # an answer is two writes
     server: _Http
 
     def log_message(self, *_: Any) -> None:

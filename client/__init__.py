@@ -1,0 +1,1 @@
+"""The client: its package is below src/."""
