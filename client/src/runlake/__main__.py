@@ -39,7 +39,7 @@ class _Commands(click.Group):
 @click.option("--timeout-s", type=float, help="Seconds for an answer to begin.")
 @click.option("--spool-dir", help="Where lines wait on disk.")
 @click.pass_context
-def runlake(ctx: click.Context, **given: Any) -> None:
+def runlake(ctx: click.Context, /, **given: Any) -> None:
     """Archive the logs of pipeline runs, follow and fetch them.
 
     Settings: these options, then RUNLAKE_URL and the like, then ~/.config/runlake/config.toml; see `runlake config`.

@@ -17,7 +17,7 @@ class Backoff:
 
     def next_s(self, at_least_s: float = 0.0) -> float:
         """The next wait in seconds; never below what the server asked for."""
-        wait_s = min(self.first_s * 2**self._tries, self.most_s)
+        wait_s = min(self.first_s * 2.0**self._tries, self.most_s)
         self._tries = min(self._tries + 1, 30)
         return max(wait_s * (0.5 + self.chance.random() / 2), at_least_s)
 

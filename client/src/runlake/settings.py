@@ -62,7 +62,7 @@ class Settings:
 
 
 NAMES = tuple(each.name for each in fields(Settings) if each.name != "origins")
-_TYPES = {each.name: type(each.default) for each in fields(Settings) if each.name != "origins"}
+_TYPES: dict[str, type[Any]] = {each.name: type(each.default) for each in fields(Settings) if each.name != "origins"}
 
 
 def help_of(name: str) -> str:

@@ -43,17 +43,14 @@ _NO_MATCH = 1
 def runs(session: Session, fqn: str | None, limit: int, prefix: str, as_json: bool) -> None:
     """List the runs of pipeline FQN, the newest first; without FQN the pipelines, each with its last run."""
     with session.archive() as archive:
-        if fqn is None:
-            found: Any = archive.pipelines(prefix, limit)
-            heads, row = ("PIPELINE", "LAST RUN", "STATUS", "LINES", "STARTED"), _pipeline_row
-        else:
-            found = archive.runs(fqn, limit)
-            heads, row = ("RUN", "STATUS", "LINES", "SIZE", "STARTED", "DURATION"), _run_row
+        found = archive.pipelines(prefix, limit) if fqn is None else archive.runs(fqn, limit)
         if as_json:
             for each in found:
                 show_json(each)
+        elif fqn is None:
+            show_rows(("PIPELINE", "LAST RUN", "STATUS", "LINES", "STARTED"), map(_pipeline_row, found))
         else:
-            show_rows(heads, map(row, found))
+            show_rows(("RUN", "STATUS", "LINES", "SIZE", "STARTED", "DURATION"), map(_run_row, found))
 
 
 @click.command()

@@ -1,1 +1,0 @@
-"""The client: its package is below src/."""
