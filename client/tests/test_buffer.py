@@ -81,6 +81,18 @@ def test_a_disk_that_cannot_be_written_costs_lines_and_nothing_else(tmp_path: Pa
     assert buffer.dropped_lines == 1
 
 
+def test_the_spool_is_nobody_elses(tmp_path: Path) -> None:
+    (tmp_path / "of others").mkdir()
+    (tmp_path / "spool").symlink_to(tmp_path / "of others")
+    buffer = Buffer(0, Spool(tmp_path / "spool", 1 << 20))
+    buffer.put(b"secret\n")
+    assert buffer.dropped_lines == 1
+    own = Spool(tmp_path / "new" / "spool", 1 << 20)
+    own.write(b"secret\n")
+    assert own.folder.stat().st_mode & 0o077 == 0
+    own.remove()
+
+
 @given(st.lists(st.binary(max_size=12)), st.integers(1, 20))
 def test_batches_are_whole_lines_and_all_of_them(parts: list[bytes], batch_bytes: int) -> None:
     data = b"\n".join(parts)

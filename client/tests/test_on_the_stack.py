@@ -67,5 +67,5 @@ def test_bytes_that_are_no_text_come_back_as_they_were(tmp_path: Path) -> None:
 
 
 def test_an_exit_code_is_the_commands_own() -> None:
-    assert executed("client.codes", "--", "sh", "-c", "echo out; exit 9").returncode == 9
-    assert CliRunner().invoke(command, ["cat", "client.codes"]).stdout.startswith("out\n[runlake] exit status 9 after ")
+    assert executed("--run-id", "r", "client.codes", "--", "sh", "-c", "echo out; exit 9").returncode == 9
+    assert CliRunner().invoke(command, ["cat", "client.codes", "r"]).stdout.startswith("out\n[runlake] exit status 9 after ")

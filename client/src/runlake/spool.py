@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import uuid
 from collections import deque
@@ -77,7 +78,7 @@ class Spool:
     def keep(self, older: bytes) -> None:
         """Close the files and put older bytes in front of them, for another process to read. Raises OSError."""
         self._end()
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._make_folder()
         if older:
             self._path(0).write_bytes(older)
 
@@ -94,11 +95,20 @@ class Spool:
 
     def _begin(self) -> None:
         self._end()
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._make_folder()
         self._made += 1
         path = self._path(self._made)
         self._file = open(path, "xb", buffering=0)  # noqa: SIM115 - it stays open as long as it is the youngest
         self._chunks.append(Chunk(path))
+
+    def _make_folder(self) -> None:
+        """Ours alone: logs hold what others must not read, and the root may stand among everybody's temporary files."""
+        root = self.folder.parent
+        if not root.exists():
+            root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if os.lstat(root).st_uid != os.getuid() or root.is_symlink():
+            raise PermissionError(f"the spool's folder is somebody else's path={root}")
+        self.folder.mkdir(exist_ok=True, mode=0o700)
 
     def _end(self) -> None:
         file, self._file = self._file, None
