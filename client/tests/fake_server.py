@@ -16,7 +16,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 LOGS = "/v1/services/ingestionPipelines/logs/"
 Fault = str
-"""``500``, ``503``, ``cut`` (before anything is done), ``lost`` (done, but not answered), ``hang``, or nothing: no fault."""
+"""``500``, ``503``, ``cut`` (before anything is done), ``lost`` (done, but not answered), ``hang``, ``page`` (somebody
+else's), or nothing: no fault."""
 
 
 @dataclass
@@ -142,6 +143,8 @@ class _Handler(BaseHTTPRequestHandler):
         fault = fake.fault(method, self.path)
         if fault in ("500", "503"):
             return self._json({"code": int(fault), "message": "as the test wants it"}, int(fault))
+        if fault == "page":
+            return self._send(200, b"<html>Log in</html>", {"Content-Type": "text/html"})
         if fault == "hang":
             self.connection.recv(1)  # until the client gives up
         if fault in ("hang", "cut"):

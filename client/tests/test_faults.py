@@ -15,7 +15,7 @@ from client.tests.fake_server import FakeServer
 from runlake import Pace, RunlogHandler, Settings
 
 _LINES = 4000
-_FAULTS = ("500", "503", "cut", "lost", "hang")
+_FAULTS = ("500", "503", "cut", "lost", "page", "hang")
 
 
 class BadDay:
@@ -32,7 +32,7 @@ class BadDay:
             if self.is_over or self._chance.random() < 0.5:
                 return ""
             # A client waits its whole timeout when the server hangs: seldom, for the time of the test.
-            fault = self._chance.choices(_FAULTS, (3, 3, 3, 3, 1))[0]
+            fault = self._chance.choices(_FAULTS, (3, 3, 3, 3, 3, 1))[0]
             self.met.add(fault)
             return fault
 
@@ -63,7 +63,7 @@ def test_every_line_arrives_once_and_in_order(seed: int, server: FakeServer, set
     assert counts.failures > 0
 
 
-@pytest.mark.parametrize("fault", ["500", "503", "cut", "lost", "hang"])
+@pytest.mark.parametrize("fault", _FAULTS)
 def test_each_fault_alone_is_repeated_until_it_works(fault: str, server: FakeServer, settings: Settings, pace: Pace) -> None:
     faults = iter([fault] * 3 + ["", fault])
     server.fault = lambda method, path: next(faults, "")
@@ -120,3 +120,18 @@ def test_an_exit_without_the_server_takes_bounded_time_and_keeps_the_lines(
     assert counts.kept_lines == 1000 and counts.lost_lines == 0
     assert told == [f"1000 lines of p/r wait in {settings.spool_root}: run `runlake drain` later"]
     assert len(list(settings.spool_root.glob("*/run.json"))) == 1
+
+
+@pytest.mark.parametrize("is_up", [True, False])
+def test_a_program_that_is_going_down_starts_no_thread_and_ships_all_the_same(
+    is_up: bool, server: FakeServer, settings: Settings, pace: Pace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not is_up:
+        server.down()
+    handler = RunlogHandler("p", "r", settings=settings, pace=pace, tell=lambda text: None, close_run=True)
+    monkeypatch.setattr(handler._shipper, "start", lambda: None)
+    for number in range(2000):
+        handler.write(f"{number}\n")
+    counts = handler.finish(30 if is_up else 0.05)
+    assert (counts.stored_lines, counts.kept_lines) == ((2000, 0) if is_up else (0, 2000))
+    assert server.runs["p", "r"].closed == is_up

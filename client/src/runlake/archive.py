@@ -63,7 +63,7 @@ class Archive:
 
     def open_session(self, run: RunName) -> str:
         """The position from which a new writer appends. Nothing is stored. Raises ApiError, UnavailableError."""
-        return str(self._json("POST", self._log(run))["position"])
+        return str(_checked(self._json("POST", self._log(run)), "position")["position"])
 
     def append(self, run: RunName, packed: bytes, position: str) -> Json:
         """Store a gzipped batch; the answer's ``position`` is what the next one presents.
@@ -73,7 +73,7 @@ class Archive:
         """
         # As a type of its own and not as an encoding: gateways unpack encodings, and spoil bytes that are no UTF-8 on the way.
         headers = {"Content-Type": "application/gzip", "Cookie": f"{COOKIE}={position}"}
-        return self._json("POST", self._log(run), content=packed, headers=headers)
+        return _checked(self._json("POST", self._log(run), content=packed, headers=headers), "position")
 
     def append_text(self, run: RunName, data: bytes) -> Json:
         """Store some bytes as a batch of its own. Not to be repeated blindly: see ``append`` for what is exactly once."""
@@ -172,7 +172,7 @@ class Archive:
         try:
             answer = response.json()
         except ValueError as error:
-            raise RefusedError(response.status_code, f"this is no Runlake: the answer is no json url={response.url}") from error
+            raise _stranger() from error
         return answer if isinstance(answer, dict) else {}
 
     @contextmanager
@@ -191,7 +191,7 @@ class Archive:
         if status in (401, 403):
             self._token.forget()
             return AccessError(status, message)
-        if status >= 500 or status in _TRY_AGAIN:
+        if status < 400 or status >= 500 or status in _TRY_AGAIN:  # a redirection is somebody's in between
             return UnavailableError(f"{message} status={status}", _seconds(response.headers.get("retry-after")))
         return {404: NotFoundError, 409: RunClosedError}.get(status, RefusedError)(status, message)
 
@@ -206,6 +206,17 @@ def _translated(pieces: Iterator[_Piece]) -> Iterator[_Piece]:
 def _is_one_empty_line(query: Mapping[str, Any], total: int) -> bool:
     """Whether a page without text is not without lines: one empty line, joined, is as empty as none."""
     return total > int(query["after"]) if "after" in query else total > 0 and bool(query.get("tail"))
+
+
+def _checked(answer: Json, field: str) -> Json:
+    if field not in answer:
+        raise _stranger()
+    return answer
+
+
+def _stranger() -> UnavailableError:
+    """As when a proxy asks for a login: nothing was stored, and it may pass."""
+    return UnavailableError("the answer is not Runlake's: is there something in between?")
 
 
 def _no_answer(error: Exception) -> UnavailableError:

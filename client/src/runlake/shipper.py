@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from runlake.archive import Archive
@@ -154,12 +155,14 @@ class Shipper:
             self.start()
         self._finish.asked = True
         self._finish.nudge.set()
-        if self._thread is not None:
-            self._wait(timeout_s, while_moving)
-        elif close or self._buffer.pending_bytes:
-            self._finish.deadline = time.monotonic() + timeout_s
-            self._work()
-        self._settle()
+        try:
+            if self._thread is not None:
+                self._wait(timeout_s, while_moving)
+            elif close or self._buffer.pending_bytes:
+                self._finish.deadline = time.monotonic() + timeout_s
+                self._work()
+        finally:
+            self._settle()  # an interrupt too keeps what is left
         return self.counts
 
     def abandon(self) -> None:
@@ -278,7 +281,10 @@ class Shipper:
         backoff = Backoff(self._pace.first_wait_s, self._pace.most_wait_s)
         while not self._finish.abandoned.is_set():
             wait_s = self._tried(act, backoff)
-            if wait_s is None or self._is_too_late():
+            if wait_s is None:
+                return
+            if self._is_too_late():
+                self._finish.abandoned.set()
                 return
             if self._finish.nudge.wait(wait_s) and not self._finish.abandoned.is_set():
                 self._finish.nudge.clear()  # the end was told: try once more at once, then wait as before
@@ -346,7 +352,8 @@ class Shipper:
             self._say(f"{self._run}: {error}" + (f" ({error.next_step})" if error.next_step else ""))
 
     def _say(self, text: str) -> None:
-        self._tell(text)
+        with suppress(Exception):  # how it is told must not cost what is told about
+            self._tell(text)
 
     def _let_go(self) -> None:
         archive, self._archive = self._archive, None
