@@ -18,6 +18,7 @@ from runlake.tokens import Token
 
 COOKIE = "PIPELINE_SESSION"
 _CONNECT_S = 5.0
+_STREAM_HOLDS_S = 25.0
 _LOGS = "/v1/services/ingestionPipelines/logs"
 _PIPELINES = "/v1/pipelines"
 _TRY_AGAIN = frozenset({408, 425, 429})
@@ -119,7 +120,8 @@ class Archive:
         """The lines of an event stream's one response. Raises NotFoundError where it is not served, ApiError, UnavailableError."""
         headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": last_id} if last_id is not None else {})
         address = f"{_LOGS}/{part(run.fqn)}/stream/{part(run.run_id)}"
-        with self._streamed(self.url + address, params=query, headers=headers | self._credentials()) as response:
+        timeout = self._timeout(_STREAM_HOLDS_S)
+        with self._streamed(self.url + address, params=query, headers=headers | self._credentials(), timeout=timeout) as response:
             yield _translated(response.iter_lines())
 
     @contextmanager
@@ -158,13 +160,15 @@ class Archive:
         token = self._token.value()
         return {"Authorization": f"Bearer {token}"} if token else {}
 
+    def _timeout(self, wait_s: float) -> httpx.Timeout:
+        """For an answer that the server holds so long by agreement."""
+        usual = self._http.timeout
+        return httpx.Timeout((usual.read or 0) + wait_s, connect=usual.connect)
+
     def _json(self, method: str, path: str, *, headers: Mapping[str, str] | None = None, wait_s: float = 0, **more: Any) -> Json:
-        timeout = httpx.Timeout(self._http.timeout.read or 0, connect=self._http.timeout.connect)
-        if wait_s:
-            timeout.read = (timeout.read or 0) + wait_s
+        asked = {**(headers or {}), **self._credentials()}
         try:
-            asked = {**(headers or {}), **self._credentials()}
-            response = self._http.request(method, self.url + path, headers=asked, timeout=timeout, **more)
+            response = self._http.request(method, self.url + path, headers=asked, timeout=self._timeout(wait_s), **more)
         except _NO_ANSWER as error:
             raise _no_answer(error) from error
         if not response.is_success:
