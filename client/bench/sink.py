@@ -1,0 +1,94 @@
+"""An archive that takes batches and keeps but their sum: for measurements, in a process of its own."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import httpx
+
+
+class Sum:
+    """What one writer's batches come to: appends are answered as the archive answers them, each counted once."""
+
+    def __init__(self) -> None:
+        self.batches = self.bytes = self.lines = self.requests = 0
+        self.sha256 = hashlib.sha256()
+
+    def append(self, data: bytes, base: int) -> int:
+        """The position behind the batch; a repeat has the base of the last one."""
+        if base == self.batches:
+            self.batches += 1
+            self.bytes += len(data)
+            self.lines += data.count(b"\n")
+            self.sha256.update(data)
+        return self.batches
+
+    def facts(self) -> dict[str, Any]:
+        return {"bytes": self.bytes, "lines": self.lines, "requests": self.requests, "sha256": self.sha256.hexdigest()}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # an answer is two writes
+    sums = Sum()
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing."""
+
+    def do_GET(self) -> None:
+        self._send(self.sums.facts())
+
+    def do_DELETE(self) -> None:
+        type(self).sums = Sum()
+        self._send({})
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("content-length") or 0))
+        self.sums.requests += 1
+        base = int((self.headers.get("cookie") or "=0").partition("=")[2])
+        if self.headers.get("content-type") == "application/json":
+            body = json.loads(body).encode()
+        elif body:
+            body = gzip.decompress(body)
+        self._send({"position": str(self.sums.append(body, base) if body else base)})
+
+    def _send(self, value: dict[str, Any]) -> None:
+        body = json.dumps(value).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@contextmanager
+def running_sink() -> Iterator[str]:
+    """Its address. It is gone afterwards."""
+    process = subprocess.Popen([sys.executable, "-m", "client.bench.sink"], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.terminate()
+        process.wait()
+        process.stdout.close()
+
+
+def facts_of(url: str) -> dict[str, Any]:
+    """What the sink took so far, and from now on it counts anew."""
+    found: dict[str, Any] = httpx.get(url).json()
+    httpx.delete(url)
+    return found
+
+
+if __name__ == "__main__":
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    print(f"http://127.0.0.1:{server.server_address[1]}", flush=True)
+    server.serve_forever()

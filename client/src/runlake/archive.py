@@ -1,0 +1,241 @@
+"""The archive over HTTP: one method for each thing that can be asked. Errors of others are translated here, and nowhere else."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import urljoin
+
+import httpx
+
+from runlake.errors import AccessError, ApiError, NotFoundError, RefusedError, RunClosedError, UnavailableError
+from runlake.names import RunName, part
+from runlake.settings import Settings
+from runlake.tokens import Token
+
+COOKIE = "PIPELINE_SESSION"
+_CONNECT_S = 5.0
+_STREAM_HOLDS_S = 25.0
+_LOGS = "/v1/services/ingestionPipelines/logs"
+_PIPELINES = "/v1/pipelines"
+_TRY_AGAIN = frozenset({408, 425, 429})
+_NO_ANSWER = (httpx.TransportError, httpx.DecodingError)
+Json = dict[str, Any]
+_Piece = TypeVar("_Piece", str, bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Lines of a log. ``after``: the number of the line behind them; ``is_end``: no more for now; ``streaming``: more may come."""
+
+    lines: list[str]
+    after: int
+    total: int
+    is_end: bool
+    streaming: bool
+
+
+class Archive:
+    """One server. Safe for threads, except while it is closed. Close it, or use it as a context."""
+
+    def __init__(self, url: str, token: Token | None = None, timeout_s: float = 30.0, transport: httpx.BaseTransport | None = None):
+        self.url = url.rstrip("/")
+        self._token = token or Token(lambda: None)
+        timeout = httpx.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s))
+        self._http = httpx.Client(timeout=timeout, transport=transport, headers={"User-Agent": "runlake-client"})
+
+    @classmethod
+    def of(cls, settings: Settings) -> Archive:
+        """The one that the settings name. Raises SettingsError."""
+        return cls(settings.required_url(), settings.bearer, settings.timeout_s)
+
+    def __enter__(self) -> Archive:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let the connections go."""
+        self._http.close()
+
+    def open_session(self, run: RunName) -> str:
+        """The position from which a new writer appends. Nothing is stored. Raises ApiError, UnavailableError."""
+        return str(_checked(self._json("POST", self._log(run)), "position")["position"])
+
+    def append(self, run: RunName, packed: bytes, position: str) -> Json:
+        """Store a gzipped batch; the answer's ``position`` is what the next one presents.
+
+        The same bytes with the same position are stored once, however often they are sent. Raises RunClosedError (nothing was
+        stored), AccessError, RefusedError, UnavailableError (stored or not: send it again).
+        """
+        # As a type of its own and not as an encoding: gateways unpack encodings, and spoil bytes that are no UTF-8 on the way.
+        headers = {"Content-Type": "application/gzip", "Cookie": f"{COOKIE}={position}"}
+        return _checked(self._json("POST", self._log(run), content=packed, headers=headers), "position")
+
+    def append_text(self, run: RunName, data: bytes) -> Json:
+        """Store some bytes as a batch of its own. Not to be repeated blindly: see ``append`` for what is exactly once."""
+        return self.append(run, gzip.compress(data, mtime=0), self.open_session(run))
+
+    def close_run(self, run: RunName) -> None:
+        """End a run for good; again is harmless. Raises ApiError, UnavailableError."""
+        self._json("POST", self._log(run) + "/close")
+
+    def page(self, run: RunName, **query: Any) -> Page:
+        """A page of lines: ``after``, ``limit``, ``tail``, ``since``, ``wait``. Raises ApiError, UnavailableError."""
+        answer = self._json("GET", self._log(run), params=query, wait_s=float(query.get("wait", 0)))
+        logs, total = str(answer["logs"]), int(answer["total"])
+        after = answer["after"]
+        lines = logs.split("\n") if logs or after is not None or _is_one_empty_line(query, total) else []
+        return Page(lines, total if after is None else int(after), total, after is None, bool(answer.get("streaming")))
+
+    def newest_run(self, fqn: str) -> RunName:
+        """The run that began last. Raises NotFoundError when there is none."""
+        runs = self._json("GET", f"{_LOGS}/{part(fqn)}", params={"limit": 1})["runs"]
+        if not runs:
+            raise NotFoundError(404, f"the pipeline has no runs fqn={fqn!r}")
+        return RunName(fqn, str(runs[0]))
+
+    def pipelines(self, prefix: str = "", limit: int = 50) -> Iterator[Json]:
+        """Pipelines by name, with facts of their last run."""
+        return self._pages(_PIPELINES, "pipelines", limit, {"prefix": prefix} if prefix else {})
+
+    def runs(self, fqn: str, limit: int = 50) -> Iterator[Json]:
+        """Facts of a pipeline's runs, the newest first."""
+        return self._pages(f"{_PIPELINES}/{part(fqn)}/runs", "runs", limit, {})
+
+    def facts(self, run: RunName) -> Json:
+        """Facts of one run. Raises NotFoundError."""
+        return self._json("GET", self._facts(run))
+
+    def grep(self, run: RunName, **query: Any) -> Json:
+        """One bounded search: ``q``, ``regex``, ``ignoreCase``, ``after``, ``limit``. ``after`` of the answer is where to go on."""
+        return self._json("GET", self._facts(run) + "/grep", params=query)
+
+    @contextmanager
+    def events(self, run: RunName, last_id: str | None, **query: Any) -> Iterator[Iterator[str]]:
+        """The lines of an event stream's one response. Raises NotFoundError where it is not served, ApiError, UnavailableError."""
+        headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": last_id} if last_id is not None else {})
+        address = f"{_LOGS}/{part(run.fqn)}/stream/{part(run.run_id)}"
+        timeout = self._timeout(_STREAM_HOLDS_S)
+        with self._streamed(self.url + address, params=query, headers=headers | self._credentials(), timeout=timeout) as response:
+            yield _translated(response.iter_lines())
+
+    @contextmanager
+    def download(self, run: RunName, begin: int = 0) -> Iterator[tuple[int, Iterator[bytes]]]:
+        """The log's bytes: where they begin, and they. They begin at 0 where the server does not serve the rest alone.
+
+        A link to the store is followed without the token, which is none of the store's business. Raises ApiError, UnavailableError.
+        """
+        with self._streamed(self.url + self._log(run) + "/download", headers=self._credentials()) as response:
+            link = response.headers.get("location") if response.is_redirect else None
+            if link is None:
+                yield 0, _translated(response.iter_bytes())
+                return
+        with self._streamed(urljoin(str(response.url), link), headers={"Range": f"bytes={begin}-"} if begin else {}) as found:
+            yield (begin if found.status_code == 206 else 0), _translated(found.iter_bytes())
+
+    def _pages(self, path: str, name: str, limit: int, query: Json) -> Iterator[Json]:
+        cursor: str | None = None
+        while limit > 0:
+            asked = query | {"limit": min(limit, 100)} | ({"cursor": cursor} if cursor else {})
+            answer = self._json("GET", path, params=asked)
+            found = answer[name][:limit]
+            yield from found
+            limit -= len(found)
+            cursor = answer["cursor"]
+            if cursor is None:
+                return
+
+    def _log(self, run: RunName) -> str:
+        return f"{_LOGS}/{part(run.fqn)}/{part(run.run_id)}"
+
+    def _facts(self, run: RunName) -> str:
+        return f"{_PIPELINES}/{part(run.fqn)}/runs/{part(run.run_id)}"
+
+    def _credentials(self) -> dict[str, str]:
+        token = self._token.value()
+        return {"Authorization": f"Bearer {token}"} if token else {}
+
+    def _timeout(self, wait_s: float) -> httpx.Timeout:
+        """For an answer that the server holds so long by agreement."""
+        usual = self._http.timeout
+        return httpx.Timeout((usual.read or 0) + wait_s, connect=usual.connect)
+
+    def _json(self, method: str, path: str, *, headers: Mapping[str, str] | None = None, wait_s: float = 0, **more: Any) -> Json:
+        asked = {**(headers or {}), **self._credentials()}
+        try:
+            response = self._http.request(method, self.url + path, headers=asked, timeout=self._timeout(wait_s), **more)
+        except _NO_ANSWER as error:
+            raise _no_answer(error) from error
+        if not response.is_success:
+            raise self._error(response)
+        try:
+            answer = response.json()
+        except ValueError as error:
+            raise _stranger() from error
+        return answer if isinstance(answer, dict) else {}
+
+    @contextmanager
+    def _streamed(self, url: str, **more: Any) -> Iterator[httpx.Response]:
+        try:
+            with self._http.stream("GET", url, **more) as response:
+                if response.is_error:
+                    response.read()
+                    raise self._error(response)
+                yield response
+        except _NO_ANSWER as error:
+            raise _no_answer(error) from error
+
+    def _error(self, response: httpx.Response) -> ApiError | UnavailableError:
+        status, message = response.status_code, _message(response)
+        if status in (401, 403):
+            self._token.forget()
+            return AccessError(status, message)
+        if status < 400 or status >= 500 or status in _TRY_AGAIN:  # a redirection is somebody's in between
+            return UnavailableError(f"{message} status={status}", _seconds(response.headers.get("retry-after")))
+        return {404: NotFoundError, 409: RunClosedError}.get(status, RefusedError)(status, message)
+
+
+def _translated(pieces: Iterator[_Piece]) -> Iterator[_Piece]:
+    try:
+        yield from pieces
+    except _NO_ANSWER as error:
+        raise _no_answer(error) from error
+
+
+def _is_one_empty_line(query: Mapping[str, Any], total: int) -> bool:
+    """Whether a page without text is not without lines: one empty line, joined, is as empty as none."""
+    return total > int(query["after"]) if "after" in query else total > 0 and bool(query.get("tail"))
+
+
+def _checked(answer: Json, field: str) -> Json:
+    if field not in answer:
+        raise _stranger()
+    return answer
+
+
+def _stranger() -> UnavailableError:
+    """As when a proxy asks for a login: nothing was stored, and it may pass."""
+    return UnavailableError("the answer is not Runlake's: is there something in between?")
+
+
+def _no_answer(error: Exception) -> UnavailableError:
+    return UnavailableError(f"no answer: {str(error) or type(error).__name__}")
+
+
+def _message(response: httpx.Response) -> str:
+    try:
+        return str(response.json()["message"])
+    except (ValueError, KeyError, TypeError):
+        return f"{response.reason_phrase or 'error'} status={response.status_code}"
+
+
+def _seconds(text: str | None) -> float:
+    try:
+        return min(max(float(text or 0), 0.0), 60.0)
+    except ValueError:
+        return 0.0

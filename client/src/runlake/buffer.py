@@ -1,0 +1,209 @@
+"""What waits for its way to the archive: in memory first, on disk beyond that, dropped and counted beyond both.
+
+The order of the bytes is kept by one rule: while anything is on disk, whatever comes goes there too. So memory is always older than
+disk, and what ``take`` has handed out is older than both.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+
+from runlake.spool import Spool
+
+_BLOCK_BYTES = 256 * 1024
+_RESUME_PART = 8
+"""After a loss this part of the room must be free before bytes are taken again: one gap, not thousands."""
+
+
+def gap_line(lines: int) -> bytes:
+    """What the archive says where lines are missing."""
+    return b"[runlake] %d lines are missing here: they were dropped, the buffer was full\n" % lines
+
+
+class Buffer:
+    """A bounded queue of bytes between an application's threads and the one that ships.
+
+    Memory: ``memory_bytes``, and a chunk of the spool while it is read. Disk: what the spool may hold. A ``put`` copies
+    into memory, or writes to a file without waiting for the disk; only ``wait_s`` lets it wait.
+    """
+
+    def __init__(self, memory_bytes: int, spool: Spool | None = None) -> None:
+        self._changed = threading.Condition()  # reentrant: a signal handler may log while its own thread is in here
+        self._memory_bytes, self._spool = memory_bytes, spool
+        self._blocks: deque[bytearray] = deque()
+        self._in_memory = 0
+        self._wanted = 1
+        self._hurry_to = 0
+        self._gap_lines = 0
+        self._at_line_start = True
+        self._skipping = False
+        self._ended = False
+        self.put_bytes = 0
+        self.taken_bytes = 0
+        self.dropped_lines = 0
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes that were put and not taken yet."""
+        return self._in_memory + (self._spool.bytes if self._spool else 0)
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether the end was told and nothing is left."""
+        with self._changed:
+            return self._ended and not self.pending_bytes
+
+    def put(self, data: bytes, wait_s: float = 0.0) -> bool:
+        """Add bytes; False when they were dropped, for want of room, and counted.
+
+        With ``wait_s`` it waits for room as long as the other end moves, and so many seconds when it does not; once bytes
+        were dropped it waits no more until there is room again. Any thread may call; each call's bytes stay together.
+        """
+        with self._changed:
+            if wait_s > 0 and not self._gap_lines:
+                self._wait_for_room(len(data), wait_s)
+            if self._ended or not self._has_room(len(data)):
+                self._drop(data)
+                return False
+            if self._skipping:
+                data = self._from_next_line(data)
+            self._add(self._told_gap() + data)
+            if self.pending_bytes >= self._wanted:
+                self._changed.notify_all()
+            return True
+
+    def take(self) -> bytes:
+        """The oldest bytes, about a block of them; empty when there are none."""
+        with self._changed:
+            if self._blocks:
+                block = self._blocks.popleft()
+                self._in_memory -= len(block)
+                return self._taken(bytes(block))
+            chunk = self._spool.oldest() if self._spool else None
+        if chunk is None or self._spool is None:
+            return b""
+        try:
+            data = chunk.path.read_bytes()  # without the lock: nobody waits for the disk
+        except OSError:
+            data = b""
+        with self._changed:
+            if not data:
+                self._gap_lines += chunk.lines
+                self.dropped_lines += chunk.lines
+            self._spool.discard(chunk)
+            return self._taken(data)
+
+    def wait(self, wanted_bytes: int, timeout_s: float | None) -> None:
+        """Until so many bytes are there, somebody is in a hurry, the end was told, or the time is over."""
+        with self._changed:
+            self._wanted = wanted_bytes
+            self._changed.wait_for(self._is_due, timeout_s)
+            self._wanted = 1
+
+    def hurry(self) -> int:
+        """Have what is here now shipped without delay; the count of bytes put so far."""
+        with self._changed:
+            self._hurry_to = self.put_bytes
+            self._changed.notify_all()
+            return self.put_bytes
+
+    def end(self) -> None:
+        """Take no more. A gap that nothing followed is told now."""
+        with self._changed:
+            if not self._ended:
+                if told := self._told_gap():
+                    self._append(told)
+                self._ended = True
+                self._changed.notify_all()
+
+    def keep(self, older: bytes) -> tuple[int, Spool | None]:
+        """Put all that is left on disk, ``older`` first; its lines. Where there is no disk they are counted as dropped."""
+        with self._changed:
+            left = older + b"".join(self._blocks)
+            lines = left.count(b"\n")
+            self._blocks.clear()
+            self._in_memory = 0
+            if self._spool is None:
+                self.dropped_lines += lines
+                return 0, None
+            if left or not self._spool.is_empty:
+                self._spool.keep(left)
+            return lines + self._spool.lines, self._spool
+
+    def remove_spool(self) -> None:
+        """Once everything is shipped."""
+        with self._changed:
+            if self._spool:
+                self._spool.remove()
+
+    def abandon(self) -> None:
+        """In a forked child: what is in here is the parent's to ship."""
+        if self._spool:
+            self._spool.abandon()
+
+    def _is_due(self) -> bool:
+        pending = self.pending_bytes
+        return self._ended or pending >= self._wanted or (pending > 0 and self._hurry_to > self.taken_bytes)
+
+    def _taken(self, data: bytes) -> bytes:
+        self.taken_bytes += len(data)
+        self._changed.notify_all()
+        return data
+
+    def _wait_for_room(self, size: int, wait_s: float) -> None:
+        while not self._has_room(size) and not self._ended:
+            seen = self.taken_bytes
+            if not self._changed.wait_for(lambda seen=seen: self._ended or self.taken_bytes != seen, wait_s):  # type: ignore[misc]
+                return
+
+    def _has_room(self, size: int) -> bool:
+        spooled, limit = (self._spool.bytes, self._spool.limit_bytes) if self._spool else (0, 0)
+        if self._gap_lines or self._skipping:
+            return self.pending_bytes + size <= (self._memory_bytes + limit) * (_RESUME_PART - 1) // _RESUME_PART
+        return self._fits_memory(size) or spooled + size <= limit
+
+    def _fits_memory(self, size: int) -> bool:
+        return (self._spool is None or self._spool.is_empty) and self._in_memory + size <= self._memory_bytes
+
+    def _add(self, data: bytes) -> None:
+        if not data:
+            return
+        if self._spool is None or self._fits_memory(len(data)):
+            self._append(data)
+            return
+        try:
+            self._spool.write(data)
+        except OSError:
+            self._drop(data)
+            return
+        self._count(data)
+
+    def _append(self, data: bytes) -> None:
+        if not self._blocks or len(self._blocks[-1]) >= _BLOCK_BYTES:
+            self._blocks.append(bytearray())
+        self._blocks[-1] += data
+        self._in_memory += len(data)
+        self._count(data)
+
+    def _count(self, data: bytes) -> None:
+        self.put_bytes += len(data)
+        self._at_line_start = data.endswith(b"\n")
+
+    def _drop(self, data: bytes) -> None:
+        lines = max(data.count(b"\n"), 1)
+        self._gap_lines += lines
+        self.dropped_lines += lines
+        self._skipping = not data.endswith(b"\n")
+
+    def _told_gap(self) -> bytes:
+        lines, self._gap_lines = self._gap_lines, 0
+        if not lines:
+            return b""
+        return (b"" if self._at_line_start else b"\n") + gap_line(lines)
+
+    def _from_next_line(self, data: bytes) -> bytes:
+        """The rest of a line whose beginning was dropped is not a line."""
+        _, newline, rest = data.partition(b"\n")
+        self._skipping = not newline
+        return rest

@@ -1,0 +1,218 @@
+"""Commands that read logs: runs, tail, cat, grep, download."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from contextlib import ExitStack
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+from runlake.archive import Archive
+from runlake.commands.output import (
+    duration_of,
+    is_terminal,
+    marked,
+    show_json,
+    show_line,
+    show_rows,
+    size_of,
+    time_of,
+)
+from runlake.commands.session import Session, fqn_and_run, json_option, pass_session, run_of
+from runlake.fetching import Download, Fetched
+from runlake.following import Follower, Piece, pages
+from runlake.names import RunName
+
+_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_NO_MATCH = 1
+
+
+@click.command()
+@click.argument("fqn", required=False)
+@click.option("-n", "--limit", default=20, show_default=True, help="How many at most.")
+@click.option("--prefix", default="", help="Without FQN: only pipelines whose names begin so.")
+@json_option
+@pass_session
+def runs(session: Session, fqn: str | None, limit: int, prefix: str, as_json: bool) -> None:
+    """List the runs of pipeline FQN, the newest first; without FQN the pipelines, each with its last run."""
+    with session.archive() as archive:
+        found = archive.pipelines(prefix, limit) if fqn is None else archive.runs(fqn, limit)
+        if as_json:
+            for each in found:
+                show_json(each)
+        elif fqn is None:
+            show_rows(("PIPELINE", "LAST RUN", "STATUS", "LINES", "STARTED"), map(_pipeline_row, found))
+        else:
+            show_rows(("RUN", "STATUS", "LINES", "SIZE", "STARTED", "DURATION"), map(_run_row, found))
+
+
+@click.command()
+@fqn_and_run
+@click.option("-f", "--follow", is_flag=True, help="Go on until the run has ended.")
+@click.option("-n", "--lines", default=10, show_default=True, help="How many of the last lines to begin with.")
+@click.option("--since", help="Begin with what arrived since: 10m, 2h, 1d, ISO 8601, or ms since the epoch.")
+@json_option
+@pass_session
+def tail(session: Session, fqn: str, run_id: str | None, follow: bool, lines: int, since: str | None, as_json: bool) -> None:
+    """Show the last lines of a run (the newest unless RUN is given), and with -f those that come."""
+    with session.archive() as archive:
+        run = run_of(archive, fqn, run_id)
+        begin: dict[str, Any] = {"since": since_of(since)} if since else {"tail": lines}
+        after: int | None = None
+        if since or not follow or lines == 0:
+            for piece in pages(archive, run, **begin):
+                after = piece.first + len(piece.lines)
+                _show(piece, as_json)
+        if follow:
+            _follow(Follower(archive, run, next_line=after, tail=lines), as_json)
+
+
+@click.command()
+@fqn_and_run
+@click.option("--raw", is_flag=True, help="To a terminal too: the bytes as they are.")
+@pass_session
+def cat(session: Session, fqn: str, run_id: str | None, raw: bool) -> None:
+    """Write a whole log, byte for byte; to a terminal without its control characters."""
+    with session.archive() as archive, archive.download(run_of(archive, fqn, run_id)) as (_, pieces):
+        if raw or not is_terminal():
+            for piece in pieces:
+                sys.stdout.buffer.write(piece)
+            sys.stdout.buffer.flush()
+            return
+        begun = b""
+        for piece in pieces:
+            *whole, begun = (begun + piece).split(b"\n")
+            for line in whole:
+                show_line(line.decode("utf-8", "replace"))
+        if begun:
+            show_line(begun.decode("utf-8", "replace"))
+
+
+@click.command()
+@click.argument("text")
+@fqn_and_run
+@click.option("-E", "--regex", is_flag=True, help="TEXT is a regular expression.")
+@click.option("-i", "--ignore-case", is_flag=True, help="Capitals do not matter.")
+@click.option("-n", "--line-number", is_flag=True, help="Put the number of each line before it, from 1.")
+@click.option("-c", "--count", is_flag=True, help="Only how many lines match.")
+@click.option("-m", "--max-count", type=click.IntRange(min=1), help="Stop after so many.")
+@json_option
+@pass_session
+def grep(
+    session: Session, text: str, fqn: str, run_id: str | None, regex: bool, ignore_case: bool,
+    line_number: bool, count: bool, max_count: int | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Find TEXT in a run, on the server. The exit code is 1 when no line matches."""
+    query = {"q": text, "regex": str(regex).lower(), "ignoreCase": str(ignore_case).lower()}
+    found = 0
+    with session.archive() as archive:
+        for match in _matches(archive, run_of(archive, fqn, run_id), query, max_count):
+            found += 1
+            if as_json and not count:
+                show_json(match)
+            elif not count:
+                _show_match(match, line_number)
+    if count:
+        click.echo(found)
+    sys.exit(0 if found else _NO_MATCH)
+
+
+@click.command()
+@fqn_and_run
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="The file; FQN-RUN.log unless it is given.")
+@json_option
+@pass_session
+def download(session: Session, fqn: str, run_id: str | None, output: Path | None, as_json: bool) -> None:
+    """Fetch a log into a file, go on where another try stopped, and compare it with what the archive has."""
+    with session.archive() as archive, ExitStack() as shown:
+        run = run_of(archive, fqn, run_id)
+        path = output or Path(_UNSAFE.sub("_", f"{run.fqn}-{run.run_id}")[-150:] + ".log")
+        fetching = Download(archive, run, path)
+        if sys.stderr.isatty():
+            _show_progress(fetching, shown)
+        fetched = fetching.fetch()
+    _show_fetched(fetched, as_json)
+
+
+def since_of(text: str) -> str:
+    """A time as the API takes it: of ``10m``, ``2h`` and the like it is that long ago. Raises click.BadParameter."""
+    if found := re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text):
+        return str(int((time.time() - float(found[1]) * _UNITS_S[found[2]]) * 1000))
+    if not text.isdecimal():
+        try:
+            datetime.fromisoformat(text)
+        except ValueError as error:
+            raise click.BadParameter(
+                f"{text!r} is neither 10m, 2h, 1d nor a time as 2026-11-21T10:00:00Z", param_hint="--since"
+            ) from error
+    return text
+
+
+def _follow(follower: Follower, as_json: bool) -> None:
+    for piece in follower.pieces():
+        _show(piece, as_json)
+        if piece.end not in (None, "runFinished"):
+            click.echo(f"runlake: the stream ended: {piece.end}", err=True)
+
+
+def _show(piece: Piece, as_json: bool) -> None:
+    for number, line in enumerate(piece.lines, piece.first):
+        if as_json:
+            show_json({"line": number, "text": line})
+        else:
+            show_line(line)
+
+
+def _matches(archive: Archive, run: RunName, query: dict[str, Any], max_count: int | None) -> Any:
+    """Matches over as many requests as it takes: each is bounded in time."""
+    left = max_count
+    after: str | None = "0"
+    while after is not None and left != 0:
+        answer = archive.grep(run, **query, after=after, limit=min(left or 1000, 1000))
+        yield from answer["matches"]
+        left = None if left is None else left - len(answer["matches"])
+        after = answer["after"]
+
+
+def _show_match(match: dict[str, Any], line_number: bool) -> None:
+    number = f"{match['line'] + 1}:" if line_number else ""
+    if is_terminal():
+        click.echo(click.style(number, fg="green") + marked(match["text"], match["spans"]), color=True)
+    else:
+        click.echo(number + match["text"])
+
+
+def _show_progress(fetching: Download, shown: ExitStack) -> None:
+    columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
+    progress = shown.enter_context(Progress(*columns, console=None, transient=True))
+    task = progress.add_task(str(fetching.run), total=None)
+    fetching.progress = lambda done, total: progress.update(task, completed=done, total=total)
+
+
+def _show_fetched(fetched: Fetched, as_json: bool) -> None:
+    if as_json:
+        shown = {"path": str(fetched.path), "bytes": fetched.bytes, "lines": fetched.lines}
+        show_json(shown | {"resumedAt": fetched.resumed_at, "verified": fetched.verified})
+        return
+    state = "verified" if fetched.verified else "not verified: the run is not complete yet"
+    click.echo(f"{fetched.path}: {fetched.lines} lines, {size_of(fetched.bytes)}, {state}")
+
+
+def _pipeline_row(found: dict[str, Any]) -> list[str]:
+    last = found["last"]
+    if last is None:
+        return [found["fqn"], "-", "-", "-", "-"]
+    return [found["fqn"], last["runId"], last["status"], str(last["lines"]), time_of(last["startedMs"])]
+
+
+def _run_row(facts: dict[str, Any]) -> list[str]:
+    size = size_of(facts["bytes"]) if is_terminal() else str(facts["bytes"])
+    started, lasted = time_of(facts["startedMs"]), duration_of(facts["durationMs"])
+    return [facts["runId"], facts["status"], str(facts["lines"]), size, started, lasted]

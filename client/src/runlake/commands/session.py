@@ -1,0 +1,45 @@
+"""What all commands share: the settings of this call, the archive, the run that is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from runlake.archive import Archive
+from runlake.names import RunName
+from runlake.settings import Settings, load_settings
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+class Session:
+    """One call of the command line. Settings are read when they are needed, so that ``--help`` needs none."""
+
+    def __init__(self, given: dict[str, Any]) -> None:
+        self.given = given
+
+    def settings(self) -> Settings:
+        """Raises SettingsError."""
+        return load_settings(self.given)
+
+    def archive(self) -> Archive:
+        """To be used as a context. Raises SettingsError."""
+        return Archive.of(self.settings())
+
+
+def run_of(archive: Archive, fqn: str, run_id: str | None) -> RunName:
+    """The run that is named, or the pipeline's newest. Raises NotFoundError."""
+    return RunName(fqn, run_id) if run_id else archive.newest_run(fqn)
+
+
+pass_session = click.make_pass_decorator(Session)
+
+
+def fqn_and_run(command: _Command) -> _Command:
+    """The arguments FQN and RUN, which is the newest where it is not given."""
+    return click.argument("fqn")(click.argument("run_id", metavar="[RUN]", required=False)(command))
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")

@@ -1,0 +1,67 @@
+"""Commands about runs and about the client itself: status, config, completion."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+from runlake.commands.output import duration_of, show_json, show_rows, size_of, time_of
+from runlake.commands.session import Session, fqn_and_run, json_option, pass_session, run_of
+from runlake.settings import NAMES, help_of, settings_path
+
+
+@click.command()
+@fqn_and_run
+@json_option
+@pass_session
+def status(session: Session, fqn: str, run_id: str | None, as_json: bool) -> None:
+    """Tell how a run stands: whether its log is complete, what is pending, and what is lost."""
+    with session.archive() as archive:
+        run = run_of(archive, fqn, run_id)
+        facts = archive.facts(run)
+    if as_json:
+        show_json(facts)
+        return
+    show_rows(
+        ("", ""),
+        [
+            ("run", str(run)),
+            ("status", facts["status"] + (f" ({facts['end']})" if facts["end"] else "")),
+            ("complete", "yes" if facts["complete"] else "no"),
+            ("pending", size_of(facts["pendingBytes"])),
+            ("lost", f"{facts.get('lost', 0)} lines"),
+            ("lines", str(facts["lines"])),
+            ("size", size_of(facts["bytes"])),
+            ("started", time_of(facts["startedMs"])),
+            ("last line", time_of(facts["lastAppendMs"])),
+            ("duration", duration_of(facts["durationMs"])),
+        ],
+    )
+
+
+@click.command()
+@json_option
+@pass_session
+def config(session: Session, as_json: bool) -> None:
+    """Show the settings in force, and where each comes from: argument, environment, file or default."""
+    settings = session.settings()
+    shown = settings.shown()
+    origins = {name: settings.origins.get(name, "default") for name in NAMES}
+    if as_json:
+        show_json({name: {"value": shown[name], "origin": origins[name]} for name in NAMES} | {"file": str(settings_path())})
+        return
+    show_rows(
+        ("SETTING", "VALUE", "FROM", "MEANING"),
+        [(name, str(shown[name]), origins[name], help_of(name)) for name in NAMES],
+    )
+    click.echo(f"file: {settings_path()}", err=True)
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print what makes SHELL complete our commands: eval "$(runlake completion bash)"."""
+    made = get_completion_class(shell)
+    assert made is not None
+    root = click.get_current_context().find_root()
+    click.echo(made(root.command, {}, "runlake", "_RUNLAKE_COMPLETE").source())

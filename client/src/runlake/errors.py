@@ -1,0 +1,72 @@
+"""What can go wrong, by what the caller does next.
+
+RunlakeError
+├── SettingsError        fix the settings: an address is missing, a token's command fails
+├── ApiError             the server answered, and said no
+│   ├── AccessError      get a token, or a scope (401, 403)
+│   ├── NotFoundError    check the name (404)
+│   ├── RunClosedError   begin another run (409): nothing was stored
+│   └── RefusedError     fix the request (other 4xx)
+├── UnavailableError     repeat it: the very same append is stored once (no answer, 5xx)
+└── IncompleteError      what was fetched is not what the archive has
+"""
+
+from __future__ import annotations
+
+
+class RunlakeError(Exception):
+    """The root of all. ``next_step`` tells a person what to do."""
+
+    next_step = ""
+
+
+class SettingsError(RunlakeError):
+    """Something is not set, or cannot be read."""
+
+    next_step = "see `runlake config` for what is set, and where"
+
+
+class ApiError(RunlakeError):
+    """An answer other than 2xx. ``status`` is its code, the text is the server's message."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class AccessError(ApiError):
+    """No token, one that does not hold, or one without the scope."""
+
+    next_step = "set a token (--token-file, RUNLAKE_TOKEN), or ask the operator for the scope"
+
+
+class NotFoundError(ApiError):
+    """There is no such path or run."""
+
+    next_step = "check the names with `runlake runs` and `runlake runs FQN`"
+
+
+class RunClosedError(ApiError):
+    """The run takes no more lines."""
+
+    next_step = "begin another run: a closed one stays as it is"
+
+
+class RefusedError(ApiError):
+    """A request that can never work."""
+
+
+class UnavailableError(RunlakeError):
+    """No answer, or one that says to try again. What was asked may have happened. ``retry_after_s`` is the server's wish."""
+
+    next_step = "is the server up, and the address right? `runlake config` shows it"
+
+    def __init__(self, message: str, retry_after_s: float = 0.0) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class IncompleteError(RunlakeError):
+    """Fewer or other bytes than the archive says there are."""
+
+    next_step = "run the download again: it goes on where it stopped"

@@ -1,0 +1,124 @@
+"""Reading a log in order, each line once: pages of what is there, and following what comes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from runlake.archive import Archive
+from runlake.errors import NotFoundError, UnavailableError
+from runlake.names import RunName
+from runlake.pacing import Backoff
+from runlake.sse import Event, events_of
+
+_PAGE_LINES = 10_000
+_WAIT_S = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Lines in a row. ``first`` is the number of the first of them, from 0; ``end`` says why nothing follows."""
+
+    first: int
+    lines: list[str]
+    end: str | None = None
+
+
+def pages(archive: Archive, run: RunName, **begin: Any) -> Iterator[Piece]:
+    """What is there, from ``after``, ``tail`` or ``since`` on. Raises ApiError, UnavailableError."""
+    query = begin
+    while True:
+        page = archive.page(run, limit=_PAGE_LINES, **query)
+        yield Piece(page.after - len(page.lines), page.lines)
+        if page.is_end:
+            return
+        query = {"after": page.after}
+
+
+@dataclass(slots=True)
+class Follower:
+    """Follows one run to its end, over any number of responses and through times without a server.
+
+    ``next_line`` is where it goes on; ``pause`` waits (seconds). It asks the event stream, one request in 25 s while
+    nothing comes, and pages that wait where there is no stream.
+    """
+
+    archive: Archive
+    run: RunName
+    next_line: int | None = None
+    tail: int | None = None
+    pause: Callable[[float], object] = time.sleep
+    backoff: Backoff = field(default_factory=lambda: Backoff(0.25, 5.0))
+    requests: int = 0
+    _is_served: bool = True
+    _retry_s: float = 0.25
+
+    def pieces(self) -> Iterator[Piece]:
+        """Lines as they come; the last piece has an ``end``. Raises ApiError: it tries again only what may work again."""
+        end: str | None = None
+        while end is None:
+            try:
+                for piece in self._response():
+                    self.backoff.reset()
+                    end = piece.end
+                    yield piece
+                if end is None:
+                    self.pause(self._retry_s if self._is_served else 0)
+            except UnavailableError as error:
+                self.pause(self.backoff.next_s(error.retry_after_s))
+
+    def _response(self) -> Iterator[Piece]:
+        self.requests += 1
+        if self._is_served:
+            try:
+                yield from self._streamed()
+                return
+            except NotFoundError:
+                self._is_served = False
+        yield from self._paged()
+
+    def _streamed(self) -> Iterator[Piece]:
+        last_id = None if self.next_line is None else str(self.next_line)
+        query = {"tail": self.tail} if last_id is None and self.tail is not None else {"after": self.next_line or 0}
+        with self.archive.events(self.run, last_id, **query) as lines:
+            for event in events_of(lines):
+                if event.retry_ms is not None:
+                    self._retry_s = event.retry_ms / 1000
+                if piece := self._piece_of(event):
+                    yield piece
+
+    def _piece_of(self, event: Event) -> Piece | None:
+        frame = json.loads(event.data)
+        kind = frame.get("eventType")
+        if kind == "error":
+            raise UnavailableError(str(frame.get("message")))
+        if kind == "complete":
+            reason = str(frame.get("reason"))
+            # Limits of one stream are none of the run's: it goes on by another.
+            return None if reason in ("maxDuration", "maxBytes") else Piece(int(frame["after"]), [], reason)
+        if kind != "logs":
+            return None
+        lines = str(frame["logs"]).removesuffix("\n").split("\n")
+        return self._new_of(Piece(int(frame["after"]) - len(lines), lines), int(frame["after"]))
+
+    def _paged(self) -> Iterator[Piece]:
+        if self.next_line is None and self.tail is not None:
+            query: dict[str, Any] = {"tail": self.tail}
+        else:
+            query = {"after": self.next_line or 0, "wait": _WAIT_S}
+        page = self.archive.page(self.run, limit=_PAGE_LINES, **query)
+        if page.lines:
+            yield self._new_of(Piece(page.after - len(page.lines), page.lines), page.after)
+        else:
+            self.next_line = page.after if self.next_line is None else self.next_line
+        if page.is_end and not page.streaming and page.total:
+            yield Piece(page.after, [], "runFinished")
+
+    def _new_of(self, piece: Piece, after: int) -> Piece:
+        """Without the lines that were seen already."""
+        seen = max((self.next_line or 0) - piece.first, 0) if self.next_line is not None else 0
+        self.next_line = max(after, self.next_line or 0)
+        return Piece(piece.first + seen, piece.lines[seen:])

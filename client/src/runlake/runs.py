@@ -1,0 +1,128 @@
+"""A run as a block of code: what is logged, written or printed inside belongs to it, and its end is the run's end."""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+import threading
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, TextIO
+
+from runlake.handler import RunlogHandler
+from runlake.names import RunName
+from runlake.shipper import Counts
+
+
+class Run:
+    """One run of a pipeline, open until the block ends. Made by ``run``."""
+
+    def __init__(self, handler: RunlogHandler, logger: logging.Logger | None) -> None:
+        self.handler = handler
+        self._logger = logger
+
+    @property
+    def name(self) -> RunName:
+        """Its pipeline and id."""
+        return self.handler.run
+
+    @property
+    def counts(self) -> Counts:
+        """What became of its lines so far."""
+        return self.handler.counts
+
+    def write(self, text: str) -> None:
+        """Add lines as they are; the last one is ended where it is not."""
+        if text:
+            self.handler.write(text if text.endswith("\n") else text + "\n")
+
+    @contextmanager
+    def capture_prints(self, *, stderr: bool = False) -> Iterator[None]:
+        """Have what is printed to ``sys.stdout`` (and ``sys.stderr``) archived too; it is still printed. Lines are kept whole."""
+        before = sys.stdout, sys.stderr
+        sys.stdout = copied = Copied(sys.stdout, self.handler)
+        others = [copied]
+        if stderr:
+            sys.stderr = also = Copied(sys.stderr, self.handler)
+            others.append(also)
+        try:
+            yield
+        finally:
+            sys.stdout, sys.stderr = before
+            for each in others:
+                each.end_line()
+
+    def __enter__(self) -> Run:
+        if self._logger is not None:
+            self._logger.addHandler(self.handler)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """An exception is archived with its trace, and goes on its way."""
+        if kind is not None:
+            text = "".join(traceback.format_exception(kind, error, trace))
+            self.handler.handle(_record_of(f"the run ended by an exception\n{text}".rstrip()))
+        if self._logger is not None:
+            self._logger.removeHandler(self.handler)
+        self.handler.close()
+
+
+def run(fqn: str, run_id: str | None = None, *, logger: logging.Logger | str | None = "", **options: Any) -> Run:
+    """A run of a pipeline, for ``with``; its id is made up unless it is given.
+
+    The handler is added to ``logger``: the root logger unless another is named, none with None. Levels stay as they are.
+    ``options`` are those of RunlogHandler, settings among them. Raises SettingsError.
+    """
+    handler = RunlogHandler(fqn, run_id, close_run=True, **options)
+    return Run(handler, logging.getLogger(logger) if isinstance(logger, str) else logger)
+
+
+class Copied(io.TextIOBase):
+    """A stream that passes on what is written, and archives it line by line: threads that print do not mix their lines."""
+
+    def __init__(self, stream: TextIO, handler: RunlogHandler) -> None:
+        self._stream, self._handler = stream, handler
+        self._begun = threading.local()
+
+    def write(self, text: str) -> int:
+        """As the stream's own."""
+        written = self._stream.write(text)
+        whole, newline, rest = (getattr(self._begun, "line", "") + text).rpartition("\n")
+        self._begun.line = rest
+        if newline:
+            self._handler.write(whole + newline)
+        return written
+
+    def end_line(self) -> None:
+        """Archive a line that was begun, by this thread."""
+        line, self._begun.line = getattr(self._begun, "line", ""), ""
+        if line:
+            self._handler.write(line + "\n")
+
+    def flush(self) -> None:
+        """As the stream's own."""
+        self._stream.flush()
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def isatty(self) -> bool:
+        """Whether the stream is a terminal."""
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        """The stream's."""
+        return self._stream.fileno()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """The stream's."""
+        return self._stream.encoding
+
+
+def _record_of(text: str) -> logging.LogRecord:
+    return logging.LogRecord("runlake", logging.ERROR, __file__, 0, text, None, None)

@@ -1,0 +1,378 @@
+"""The thread that ships a run: batches from a buffer to the archive, in order, each stored once.
+
+What makes it once: the first request asks for a position, and each batch presents the one of the answer before. While a batch has no
+answer the very same bytes are sent again with the same position, and the archive stores them once::
+
+    POST batch 7, position 6  ->  stored, the answer is lost
+    POST batch 7, position 6  ->  "I have that": the position of batch 7
+
+So one batch is under way at a time, and nothing is cut differently once it was sent.
+"""
+
+from __future__ import annotations
+
+import gzip
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from runlake.archive import Archive
+from runlake.batches import MAX_LINE_BYTES, cut, lines_of
+from runlake.buffer import Buffer
+from runlake.errors import AccessError, ApiError, RunClosedError, RunlakeError, SettingsError, UnavailableError
+from runlake.leftovers import Leftover, keep_leftover
+from runlake.names import RunName
+from runlake.pacing import Backoff
+
+_ACCESS_WAIT_S = 5.0
+_LEVEL = 1  # of gzip: a third of the time of level 6 for a tenth more bytes
+_own = threading.local()
+
+
+def is_shipping() -> bool:
+    """Whether this thread is one that ships: what its HTTP client logs must not be shipped, or it would never end."""
+    return getattr(_own, "shipping", False)
+
+
+def to_stderr(text: str) -> None:
+    """Tell a person something; a program without stderr goes on without."""
+    try:
+        print(f"runlake: {text}", file=sys.stderr, flush=True)
+    except (OSError, ValueError, AttributeError):
+        return
+
+
+@dataclass(slots=True)
+class Counts:
+    """Lines by what became of them; requests that were sent, and how many of them failed."""
+
+    stored_lines: int = 0
+    dropped_lines: int = 0
+    refused_lines: int = 0
+    kept_lines: int = 0
+    cut_lines: int = 0
+    requests: int = 0
+    failures: int = 0
+
+    @property
+    def lost_lines(self) -> int:
+        """Lines that are in the archive neither now nor by ``runlake drain``."""
+        return self.dropped_lines + self.refused_lines
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """When to send: ``batch_bytes`` at once, or what is there ``interval_s`` after the first line came; how to wait after a failure."""
+
+    batch_bytes: int = 1024 * 1024
+    interval_s: float = 0.5
+    first_wait_s: float = 0.25
+    most_wait_s: float = 10.0
+    access_wait_s: float = _ACCESS_WAIT_S
+
+
+@dataclass(slots=True)
+class _Sent:
+    """A batch that has been sent, perhaps, and is not answered."""
+
+    packed: bytes
+    lines: int
+    bytes: int
+
+
+class Shipper:
+    """Ships what is put into ``buffer`` to one run. The thread starts with the first ``start``; ``finish`` ends it.
+
+    Memory beyond the buffer's: a batch or a line, twice, and a chunk of the spool. ``tell`` gets what a person should know, once each.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], Archive],
+        run: RunName,
+        buffer: Buffer,
+        pace: Pace | None = None,
+        tell: Callable[[str], None] = to_stderr,
+        position: str | None = None,
+    ) -> None:
+        self._connect, self._run, self._buffer, self._tell = connect, run, buffer, tell
+        self._pace = pace or Pace()
+        self._counts = Counts()
+        self._position = position
+        self._archive: Archive | None = None
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+        self._state = threading.Condition()
+        self._moving = threading.Lock()  # while bytes are between buffer, waiting and sent
+        self._waiting = bytearray()
+        self._sent: _Sent | None = None
+        self._delivered_bytes = 0
+        self._finish = _Finish()
+        self._told: set[str] = set()
+        self._closed_by_others = False
+
+    @property
+    def counts(self) -> Counts:
+        """As they are now."""
+        self._counts.dropped_lines = self._buffer.dropped_lines
+        return self._counts
+
+    def start(self) -> None:
+        """Begin to ship, if it has not begun. An interpreter that is going down starts no threads: then ``finish`` ships."""
+        if self._thread is None and not self._finish.asked:
+            with self._starting:
+                if self._thread is None:
+                    thread = threading.Thread(target=self._work, name=f"runlake-{self._run}", daemon=True)
+                    try:
+                        thread.start()
+                    except RuntimeError:
+                        return
+                    self._thread = thread
+
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until what was put so far is stored, or was refused; False when the time was too short."""
+        if self._finish.asked:
+            return self._finish.ended
+        self.start()
+        target = self._buffer.hurry()
+        with self._state:
+            return self._state.wait_for(lambda: self._delivered_bytes >= target or self._finish.ended, timeout_s)
+
+    def finish(self, timeout_s: float, *, close: bool = True, while_moving: bool = False) -> Counts:
+        """Ship what is left, close the run, and stop; again: nothing. What is not shipped in time is kept on disk for ``runlake drain``.
+
+        ``while_moving`` counts the time from the last batch that was stored. Never raises, and takes no longer than ``timeout_s``
+        where nothing moves. A run of which lines are kept stays open, or they could not be added later.
+        """
+        if self._finish.asked:
+            return self.counts
+        self._finish.close = close
+        self._buffer.end()
+        if close or self._buffer.pending_bytes:
+            self.start()
+        self._finish.asked = True
+        self._finish.nudge.set()
+        try:
+            if self._thread is not None:
+                self._wait(timeout_s, while_moving)
+            elif close or self._buffer.pending_bytes:
+                self._finish.deadline = time.monotonic() + timeout_s
+                self._work()
+        finally:
+            self._settle()  # an interrupt too keeps what is left
+        return self.counts
+
+    def abandon(self) -> None:
+        """In a forked child: all of this is the parent's."""
+        self._finish.asked = self._finish.ended = True
+        self._finish.abandoned.set()
+        _inherited.append(self._archive)
+        self._buffer.abandon()
+
+    def _wait(self, timeout_s: float, while_moving: bool) -> None:
+        deadline = time.monotonic() + timeout_s
+        seen = self._delivered_bytes
+        with self._state:
+            while not self._finish.ended and (left_s := deadline - time.monotonic()) > 0:
+                self._state.wait(left_s)
+                if while_moving and self._delivered_bytes != seen:
+                    seen, deadline = self._delivered_bytes, time.monotonic() + timeout_s
+
+    def _settle(self) -> None:
+        """Whatever the thread does from now on counts no more."""
+        with self._state:
+            self._finish.abandoned.set()
+            self._finish.nudge.set()
+        with self._moving:
+            if self._sent or self._waiting or self._buffer.pending_bytes:
+                self._keep()
+            else:
+                self._buffer.remove_spool()
+                if self._finish.close and not self._finish.closed and not self._closed_by_others:
+                    self._say(f"{self._run} could not be closed: run `runlake close` later, it ends by itself after a day")
+        if self._thread is None or self._finish.ended:
+            self._let_go()
+        self._sum_up()
+
+    def _keep(self) -> None:
+        """Put what is left on disk, with what ``runlake drain`` needs to know."""
+        sent = self._sent
+        try:
+            lines, spool = self._buffer.keep(bytes(self._waiting))
+            if spool is None:
+                self._buffer.dropped_lines += sent.lines if sent else 0
+                return
+            leftover = Leftover(self._url(), self._run, self._position, close=self._finish.close)
+            keep_leftover(spool.folder, leftover, sent.packed if sent else None)
+        except (OSError, RunlakeError) as error:
+            self._buffer.dropped_lines += sent.lines if sent else 0
+            self._say(f"lines of {self._run} could not be kept on disk reason={error}")
+            return
+        self._counts.kept_lines += lines + (sent.lines if sent else 0)
+        self._say(f"{self._counts.kept_lines} lines of {self._run} wait in {spool.folder.parent}: run `runlake drain` later")
+
+    def _url(self) -> str:
+        """Which server it is; without a connection only when there has been none yet."""
+        archive = self._archive
+        if archive is not None:
+            return archive.url
+        with self._connect() as made:
+            return made.url
+
+    def _sum_up(self) -> None:
+        counts = self.counts
+        if counts.lost_lines:
+            self._say(
+                f"{counts.lost_lines} lines of {self._run} are lost: dropped={counts.dropped_lines} refused={counts.refused_lines}"
+            )
+
+    def _work(self) -> None:
+        _own.shipping = True
+        try:
+            while not self._finish.abandoned.is_set() and self._ship_next():
+                pass
+            if self._finish.close and not self._closed_by_others and not self._finish.abandoned.is_set():
+                self._insist(self._close)
+        except Exception as error:
+            self._say(f"shipping {self._run} stopped reason={error!r}")  # a fault of ours must not be one of the application's
+        finally:
+            _own.shipping = False
+            with self._state:
+                if self._finish.abandoned.is_set():
+                    self._let_go()
+                self._finish.ended = True
+                self._state.notify_all()
+
+    def _ship_next(self) -> bool:
+        """One batch; False at the end."""
+        if b"\n" not in self._waiting:
+            self._buffer.wait(1, None)
+        self._buffer.wait(max(self._pace.batch_bytes - len(self._waiting), 1), self._pace.interval_s)
+        with self._moving:
+            if self._finish.abandoned.is_set():
+                return False
+            self._gather()
+            final = self._buffer.is_drained
+            batch = cut(self._waiting, self._pace.batch_bytes, final=final)
+            if not batch:
+                return not final
+            self._sent = self._packed(batch)
+        self._insist(self._append)
+        return True
+
+    def _gather(self) -> None:
+        """A batch's worth of bytes, or all that there is; of a line that is longer, as much as may be sent."""
+        while len(self._waiting) < self._pace.batch_bytes or (b"\n" not in self._waiting and len(self._waiting) < MAX_LINE_BYTES):
+            more = self._buffer.take()
+            if not more:
+                return
+            self._waiting += more
+
+    def _packed(self, batch: bytes) -> _Sent:
+        self._counts.cut_lines += not batch.endswith(b"\n") and len(batch) == MAX_LINE_BYTES
+        packed = b"" if self._closed_by_others else gzip.compress(batch, _LEVEL, mtime=0)
+        return _Sent(packed, lines_of(batch), len(batch))
+
+    def _insist(self, act: Callable[[Archive], None]) -> None:
+        """Do it until it is done, refused for good, or nobody waits for it any more."""
+        backoff = Backoff(self._pace.first_wait_s, self._pace.most_wait_s)
+        while not self._finish.abandoned.is_set():
+            wait_s = self._tried(act, backoff)
+            if wait_s is None:
+                return
+            if self._is_too_late():
+                self._finish.abandoned.set()
+                return
+            if self._finish.nudge.wait(wait_s) and not self._finish.abandoned.is_set():
+                self._finish.nudge.clear()  # the end was told: try once more at once, then wait as before
+
+    def _is_too_late(self) -> bool:
+        return self._finish.deadline is not None and time.monotonic() > self._finish.deadline
+
+    def _tried(self, act: Callable[[Archive], None], backoff: Backoff) -> float | None:
+        """Seconds to wait before the next try; None when there is none."""
+        try:
+            if self._archive is None:
+                self._archive = self._connect()
+            self._counts.requests += 1
+            act(self._archive)
+        except UnavailableError as error:
+            self._counts.failures += 1
+            return backoff.next_s(error.retry_after_s)
+        except (AccessError, SettingsError) as error:
+            # It may be granted, or renewed, while the program runs: the lines wait as when the server is away.
+            self._counts.failures += 1
+            self._say_once(error)
+            return backoff.next_s(self._pace.access_wait_s)
+        except ApiError as error:
+            self._refused(error)
+        return None
+
+    def _append(self, archive: Archive) -> None:
+        sent = self._sent
+        assert sent is not None
+        if self._closed_by_others:
+            raise RunClosedError(409, "the run is closed")
+        if self._position is None:
+            self._position = archive.open_session(self._run)
+            self._counts.requests += 1
+        position = str(archive.append(self._run, sent.packed, self._position)["position"])
+        with self._state:
+            if self._finish.abandoned.is_set():
+                return  # it is kept, with its position: to be sent again is harmless
+            self._position = position
+            self._counts.stored_lines += sent.lines
+            self._answered(sent)
+
+    def _close(self, archive: Archive) -> None:
+        archive.close_run(self._run)
+        self._finish.closed = True
+
+    def _refused(self, error: ApiError) -> None:
+        self._closed_by_others = self._closed_by_others or isinstance(error, RunClosedError)
+        self._say_once(error)
+        with self._state:
+            sent = self._sent
+            if sent is not None and not self._finish.abandoned.is_set():
+                self._counts.refused_lines += sent.lines
+                self._answered(sent)
+
+    def _answered(self, sent: _Sent) -> None:
+        self._sent = None
+        self._delivered_bytes += sent.bytes
+        self._state.notify_all()
+
+    def _say_once(self, error: RunlakeError) -> None:
+        kind = type(error).__name__
+        if kind not in self._told:
+            self._told.add(kind)
+            self._say(f"{self._run}: {error}" + (f" ({error.next_step})" if error.next_step else ""))
+
+    def _say(self, text: str) -> None:
+        with suppress(Exception):  # how it is told must not cost what is told about
+            self._tell(text)
+
+    def _let_go(self) -> None:
+        archive, self._archive = self._archive, None
+        if archive is not None:
+            archive.close()
+
+
+@dataclass(slots=True)
+class _Finish:
+    """How far the end has come: asked for, waited for no more (``abandoned``), and reached (``ended``)."""
+
+    asked: bool = False
+    close: bool = False
+    closed: bool = False
+    ended: bool = False
+    deadline: float | None = None
+    abandoned: threading.Event = field(default_factory=threading.Event)
+    nudge: threading.Event = field(default_factory=threading.Event)
+
+
+_inherited: list[Archive | None] = []
+"""Connections that a forked child must neither use nor close in the parent's name."""

@@ -1,0 +1,60 @@
+"""Where the token comes from: a value, a file, or a command that prints it."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from runlake.errors import SettingsError
+
+_COMMAND_TIMEOUT_S = 30.0
+
+
+class Token:
+    """A bearer token that is read when it is first needed, and once more after the server refused it. None: there is none."""
+
+    def __init__(self, read: Callable[[], str | None]) -> None:
+        self._read = read
+        self._lock = threading.Lock()
+        self._known = False
+        self._value: str | None = None
+
+    def value(self) -> str | None:
+        """The token as it was read last. Raises SettingsError."""
+        with self._lock:
+            if not self._known:
+                self._value, self._known = self._read(), True
+            return self._value
+
+    def forget(self) -> None:
+        """Read it anew the next time: a file may have been renewed, a command mints another."""
+        self._known = False
+
+
+def token_from(value: str | None = None, file: str | None = None, command: str | None = None) -> Token:
+    """The first of them that is given. A value wins, since it is what one types to override the rest."""
+    if value:
+        return Token(lambda: value)
+    if file:
+        return Token(lambda: _of_file(Path(file).expanduser()))
+    if command:
+        return Token(lambda: _of_command(command))
+    return Token(lambda: None)
+
+
+def _of_file(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError as error:
+        raise SettingsError(f"the token's file cannot be read path={path} reason={error.strerror}") from error
+
+
+def _of_command(command: str) -> str:
+    try:
+        done = subprocess.run(shlex.split(command), capture_output=True, text=True, check=True, timeout=_COMMAND_TIMEOUT_S)
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        raise SettingsError(f"the token's command failed command={command!r} reason={error}") from error
+    return done.stdout.strip()

@@ -1,0 +1,320 @@
+"""An archive in memory, with the faults of a bad day: it refuses, hangs, answers 500 and 503, cuts connections, and comes back."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+LOGS = "/v1/services/ingestionPipelines/logs/"
+Fault = str
+"""``500``, ``503``, ``cut`` (before anything is done), ``lost`` (done, but not answered), ``hang``, ``page`` (somebody
+else's), or nothing: no fault."""
+
+
+@dataclass
+class Segment:
+    session: str
+    base: int
+    body: bytes
+
+
+@dataclass
+class StoredRun:
+    segments: list[Segment] = field(default_factory=list)
+    closed: bool = False
+
+    @property
+    def data(self) -> bytes:
+        return b"".join(each.body if each.body.endswith(b"\n") else each.body + b"\n" for each in self.segments)
+
+    @property
+    def lines(self) -> list[bytes]:
+        return self.data.split(b"\n")[:-1]
+
+
+class FakeServer:
+    """``runs`` by (fqn, id). ``fault`` is asked before each request; ``link_cut_after`` cuts the store's answers once each."""
+
+    def __init__(self) -> None:
+        self.runs: dict[tuple[str, str], StoredRun] = defaultdict(StoredRun)
+        self.fault: Callable[[str, str], Fault] = lambda method, path: ""
+        self.requests: list[tuple[str, str, dict[str, str]]] = []
+        self.token: str | None = None
+        self.has_stream = True
+        self.links_above_bytes = 1 << 30
+        self.link_cuts: list[int] = []
+        self.stream_lines = 1000
+        self.changed = threading.Condition()
+        self.sessions = 0
+        self._http: _Http | None = None
+        self.port = 0
+        self.up()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/api"
+
+    def lines(self, fqn: str, run_id: str) -> list[bytes]:
+        return self.runs[fqn, run_id].lines
+
+    def up(self) -> None:
+        self._http = _Http(self.port, self)
+        self.port = self._http.server_address[1]
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True)
+        self._thread.start()
+
+    def down(self) -> None:
+        """Refuse connections, and cut those there are."""
+        if self._http:
+            self._http.shutdown()
+            self._http.cut_all()
+            self._http.server_close()
+            self._thread.join()
+            self._http = None
+
+    def add(self, fqn: str, run_id: str, data: bytes, *, close: bool = False) -> None:
+        with self.changed:
+            run = self.runs[fqn, run_id]
+            run.segments.append(Segment("test", len(run.segments), data))
+            run.closed = close
+            self.changed.notify_all()
+
+
+class _Http(ThreadingHTTPServer):
+    daemon_threads = True
+    allow_reuse_address = True
+    block_on_close = True
+
+    def __init__(self, port: int, fake: FakeServer) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
+        self.fake = fake
+        self._open: set[socket.socket] = set()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._open.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self._open.discard(request)
+        super().shutdown_request(request)
+
+    def cut_all(self) -> None:
+        for each in list(self._open):
+            cut(each)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients of these tests go away as they please."""
+
+
+def cut(connection: socket.socket) -> None:
+    try:
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        return
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # an answer is two writes
+    server: _Http
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing."""
+
+    def do_GET(self) -> None:
+        self._answer("GET")
+
+    def do_POST(self) -> None:
+        self._answer("POST")
+
+    def _answer(self, method: str) -> None:
+        fake = self.server.fake
+        self.body = self.rfile.read(int(self.headers.get("content-length") or 0))
+        fake.requests.append((method, self.path, {name.lower(): value for name, value in self.headers.items()}))
+        fault = fake.fault(method, self.path)
+        if fault in ("500", "503"):
+            return self._json({"code": int(fault), "message": "as the test wants it"}, int(fault))
+        if fault == "page":
+            return self._send(200, b"<html>Log in</html>", {"Content-Type": "text/html"})
+        if fault == "hang":
+            self.connection.recv(1)  # until the client gives up
+        if fault in ("hang", "cut"):
+            self.close_connection = True
+            return cut(self.connection)
+        self.is_lost = fault == "lost"
+        if fake.token and self.headers.get("authorization") != f"Bearer {fake.token}" and "/store/" not in self.path:
+            return self._json({"code": 401, "message": "the token does not hold"}, 401)
+        url = urlsplit(self.path)
+        self.query = dict(parse_qsl(url.query, keep_blank_values=True))
+        self._route(method, [unquote(each) for each in url.path.removeprefix("/api").strip("/").split("/")])
+
+    def _route(self, method: str, parts: list[str]) -> None:
+        match (method, *parts):
+            case ("POST", "v1", "services", _, "logs", fqn, run_id):
+                self._append(self.server.fake.runs[fqn, run_id])
+            case ("POST", "v1", "services", _, "logs", fqn, run_id, "close"):
+                self.server.fake.runs[fqn, run_id].closed = True
+                self._json({"message": "Log stream closed successfully"})
+            case ("GET", "v1", "services", _, "logs", fqn, "stream", run_id):
+                self._stream(fqn, run_id)
+            case ("GET", "v1", "services", _, "logs", fqn, run_id, "download"):
+                self._download(fqn, run_id)
+            case ("GET", "v1", "services", _, "logs", fqn):
+                self._json({"runs": self._ids(fqn), "cursor": None})
+            case ("GET", "v1", "services", _, "logs", fqn, run_id):
+                self._page(self.server.fake.runs.get((fqn, run_id), StoredRun()))
+            case ("GET", "store", fqn, run_id):
+                self._object(self.server.fake.runs[fqn, run_id].data)
+            case ("GET", "v1", "pipelines"):
+                self._pipelines()
+            case ("GET", "v1", "pipelines", fqn, "runs"):
+                self._json({"runs": [self._facts(fqn, run_id) for run_id in self._ids(fqn)], "cursor": None})
+            case ("GET", "v1", "pipelines", fqn, "runs", run_id) if (fqn, run_id) in self.server.fake.runs:
+                self._json(self._facts(fqn, run_id) | {"lost": 0})
+            case ("GET", "v1", "pipelines", fqn, "runs", run_id, "grep"):
+                self._grep(self.server.fake.runs[fqn, run_id])
+            case _:
+                self._json({"code": 404, "message": "there is no such path"}, 404)
+
+    def _append(self, run: StoredRun) -> None:
+        fake = self.server.fake
+        with fake.changed:
+            token = dict(each.strip().partition("=")[::2] for each in self.headers.get("cookie", "").split(";")).get(
+                "PIPELINE_SESSION"
+            )
+            if not self.body:
+                fake.sessions += 1
+                return self._json({"position": token or f"s{fake.sessions}.{len(run.segments)}"})
+            session, base = (token or f"none{len(run.segments)}.0").split(".")
+            body = gzip.decompress(self.body)
+            same = [each for each in run.segments if (each.session, each.base, each.body) == (session, int(base), body)]
+            if not same and run.closed:
+                return self._json({"code": 409, "message": "the run is closed: its log takes no more lines"}, 409)
+            if not same:
+                run.segments.append(Segment(session, int(base), body))
+            fake.changed.notify_all()
+        lines = body.count(b"\n") + (not body.endswith(b"\n"))
+        self._json({"position": f"{session}.{len(run.segments)}", "sequence": 0, "line": 0, "lines": lines, "repeated": bool(same)})
+
+    def _page(self, run: StoredRun) -> None:
+        fake = self.server.fake
+        lines = [line.decode("utf-8", "replace") for line in run.lines]
+        begin = max(len(lines) - int(self.query["tail"]), 0) if "tail" in self.query else int(self.query.get("after", 0))
+        if "wait" in self.query and begin >= len(lines) and not run.closed:
+            with fake.changed:
+                fake.changed.wait_for(lambda: len(run.lines) > begin or run.closed, timeout=1)
+            lines = [line.decode("utf-8", "replace") for line in run.lines]
+        end = min(begin + int(self.query.get("limit", 1000)), len(lines))
+        after = str(end) if end < len(lines) else None
+        self._json({"logs": "\n".join(lines[begin:end]), "after": after, "total": len(lines), "streaming": not run.closed})
+
+    def _stream(self, fqn: str, run_id: str) -> None:
+        fake = self.server.fake
+        if not fake.has_stream:
+            return self._json({"code": 404, "message": "the live stream is not served: read pages with wait=20"}, 404)
+        run = fake.runs[fqn, run_id]
+        begin = int(self.headers.get("last-event-id") or self.query.get("after") or 0)
+        if "tail" in self.query and not self.headers.get("last-event-id"):
+            begin = max(len(run.lines) - int(self.query["tail"]), 0)
+        with fake.changed:
+            fake.changed.wait_for(lambda: len(run.lines) > begin or run.closed, timeout=1)
+            lines = [line.decode("utf-8", "replace") for line in run.lines[begin : begin + fake.stream_lines]]
+            is_end = run.closed and begin + len(lines) == len(run.lines)
+        text = "retry: 1\n\n: heartbeat\n\n"
+        after = str(begin + len(lines))
+        if lines:
+            logs = "".join(line + "\n" for line in lines)
+            frame = {"eventType": "logs", "runId": run_id, "logs": logs, "after": after, "replay": False, "truncated": False}
+            text += f"id: {after}\ndata: {json.dumps(frame)}\n\n"
+        if is_end:
+            frame = {"eventType": "complete", "runId": run_id, "after": after, "reason": "runFinished"}
+            text += f"id: {after}\ndata: {json.dumps(frame)}\n\n"
+        self._send(200, text.encode(), {"Content-Type": "text/event-stream"})
+
+    def _download(self, fqn: str, run_id: str) -> None:
+        data = self.server.fake.runs[fqn, run_id].data
+        if not data:
+            return self._json({"code": 404, "message": "there is no such run"}, 404)
+        if len(data) <= self.server.fake.links_above_bytes:
+            return self._send(200, data, {"Content-Type": "text/plain; charset=utf-8"})
+        self._json({"location": "x"}, 307, Location=self.path.split("/v1/")[0] + f"/store/{fqn}/{run_id}")
+
+    def _object(self, data: bytes) -> None:
+        assert self.headers.get("authorization") is None, "the token is none of the store's business"
+        begin = int(self.headers.get("range", "bytes=0-").removeprefix("bytes=").rstrip("-"))
+        if begin >= len(data):
+            return self._send(416, b"<Error/>", {})
+        cuts = self.server.fake.link_cuts
+        body = data[begin:]
+        if cuts:
+            self.send_response(206 if begin else 200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body[: cuts.pop(0)])
+            self.close_connection = True
+            return cut(self.connection)
+        self._send(206 if begin else 200, body, {})
+
+    def _grep(self, run: StoredRun) -> None:
+        wanted, begin = self.query["q"].encode(), int(self.query["after"])
+        lines = run.lines
+        end = min(begin + 100, len(lines))
+        found = [
+            {"line": at, "text": line.decode(), "spans": [[line.find(wanted), line.find(wanted) + len(wanted)]]}
+            for at, line in enumerate(lines[begin:end], begin)
+            if wanted in line
+        ][: int(self.query["limit"])]
+        if found and len(found) == int(self.query["limit"]):
+            end = found[-1]["line"] + 1  # type: ignore[operator]
+        after = str(end) if end < len(lines) else None
+        self._json({"matches": found, "after": after, "scannedLines": end - begin, "scannedBytes": 0, "total": len(lines)})
+
+    def _pipelines(self) -> None:
+        names = sorted({fqn for fqn, _ in self.server.fake.runs if fqn.startswith(self.query.get("prefix", ""))})
+        begin = names.index(self.query["cursor"]) if "cursor" in self.query else 0
+        page = names[begin : begin + 2]
+        cursor = names[begin + 2] if begin + 2 < len(names) else None
+        self._json({"pipelines": [{"fqn": n, "last": self._facts(n, self._ids(n)[0])} for n in page], "cursor": cursor})
+
+    def _ids(self, fqn: str) -> list[str]:
+        return [run_id for name, run_id in reversed(self.server.fake.runs) if name == fqn]
+
+    def _facts(self, fqn: str, run_id: str) -> dict[str, Any]:
+        run = self.server.fake.runs[fqn, run_id]
+        return {
+            "runId": run_id, "status": "finalized" if run.closed else "open", "end": "closed" if run.closed else None,
+            "lines": len(run.lines), "bytes": len(run.data), "startedMs": 1_780_000_000_000, "lastAppendMs": 1_780_000_060_000,
+            "durationMs": 60_000, "complete": run.closed, "pendingBytes": 0 if run.closed else len(run.data),
+        }  # fmt: skip
+
+    def _json(self, value: Any, status: int = 200, **headers: str) -> None:
+        self._send(status, json.dumps(value).encode(), {"Content-Type": "application/json", **headers})
+
+    def _send(self, status: int, body: bytes, headers: dict[str, str]) -> None:
+        if getattr(self, "is_lost", False):
+            self.close_connection = True
+            return cut(self.connection)
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@contextmanager
+def fake_server() -> Iterator[FakeServer]:
+    fake = FakeServer()
+    try:
+        yield fake
+    finally:
+        fake.down()

@@ -1,0 +1,199 @@
+"""The command line, against an archive in memory."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from client.tests.fake_server import FakeServer
+from runlake.__main__ import runlake
+from runlake.commands.output import duration_of, harmless, marked, size_of
+from runlake.commands.reading import since_of
+
+
+@pytest.fixture
+def filled(server: FakeServer) -> FakeServer:
+    server.add("nightly.orders", "run-1", b"old\n", close=True)
+    server.add("nightly.orders", "run-2", b"".join(b"line %d\n" % number for number in range(250)), close=True)
+    server.add("nightly.stock", "run-1", b"a\n\nb\n")
+    server.add("weekly", "run-1", b"one\n")
+    return server
+
+
+def call(server: FakeServer, *arguments: str, environ: dict[str, str] | None = None) -> Result:
+    return CliRunner().invoke(runlake, ["--url", server.url, *arguments], env=environ)
+
+
+def answered(server: FakeServer, *arguments: str) -> str:
+    result = call(server, *arguments)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_pipelines_are_listed_over_pages(filled: FakeServer) -> None:
+    rows = [line.split("\t") for line in answered(filled, "runs").splitlines()]
+    assert [row[:4] for row in rows] == [
+        ["nightly.orders", "run-2", "finalized", "250"],
+        ["nightly.stock", "run-1", "open", "3"],
+        ["weekly", "run-1", "open", "1"],
+    ]
+    assert len(answered(filled, "runs", "-n", "1").splitlines()) == 1
+    assert answered(filled, "runs", "--prefix", "week").startswith("weekly\t")
+
+
+def test_runs_of_a_pipeline(filled: FakeServer) -> None:
+    first, second = answered(filled, "runs", "nightly.orders").splitlines()
+    assert first == "run-2\tfinalized\t250\t2140\t2026-05-28T20:26:40Z\t0:01:00"
+    assert second.startswith("run-1\t")
+    found = [json.loads(line)["runId"] for line in answered(filled, "runs", "nightly.orders", "--json").splitlines()]
+    assert found == ["run-2", "run-1"]
+
+
+def test_tail(filled: FakeServer) -> None:
+    assert answered(filled, "tail", "nightly.orders", "-n", "2") == "line 248\nline 249\n"
+    assert answered(filled, "tail", "nightly.orders", "run-1") == "old\n"
+    assert answered(filled, "tail", "nightly.stock", "-n", "2") == "\nb\n"
+    assert answered(filled, "tail", "nightly.orders", "-n", "1", "--json") == '{"line": 249, "text": "line 249"}\n'
+    assert answered(filled, "tail", "nightly.orders", "--since", "1h").startswith("line 0\n")
+
+
+@pytest.mark.parametrize("has_stream", [True, False], ids=["stream", "pages"])
+def test_tail_follows_to_the_end(has_stream: bool, filled: FakeServer) -> None:
+    filled.has_stream, filled.stream_lines = has_stream, 7
+    assert answered(filled, "tail", "-f", "nightly.orders", "-n", "100") == "".join(f"line {n}\n" for n in range(150, 250))
+    assert answered(filled, "tail", "-f", "nightly.orders", "--since", "1d") == "".join(f"line {n}\n" for n in range(250))
+
+
+def test_cat_writes_the_bytes(server: FakeServer) -> None:
+    data = b"\xff\x00\r\n\x1b]0;title\x07\n"
+    server.add("p", "r", data)
+    assert call(server, "cat", "p", "r").stdout_bytes == data
+    assert call(server, "cat", "p").stdout_bytes == data
+    server.links_above_bytes = 1
+    assert call(server, "cat", "p").stdout_bytes == data
+
+
+def test_grep_goes_on_to_the_end_of_the_log(filled: FakeServer) -> None:
+    assert answered(filled, "grep", "-n", "9", "nightly.orders", "run-2").splitlines()[:2] == ["10:line 9", "20:line 19"]
+    assert answered(filled, "grep", "-c", "line", "nightly.orders") == "250\n"
+    assert len(answered(filled, "grep", "-m", "3", "line", "nightly.orders").splitlines()) == 3
+    match = {"line": 249, "text": "line 249", "spans": [[5, 8]]}
+    assert json.loads(answered(filled, "grep", "--json", "249", "nightly.orders")) == match
+    assert call(filled, "grep", "nothing", "nightly.orders").exit_code == 1
+
+
+def test_close_and_status(filled: FakeServer) -> None:
+    before = dict(line.split("\t") for line in answered(filled, "status", "weekly").splitlines())
+    assert (before["complete"], before["pending"], before["lost"]) == ("no", "4 B", "0 lines")
+    assert answered(filled, "close", "weekly", "run-1") == "weekly/run-1 is closed\n"
+    assert json.loads(answered(filled, "status", "weekly", "run-1", "--json"))["complete"]
+
+
+def test_a_download_is_verified(filled: FakeServer, tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    assert answered(filled, "download", "nightly.orders", "-o", str(path)) == f"{path}: 250 lines, 2.1 KiB, verified\n"
+    assert path.read_bytes() == filled.runs["nightly.orders", "run-2"].data
+    assert "not complete yet" in answered(filled, "download", "weekly", "-o", str(path))
+
+
+def test_a_download_that_is_cut_goes_on_where_it_was(filled: FakeServer, tmp_path: Path) -> None:
+    filled.links_above_bytes, filled.link_cuts = 1, [100, 200]
+    path = tmp_path / "log"
+    (tmp_path / "log.part").write_bytes(filled.runs["nightly.orders", "run-2"].data[:50])
+    shown = json.loads(answered(filled, "download", "nightly.orders", "-o", str(path), "--json"))
+    assert shown == {"path": str(path), "bytes": 2140, "lines": 250, "resumedAt": 50, "verified": True}
+    assert path.read_bytes() == filled.runs["nightly.orders", "run-2"].data
+    assert [headers["range"] for _, url, headers in filled.requests if "/store/" in url] == [
+        "bytes=50-",
+        "bytes=150-",
+        "bytes=350-",
+    ]
+
+
+def test_a_download_of_something_else_is_not_kept(filled: FakeServer, tmp_path: Path) -> None:
+    filled.links_above_bytes = 1
+    path = tmp_path / "log"
+    (tmp_path / "log.part").write_bytes(b"x" * 5000)
+    result = call(filled, "download", "nightly.orders", "-o", str(path))
+    assert result.exit_code == 2
+    assert "bytes=5000 of 2140" in result.stderr and "next: run the download again" in result.stderr
+    assert list(tmp_path.glob("log*")) == []
+    assert answered(filled, "download", "nightly.orders", "-o", str(path)).endswith("verified\n")
+
+
+def test_errors_tell_what_to_do_next(filled: FakeServer) -> None:
+    missing = call(filled, "cat", "nobody", "knows")
+    assert missing.exit_code == 2
+    assert missing.stderr.splitlines() == [
+        "runlake: there is no such run",
+        "next: check the names with `runlake runs` and `runlake runs FQN`",
+    ]
+    assert "the pipeline has no runs" in call(filled, "tail", "somebody").stderr
+    filled.token = "secret"
+    assert "next: set a token" in call(filled, "runs").stderr
+    filled.down()
+    assert "next: is the server up" in call(filled, "runs").stderr
+    assert "--url, RUNLAKE_URL, or url in" in CliRunner().invoke(runlake, ["runs"]).stderr
+
+
+def test_tokens_by_value_file_and_command(filled: FakeServer, tmp_path: Path) -> None:
+    filled.token = "secret"
+    file = tmp_path / "token"
+    file.write_text("secret\n")
+    for option in (["--token", "secret"], ["--token-file", str(file)], ["--token-command", f"cat {file}"]):
+        assert call(filled, *option, "runs").exit_code == 0
+    assert call(filled, "runs", environ={"RUNLAKE_TOKEN": "secret"}).exit_code == 0
+    broken = call(filled, "--token-command", "false", "runs")
+    assert broken.exit_code == 2 and "the token's command failed" in broken.stderr
+
+
+def test_config_tells_origins_and_no_secret(filled: FakeServer, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('url = "http://of.the.file"\ntimeout_s = 7\ntoken_file = "t"\n')
+    environ = {"RUNLAKE_TIMEOUT_S": "8", "RUNLAKE_TOKEN": "secret", "RUNLAKE_CONFIG": str(tmp_path / "config.toml")}
+    shown: dict[str, Any] = json.loads(call(filled, "config", "--json", environ=environ).output)
+    assert shown["url"] == {"value": filled.url, "origin": "argument"}
+    assert shown["timeout_s"] == {"value": 8.0, "origin": "environment"}
+    assert shown["token"] == {"value": "(set)", "origin": "environment"}
+    assert shown["token_file"]["value"] == ""  # another form of the token, further away
+    assert "secret" not in call(filled, "config", environ=environ).output
+
+
+@pytest.mark.parametrize("text", ["nonsense = 1", "timeout_s = 'soon'", "= ="])
+def test_a_broken_file_is_told_with_its_path(text: str, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(text)
+    result = CliRunner().invoke(runlake, ["config"])
+    assert result.exit_code == 2
+    assert str(tmp_path / "config.toml") in result.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(shell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("click.shell_completion.BashComplete._check_version", lambda self: None)
+    result = CliRunner().invoke(runlake, ["completion", shell])
+    assert result.exit_code == 0 and "_RUNLAKE_COMPLETE" in result.output
+
+
+def test_times_for_since() -> None:
+    ago_ms = time.time() * 1000 - int(since_of("2h"))
+    assert 7_199_000 < ago_ms < 7_300_000
+    assert since_of("2026-11-21T10:00:00Z") == "2026-11-21T10:00:00Z"
+    assert since_of("1780000000000") == "1780000000000"
+    with pytest.raises(click.BadParameter, match="neither 10m"):
+        since_of("yesterday")
+
+
+def test_what_a_terminal_gets_is_harmless() -> None:
+    assert harmless("a\x1b[31mred\x1b[0m\tb") == "a\x1b[31mred\x1b[0m\tb\x1b[0m"
+    assert harmless("\x1b]0;title\x07\x1b[2J\r\x9b1m\u202e") == "\ufffd]0;title\ufffd\ufffd[2J\ufffd\ufffd1m\ufffd"
+    assert marked("a\x07bc", [[1, 3]]) == "a" + click.style("\ufffdb", fg="red", bold=True) + "c"
+
+
+def test_units() -> None:
+    assert [size_of(size) for size in (0, 1023, 1536, 3 << 30, 5 << 40)] == ["0 B", "1023 B", "1.5 KiB", "3.0 GiB", "5.0 TiB"]
+    assert duration_of(3_723_000) == "1:02:03"

@@ -1,0 +1,139 @@
+"""``runlake exec``: output, signals and exit code are the command's own, and all of the output is archived."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from client.tests.fake_server import FakeServer
+from runlake.__main__ import runlake
+
+_SRC = Path(__file__).parents[1] / "src"
+
+
+def start(
+    server: FakeServer, tmp_path: Path, *command: str, options: tuple[str, ...] = (), **environment: str
+) -> subprocess.Popen[bytes]:
+    """``command`` by ``runlake exec``, as run ``r`` of pipeline ``p``."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "runlake", "exec", "-q", "--run-id", "r", *options, "p", "--", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": str(_SRC), "RUNLAKE_URL": server.url, "RUNLAKE_SPOOL_DIR": str(tmp_path), **environment},
+    )
+
+
+def ran(server: FakeServer, tmp_path: Path, *command: str, **more: Any) -> tuple[bytes, bytes, int]:
+    with start(server, tmp_path, *command, **more) as process:
+        out, err = process.communicate(timeout=120)
+    return out, err, process.returncode
+
+
+def archived(server: FakeServer) -> tuple[bytes, str]:
+    """The command's output, and how its end was told."""
+    run = server.runs["p", "r"]
+    assert run.closed
+    *_, last = run.lines
+    return run.data[: -len(last) - 1], last.decode()
+
+
+@pytest.mark.parametrize("code", [0, 3, 255])
+def test_output_and_exit_code_are_passed_through(code: int, server: FakeServer, tmp_path: Path) -> None:
+    out, err, got = ran(server, tmp_path, "sh", "-c", f"echo out; echo err >&2; exit {code}")
+    assert (out, err, got) == (b"out\nerr\n", b"", code)
+    output, end = archived(server)
+    assert output == b"out\nerr\n"
+    assert end.startswith(f"[runlake] exit status {code} after ")
+
+
+def test_a_command_killed_by_a_signal(server: FakeServer, tmp_path: Path) -> None:
+    out, _, code = ran(server, tmp_path, "sh", "-c", "echo before; kill -KILL $$")
+    assert (out, code) == (b"before\n", 128 + signal.SIGKILL)
+    assert archived(server)[1].startswith("[runlake] killed by signal 9 (SIGKILL) after ")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
+def test_signals_are_passed_on(number: signal.Signals, server: FakeServer, tmp_path: Path) -> None:
+    script = "import signal, sys\ndef got(n, _):\n    print('got', n, flush=True); sys.exit(7)\n"
+    script += f"signal.signal({number.value}, got)\nprint('ready', flush=True)\nsignal.pause()\n"
+    with start(server, tmp_path, sys.executable, "-c", script) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        process.send_signal(number)
+        rest, _ = process.communicate(timeout=60)
+    assert (rest, process.returncode) == (b"got %d\n" % number, 7)
+    assert archived(server)[0] == b"ready\ngot %d\n" % number
+
+
+def test_binary_output_arrives_byte_for_byte(server: FakeServer, tmp_path: Path) -> None:
+    data = bytes(range(256)) * 1000 + b"\r\n\0\xff\n\n\n" + b"no newline at the end \xc3"
+    (tmp_path / "data").write_bytes(data)
+    out, _, code = ran(server, tmp_path, "cat", str(tmp_path / "data"))
+    assert (out, code) == (data, 0)
+    assert archived(server)[0] == data + b"\n"
+
+
+def test_a_big_output_arrives_whole_in_little_memory(server: FakeServer, tmp_path: Path) -> None:
+    """64 MiB; the archive's process may grow by less than that."""
+    script = "import sys\nfor n in range(1 << 20): sys.stdout.write('%063d\\n' % n)"
+    command = f"runlake(['exec', '-q', '--run-id', 'r', 'p', '--', sys.executable, '-c', {script!r}])"
+    own = "import resource, sys\nfrom runlake.__main__ import runlake\n"
+    own += f"try:\n    {command}\nfinally:\n    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
+    environment = {**os.environ, "PYTHONPATH": str(_SRC), "RUNLAKE_URL": server.url, "RUNLAKE_SPOOL_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", own], capture_output=True, env=environment, check=True, timeout=300)
+    assert len(done.stdout) == 64 << 20
+    assert hashlib.sha256(archived(server)[0]).digest() == hashlib.sha256(done.stdout).digest()
+    assert int(done.stderr.split()[-1]) < 120 * 1024  # KiB
+
+
+def test_a_command_that_is_not_there(server: FakeServer, tmp_path: Path) -> None:
+    _, _, code = ran(server, tmp_path, "no-such-command")
+    assert code == 127
+    assert server.runs["p", "r"].lines == [b"[runlake] no-such-command could not be started: No such file or directory"]
+
+
+def test_without_the_server_the_command_runs_all_the_same_and_its_lines_are_drained_later(
+    server: FakeServer, tmp_path: Path
+) -> None:
+    server.down()
+    out, err, code = ran(server, tmp_path, "sh", "-c", "echo out; exit 5", options=("--patience", "0.2"))
+    assert (out, code) == (b"out\n", 5)
+    assert b"2 lines of p/r wait in " in err
+    server.up()
+    environment = {"RUNLAKE_SPOOL_DIR": str(tmp_path), "RUNLAKE_URL": server.url}
+    drained = CliRunner().invoke(runlake, ["drain"], env=environment)
+    assert (drained.exit_code, drained.output) == (0, "2 lines stored, 0 wait on, 0 folders could not be read or sent\n")
+    assert archived(server)[0] == b"out\n"
+    assert list(tmp_path.iterdir()) == []
+    assert CliRunner().invoke(runlake, ["drain", "--json"], env=environment).output == '{"stored": 0, "kept": 0, "failed": 0}\n'
+
+
+def test_without_an_address_nothing_is_run(server: FakeServer, tmp_path: Path) -> None:
+    out, err, code = ran(server, tmp_path, "echo", "out", RUNLAKE_URL="")
+    assert (out, code) == (b"", 125)
+    assert b"RUNLAKE_URL" in err
+
+
+def test_the_command_knows_its_run(server: FakeServer, tmp_path: Path) -> None:
+    out, _, _ = ran(server, tmp_path, "sh", "-c", "echo $RUNLAKE_FQN/$RUNLAKE_RUN_ID")
+    assert out == b"p/r\n"
+
+
+def test_a_reader_that_leaves_stops_neither_the_command_nor_the_archive(server: FakeServer, tmp_path: Path) -> None:
+    with start(server, tmp_path, sys.executable, "-c", "print('x\\n' * 500_000, end='')") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"x\n"
+        process.stdout.close()
+        process.wait(timeout=60)
+    assert process.returncode == 0
+    assert archived(server)[0] == b"x\n" * 500_000

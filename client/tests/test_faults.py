@@ -1,0 +1,137 @@
+"""A bad day, compressed: the server refuses, hangs, answers 500 and 503, cuts connections before and after it stored, and comes back.
+
+Every line arrives once, and in order. Seeds are in the names of the tests.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from dataclasses import replace
+
+import pytest
+
+from client.tests.fake_server import FakeServer
+from runlake import Pace, RunlogHandler, Settings
+
+_LINES = 4000
+_FAULTS = ("500", "503", "cut", "lost", "page", "hang")
+
+
+class BadDay:
+    """Faults by chance, from one seed. While it lasts about half of the requests fail."""
+
+    def __init__(self, seed: int) -> None:
+        self._chance = random.Random(seed)
+        self._lock = threading.Lock()
+        self.met: set[str] = set()
+        self.is_over = False
+
+    def __call__(self, method: str, path: str) -> str:
+        with self._lock:
+            if self.is_over or self._chance.random() < 0.5:
+                return ""
+            # A client waits its whole timeout when the server hangs: seldom, for the time of the test.
+            fault = self._chance.choices(_FAULTS, (3, 3, 3, 3, 3, 1))[0]
+            self.met.add(fault)
+            return fault
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_line_arrives_once_and_in_order(seed: int, server: FakeServer, settings: Settings, pace: Pace) -> None:
+    chance = random.Random(seed)
+    server.fault = BadDay(seed)
+    hasty = replace(settings, timeout_s=0.15, memory_bytes=8192)
+    handler = RunlogHandler("svc.pipeline", "run-1", settings=hasty, pace=pace, close_run=True)
+    number = 0
+    while number < _LINES:
+        for number in range(number, min(number + chance.randrange(1, 600), _LINES)):  # noqa: B020
+            handler.write(f"line {number}\n")
+        number += 1
+        if chance.random() < 0.3:
+            server.down()
+            for number in range(number, min(number + 200, _LINES)):  # noqa: B020
+                handler.write(f"line {number}\n")
+            number += 1
+            server.up()
+        if chance.random() < 0.5:
+            handler._shipper.flush(0.02)
+    counts = handler.finish(60)
+    assert [int(line.split()[1]) for line in server.lines("svc.pipeline", "run-1")] == list(range(_LINES))
+    assert counts.stored_lines == _LINES and counts.lost_lines == counts.kept_lines == 0
+    assert server.runs["svc.pipeline", "run-1"].closed
+    assert counts.failures > 0
+
+
+@pytest.mark.parametrize("fault", _FAULTS)
+def test_each_fault_alone_is_repeated_until_it_works(fault: str, server: FakeServer, settings: Settings, pace: Pace) -> None:
+    faults = iter([fault] * 3 + ["", fault])
+    server.fault = lambda method, path: next(faults, "")
+    handler = RunlogHandler("p", "r", settings=replace(settings, timeout_s=0.2), pace=pace, close_run=True)
+    handler.write("one\n")
+    handler.flush()
+    handler.write("two\n")
+    handler.close()
+    assert server.lines("p", "r") == [b"one", b"two"]
+    assert server.runs["p", "r"].closed
+    assert handler.counts.failures == 4
+
+
+def test_what_the_server_takes_twice_it_is_sent_with_the_same_bytes(server: FakeServer, settings: Settings, pace: Pace) -> None:
+    """More lines come while a batch is repeated: they must not get into it."""
+    faults = iter(["", "lost"])
+    handler = RunlogHandler("p", "r", settings=settings, pace=pace)
+
+    def fault(method: str, path: str) -> str:
+        handler._buffer.put(b"meanwhile\n")
+        return next(faults, "")
+
+    server.fault = fault
+    handler.write("one\n")
+    handler.flush()
+    server.fault = lambda method, path: ""
+    handler.close()
+    lines = server.lines("p", "r")
+    assert lines.count(b"one") == 1
+    assert len(lines) == handler.counts.stored_lines
+
+
+def test_the_disk_is_used_while_the_server_is_away_and_emptied_after(server: FakeServer, settings: Settings, pace: Pace) -> None:
+    server.down()
+    handler = RunlogHandler("p", "r", settings=replace(settings, memory_bytes=1000), pace=pace)
+    for number in range(20_000):
+        handler.write(f"{number}\n")
+    assert sum(chunk.stat().st_size for chunk in settings.spool_root.rglob("*.chunk")) > 90_000
+    server.up()
+    handler.close()
+    assert [int(line) for line in server.lines("p", "r")] == list(range(20_000))
+    assert list(settings.spool_root.iterdir()) == []
+
+
+def test_an_exit_without_the_server_takes_bounded_time_and_keeps_the_lines(
+    server: FakeServer, settings: Settings, pace: Pace
+) -> None:
+    server.down()
+    told: list[str] = []
+    handler = RunlogHandler("p", "r", settings=replace(settings, memory_bytes=100), pace=pace, tell=told.append, close_run=True)
+    for number in range(1000):
+        handler.write(f"{number}\n")
+    counts = handler.finish(0.05)
+    assert counts.kept_lines == 1000 and counts.lost_lines == 0
+    assert told == [f"1000 lines of p/r wait in {settings.spool_root}: run `runlake drain` later"]
+    assert len(list(settings.spool_root.glob("*/run.json"))) == 1
+
+
+@pytest.mark.parametrize("is_up", [True, False])
+def test_a_program_that_is_going_down_starts_no_thread_and_ships_all_the_same(
+    is_up: bool, server: FakeServer, settings: Settings, pace: Pace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not is_up:
+        server.down()
+    handler = RunlogHandler("p", "r", settings=settings, pace=pace, tell=lambda text: None, close_run=True)
+    monkeypatch.setattr(handler._shipper, "start", lambda: None)
+    for number in range(2000):
+        handler.write(f"{number}\n")
+    counts = handler.finish(30 if is_up else 0.05)
+    assert (counts.stored_lines, counts.kept_lines) == ((2000, 0) if is_up else (0, 2000))
+    assert server.runs["p", "r"].closed == is_up

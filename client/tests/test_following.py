@@ -1,0 +1,70 @@
+"""Following a run: every line once, whatever the connection does."""
+
+from __future__ import annotations
+
+import random
+import threading
+
+import pytest
+
+from client.tests.fake_server import FakeServer
+from runlake import Archive, RunName
+from runlake.following import Follower
+from runlake.sse import Event, events_of
+
+RUN = RunName("p", "r")
+
+
+def follower(archive: Archive, **more: int) -> Follower:
+    return Follower(archive, RUN, pause=lambda seconds: None, **more)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("has_stream", [True, False], ids=["stream", "pages"])
+def test_every_line_once_while_the_connection_is_cut(seed: int, has_stream: bool, server: FakeServer) -> None:
+    chance = random.Random(seed)
+    server.has_stream, server.stream_lines = has_stream, 20
+    server.fault = lambda method, path: chance.choice(["", "", "", "500", "cut", "lost"])
+
+    def write() -> None:
+        for number in range(0, 300, 10):
+            server.add("p", "r", b"".join(b"%d\n" % each for each in range(number, number + 10)), close=number == 290)
+
+    writer = threading.Thread(target=write)
+    with Archive(server.url) as archive:
+        writer.start()
+        pieces = list(follower(archive).pieces())
+        writer.join()
+    assert [int(line) for piece in pieces for line in piece.lines] == list(range(300))
+    assert pieces[-1].end == "runFinished"
+
+
+def test_it_resumes_by_the_last_id(server: FakeServer) -> None:
+    server.add("p", "r", b"".join(b"%d\n" % each for each in range(50)), close=True)
+    server.stream_lines = 20
+    with Archive(server.url) as archive:
+        pieces = list(follower(archive, tail=30).pieces())
+    assert [piece.first for piece in pieces] == [20, 40, 50]
+    assert [headers.get("last-event-id") for *_, headers in server.requests] == [None, "40"]
+    assert "tail=30" in server.requests[0][1]
+
+
+def test_lines_that_come_again_are_left_out(server: FakeServer) -> None:
+    with Archive(server.url) as archive:
+        following = follower(archive)
+        frame = '{"eventType": "logs", "logs": "%s", "after": "%d"}'
+        seen = [following._piece_of(Event(frame % (logs, after), None, None)) for logs, after in ((r"a\nb\n", 2), (r"b\nc\n", 3))]
+    assert [(piece.first, piece.lines) for piece in seen if piece] == [(0, ["a", "b"]), (2, ["c"])]
+
+
+def test_a_limit_of_the_stream_is_no_end_of_the_run(server: FakeServer) -> None:
+    with Archive(server.url) as archive:
+        following = follower(archive)
+        frame = '{"eventType": "complete", "after": "7", "reason": "%s"}'
+        ends = [following._piece_of(Event(frame % reason, None, None)) for reason in ("maxBytes", "maxDuration", "idleTimeout")]
+    assert [piece and piece.end for piece in ends] == [None, None, "idleTimeout"]
+
+
+def test_events_of_a_stream() -> None:
+    text = "retry: 250\n\n: heartbeat\n\nid: 4\ndata: a\ndata:b\nevent: x\n\nid\ndata: cut"
+    assert list(events_of(text.split("\n"))) == [Event("a\nb", "4", 250)]

@@ -1,0 +1,143 @@
+"""RunlogHandler: what is logged is stored once and in order, and the application notices nothing."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from client.tests.fake_server import FakeServer
+from runlake import Archive, Pace, RunlogHandler, Settings, SettingsError
+from runlake.tokens import Token
+
+
+@contextmanager
+def logging_to(handler: RunlogHandler) -> Iterator[logging.Logger]:
+    logger = logging.Logger("app", logging.DEBUG)
+    logger.addHandler(handler)
+    try:
+        yield logger
+    finally:
+        handler.close()
+
+
+def test_records_are_stored_as_lines(server: FakeServer, settings: Settings) -> None:
+    with logging_to(RunlogHandler("svc.pipeline", "run-1", settings=settings)) as logger:
+        logger.info("one")
+        logger.warning("two %s", "zwei\nlines")
+    one, two, lines = server.lines("svc.pipeline", "run-1")
+    assert one.endswith(b" INFO app: one")
+    assert two.endswith(b" WARNING app: two zwei") and lines == b"lines"
+    assert not server.runs["svc.pipeline", "run-1"].closed
+
+
+def test_many_records_are_few_requests(server: FakeServer, settings: Settings) -> None:
+    handler = RunlogHandler("svc.pipeline", "run-1", settings=settings)
+    with logging_to(handler) as logger:
+        for number in range(5000):
+            logger.info("record %d", number)
+    assert [int(line.split()[-1]) for line in server.lines("svc.pipeline", "run-1")] == list(range(5000))
+    assert handler.counts.stored_lines == 5000
+    assert len(server.requests) < 100
+
+
+def test_names_are_encoded_whole(server: FakeServer, settings: Settings) -> None:
+    with logging_to(RunlogHandler("a/b c%2F.ü", "run 1+", settings=settings)) as logger:
+        logger.info("one")
+    assert len(server.lines("a/b c%2F.ü", "run 1+")) == 1
+
+
+def test_a_flush_waits_until_all_is_stored(server: FakeServer, settings: Settings) -> None:
+    with logging_to(RunlogHandler("p", "r", settings=settings, pace=Pace(interval_s=3600))) as logger:
+        logger.info("one")
+        logger.handlers[0].flush()
+        assert len(server.lines("p", "r")) == 1
+
+
+def test_its_own_requests_are_not_logged_to_it(server: FakeServer, settings: Settings) -> None:
+    handler = RunlogHandler("p", "r", settings=settings)
+    http = logging.getLogger("httpx")
+    http.addHandler(handler)
+    http.setLevel(logging.DEBUG)
+    try:
+        handler.write("one\n")
+        handler.flush()
+        handler.close()
+    finally:
+        http.removeHandler(handler)
+        http.setLevel(logging.NOTSET)
+    assert server.lines("p", "r") == [b"one"]
+
+
+def test_a_record_that_cannot_be_formatted_does_not_stop_the_application(
+    server: FakeServer, settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with logging_to(RunlogHandler("p", "r", settings=settings)) as logger:
+        logger.info("%d", "no number")
+        logger.info("two")
+    assert len(server.lines("p", "r")) == 1
+    assert "no number" in capsys.readouterr().err
+
+
+def test_a_closed_run_is_told_once_and_its_lines_are_counted(server: FakeServer, settings: Settings, pace: Pace) -> None:
+    told: list[str] = []
+    server.runs["p", "r"].closed = True
+    handler = RunlogHandler("p", "r", settings=settings, pace=pace, tell=told.append)
+    with logging_to(handler) as logger:
+        for number in range(500):
+            logger.info("record %d", number)
+    assert handler.counts.refused_lines == handler.counts.lost_lines == 500
+    assert [line for line in told if "takes no more lines" in line] == told[:1]
+    assert told[1:] == ["500 lines of p/r are lost: dropped=0 refused=500"]
+
+
+def test_a_refused_token_is_told_once_and_read_again(server: FakeServer, settings: Settings, pace: Pace) -> None:
+    server.token = "new"
+    tokens = iter(["old", "old", "old"])
+    told: list[str] = []
+    handler = RunlogHandler("p", "r", settings=settings, pace=pace, tell=told.append, connect=renewing(server, tokens))
+    with logging_to(handler) as logger:
+        logger.info("one")
+    assert len(server.lines("p", "r")) == 1
+    assert len(told) == 1 and "the token does not hold" in told[0]
+
+
+def renewing(server: FakeServer, tokens: Iterator[str]) -> Callable[[], Archive]:
+
+    return lambda: Archive(server.url, Token(lambda: next(tokens, "new")))
+
+
+def test_without_room_lines_are_dropped_counted_and_told_where_they_are_missing(server: FakeServer, settings: Settings) -> None:
+    server.down()
+    small = Settings(url=settings.url, spool_dir=settings.spool_dir, memory_bytes=1000, spool_bytes=0, exit_s=30)
+    told: list[str] = []
+    fast = Pace(interval_s=0.005, first_wait_s=0.001, most_wait_s=0.01)
+    handler = RunlogHandler("p", "r", settings=small, pace=fast, tell=told.append)
+    for number in range(3000):
+        handler.write(f"{number}\n")
+    dropped = handler.counts.dropped_lines
+    assert 0 < dropped < 3000
+    server.up()
+    handler.close()
+    lines = server.lines("p", "r")
+    gaps = [line for line in lines if line.startswith(b"[runlake]")]
+    assert sum(int(line.split()[1]) for line in gaps) == dropped
+    kept = [int(line) for line in lines if line not in gaps]
+    assert kept == sorted(kept) and len(kept) == 3000 - dropped
+    assert told == [f"{dropped} lines of p/r are lost: dropped={dropped} refused=0"]
+
+
+def test_the_address_is_asked_for_at_once() -> None:
+    with pytest.raises(SettingsError, match="RUNLAKE_URL"):
+        RunlogHandler("p")
+
+
+def test_what_is_logged_after_the_end_is_counted(server: FakeServer, settings: Settings) -> None:
+    handler = RunlogHandler("p", "r", settings=settings)
+    handler.close()
+    handler.write("late\n")
+    handler.close()
+    assert handler.counts.dropped_lines == 1
+    assert server.requests == []

@@ -1,0 +1,116 @@
+"""``runlake.run``: a block of code is a run."""
+
+from __future__ import annotations
+
+import json
+import logging
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+import warnings
+from pathlib import Path
+
+import pytest
+import structlog
+
+import runlake
+from client.tests.fake_server import FakeServer
+from runlake import ArchivedLoggerFactory, Settings
+
+_SRC = Path(__file__).parents[1] / "src"
+
+
+def test_a_block_is_a_run(server: FakeServer, settings: Settings) -> None:
+    logger = logging.Logger("app")
+    with runlake.run("p", "r", logger=logger, settings=settings) as run:
+        logger.info("logged")
+        run.write("written")
+        run.write("two\nlines\n")
+    lines = server.lines("p", "r")
+    assert lines[0].endswith(b"INFO app: logged") and lines[1:] == [b"written", b"two", b"lines"]
+    assert server.runs["p", "r"].closed
+    assert logger.handlers == []
+
+
+def test_ids_are_made_up(settings: Settings) -> None:
+    with runlake.run("p", settings=settings) as one, runlake.run("p", settings=settings) as two:
+        assert one.name.run_id != two.name.run_id
+
+
+def test_an_exception_is_archived_and_goes_on(server: FakeServer, settings: Settings) -> None:
+    with pytest.raises(ZeroDivisionError), runlake.run("p", "r", logger=None, settings=settings):
+        _ = 1 / 0
+    text = b"\n".join(server.lines("p", "r"))
+    assert b" ERROR runlake: the run ended by an exception\nTraceback" in text
+    assert text.endswith(b"ZeroDivisionError: division by zero")
+    assert server.runs["p", "r"].closed
+
+
+def test_prints_are_captured_and_printed(server: FakeServer, settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
+    with runlake.run("p", "r", logger=None, settings=settings) as run:
+        with run.capture_prints(stderr=True):
+            print("one", "two")
+            print("err", file=sys.stderr)
+            print("begun", end="")
+            other = threading.Thread(target=lambda: print("whole"))
+            other.start()
+            other.join()
+            print(" and ended")
+            print("last", end="")
+        print("outside")
+    assert server.lines("p", "r") == [b"one two", b"err", b"whole", b"begun and ended", b"last"]
+    assert capsys.readouterr().out == "one two\nbegunwhole\n and ended\nlastoutside\n"
+
+
+def test_structlog_by_a_processor(server: FakeServer, settings: Settings) -> None:
+    with runlake.run("p", "r", logger=None, settings=settings) as run:
+        rendered: list[str] = []
+        processors = [
+            runlake.processor(run.handler),
+            structlog.processors.KeyValueRenderer(),
+            lambda *a: rendered.append(a[2]) or "",
+        ]
+        structlog.wrap_logger(structlog.ReturnLogger(), processors=processors).warning("hello", path=Path("x"), n=1)
+    (line,) = server.lines("p", "r")
+    assert json.loads(line) == {"level": "warning", "event": "hello", "path": repr(Path("x")), "n": 1}
+    assert "event='hello'" in rendered[0]
+
+
+def test_structlog_by_a_factory(server: FakeServer, settings: Settings) -> None:
+    with runlake.run("p", "r", logger=None, settings=settings) as run:
+        logger = structlog.wrap_logger(ArchivedLoggerFactory(run.handler)(), processors=[structlog.processors.JSONRenderer()])
+        logger.info("hello", n=1)
+    assert server.lines("p", "r") == [b'{"n": 1, "event": "hello"}']
+
+
+def _in_child(number: int) -> None:
+    logging.getLogger("forked").warning("child %d", number)
+
+
+def test_after_a_fork_each_process_ships_its_own_lines(server: FakeServer, settings: Settings) -> None:
+    logger = logging.getLogger("forked")
+    with runlake.run("p", "r", logger=logger, settings=settings), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads, which is the point
+        logger.warning("parent before")
+        children = [multiprocessing.get_context("fork").Process(target=_in_child, args=(number,)) for number in range(3)]
+        for child in children:
+            child.start()
+        for child in children:
+            child.join()
+        logger.warning("parent after")
+    said = sorted(line.decode().split(": ")[1] for line in server.lines("p", "r"))
+    assert said == ["child 0", "child 1", "child 2", "parent after", "parent before"]
+    assert [child.exitcode for child in children] == [0, 0, 0]
+    assert server.runs["p", "r"].closed
+
+
+@pytest.mark.parametrize("end", ["", "raise SystemExit(3)", "1 / 0", "import signal; signal.raise_signal(signal.SIGINT)"])
+def test_an_exit_ships_what_is_left(end: str, server: FakeServer, tmp_path: Path) -> None:
+    code = "import logging, runlake\nlogging.getLogger().addHandler(runlake.RunlogHandler('p', 'r', close_run=True))\n"
+    code += f"for n in range(2000): logging.warning('record %d', n)\n{end}\n"
+    environ = {**os.environ, "PYTHONPATH": str(_SRC), "RUNLAKE_URL": server.url, "RUNLAKE_SPOOL_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-W", "error", "-c", code], env=environ, check=False, capture_output=True, timeout=60)
+    assert [int(line.split()[-1]) for line in server.lines("p", "r")] == list(range(2000))
+    assert server.runs["p", "r"].closed
