@@ -47,7 +47,10 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "description": "What the catalog knows of a run; of one that is not catalogued yet, what its last segment tells.",
         "type": "object",
         "required": [*_FIELDS, "lost"],
-        "properties": {**_FIELDS, "lost": {**_COUNT, "description": "Lines that are known to be missing."}},
+        "properties": {
+            **_FIELDS,
+            "lost": {**_COUNT, "description": "Lines that are missing: their segments were deleted too early."},
+        },
         "examples": [{**_FACTS, "lost": 0}],
     },
     "RunFactsList": {

@@ -23,6 +23,7 @@ from chalicelib.routes import gate
 from chalicelib.routes.answers import answering, json_answer
 from chalicelib.routes.parameters import truth, whole_number
 from chalicelib.routes.paths import decoded, routes_below, segments_below
+from chalicelib.runlog.gaps import lost_lines
 from chalicelib.runlog.grep import MAX_MATCHES, GrepRequest
 from chalicelib.runlog.histogram import histogram
 from chalicelib.runlog.layout import checked_run
@@ -90,11 +91,13 @@ def facts(row: RunRow) -> dict[str, Any]:
 
 
 def _one(services: Services, run: Run, _: Mapping[str, str]) -> Response:
-    """By one read; a run that is not catalogued yet is looked for on S3. Raises NotFoundError."""
+    """By one read; a run that is not catalogued yet is looked for on S3, and so is what may be missing of one that is not finalized.
+    Raises NotFoundError."""
     row = services.runs.get(run) or _found(services, run)
     if row is None:
         raise NotFoundError(f"there is no such run run={run.fqn}/{run.run_id}")
-    return json_answer(facts(row) | {"lost": 0})
+    lost = 0 if row.status == "finalized" else lost_lines(services.compactor, services.writer.tails, run)
+    return json_answer(facts(row) | {"lost": lost})
 
 
 def _found(services: Services, run: Run) -> RunRow | None:

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 import pytest
 
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
-from chalicelib.ports import Run
+from chalicelib.ports import PutOptions, Run
 from tests.functional.gateway import Answer, call, installed, post
 from tests.issuer import JWT, Issuer, bearer
 from tests.world import START_MS, World
@@ -90,6 +90,11 @@ def test_facts_of_a_run_from_open_to_finalized(site: Site) -> None:
     }
     assert ask("/svc.a/runs").json == {"runs": [expected], "cursor": None}
     assert ask("/svc.a/runs/run-1").json == expected | {"lost": 0}
+    first = site.world.layout.segment(Run("svc.a", "run-1"), 0)
+    kept = site.world.store.get(first)
+    site.world.store.delete(first)
+    assert ask("/svc.a/runs/run-1").json == expected | {"lost": 2}
+    site.world.store.put(first, kept.body, PutOptions(kept.info.metadata))
     post("svc.a/run-1/close")
     run = Run("svc.a", "run-1")
     site.index(run)

@@ -1,0 +1,26 @@
+"""Lines that are missing from a log: their segments are gone, and no artifact holds them. Only whoever deletes objects by hand, or a
+rule of the bucket that is not ours, does that; a log with such a gap is never finalized."""
+
+from __future__ import annotations
+
+from chalicelib.ports import Run
+from chalicelib.runlog.compaction import Compactor
+from chalicelib.runlog.tail import TailFinder
+
+
+def lost_lines(compactor: Compactor, tails: TailFinder, run: Run) -> int:
+    """How many. The requests of a look (see ``Compactor.look``), and two HEADs for each gap; twice where there is one, for a compaction
+    may have come between. Raises UnavailableError, DamagedLogError."""
+    return _lost(compactor, tails, run) and _lost(compactor, tails, run)
+
+
+def _lost(compactor: Compactor, tails: TailFinder, run: Run) -> int:
+    state = compactor.look(run)
+    numbers = [compactor.layout.sequence_of(run, found.key) for found in state.pending]
+    reached, lost = state.base.next_segment if state.base else 0, 0
+    for position, number in enumerate(numbers):
+        if number != reached:
+            before = tails.segment(run, numbers[position - 1]).end_line if position else state.extent.lines
+            lost += tails.segment(run, number).line - before
+        reached = number + 1
+    return lost
