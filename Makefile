@@ -12,7 +12,7 @@ DATALAKE := .venv-datalake/ready
 CHECKOV := .venv-checkov/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check checkov up down package deploy diff destroy smoke bench bench-spark job fuzz soak
+.PHONY: help demo test check checkov viewer viewer-check up down package deploy diff destroy smoke bench bench-spark job fuzz soak
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -29,6 +29,13 @@ check: $(READY) ## lint, format, types, documents, template
 	@$(RUN) -m mypy
 	@$(RUN) -m docs.generate --check
 	@$(RUN) -m local package
+
+viewer: ## build the web page into chalicelib/viewer/, and test its parts; needs Node 20
+	@$(call node)
+	@cd viewer && npm ci --no-audit --no-fund --silent && npm run --silent build && npm test --silent
+
+viewer-check: viewer ## whether chalicelib/viewer/ is what viewer/ builds; needs Node 20
+	@test -z "$$(git status --porcelain chalicelib/viewer)" || $(call missing,chalicelib/viewer/ is not what viewer/ builds: run make viewer and commit it)
 
 up: $(READY) ## start the stack on PORT
 	@$(RUN) -m local up --port $(PORT)
@@ -96,4 +103,5 @@ $(READY): requirements.txt requirements-dev.txt
 	@$(@D)/bin/python -m pip install -qq --disable-pip-version-check --no-deps -r $< || $(call missing,the $* client could not be installed)
 	@touch $@
 
+node = npm --version >/dev/null 2>&1 || $(call missing,the viewer is built with Node 20 or later: install nodejs and npm)
 missing = { echo "runlake: $(1)"; exit 1; }
