@@ -77,8 +77,8 @@ class FakeServer:
     """``runs``: by pipeline, newest first. ``token``: what it asks for, if it does. ``asked``: the paths of requests, in order, and the
     bytes that were answered."""
 
-    def __init__(self, runs: dict[str, list[FakeRun]], token: str = "") -> None:
-        self.runs, self.token = runs, token
+    def __init__(self, runs: dict[str, list[FakeRun]], token: str = "", auth: str = "none") -> None:
+        self.runs, self.token, self.auth = runs, token, auth
         self.asked: list[tuple[str, int]] = []
         self.port = 0
         self.is_gone = False
@@ -95,8 +95,7 @@ class FakeServer:
         class Handler(_Handler):
             server_of = fake
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
-        self._server.daemon_threads = True
+        self._server = _Listener(("127.0.0.1", self.port), Handler)
         self.port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
@@ -109,6 +108,14 @@ class FakeServer:
 
     def run(self, fqn: str, run_id: str) -> FakeRun | None:
         return next((run for run in self.runs.get(fqn, ()) if run.run_id == run_id), None)
+
+
+class _Listener(ThreadingHTTPServer):
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def handle_error(self, *_: Any) -> None:
+        """A browser that goes away is none."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -129,6 +136,8 @@ class _Handler(BaseHTTPRequestHandler):
         if not found:
             return self._json({"code": 404, "message": "no such path"}, 404)
         given = {name: unquote(value) for name, value in found.groupdict().items() if value}
+        if given.get("ui") == "/v1/ui/config":
+            return self._json({"auth": fake.auth, "version": "0"})
         if "ui" in given:
             return self._ui(self.path.removeprefix("/api"))
         if fake.token and self.headers["Authorization"] != f"Bearer {fake.token}":
@@ -240,7 +249,8 @@ def _grep(run: FakeRun, query: dict[str, str]) -> dict[str, Any]:
     first, limit = int(query.get("after") or 0), int(query.get("limit", "100"))
     last = min(run.total, first + 50_000)
     matches: list[dict[str, Any]] = []
-    for number, line in enumerate(run.slice(first, last), first):
+    for number in range(first, last):
+        line = run.slice(number, number + 1)[0]
         if len(matches) == limit:
             last = number
             break

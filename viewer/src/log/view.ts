@@ -141,7 +141,10 @@ export class LogView {
     for (const [number, { node }] of this.rows) if (number < start || number >= behind) this.rows.delete(number), node.remove();
     let at = this.sheet.firstChild;
     for (let number = start; number < behind; number += 1) {
+      const old = this.rows.get(number)?.node;
       const node = this.row(number);
+      if (old && old !== node) old.replaceWith(node);
+      if (old && old === at) at = node;
       if (node === at) at = at.nextSibling;
       else this.sheet.insertBefore(node, at);
     }
@@ -153,7 +156,6 @@ export class LogView {
     const key = `${look.isSelected}${look.isCurrent}${look.isMatch}${look.spans}${line?.text.length}${line?.cut}`;
     if (known?.key === key && known.line === line) return known.node;
     const node = rowOf(number, line, look);
-    known?.node.remove();
     this.rows.set(number, { node, key, line });
     return node;
   }
