@@ -5,6 +5,7 @@ lists in memory or from a function of the line's number. It can vanish and come 
 from __future__ import annotations
 
 import json
+import math
 import re
 import threading
 import time
@@ -28,7 +29,7 @@ _ROUTE = re.compile(
 
 @dataclass
 class FakeRun:
-    """A run's log. ``text``: its lines by number, where they are too many for a list."""
+    """A run's log. ``text``: its lines by number, where they are too many for a list. ``share``: how many have come by a share of the time."""
 
     run_id: str
     lines: list[str] = field(default_factory=list)
@@ -36,7 +37,8 @@ class FakeRun:
     text: Callable[[int], str] | None = None
     status: str = "finalized"
     end: str | None = "closed"
-    line_ms: int = 250
+    line_ms: float = 250
+    share: Callable[[float], float] = float
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     @property
@@ -57,7 +59,7 @@ class FakeRun:
             self.changed.notify_all()
 
     def facts(self) -> dict[str, Any]:
-        duration = self.total * self.line_ms
+        duration = int(self.total * self.line_ms)
         return {
             "runId": self.run_id,
             "status": self.status,
@@ -230,7 +232,7 @@ def _page(run: FakeRun, query: dict[str, str]) -> dict[str, Any]:
     if "tail" in query:
         first = max(0, run.total - int(query["tail"]))
     if "since" in query:
-        first = min(run.total, max(0, -(-(int(query["since"]) - START_MS) // run.line_ms)))
+        first = min(run.total, max(0, math.ceil((int(query["since"]) - START_MS) / run.line_ms)))
     lines: list[str] = []
     size = 0
     for line in run.slice(first, min(run.total, first + limit)):
@@ -268,11 +270,11 @@ def _grep(run: FakeRun, query: dict[str, str]) -> dict[str, Any]:
 
 
 def _histogram(run: FakeRun, buckets: int) -> dict[str, Any]:
-    end_ms = START_MS + max(1, run.total * run.line_ms)
+    end_ms = START_MS + max(1, int(run.total * run.line_ms))
     step = max(1, (end_ms - START_MS) // buckets)
     rows = []
     for index in range(buckets):
-        first, last = run.total * index // buckets, run.total * (index + 1) // buckets
+        first, last = (int(run.total * run.share(each / buckets)) for each in (index, index + 1))
         seen = run.slice(first, min(last, first + 200))
         errors = sum("ERROR" in line for line in seen) * (last - first) // max(1, len(seen))
         from_ms = START_MS + index * step

@@ -26,5 +26,6 @@ export function duration(ms: number): string {
 }
 
 export function ago(ms: number, now = Date.now()): string {
-  return now - ms < 5_000 ? "just now" : `${duration(now - ms)} ago`;
+  if (now - ms < 5_000) return "just now";
+  return `${duration(now - ms).replace(/^(\d+ (?:min|h|d)) .*/, "$1")} ago`;
 }

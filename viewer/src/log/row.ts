@@ -37,8 +37,7 @@ function fill(row: HTMLElement, text: HTMLElement, line: Line, spans: Span[]): v
   const shown = pieces.map((piece) => piece.text).join("");
   const found = levelOf(shown);
   if (found) row.classList.add(found.level);
-  const isColoured = pieces.some((piece) => piece.style.fg !== undefined);
-  for (const part of partsOf(pieces, spans, found && !isColoured ? [found.from, found.to] : [0, 0])) text.append(nodeOf(part));
+  for (const part of partsOf(pieces, spans, found ? [found.from, found.to] : [0, 0])) text.append(nodeOf(part));
   if (line.cut) {
     const title = `Only the beginning is shown: the line has ${count(line.cut)} characters`;
     text.append(" ", el("button", { class: "more", "data-more": true, title }, `… show all ${size(line.cut)}`));
@@ -61,7 +60,7 @@ function partsOf(pieces: Piece[], spans: Span[], level: Span): Part[] {
         style: piece.style,
         isControl: Boolean(piece.isControl),
         isHit: spans.some((span) => raw >= span[0] && raw < span[1]),
-        isLevel: shownAt + from >= level[0] && shownAt + to <= level[1],
+        isLevel: piece.style.fg === undefined && shownAt + from >= level[0] && shownAt + to <= level[1],
       });
     });
     shownAt += piece.text.length;

@@ -95,11 +95,12 @@ export class LogView {
   }
 
   private measure(): void {
+    const wasAtEnd = this.map.range > 0 && this.map.isAtEnd; // whoever sees the last line goes on seeing it
     const style = getComputedStyle(this.element);
     this.map.rowPx = parseFloat(style.getPropertyValue("--row")) || 20;
     this.map.viewPx = this.element.clientHeight || 600;
     this.pane.style.height = `${this.map.viewPx}px`;
-    if (this.isPinned) this.show(this.lines.total);
+    if (this.isPinned || wasAtEnd) this.show(this.lines.total);
     else this.place(this.map.settle());
     this.draw();
   }

@@ -278,7 +278,8 @@ class RunPage implements View {
 
   private found(): void {
     this.box.tell(this.search, this.lines.total);
-    if (this.search.lines.length && this.search.current < 0) this.step(1, true);
+    const isReached = (this.search.lines.at(-1) ?? -1) >= this.view.range[0]; // else one below may still be found
+    if (isReached && this.search.current < 0) this.step(1, true);
     this.view.draw();
   }
 
