@@ -69,5 +69,5 @@ def files() -> dict[str, str]:
 
 
 def _file(name: str, caching: str) -> Response:
-    headers = {"Content-Type": CONTENT_TYPES[Path(name).suffix], "Cache-Control": caching}
+    headers: dict[str, str | list[str]] = {"Content-Type": CONTENT_TYPES[Path(name).suffix], "Cache-Control": caching}
     return Response(files()[name], _SAFE | headers)
