@@ -12,7 +12,7 @@ DATALAKE := .venv-datalake/ready
 CHECKOV := .venv-checkov/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check checkov up down package deploy diff destroy smoke bench bench-spark job fuzz soak
+.PHONY: help demo test check checkov browser viewer viewer-check up down package deploy diff destroy smoke bench bench-spark job fuzz soak
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -20,7 +20,7 @@ help: ## what there is
 demo: $(READY) ## the main job, from an empty machine to a finished log
 	@$(RUN) -m local.demo
 
-test: $(READY) $(CONNECTOR) $(DATALAKE) ## all tests; ARGS="-k name" to choose, ARGS="-n 0" for one process
+test: $(READY) $(CONNECTOR) $(DATALAKE) browser ## all tests; ARGS="-k name" to choose, ARGS="-n 0" for one process
 	@$(RUN) -m pytest -n 2 --dist loadfile $(ARGS)
 
 check: $(READY) ## lint, format, types, documents, template
@@ -29,6 +29,20 @@ check: $(READY) ## lint, format, types, documents, template
 	@$(RUN) -m mypy
 	@$(RUN) -m docs.generate --check
 	@$(RUN) -m local package
+
+# What tests/browser need: Chromium, and axe-core of viewer/package-lock.json. Their tests say what is missing.
+browser:
+	@test -x $(or $(CHROMIUM),/usr/bin/chromium) || { echo "runlake: installing chromium, once" && apt-get update -qq && \
+		apt-get install -y -qq chromium >/dev/null 2>&1; } || echo "runlake: Chromium is missing: apt-get install chromium, or CHROMIUM=path"
+	@test -d viewer/node_modules/axe-core || { echo "runlake: installing axe-core of viewer/, once" && cd viewer && \
+		npm ci --no-audit --no-fund --silent; } || echo "runlake: axe-core is missing: install Node 20 and run make viewer"
+
+viewer: ## build the web page into chalicelib/viewer/, and test its parts; needs Node 20
+	@$(call node)
+	@cd viewer && npm ci --no-audit --no-fund --silent && npm run --silent build && npm test --silent
+
+viewer-check: viewer ## whether chalicelib/viewer/ is what viewer/ builds; needs Node 20
+	@test -z "$$(git status --porcelain chalicelib/viewer)" || $(call missing,chalicelib/viewer/ is not what viewer/ builds: run make viewer and commit it)
 
 up: $(READY) ## start the stack on PORT
 	@$(RUN) -m local up --port $(PORT)
@@ -96,4 +110,5 @@ $(READY): requirements.txt requirements-dev.txt
 	@$(@D)/bin/python -m pip install -qq --disable-pip-version-check --no-deps -r $< || $(call missing,the $* client could not be installed)
 	@touch $@
 
+node = npm --version >/dev/null 2>&1 || $(call missing,the viewer is built with Node 20 or later: install nodejs and npm)
 missing = { echo "runlake: $(1)"; exit 1; }

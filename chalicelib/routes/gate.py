@@ -20,8 +20,9 @@ from chalicelib.access.principal import Kind, Principal
 from chalicelib.errors import ForbiddenError, UnauthenticatedError
 from chalicelib.observability import report_decision
 
-OPEN = frozenset({"/v1/health", "/v1/openapi.json", "/health", "/spec", "/docs"})
-"""What tells nothing of anybody: whether the API is there, and how it is called. All else is closed, at the gateway too."""
+OPEN = frozenset({"/v1/health", "/v1/openapi.json", "/v1/ui", "/v1/ui/config", "/v1/ui/{file}", "/health", "/spec", "/docs"})
+"""What tells nothing of anybody: whether the API is there, how it is called, and the page that asks it. All else is closed, at the
+gateway too."""
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """The OpenAPI 3.1 document of every endpoint, as ``GET /spec/`` and ``GET /v1/openapi.json`` answer it and ``GET /docs/`` shows it.
 
-The resources are tables (here, in ``openapi_logs``, ``openapi_pipelines``, ``openapi_archive`` and ``openapi_coordination``), one entry
-for each ``"METHOD /path"``::
+The resources are tables (here, in ``openapi_logs``, ``openapi_pipelines``, ``openapi_archive``, ``openapi_coordination`` and
+``openapi_viewer``), one entry for each ``"METHOD /path"``::
 
     "GET /v0/archive/files/": {
         "id": "listFiles",                    operationId
@@ -22,7 +22,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from chalicelib import __version__
-from chalicelib.routes import openapi_archive, openapi_coordination, openapi_logs, openapi_pipelines, openapi_security
+from chalicelib.routes import (
+    openapi_archive,
+    openapi_coordination,
+    openapi_logs,
+    openapi_pipelines,
+    openapi_security,
+    openapi_viewer,
+)
 
 _Errors = Mapping[int, tuple[int, str, str]] | Mapping[str, tuple[int, str, str]]
 
@@ -139,6 +146,15 @@ _RESOURCES = (
         openapi_coordination.SCHEMAS,
         openapi_coordination.PARAMETERS,
         openapi_coordination.ERRORS,
+        "LogError",
+    ),
+    _Resource(
+        "Viewer",
+        "A web page for people: find runs, read their logs, follow them.",
+        openapi_viewer.OPERATIONS,
+        openapi_viewer.SCHEMAS,
+        openapi_viewer.PARAMETERS,
+        openapi_viewer.ERRORS,
         "LogError",
     ),
     _Resource("Service", "What runs here.", _SERVICE_OPERATIONS, _SERVICE_SCHEMAS, {}, openapi_logs.ERRORS, "LogError"),

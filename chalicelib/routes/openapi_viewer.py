@@ -1,0 +1,53 @@
+"""The web viewer's entries in the OpenAPI document: its page, the page's files, and what the page must know of this stage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chalicelib import __version__
+
+ERRORS: dict[int, tuple[int, str, str]] = {404: (404, "The viewer has no such file.", "the viewer has no such file")}
+
+SCHEMAS: dict[str, dict[str, Any]] = {
+    "ViewerConfig": {
+        "description": "How people show who they are on this stage, and the version that is deployed.",
+        "type": "object",
+        "required": ["auth", "version"],
+        "properties": {"auth": {"enum": ["jwt", "iam", "none"]}, "version": {"type": "string"}},
+        "examples": [{"auth": "jwt", "version": __version__}],
+    },
+}
+
+PARAMETERS: dict[str, dict[str, Any]] = {
+    "viewerFile": {
+        "name": "file",
+        "in": "path",
+        "required": True,
+        "description": "A file that the page names. Its name has a hash of what it holds.",
+        "schema": {"type": "string", "pattern": r"^[A-Za-z0-9_-]{1,80}\.(js|css)$"},
+        "example": "index-B8CQhOmM.js",
+    },
+}
+
+_TEXT = {"schema": {"type": "string"}}
+_PAGE = {"description": "The page.", "content": {"text/html": _TEXT}}
+_FILE = {
+    "description": "A script or a style sheet, to be kept for good.",
+    "content": {"text/javascript": _TEXT, "text/css": _TEXT},
+}
+
+OPERATIONS: dict[str, dict[str, Any]] = {
+    "GET /v1/ui/": {"id": "getViewer", "summary": "The page on which people find and read logs", "answers": {200: _PAGE}},
+    "GET /v1/ui/{file}": {
+        "id": "getViewerFile",
+        "summary": "A file of the page",
+        "parameters": ["viewerFile"],
+        "answers": {200: _FILE},
+        "errors": [404],
+    },
+    "GET /v1/ui/config": {
+        "id": "getViewerConfig",
+        "summary": "What the page must know of this stage",
+        "answers": {200: "ViewerConfig"},
+    },
+}

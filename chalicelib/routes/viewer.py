@@ -1,0 +1,73 @@
+"""The web page for people, at ``/v1/ui/``: its files, as ``viewer/`` was built into ``chalicelib/viewer/``, and what it must know of
+this stage. Everybody may: the files hold nothing of anybody's, and the page asks for a token where the API does.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from chalice.app import Blueprint, NotFoundError, Request, Response
+
+from chalicelib import __version__, composition
+from chalicelib.routes.addresses import slashed
+from chalicelib.routes.answers import answering, json_answer
+
+FOLDER = Path(__file__).parents[1] / "viewer"
+PAGE = "index.html"
+CONTENT_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self' https:; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""Content-Security-Policy: only files of this folder run. ``https:`` is for downloads that lead to the store."""
+_ASKED_AGAIN, _KEPT = "no-cache", "public, max-age=31536000, immutable"
+_SAFE: dict[str, str | list[str]] = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+
+blueprint = Blueprint(__name__)
+
+
+@blueprint.route("/v1/ui", methods=["GET"])
+@answering
+@slashed
+def page(_: Request) -> Response:
+    """The page. Its files lie beside it, so it works wherever the stage is."""
+    return _file(PAGE, _ASKED_AGAIN)
+
+
+@blueprint.route("/v1/ui/config", methods=["GET"])
+@answering
+def config(_: Request) -> Response:
+    """How people show who they are here, and the version."""
+    auth = composition.services().settings.auth
+    return json_answer({"auth": auth, "version": __version__}, Cache_Control=_ASKED_AGAIN)
+
+
+@blueprint.route("/v1/ui/{file}", methods=["GET"])
+@answering
+def file(request: Request) -> Response:
+    """A file of the page. Its name has a hash of what it holds, so browsers keep it for good."""
+    name = (request.uri_params or {})["file"]
+    if name == PAGE or name not in files():
+        raise NotFoundError("the viewer has no such file")
+    return _file(name, _KEPT)
+
+
+@cache
+def files() -> dict[str, str]:
+    """The files by name. A request picks one of these names: no path is made of what it says."""
+    return {path.name: path.read_text(encoding="utf-8") for path in FOLDER.iterdir() if path.suffix in CONTENT_TYPES}
+
+
+def _file(name: str, caching: str) -> Response:
+    headers: dict[str, str | list[str]] = {"Content-Type": CONTENT_TYPES[Path(name).suffix], "Cache-Control": caching}
+    return Response(files()[name], _SAFE | headers)

@@ -1,0 +1,69 @@
+"""Chromium, Debian's, and a fake server for it to ask."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from tests.browser.fake import FakeRun, FakeServer
+from tests.functional.gateway import installed
+from tests.world import World
+
+CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
+_PATIENCE_MS = 8_000
+
+expect.set_options(timeout=_PATIENCE_MS)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    if not CHROMIUM.exists():
+        pytest.fail(f"Chromium is missing: apt-get install chromium, or name it with CHROMIUM=path path={CHROMIUM}")
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(
+            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu", "--enable-precise-memory-info"]
+        )
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    made = browser.new_context(viewport={"width": 1280, "height": 800}, locale="en-US", timezone_id="UTC", color_scheme="light")
+    made.set_default_timeout(_PATIENCE_MS)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Iterator[Page]:
+    """A page on which nothing may go wrong that nobody expects: no script fails, nothing is refused by the policy."""
+    opened = context.new_page()
+    wrong: list[str] = []
+    opened.on("pageerror", lambda error: wrong.append(str(error)))
+    opened.on("console", lambda message: wrong.append(message.text) if "Content Security Policy" in message.text else None)
+    opened.on("dialog", lambda dialog: wrong.append(f"a dialog: {dialog.message}"))
+    yield opened
+    assert wrong == []
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., FakeServer]]:
+    """Start a server with these runs by pipeline."""
+    started: list[FakeServer] = []
+
+    def start(runs: dict[str, list[FakeRun]], token: str = "", auth: str = "none") -> FakeServer:
+        server = FakeServer(runs, token, auth)
+        server.start()
+        started.append(server)
+        return server
+
+    with installed(World()):
+        yield start
+        for server in started:
+            if not server.is_gone:
+                server.stop()

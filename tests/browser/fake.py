@@ -1,0 +1,293 @@
+"""A server for the viewer's tests: the page as the function serves it, headers and all, and an API that answers as it is agreed, from
+lists in memory or from a function of the line's number. It can vanish and come back at the same address.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from tests.functional.gateway import call
+
+START_MS = 1_795_250_000_000
+_PAGE_BYTES = 1_000_000
+_HOLD_S = 2.0
+_ROUTE = re.compile(
+    r"/api(?:"
+    r"(?P<ui>/v1/ui.*)|(?P<pipelines>/v1/pipelines)|/v1/pipelines/(?P<of>[^/]+)/runs(?:/(?P<run>[^/]+)(?:/(?P<what>grep|histogram))?)?"
+    r"|/v1/services/ingestionPipelines/logs/(?P<fqn>[^/]+)/(?:stream/(?P<stream>[^/]+)|(?P<log>[^/]+)(?P<download>/download)?))"
+)
+
+
+@dataclass
+class FakeRun:
+    """A run's log. ``text``: its lines by number, where they are too many for a list. ``share``: how many have come by a share of the time."""
+
+    run_id: str
+    lines: list[str] = field(default_factory=list)
+    count: int | None = None
+    text: Callable[[int], str] | None = None
+    status: str = "finalized"
+    end: str | None = "closed"
+    line_ms: float = 250
+    share: Callable[[float], float] = float
+    changed: threading.Condition = field(default_factory=threading.Condition)
+
+    @property
+    def total(self) -> int:
+        return len(self.lines) if self.count is None else self.count
+
+    def slice(self, first: int, last: int) -> list[str]:
+        return [self.text(number) for number in range(first, last)] if self.text else self.lines[first:last]
+
+    def append(self, *lines: str) -> None:
+        with self.changed:
+            self.lines.extend(lines)
+            self.changed.notify_all()
+
+    def close(self) -> None:
+        with self.changed:
+            self.status, self.end = "finalized", "closed"
+            self.changed.notify_all()
+
+    def facts(self) -> dict[str, Any]:
+        duration = int(self.total * self.line_ms)
+        return {
+            "runId": self.run_id,
+            "status": self.status,
+            "end": self.end if self.status != "open" else None,
+            "lines": self.total,
+            "bytes": self.total * 120 if self.text else sum(len(line) + 1 for line in self.lines),
+            "startedMs": START_MS,
+            "lastAppendMs": START_MS + duration,
+            "durationMs": duration,
+            "complete": self.status == "finalized",
+            "pendingBytes": 0,
+            "lost": 0,
+        }
+
+
+class FakeServer:
+    """``runs``: by pipeline, newest first. ``token``: what it asks for, if it does. ``asked``: the paths of requests, in order, and the
+    bytes that were answered."""
+
+    def __init__(self, runs: dict[str, list[FakeRun]], token: str = "", auth: str = "none") -> None:
+        self.runs, self.token, self.auth = runs, token, auth
+        self.asked: list[tuple[str, int]] = []
+        self.port = 0
+        self.is_gone = False
+        self._server: ThreadingHTTPServer | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/api/v1/ui/"
+
+    def start(self) -> None:
+        self.is_gone = False
+        fake = self
+
+        class Handler(_Handler):
+            server_of = fake
+
+        self._server = _Listener(("127.0.0.1", self.port), Handler)
+        self.port = self._server.server_address[1]
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def stop(self) -> None:
+        """No more connections, and those that are open end."""
+        self.is_gone = True
+        assert self._server
+        self._server.shutdown()
+        self._server.server_close()
+
+    def run(self, fqn: str, run_id: str) -> FakeRun | None:
+        return next((run for run in self.runs.get(fqn, ()) if run.run_id == run_id), None)
+
+
+class _Listener(ThreadingHTTPServer):
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def handle_error(self, *_: Any) -> None:
+        """A browser that goes away is none."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server_of: FakeServer
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_: Any) -> None:
+        """Quiet."""
+
+    def do_GET(self) -> None:
+        parts = urlsplit(self.path)
+        self.query = {name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
+        found = _ROUTE.fullmatch(parts.path)
+        fake = self.server_of
+        self.close_connection = fake.is_gone
+        if fake.is_gone:
+            return
+        if not found:
+            return self._json({"code": 404, "message": "no such path"}, 404)
+        given = {name: unquote(value) for name, value in found.groupdict().items() if value}
+        if given.get("ui") == "/v1/ui/config":
+            return self._json({"auth": fake.auth, "version": "0"})
+        if "ui" in given:
+            return self._ui(self.path.removeprefix("/api"))
+        if fake.token and self.headers["Authorization"] != f"Bearer {fake.token}":
+            return self._json({"code": 401, "message": "the token has expired: get another one"}, 401)
+        return self._answer(given)
+
+    def _answer(self, given: dict[str, str]) -> None:
+        fqn = given.get("of") or given.get("fqn", "")
+        if "pipelines" in given:
+            return self._pipelines()
+        if fqn not in self.server_of.runs:
+            return self._json({"code": 404, "message": "there is no such run"}, 404)
+        run_id = given.get("run") or given.get("stream") or given.get("log")
+        if run_id is None:
+            return self._json({"runs": [run.facts() for run in self.server_of.runs[fqn]], "cursor": None})
+        run = self.server_of.run(fqn, run_id)
+        if not run:
+            return self._json({"code": 404, "message": "there is no such run"}, 404)
+        return self._of_run(run, given)
+
+    def _of_run(self, run: FakeRun, given: dict[str, str]) -> None:
+        if given.get("what") == "grep":
+            return self._json(_grep(run, self.query))
+        if given.get("what") == "histogram":
+            return self._json(_histogram(run, int(self.query.get("buckets", "60"))))
+        if "run" in given:
+            return self._json(run.facts())
+        if "stream" in given:
+            return self._stream(run)
+        if "download" in given:
+            return self._send("\n".join(run.slice(0, run.total)).encode(), "text/plain; charset=utf-8", attachment=True)
+        return self._json(_page(run, self.query))
+
+    def _ui(self, path: str) -> None:
+        answer = call("GET", path)
+        self.send_response(answer.status)
+        body = answer.body.encode()
+        for name, value in answer.headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _pipelines(self) -> None:
+        names = sorted(name for name in self.server_of.runs if name.startswith(self.query.get("prefix", "")))
+        after = self.query.get("cursor", "")
+        limit = int(self.query.get("limit", "50"))
+        page = [name for name in names if name > after][:limit]
+        rows = [{"fqn": name, "last": runs[0].facts() if (runs := self.server_of.runs[name]) else None} for name in page]
+        self._json({"pipelines": rows, "cursor": page[-1] if page and page[-1] != names[-1] else None})
+
+    def _stream(self, run: FakeRun) -> None:
+        after = int(self.headers.get("Last-Event-ID") or self.query.get("after", "0"))
+        deadline = time.monotonic() + _HOLD_S
+        with run.changed:
+            while run.total <= after and run.status == "open" and not self.server_of.is_gone and time.monotonic() < deadline:
+                run.changed.wait(0.1)
+            lines, is_open = run.slice(after, run.total), run.status == "open"
+        if self.server_of.is_gone:
+            self.close_connection = True
+            return
+        frames = ["retry: 50\n\n", ": heartbeat\n\n"]
+        end = after + len(lines)
+        if lines:
+            told = {"eventType": "logs", "runId": run.run_id, "logs": "".join(f"{line}\n" for line in lines), "after": str(end)}
+            frames.append(f"id: {end}\ndata: {json.dumps(told | {'replay': False, 'truncated': False})}\n\n")
+        if not is_open:
+            frames.append(
+                f"id: {end}\ndata: {json.dumps({'eventType': 'complete', 'after': str(end), 'reason': 'runFinished'})}\n\n"
+            )
+        self._send("".join(frames).encode(), "text/event-stream")
+
+    def _json(self, body: Any, status: int = 200) -> None:
+        self._send(json.dumps(body).encode(), "application/json", status)
+
+    def _send(self, body: bytes, content_type: str, status: int = 200, attachment: bool = False) -> None:
+        self.server_of.asked.append((self.path, len(body)))
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        if attachment:
+            self.send_header("Content-Disposition", 'attachment; filename="run.log"')
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def _page(run: FakeRun, query: dict[str, str]) -> dict[str, Any]:
+    limit = int(query.get("limit", "1000"))
+    first = int(query.get("after", "0"))
+    if "tail" in query:
+        first = max(0, run.total - int(query["tail"]))
+    if "since" in query:
+        first = min(run.total, max(0, math.ceil((int(query["since"]) - START_MS) / run.line_ms)))
+    lines: list[str] = []
+    size = 0
+    for line in run.slice(first, min(run.total, first + limit)):
+        size += len(line.encode()) + 1
+        if lines and size > _PAGE_BYTES:
+            break
+        lines.append(line)
+    end = first + len(lines)
+    after = str(end) if end < run.total else None
+    return {"logs": "\n".join(lines), "after": after, "total": run.total, "streaming": run.status == "open"}
+
+
+def _grep(run: FakeRun, query: dict[str, str]) -> dict[str, Any]:
+    text = query["q"] if query.get("regex") == "true" else re.escape(query["q"])
+    pattern = re.compile(text, re.IGNORECASE if query.get("ignoreCase") == "true" else 0)
+    first, limit = int(query.get("after") or 0), int(query.get("limit", "100"))
+    last = min(run.total, first + 50_000)
+    matches: list[dict[str, Any]] = []
+    for number in range(first, last):
+        line = run.slice(number, number + 1)[0]
+        if len(matches) == limit:
+            last = number
+            break
+        if spans := [found.span() for found in pattern.finditer(line)]:
+            start = max(0, spans[0][0] - 1000) if len(line) > 2000 else 0
+            cut = [[a - start, b - start] for a, b in spans if b - start <= 2000]
+            matches.append({"line": number, "text": line[start : start + 2000], "spans": cut})
+    return {
+        "matches": matches,
+        "after": str(last) if last < run.total else None,
+        "scannedLines": last - first,
+        "scannedBytes": (last - first) * 120,
+        "total": run.total,
+    }
+
+
+def _histogram(run: FakeRun, buckets: int) -> dict[str, Any]:
+    end_ms = START_MS + max(1, int(run.total * run.line_ms))
+    step = max(1, (end_ms - START_MS) // buckets)
+    rows = []
+    for index in range(buckets):
+        first, last = (int(run.total * run.share(each / buckets)) for each in (index, index + 1))
+        seen = run.slice(first, min(last, first + 200))
+        errors = sum("ERROR" in line for line in seen) * (last - first) // max(1, len(seen))
+        from_ms = START_MS + index * step
+        rows.append({"fromMs": from_ms, "toMs": from_ms + step, "line": first, "lines": last - first, "errors": errors})
+    return {"fromMs": START_MS, "toMs": end_ms, "buckets": rows, "partial": False}
+
+
+def numbered(count: int, levels: Sequence[str] = ("INFO", "INFO", "DEBUG", "INFO", "WARN")) -> Callable[[int], str]:
+    """A log of so many lines that look like those of a connector."""
+
+    def text(number: int) -> str:
+        level = "ERROR" if number % 997 == 996 else levels[number % len(levels)]
+        stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(START_MS // 1000 + number // 1000))
+        return f"{stamp},{number % 1000:03d} {level:<5} [worker-{number % 8}] source.read: batch {number} of table orders_{number % 37}, rows=1000"
+
+    return text

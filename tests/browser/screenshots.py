@@ -1,0 +1,130 @@
+"""The pictures of docs/images: ``python -m tests.browser.screenshots``. Look at them before they are committed."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.browser import fake
+from tests.browser.conftest import CHROMIUM
+from tests.browser.fake import FakeRun, FakeServer
+from tests.functional.gateway import installed
+from tests.world import World
+
+IMAGES = Path(__file__).parents[2] / "docs" / "images"
+_FQN, _RUN = "mysql_prod.metadata_ingestion", "2026-11-21T09-00-nightly"
+_APART = 2111  # lines from one deadlock to the next
+_TABLES = ("orders", "customers", "payments", "invoices", "shipments", "inventory", "sessions", "audit_events")
+_PHASES = ("\x1b[36mprofiler\x1b[0m", "\x1b[35mlineage\x1b[0m", "\x1b[32msource\x1b[0m", "\x1b[34msink\x1b[0m")
+
+
+def _is_error(number: int) -> bool:
+    return number % _APART == 14 or (number // 62_500 % 13 == 6 and number % 9 == 4 and number % 2 == 0)
+
+
+def wave(time: float) -> float:
+    """The share of lines that have come by this share of the time: now more, now less."""
+    return time + 0.011 * math.sin(time * 19) + 0.006 * math.sin(time * 57)
+
+
+def found(run: FakeRun, query: dict[str, str]) -> dict[str, Any]:
+    """A search that does not make five million lines to look at them."""
+    first, words = int(query.get("after") or 0), query["q"]
+    numbers = [number for number in range(first - first % _APART + 14, run.total, _APART) if number >= first][:500]
+    texts = {number: line(number) for number in numbers}
+    matches = [
+        {"line": number, "text": text, "spans": [[text.find(words), text.find(words) + len(words)]]}
+        for number, text in texts.items()
+    ]
+    last = numbers[-1] + 1 if len(numbers) == 500 else run.total
+    after = str(last) if last < run.total else None
+    return {"matches": matches, "after": after, "scannedLines": last - first, "scannedBytes": 0, "total": run.total}
+
+
+def line(number: int) -> str:
+    """What a connector might say."""
+    stamp = time.strftime("%H:%M:%S", time.gmtime(fake.START_MS // 1000 + number // 900)) + f",{number * 37 % 1000:03d}"
+    table, phase = f"shop.{_TABLES[number * 7 % 8]}_{number % 41:02d}", _PHASES[number // 3 % 4]
+    if _is_error(number):
+        return f"{stamp} ERROR {phase} {table}: deadlock found when trying to get lock, attempt {number % 3 + 1} of 3"
+    if number % 23 == 9:
+        return f"{stamp} WARN  {phase} {table}: column \x1b[1m`note`\x1b[0m has no statistics, sampling \x1b[33m10 %\x1b[0m"
+    if number % 5 == 2:
+        return f"{stamp} DEBUG {phase} SELECT * FROM {table} WHERE id > {number * 1000} LIMIT 1000"
+    return f"{stamp} INFO  {phase} {table}: {number * 3301 % 90_000:,} rows in \x1b[1m{number % 90 / 10 + 0.2:.1f} s\x1b[0m"
+
+
+def runs() -> dict[str, list[FakeRun]]:
+    """An archive at nine o'clock."""
+    fake.START_MS = int(time.time() * 1000) - 5_600_000
+    night = FakeRun(_RUN, count=5_000_000, text=line, line_ms=1, share=wave)
+    others = [
+        FakeRun(f"2026-11-{day}T09-00-nightly", count=4_000_000 + day * 31_007, text=line, line_ms=1) for day in range(20, 12, -1)
+    ]
+    others[3].end = "abandoned"
+    live = FakeRun("backfill-7", [line(number) for number in range(40_000)], status="open", line_ms=139.9, share=wave)
+    named = (
+        "kafka_prod.events",
+        "looker.dashboards",
+        "postgres_hr.profiler",
+        "redshift.usage",
+        "s3_lake.storage",
+        "snowflake.lineage",
+    )
+    small = {
+        name: [
+            FakeRun(
+                f"run-{4 + index}",
+                count=900 * (index + 2) ** 3,
+                text=line,
+                line_ms=(5_400_000 - index * 700_000) / (900 * (index + 2) ** 3),
+            )
+        ]
+        for index, name in enumerate(named)
+    }
+    return {_FQN: [night, *others], "mysql_prod.backfill": [live], **small}
+
+
+def take(page: Page, server: FakeServer, theme: str) -> None:
+    page.goto(f"{server.url}?p={_FQN}&r={_RUN}#L2501550-L2501552")
+    page.locator('[data-line="2501548"] .text:not(:empty)').wait_for()
+    page.get_by_label("Search in this run").fill("deadlock")
+    page.locator(".matches", has_text="of 2,369 lines").filter(has_not_text="%").wait_for()
+    page.locator(".log").focus()
+    page.wait_for_timeout(800)
+    page.screenshot(path=IMAGES / f"viewer-run-{theme}.png")
+    page.goto(server.url)
+    page.locator("tbody tr").first.wait_for()
+    page.screenshot(path=IMAGES / f"viewer-pipelines-{theme}.png", clip={"x": 0, "y": 0, "width": 1280, "height": 520})
+
+
+def take_narrow(browser: Browser, server: FakeServer) -> None:
+    page = browser.new_page(viewport={"width": 390, "height": 720}, color_scheme="dark", timezone_id="UTC")
+    page.goto(f"{server.url}?p=mysql_prod.backfill&r=backfill-7")
+    page.get_by_role("button", name="Following").wait_for()
+    page.wait_for_timeout(800)
+    page.screenshot(path=IMAGES / "viewer-narrow.png")
+
+
+def main() -> None:
+    IMAGES.mkdir(exist_ok=True)
+    with installed(World()), sync_playwright() as playwright:
+        server = FakeServer(runs())
+        server.start()
+        fake._grep = found
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
+        for theme in ("light", "dark"):
+            page = browser.new_page(
+                viewport={"width": 1280, "height": 760}, color_scheme="dark" if theme == "dark" else "light", timezone_id="UTC"
+            )
+            take(page, server, theme)
+        take_narrow(browser, server)
+        server.stop()
+
+
+if __name__ == "__main__":
+    main()

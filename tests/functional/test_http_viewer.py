@@ -1,0 +1,106 @@
+"""The viewer's files over HTTP: there, typed, safe, kept by browsers; and nothing but them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from chalicelib import __version__
+from chalicelib.routes import viewer
+from tests.functional.gateway import Answer, call, installed
+from tests.issuer import JWT, Issuer
+from tests.world import World
+
+NAMES = sorted(viewer.files())
+
+
+@pytest.fixture(autouse=True)
+def _world() -> Iterator[None]:
+    with installed(World(), keys=Issuer().read, **JWT):
+        yield
+
+
+def is_safe(answer: Answer) -> bool:
+    policy = answer.headers["Content-Security-Policy"]
+    return "default-src 'none'" in policy and "unsafe" not in policy and answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_the_page_is_for_everybody_and_asked_for_anew() -> None:
+    answer = call("GET", "/v1/ui/")
+    assert answer.status == 200 and is_safe(answer)
+    assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert answer.headers["Cache-Control"] == "no-cache"
+    assert answer.body.startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("prefix", "location"),
+    [("/api", "https://h/api/v1/ui/?p=a+b"), ("", "https://h/v1/ui/?p=a+b"), ("/logs", "https://h/logs/v1/ui/?p=a+b")],
+)
+def test_without_its_slash_one_is_sent_there_wherever_the_stage_is(prefix: str, location: str) -> None:
+    answer = call("GET", "/v1/ui?p=a+b", headers={"host": "h"}, prefix=prefix)
+    assert (answer.status, answer.headers["Location"]) == (308, location)
+
+
+def test_the_page_names_its_files_beside_itself_and_no_others() -> None:
+    page = viewer.files()["index.html"]
+    named = re.findall(r'(?:src|href)="(?!data:)([^"]*)"', page)
+    assert sorted(named) == sorted(f"./{name}" for name in NAMES if name != "index.html")
+    assert (
+        "<style" not in page
+        and not re.search(r"<script[^>]*>[^<]", page)
+        and " on" not in re.sub(r"<title>.*?</title>|>[^<]*<", "><", page)
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "index.html"])
+def test_a_file_is_typed_and_kept(name: str) -> None:
+    answer = call("GET", f"/v1/ui/{name}")
+    assert answer.status == 200 and is_safe(answer)
+    assert answer.headers["Content-Type"] == viewer.CONTENT_TYPES[name[name.rindex(".") :]]
+    assert answer.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+    assert answer.body == (viewer.FOLDER / name).read_text()
+    assert re.fullmatch(r"[\w-]+-[\w-]{8}\.(js|css)", name), "kept for good: its name must have a hash"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "index.html",
+        "no.js",
+        "..",
+        ".",
+        "%2e%2e",
+        "..%2fapp.py",
+        "..%2F..%2Fapp.py",
+        "%2e%2e%2froutes%2fviewer.py",
+        "app.py",
+        "%00",
+        "index.js%00",
+    ],
+)
+def test_there_are_no_other_files(name: str) -> None:
+    answer = call("GET", f"/v1/ui/{name}")
+    assert (answer.status, answer.json["code"]) == (404, 404)
+
+
+@pytest.mark.parametrize("auth", ["jwt", "none", "iam"])
+def test_the_page_is_told_how_people_show_who_they_are(auth: str) -> None:
+    with installed(World(), keys=Issuer().read, **(JWT | {"auth": auth})):
+        answer = call("GET", "/v1/ui/config")
+        assert (answer.status, answer.json) == (200, {"auth": auth, "version": __version__})
+
+
+def test_what_is_built_is_small_and_has_no_source_map() -> None:
+    assert sum(len(text) for text in viewer.files().values()) < 150_000
+    assert {path.suffix for path in viewer.FOLDER.iterdir()} == {".html", ".js", ".css"}
+    assert not any("sourceMappingURL" in text for text in viewer.files().values())
+
+
+def test_the_page_has_no_way_for_text_to_become_markup() -> None:
+    for name in NAMES:
+        assert not re.search(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|srcdoc", viewer.files()[name]
+        )

@@ -1,0 +1,89 @@
+/** The HTTP API, as far as this page asks it. It stands two steps above the page. */
+
+import { session } from "./session";
+
+export interface RunFacts {
+  runId: string;
+  status: "open" | "sealed" | "finalized";
+  end: "closed" | "abandoned" | null;
+  lines: number;
+  bytes: number;
+  startedMs: number;
+  lastAppendMs: number;
+  durationMs: number;
+  complete: boolean;
+  pendingBytes: number;
+  lost?: number;
+}
+export interface Pipeline { fqn: string; last: RunFacts | null }
+export interface Page { logs: string; after: string | null; total: number; streaming: boolean }
+export interface Match { line: number; text: string; spans: [number, number][] }
+export interface Grep { matches: Match[]; after: string | null; scannedLines: number; scannedBytes: number; total: number }
+export interface Bucket { fromMs: number; toMs: number; line: number; lines: number; errors: number | null }
+export interface Histogram { fromMs: number; toMs: number; buckets: Bucket[]; partial: boolean }
+export interface Config { auth: "jwt" | "iam" | "none"; version: string }
+
+type Query = Record<string, string | number | boolean | null | undefined>;
+
+/** The API refused, or (status 0) nobody answered. */
+export class ApiError extends Error {
+  constructor(readonly status: number, message: string) {
+    super(message);
+  }
+
+  /** Whether the same request may go well in a moment. */
+  get isPassing(): boolean {
+    return this.status === 0 || this.status >= 500 || this.status === 429;
+  }
+}
+
+export const base = new URL("../..", document.baseURI).href.replace(/\/$/, "");
+const LOGS = "/v1/services/ingestionPipelines/logs";
+const name = (text: string): string => encodeURIComponent(text);
+const run = (fqn: string, runId: string): string => `/v1/pipelines/${name(fqn)}/runs/${name(runId)}`;
+
+/** A request with the token, if there is one. Throws ApiError where it was not answered 200. */
+export async function request(path: string, query: Query = {}, init: RequestInit = {}): Promise<Response> {
+  const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const told = new URLSearchParams(given.map(([key, value]) => [key, String(value)])).toString();
+  const headers = new Headers(init.headers);
+  if (session.token) headers.set("Authorization", `Bearer ${session.token}`);
+  const response = await fetch(`${base}${path}${told ? `?${told}` : ""}`, { ...init, headers }).catch((error: unknown) => {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new ApiError(0, "no answer came");
+  });
+  if (!response.ok) throw new ApiError(response.status, await messageOf(response));
+  return response;
+}
+
+async function messageOf(response: Response): Promise<string> {
+  const body = (await response.json().catch(() => ({}))) as { message?: unknown };
+  return typeof body.message === "string" ? body.message : `status ${response.status}`;
+}
+
+async function json<Answer>(path: string, query?: Query, signal?: AbortSignal): Promise<Answer> {
+  return (await request(path, query, signal ? { signal } : {})).json() as Promise<Answer>;
+}
+
+export const api = {
+  config: () => json<Config>("/v1/ui/config"),
+  pipelines: (prefix: string, cursor: string | null, signal?: AbortSignal) =>
+    json<{ pipelines: Pipeline[]; cursor: string | null }>("/v1/pipelines", { prefix, cursor, limit: 50 }, signal),
+  runs: (fqn: string, cursor: string | null, signal?: AbortSignal) =>
+    json<{ runs: RunFacts[]; cursor: string | null }>(`/v1/pipelines/${name(fqn)}/runs`, { cursor, limit: 50 }, signal),
+  facts: (fqn: string, runId: string, signal?: AbortSignal) => json<RunFacts>(run(fqn, runId), {}, signal),
+  page: (fqn: string, runId: string, query: Query, signal?: AbortSignal) => json<Page>(logPath(fqn, runId), query, signal),
+  grep: (fqn: string, runId: string, query: Query, signal?: AbortSignal) => json<Grep>(`${run(fqn, runId)}/grep`, query, signal),
+  histogram: (fqn: string, runId: string, buckets: number, signal?: AbortSignal) =>
+    json<Histogram>(`${run(fqn, runId)}/histogram`, { buckets }, signal),
+  stream: (fqn: string, runId: string, after: number, signal: AbortSignal) =>
+    request(`${LOGS}/${name(fqn)}/stream/${name(runId)}`, { after }, { signal, headers: { Accept: "text/event-stream" }, cache: "no-store" }),
+};
+
+export const logPath = (fqn: string, runId: string): string => `${LOGS}/${name(fqn)}/${name(runId)}`;
+export const downloadPath = (fqn: string, runId: string): string => `${logPath(fqn, runId)}/download`;
+
+/** Lines of a page or of a frame: there, the last one ends in a newline too. */
+export function linesOf(page: Page): string[] {
+  return page.logs === "" && page.after === null && page.total === 0 ? [] : page.logs.split("\n");
+}

@@ -1,0 +1,19 @@
+/** The whole log as a file. */
+
+import { base, downloadPath, request } from "../api";
+import { session } from "../session";
+
+/** The browser's own download, which needs no memory, where no token is asked for; else the file is fetched with the token. */
+export async function download(fqn: string, runId: string): Promise<void> {
+  if (!session.token) return save(base + downloadPath(fqn, runId), "");
+  const response = await request(downloadPath(fqn, runId));
+  const address = URL.createObjectURL(await response.blob());
+  save(address, `${fqn}-${runId}.log`.replace(/[^\w.-]+/g, "_"));
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+}
+
+function save(href: string, fileName: string): void {
+  const link = document.createElement("a");
+  Object.assign(link, { href, download: fileName });
+  link.click();
+}

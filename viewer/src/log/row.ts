@@ -1,0 +1,97 @@
+/** A line of the log as an element: its number, and its pieces as text nodes. */
+
+import { el } from "../dom";
+import { count, size } from "../format";
+import { parseLine, type Piece, type Style } from "./ansi";
+import { levelOf } from "./level";
+import type { Line } from "./lines";
+import type { Span } from "./spans";
+
+export interface Look {
+  isSelected: boolean;
+  isCurrent: boolean;
+  isMatch: boolean;
+  spans: Span[];
+}
+
+/** A cut at the bounds of other things: part of a piece that is of one look. */
+interface Part { text: string; style: Style; isControl: boolean; isHit: boolean; isLevel: boolean }
+
+export function rowOf(number: number, line: Line | undefined, look: Look): HTMLElement {
+  const text = el("span", { class: "text", dir: "ltr" });
+  const row = el("div", { class: "row", "data-line": number, role: "listitem" }, numberOf(number), text);
+  if (look.isSelected) row.classList.add("selected");
+  if (look.isMatch) row.classList.add("match");
+  if (look.isCurrent) row.classList.add("current");
+  if (!line) row.classList.add("absent");
+  else fill(row, text, line, look.spans);
+  return row;
+}
+
+function numberOf(number: number): HTMLElement {
+  return el("a", { class: "number", href: `#L${number + 1}`, tabindex: -1, "aria-label": `Line ${count(number + 1)}` }, String(number + 1));
+}
+
+function fill(row: HTMLElement, text: HTMLElement, line: Line, spans: Span[]): void {
+  const pieces = parseLine(line.text);
+  const shown = pieces.map((piece) => piece.text).join("");
+  const found = levelOf(shown);
+  if (found) row.classList.add(found.level);
+  for (const part of partsOf(pieces, spans, found ? [found.from, found.to] : [0, 0])) text.append(nodeOf(part));
+  if (line.cut) {
+    const title = `Only the beginning is shown: the line has ${count(line.cut)} characters`;
+    text.append(" ", el("button", { class: "more", "data-more": true, title }, `… show all ${size(line.cut)}`));
+  }
+}
+
+/** `spans` count in the raw line, `level` in the text that is shown. */
+function partsOf(pieces: Piece[], spans: Span[], level: Span): Part[] {
+  const parts: Part[] = [];
+  let shownAt = 0;
+  for (const piece of pieces) {
+    const rawCuts = piece.isControl ? [] : spans.flat().map((at) => at - piece.at);
+    const cuts = [0, ...rawCuts, level[0] - shownAt, level[1] - shownAt, piece.text.length];
+    const bounds = [...new Set(cuts.filter((at) => at >= 0 && at <= piece.text.length))].sort((a, b) => a - b);
+    bounds.slice(1).forEach((to, index) => {
+      const from = bounds[index] ?? 0;
+      const raw = piece.at + (piece.isControl ? 0 : from);
+      parts.push({
+        text: piece.text.slice(from, to),
+        style: piece.style,
+        isControl: Boolean(piece.isControl),
+        isHit: spans.some((span) => raw >= span[0] && raw < span[1]),
+        isLevel: piece.style.fg === undefined && shownAt + from >= level[0] && shownAt + to <= level[1],
+      });
+    });
+    shownAt += piece.text.length;
+  }
+  return parts;
+}
+
+function nodeOf(part: Part): Node {
+  const hasStyle = Object.keys(part.style).length > 0;
+  if (!hasStyle && !part.isHit && !part.isLevel && !part.isControl) return document.createTextNode(part.text);
+  const node = el(part.isHit ? "mark" : "span", {}, part.text);
+  if (part.isControl) node.classList.add("control");
+  if (part.isLevel) node.classList.add("level");
+  dress(node, part.style);
+  return node;
+}
+
+const FLAGS = ["bold", "dim", "italic", "underline", "strike"] as const;
+
+function dress(node: HTMLElement, style: Style): void {
+  for (const flag of FLAGS) if (style[flag]) node.classList.add(flag);
+  const [fg, bg] = style.inverse ? [style.bg ?? "page", style.fg ?? "ink"] : [style.fg, style.bg];
+  colour(node, "fg", fg);
+  colour(node, "bg", bg);
+}
+
+/** Colours of the palette are classes, others a property that the style sheet brings to a lightness that can be read. */
+function colour(node: HTMLElement, kind: "fg" | "bg", value: number | string | undefined): void {
+  if (value === undefined) return;
+  if (typeof value === "string" && value.startsWith("#")) {
+    node.classList.add(`${kind}-any`);
+    node.style.setProperty(`--${kind}`, value);
+  } else node.classList.add(`${kind}-${value}`);
+}

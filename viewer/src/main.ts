@@ -1,0 +1,11 @@
+import { App } from "./app";
+import { pipelinesPage } from "./pages/pipelines";
+import { runPage } from "./pages/run";
+import { runsPage } from "./pages/runs";
+import "./style.css";
+
+const app = new App((app, place) => {
+  if (place.fqn && place.runId) return runPage(app, place.fqn, place.runId, place);
+  return place.fqn ? runsPage(app, place.fqn) : pipelinesPage(app, place);
+});
+void app.start();

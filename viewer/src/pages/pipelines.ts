@@ -1,0 +1,54 @@
+/** Pipelines by the beginning of their name, with the newest run of each. */
+
+import { api, type Pipeline } from "../api";
+import type { App, View } from "../app";
+import { el, name } from "../dom";
+import { count, size } from "../format";
+import { addressOf, type Place } from "../place";
+import { badge, cell, number, when } from "../ui/facts";
+import { ListView } from "../ui/listing";
+
+const TYPING_MS = 200;
+
+export function pipelinesPage(app: App, place: Place): View {
+  let typing = 0;
+  const input = el("input", { type: "search", id: "prefix", value: place.prefix ?? "", placeholder: "mysql.", spellcheck: "false", autocapitalize: "off", autocomplete: "off" });
+  const list = new ListView<Pipeline>({
+    head: ["Pipeline", "Last run", "Lines", "Size", "Last activity"],
+    label: "Pipelines",
+    empty: "No pipeline begins so, or none that you may read.",
+    row: rowOf,
+    fetch: async (cursor, signal) => {
+      const { pipelines, cursor: next } = await api.pipelines(input.value, cursor, signal);
+      return { items: pipelines, cursor: next };
+    },
+    failed: (where, error, retry) => app.fail(where, error, retry),
+  });
+  input.addEventListener("input", () => {
+    clearTimeout(typing);
+    typing = window.setTimeout(() => {
+      app.note(input.value ? { prefix: input.value } : {});
+      void list.load();
+    }, TYPING_MS);
+  });
+  void list.load();
+  const find = el("form", { role: "search", class: "find", onsubmit: (event: Event) => event.preventDefault() },
+    el("label", { for: "prefix" }, "Name begins with"), input);
+  const element = el("div", { class: "page" }, el("h1", {}, "Pipelines"), find, list.element);
+  return {
+    element,
+    leave: () => list.leave(),
+    key: (event) => {
+      if (event.key !== "/") return false;
+      input.focus();
+      return true;
+    },
+  };
+}
+
+function rowOf({ fqn, last }: Pipeline): HTMLElement[] {
+  const link = el("a", { href: addressOf({ fqn }), "data-go": true }, name(fqn));
+  if (!last) return [cell(link), cell("none"), number(""), number(""), number("")];
+  const run = el("a", { href: addressOf({ fqn, runId: last.runId }), "data-go": true }, name(last.runId));
+  return [cell(link), cell(badge(last), " ", run), number(count(last.lines)), number(size(last.bytes)), number(when(last.lastAppendMs))];
+}

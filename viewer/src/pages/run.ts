@@ -1,0 +1,333 @@
+/** One run: its facts, its lines, and what can be done with them. Puts the parts of log/ together. */
+
+import { api, ApiError, linesOf, type RunFacts } from "../api";
+import type { App, View } from "../app";
+import { el } from "../dom";
+import { count, plural } from "../format";
+import { copyText, MOST_COPIED_LINES, wholeLines } from "../log/clipboard";
+import { download } from "../log/download";
+import { Feed, type FeedState } from "../log/feed";
+import { HistogramView } from "../log/histogram";
+import { Lines } from "../log/lines";
+import { parseTarget } from "../log/moment";
+import type { Look } from "../log/row";
+import { Search } from "../log/search";
+import { SearchBox } from "../log/searchbox";
+import { LogView } from "../log/view";
+import { type Lines as Range, type Place } from "../place";
+import { RunHead } from "../log/head";
+import { saying } from "../ui/notice";
+
+const FACTS_MS = 10_000;
+const HISTOGRAM_MS = 30_000;
+const HISTOGRAM_BARS = 80;
+const FIRST_LINES = 200;
+const SHARE_ABOVE = 0.3; // where a line stands that one jumps to
+const WRAP_KEY = "runlake.wrap";
+
+export function runPage(app: App, fqn: string, runId: string, place: Place): View {
+  return new RunPage(app, fqn, runId, place);
+}
+
+class RunPage implements View {
+  private facts: RunFacts | null = null;
+  private selected: Range | undefined;
+  private isFollowing = false;
+  private isLeft = false;
+  private readonly timers: number[] = [];
+  private readonly trouble = el("div", { class: "trouble" });
+  private readonly lines: Lines;
+  private readonly view: LogView;
+  private readonly feed: Feed;
+  private readonly search: Search;
+  private readonly box: SearchBox;
+  private readonly histogram: HistogramView;
+  private readonly head: RunHead;
+  readonly element: HTMLElement;
+
+  constructor(private readonly app: App, private readonly fqn: string, private readonly runId: string, place: Place) {
+    this.lines = new Lines((after, limit, signal) => api.page(fqn, runId, { after, limit }, signal));
+    this.view = new LogView(this.lines, {
+      look: (line) => this.look(line),
+      moved: (isAtEnd) => this.follow(isAtEnd && this.feed.isRunning, false),
+      seen: (line) => this.seen(line),
+      failed: (error) => this.linesFailed(error),
+    });
+    this.feed = new Feed(fqn, runId, {
+      next: () => this.lines.total,
+      lines: (first, texts) => this.came(first, texts),
+      state: (state) => this.fed(state),
+      failed: (error) => app.fail(this.trouble, error, () => this.feed.start()),
+    });
+    this.search = new Search(fqn, runId, () => this.found(), (error) => this.head.say(saying(error).next));
+    this.box = new SearchBox({
+      asked: (asked) => void this.search.start(asked).then(() => this.step(1, true)),
+      step: (by) => this.step(by),
+      goOn: () => void this.search.goOn(),
+    });
+    this.histogram = new HistogramView((line) => this.jump(line));
+    this.head = new RunHead(this.box.element, {
+      jump: (typed) => void this.jumpTo(typed),
+      follow: () => this.toggleFollow(),
+      wrap: (isWrapped) => this.wrap(isWrapped),
+      copy: () => void this.copy(),
+      download: () => void this.download(),
+      retry: () => this.feed.hurry(),
+    });
+    this.element = el("div", { class: "run" }, this.head.element, this.histogram.element, this.trouble, this.view.element, this.head.foot);
+    this.view.element.addEventListener("click", (event) => this.click(event));
+    this.selected = place.lines;
+    this.wrap(localStorage.getItem(WRAP_KEY) === "yes");
+    void this.open(place);
+  }
+
+  key(event: KeyboardEvent): boolean {
+    const actions: Record<string, () => void> = {
+      "/": () => this.box.input.focus(),
+      n: () => this.step(1),
+      N: () => this.step(-1),
+      g: () => this.head.askTarget(),
+      f: () => this.toggleFollow(),
+      w: () => this.wrap(!this.head.isWrapped),
+      c: () => void this.copy(),
+      d: () => void this.download(),
+      j: () => this.view.element.scrollBy(0, this.view.map.rowPx),
+      k: () => this.view.element.scrollBy(0, -this.view.map.rowPx),
+      Home: () => this.jump(0, 0),
+      End: () => this.jump(this.lines.total, 0),
+      Escape: () => this.escape(),
+    };
+    const action = actions[event.key];
+    action?.();
+    return action !== undefined;
+  }
+
+  moved(place: Place): void {
+    this.selected = place.lines;
+    if (place.lines) this.jump(place.lines.from);
+    this.view.update();
+  }
+
+  leave(): void {
+    this.isLeft = true;
+    this.feed.end();
+    this.search.clear();
+    this.lines.stop();
+    this.view.destroy();
+    this.timers.forEach((timer) => clearInterval(timer));
+  }
+
+  // Opening
+
+  /** Facts and the first lines to be seen, at once. A live run opens at its end, unless the address names lines. */
+  private async open(place: Place): Promise<void> {
+    this.head.say("Loading…");
+    try {
+      const first = place.lines ? Math.max(0, place.lines.from - 50) : 0;
+      const [facts, page] = await Promise.all([api.facts(this.fqn, this.runId), api.page(this.fqn, this.runId, { after: first, limit: FIRST_LINES })]);
+      if (this.isLeft) return;
+      this.lines.putPage(first, page);
+      this.lines.total = Math.max(this.lines.total, page.total);
+      this.tell(facts);
+      this.head.say("");
+      this.view.update();
+      if (place.lines) this.jump(place.lines.from);
+      if (facts.status === "open") this.watch(!place.lines);
+      else this.lookBack();
+      this.view.element.focus({ preventScroll: true });
+    } catch (error) {
+      if (!this.isLeft) this.app.fail(this.trouble, error, () => void this.open(place));
+    }
+  }
+
+  private watch(isAtEnd: boolean): void {
+    this.feed.start();
+    this.follow(isAtEnd);
+    this.timers.push(window.setInterval(() => void this.refresh(), FACTS_MS), window.setInterval(() => void this.lookBack(), HISTOGRAM_MS));
+    void this.lookBack();
+  }
+
+  private async refresh(): Promise<void> {
+    const facts = await api.facts(this.fqn, this.runId).catch(() => null);
+    if (facts && !this.isLeft) this.tell(facts);
+  }
+
+  private async lookBack(): Promise<void> {
+    if (document.hidden) return;
+    const histogram = await api.histogram(this.fqn, this.runId, HISTOGRAM_BARS).catch(() => null); // the log reads well without it
+    if (histogram && !this.isLeft) this.histogram.show(histogram);
+  }
+
+  private tell(facts: RunFacts): void {
+    this.facts = facts;
+    this.head.tell(facts, this.lines.total);
+  }
+
+  // Lines that come
+
+  private came(first: number, texts: string[]): void {
+    this.lines.put(first, texts);
+    this.view.update();
+    if (this.facts) this.head.tell(this.facts, this.lines.total);
+  }
+
+  private fed(state: FeedState): void {
+    this.trouble.replaceChildren();
+    this.head.live(state);
+    if (state.kind !== "ended") return;
+    this.timers.forEach((timer) => clearInterval(timer));
+    this.follow(false);
+    void this.refresh().then(() => this.head.say(state.reason === "runFinished" ? "The run has ended." : "Nothing came for a while: press f to follow on."));
+    void this.lookBack();
+  }
+
+  private linesFailed(error: unknown): void {
+    if (!this.isLeft) this.app.fail(this.trouble, error, () => this.view.update());
+  }
+
+  // Where one is
+
+  private follow(isFollowing: boolean, mustMove = true): void {
+    this.isFollowing = isFollowing;
+    this.head.following(isFollowing, this.feed.isRunning);
+    if (mustMove || !isFollowing) this.view.pin(isFollowing);
+    else this.view.pin(true);
+  }
+
+  private toggleFollow(): void {
+    if (!this.feed.isRunning && this.facts?.status === "open") this.feed.start();
+    if (this.feed.isRunning) this.follow(!this.isFollowing);
+    else this.jump(this.lines.total, 0);
+  }
+
+  private jump(line: number, share = SHARE_ABOVE): void {
+    this.follow(false);
+    this.view.show(Math.min(line, this.lines.total), share);
+  }
+
+  /** Go where somebody typed: a line, or a time, which the server knows. */
+  private async jumpTo(typed: string): Promise<void> {
+    const target = parseTarget(typed, this.facts?.startedMs ?? Date.now());
+    if (!target) return this.head.say("That is no line and no time: try 1200, 10:05 or 2026-11-21 10:05.");
+    const line = "line" in target ? target.line : await this.lineAt(target.ms);
+    if (line === null) return;
+    const at = Math.max(0, Math.min(line, this.lines.total - 1));
+    this.select({ from: at, to: at });
+    this.jump(at);
+    this.view.element.focus({ preventScroll: true });
+    this.head.say(line > at ? `The log ends at line ${count(at + 1)}.` : "");
+  }
+
+  private async lineAt(ms: number): Promise<number | null> {
+    try {
+      const page = await api.page(this.fqn, this.runId, { since: ms, limit: 1 });
+      const end = page.after === null ? page.total : Number(page.after);
+      return page.logs === "" && page.after === null ? page.total : Math.max(0, end - linesOf(page).length);
+    } catch (error) {
+      this.head.say(saying(error).next);
+      return null;
+    }
+  }
+
+  private seen(first: number): void {
+    const [, behind] = this.view.range;
+    this.head.seen(first, behind, this.lines.total);
+    this.histogram.mark(first);
+  }
+
+  // Lines that stand out
+
+  private look(line: number): Look {
+    const isSelected = this.selected !== undefined && line >= this.selected.from && line <= this.selected.to;
+    const isMatch = this.search.isMatch(line);
+    const raw = isMatch ? this.lines.get(line)?.text ?? "" : "";
+    return { isSelected, isMatch, isCurrent: this.search.currentLine === line, spans: isMatch ? this.search.spansOf(line, raw) : [] };
+  }
+
+  private select(range: Range | undefined): void {
+    this.selected = range;
+    const place: Place = { fqn: this.fqn, runId: this.runId };
+    this.app.note(range ? { ...place, lines: range } : place);
+    this.view.draw();
+  }
+
+  private click(event: MouseEvent): void {
+    const target = event.target as HTMLElement;
+    const line = Number(target.closest<HTMLElement>("[data-line]")?.dataset["line"] ?? -1);
+    if (target.closest("[data-more]")) void this.showAll(line, target.closest<HTMLElement>(".text"));
+    if (!target.closest(".number") || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    const other = event.shiftKey && this.selected ? this.selected.from : line;
+    const isAgain = this.selected?.from === line && this.selected.to === line;
+    this.select(isAgain ? undefined : { from: Math.min(other, line), to: Math.max(other, line) });
+  }
+
+  /** All of a long line, in place of its beginning, for as long as it is in view. */
+  private async showAll(line: number, where: HTMLElement | null): Promise<void> {
+    try {
+      const page = await api.page(this.fqn, this.runId, { after: line, limit: 1 });
+      const whole = el("span", { class: "whole", tabindex: 0, role: "region", "aria-label": `All of line ${count(line + 1)}` }, page.logs);
+      where?.replaceChildren(whole);
+      whole.focus({ preventScroll: true });
+    } catch (error) {
+      this.head.say(saying(error).next);
+    }
+  }
+
+  // Searching
+
+  private found(): void {
+    this.box.tell(this.search, this.lines.total);
+    const isReached = (this.search.lines.at(-1) ?? -1) >= this.view.range[0]; // else one below may still be found
+    if (isReached && this.search.current < 0) this.step(1, true);
+    this.view.draw();
+  }
+
+  /** `isFirst`: only where none is shown yet. */
+  private step(by: 1 | -1, isFirst = false): void {
+    if (isFirst && this.search.current >= 0) return;
+    const line = this.search.step(by, this.view.range[0]);
+    if (line === undefined) return;
+    this.box.tell(this.search, this.lines.total);
+    const [first, behind] = this.view.range;
+    if (line < first || line >= behind - 2) this.jump(line);
+    else this.view.draw();
+  }
+
+  private escape(): void {
+    if (this.search.state !== "none") this.box.clear();
+    else if (this.selected) this.select(undefined);
+    this.view.element.focus({ preventScroll: true });
+  }
+
+  // Taking away
+
+  private wrap(isWrapped: boolean): void {
+    localStorage.setItem(WRAP_KEY, isWrapped ? "yes" : "no");
+    this.head.wrapped(isWrapped);
+    this.view.setWrap(isWrapped);
+  }
+
+  private async copy(): Promise<void> {
+    const [first, behind] = this.view.range;
+    const { from, to } = this.selected ?? { from: first, to: behind - 1 };
+    try {
+      const texts = await wholeLines((after, limit) => api.page(this.fqn, this.runId, { after, limit }), from, to);
+      await copyText(texts.join("\n") + "\n");
+      const isAll = to - from < MOST_COPIED_LINES;
+      this.head.say(`Copied ${plural(texts.length, "line")}${isAll ? "" : ": no more fit, download the log for all"}.`);
+    } catch (error) {
+      this.head.say(error instanceof ApiError ? saying(error).next : "The browser did not let this page copy: select the text and copy it.");
+    }
+  }
+
+  private async download(): Promise<void> {
+    try {
+      await download(this.fqn, this.runId);
+    } catch (error) {
+      const isElsewhere = error instanceof ApiError && error.status === 0;
+      this.head.say(isElsewhere ? "The store does not let pages of this address read: use curl -L with the token." : saying(error).next);
+    }
+  }
+}
+

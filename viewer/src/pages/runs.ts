@@ -1,0 +1,29 @@
+/** The runs of a pipeline, newest first. */
+
+import { api, type RunFacts } from "../api";
+import type { App, View } from "../app";
+import { el, name } from "../dom";
+import { count, duration, size } from "../format";
+import { addressOf } from "../place";
+import { badge, cell, number, when } from "../ui/facts";
+import { ListView } from "../ui/listing";
+
+export function runsPage(app: App, fqn: string): View {
+  const list = new ListView<RunFacts>({
+    head: ["Run", "Status", "Lines", "Size", "Duration", "Started", "Last activity"],
+    label: "Runs",
+    empty: "This pipeline has no runs, or none that you may read.",
+    row: (facts) => [
+      cell(el("a", { href: addressOf({ fqn, runId: facts.runId }), "data-go": true }, name(facts.runId))), cell(badge(facts)),
+      number(count(facts.lines)), number(size(facts.bytes)), number(duration(facts.durationMs)), number(when(facts.startedMs)), number(when(facts.lastAppendMs)),
+    ],
+    fetch: async (cursor, signal) => {
+      const { runs, cursor: next } = await api.runs(fqn, cursor, signal);
+      return { items: runs, cursor: next };
+    },
+    failed: (where, error, retry) => app.fail(where, error, retry),
+  });
+  void list.load();
+  const again = el("button", { class: "quiet", onclick: () => void list.load() }, "Refresh");
+  return { element: el("div", { class: "page" }, el("div", { class: "title" }, el("h1", {}, "Runs of ", name(fqn)), again), list.element), leave: () => list.leave() };
+}

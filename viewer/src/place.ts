@@ -1,0 +1,46 @@
+/** Where one is, as the page's address says it: `?p=PIPELINE&r=RUN#L10-L20`. Lines are counted from 1 here, as people do. */
+
+export interface Lines {
+  /** From 0, as in the API; both included. */
+  from: number;
+  to: number;
+}
+
+export interface Place {
+  prefix?: string;
+  fqn?: string;
+  runId?: string;
+  lines?: Lines;
+}
+
+export function parsePlace(search: string, hash: string): Place {
+  const query = new URLSearchParams(search);
+  const place: Place = {};
+  const [prefix, fqn, runId] = [query.get("q"), query.get("p"), query.get("r")];
+  if (prefix) place.prefix = prefix;
+  if (fqn) place.fqn = fqn;
+  if (fqn && runId) place.runId = runId;
+  const lines = parseLines(hash);
+  if (lines) place.lines = lines;
+  return place;
+}
+
+export function addressOf(place: Place): string {
+  const query = new URLSearchParams();
+  if (place.prefix) query.set("q", place.prefix);
+  if (place.fqn) query.set("p", place.fqn);
+  if (place.fqn && place.runId) query.set("r", place.runId);
+  const told = query.toString();
+  return (told ? `?${told}` : "./") + (place.lines ? formatLines(place.lines) : "");
+}
+
+export function parseLines(hash: string): Lines | undefined {
+  const match = /^#?L(\d{1,15})(?:-L?(\d{1,15}))?$/.exec(hash);
+  if (!match) return undefined;
+  const ends = [Number(match[1]), Number(match[2] ?? match[1])].map((line) => Math.max(0, line - 1)).sort((a, b) => a - b);
+  return { from: ends[0] ?? 0, to: ends[1] ?? 0 };
+}
+
+export function formatLines({ from, to }: Lines): string {
+  return from === to ? `#L${from + 1}` : `#L${from + 1}-L${to + 1}`;
+}

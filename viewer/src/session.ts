@@ -1,0 +1,13 @@
+/** The token that people pasted: for this tab, gone when it is closed. */
+
+const KEY = "runlake.token";
+
+export const session = {
+  get token(): string {
+    return sessionStorage.getItem(KEY) ?? "";
+  },
+  set token(value: string) {
+    if (value) sessionStorage.setItem(KEY, value);
+    else sessionStorage.removeItem(KEY);
+  },
+};

@@ -1,0 +1,79 @@
+/** A list that is fetched page by page, as a table with a button for more. */
+
+import { el } from "../dom";
+
+export interface Listing<Item> {
+  head: string[];
+  row(item: Item): HTMLElement[];
+  fetch(cursor: string | null, signal: AbortSignal): Promise<{ items: Item[]; cursor: string | null }>;
+  empty: string;
+  label: string;
+  failed(where: HTMLElement, error: unknown, retry: () => void): void;
+}
+
+export class ListView<Item> {
+  private readonly body = el("tbody");
+  private readonly told = el("p", { class: "soft told", role: "status" });
+  private readonly more = el("button", { hidden: true, onclick: () => void this.next() }, "Show more");
+  private readonly trouble = el("div");
+  private readonly table: HTMLElement;
+  readonly element: HTMLElement;
+  private cursor: string | null = null;
+  private stop = new AbortController();
+
+  constructor(private readonly listing: Listing<Item>) {
+    const head = el("thead", {}, el("tr", {}, ...listing.head.map((title) => el("th", { scope: "col" }, title))));
+    this.table = el("table", { "aria-label": listing.label, hidden: true }, head, this.body);
+    this.element = el("div", { class: "listing" }, this.table, this.told, this.more, this.trouble);
+  }
+
+  /** From the beginning. */
+  async load(): Promise<void> {
+    this.stop.abort();
+    this.stop = new AbortController();
+    this.cursor = null;
+    if (!this.body.childElementCount) this.told.textContent = "Loading…";
+    await this.page(true);
+  }
+
+  leave(): void {
+    this.stop.abort();
+  }
+
+  private async next(): Promise<void> {
+    const last = this.body.lastElementChild;
+    await this.page(false);
+    last?.nextElementSibling?.querySelector("a")?.focus();
+  }
+
+  private async page(isFirst: boolean): Promise<void> {
+    const { signal } = this.stop;
+    this.trouble.replaceChildren();
+    this.more.disabled = true;
+    try {
+      const { items, cursor } = await this.listing.fetch(this.cursor, signal);
+      if (isFirst) this.body.replaceChildren();
+      this.body.append(...items.map((item) => this.row(item)));
+      this.cursor = cursor;
+      this.tell();
+    } catch (error) {
+      if (signal.aborted) return;
+      this.told.textContent = "";
+      this.listing.failed(this.trouble, error, () => void this.page(isFirst));
+    }
+    this.more.disabled = false;
+  }
+
+  private row(item: Item): HTMLElement {
+    const cells = this.listing.row(item);
+    cells.forEach((cell, index) => (cell.dataset["label"] = this.listing.head[index] ?? ""));
+    return el("tr", {}, ...cells);
+  }
+
+  private tell(): void {
+    const isEmpty = this.body.childElementCount === 0;
+    this.table.hidden = isEmpty;
+    this.more.hidden = this.cursor === null;
+    this.told.textContent = isEmpty && this.cursor === null ? this.listing.empty : "";
+  }
+}

@@ -1,0 +1,27 @@
+/** What went wrong, and what to do next. */
+
+import { ApiError } from "../api";
+import { el } from "../dom";
+
+interface Said { title: string; next: string; canRetry: boolean; canSignIn?: boolean }
+
+export function saying(error: unknown): Said {
+  if (!(error instanceof ApiError)) return { title: "Something went wrong in this page", next: "Reload it; if that does not help, tell the operator.", canRetry: true };
+  if (error.status === 401) return { title: "You are not signed in", next: error.message, canRetry: false, canSignIn: true };
+  if (error.status === 403) return { title: "You may not read this", next: error.message, canRetry: false, canSignIn: true };
+  if (error.status === 404) return { title: "There is no such log", next: "Check the address. A log may have expired, or its first lines have not arrived yet.", canRetry: true };
+  if (error.status === 0) return { title: "The server does not answer", next: "It may be restarting, or you are offline. This page goes on trying.", canRetry: true };
+  if (error.status >= 500) return { title: "The server is in trouble", next: `It says: ${error.message}. This page goes on trying.`, canRetry: true };
+  return { title: "The server refused this", next: error.message, canRetry: true };
+}
+
+export function notice(error: unknown, retry: () => void, signIn: () => void): HTMLElement {
+  const said = saying(error);
+  return el(
+    "div", { class: "notice", role: "alert" },
+    el("h2", {}, said.title), el("p", { dir: "auto" }, said.next),
+    el("p", { class: "actions" },
+      said.canSignIn && el("button", { class: "primary", onclick: signIn }, "Use a token"),
+      said.canRetry && el("button", { class: "primary", onclick: retry }, "Try again")),
+  );
+}
