@@ -283,7 +283,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "description": "Server-sent events. An answer is held until there are lines; one without `complete` means: ask again from the last `id`.",
         "parameters": ["fqn", "runId", "lastEventId", "after", "tail", "until", "hold"],
         "answers": {200: _FRAMES},
-        "errors": [400],
+        "errors": [400, 404],
     },
     f"GET {_LOGS}/{{fqn}}/{{runId}}/download": {
         "id": "downloadLog",

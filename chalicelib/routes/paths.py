@@ -92,10 +92,10 @@ def _get(segments: list[str]) -> tuple[Action, tuple[str, ...]]:
             return Action.LAST_DOWNLOAD, ("/".join(fqn),)
         case [*fqn, run_id, "download"] if fqn:
             return Action.DOWNLOAD, ("/".join(fqn), run_id)
-        case [*fqn, "last"]:
-            return Action.LAST_PAGE, ("/".join(fqn),)
         case [*fqn, "stream", run_id] if fqn:
             return Action.STREAM, ("/".join(fqn), run_id)
+        case [*fqn, "last"]:
+            return Action.LAST_PAGE, ("/".join(fqn),)
         case [*fqn, run_id]:
             return Action.PAGE, ("/".join(fqn), run_id)
     raise NotFoundError("no such path")

@@ -188,7 +188,7 @@ def test_trouble_of_the_store_is_told_in_the_stream_and_the_viewer_keeps_its_pla
         assert source.lines == ["one", "two"]
 
 
-@pytest.mark.parametrize("path", ["a%00b/stream/run-1", "svc/stream/a%2Fb", "%FF/stream/run-1"])
+@pytest.mark.parametrize("path", ["a%00b/stream/run-1", "svc/stream/a%2Fb", "svc/stream/last", "%FF/stream/run-1"])
 def test_names_that_cannot_be(world: World, path: str) -> None:
     answer = get(path)
     assert (answer.status, answer.json["code"]) == (400, 400)

@@ -49,6 +49,8 @@ NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6
         ("GET", "100%2520/run", LogPath(Action.PAGE, "100%20", "run")),
         ("GET", "fqn/stream/run", LogPath(Action.STREAM, "fqn", "run")),
         ("GET", "a/b/stream/r%25", LogPath(Action.STREAM, "a/b", "r%")),
+        ("GET", "a/stream/last", LogPath(Action.STREAM, "a", "last")),
+        ("GET", "a/stream/download", LogPath(Action.DOWNLOAD, "a", "stream")),
         ("GET", "a%2Fstream/run", LogPath(Action.PAGE, "a/stream", "run")),
         ("GET", "stream/run", LogPath(Action.PAGE, "stream", "run")),
         ("POST", "a/stream/run", LogPath(Action.APPEND, "a/stream", "run")),
