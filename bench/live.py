@@ -1,0 +1,184 @@
+"""What people wait for who follow a run, and what they load: ``python -m bench.live``; with ``--write`` kept in docs/performance.md.
+
+A stack of its own, gateway and functions. A line's way is measured from the call that logs it: through the client, the API, S3, the
+stream, and for the screen through the page in Chromium, which notes when it draws the line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from statistics import median
+from typing import Any
+
+import requests
+from playwright.sync_api import Page, sync_playwright
+
+import runlake
+from bench.live_viewer import Viewer
+from bench.measure import Measure
+from bench.page import PAGE, keep, table
+from local import control
+from local.emulator import free_port
+
+LOGS = "/v1/services/ingestionPipelines/logs"
+CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+LINES, PACE_S = 100, 0.3
+RUNS, VIEWERS, CROWD_LINES = 10, 50, 30
+LARGE_BYTES, BATCH_BYTES = 1_000_000_000, 4_000_000
+_QUIET = {"PartialFlushIntervalMinutes": "1440", "CleanupIntervalMinutes": "1440"}
+_NOTE_LINES = """() => {
+  window.drawn = {};
+  const note = () => document.querySelectorAll(".row .text").forEach((text) => {
+    const line = text.textContent.trim();
+    if (line.includes("number ") && !(line in window.drawn)) window.drawn[line] = Date.now();
+  });
+  new MutationObserver(note).observe(document.body, { subtree: true, childList: true, characterData: true });
+}"""
+"""Notes when each line is first in the page."""
+
+
+def to_viewer(url: str) -> list[Measure]:
+    """From the call that appends to a viewer of the stream."""
+    path, sent_s = f"{url}{LOGS}/live.viewer", {}
+    with ThreadPoolExecutor(1) as threads, requests.Session() as session:
+        viewer = threads.submit(Viewer(f"{path}/stream/run-1").watch)
+        for number in range(LINES):
+            sent_s[f"number {number}"] = time.time()
+            session.post(f"{path}/run-1", json=f"number {number}", timeout=30).raise_for_status()
+            time.sleep(PACE_S)
+        session.post(f"{path}/run-1/close", timeout=60).raise_for_status()
+        seen = viewer.result()
+    assert seen.lines == list(sent_s)
+    return [_delays("append to a viewer of the stream", [came_s - sent_s[line] for line, came_s in seen.seen])]
+
+
+def to_screen(url: str) -> list[Measure]:
+    """From a logging call to the page."""
+    sent_s: dict[str, float] = {}
+    logger = logging.Logger("live")
+    with runlake.run("live.screen", "run-1", logger=logger, url=url) as run, opened(url) as page:
+        run.handler.setFormatter(logging.Formatter("%(message)s"))
+        logger.info("the first")
+        page.goto(f"{url}/v1/ui/?p=live.screen&r=run-1")
+        page.get_by_text("the first").wait_for()
+        page.evaluate(_NOTE_LINES)
+        for number in range(LINES):
+            sent_s[f"number {number}"] = time.time()
+            logger.info("number %d", number)
+            page.wait_for_timeout(PACE_S * 1000)
+        page.get_by_text(f"number {LINES - 1}", exact=True).wait_for()
+        drawn: dict[str, int] = page.evaluate("window.drawn")
+    assert drawn.keys() == sent_s.keys()
+    return [_delays("logging call to the page in a browser", [drawn[line] / 1000 - at_s for line, at_s in sent_s.items()])]
+
+
+def crowd(url: str, runs: int = RUNS, viewers: int = VIEWERS) -> list[Measure]:
+    """Runs that are written at once, one of them with many viewers, the others with one."""
+    expected = {number: [f"line {line} of run {number}" for line in range(CROWD_LINES)] for number in range(runs)}
+    wanted = [0] * viewers + list(range(1, runs))
+
+    def write(number: int) -> None:
+        with requests.Session() as session:
+            for line in expected[number]:
+                session.post(f"{url}{LOGS}/live.crowd/run-{number}", json=line, timeout=60).raise_for_status()
+                time.sleep(1)
+            session.post(f"{url}{LOGS}/live.crowd/run-{number}/close", timeout=60).raise_for_status()
+
+    with ThreadPoolExecutor(len(wanted) + runs) as threads:
+        watching = [threads.submit(Viewer(f"{url}{LOGS}/live.crowd/stream/run-{number}").watch) for number in wanted]
+        list(threads.map(write, range(runs)))
+        seen = [each.result() for each in watching]
+    right = sum(each.lines == expected[number] for each, number in zip(seen, wanted, strict=True))
+    what = f"{viewers} viewers on one run, {runs} runs at once: viewers that see every line once, in order"
+    return [Measure(what, "all", f"{right} of {len(wanted)}", right == len(wanted))]
+
+
+def last_page(url: str, size: int = LARGE_BYTES) -> list[Measure]:
+    """What the page loads to show the end of a large log."""
+    path = f"{url}{LOGS}/live.large/run-1"
+    line = "2026-11-21 03:00:00,000 - live.large - INFO - row 00000000: " + "x" * 38 + "\n"
+    batch = (line * (BATCH_BYTES // len(line))).encode()
+    with requests.Session() as session:
+        for _ in range(-(-size // len(batch))):
+            answer = session.post(path, data=batch, headers={"Content-Type": "text/plain"}, timeout=60)
+            answer.raise_for_status()
+        session.post(path, data=b"the very last\n", headers={"Content-Type": "text/plain"}, timeout=60).raise_for_status()
+    with opened(url) as page:
+        loaded = _counted(page)
+        started_s = time.monotonic()
+        page.goto(f"{url}/v1/ui/?p=live.large&r=run-1")
+        page.get_by_text("the very last").wait_for(timeout=60_000)
+        seconds = time.monotonic() - started_s
+        page.wait_for_timeout(1000)
+        total = sum(loaded)
+    what = f"bytes that the page loads to show the last page of {size / 1e9:.1f} GB"
+    return [Measure(what, "below 1 MB", f"{total / 1000:,.0f} kB, the page itself among it, in {seconds:.1f} s", total < 1_000_000)]
+
+
+def _counted(page: Page) -> Sequence[int]:
+    """Bytes of each answer over the wire, as they come."""
+    sizes: list[int] = []
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("Network.enable")
+    devtools.on("Network.loadingFinished", lambda told: sizes.append(int(told["encodedDataLength"])))
+    return sizes
+
+
+@contextmanager
+def opened(url: str) -> Iterator[Page]:
+    """A page of Chromium."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        try:
+            yield browser.new_page(viewport={"width": 1280, "height": 800})
+        finally:
+            browser.close()
+
+
+def _delays(what: str, delays_s: list[float]) -> Measure:
+    ordered = sorted(delays_s)
+    p50, p99 = median(ordered), ordered[int(len(ordered) * 0.99) - 1]
+    return Measure(f"{what}: p50, p99", "p50 below 1 s", f"{p50:.2f} s, {p99:.2f} s, of {len(ordered)} lines", p50 < 1)
+
+
+MEASUREMENTS: dict[str, Callable[[str], list[Measure]]] = {
+    "viewer": to_viewer,
+    "screen": to_screen,
+    "crowd": crowd,
+    "last-page": last_page,
+}
+
+
+def main() -> int:
+    """Exit code 1 when a figure was missed."""
+    parser = argparse.ArgumentParser(prog="python -m bench.live", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones; all by default: {', '.join(MEASUREMENTS)}")
+    parser.add_argument("--write", action="store_true", help=f"keep the table in {PAGE.name}")
+    given = parser.parse_args()
+    if unknown := set(given.names) - set(MEASUREMENTS):
+        parser.error(f"no such measurement: {', '.join(sorted(unknown))}")
+    port, measured = free_port(), []
+    try:
+        stack: dict[str, Any] = dict(control.up(port, _QUIET, private=True))
+        for name in given.names or MEASUREMENTS:
+            rows = MEASUREMENTS[name](stack["api_url"])
+            print(json.dumps([each.measured for each in rows]), file=sys.stderr)
+            measured += rows
+    finally:
+        control.down(port)
+    print(table(measured))
+    if given.write:
+        keep(measured, "measured live")
+    return 0 if all(row.reached for row in measured) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""A viewer that knows nothing but HTTP: what a browser's ``EventSource`` does, with the time at which each line came."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field
+
+import requests
+
+_GIVE_UP_S = 300
+_RETRY_MS = 3000
+
+
+@dataclass
+class Viewer:
+    """Asks again from the last id until it is told that nothing more comes. ``seen``: lines, and when they came (seconds of the epoch)."""
+
+    url: str
+    seen: list[tuple[str, float]] = field(default_factory=list)
+    reason: str = ""
+    answers: int = 0
+
+    @property
+    def lines(self) -> list[str]:
+        """What came, in order."""
+        return [line for line, _ in self.seen]
+
+    def watch(self) -> Viewer:
+        """Until the run's end."""
+        last_event_id, give_up_s = "", time.monotonic() + _GIVE_UP_S
+        with requests.Session() as session:
+            while not self.reason:
+                assert time.monotonic() < give_up_s, f"no end is told url={self.url} lines={len(self.seen)}"
+                headers = {"Last-Event-ID": last_event_id} if last_event_id else {}
+                with session.get(self.url, headers=headers, timeout=60) as answer:
+                    assert answer.status_code == 200, answer.text
+                    assert answer.headers["Content-Type"].startswith("text/event-stream")
+                    answer.encoding = "utf-8"
+                    last_event_id, retry_ms = self._read(answer.text, last_event_id)
+                self.answers += 1
+                time.sleep(retry_ms / 1000)
+        return self
+
+    def _read(self, text: str, last_event_id: str) -> tuple[str, int]:
+        now_s, retry_ms = time.time(), _RETRY_MS
+        for line in text.split("\n"):
+            name, _, value = line.partition(": ")
+            if name == "retry":
+                retry_ms = int(value)
+            elif name == "id":
+                last_event_id = value
+            elif name == "data":
+                told = json.loads(value)
+                self.seen += [(each, now_s) for each in told.get("logs", "").split("\n")[:-1]]
+                self.reason = told.get("reason", "")
+        return last_event_id, retry_ms

@@ -1,0 +1,70 @@
+"""The page, the client and the archive together: what a program logs is on the screen, to its end, and is what is downloaded."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from playwright.sync_api import Page, expect
+
+import runlake
+from tests.integration.stacks import Stack, shared_stack
+
+FQN = "shop.orders/é nightly"
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    with shared_stack() as shared:
+        yield shared
+
+
+def test_what_a_program_logs_is_found_followed_searched_and_downloaded(stack: Stack, page: Page, tmp_path: Path) -> None:
+    logger = logging.Logger("orders")
+    given = {"url": stack.api_url, "spool_dir": str(tmp_path), "logger": logger}
+    with runlake.run(FQN, "run-1", **given) as run:
+        run.handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+        logger.info("the first")
+        run.handler.flush()
+        eventually(lambda: newest(stack))
+        page.goto(f"{stack.api_url}/v1/ui/")
+        page.get_by_role("link", name=FQN).click()
+        page.get_by_role("link", name="run-1", exact=True).click()
+        expect(page.locator(".row").last).to_contain_text("the first")
+        for number in range(2000):
+            logger.log(logging.ERROR if number % 500 == 7 else logging.INFO, "order %d <b>of</b> many", number)
+        expect(page.locator(".row").last).to_contain_text("order 1999 <b>of</b> many")
+        logger.info("the last")
+    expect(page.locator(".row").last).to_contain_text("the last")
+    expect(page.get_by_text("Finished")).to_be_visible()
+    page.get_by_label("Search in this run").fill("ERROR order")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("of 4 lines")).to_be_visible()
+    expected = [
+        "INFO the first",
+        *(f"{'ERROR' if number % 500 == 7 else 'INFO'} order {number} <b>of</b> many" for number in range(2000)),
+        "INFO the last",
+    ]
+    with page.expect_download() as downloading:
+        page.get_by_role("button", name="Download").click()
+    assert Path(downloading.value.path()).read_text().splitlines() == expected
+    eventually(lambda: newest(stack)["lines"] == len(expected))
+
+
+def newest(stack: Stack) -> Any:
+    """Facts of the pipeline's newest run, as soon as it is catalogued."""
+    with requests.get(f"{stack.api_url}/v1/pipelines", params={"prefix": FQN}, timeout=30) as answer:
+        (found,) = answer.json()["pipelines"]
+    return found["last"]
+
+
+def eventually(holds: Callable[[], Any]) -> None:
+    give_up = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < give_up
+        time.sleep(0.2)
