@@ -309,6 +309,8 @@ def test_wrapped_lines_end_at_the_end(page: Page, serve: Serve) -> None:
     run = FakeRun(RUN, [f"{number} " + "word " * 200 for number in range(1, 301)], status="open")
     server = serve({FQN: [run]})
     page.goto(address(server))
+    expect(page.get_by_role("button", name="Following")).to_be_visible()
+    expect(page.locator(".row").last).to_contain_text("300 word")
     page.keyboard.press("w")
     page.keyboard.press("f")
     page.keyboard.press("f")

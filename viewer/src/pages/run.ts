@@ -134,7 +134,7 @@ class RunPage implements View {
       if (place.lines) this.jump(place.lines.from);
       if (facts.status === "open") this.watch(!place.lines);
       else this.lookBack();
-      this.view.element.focus({ preventScroll: true });
+      if (!this.element.contains(document.activeElement)) this.view.element.focus({ preventScroll: true }); // somebody may type already
     } catch (error) {
       if (!this.isLeft) this.app.fail(this.trouble, error, () => void this.open(place));
     }
