@@ -1,6 +1,6 @@
 """The OpenAPI 3.1 document of every endpoint, as ``GET /spec/`` and ``GET /v1/openapi.json`` answer it and ``GET /docs/`` shows it.
 
-The resources are tables (here, in ``openapi_logs``, ``openapi_pipelines``, ``openapi_archive``, ``openapi_coordination`` and
+The resources are tables (here, in ``openapi_logs``, ``openapi_catalog``, ``openapi_archive``, ``openapi_coordination`` and
 ``openapi_viewer``), one entry for each ``"METHOD /path"``::
 
     "GET /v0/archive/files/": {
@@ -24,9 +24,9 @@ from typing import Any
 from chalicelib import __version__
 from chalicelib.routes import (
     openapi_archive,
+    openapi_catalog,
     openapi_coordination,
     openapi_logs,
-    openapi_pipelines,
     openapi_security,
     openapi_viewer,
 )
@@ -124,10 +124,10 @@ _RESOURCES = (
     _Resource(
         "Pipelines",
         "Find pipelines, their runs with facts, and what is in a run.",
-        openapi_pipelines.OPERATIONS,
-        openapi_pipelines.SCHEMAS,
-        openapi_pipelines.PARAMETERS,
-        openapi_pipelines.ERRORS,
+        openapi_catalog.OPERATIONS,
+        openapi_catalog.SCHEMAS,
+        openapi_catalog.PARAMETERS,
+        openapi_catalog.ERRORS,
         "LogError",
     ),
     _Resource(

@@ -13,7 +13,7 @@ from chalicelib.routes.gate import OPEN
 _LOGS = "/v1/services/ingestionPipelines/logs/{fqn}"
 _FILE = "/v0/archive/files/{id}"
 _LATEST = "/v0/archive/latest/{what}/{where}"
-_PIPELINES = "/v1/pipelines"
+_PIPELINES = "/v1/catalog/pipelines"
 _COORDINATION = "/v1/coordination/{source}"
 
 SCHEMES: dict[str, dict[str, Any]] = {

@@ -174,13 +174,13 @@ class _Handler(BaseHTTPRequestHandler):
                 self._page(self.server.fake.runs.get((fqn, run_id), StoredRun()))
             case ("GET", "store", fqn, run_id):
                 self._object(self.server.fake.runs[fqn, run_id].data)
-            case ("GET", "v1", "pipelines"):
+            case ("GET", "v1", "catalog", "pipelines"):
                 self._pipelines()
-            case ("GET", "v1", "pipelines", fqn, "runs"):
+            case ("GET", "v1", "catalog", "pipelines", fqn, "runs"):
                 self._json({"runs": [self._facts(fqn, run_id) for run_id in self._ids(fqn)], "cursor": None})
-            case ("GET", "v1", "pipelines", fqn, "runs", run_id) if (fqn, run_id) in self.server.fake.runs:
+            case ("GET", "v1", "catalog", "pipelines", fqn, "runs", run_id) if (fqn, run_id) in self.server.fake.runs:
                 self._json(self._facts(fqn, run_id) | {"lost": 0})
-            case ("GET", "v1", "pipelines", fqn, "runs", run_id, "grep"):
+            case ("GET", "v1", "catalog", "pipelines", fqn, "runs", run_id, "grep"):
                 self._grep(self.server.fake.runs[fqn, run_id])
             case _:
                 self._json({"code": 404, "message": "there is no such path"}, 404)

@@ -88,7 +88,9 @@ def test_a_big_output_arrives_whole_in_little_memory(server: FakeServer, tmp_pat
     script = "import sys\nfor n in range(1 << 20): sys.stdout.write('%063d\\n' % n)"
     command = f"runlake(['exec', '-q', '--run-id', 'r', 'p', '--', sys.executable, '-c', {script!r}])"
     own = "import sys\nfrom runlake.__main__ import runlake\n"
-    own += f"try:\n    {command}\nfinally:\n    print(open('/proc/self/status').read().split('VmHWM:')[1].split()[0], file=sys.stderr)"
+    own += (
+        f"try:\n    {command}\nfinally:\n    print(open('/proc/self/status').read().split('VmHWM:')[1].split()[0], file=sys.stderr)"
+    )
     environment = {**os.environ, "PYTHONPATH": str(_SRC), "RUNLAKE_URL": server.url, "RUNLAKE_SPOOL_DIR": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", own], capture_output=True, env=environment, check=True, timeout=300)
     assert len(done.stdout) == 64 << 20

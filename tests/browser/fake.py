@@ -22,7 +22,7 @@ _PAGE_BYTES = 1_000_000
 _HOLD_S = 2.0
 _ROUTE = re.compile(
     r"/api(?:"
-    r"(?P<ui>/v1/ui.*)|(?P<pipelines>/v1/pipelines)|/v1/pipelines/(?P<of>[^/]+)/runs(?:/(?P<run>[^/]+)(?:/(?P<what>grep|histogram))?)?"
+    r"(?P<ui>/v1/ui.*)|(?P<pipelines>/v1/catalog/pipelines)|/v1/catalog/pipelines/(?P<of>[^/]+)/runs(?:/(?P<run>[^/]+)(?:/(?P<what>grep|histogram))?)?"
     r"|/v1/services/ingestionPipelines/logs/(?P<fqn>[^/]+)/(?:stream/(?P<stream>[^/]+)|(?P<log>[^/]+)(?P<download>/download)?))"
 )
 

@@ -58,7 +58,7 @@ def test_what_a_program_logs_is_found_followed_searched_and_downloaded(stack: St
 
 def newest(stack: Stack) -> Any:
     """Facts of the pipeline's newest run, as soon as it is catalogued."""
-    with requests.get(f"{stack.api_url}/v1/pipelines", params={"prefix": FQN}, timeout=30) as answer:
+    with requests.get(f"{stack.api_url}/v1/catalog/pipelines", params={"prefix": FQN}, timeout=30) as answer:
         (found,) = answer.json()["pipelines"]
     return found["last"]
 

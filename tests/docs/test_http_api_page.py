@@ -7,7 +7,7 @@ import re
 import pytest
 
 import app
-from chalicelib.routes import coordination, openapi_archive, openapi_coordination, openapi_pipelines, paths, pipelines, queries
+from chalicelib.routes import catalog, coordination, openapi_archive, openapi_catalog, openapi_coordination, paths, queries
 from chalicelib.routes.archive_queries import Code
 from docs import generate
 from tests.docs.pages import DOCS, headings, rows, section
@@ -27,7 +27,7 @@ def test_every_action_is_described_and_every_description_is_an_action() -> None:
 
 def test_every_route_of_the_app_is_named() -> None:
     """A route of one resource more (one that names no runs) must have a heading of its own."""
-    of_runs = {*paths.ROUTES, *coordination.ROUTES, *pipelines.ROUTES}
+    of_runs = {*paths.ROUTES, *coordination.ROUTES, *catalog.ROUTES}
     plain = {(method, path) for path, methods in app.app.routes.items() if path not in of_runs for method in methods}
     assert plain == {(method, route(path)) for method, path in ENDPOINTS if "{fqn}" not in path}
     listed = {row[1].strip("`"): set(row[0].split(", ")) for row in rows(section(PAGE, "Paths"))}
@@ -35,10 +35,10 @@ def test_every_route_of_the_app_is_named() -> None:
 
 
 def test_every_operation_of_pipelines_is_described_with_its_parameters_fields_and_errors() -> None:
-    for operation, known in openapi_pipelines.OPERATIONS.items():
+    for operation, known in openapi_catalog.OPERATIONS.items():
         text = section(PAGE, operation)
-        names = [openapi_pipelines.PARAMETERS[each]["name"] for each in known["parameters"] if each not in ("fqn", "runId")]
-        fields = openapi_pipelines.SCHEMAS[known["answers"][200]]["properties"]
+        names = [openapi_catalog.PARAMETERS[each]["name"] for each in known["parameters"] if each not in ("fqn", "runId")]
+        fields = openapi_catalog.SCHEMAS[known["answers"][200]]["properties"]
         assert [name for name in (*names, *fields) if f"`{name}`" not in text] == []
         told = re.search(r"Errors: ([^.]*)", text)
         assert told, operation

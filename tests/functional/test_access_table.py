@@ -100,26 +100,26 @@ GET    $LOGS/..%2Fsvc_sales.etl/run-1                     401    401    403     
 GET    $LOGS/svc%5Fsales%2Eetl/run-1                      401    401    403     403    200    403   403    403      403 200
 GET    $LOGS/svc%255Fsales.etl/run-1                      401    401    403     403    403    403   403    403      403 200
 
-GET    /v1/pipelines                                      401    401    403     403    200    403   403    403      200 200
-GET    /v1/pipelines?prefix=svc_hr                        401    401    403     403    200    403   403    403      200 200
-GET    /v1/pipelines/svc_sales.etl/runs                   401    401    403     403    200    403   403    403      403 200
-GET    /v1/pipelines/svc_hr.etl/runs                      401    401    403     403    403    403   403    403      200 200
-GET    /v1/pipelines/svc_sales.etl/runs/run-1             401    401    403     403    200    403   403    403      403 200
-GET    /v1/pipelines/svc_sales.etl/runs/no-such-run       401    401    403     403    404    403   403    403      403 404
-GET    /v1/pipelines/svc_hr.etl/runs/run-1                401    401    403     403    403    403   403    403      200 200
-GET    /v1/pipelines/svc_hr.etl/runs/no-such-run          401    401    403     403    403    403   403    403      404 404
-GET    /v1/pipelines/svc_sales.etl/runs/run-1/grep?q=cre  401    401    403     403    200    403   403    403      403 200
-GET    /v1/pipelines/svc_hr.etl/runs/run-1/grep?q=secret  401    401    403     403    403    403   403    403      200 200
-GET    /v1/pipelines/svc_hr.etl/runs/run-1/grep           401    401    403     403    403    403   403    403      400 400
-GET    /v1/pipelines/svc_sales.etl/runs/run-1/histogram   401    401    403     403    200    403   403    403      403 200
-GET    /v1/pipelines/svc_hr.etl/runs/run-1/histogram      401    401    403     403    403    403   403    403      200 200
-GET    /v1/pipelines/SVC_SALES.etl/runs/run-1             401    401    403     403    403    403   403    403      403 200
-GET    /v1/pipelines/svc_sales.a/b/runs/run-1             401    401    403     403    404    403   403    403      403 404
-GET    /v1/pipelines/svc_sales.a/b/c/runs/run-1           401    401    403     403    404    403   403    403      403 404
-GET    /v1/pipelines/svc_sales.a/b/c/d/runs/run-1         401    401    403     403    404    403   403    403      403 404
-GET    /v1/pipelines/svc_sales.a/b/c/d/e/runs/run-1       401    401    403     403    404    403   403    403      403 404
-GET    /v1/pipelines/svc_sales.a/b/c/d/e/f/runs/run-1     401    401    403     403    404    403   403    403      403 404
-GET    /v1/pipelines/svc_sales.a/x                        401    401    404     404    404    404   404    404      404 404
+GET    /v1/catalog/pipelines                                      401    401    403     403    200    403   403    403      200 200
+GET    /v1/catalog/pipelines?prefix=svc_hr                        401    401    403     403    200    403   403    403      200 200
+GET    /v1/catalog/pipelines/svc_sales.etl/runs                   401    401    403     403    200    403   403    403      403 200
+GET    /v1/catalog/pipelines/svc_hr.etl/runs                      401    401    403     403    403    403   403    403      200 200
+GET    /v1/catalog/pipelines/svc_sales.etl/runs/run-1             401    401    403     403    200    403   403    403      403 200
+GET    /v1/catalog/pipelines/svc_sales.etl/runs/no-such-run       401    401    403     403    404    403   403    403      403 404
+GET    /v1/catalog/pipelines/svc_hr.etl/runs/run-1                401    401    403     403    403    403   403    403      200 200
+GET    /v1/catalog/pipelines/svc_hr.etl/runs/no-such-run          401    401    403     403    403    403   403    403      404 404
+GET    /v1/catalog/pipelines/svc_sales.etl/runs/run-1/grep?q=cre  401    401    403     403    200    403   403    403      403 200
+GET    /v1/catalog/pipelines/svc_hr.etl/runs/run-1/grep?q=secret  401    401    403     403    403    403   403    403      200 200
+GET    /v1/catalog/pipelines/svc_hr.etl/runs/run-1/grep           401    401    403     403    403    403   403    403      400 400
+GET    /v1/catalog/pipelines/svc_sales.etl/runs/run-1/histogram   401    401    403     403    200    403   403    403      403 200
+GET    /v1/catalog/pipelines/svc_hr.etl/runs/run-1/histogram      401    401    403     403    403    403   403    403      200 200
+GET    /v1/catalog/pipelines/SVC_SALES.etl/runs/run-1             401    401    403     403    403    403   403    403      403 200
+GET    /v1/catalog/pipelines/svc_sales.a/b/runs/run-1             401    401    403     403    404    403   403    403      403 404
+GET    /v1/catalog/pipelines/svc_sales.a/b/c/runs/run-1           401    401    403     403    404    403   403    403      403 404
+GET    /v1/catalog/pipelines/svc_sales.a/b/c/d/runs/run-1         401    401    403     403    404    403   403    403      403 404
+GET    /v1/catalog/pipelines/svc_sales.a/b/c/d/e/runs/run-1       401    401    403     403    404    403   403    403      403 404
+GET    /v1/catalog/pipelines/svc_sales.a/b/c/d/e/f/runs/run-1     401    401    403     403    404    403   403    403      403 404
+GET    /v1/catalog/pipelines/svc_sales.a/x                        401    401    404     404    404    404   404    404      404 404
 
 POST   $LOGS/svc_sales.etl                                401    401    404     404    404    404   404    404      404 404
 POST   $LOGS/svc_sales.etl/run-2 "x"                      401    401    403     200    403    403   403    403      403 200

@@ -170,7 +170,7 @@ def _logs(api: Api, run: str) -> None:
     api.ask("GET", run)
     fqn = run.split("/")[-2]
     for path in ("", f"/{fqn}/runs", f"/{fqn}/runs/run", f"/{fqn}/runs/run/grep?q=one", f"/{fqn}/runs/run/histogram"):
-        api.ask("GET", f"/v1/pipelines{path}")
+        api.ask("GET", f"/v1/catalog/pipelines{path}")
     api.ask("GET", f"{LOGS}/{fqn}/stream/run")
 
 

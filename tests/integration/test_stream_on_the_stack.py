@@ -62,7 +62,7 @@ def test_a_run_is_found_searched_and_drawn(stack: Stack) -> None:
 
 
 def ask(stack: Stack, path: str) -> Any:
-    with requests.get(f"{stack.api_url}/v1/pipelines{path}", timeout=30) as answer:
+    with requests.get(f"{stack.api_url}/v1/catalog/pipelines{path}", timeout=30) as answer:
         assert answer.status_code == 200, answer.text
         return answer.json()
 

@@ -21,18 +21,18 @@ from chalicelib.composition import SOURCES
 from chalicelib.coordination import Status
 from chalicelib.routes import (
     bodies,
+    catalog,
     coordination,
     docs_page,
     gate,
     logs,
     openapi,
     openapi_archive,
+    openapi_catalog,
     openapi_coordination,
     openapi_logs,
-    openapi_pipelines,
     openapi_security,
     paths,
-    pipelines,
     queries,
 )
 from chalicelib.runlog import following, grep, layout, matching, reader, writer
@@ -175,7 +175,7 @@ def test_every_error_lists_its_codes(name: str) -> None:
     tables = {
         "/v0": openapi_archive.ERRORS,
         coordination.BASE: openapi_coordination.ERRORS,
-        pipelines.BASE: openapi_pipelines.ERRORS,
+        catalog.BASE: openapi_catalog.ERRORS,
     }
     table: Any = next((table for base, table in tables.items() if path.startswith(f"{base}/")), openapi_logs.ERRORS)
     for status, response in OPERATIONS[name]["responses"].items():
@@ -200,8 +200,8 @@ def meaning(method: str, path: str) -> set[tuple[str, str]]:
     if path.startswith(f"{coordination.BASE}/{{source}}/"):
         assert path.count("/") == 6
         return {(method, path.rpartition("/")[2])}
-    if path.startswith(f"{pipelines.BASE}/"):
-        return {(method, path.removeprefix(pipelines.BASE).replace("{fqn}", "a").replace("{runId}", "b"))}
+    if path.startswith(f"{catalog.BASE}/"):
+        return {(method, path.removeprefix(catalog.BASE).replace("{fqn}", "a").replace("{runId}", "b"))}
     if path.startswith(paths.BASE):
         return {(method, paths.parse(method, path.format(fqn="a", runId="b")).action)}
     return {(method, re.sub(r"{[^}]+}", "{}", path).rstrip("/"))}
@@ -211,8 +211,8 @@ def meanings(method: str, route: str) -> set[tuple[str, str]]:
     """What Chalice's route can be asked for. It knows no slash at the end; the routes of runs stand for a number of segments each."""
     if route in coordination.ROUTES:
         return {(method, action) for action in coordination._ACTIONS}
-    if route in pipelines.ROUTES:
-        return {(method, f"/a/runs{of}") for of in ("", "/b", *(f"/b/{name}" for name in pipelines.VIEWS if name))}
+    if route in catalog.ROUTES:
+        return {(method, f"/a/runs{of}") for of in ("", "/b", *(f"/b/{name}" for name in catalog.VIEWS if name))}
     if route not in paths.ROUTES:
         return meaning(method, route)
     names = ["a"] * route.count("{")
@@ -291,21 +291,21 @@ def test_the_limits_of_run_logs_are_the_codes() -> None:
 def test_the_limits_of_pipelines_are_the_codes() -> None:
     parameters = {name: parameter["schema"] for name, parameter in COMPONENTS["parameters"].items()}
     limit = parameters["pageLimit"]
-    assert (limit["minimum"], limit["default"], limit["maximum"]) == (1, pipelines.DEFAULT_LIMIT, pipelines.MAX_LIMIT)
+    assert (limit["minimum"], limit["default"], limit["maximum"]) == (1, catalog.DEFAULT_LIMIT, catalog.MAX_LIMIT)
     limit = parameters["matchLimit"]
-    assert (limit["minimum"], limit["default"], limit["maximum"]) == (1, pipelines.DEFAULT_MATCHES, grep.MAX_MATCHES)
+    assert (limit["minimum"], limit["default"], limit["maximum"]) == (1, catalog.DEFAULT_MATCHES, grep.MAX_MATCHES)
     assert parameters["wanted"]["maxLength"] == matching.MAX_PATTERN_CHARS
-    assert parameters["fromLine"]["maximum"] == pipelines.MAX_LINE
+    assert parameters["fromLine"]["maximum"] == catalog.MAX_LINE
     match = COMPONENTS["schemas"]["Matches"]["properties"]["matches"]
     assert match["maxItems"] == grep.MAX_MATCHES
     assert match["items"]["properties"]["text"]["maxLength"] == grep.TEXT_CHARS
     assert match["items"]["properties"]["spans"]["maxItems"] == grep.MAX_SPANS
     limit = parameters["buckets"]
-    assert (limit["minimum"], limit["default"], limit["maximum"]) == (1, pipelines.DEFAULT_BUCKETS, pipelines.MAX_BUCKETS)
-    assert COMPONENTS["schemas"]["Histogram"]["properties"]["buckets"]["maxItems"] == pipelines.MAX_BUCKETS
-    assert parameters["pipelinePrefix"]["maxLength"] == pipelines.MAX_PREFIX_CHARS
+    assert (limit["minimum"], limit["default"], limit["maximum"]) == (1, catalog.DEFAULT_BUCKETS, catalog.MAX_BUCKETS)
+    assert COMPONENTS["schemas"]["Histogram"]["properties"]["buckets"]["maxItems"] == catalog.MAX_BUCKETS
+    assert parameters["pipelinePrefix"]["maxLength"] == catalog.MAX_PREFIX_CHARS
     for name, field in (("RunFactsList", "runs"), ("PipelineList", "pipelines")):
-        assert COMPONENTS["schemas"][name]["properties"][field]["maxItems"] == pipelines.MAX_LIMIT
+        assert COMPONENTS["schemas"][name]["properties"][field]["maxItems"] == catalog.MAX_LIMIT
 
 
 def test_the_limits_of_coordination_are_the_codes() -> None:

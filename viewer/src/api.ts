@@ -40,7 +40,7 @@ export class ApiError extends Error {
 export const base = new URL("../..", document.baseURI).href.replace(/\/$/, "");
 const LOGS = "/v1/services/ingestionPipelines/logs";
 const name = (text: string): string => encodeURIComponent(text);
-const run = (fqn: string, runId: string): string => `/v1/pipelines/${name(fqn)}/runs/${name(runId)}`;
+const run = (fqn: string, runId: string): string => `/v1/catalog/pipelines/${name(fqn)}/runs/${name(runId)}`;
 
 /** A request with the token, if there is one. Throws ApiError where it was not answered 200. */
 export async function request(path: string, query: Query = {}, init: RequestInit = {}): Promise<Response> {
@@ -68,9 +68,9 @@ async function json<Answer>(path: string, query?: Query, signal?: AbortSignal): 
 export const api = {
   config: () => json<Config>("/v1/ui/config"),
   pipelines: (prefix: string, cursor: string | null, signal?: AbortSignal) =>
-    json<{ pipelines: Pipeline[]; cursor: string | null }>("/v1/pipelines", { prefix, cursor, limit: 50 }, signal),
+    json<{ pipelines: Pipeline[]; cursor: string | null }>("/v1/catalog/pipelines", { prefix, cursor, limit: 50 }, signal),
   runs: (fqn: string, cursor: string | null, signal?: AbortSignal) =>
-    json<{ runs: RunFacts[]; cursor: string | null }>(`/v1/pipelines/${name(fqn)}/runs`, { cursor, limit: 50 }, signal),
+    json<{ runs: RunFacts[]; cursor: string | null }>(`/v1/catalog/pipelines/${name(fqn)}/runs`, { cursor, limit: 50 }, signal),
   facts: (fqn: string, runId: string, signal?: AbortSignal) => json<RunFacts>(run(fqn, runId), {}, signal),
   page: (fqn: string, runId: string, query: Query, signal?: AbortSignal) => json<Page>(logPath(fqn, runId), query, signal),
   grep: (fqn: string, runId: string, query: Query, signal?: AbortSignal) => json<Grep>(`${run(fqn, runId)}/grep`, query, signal),

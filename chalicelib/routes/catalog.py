@@ -31,7 +31,7 @@ from chalicelib.runlog.pipelines import PipelineQuery
 
 blueprint = Blueprint(__name__)
 
-BASE = "/v1/pipelines"
+BASE = "/v1/catalog/pipelines"
 ROUTES = routes_below(BASE, least=2)
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 100

@@ -6,7 +6,7 @@ from typing import Any
 
 from chalicelib.routes.openapi_logs import query_parameter
 
-_BASE = "/v1/pipelines"
+_BASE = "/v1/catalog/pipelines"
 _RUN = f"{_BASE}/{{fqn}}/runs/{{runId}}"
 _FACTS: dict[str, Any] = {
     "runId": "run-1",

@@ -15,7 +15,7 @@ from tests.functional.gateway import Answer, call, installed, post
 from tests.issuer import JWT, Issuer, bearer
 from tests.world import START_MS, World
 
-PIPELINES = "/v1/pipelines"
+PIPELINES = "/v1/catalog/pipelines"
 ISSUER = Issuer()
 NAMES = ["hr.secret", "sales.a", "sales.b", "sales.é/x y"]
 
