@@ -1,4 +1,5 @@
-"""What people wait for who follow a run, and what they load: ``python -m bench.live``; with ``--write`` kept in docs/performance.md.
+"""What people wait for who follow a run, and what they load: ``PYTHONPATH=client/src python -m bench.live``; with ``--write`` kept in
+docs/performance.md.
 
 A stack of its own, gateway and functions. A line's way is measured from the call that logs it: through the client, the API, S3, the
 stream, and for the screen through the page in Chromium, which notes when it draws the line.
@@ -32,6 +33,8 @@ LOGS = "/v1/services/ingestionPipelines/logs"
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 LINES, PACE_S = 100, 0.3
 RUNS, VIEWERS, CROWD_LINES = 10, 50, 30
+STARTS_EVERY_S = 1.5
+"""Each viewer that is held takes a worker of the emulator, and a worker's start takes a second of a core here."""
 LARGE_BYTES, BATCH_BYTES = 1_000_000_000, 4_000_000
 _QUIET = {"PartialFlushIntervalMinutes": "1440", "CleanupIntervalMinutes": "1440"}
 _NOTE_LINES = """() => {
@@ -67,6 +70,7 @@ def to_screen(url: str) -> list[Measure]:
     with runlake.run("live.screen", "run-1", logger=logger, url=url) as run, opened(url) as page:
         run.handler.setFormatter(logging.Formatter("%(message)s"))
         logger.info("the first")
+        run.handler.flush()
         page.goto(f"{url}/v1/ui/?p=live.screen&r=run-1")
         page.get_by_text("the first").wait_for()
         page.evaluate(_NOTE_LINES)
@@ -93,7 +97,10 @@ def crowd(url: str, runs: int = RUNS, viewers: int = VIEWERS) -> list[Measure]:
             session.post(f"{url}{LOGS}/live.crowd/run-{number}/close", timeout=60).raise_for_status()
 
     with ThreadPoolExecutor(len(wanted) + runs) as threads:
-        watching = [threads.submit(Viewer(f"{url}{LOGS}/live.crowd/stream/run-{number}").watch) for number in wanted]
+        watching = []
+        for number in wanted:
+            watching.append(threads.submit(Viewer(f"{url}{LOGS}/live.crowd/stream/run-{number}").watch))
+            time.sleep(STARTS_EVERY_S)
         list(threads.map(write, range(runs)))
         seen = [each.result() for each in watching]
     right = sum(each.lines == expected[number] for each, number in zip(seen, wanted, strict=True))

@@ -338,16 +338,18 @@ def _keys(settings: Settings) -> bytes:
 
 
 def _policy_text(parameter: str) -> str:
-    from chalicelib.aws.parameters import parameter_text
-
-    return parameter_text(parameter)
+    return _read_secret("ssm", parameter)
 
 
 def _secrets(name: SecretName) -> str:
+    return _read_secret(name.service, name.name, name.field)
+
+
+def _read_secret(service: str, name: str, field: str = "") -> str:
     from chalicelib.aws.clients import make_client
     from chalicelib.aws.secrets import read_secret
 
-    return read_secret(partial(make_client, region=None), name.service, name.name, name.field)
+    return read_secret(partial(make_client, region=None), service, name, field)
 
 
 def _sharing(settings: Settings) -> Sharing:

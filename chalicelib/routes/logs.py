@@ -23,6 +23,7 @@ from chalicelib.routes import gate, paths, queries
 from chalicelib.routes.answers import answering, json_answer
 from chalicelib.routes.bodies import batch_of
 from chalicelib.routes.frames import news_answer, trouble_answer
+from chalicelib.routes.parameters import truth
 from chalicelib.routes.paths import Action
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.layout import checked_run
@@ -179,13 +180,17 @@ def _last_download(call: Call) -> Response:
 
 
 def _download_of(call: Call, run: Run) -> Response:
-    """Inline while it is small and text; else a redirect to the object, whose bytes are exactly the log's."""
+    """Inline while it is small and text; else a redirect to the object, whose bytes are exactly the log's. A page that shows a token
+    cannot follow it, for the store would have to allow its origin: it asks for the link and opens that."""
+    wants_link = truth(call.query, "link")
     whole = call.services.reader.whole(run)
     if whole is None:
         raise _gone(call, run)
     text = _as_text(whole)
     if text is None:
-        return _redirect(call, run, whole.key or _settled_key(call.services, run))
+        return _elsewhere(call, run, whole.key or _settled_key(call.services, run), 200 if wants_link else 307)
+    if wants_link:
+        return json_answer({"location": None})
     disposition = f'attachment; filename="{_filename(run)}"'
     return Response(text, headers={"Content-Type": _TEXT, "Content-Disposition": disposition, "X-Content-Type-Options": "nosniff"})
 
@@ -218,9 +223,9 @@ def _settled_key(services: Services, run: Run) -> str:
     return state.base.key
 
 
-def _redirect(call: Call, run: Run, key: str) -> Response:
+def _elsewhere(call: Call, run: Run, key: str, status: int) -> Response:
     url = call.services.store.presign_get(key, expires_s=_LINK_AGE_S, filename=_filename(run), content_type=_TEXT)
-    return json_answer({"location": url}, 307, Location=url, Cache_Control="no-store")
+    return json_answer({"location": url}, status, Location=url, Cache_Control="no-store")
 
 
 def _filename(run: Run) -> str:

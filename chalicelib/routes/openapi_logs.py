@@ -77,10 +77,10 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "examples": [{"runs": ["run-2", "run-1"], "cursor": None}],
     },
     "Link": {
-        "description": "Where the file is; the same as the header `Location`.",
+        "description": "Where the file is; the same as the header `Location`. Null: the log is small, and answered without `link`.",
         "type": "object",
         "required": ["location"],
-        "properties": {"location": {"type": "string", "format": "uri"}},
+        "properties": {"location": {"type": ["string", "null"], "format": "uri"}},
         "examples": [{"location": _LINK}],
     },
     "LogError": {
@@ -176,6 +176,11 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         {"type": "number", "minimum": 0, "maximum": 25, "default": 25},
         "Seconds to hold an answer while there is nothing new.",
     ),
+    "isLink": query_parameter(
+        "link",
+        {"type": "boolean", "default": False},
+        "Answer where a large log is, in place of leading there: for pages that show a token.",
+    ),
     "runLimit": query_parameter("limit", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 10}, "Runs at most."),
     "runCursor": query_parameter("cursor", {"type": "string"}, "`cursor` of the answer before."),
 }
@@ -214,11 +219,14 @@ _STORED = {
     "content": {"application/json": {"schema": _ref("Appended"), "example": SCHEMAS["Appended"]["examples"][0]}},
 }
 _WHOLE = {
-    "description": "The whole log: it is small, and UTF-8.",
+    "description": "The whole log: it is small, and UTF-8. With `link`: where it is.",
     "headers": {
         "Content-Disposition": {"schema": {"type": "string"}, "example": 'attachment; filename="mysql.ingest-run-1.log"'},
     },
-    "content": {"text/plain": {"schema": {"type": "string"}, "example": _LINES}},
+    "content": {
+        "text/plain": {"schema": {"type": "string"}, "example": _LINES},
+        "application/json": {"schema": _ref("Link"), "example": {"location": _LINK}},
+    },
 }
 _ELSEWHERE = {
     "description": "The log is large, or no UTF-8: a link to S3 that holds for 15 minutes.",
@@ -288,7 +296,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     f"GET {_LOGS}/{{fqn}}/{{runId}}/download": {
         "id": "downloadLog",
         "summary": "The whole log as a file",
-        "parameters": ["fqn", "runId"],
+        "parameters": ["fqn", "runId", "isLink"],
         "answers": {200: _WHOLE, 307: _ELSEWHERE},
         "errors": [400, 404, 503],
     },
@@ -311,7 +319,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     f"GET {_LOGS}/{{fqn}}/last/download": {
         "id": "downloadLastLog",
         "summary": "The whole log of the newest run as a file",
-        "parameters": ["fqn"],
+        "parameters": ["fqn", "isLink"],
         "answers": {200: _WHOLE, 307: _ELSEWHERE},
         "errors": [400, 404, 503],
     },

@@ -20,6 +20,8 @@ from tests.functional.gateway import call
 START_MS = 1_795_250_000_000
 _PAGE_BYTES = 1_000_000
 _HOLD_S = 2.0
+STORED = "/stored"
+"""A path that is not the API's: it asks for no token, and allows no origin."""
 _ROUTE = re.compile(
     r"/api(?:"
     r"(?P<ui>/v1/ui.*)|(?P<pipelines>/v1/catalog/pipelines)|/v1/catalog/pipelines/(?P<of>[^/]+)/runs(?:/(?P<run>[^/]+)(?:/(?P<what>grep|histogram))?)?"
@@ -77,12 +79,12 @@ class FakeRun:
 
 class FakeServer:
     """``runs``: by pipeline, newest first. ``token``: what it asks for, if it does. ``asked``: the paths of requests, in order, and the
-    bytes that were answered."""
+    bytes that were answered. ``link``: where large logs are, if this one is large."""
 
     def __init__(self, runs: dict[str, list[FakeRun]], token: str = "", auth: str = "none") -> None:
         self.runs, self.token, self.auth = runs, token, auth
         self.asked: list[tuple[str, int]] = []
-        self.port = 0
+        self.port, self.link = 0, ""
         self.is_gone = False
         self._server: ThreadingHTTPServer | None = None
 
@@ -132,6 +134,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.query = {name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
         found = _ROUTE.fullmatch(parts.path)
         fake = self.server_of
+        if parts.path == STORED:
+            return self._send(b"of the store\n", "text/plain; charset=utf-8", attachment=True)
         self.close_connection = fake.is_gone
         if fake.is_gone:
             return
@@ -169,7 +173,9 @@ class _Handler(BaseHTTPRequestHandler):
             return self._json(run.facts())
         if "stream" in given:
             return self._stream(run)
-        if "download" in given:
+        if given.get("download") and self.query.get("link") == "true":
+            return self._json({"location": self.server_of.link or None})
+        if given.get("download"):
             return self._send("\n".join(run.slice(0, run.total)).encode(), "text/plain; charset=utf-8", attachment=True)
         return self._json(_page(run, self.query))
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.fake import START_MS, FakeRun, FakeServer, numbered
+from tests.browser.fake import START_MS, STORED, FakeRun, FakeServer, numbered
 
 Serve = Callable[..., FakeServer]
 FQN, RUN = "mysql_prod.ingest", "run-17"
@@ -203,6 +203,18 @@ def test_the_log_is_downloaded(page: Page, serve: Serve, token: str) -> None:
     assert started.value.path().read_text() == "one\ntwo"
 
 
+def test_a_large_log_is_downloaded_with_a_token_from_a_store_that_knows_no_pages(page: Page, serve: Serve) -> None:
+    server = serve({FQN: [FakeRun(RUN, ["one", "two"])]}, "secret", "jwt")
+    server.link = f"http://localhost:{server.port}{STORED}"  # another origin than 127.0.0.1
+    page.goto(address(server))
+    page.get_by_label("Token").fill("secret")
+    page.keyboard.press("Enter")
+    expect(page.locator(".row")).to_have_count(2)
+    with page.expect_download() as started:
+        page.get_by_role("button", name="Download").click()
+    assert started.value.path().read_text() == "of the store\n"
+
+
 def test_a_token_is_asked_for_kept_in_the_tab_and_forgotten(page: Page, serve: Serve) -> None:
     server = serve({FQN: [FakeRun(RUN, ["one"])]}, "secret", "jwt")
     page.goto(server.url)
@@ -273,6 +285,14 @@ def test_what_is_not_there_says_so(page: Page, serve: Serve) -> None:
     expect(page.get_by_role("alert")).to_contain_text("There is no such log")
     page.goto(f"{server.url}?p={FQN}")
     expect(page.locator("main")).to_contain_text("no runs")
+
+
+def test_a_run_that_is_about_to_begin_is_waited_for(page: Page, serve: Serve) -> None:
+    server = serve({FQN: []})
+    page.goto(address(server))
+    expect(page.get_by_role("alert")).to_contain_text("looks again by itself")
+    server.runs[FQN].append(FakeRun(RUN, ["the first"]))
+    expect(page.locator(".row")).to_contain_text("the first")
 
 
 def test_the_histogram_leads_to_its_lines(page: Page, serve: Serve) -> None:

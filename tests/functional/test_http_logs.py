@@ -218,6 +218,19 @@ def test_bytes_that_json_would_change_or_swell_are_downloaded_by_redirect(world:
     assert world.body("logs.txt" if closed else "partial.txt", RUN) == body
 
 
+def test_a_page_that_shows_a_token_is_told_where_a_large_log_is(world: World) -> None:
+    post(PATH, json.dumps("small"))
+    assert get(f"{PATH}/download?link=true").json == {"location": None}
+    for _ in range(6):
+        post(PATH, json.dumps("x" * MIB))
+    post(f"{PATH}/close")
+    answer = get(f"{PATH}/download?link=true")
+    assert answer.status == 200
+    assert answer.json["location"] == answer.headers["Location"]
+    assert world.layout.run_prefix(RUN) + "logs.txt" in answer.json["location"]
+    assert get(f"{PATH}/download?link=perhaps").status == 400
+
+
 @pytest.mark.usefixtures("world")
 def test_a_download_of_an_unknown_run() -> None:
     answer = get(f"{PATH}/download")

@@ -76,6 +76,7 @@ export const api = {
   grep: (fqn: string, runId: string, query: Query, signal?: AbortSignal) => json<Grep>(`${run(fqn, runId)}/grep`, query, signal),
   histogram: (fqn: string, runId: string, buckets: number, signal?: AbortSignal) =>
     json<Histogram>(`${run(fqn, runId)}/histogram`, { buckets }, signal),
+  link: (fqn: string, runId: string) => json<{ location: string | null }>(downloadPath(fqn, runId), { link: true }),
   stream: (fqn: string, runId: string, after: number, signal: AbortSignal) =>
     request(`${LOGS}/${name(fqn)}/stream/${name(runId)}`, { after }, { signal, headers: { Accept: "text/event-stream" }, cache: "no-store" }),
 };

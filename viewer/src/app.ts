@@ -18,6 +18,8 @@ export interface View {
 }
 
 const RETRY_MS = 3_000;
+/** A run that is not there may be about to begin: people open the address before its first line. */
+const LOOK_AGAIN_MS = 5000;
 
 export class App {
   config: Config | null = null;
@@ -69,7 +71,8 @@ export class App {
       retry();
     };
     where.replaceChildren(notice(error, again, () => void this.signIn(error, again)));
-    if (error instanceof ApiError && error.isPassing) this.retrying = window.setTimeout(again, RETRY_MS);
+    const waitMs = !(error instanceof ApiError) ? 0 : error.isPassing ? RETRY_MS : error.status === 404 ? LOOK_AGAIN_MS : 0;
+    if (waitMs) this.retrying = window.setTimeout(again, waitMs);
     if (error instanceof ApiError && error.status === 401) void this.signIn(error, again);
   }
 

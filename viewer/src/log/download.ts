@@ -1,11 +1,14 @@
 /** The whole log as a file. */
 
-import { base, downloadPath, request } from "../api";
+import { api, base, downloadPath, request } from "../api";
 import { session } from "../session";
 
-/** The browser's own download, which needs no memory, where no token is asked for; else the file is fetched with the token. */
+/** The browser's own download, which needs no memory: of the log, or of the link that is told to who shows a token. A small one with a
+ * token is fetched. */
 export async function download(fqn: string, runId: string): Promise<void> {
   if (!session.token) return save(base + downloadPath(fqn, runId), "");
+  const { location } = await api.link(fqn, runId);
+  if (location) return save(location, "");
   const response = await request(downloadPath(fqn, runId));
   const address = URL.createObjectURL(await response.blob());
   save(address, `${fqn}-${runId}.log`.replace(/[^\w.-]+/g, "_"));

@@ -325,8 +325,7 @@ class RunPage implements View {
     try {
       await download(this.fqn, this.runId);
     } catch (error) {
-      const isElsewhere = error instanceof ApiError && error.status === 0;
-      this.head.say(isElsewhere ? "The store does not let pages of this address read: use curl -L with the token." : saying(error).next);
+      this.head.say(saying(error).next);
     }
   }
 }

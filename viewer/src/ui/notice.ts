@@ -9,7 +9,7 @@ export function saying(error: unknown): Said {
   if (!(error instanceof ApiError)) return { title: "Something went wrong in this page", next: "Reload it; if that does not help, tell the operator.", canRetry: true };
   if (error.status === 401) return { title: "You are not signed in", next: error.message, canRetry: false, canSignIn: true };
   if (error.status === 403) return { title: "You may not read this", next: error.message, canRetry: false, canSignIn: true };
-  if (error.status === 404) return { title: "There is no such log", next: "Check the address. A log may have expired, or its first lines have not arrived yet.", canRetry: true };
+  if (error.status === 404) return { title: "There is no such log", next: "Its first lines may not have arrived yet: this page looks again by itself. If the run is older, check the address; a log may have expired.", canRetry: true };
   if (error.status === 0) return { title: "The server does not answer", next: "It may be restarting, or you are offline. This page goes on trying.", canRetry: true };
   if (error.status >= 500) return { title: "The server is in trouble", next: `It says: ${error.message}. This page goes on trying.`, canRetry: true };
   return { title: "The server refused this", next: error.message, canRetry: true };
