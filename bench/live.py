@@ -12,15 +12,19 @@ import json
 import logging
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from statistics import median
 from typing import Any
 
 import requests
 from playwright.sync_api import Page, sync_playwright
+from requests.adapters import HTTPAdapter
+from urllib3 import Retry
 
 import runlake
 from bench.live_viewer import Viewer
@@ -28,6 +32,8 @@ from bench.measure import Measure
 from bench.page import PAGE, keep, table
 from local import control
 from local.emulator import free_port
+from runlake import Archive, RunName
+from runlake.following import Follower
 
 LOGS = "/v1/services/ingestionPipelines/logs"
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
@@ -114,6 +120,8 @@ def last_page(url: str, size: int = LARGE_BYTES) -> list[Measure]:
     line = "2026-11-21 03:00:00,000 - live.large - INFO - row 00000000: " + "x" * 38 + "\n"
     batch = (line * (BATCH_BYTES // len(line))).encode()
     with requests.Session() as session:
+        # A repeat with the same cookie is stored once.
+        session.mount("http://", HTTPAdapter(max_retries=Retry(5, status_forcelist=[503], allowed_methods=None)))
         for _ in range(-(-size // len(batch))):
             answer = session.post(path, data=batch, headers={"Content-Type": "text/plain"}, timeout=60)
             answer.raise_for_status()
@@ -128,6 +136,52 @@ def last_page(url: str, size: int = LARGE_BYTES) -> list[Measure]:
         total = sum(loaded)
     what = f"bytes that the page loads to show the last page of {size / 1e9:.1f} GB"
     return [Measure(what, "below 1 MB", f"{total / 1000:,.0f} kB, the page itself among it, in {seconds:.1f} s", total < 1_000_000)]
+
+
+def quiet_tail(url: str, seconds: float = 126) -> list[Measure]:
+    """How often ``runlake tail -f`` asks while nothing comes. The first minutes of a run that is quiet from then on: later it is the same."""
+    name = RunName("live.quiet", "run-1")
+    with Archive(url) as archive:
+        archive.append_text(name, b"the only line\n")
+        following = Follower(archive, name)
+        started_s = time.monotonic()
+        threading.Thread(target=lambda: list(following.pieces()), daemon=True).start()
+        time.sleep(seconds)
+        asked = following.requests * 3600 / (time.monotonic() - started_s)
+    return [Measure("requests of `runlake tail -f` an hour, of a run that is quiet", "-", f"{asked:.0f}", True)]
+
+
+def hour(url: str, seconds: float = 3600) -> list[Measure]:
+    """What a page takes that follows a run for an hour: its renderer's own memory, at its highest."""
+    path, end_s, highest, lines = f"{url}{LOGS}/live.hour/run-1", time.monotonic() + seconds, 0, 0
+    with requests.Session() as session, opened(url) as page:
+        session.post(path, json="the first", timeout=60).raise_for_status()
+        page.goto(f"{url}/v1/ui/?p=live.hour&r=run-1")
+        page.get_by_text("the first").wait_for()
+        while time.monotonic() < end_s:
+            texts = [
+                f"2026-11-21 03:00:00,000 - live.hour - INFO - row {number:08d}: {'x' * 60}" for number in range(lines, lines + 100)
+            ]
+            session.post(path, json="\n".join(texts), timeout=60).raise_for_status()
+            lines += len(texts)
+            page.wait_for_timeout(2000)
+            highest = max(highest, _memory_of(page))
+        page.get_by_text(f"row {lines - 1:08d}").wait_for()
+    what = f"memory of a page that follows a run for {seconds / 60:.0f} min, {lines:,} lines"
+    return [Measure(what, "below 200 MB", f"{highest / 1e6:.0f} MB", highest < 200_000_000)]
+
+
+def _memory_of(page: Page) -> int:
+    """Bytes of its process that no other shares (on Linux)."""
+    assert page.context.browser
+    told = page.context.browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")
+    renderers = [each["id"] for each in told["processInfo"] if each["type"] == "renderer"]
+    return max(_private_bytes(number) for number in renderers)
+
+
+def _private_bytes(process: int) -> int:
+    (told,) = (line for line in Path(f"/proc/{process}/status").read_text().splitlines() if line.startswith("RssAnon:"))
+    return int(told.split()[1]) * 1024
 
 
 def _counted(page: Page) -> Sequence[int]:
@@ -161,22 +215,28 @@ MEASUREMENTS: dict[str, Callable[[str], list[Measure]]] = {
     "screen": to_screen,
     "crowd": crowd,
     "last-page": last_page,
+    "tail": quiet_tail,
 }
+LONG = {"hour": hour}
+"""Only when they are named."""
 
 
 def main() -> int:
     """Exit code 1 when a figure was missed."""
     parser = argparse.ArgumentParser(prog="python -m bench.live", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones; all by default: {', '.join(MEASUREMENTS)}")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"which ones; by default {', '.join(MEASUREMENTS)}; and {', '.join(LONG)}"
+    )
     parser.add_argument("--write", action="store_true", help=f"keep the table in {PAGE.name}")
     given = parser.parse_args()
-    if unknown := set(given.names) - set(MEASUREMENTS):
+    known = MEASUREMENTS | LONG
+    if unknown := set(given.names) - set(known):
         parser.error(f"no such measurement: {', '.join(sorted(unknown))}")
     port, measured = free_port(), []
     try:
         stack: dict[str, Any] = dict(control.up(port, _QUIET, private=True))
         for name in given.names or MEASUREMENTS:
-            rows = MEASUREMENTS[name](stack["api_url"])
+            rows = known[name](stack["api_url"])
             print(json.dumps([each.measured for each in rows]), file=sys.stderr)
             measured += rows
     finally:

@@ -7,8 +7,10 @@ import json
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -64,6 +66,37 @@ def test_bytes_that_are_no_text_come_back_as_they_were(tmp_path: Path) -> None:
     *whole, end = (tmp_path / "log").read_bytes().splitlines(keepends=True)
     assert hashlib.sha256(b"".join((tmp_path / "log").read_bytes().rpartition(end)[:1])).digest() == hashlib.sha256(data).digest()
     assert end.startswith(b"[runlake] exit status 0 after ") and whole
+
+
+def test_runs_are_found_followed_searched_and_told_about() -> None:
+    lines = [f"step {number}: {'ERROR no disk' if number % 40 == 7 else 'ok'}" for number in range(100)]
+    for run_id in ("first", "second"):
+        with runlake.run("client.commands", run_id, logger=None) as run:
+            run.write("\n".join(lines))
+    invoke = CliRunner().invoke
+    listed = eventually(lambda: rows_of(["runs", "client.commands", "--json"]), lambda rows: len(rows) == 2)
+    assert [row["runId"] for row in listed] == ["second", "first"]
+    assert {row["lines"] for row in listed} == {100}
+    assert "client.commands" in invoke(command, ["runs"]).stdout
+    assert invoke(command, ["tail", "-n", "2", "client.commands"]).stdout.splitlines() == lines[-2:]
+    assert invoke(command, ["tail", "-f", "-n", "3", "client.commands", "first"]).stdout.splitlines() == lines[-3:]
+    found = invoke(command, ["grep", "no disk", "client.commands", "first"]).stdout
+    assert found.splitlines() == [line for line in lines if "no disk" in line]
+    (told,) = eventually(lambda: rows_of(["status", "client.commands", "first", "--json"]), lambda rows: rows[0]["complete"])
+    assert (told["lines"], told["end"], told["lost"]) == (100, "closed", 0)
+
+
+def rows_of(arguments: Sequence[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in CliRunner().invoke(command, arguments).stdout.splitlines()]
+
+
+def eventually(ask: Callable[[], Any], holds: Callable[[Any], bool]) -> Any:
+    """The catalog knows of a run a moment after its first batch, and a schedule finishes what a close left."""
+    give_up = time.monotonic() + 60
+    while not holds(answer := ask()):
+        assert time.monotonic() < give_up, answer
+        time.sleep(0.2)
+    return answer
 
 
 def test_an_exit_code_is_the_commands_own() -> None:
