@@ -1,7 +1,7 @@
 """Lines that a program could not ship before it ended: kept in a folder, shipped by ``runlake drain``.
 
-A folder holds ``run.json`` (which server, run and position), ``sent.gz`` (a batch that was sent and not answered, whose
-position makes it harmless to send it again), and the chunks of the spool, oldest first.
+A folder holds ``run.json`` (which server, run and position, and how far a drain has come), ``sent.gz`` (a batch that was sent and not
+answered, whose position makes it harmless to send it again), and the chunks of the spool, oldest first.
 """
 
 from __future__ import annotations
@@ -14,29 +14,28 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from runlake.archive import Archive
-from runlake.buffer import Buffer
 from runlake.names import RunName
-from runlake.spool import Spool
 
 _FACTS = "run.json"
 _SENT = "sent.gz"
-_MEMORY_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """What is known of kept lines. ``close``: the run was to be closed after them."""
+    """What is known of kept lines. ``close``: the run was to be closed after them. ``position`` is what the next batch presents;
+    ``has_sent``: that is ``sent.gz``; else it begins at byte ``begin`` of all chunks in a row."""
 
     url: str
     run: RunName
     position: str | None
     close: bool
+    has_sent: bool = False
+    begin: int = 0
 
     def as_json(self) -> str:
         """For ``run.json``."""
-        facts = {"url": self.url, "fqn": self.run.fqn, "runId": self.run.run_id, "position": self.position, "close": self.close}
-        return json.dumps(facts)
+        of_run = {"url": self.url, "fqn": self.run.fqn, "runId": self.run.run_id, "close": self.close}
+        return json.dumps(of_run | {"position": self.position, "hasSent": self.has_sent, "begin": self.begin})
 
 
 def keep_leftover(folder: Path, leftover: Leftover, sent: bytes | None) -> None:
@@ -45,6 +44,11 @@ def keep_leftover(folder: Path, leftover: Leftover, sent: bytes | None) -> None:
     if sent:
         (folder / _SENT).write_bytes(sent)
     # The position is a credential of sorts, and the last to be written: a folder with it is whole.
+    keep_facts(folder, replace(leftover, has_sent=bool(sent)))
+
+
+def keep_facts(folder: Path, leftover: Leftover) -> None:
+    """Write ``run.json`` anew: what stands there is the old one or the new one. Raises OSError."""
     _replace(folder / _FACTS, leftover.as_json())
 
 
@@ -70,29 +74,14 @@ def claimed(folder: Path) -> Iterator[Leftover | None]:
         os.close(descriptor)
 
 
-def send_again(folder: Path, leftover: Leftover, archive: Archive) -> tuple[int, Leftover]:
-    """Send the batch that had no answer, if there is one: its lines, and the leftover as it is then. Raises ApiError, UnavailableError, OSError.
-
-    ``run.json`` keeps the position that the batch presents, so a drain that is stopped here sends it again, to be stored once.
-    """
-    sent = folder / _SENT
-    if not sent.exists():
-        return 0, leftover
-    if leftover.position is None:
-        leftover = replace(leftover, position=archive.open_session(leftover.run))
-        _replace(folder / _FACTS, leftover.as_json())
-    answer = archive.append(leftover.run, sent.read_bytes(), str(leftover.position))
-    return int(answer.get("lines", 0)), replace(leftover, position=str(answer["position"]))
+def chunks_in(folder: Path) -> list[Path]:
+    """What is to be sent behind ``sent.gz``, in order."""
+    return sorted(folder.glob("*.chunk"))
 
 
-def refill(folder: Path, root: Path) -> Buffer:
-    """A buffer with a folder's chunks, in order; it has room for all of them. Raises OSError."""
-    chunks = sorted(folder.glob("*.chunk"))
-    total_bytes = sum(chunk.stat().st_size for chunk in chunks)
-    buffer = Buffer(_MEMORY_BYTES, Spool(root, total_bytes))
-    for chunk in chunks:
-        buffer.put(chunk.read_bytes())
-    return buffer
+def sent_path(folder: Path) -> Path:
+    """The batch that was sent and not answered, if there is one."""
+    return folder / _SENT
 
 
 def remove(folder: Path) -> None:
@@ -105,7 +94,8 @@ def remove(folder: Path) -> None:
 
 def _read(folder: Path) -> Leftover:
     facts = json.loads((folder / _FACTS).read_text())
-    return Leftover(facts["url"], RunName(facts["fqn"], facts["runId"]), facts["position"], facts["close"])
+    run = RunName(facts["fqn"], facts["runId"])
+    return Leftover(facts["url"], run, facts["position"], facts["close"], facts["hasSent"], facts["begin"])
 
 
 def _replace(path: Path, text: str) -> None:

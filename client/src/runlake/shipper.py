@@ -96,12 +96,11 @@ class Shipper:
         buffer: Buffer,
         pace: Pace | None = None,
         tell: Callable[[str], None] = to_stderr,
-        position: str | None = None,
     ) -> None:
         self._connect, self._run, self._buffer, self._tell = connect, run, buffer, tell
         self._pace = pace or Pace()
         self._counts = Counts()
-        self._position = position
+        self._position: str | None = None
         self._archive: Archive | None = None
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
@@ -323,7 +322,7 @@ class Shipper:
         with self._state:
             if self._finish.abandoned.is_set():
                 return  # it is kept, with its position: to be sent again is harmless
-            self._position = position
+            self._position: str | None = None
             self._counts.stored_lines += sent.lines
             self._answered(sent)
 

@@ -10,13 +10,13 @@ import click
 from runlake.archive import Archive
 from runlake.commands.output import show_json
 from runlake.commands.session import Session, json_option, pass_session
+from runlake.draining import Drain
 from runlake.errors import RunlakeError
 from runlake.execution import execute
-from runlake.handler import RunlogHandler, pace_of
-from runlake.leftovers import claimed, leftovers_in, refill, remove, send_again
+from runlake.handler import RunlogHandler
+from runlake.leftovers import claimed, leftovers_in
 from runlake.names import RunName
 from runlake.settings import Settings
-from runlake.shipper import Shipper
 
 _CANNOT_BEGIN = 125  # as env(1), timeout(1) and the like tell their own faults
 
@@ -87,19 +87,11 @@ def close(session: Session, fqn: str, run_id: str, as_json: bool) -> None:
 
 
 def _drained(folder: Path, settings: Settings, patience_s: float) -> tuple[int, int]:
-    """Lines that were stored, and lines that wait on. They wait in a folder of their own then, and this one is gone either way."""
+    """Lines that were stored, and lines that wait on where they were."""
     with claimed(folder) as leftover:
         if leftover is None:
             return 0, 0
         with Archive(leftover.url, settings.bearer, settings.timeout_s) as archive:
-            sent_lines, leftover = send_again(folder, leftover, archive)
-        shipper = Shipper(
-            lambda url=leftover.url: Archive(url, settings.bearer, settings.timeout_s),  # type: ignore[misc]
-            leftover.run,
-            refill(folder, settings.spool_root),
-            pace_of(settings),
-            position=leftover.position,
-        )
-        counts = shipper.finish(patience_s, close=leftover.close, while_moving=True)
-        remove(folder)
-        return counts.stored_lines + sent_lines, counts.kept_lines
+            draining = Drain(folder, leftover, archive, patience_s)
+            left = draining.run()
+        return draining.stored_lines, left

@@ -1,0 +1,112 @@
+"""Shipping what a program had to leave on disk: in order, each line once, however often it is stopped.
+
+What to send next follows from ``run.json`` and the chunks alone: the position that the batch presents, and the byte at which it
+begins. Both change at once, when the batch is answered. So a drain that is killed anywhere sends the very same batch again, with the
+same position, and the archive stores it once.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+from runlake.archive import Archive
+from runlake.batches import MAX_LINE_BYTES, cut, lines_of
+from runlake.errors import UnavailableError
+from runlake.leftovers import Leftover, chunks_in, keep_facts, remove, sent_path
+from runlake.pacing import Backoff
+
+BATCH_BYTES = 1024 * 1024
+"""Not a setting: a batch that is sent again must be the same."""
+_READ_BYTES = 256 * 1024
+Answer = TypeVar("Answer")
+
+
+@dataclass(slots=True)
+class Drain:
+    """Ships one folder that nobody else works on. ``patience_s``: how long it tries where nothing moves."""
+
+    folder: Path
+    leftover: Leftover
+    archive: Archive
+    patience_s: float
+    pause: Callable[[float], object] = time.sleep
+    backoff: Backoff = field(default_factory=Backoff)
+    stored_lines: int = 0
+
+    def run(self) -> int:
+        """Lines that wait on; with 0 the folder is gone. Raises ApiError (nothing of what is left was taken), OSError."""
+        try:
+            self._send_all()
+            if self.leftover.close:
+                self._insist(lambda: self.archive.close_run(self.leftover.run))
+        except UnavailableError:
+            return self._count_left()
+        remove(self.folder)
+        return 0
+
+    def _send_all(self) -> None:
+        if self.leftover.position is None:
+            self._keep(replace(self.leftover, position=self._insist(lambda: self.archive.open_session(self.leftover.run))))
+        if self.leftover.has_sent:
+            self._send(sent_path(self.folder).read_bytes(), replace(self.leftover, has_sent=False))
+        while batch := self._next_batch():
+            begin = self.leftover.begin + len(batch)
+            self._send(gzip.compress(batch, 1, mtime=0), replace(self.leftover, begin=begin))
+
+    def _send(self, packed: bytes, behind: Leftover) -> None:
+        position = str(self.leftover.position)
+        answer = self._insist(lambda: self.archive.append(self.leftover.run, packed, position))
+        self._keep(replace(behind, position=str(answer["position"])))
+        self.stored_lines += int(answer.get("lines", 0))
+
+    def _keep(self, leftover: Leftover) -> None:
+        keep_facts(self.folder, leftover)
+        self.leftover = leftover
+
+    def _next_batch(self) -> bytes:
+        waiting, is_end = bytearray(), True
+        for data in self._rest():
+            waiting += data
+            if len(waiting) > MAX_LINE_BYTES:
+                is_end = False
+                break
+        return cut(waiting, BATCH_BYTES, final=is_end)
+
+    def _rest(self) -> Iterator[bytes]:
+        """What begins at ``begin``, counted over all chunks."""
+        skipped = self.leftover.begin
+        for chunk in chunks_in(self.folder):
+            with open(chunk, "rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(min(skipped, size))
+                skipped -= min(skipped, size)
+                while data := file.read(_READ_BYTES):
+                    yield data
+
+    def _insist(self, act: Callable[[], Answer]) -> Answer:
+        """Raises UnavailableError when it has been so for too long, ApiError."""
+        give_up_s = time.monotonic() + self.patience_s
+        while True:
+            try:
+                answer = act()
+            except UnavailableError as error:
+                wait_s = self.backoff.next_s(error.retry_after_s)
+                if time.monotonic() + wait_s > give_up_s:
+                    raise
+                self.pause(wait_s)
+            else:
+                self.backoff.reset()
+                return answer
+
+    def _count_left(self) -> int:
+        lines = lines_of(gzip.decompress(sent_path(self.folder).read_bytes())) if self.leftover.has_sent else 0
+        last = b"\n"
+        for data in self._rest():
+            lines, last = lines + data.count(b"\n"), data[-1:]
+        return lines + (last != b"\n")

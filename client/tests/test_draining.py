@@ -1,0 +1,123 @@
+"""A drain that is stopped at every step, and repeated: every line once, in order."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from client.tests.fake_server import FakeServer
+from runlake import Archive, RunClosedError, RunName, draining
+from runlake.draining import Drain
+from runlake.leftovers import Leftover, claimed, keep_leftover, leftovers_in
+
+RUN = RunName("p", "r")
+LINES = [b"%05d %s" % (number, b"x" * (number % 40)) for number in range(400)]
+TEXT = b"\n".join(LINES)
+
+
+class PowerCutError(BaseException):
+    """The process ends here."""
+
+
+class Steps:
+    """Counts what a drain does to the world, and ends the process before or after one of these."""
+
+    def __init__(self, at: int, *, after: bool) -> None:
+        self.at, self.after, self.taken = at, after, 0
+
+    def step(self, act: Callable[..., Any]) -> Callable[..., Any]:
+        def acted(*arguments: Any, **more: Any) -> Any:
+            number, self.taken = self.taken, self.taken + 1
+            if number == self.at and not self.after:
+                raise PowerCutError
+            answer = act(*arguments, **more)
+            if number == self.at:
+                raise PowerCutError
+            return answer
+
+        return acted
+
+
+def leave(root: Path, server: FakeServer, *, sent: bytes, position: str | None) -> None:
+    """What a program left: a batch without an answer, and chunks that are cut anywhere."""
+    folder = root / "left"
+    folder.mkdir(parents=True)
+    rest = TEXT[len(sent) :]
+    for number, begin in enumerate(range(0, len(rest), 3001)):
+        (folder / f"{number:010d}.chunk").write_bytes(rest[begin : begin + 3001])
+    keep_leftover(folder, Leftover(server.url, RUN, position, close=True), gzip.compress(sent) if sent else None)
+
+
+def drained(root: Path, steps: Steps | None = None) -> int:
+    """Lines that wait on."""
+    left = 0
+    for folder in leftovers_in(root):
+        with claimed(folder) as leftover, pytest.MonkeyPatch.context() as patched:
+            assert leftover
+            with Archive(leftover.url) as archive:
+                if steps:
+                    for name in ("open_session", "append", "close_run"):
+                        patched.setattr(archive, name, steps.step(getattr(archive, name)))
+                    for name in ("replace", "unlink", "rmdir"):
+                        patched.setattr(Path, name, steps.step(getattr(Path, name)))
+                left += Drain(folder, leftover, archive, patience_s=0.05, pause=lambda seconds: None).run()
+    return left
+
+
+@pytest.fixture(autouse=True)
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(draining, "BATCH_BYTES", 2500)
+
+
+@pytest.mark.parametrize("has_sent", [False, True])
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_drain_that_is_killed_at_any_step_is_repeated(has_sent: bool, after: bool, server: FakeServer, tmp_path: Path) -> None:
+    at, was_cut = 0, True
+    while was_cut:
+        root = tmp_path / f"{at}"
+        server.runs.clear()
+        sent, position = b"", None
+        if has_sent:  # it was stored, and the answer lost
+            sent = b"".join(line + b"\n" for line in LINES[:7])
+            with Archive(server.url) as archive:
+                position = archive.open_session(RUN)
+                archive.append(RUN, gzip.compress(sent), position)
+        leave(root, server, sent=sent, position=position)
+        steps = Steps(at, after=after)
+        try:
+            drained(root, steps)
+        except PowerCutError:
+            drained(root)
+        was_cut = steps.taken > at
+        assert server.lines("p", "r") == LINES, at
+        assert server.runs["p", "r"].closed
+        assert list(root.glob("*/run.json")) == []
+        at += 1
+    assert at > 10
+
+
+def test_what_waits_on_stays_where_it_is_and_is_counted(server: FakeServer, tmp_path: Path) -> None:
+    leave(tmp_path, server, sent=b"", position=None)
+    server.fault = lambda method, path: "500" if len(server.runs["p", "r"].lines) > 100 else ""
+    left = drained(tmp_path)
+    assert 0 < left == 400 - len(server.lines("p", "r"))
+    server.down()
+    assert drained(tmp_path) == left
+    server.up()
+    server.fault = lambda method, path: ""
+    assert drained(tmp_path) == 0
+    assert server.lines("p", "r") == LINES
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_was_closed_takes_nothing_and_nothing_is_thrown_away(server: FakeServer, tmp_path: Path) -> None:
+    leave(tmp_path, server, sent=b"", position=None)
+    server.add("p", "r", b"somebody's\n", close=True)
+    with pytest.raises(RunClosedError):
+        drained(tmp_path)
+    assert server.lines("p", "r") == [b"somebody's"]
+    assert b"".join(chunk.read_bytes() for chunk in sorted(tmp_path.glob("left/*.chunk"))) == TEXT
