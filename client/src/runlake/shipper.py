@@ -322,7 +322,7 @@ class Shipper:
         with self._state:
             if self._finish.abandoned.is_set():
                 return  # it is kept, with its position: to be sent again is harmless
-            self._position: str | None = None
+            self._position = position
             self._counts.stored_lines += sent.lines
             self._answered(sent)
 
