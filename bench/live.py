@@ -12,7 +12,6 @@ import json
 import logging
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -139,16 +138,20 @@ def last_page(url: str, size: int = LARGE_BYTES) -> list[Measure]:
 
 
 def quiet_tail(url: str, seconds: float = 126) -> list[Measure]:
-    """How often ``runlake tail -f`` asks while nothing comes. The first minutes of a run that is quiet from then on: later it is the same."""
+    """How often ``runlake tail -f`` asks while nothing comes: the first minutes of the quiet; later it is the same."""
     name = RunName("live.quiet", "run-1")
-    with Archive(url) as archive:
+    with Archive(url) as archive, Archive(url) as followed, ThreadPoolExecutor(1) as threads:
         archive.append_text(name, b"the only line\n")
-        following = Follower(archive, name)
-        started_s = time.monotonic()
-        threading.Thread(target=lambda: list(following.pieces()), daemon=True).start()
+        following = Follower(followed, name)
+        pieces = following.pieces()
+        assert next(pieces).lines == ["the only line"]
+        before = following.requests
+        rest = threads.submit(list, pieces)
         time.sleep(seconds)
-        asked = following.requests * 3600 / (time.monotonic() - started_s)
-    return [Measure("requests of `runlake tail -f` an hour, of a run that is quiet", "-", f"{asked:.0f}", True)]
+        asked = (following.requests - before) * 3600 / seconds
+        archive.close_run(name)
+        assert [piece.lines for piece in rest.result()] == [[]]
+    return [Measure("requests of `runlake tail -f` an hour while nothing comes", "-", f"{asked:.0f}", True)]
 
 
 def hour(url: str, seconds: float = 3600) -> list[Measure]:
