@@ -12,7 +12,7 @@ DATALAKE := .venv-datalake/ready
 CHECKOV := .venv-checkov/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check checkov browser viewer viewer-check up down package deploy diff destroy smoke bench bench-spark job fuzz soak
+.PHONY: help demo test check checkov browser viewer viewer-check up down package deploy diff destroy smoke bench bench-spark bench-live job fuzz soak
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -83,6 +83,9 @@ bench: $(READY) ## the measurements of docs/performance.md
 
 bench-spark: $(READY) ## the measurements of the jobs on Spark, an hour or so
 	@$(RUN) -m bench.spark $(ARGS)
+
+bench-live: $(READY) ## what who follows a run waits for, in a browser too; ARGS="hour", ARGS="crowd last-page"
+	@PYTHONPATH=client/src $(RUN) -m bench.live $(ARGS)
 
 fuzz: $(READY) ## feed the decoders a million inputs; ARGS="--count 10000 --seed 7 bodies"
 	@$(RUN) -m tests.fuzz $(ARGS)

@@ -1,5 +1,4 @@
-"""What people wait for who follow a run, and what they load: ``PYTHONPATH=client/src python -m bench.live``; with ``--write`` kept in
-docs/performance.md.
+"""What people wait for who follow a run, and what they load: ``make bench-live``; with ``ARGS=--write`` kept in docs/performance.md.
 
 A stack of its own, gateway and functions. A line's way is measured from the call that logs it: through the client, the API, S3, the
 stream, and for the screen through the page in Chromium, which notes when it draws the line.
