@@ -1,7 +1,7 @@
 """Lines that a program could not ship before it ended: kept in a folder, shipped by ``runlake drain``.
 
-A folder holds ``run.json`` (which server, run and position), ``sent.gz`` (a batch that was sent and not answered, whose
-position makes it harmless to send it again), and the chunks of the spool, oldest first.
+A folder holds ``run.json`` (which server, run and position), ``sent.gz`` (a batch that was sent and not answered, as it was
+sent: whose position makes it harmless to send it again), and the chunks of the spool, oldest first.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from runlake.archive import Archive
 from runlake.buffer import Buffer
+from runlake.deliveries import Delivery, delivery_of
 from runlake.names import RunName
 from runlake.spool import Spool
 
@@ -26,17 +28,23 @@ _MEMORY_BYTES = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """What is known of kept lines. ``close``: the run was to be closed after them."""
+    """What is known of kept lines. ``close``: the run was to be closed after them; ``facts``: those of the delivery."""
 
     url: str
     run: RunName
     position: str | None
     close: bool
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def delivery(self) -> Delivery:
+        """How they get into the archive."""
+        return delivery_of(self.run, self.facts)
 
     def as_json(self) -> str:
         """For ``run.json``."""
         facts = {"url": self.url, "fqn": self.run.fqn, "runId": self.run.run_id, "position": self.position, "close": self.close}
-        return json.dumps(facts)
+        return json.dumps(facts | self.facts)
 
 
 def keep_leftover(folder: Path, leftover: Leftover, sent: bytes | None) -> None:
@@ -79,10 +87,10 @@ def send_again(folder: Path, leftover: Leftover, archive: Archive) -> tuple[int,
     if not sent.exists():
         return 0, leftover
     if leftover.position is None:
-        leftover = replace(leftover, position=archive.open_session(leftover.run))
+        leftover = replace(leftover, position=leftover.delivery.open(archive))
         _replace(folder / _FACTS, leftover.as_json())
-    answer = archive.append(leftover.run, sent.read_bytes(), str(leftover.position))
-    return int(answer.get("lines", 0)), replace(leftover, position=str(answer["position"]))
+    stored = leftover.delivery.append(archive, sent.read_bytes(), str(leftover.position))
+    return stored.items, replace(leftover, position=stored.position)
 
 
 def refill(folder: Path, root: Path) -> Buffer:
@@ -105,7 +113,8 @@ def remove(folder: Path) -> None:
 
 def _read(folder: Path) -> Leftover:
     facts = json.loads((folder / _FACTS).read_text())
-    return Leftover(facts["url"], RunName(facts["fqn"], facts["runId"]), facts["position"], facts["close"])
+    run = RunName(facts.pop("fqn"), facts.pop("runId"))
+    return Leftover(facts.pop("url"), run, facts.pop("position"), facts.pop("close"), facts)
 
 
 def _replace(path: Path, text: str) -> None:
