@@ -73,9 +73,13 @@ def _append(events: StoredEvents, writer: str, headers: dict[str, str], body: by
     if writer and writer not in events.writers:
         events.unregistered.append(writer)
     assert headers["content-type"] == "application/x-ndjson"
+    assert body.count(b"\n") <= 10_000
     text, errors, accepted, first = b"", [], 0, line
     for index, item in enumerate(map(json.loads, body.decode().splitlines())):
         unknown = item.keys() - {"message", "timestamp", "id", "step", "level", "data", "annotations"}
+        beside = json.dumps([item.get("data", {}), item.get("annotations", [])])
+        unknown |= {"size"} if len(beside) > 64 * 1024 else set()
+        unknown |= {each["position"] for each in item.get("annotations", ()) if each["position"] > len(item["message"])}
         if unknown or not isinstance(item.get("message"), str) or "refuse" in item["message"]:
             errors.append({"index": index, "code": 400, "message": "as the test wants it"})
             continue

@@ -199,6 +199,33 @@ def test_an_event_that_is_too_long_is_cut_and_says_so(server: FakeServer, settin
     assert (long["level"], long["data"], short["message"], short["data"]) == ("INFO", {}, "short", {})
 
 
+def test_what_the_archive_would_refuse_is_left_out_or_told_at_once(server: FakeServer, settings: Settings) -> None:
+    with runlake.run("p", "r", logger=None, events=True, settings=settings) as run:
+        run.event("much beside", data={"a": "ü" * 15_000}, level="L" * 50)
+        run.event("noted", annotations=[runlake.colour(6, 1, "red"), runlake.colour(2, 2, "red")])
+        for name in ("", "x" * 201, "a\nb", "ü" * 150):
+            with pytest.raises(SettingsError, match="a step has 1 to 200"):
+                run.event("never", step=name or "\0")
+            with pytest.raises(SettingsError, match="a writer has 1 to 200"):
+                run.events(name)
+        with run.step("n" * 500):
+            run.event("in it")
+    events = events_of(server)
+    assert events.messages() == ["much beside", "noted", "in it"] and run.counts.refused_lines == 0
+    assert [len(note["annotations"]) for note in events.stored] == [0, 1, 0]
+    assert (events.stored[0]["data"], events.stored[0]["level"]) == ({}, "L" * 40)
+    assert [len(facts["name"]) for facts in events.steps.values()] == [200]
+
+
+def test_no_request_has_more_events_than_the_archive_takes(server: FakeServer, settings: Settings) -> None:
+    handler = RunlogHandler("p", "r", events=True, settings=settings, pace=Pace(batch_bytes=1 << 21, interval_s=5))
+    for _ in range(25_000):
+        handler.event("")
+    handler.close()
+    assert len(events_of(server).stored) == handler.counts.stored_lines == 25_000
+    assert len(server.requests) < 10
+
+
 def test_what_is_no_json_is_its_repr(server: FakeServer, settings: Settings) -> None:
     cycle: list[object] = []
     cycle.append(cycle)

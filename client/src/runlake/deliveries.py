@@ -14,10 +14,12 @@ from typing import Any, Protocol
 
 from runlake.archive import Archive
 from runlake.batches import lines_of
-from runlake.errors import AccessError, ApiError, RunClosedError
+from runlake.errors import AccessError, ApiError, RefusedError, RunClosedError
 from runlake.names import RunName
 
 _LEVEL = 1  # of gzip: a third of the time of level 6 for a tenth more bytes
+MAX_EVENTS = 10_000
+"""What the archive takes at once."""
 STEP = "@step"
 _OF_STEP = b'{"@step":'
 """How a line begins that tells of a step; one of an event begins with its id."""
@@ -112,7 +114,7 @@ class TextDelivery:
 class EventDelivery:
     """Events of one writer, and what it tells of steps, as lines of JSON.
 
-    A batch has an Idempotency-Key made of its bytes: its ids make them unlike all others of the writer. Its events go first, what it
+    A request has an Idempotency-Key made of its bytes: its ids make them unlike all others of the writer. Events go first, what it
     tells of steps second, a request for each step; told again that says the same. ``ended`` is asked when all is put.
     """
 
@@ -138,7 +140,11 @@ class EventDelivery:
     def append(self, archive: Archive, packed: bytes, position: str) -> Stored:
         """Events, then steps."""
         events = _events_of(packed)
-        stored = self._append(archive, events, position) if events else Stored(position, 0)
+        stored = Stored(position, 0)
+        for begin in range(0, len(events), MAX_EVENTS):
+            part = self._append(archive, events[begin : begin + MAX_EVENTS], stored.position)
+            reason = stored.reason or part.reason
+            stored = Stored(part.position, stored.items + part.items, stored.refused + part.refused, reason)
         for step, facts in _steps_of(packed).items():
             try:
                 archive.tell_step(self.run, step, facts)
@@ -161,7 +167,10 @@ class EventDelivery:
     def _append(self, archive: Archive, events: list[bytes], position: str) -> Stored:
         body = b"".join(event + b"\n" for event in events)
         key = f"{self.writer[:100]}-{blake2b(body, digest_size=16).hexdigest()}"
-        answer = archive.append_events(self.run, self.writer, body, key, position)
+        try:
+            answer = archive.append_events(self.run, self.writer, body, key, position)
+        except RefusedError as error:
+            return Stored(position, 0, len(events), str(error))
         errors = answer.get("errors") or []
         reason = str(errors[0].get("message", "")) if errors else ""
         return Stored(str(answer["position"]), len(events) - len(errors), len(errors), reason)

@@ -12,13 +12,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
+from urllib.parse import quote
 
 from runlake.annotations import Annotation
 from runlake.deliveries import STEP, Ended
+from runlake.errors import SettingsError
 from runlake.masking import Mask
 
 MAX_EVENT_BYTES = 1024 * 1024
 """Of one event as JSON. A longer one loses its data first, then the end of its message, and says so."""
+MAX_BESIDE_BYTES = 60_000
+"""Of data and annotations as ASCII JSON: the archive takes 64 KiB, and refuses an event that has more."""
+MAX_NAME_CHARS = 200
+_MAX_LEVEL_CHARS = 40
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -51,11 +57,14 @@ class EventLines:
         self._last_ms = max(self._last_ms or 0, timestamp_ms)
         head = {"id": next(self._ids), "timestamp": timestamp_ms}
         message, moved = self._mask.moved(said.message)
-        more: dict[str, Any] = {"step": said.step, "level": said.level}
-        more["data"] = self._mask.json(said.data)
-        more["annotations"] = [self._annotation(each, moved(each.position)) for each in said.annotations]
-        line = _line({**head, "message": message, **{name: value for name, value in more.items() if value}})
-        return line if len(line) <= MAX_EVENT_BYTES else self._shortened(head, message, said)
+        more = {"step": said.step, "level": said.level and said.level[:_MAX_LEVEL_CHARS]}
+        within = [each for each in said.annotations if 0 <= each.position <= len(said.message)]
+        notes = [self._annotation(each, moved(each.position)) for each in within]
+        beside = {"data": self._mask.json(said.data), "annotations": notes}
+        line = _line({**head, "message": message, **_given(more | beside)})
+        if len(line) <= MAX_EVENT_BYTES and (len(line) < MAX_BESIDE_BYTES // 6 or len(json.dumps(beside)) <= MAX_BESIDE_BYTES):
+            return line
+        return self._shortened({**head, **_given(more)}, message)
 
     def step(self, step: str, facts: Mapping[str, Any]) -> bytes:
         """A line that tells of a step."""
@@ -76,18 +85,23 @@ class EventLines:
     def _annotation(self, annotation: Annotation, position: int) -> dict[str, Any]:
         return {"position": position, "note": self._mask.json(annotation.note)}
 
-    def _shortened(self, head: Mapping[str, Any], message: str, said: Said) -> bytes:
+    def _shortened(self, head: Mapping[str, Any], message: str) -> bytes:
         """Without data and annotations, and as much of the message as fits; JSON makes six letters of some."""
         self.cut += 1
-        kept = min(len(message), MAX_EVENT_BYTES // 2)
-        level = {"level": said.level} if said.level else {}
-        step = {"step": said.step} if said.step else {}
+        kept = len(message)
         while True:
             note = f"\n[runlake] cut here: {len(message) - kept} more characters" if kept < len(message) else ""
-            line = _line({**head, "message": message[:kept] + note, **step, **level})
+            line = _line({**head, "message": message[:kept] + note})
             if len(line) <= MAX_EVENT_BYTES or not kept:
                 return line
-            kept //= 2
+            kept = min(kept, MAX_EVENT_BYTES) // 2
+
+
+def checked_name(what: str, name: str) -> str:
+    """A step's id or a writer's name, as the archive takes it. Raises SettingsError."""
+    if not 0 < len(name) <= MAX_NAME_CHARS or not name.isprintable() or len(quote(name, safe="")) > 3 * MAX_NAME_CHARS:
+        raise SettingsError(f"a {what} has 1 to {MAX_NAME_CHARS} printable characters {what}={name[:80]!r}")
+    return name
 
 
 def new_writer() -> str:
@@ -99,6 +113,10 @@ def new_writer() -> str:
 def now_ms() -> int:
     """The time, in ms since the epoch."""
     return time.time_ns() // 1_000_000
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value}
 
 
 def _line(value: Mapping[str, Any]) -> bytes:

@@ -18,7 +18,7 @@ from runlake.archive import Archive
 from runlake.buffer import Buffer, gap_line
 from runlake.deliveries import EventDelivery, TextDelivery
 from runlake.errors import SettingsError
-from runlake.events import EventLines, Said, new_writer
+from runlake.events import EventLines, Said, checked_name, new_writer
 from runlake.masking import Mask
 from runlake.names import RunName, new_run_id
 from runlake.settings import Settings, load_settings
@@ -72,7 +72,7 @@ class RunlogHandler(logging.Handler):
         self._tell, self._pace, self._close_run = tell, pace or pace_of(self.settings), close_run
         self.mask = secrets if isinstance(secrets, Mask) else Mask(secrets)
         self._owner = os.getpid()
-        self._writer_given = writer
+        self._writer_given = None if writer is None else checked_name("writer", self.mask.text(writer))
         self._begin(EventLines(self.mask) if events else None)
         _handlers.add(self)
         atexit.register(_close_at_exit, weakref.ref(self))
@@ -133,9 +133,12 @@ class RunlogHandler(logging.Handler):
     ) -> None:
         """Add an event: one or many lines, with ``data`` (JSON; what is none becomes its ``repr``) and notes beside the text.
 
-        ``step``: the id of its step; the one that this code is in unless it is given. Raises SettingsError without ``events``.
+        ``step``: the id of its step; the one that this code is in unless it is given. ``data`` and annotations have 60 KB at most
+        between them, or are left out; the names instanceId, loggableType, loggableId, jobId and stepId are the archive's own.
+        Raises SettingsError without ``events``.
         """
-        self._say(Said(message, step or self._step(), level, timestamp_ms, data or {}, annotations))
+        given = None if step is None else checked_name("step", self.mask.text(step))
+        self._say(Said(message, given or self._step(), level, timestamp_ms, data or {}, annotations))
 
     def step(self, name: str, step_id: str | None = None, parent: Step | str | None = None) -> Step:
         """A step, for ``with``; inside of another one it is a part of that, unless ``parent`` names one. Raises SettingsError."""

@@ -14,7 +14,7 @@ from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from runlake.events import now_ms
+from runlake.events import MAX_NAME_CHARS, checked_name, now_ms
 from runlake.names import RunName
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ class Step:
     """One step, for ``with``. It has failed when an exception passes, which goes on. A step inside of it has it for a parent."""
 
     def __init__(self, handler: RunlogHandler, name: str, step_id: str | None = None, parent: Step | str | None = None) -> None:
-        self.name = handler.mask.text(name)
-        self.id = handler.mask.text(step_id or _made_up(self.name))  # it stands in addresses: of proxies' logs too
+        self.name = handler.mask.text(name)[:MAX_NAME_CHARS]
+        self.id = checked_name("step", handler.mask.text(step_id or _made_up(self.name)))  # it stands in addresses
         self._handler = handler
         self._parent_given = parent
         self._outer: Step | None = None
@@ -81,7 +81,13 @@ class Step:
                 return  # it was entered in another context, which ends by itself
 
     def _tell(self, status: str, ended_ms: int | None) -> None:
-        facts = {"name": self.name, "parent": self.parent, "startedMs": self._started_ms, "endedMs": ended_ms, "status": status}
+        facts = {
+            "name": self.name or self.id,
+            "parent": self.parent,
+            "startedMs": self._started_ms,
+            "endedMs": ended_ms,
+            "status": status,
+        }
         self._handler.tell_step(self.id, facts)
 
 
