@@ -53,7 +53,17 @@ RULES = {
     "chalicelib.observability": rule(others=(POWERTOOLS,)),
     "chalicelib.settings": rule(others=("pydantic", "pydantic_core", "pydantic_settings")),
     "chalicelib.composition": rule(
-        "access", "archive", "aws", "catalog", "coordination", "events", "ingestion", "masking", "observability", "runlog", "settings"
+        "access",
+        "archive",
+        "aws",
+        "catalog",
+        "coordination",
+        "events",
+        "ingestion",
+        "masking",
+        "observability",
+        "runlog",
+        "settings",
     ),
     "chalicelib.routes": rule(
         "access",
