@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from chalicelib.access.policy import Policy
     from chalicelib.coordination import Administration, Lease, Source, SourceCoordinator
     from chalicelib.coordination.store import Store
+    from chalicelib.events.registry import Registry
     from chalicelib.ingestion.ingester import Ingester
     from chalicelib.ingestion.run_files import RunFiles
     from chalicelib.settings import Settings
@@ -115,7 +116,7 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class EventServices:
-    """What works with events. ``indexing``: what the index is told by."""
+    """What works with events. ``indexing``: what the index is told by. ``registry`` is built when it is first asked for."""
 
     log: RunEventLog
     writers: Writers
@@ -126,6 +127,7 @@ class EventServices:
     steps: Steps
     browser: EventBrowser
     watch: CompletenessWatch
+    registry: Callable[[], Registry]
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,17 +249,30 @@ class _EventParts:
         store, layout, clock = self._store, self._layout, ports.clock
         views, writers = Views(store, ports.index, layout), Writers(store, layout, clock)
         tails, grace_ms = EventTails(views, self.indexing, self.index, clock), settings.events_lost_after_seconds * _MS_OF_A_SECOND
+        log = RunEventLog(store, layout, clock, writer, reader, masker, settings.instance_id, record_masked)
+        logs = StepLogs(views, self.index, tails)
+        browser = EventBrowser(reader, views, tails, self.indexing, ports.index, clock, settings.instance_id)
         return EventServices(
-            log=RunEventLog(store, layout, clock, writer, reader, masker, settings.instance_id, record_masked),
+            log=log,
             writers=writers,
             told=self.told,
             index=self.index,
             indexing=self.indexing,
-            logs=StepLogs(views, self.index, tails),
+            logs=logs,
             steps=Steps(views, self.index, tails),
-            browser=EventBrowser(reader, views, tails, self.indexing, ports.index, clock, settings.instance_id),
+            browser=browser,
             watch=CompletenessWatch(writers, self.index, writer.tails, clock, grace_ms),
+            registry=cache(lambda: _registry(settings, clock, masker, (store, log, writers, views, logs, browser))),
         )
+
+
+def _registry(settings: Settings, clock: Clock, masker: Masker, run_log: tuple[Any, ...]) -> Registry:
+    from chalicelib.events.configuration import configured
+    from chalicelib.events.registry import Context, Registry, RunLogParts
+
+    document = settings.events.get_secret_value() if settings.events else ""
+    configuration = configured(document, settings.logging_method, settings.log_browser)
+    return Registry(Context(clock, masker.mask, RunLogParts(*run_log)), configuration)
 
 
 def _door(settings: Settings, ports: Ports) -> Door:
