@@ -91,7 +91,7 @@ def runs() -> dict[str, list[FakeRun]]:
 
 def release() -> FakeRun:
     """A run of steps, one of which has failed."""
-    run = FakeRun("release-42", line_ms=90)
+    run = FakeRun("release-42")
     told = [
         ("checkout", "Checkout", None, 0, 4.2, "succeeded"),
         ("build", "Build", None, 4, 171, "succeeded"),
@@ -112,19 +112,20 @@ def release() -> FakeRun:
             who = f"INFO  [{name.lower()}] \x1b[36m{step}\x1b[0m"
             run.say(f"{stamp} {who}: {at + 1} of {of} done in {at % 7 / 10 + 0.2:.1f} s", step)
         if step == "payments":
-            _fail(run, step)
+            _fail(run, step, time.strftime("%H:%M:%S", time.gmtime(fake.START_MS // 1000 + int(after_s + took_s))))
+    run.line_ms = 461_000 / run.total
     return run
 
 
-def _fail(run: FakeRun, step: str) -> None:
+def _fail(run: FakeRun, step: str, stamp: str) -> None:
     link = "https://ci.example.com/payments/tests/refund"
-    text = f"09:07:31 ERROR [payments-service] test_refund failed, see {link}"
+    text = f"{stamp} ERROR [payments-service] test_refund failed, see {link}"
     trace = "\n".join(
         f'  File "payments/{name}.py", line {40 + len(name)}, in {name}' for name in ("refund", "ledger", "connection")
     )
     note = {"kind": "link", "length": len(link), "href": link}
     run.say(f"{text}\n{trace}\nTimeoutError: no answer in 30 s", step, "ERROR", [(text.index(link), note), (0, {"kind": "fold"})])
-    run.say("09:07:31 WARN  [payments-service] 1 of 214 tests failed", step, "WARN")
+    run.say(f"{stamp} WARN  [payments-service] 1 of 214 tests failed", step, "WARN")
 
 
 def take_steps(page: Page, server: FakeServer, theme: str) -> None:

@@ -52,7 +52,7 @@ def test_the_tree_tells_how_each_step_ended(page: Page, serve: Serve) -> None:
     expect(item(page, "Unit tests")).to_contain_text("has no end that was told")
     expect(item(page, "Unit tests")).to_contain_text("incomplete")
     expect(item(page, "Unit tests")).to_have_attribute("aria-level", "3")
-    expect(page.locator(".state")).to_have_text("Complete: every event of every writer is here")
+    expect(page.locator(".state")).to_have_text("Complete: all events are here")
     item(page, "Build").locator(".fold").click()
     expect(page.get_by_role("treeitem")).to_have_count(3)
     expect(item(page, "Build")).to_have_attribute("aria-expanded", "false")

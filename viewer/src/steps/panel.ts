@@ -69,7 +69,7 @@ export class StepPanel {
 
   private text(state: Completeness["state"], lost: string[]): string {
     if (state === "lost") return `Events are lost. Writers: ${lost.join(", ")}`;
-    return state === "complete" ? "Complete: every event of every writer is here" : "Not complete yet";
+    return state === "complete" ? "Complete: all events are here" : "Not complete yet";
   }
 
   private draw(): void {
