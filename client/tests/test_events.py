@@ -332,6 +332,18 @@ def test_without_the_server_events_are_kept_and_drained_with_their_writer(
     assert server.runs["p", "r"].closed
 
 
+def test_a_run_stays_open_for_a_writer_whose_events_are_kept(server: FakeServer, settings: Settings, pace: Pace) -> None:
+    server.fault = lambda method, path: "503" if "writer=second" in path else ""
+    told: list[str] = []
+    hasty = replace(settings, exit_s=0.5)
+    with runlake.run("p", "r", logger=None, events=True, settings=hasty, pace=pace, tell=told.append) as run:
+        run.event("of the first")
+        run.handler.flush()
+        run.events("second").write("of the second")
+    assert not server.runs["p", "r"].closed
+    assert "1 events of p/r wait in" in told[0] and "p/r stays open" in told[1] and len(told) == 2
+
+
 def test_a_writer_that_is_killed_is_named(server: FakeServer, tmp_path: Path) -> None:
     code = "import runlake, sys, time\nrun = runlake.run('p', 'r', logger=None, events=True, writer='doomed')\n"
     code += "run.event('one'); run.handler.flush(); print('ready', flush=True); time.sleep(60)\n"

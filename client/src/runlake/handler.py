@@ -173,6 +173,12 @@ class RunlogHandler(logging.Handler):
             connect=self._connect, tell=self._tell, pace=self._pace,
         )  # fmt: skip
 
+    def leave_open(self) -> None:
+        """Close no run after all: a writer beside this one has events on disk, and a closed run would not take them."""
+        if self._close_run:
+            self._close_run = False
+            self._tell(f"{self.run} stays open for what waits on disk: run `runlake drain`, then `runlake close`")
+
     def start(self) -> None:
         """Begin before there is anything to ship: a writer of events is registered, so that it is missed if it dies."""
         self._shipper.start()

@@ -88,6 +88,8 @@ class Run:
             self._logger.removeHandler(self.handler)
         for writer in self._writers:
             writer.close()
+        if any(writer.counts.kept_lines for writer in self._writers):
+            self.handler.leave_open()
         self.handler.close()
 
 

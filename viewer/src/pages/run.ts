@@ -103,7 +103,7 @@ class RunPage implements View {
       j: () => this.steps.view.element.scrollBy(0, this.view.map.rowPx),
       k: () => this.steps.view.element.scrollBy(0, -this.view.map.rowPx),
       Home: () => (this.steps.pane ? this.steps.pane.show(0) : this.jump(0, 0)),
-      End: () => (this.steps.pane ? this.steps.pane.show(this.steps.pane.log.total) : this.jump(this.lines.total, 0)),
+      End: () => (this.steps.pane ? void this.steps.pane.end() : this.jump(this.lines.total, 0)),
       Escape: () => this.escape(),
     };
     const action = actions[event.key];

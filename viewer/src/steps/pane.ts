@@ -60,7 +60,14 @@ export class StepPane {
   }
 
   show(place: number, share = 0): void {
+    this.isAtEnd = this.isAtEnd && place >= this.log.total;
     this.view.show(Math.min(place, this.log.total), share);
+  }
+
+  /** To the last line, which is fetched first with all before it. */
+  async end(): Promise<void> {
+    this.isAtEnd = true;
+    await this.log.want(0, Infinity, () => this.isAtEnd && this.show(this.log.total)).catch((error: unknown) => this.events.failed(error));
   }
 
   /** The lines that are selected, or those in view. */
