@@ -75,7 +75,7 @@ def measured(way: str, share: float, run_bytes: int, step_bytes: int) -> dict[st
     number = 0
     for companion in companions(share, run_bytes, step_bytes):
         # Ids of all would be one range that is read and written 10,000 times: it is not what is measured.
-        index.put(RUN, replace(companion, writer=""))
+        index.put(RUN, [replace(companion, writer="")])
         number += 1
     size = run_bytes // len(LINE) * len(LINE)
     metadata = artifact_metadata(size // len(LINE), size, number + 1, 1, "closed")

@@ -193,18 +193,18 @@ def test_steps_in_order_of_start_with_what_was_told() -> None:
 
 
 def test_a_step_costs_what_it_has_not_what_the_run_has() -> None:
-    """A step of 1,000 lines in the middle of a log a hundred times as long: two requests for its text, and no byte of others."""
+    """A step of 200 lines in the middle of a log a hundred times as long: two requests for its text, and no byte of others."""
     world = World()
     parts = event_parts(world)
     author = Author(parts, "w")
     for number in range(100):
-        author.say(*(said("x" * 100, f"step-{number}") for _ in range(1000)))
+        author.say(*(said("x" * 100, f"step-{number}") for _ in range(200)))
     parts.finalizer.close(RUN)
     fresh = event_parts(world)
     world.store.calls.clear()
     world.database.calls.clear()
     answer = fresh.logs.step(RUN, "step-50")
-    assert (len(answer.text), answer.complete) == (101_000, True)
+    assert (len(answer.text), answer.complete) == (20_200, True)
     assert (dict(world.store.calls), dict(world.database.calls)) == ({"get": 1}, {"query": 1})
 
 
@@ -225,6 +225,26 @@ def test_a_strewn_step_is_read_in_bounded_requests_and_bytes() -> None:
     first = parts.logs.step(RUN, "s")
     assert world.store.calls["get"] <= MAX_READS + 1 and first.text and not first.complete
     assert step_log(parts, "s") == "".join("s" * 50 + f"\n{number}\n" for number in range(200))
+
+
+def test_many_companions_cost_compaction_one_listing_more() -> None:
+    """What lies beside the text stands before all else in a listing: it is leapt over."""
+    world = World()
+    parts = event_parts(world)
+    for number in range(1200):
+        parts.log.append(RUN, [said(f"{number}", "s")], idempotency_key=f"{number}")
+    world.store.calls.clear()
+    state = parts.compactor.look(RUN)
+    assert (len(state.pending), state.has_events, world.store.calls["list"]) == (1200, True, 3)
+    world.store.calls.clear()
+    world.database.calls.clear()
+    parts.compactor.compact(RUN, world.deadline())
+    assert parts.index.indexed(RUN, 0) == set(range(1200))
+    assert world.store.calls["list"] == 5 and world.database.calls["put_many"] <= 2 * 1200 // 25 + 40
+    world.database.calls.clear()
+    parts.log.append(RUN, [said("more", "s")])
+    parts.compactor.compact(RUN, world.deadline())
+    assert dict(world.database.calls) == {"query": 1, "put_many": 2}
 
 
 def test_the_keys_of_rows_are_those_of_segments() -> None:
