@@ -34,6 +34,7 @@ from chalicelib.events.completeness import CompletenessWatch
 from chalicelib.events.index import EVENTS, EventIndex
 from chalicelib.events.indexing import EventIndexing
 from chalicelib.events.runlog import RunEventLog
+from chalicelib.events.step_events import StepEvents
 from chalicelib.events.step_log import StepLogs
 from chalicelib.events.steps import Steps
 from chalicelib.events.tail import EventTails
@@ -250,8 +251,8 @@ class _EventParts:
         views, writers = Views(store, ports.index, layout), Writers(store, layout, clock)
         tails, grace_ms = EventTails(views, self.indexing, self.index, clock), settings.events_lost_after_seconds * _MS_OF_A_SECOND
         log = RunEventLog(store, layout, clock, writer, reader, masker, settings.instance_id, record_masked)
-        logs = StepLogs(views, self.index, tails)
-        browser = EventBrowser(reader, views, tails, self.indexing, ports.index, clock, settings.instance_id)
+        logs, steps = StepLogs(views, self.index, tails), StepEvents(views, self.index, self.indexing, tails)
+        browser = EventBrowser(reader, views, tails, self.indexing, steps, ports.index, clock, settings.instance_id)
         return EventServices(
             log=log,
             writers=writers,
