@@ -5,6 +5,7 @@ RunlakeError
  │   ├─ InvalidNameError         an FQN or a run id that cannot be stored
  │   ├─ InvalidBatchError        a body that is no batch of log lines
  │   ├─ BatchTooLargeError       a body over the limit, packed or unpacked
+ │   ├─ InvalidEventError        an event that lacks what is mandatory, or has what cannot be stored
  │   ├─ InvalidMetadataError     a file's metadata document that does not hold
  │   ├─ UploadTooLargeError      a file over the limit of presigned uploads
  │   ├─ InvalidTimeError         a text or number that is no moment of the years 1 to 9999
@@ -57,6 +58,10 @@ class InvalidBatchError(InvalidInputError):
 
 class BatchTooLargeError(InvalidInputError):
     """A body over the limit, packed or unpacked."""
+
+
+class InvalidEventError(InvalidInputError):
+    """An event that lacks what is mandatory, or has what cannot be stored."""
 
 
 class InvalidMetadataError(InvalidInputError):

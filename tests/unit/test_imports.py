@@ -44,6 +44,8 @@ RULES = {
     "chalicelib.archive": rule("catalog"),
     "chalicelib.ingestion": rule("archive", "catalog", "runlog"),
     "chalicelib.lines": rule(),
+    "chalicelib.events": rule("lines", "masking", "runlog", others=("pydantic", "yaml")),
+    "chalicelib.pipelines": rule(),
     "chalicelib.coordination": rule("aws.dynamodb", others=("pydantic", "pydantic_core")),
     "chalicelib.aws": rule(others=(POWERTOOLS, "boto3", "botocore", "urllib3")),
     "chalicelib.masking": rule(others=("pydantic",)),
@@ -51,10 +53,28 @@ RULES = {
     "chalicelib.observability": rule(others=(POWERTOOLS,)),
     "chalicelib.settings": rule(others=("pydantic", "pydantic_core", "pydantic_settings")),
     "chalicelib.composition": rule(
-        "access", "archive", "aws", "catalog", "coordination", "ingestion", "masking", "observability", "runlog", "settings"
+        "access",
+        "archive",
+        "aws",
+        "catalog",
+        "coordination",
+        "events",
+        "ingestion",
+        "masking",
+        "observability",
+        "runlog",
+        "settings",
     ),
     "chalicelib.routes": rule(
-        "access", "archive", "catalog", "composition", "coordination", "observability", "runlog", others=("chalice", "pydantic")
+        "access",
+        "archive",
+        "catalog",
+        "composition",
+        "coordination",
+        "events",
+        "observability",
+        "runlog",
+        others=("chalice", "pydantic"),
     ),
     "chalicelib.triggers": rule(
         "catalog", "composition", "coordination", "ingestion", "observability", "runlog", others=(POWERTOOLS,)
@@ -68,6 +88,7 @@ CORES = (
     "chalicelib.ingestion",
     "chalicelib.catalog",
     "chalicelib.coordination",
+    "chalicelib.events",
     "chalicelib.lines",
     "chalicelib.masking",
 )
