@@ -45,13 +45,25 @@ RULES = {
     "chalicelib.ingestion": rule("archive", "catalog", "runlog"),
     "chalicelib.lines": rule(),
     "chalicelib.coordination": rule("aws.dynamodb", others=("pydantic", "pydantic_core")),
-    "chalicelib.aws": rule(others=(POWERTOOLS, "boto3", "botocore", "urllib3")),
-    "chalicelib.masking": rule(others=("pydantic",)),
+    "chalicelib.events": rule("lines", "masking", "runlog", others=("pydantic",)),
+    "chalicelib.pipelines": rule("coordination", "events"),
+    "chalicelib.aws": rule("events", others=(POWERTOOLS, "boto3", "botocore", "urllib3")),
+    "chalicelib.masking": rule(others=("ahocorasick_rs", "pydantic")),
     "chalicelib.memory": rule("catalog"),
     "chalicelib.observability": rule(others=(POWERTOOLS,)),
     "chalicelib.settings": rule(others=("pydantic", "pydantic_core", "pydantic_settings")),
     "chalicelib.composition": rule(
-        "access", "archive", "aws", "catalog", "coordination", "ingestion", "masking", "observability", "runlog", "settings"
+        "access",
+        "archive",
+        "aws",
+        "catalog",
+        "coordination",
+        "events",
+        "ingestion",
+        "masking",
+        "observability",
+        "runlog",
+        "settings",
     ),
     "chalicelib.routes": rule(
         "access", "archive", "catalog", "composition", "coordination", "observability", "runlog", others=("chalice", "pydantic")
@@ -68,6 +80,7 @@ CORES = (
     "chalicelib.ingestion",
     "chalicelib.catalog",
     "chalicelib.coordination",
+    "chalicelib.events",
     "chalicelib.lines",
     "chalicelib.masking",
 )
