@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from typing import Protocol, TextIO
+from typing import Protocol, TextIO, cast
 from uuid import uuid4
 
 from pydantic import JsonValue
@@ -68,7 +68,7 @@ class SinkWriter:
 
     def stream(self, *, step: str | None = None) -> TextIO:
         """See the port."""
-        return LineStream(lambda line: self.write_message(line, step=step))
+        return cast(TextIO, LineStream(lambda line: self.write_message(line, step=step)))
 
     def flush(self) -> None:
         """See the port."""
