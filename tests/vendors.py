@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from random import Random
+from threading import Thread
 from typing import Any, Protocol
 
 from botocore.exceptions import ClientError, ConnectionClosedError
@@ -258,6 +260,10 @@ class LogsClient:
         self.groups[logGroupName] = {}
         return {}
 
+    def get_log_events(self, logGroupName: str, logStreamName: str, **_: Any) -> dict[str, Any]:
+        found = sorted(self.groups[logGroupName][logStreamName], key=lambda row: row["timestamp"])
+        return {"events": found, "nextForwardToken": "f"}
+
     def close(self) -> None:
         self.calls.append("close")
 
@@ -265,3 +271,57 @@ class LogsClient:
     def _fail(code: str, operation: str, status: int = 400) -> None:
         answer: Any = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
         raise ClientError(answer, operation)
+
+
+class Site:
+    """Vendors behind real sockets: each request goes to the one whose name begins the path. "close" is a fault: the connection is cut."""
+
+    def __init__(self, vendors: Mapping[str, Vendor], faults: Sequence[int | str | None] = ()) -> None:
+        left = list(faults)
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                fault = left.pop(0) if left else None
+                name, _, rest = self.path.removeprefix("/").partition("/")
+                if fault == "close":
+                    self.close_connection = True
+                    self.connection.close()
+                    return
+                if isinstance(fault, int):
+                    answer = Answer(fault, b"busy", {"Location": f"/{name}/{rest}", "Retry-After": "0"})
+                else:
+                    answer = vendors[name].handle(f"http://vendor/{rest}", dict(self.headers), body)
+                if fault == "lost":
+                    self.close_connection = True
+                    self.connection.close()
+                    return
+                self._tell(answer)
+
+            def do_GET(self) -> None:
+                self._tell(vendors["api"].handle(self.path, dict(self.headers), b""))
+
+            def _tell(self, answer: Answer) -> None:
+                self.send_response(answer.status)
+                for header, value in {**answer.headers, "Content-Length": str(len(answer.body))}.items():
+                    self.send_header(header, value)
+                self.end_headers()
+                self.wfile.write(answer.body)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread = Thread(target=self._server.serve_forever, daemon=True)
+
+    def __enter__(self) -> Site:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
