@@ -16,12 +16,16 @@ from chalicelib.errors import InvalidConfigurationError, InvalidEventError, Stor
 from chalicelib.events.event import STEP_ID, Annotation, Event, Loggable, NewEvent
 from chalicelib.events.forwarding import Forwarder, Patience
 from chalicelib.events.masking import masked_event, moved
+from chalicelib.events.methods import teed, to_target
 from chalicelib.events.relay import BrowserSource, follow, forward
 from chalicelib.events.targets.configuration import parsed_target, target_over_http
 from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
+from chalicelib.events.targets.shippers import ShipperTarget, logstash_record
 from chalicelib.events.tee import Room, Secondary, Tee
 from chalicelib.events.writing import LineStream, SinkMethod, SinkWriter
 from chalicelib.masking.mask import Edit, mask
+from chalicelib.masking.masker import Masker
+from chalicelib.masking.rules import parsed_text
 from chalicelib.masking.shapes import SHAPES, finders
 from chalicelib.memory.clock import ManualClock
 from chalicelib.ports import Run
@@ -439,3 +443,20 @@ def test_annotations_stay_at_what_they_are_about(parts: list[tuple[str, str]], p
     shift = len(masked) - len(text)
     wanted = [places[each] if each < len(places) else each + shift for each in positions]
     assert moved(positions, text, edits) == wanted
+
+
+# Methods
+
+
+def test_a_method_of_a_target_masks_by_the_pipelines_rules_and_a_tee_has_copies() -> None:
+    masker = Masker(parsed_text('[{"fqn": "svc.*", "shapes": ["jwt"], "values": ["geheim"]}]'), None, ManualClock(0))
+    main, copy, clock = Bulk(), Shipper(), ManualClock(NOW_MS)
+    to_main = to_target(lambda: ElasticsearchTarget(Wire(main), "https://es", "logs"), masker, clock)
+    to_copy = to_target(lambda: ShipperTarget(Wire(copy), "http://l", logstash_record), masker, clock)
+    made = SinkMethod(teed(to_main, [to_copy]), clock).create_writer(LOGGABLE, step="build")
+    with made.stream() as stream:
+        stream.write("one geheim\ntwo password=x")
+    made.close()
+    wanted = ["one ***configured-value***", "two password=x"]
+    assert [each["message"] for each in main.documents.values()] == [each["message"] for each in copy.records] == wanted
+    assert [each["data"]["stepId"] for each in copy.records] == ["build"] * 2
