@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
 
+import boto3
 import urllib3
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
 from urllib3.exceptions import (
     ConnectTimeoutError,
     HTTPError,
@@ -16,8 +21,8 @@ from urllib3.exceptions import (
     SSLError,
 )
 
-from chalicelib.errors import OutcomeUnknownError, TargetUnavailableError
-from chalicelib.events.targets.transport import Answer
+from chalicelib.errors import InvalidConfigurationError, OutcomeUnknownError, TargetUnavailableError
+from chalicelib.events.targets.transport import Answer, Transport
 
 _NEVER_SENT = (ConnectTimeoutError, NewConnectionError, ProxyError, SSLError, MaxRetryError, LocationParseError, LocationValueError)
 CONNECT_TIMEOUT_S = 5.0
@@ -45,6 +50,36 @@ class Urllib3Transport:
     def close(self) -> None:
         """See the port."""
         self._pool.clear()
+
+
+class SignedTransport:
+    """Requests with AWS's signature (SigV4): ``service`` is ``es`` for a domain of OpenSearch Service, ``aoss`` for a serverless collection.
+
+    ``credentials`` are botocore's, which are asked for each request: they may be renewed while a run is forwarded.
+    """
+
+    def __init__(self, inner: Transport, credentials: Any, region: str, service: str) -> None:
+        self._inner, self._credentials, self._region, self._service = inner, credentials, region, service
+
+    def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        """See the port."""
+        signed = {**headers, "X-Amz-Content-SHA256": sha256(body).hexdigest()}
+        request = AWSRequest("POST", url, signed, body)
+        SigV4Auth(self._credentials.get_frozen_credentials(), self._service, self._region).add_auth(request)
+        return self._inner.post(url, dict(request.headers.items()), body)
+
+    def close(self) -> None:
+        """See the port."""
+        self._inner.close()
+
+
+def signed(inner: Transport, region: str | None, service: str) -> SignedTransport:
+    """Requests are signed by the process's own credentials. Raises InvalidConfigurationError where there are none, or no region."""
+    session = boto3.Session(region_name=region)
+    credentials = session.get_credentials()
+    if credentials is None or session.region_name is None:
+        raise InvalidConfigurationError(f"requests cannot be signed, credentials or region are missing service={service}")
+    return SignedTransport(inner, credentials, session.region_name, service)
 
 
 def _host(url: str) -> str:

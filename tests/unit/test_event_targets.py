@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chalicelib.aws.cloudwatch_logs import CloudWatchLogsTarget, stream_of
@@ -158,7 +158,8 @@ NEWS = st.builds(
 
 
 @every_target
-@given(st.lists(NEWS, max_size=8))
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(NEWS, max_size=5))
 def test_round_trip(name: str, given_events: list[Event]) -> None:
     events = [each.model_copy(update={"id": number}) for number, each in enumerate(given_events)]
     kit = KITS[name]()
@@ -370,6 +371,37 @@ def test_an_answer_that_cannot_be_read_is_none(body: bytes) -> None:
 
     with pytest.raises(UnavailableError):
         ElasticsearchTarget(Wire(Odd()), "https://es", "logs").send(LOGGABLE, events_of(2))
+
+
+def test_what_was_put_off_of_a_part_goes_before_the_rest() -> None:
+    """The target refuses more than four together and puts the second of a request off, once."""
+
+    class Strict:
+        limits = Limits(100, 1 << 30)
+        taken: list[int] = []  # noqa: RUF012
+        put_off: set[int] = set()  # noqa: RUF012
+
+        def size(self, event: Event) -> int:
+            return 1
+
+        def send(self, loggable: Loggable, events: Sequence[Event]) -> Sequence[Refused]:
+            if len(events) > 4:
+                raise RequestRefusedError("too many")
+            refused = [Refused(1, "busy", True)] if len(events) > 1 and events[1].id not in self.put_off else []
+            self.put_off |= {events[each.index].id for each in refused}
+            self.taken += [event.id for index, event in enumerate(events) if index not in {each.index for each in refused}]
+            return refused
+
+        def close(self) -> None:
+            pass
+
+    target = Strict()
+    found = Forwarder(target, LOGGABLE, ManualClock(0), random=Random(1))
+    for each in events_of(16):
+        found.add(each)
+    found.flush()
+    assert sorted(target.taken) == list(range(16)) and found.figures.taken == 16
+    assert all(abs(place - number) <= 4 for place, number in enumerate(target.taken)), "none waits for the others"
 
 
 # OTLP

@@ -9,7 +9,7 @@ from threading import Event as Signal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chalicelib.errors import InvalidConfigurationError, InvalidEventError, StoreUnavailableError, TargetUnavailableError
@@ -32,6 +32,8 @@ from chalicelib.ports import Run
 from local.forward import ApiSource, event_of
 from tests.unit.test_event_targets import LOGGABLE, NOW_MS, es, events_of
 from tests.vendors import Bulk, Otlp, Shipper, Wire
+
+QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 class Listed:
@@ -124,6 +126,7 @@ def test_a_close_that_fails_is_none_and_can_be_repeated() -> None:
     assert told == [("w", 2, NOW_MS)] and [event.id for event in sink.events] == [0, 1], "what was not taken has no id"
 
 
+@QUIET
 @given(st.lists(st.text(st.sampled_from("ab\n\r\u2028é"), max_size=8), max_size=12))
 def test_a_stream_is_its_lines(pieces: list[str]) -> None:
     sink = Listed()
@@ -426,6 +429,7 @@ def test_names_of_what_it_is_about_stay_and_other_data_is_masked_wherever_it_sta
     assert counts == {"configured-value": 3, "password": 1}
 
 
+@QUIET
 @given(
     st.lists(st.tuples(st.text("aé\U0001f600\n", max_size=4), st.text("bü", min_size=1, max_size=4)), max_size=5),
     st.lists(st.integers(0, 60), max_size=6),

@@ -10,7 +10,7 @@ import string
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chalicelib.masking.forms import forms
@@ -22,6 +22,7 @@ from chalicelib.masking.text import Automaton, Text
 from chalicelib.masking.values import WINDOW_BYTES, Values
 from chalicelib.memory.clock import ManualClock
 
+QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 M = "***configured-value***"
 SECRET = "S3cr#t pa/ss+wörd?~'\"\\"
 
@@ -128,6 +129,7 @@ SECRETS = st.lists(
 )
 
 
+@QUIET
 @given(SECRETS, st.text(st.sampled_from("ab1 /+&é%\n=x"), max_size=120), st.randoms(use_true_random=False))
 def test_nothing_of_any_value_is_left(secrets: list[str], noise: str, chance: random.Random) -> None:
     values = [secret.strip() for secret in secrets]
@@ -150,6 +152,7 @@ def test_nothing_of_any_value_is_left(secrets: list[str], noise: str, chance: ra
     assert found.count("\n") == text.count("\n")
 
 
+@QUIET
 @given(SECRETS, st.text(st.sampled_from("ab1 x\n"), max_size=80))
 def test_plain_values_are_masked_byte_for_byte_as_a_model_says(secrets: list[str], text: str) -> None:
     """All places of all forms, their union, each part of it a marker."""
@@ -232,7 +235,7 @@ def test_values_within_values_cost_no_more(name: str) -> None:
         assert finds <= 3 * len(text), "in practice"
 
 
-@settings(max_examples=50)
+@settings(QUIET, max_examples=50)
 @given(st.lists(st.text("ab", min_size=4, max_size=24), min_size=1, max_size=40), st.text("ab", min_size=100, max_size=400))
 def test_finds_are_bounded_whatever_the_values_are(values: list[str], text: str) -> None:
     _, finds = cost(text.encode(), [value.encode() for value in values])

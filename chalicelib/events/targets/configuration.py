@@ -16,6 +16,7 @@ from chalicelib.events.targets.transport import Transport
 from chalicelib.masking.rules import SecretName
 
 ReadSecret = Callable[[SecretName], str]
+_REGION = r"^[a-z0-9-]{2,32}$"
 
 
 class _Configuration(BaseModel):
@@ -43,10 +44,13 @@ class _OverHttp(_Configuration):
 
 
 class Elasticsearch(_OverHttp):
-    """Elasticsearch or OpenSearch: an index, an alias or a data stream."""
+    """Elasticsearch or OpenSearch: an index, an alias or a data stream. ``sign``: requests are signed with the process's credentials, for
+    a domain of Amazon OpenSearch Service (``es``) or a serverless collection (``aoss``) in ``region``."""
 
     kind: Literal["elasticsearch", "opensearch"]
     index: str = Field(min_length=1, max_length=255)
+    sign: Literal["es", "aoss"] | None = None
+    region: str | None = Field(None, pattern=_REGION)
 
 
 class Fluentd(_OverHttp):
@@ -75,7 +79,7 @@ class CloudWatchLogs(_Configuration):
     kind: Literal["cloudwatch"]
     group: str = Field(pattern=r"^[\.\-_/#A-Za-z0-9]{1,512}$")
     shape: Literal["json", "text"] = "json"
-    region: str | None = Field(None, pattern=r"^[a-z0-9-]{2,32}$")
+    region: str | None = Field(None, pattern=_REGION)
 
 
 TargetConfiguration = Annotated[Elasticsearch | Fluentd | Logstash | Otlp | CloudWatchLogs, Field(discriminator="kind")]

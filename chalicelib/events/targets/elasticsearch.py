@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 from chalicelib.errors import OutcomeUnknownError
 from chalicelib.events.event import Event, Loggable
@@ -19,7 +20,8 @@ from chalicelib.events.targets.transport import Transport, check
 
 _CONFLICT = 409
 _SHOWN_CHARS = 200
-_WANTED = "errors,items.*.status,items.*.error"
+_WANTED = quote("errors,items.*.status,items.*.error")
+"""What of an answer is looked at. Encoded, or a signature over it would not be the server's."""
 
 
 class ElasticsearchTarget:
