@@ -58,9 +58,10 @@ class ApiSource:
 
 
 def event_of(found: Mapping[str, Any]) -> Event:
-    """An event as the API tells it."""
+    """An event as the API tells it. A line that does not say when it was written has time 0."""
     names = ("id", "message", "timestamp", "data", "annotations", "level", "writer")
-    return Event.model_validate_json(json.dumps({name: found[name] for name in names if found.get(name) is not None}))
+    told = {name: found[name] for name in names if found.get(name) is not None}
+    return Event.model_validate_json(json.dumps({"timestamp": 0, **told}))
 
 
 def send(

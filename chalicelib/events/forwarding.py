@@ -80,6 +80,7 @@ class Forwarder:
         random: Random | None = None,
     ) -> None:
         self._target, self._loggable, self._mask = target, loggable, mask
+        self.clock = clock
         self._pause = _Pause(clock, patience or Patience(), random or Random())
         self._batch = Batch(target.limits)
         self._added = 0

@@ -8,8 +8,8 @@ from functools import partial
 from chalicelib.events.event import Loggable
 from chalicelib.events.forwarding import Forwarder
 from chalicelib.events.ports import Target
+from chalicelib.events.sinks import Sink
 from chalicelib.events.tee import Secondary, Tee
-from chalicelib.events.writing import Sink
 from chalicelib.masking.masker import Masker
 from chalicelib.ports import Clock
 

@@ -67,10 +67,14 @@ class BrowserSource:
 
 
 def forward(source: EventSource, forwarder: Forwarder, position: str | None = None, save: Save = lambda _: None) -> str | None:
-    """Send what is there behind a position; the answer is the position behind it. Raises UnavailableError: go on from what was saved."""
-    begun = forwarder.done
+    """Send what is there behind a position; the answer is the position behind it. Raises UnavailableError: go on from what was saved.
+
+    A line without a time (0) has that of the event before it, or of the first behind it that has one, else now: a target that refuses what
+    is old would refuse it.
+    """
     unsaved: deque[tuple[int, str]] = deque()
-    added = begun
+    added = forwarder.done
+    last_ms = 0
 
     def settle() -> None:
         nonlocal position
@@ -82,8 +86,10 @@ def forward(source: EventSource, forwarder: Forwarder, position: str | None = No
             position = reached
 
     for page in source.pages(position):
+        last_ms = last_ms or next((event.timestamp for event in page.events if event.timestamp), 0) or forwarder.clock.now_ms()
         for event in page.events:
-            forwarder.add(event)
+            last_ms = event.timestamp or last_ms
+            forwarder.add(event if event.timestamp else event.model_copy(update={"timestamp": last_ms}))
         added += len(page.events)
         unsaved.append((added, page.position))
         settle()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from threading import Condition, Thread
 
 from chalicelib.events.event import Event
-from chalicelib.events.writing import Sink
+from chalicelib.events.sinks import Sink
 
 MAX_EVENTS = 10_000
 MAX_BYTES = 8 * 1024 * 1024

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BytesIO
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ class Masked:
 
     body: bytes
     counts: Mapping[str, int]
-    edits: Sequence[Edit] = ()
+    edits: tuple[Edit, ...] = field(default=(), compare=False)
 
 
 class Found(NamedTuple):
@@ -57,7 +57,7 @@ def mask(body: bytes, finders: Sequence[tuple[str, Finder]], read: Callable[[byt
     if not counts:
         return Masked(body, {})
     masked.write(view[at:])
-    return Masked(masked.getvalue(), dict(counts), edits)
+    return Masked(masked.getvalue(), dict(counts), tuple(edits))
 
 
 def secrets(text: Text, finders: Sequence[tuple[str, Finder]]) -> Iterator[Found]:

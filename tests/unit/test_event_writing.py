@@ -18,11 +18,11 @@ from chalicelib.events.forwarding import Forwarder, Patience
 from chalicelib.events.masking import masked_event, moved
 from chalicelib.events.methods import teed, to_target
 from chalicelib.events.relay import BrowserSource, follow, forward
+from chalicelib.events.sinks import LineStream, SinkMethod, SinkWriter
 from chalicelib.events.targets.configuration import parsed_target, target_over_http
 from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
 from chalicelib.events.targets.shippers import ShipperTarget, logstash_record
 from chalicelib.events.tee import Room, Secondary, Tee
-from chalicelib.events.writing import LineStream, SinkMethod, SinkWriter
 from chalicelib.masking.mask import Edit, mask
 from chalicelib.masking.masker import Masker
 from chalicelib.masking.rules import parsed_text
@@ -316,6 +316,14 @@ def test_a_live_run_is_followed_until_it_is_complete() -> None:
     assert kit.received() == log.all and kept == ["10", "40", "70", "100"]
 
 
+@pytest.mark.parametrize(("times", "wanted"), [((0, 0, 5, 0, 7, 0), (5, 5, 5, 5, 7, 7)), ((0, 0), (NOW_MS, NOW_MS))])
+def test_lines_without_a_time_have_that_of_the_event_before_them(times: Sequence[int], wanted: Sequence[int]) -> None:
+    log, kit = Log(len(times)), es()
+    log.all = [each.model_copy(update={"timestamp": ms}) for each, ms in zip(log.all, times, strict=True)]
+    forward(BrowserSource(log), Forwarder(kit.target, LOGGABLE, kit.clock))
+    assert [each.timestamp for each in kit.received()] == list(wanted)
+
+
 class Api:
     """The events of a run over HTTP: pages of three with a cursor, none behind the last."""
 
@@ -350,7 +358,9 @@ def test_events_are_read_over_http_and_a_log_that_grew_is_gone_on_with(cut: int)
 
 def test_an_event_of_the_api_is_an_event() -> None:
     one = events_of(1)[0].model_copy(update={"annotations": (Annotation(position=1, note=[1]),), "level": "INFO"})
-    assert event_of({**json.loads(one.model_dump_json()), "line": 4, "lines": 1, "step": None}) == one
+    found = {**json.loads(one.model_dump_json()), "line": 4, "lines": 1, "step": None}
+    assert event_of(found) == one
+    assert event_of({**found, "timestamp": None, "level": None}) == one.model_copy(update={"timestamp": 0, "level": None})
 
 
 # Configuration
