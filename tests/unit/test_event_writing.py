@@ -19,7 +19,7 @@ from chalicelib.events.masking import masked_event, moved
 from chalicelib.events.methods import teed, to_target
 from chalicelib.events.relay import BrowserSource, follow, forward
 from chalicelib.events.sinks import LineStream, SinkMethod, SinkWriter
-from chalicelib.events.targets.configuration import parsed_target, target_over_http
+from chalicelib.events.targets.configuration import parsed_target, target_of, target_over_http
 from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
 from chalicelib.events.targets.shippers import ShipperTarget, logstash_record
 from chalicelib.events.tee import Room, Secondary, Tee
@@ -30,6 +30,7 @@ from chalicelib.masking.shapes import SHAPES, finders
 from chalicelib.memory.clock import ManualClock
 from chalicelib.ports import Run
 from local.forward import ApiSource, event_of
+from tests.faults.interception import Crash
 from tests.unit.test_event_targets import LOGGABLE, NOW_MS, es, events_of
 from tests.vendors import Bulk, Otlp, Shipper, Wire
 
@@ -278,10 +279,42 @@ def test_forwarding_goes_on_where_it_was_settled(stop: int) -> None:
 
 
 class _Small:
-    def __init__(self, inner: ElasticsearchTarget) -> None:
+    def __init__(self, inner: Any) -> None:
         from chalicelib.events.ports import Limits
 
         self.limits, self.size, self.send, self.close = Limits(500, 1 << 30), inner.size, inner.send, inner.close
+
+
+@pytest.mark.parametrize("is_applied", [False, True])
+@pytest.mark.parametrize("stop", range(1, 10))
+def test_stopped_at_every_request_and_begun_again(stop: int, is_applied: bool) -> None:
+    """The process dies at the nth request, before or after it was applied: what was saved is never ahead of what is there."""
+
+    class Stopping(Wire):
+        def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Any:
+            is_last = len(self.sent) == stop - 1
+            if is_last and not is_applied:
+                raise Crash
+            answer = super().post(url, headers, body)
+            if is_last:
+                raise Crash
+            return answer
+
+    log = BrowserSource(Log(4_500))
+    for there, make in (
+        (Bulk(), lambda wire: ElasticsearchTarget(wire, "https://es", "logs")),
+        (Shipper(), lambda wire: ShipperTarget(wire, "http://l", logstash_record)),
+    ):
+        kept = list[str]()
+        with pytest.raises(Crash):
+            forward(log, Forwarder(_Small(make(Stopping(there))), LOGGABLE, ManualClock(0)), None, kept.append)
+        found = list(there.documents.values()) if isinstance(there, Bulk) else there.records
+        assert int(kept[-1] if kept else 0) <= len(found)
+        forward(log, Forwarder(make(Wire(there)), LOGGABLE, ManualClock(0)), kept[-1] if kept else None, kept.append)
+        ids = [each["id"] for each in (there.documents.values() if isinstance(there, Bulk) else there.records)]
+        assert sorted(set(ids)) == list(range(4_500)) and kept[-1] == "4500"
+        if isinstance(there, Bulk):
+            assert ids == list(range(4_500)), "each once, in order"
 
 
 def test_of_an_event_that_is_put_off_the_position_stays_in_front() -> None:
@@ -385,6 +418,7 @@ def test_a_target_of_a_configuration_works(text: Mapping[str, Any], vendor: Any)
 
     made = target_over_http(parsed_target(json.dumps(text)), Seeing(vendor), lambda name: f"read of {name.name}")  # type: ignore[arg-type]
     assert made.send(LOGGABLE, events_of(2)) == ()
+    assert target_of(dict(text)) == parsed_target(json.dumps(text))
     assert seen[0].get("Authorization") == ("read of /es" if "headers_from" in text else None)
     assert seen[0].get("x-key") == text.get("headers", {}).get("x-key")
     made.close()

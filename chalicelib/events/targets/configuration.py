@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, TypeAdapter, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, SecretStr, TypeAdapter, ValidationError, field_validator
 
 from chalicelib.errors import InvalidConfigurationError
 from chalicelib.events.ports import Target
@@ -87,9 +87,20 @@ _CONFIGURATION: TypeAdapter[Elasticsearch | Fluentd | Logstash | Otlp | CloudWat
 
 
 def parsed_target(text: str) -> Elasticsearch | Fluentd | Logstash | Otlp | CloudWatchLogs:
-    """Raises InvalidConfigurationError, without any value in its message."""
+    """Of a JSON document. Raises InvalidConfigurationError, without any value in its message."""
+    return _checked(lambda: _CONFIGURATION.validate_json(text))
+
+
+def target_of(document: JsonValue) -> Elasticsearch | Fluentd | Logstash | Otlp | CloudWatchLogs:
+    """Of a part of a configuration that is read already. Raises InvalidConfigurationError, without any value in its message."""
+    return _checked(lambda: _CONFIGURATION.validate_python(document))
+
+
+def _checked(
+    validate: Callable[[], Elasticsearch | Fluentd | Logstash | Otlp | CloudWatchLogs],
+) -> Elasticsearch | Fluentd | Logstash | Otlp | CloudWatchLogs:
     try:
-        return _CONFIGURATION.validate_json(text)
+        return validate()
     except ValidationError as error:
         wrong = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(map(str, wrong["loc"])) or "kind"
