@@ -68,7 +68,10 @@ if TYPE_CHECKING:
     from chalicelib.access.policy import Policy
     from chalicelib.coordination import Administration, Lease, Source, SourceCoordinator
     from chalicelib.coordination.store import Store
+    from chalicelib.events.ports import Target
     from chalicelib.events.registry import Registry
+    from chalicelib.events.targets.configuration import TargetConfiguration
+    from chalicelib.events.targets.transport import Transport
     from chalicelib.ingestion.ingester import Ingester
     from chalicelib.ingestion.run_files import RunFiles
     from chalicelib.settings import Settings
@@ -312,6 +315,21 @@ def _masker(settings: Settings, ports: Ports) -> Masker:
 def _identities(settings: Settings, masker: Masker) -> Identities:
     """Without the setting nothing was ever masked; an empty list says that something may have been."""
     return Identities(settings.signing_keys, masker.may_vary) if settings.masking else Identities(settings.signing_keys)
+
+
+def make_target(configuration: TargetConfiguration) -> Target:
+    """Another system that events are sent to. Raises UnavailableError when its credentials cannot be read."""
+    from chalicelib.aws.clients import make_client
+    from chalicelib.aws.cloudwatch_logs import CloudWatchLogsTarget
+    from chalicelib.aws.http import Urllib3Transport, signed
+    from chalicelib.events.targets.configuration import CloudWatchLogs, Elasticsearch, target_over_http
+
+    if isinstance(configuration, CloudWatchLogs):
+        return CloudWatchLogsTarget(make_client("logs", region=configuration.region), configuration.group, configuration.shape)
+    transport: Transport = Urllib3Transport()
+    if isinstance(configuration, Elasticsearch) and configuration.sign:
+        transport = signed(transport, configuration.region, configuration.sign)
+    return target_over_http(configuration, transport, _secrets)
 
 
 def coordinator(services: Services, source: str) -> SourceCoordinator:

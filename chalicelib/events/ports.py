@@ -13,7 +13,8 @@ from chalicelib.ports import Run
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """One item of a batch that was not taken. ``retryable``: the same item may be taken later."""
+    """One item of a batch that was not taken. ``retryable``: the same item may be taken later. ``index`` -1: one of them, and the
+    target does not say which."""
 
     index: int
     reason: str
@@ -51,10 +52,11 @@ class EventLog(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a target takes in one request."""
+    """What a target takes in one request. ``span_ms``: from the oldest event to the newest; None: any."""
 
     events: int
     bytes: int
+    span_ms: int | None = None
 
 
 class Target(Protocol):
@@ -66,7 +68,8 @@ class Target(Protocol):
         """Bytes that an event takes of a request."""
 
     def send(self, loggable: Loggable, events: Sequence[Event]) -> Sequence[Refused]:
-        """Send them in order; what is answered was not taken. Raises UnavailableError when nothing is known to be taken."""
+        """Send them in order; what is answered was not taken. Raises UnavailableError when nothing is known to be taken, and
+        RequestRefusedError when nothing was, for what is in them: parts of it may be."""
 
     def close(self) -> None:
         """Give connections back. May be called twice."""

@@ -281,13 +281,15 @@ def segments(raw: bytes) -> None:
 
 
 def masking(raw: bytes) -> None:
-    """Every shape over anything."""
+    """Every shape, and values in all their forms, over anything."""
     found = mask(raw, _FINDERS)
+    assert not any(value in found.body for value in _VALUES)
     assert found.body.count(b"\n") == raw.count(b"\n")
     assert bool(found.counts) == (found.body != raw)
 
 
-_FINDERS = finders(tuple(SHAPES), [b"hush-hush"])
+_VALUES = [b"hush-hush", b"hush-hush-hush", b"ge/he im+", b"aXVzaC1odXNo"]
+_FINDERS = finders(tuple(SHAPES), _VALUES)
 TARGETS: dict[str, Target] = {
     each.__name__: each
     for each in (bodies, packed, positions, cursors, notifications, names, parameters, documents, segments, masking)
