@@ -8,7 +8,7 @@ from chalice.app import AuthRequest, AuthResponse, Chalice, CloudWatchEvent, Rat
 
 from chalicelib import composition
 from chalicelib.observability import invocation, trace_recorder
-from chalicelib.routes import archive, authorizer, catalog, coordination, health, logs, viewer
+from chalicelib.routes import agents, archive, authorizer, catalog, coordination, elasticsearch, health, logs, viewer
 from chalicelib.routes.answers import http_middleware
 from chalicelib.routes.bodies import BINARY_TYPES
 from chalicelib.triggers import schedules
@@ -22,6 +22,8 @@ app.register_blueprint(catalog.blueprint)
 app.register_blueprint(archive.blueprint)
 app.register_blueprint(coordination.blueprint)
 app.register_blueprint(viewer.blueprint)
+app.register_blueprint(agents.blueprint)
+app.register_blueprint(elasticsearch.blueprint)
 
 
 @app.authorizer(name=authorizer.NAME, ttl_seconds=authorizer.TTL_S)

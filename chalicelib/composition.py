@@ -29,6 +29,8 @@ from chalicelib.catalog.remembered import OBJECTS
 from chalicelib.catalog.runs import RunCatalog
 from chalicelib.catalog.search import Search
 from chalicelib.deadline import Deadline
+from chalicelib.events.ports import EventLog
+from chalicelib.events.routing import Router
 from chalicelib.masking.masker import Masker, SecretReader
 from chalicelib.masking.rules import SecretName, parsed_text
 from chalicelib.observability import CATALOG_REQUESTS, REPORTS_PUBLISHED, ObservedStore, record, report_stale_identity
@@ -118,6 +120,8 @@ class Services:
     grep: Grep
     pipelines: Pipelines
     masker: Masker
+    router: Router
+    event_log: EventLog | None
     search: Search
     latest: LatestFiles
     registration: Registration
@@ -184,6 +188,8 @@ def assemble(settings: Settings, ports: Ports) -> Services:
         grep=Grep(reader, ports.clock),
         pipelines=Pipelines(store, layout),
         masker=masker,
+        router=Router.parse(settings.agent_runs),
+        event_log=None,
         search=search,
         latest=latest,
         registration=registration,

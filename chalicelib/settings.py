@@ -198,6 +198,12 @@ class Settings(BaseSettings):
         "What is masked before a line is stored: [masking](masking.md). Default: nothing.",
         'JSON: [{"fqn": "pattern", "shapes": […], "values": […], "values_from": […]}, …]',
     )
+    agent_runs: str | None = _setting(
+        None,
+        "Which run a record of a log agent belongs to: [agents](agents.md#which-run). Default: what the record says of itself.",
+        'JSON: [{"fqn": "template", "run_id": "template", "from": "name", "as": "pattern"}, …]',
+        max_length=20_000,
+    )
     max_expanded_bytes: int = _setting(
         64 * _MIB, "What a gzip body may expand to.", "1048576 to 268435456 bytes", ge=_MIB, le=256 * _MIB
     )

@@ -86,7 +86,9 @@ class Intake:
         for group in self._groups([item for item in known if isinstance(item, Decoded)], request, fates):
             self._append(group, request, fates)
         beyond = sum(1 for _ in given)
-        return [fates[item.index] for item in known] + [Told(Fate.AWAY, f"too many items for one request limit={MAX_ITEMS}")] * beyond
+        return [fates[item.index] for item in known] + [
+            Told(Fate.AWAY, f"too many items for one request limit={MAX_ITEMS}")
+        ] * beyond
 
     def _groups(self, items: Sequence[Decoded], request: Request, fates: dict[int, Told]) -> list[_Group]:
         groups: dict[tuple[Run, str | None], _Group] = {}
@@ -102,7 +104,9 @@ class Intake:
             if permitted[run.fqn]:
                 groups.setdefault((run, item.writer), _Group(run, item.writer, [])).items.append(item)
             else:
-                fates[item.index] = Told(Fate.FORBIDDEN, f"not permitted: ask for the scope logs:write of this name name={run.fqn[:200]!r}")
+                fates[item.index] = Told(
+                    Fate.FORBIDDEN, f"not permitted: ask for the scope logs:write of this name name={run.fqn[:200]!r}"
+                )
         return list(groups.values())
 
     def _append(self, group: _Group, request: Request, fates: dict[int, Told]) -> None:

@@ -86,7 +86,7 @@ class Rule(BaseModel):
         return self
 
 
-_RULES = TypeAdapter(Annotated[list[Rule], Field(max_length=_MAX_RULES, min_length=1)])
+_RULES: TypeAdapter[list[Rule]] = TypeAdapter(Annotated[list[Rule], Field(max_length=_MAX_RULES, min_length=1)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,11 @@ class _Known:
         if source == HEADER:
             return self.headers.get(path.lower(), MISSING)
         if name in _TIMES:
-            return MISSING if self.timestamp_ms is None else datetime.fromtimestamp(self.timestamp_ms / 1000, UTC).strftime(_TIMES[name])
+            return (
+                MISSING
+                if self.timestamp_ms is None
+                else datetime.fromtimestamp(self.timestamp_ms / 1000, UTC).strftime(_TIMES[name])
+            )
         if name in TEXTS and name in self.about:
             return self.about[name]
         if source in FIELDS and (found := at(self.about.get(source), path)) is not MISSING:

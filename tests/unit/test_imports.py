@@ -47,14 +47,33 @@ RULES = {
     "chalicelib.coordination": rule("aws.dynamodb", others=("pydantic", "pydantic_core")),
     "chalicelib.aws": rule(others=(POWERTOOLS, "boto3", "botocore", "urllib3")),
     "chalicelib.masking": rule(others=("pydantic",)),
+    "chalicelib.events": rule("lines", "runlog", others=("google", "msgpack", "opentelemetry", "pydantic")),
     "chalicelib.memory": rule("catalog"),
     "chalicelib.observability": rule(others=(POWERTOOLS,)),
     "chalicelib.settings": rule(others=("pydantic", "pydantic_core", "pydantic_settings")),
     "chalicelib.composition": rule(
-        "access", "archive", "aws", "catalog", "coordination", "ingestion", "masking", "observability", "runlog", "settings"
+        "access",
+        "archive",
+        "aws",
+        "catalog",
+        "coordination",
+        "events",
+        "ingestion",
+        "masking",
+        "observability",
+        "runlog",
+        "settings",
     ),
     "chalicelib.routes": rule(
-        "access", "archive", "catalog", "composition", "coordination", "observability", "runlog", others=("chalice", "pydantic")
+        "access",
+        "archive",
+        "catalog",
+        "composition",
+        "coordination",
+        "events",
+        "observability",
+        "runlog",
+        others=("chalice", "pydantic"),
     ),
     "chalicelib.triggers": rule(
         "catalog", "composition", "coordination", "ingestion", "observability", "runlog", others=(POWERTOOLS,)

@@ -36,18 +36,16 @@ class Action:
 def decode(body: bytes | str, index: str = "") -> Iterator[Action]:
     """The actions of a body. ``index``: the one of the address, for actions that name none."""
     clock = Clock()
-    lines = enumerate(_lines(body))
-    number = 0
-    for _, line in lines:
-        found = _head(line, index)
+    lines = _lines(body)
+    for number, line in enumerate(lines):  # it counts actions: their documents are taken from between them
+        found = _head(line)
         if found is None:
             yield Action(INDEX, index, "", Refused(number, "an action is an object with one of create, index, update, delete"))
-        else:
-            name, meta = found
-            document = None if name == DELETE else next(lines, (0, None))[1]
-            its_index, its_id = _text(meta, _INDEX) or index, _text(meta, _ID)
-            yield Action(name, its_index, its_id, _item(number, name, document, _about(its_index, its_id), clock))
-        number += 1
+            continue
+        name, meta = found
+        document = None if name == DELETE else next(lines, None)
+        its_index, its_id = _text(meta, _INDEX) or index, _text(meta, _ID)
+        yield Action(name, its_index, its_id, _item(number, name, document, _about(its_index, its_id), clock))
 
 
 def encode(events: Sequence[NewEvent], index: str, ids: Sequence[str] | None = None) -> bytes:
@@ -63,7 +61,7 @@ def _lines(body: bytes | str) -> Iterator[str]:
     return (line for line in json_text.text_of(body).split("\n") if line.strip())
 
 
-def _head(line: str, index: str) -> tuple[str, Mapping[str, Any]] | None:
+def _head(line: str) -> tuple[str, Mapping[str, Any]] | None:
     try:
         action = json_text.value_of(line)
     except (ValueError, RecursionError):

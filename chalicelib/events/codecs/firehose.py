@@ -8,6 +8,7 @@ import binascii
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from chalicelib.errors import InvalidEventError, RunlakeError
@@ -39,7 +40,11 @@ def decode(body: bytes | str, gunzip: Unpack, common: str = "") -> Delivery:
         request = json_text.value_of(body)
     except (ValueError, RecursionError) as error:
         raise InvalidEventError("the body is no delivery of Firehose: it is not json") from error
-    if not isinstance(request, dict) or not isinstance(request.get("requestId"), str) or not isinstance(request.get("records"), list):
+    if (
+        not isinstance(request, dict)
+        or not isinstance(request.get("requestId"), str)
+        or not isinstance(request.get("records"), list)
+    ):
         raise InvalidEventError("the body is no delivery of Firehose: it has requestId and records")
     return Delivery(request["requestId"], _items(request["records"], gunzip, {"common": _common(common)}))
 
@@ -47,7 +52,9 @@ def decode(body: bytes | str, gunzip: Unpack, common: str = "") -> Delivery:
 def encode(events: Sequence[NewEvent], request_id: str, now_ms: int) -> bytes:
     """A delivery, a record for each event."""
     packed = [base64.b64encode(json_text.compact(records.record_of(event, "timestamp")).encode()).decode() for event in events]
-    return json_text.compact({"requestId": request_id, "timestamp": now_ms, "records": [{"data": each} for each in packed]}).encode()
+    return json_text.compact(
+        {"requestId": request_id, "timestamp": now_ms, "records": [{"data": each} for each in packed]}
+    ).encode()
 
 
 def answer(request_id: str, now_ms: int, error: str = "") -> dict[str, Any]:
@@ -85,7 +92,7 @@ def _of_record(record: Any, gunzip: Unpack, about: Mapping[str, Any], clock: Clo
         elif isinstance(value, dict) and value.get("messageType") in (_DATA, _CONTROL) and isinstance(value.get("logEvents"), list):
             yield from _of_cloudwatch(value, about)
         else:
-            yield _attempt(lambda value=value: records.decoded(0, value, clock, about))
+            yield _attempt(partial(records.decoded, 0, value, clock, about))
 
 
 def _of_cloudwatch(message: Mapping[str, Any], about: Mapping[str, Any]) -> Iterator[Item]:
@@ -95,7 +102,7 @@ def _of_cloudwatch(message: Mapping[str, Any], about: Mapping[str, Any]) -> Iter
     group, stream = message.get("logGroup"), message.get("logStream")
     known = {name: value for name, value in (("log_group", group), ("log_stream", stream)) if isinstance(value, str)}
     for event in message["logEvents"]:
-        yield _attempt(lambda event=event: _log_event(event, {**about, **known}))
+        yield _attempt(partial(_log_event, event, {**about, **known}))
 
 
 def _log_event(event: Any, about: Mapping[str, Any]) -> Decoded:
@@ -106,7 +113,9 @@ def _log_event(event: Any, about: Mapping[str, Any]) -> Decoded:
     fields = event.get("extractedFields")
     data = {"logGroup": about.get("log_group"), "logStream": about.get("log_stream"), "eventId": number, "extractedFields": fields}
     own, record = _own_json(event["message"])
-    given = records.new_event(event["message"].removesuffix("\n"), moment, None, {name: value for name, value in data.items() if value}, own)
+    given = records.new_event(
+        event["message"].removesuffix("\n"), moment, None, {name: value for name, value in data.items() if value}, own
+    )
     return Decoded(0, given, {**about, "record": record}, records.writer_of(own), isinstance(number, str))
 
 

@@ -18,7 +18,6 @@ from chalicelib.events.event import NewEvent
 from chalicelib.events.ports import Refused
 from chalicelib.lines.clock import Clock
 
-
 EVENT_TIME = 0
 """MessagePack's extension type of Fluentd's times: seconds and nanoseconds, 32 bits each, big endian."""
 _NS = 1_000_000_000

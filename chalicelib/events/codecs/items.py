@@ -34,7 +34,7 @@ class Decoded:
 Item = Decoded | Refused
 
 
-def decoded_each(values: Iterable[T], decode: Callable[[int, T], Decoded], first: int = 0) -> Iterator[Item]:
+def decoded_each(values: Iterable[T | Refused], decode: Callable[[int, T], Decoded], first: int = 0) -> Iterator[Item]:
     """An item for each value: what cannot be decoded is refused, and told why. Refusals among the values stay refusals."""
     for index, value in enumerate(values, first):
         if isinstance(value, Refused):

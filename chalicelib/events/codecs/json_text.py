@@ -102,7 +102,13 @@ def _behind(text: str, place: int, letters: str) -> int:
 
 
 def _told(error: Exception) -> str:
-    told = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply" if isinstance(error, RecursionError) else str(error)
+    told = (
+        error.msg
+        if isinstance(error, json.JSONDecodeError)
+        else "nested too deeply"
+        if isinstance(error, RecursionError)
+        else str(error)
+    )
     return told.lower()[:_MAX_REASON_CHARS]
 
 

@@ -227,7 +227,11 @@ def _number(given: Mapping[str, Any], name: str) -> int:
     value = given.get(name)
     if value is None or value == "":
         return 0
-    if isinstance(value, bool) or not isinstance(value, int | str) or (isinstance(value, str) and not (value.isdecimal() and len(value) <= 20)):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | str)
+        or (isinstance(value, str) and not (value.isdecimal() and len(value) <= 20))
+    ):
         raise ValueError(f"{name} is a whole number")
     number = int(value)
     if not 0 <= number <= _MAX_NS:
@@ -414,7 +418,7 @@ def _json_of(event: NewEvent) -> dict[str, Any]:
         "timeUnixNano": time_ns,
         "severityNumber": data.get("severityNumber", _severity_of(level)),
         "severityText": data.get("severityText", level),
-        "body": _any_of(data["body"] if "body" in data else event.message),
+        "body": _any_of(data.get("body", event.message)),
         "attributes": _key_values(fields),
         **{name: data.get(name) for name in ("traceId", "spanId", "flags", "eventName")},
     }

@@ -25,7 +25,9 @@ _MAX_PRIORITY = 191
 _US_OF_MS = 1000
 _PRIORITY = re.compile(r"<([0-9]{1,3})>", re.ASCII)
 _5424 = re.compile(r"1 (\S{1,64}) (\S{1,255}) (\S{1,255}) (\S{1,128}) (\S{1,128}) ", re.ASCII)
-_3164 = re.compile(rf"({MONTH.pattern}|[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T\S{{8,30}}) (\S{{1,255}}) (?:([^\s\[:]{{1,128}})(?:\[([^\]]{{1,128}})\])?: ?)?")
+_3164 = re.compile(
+    rf"({MONTH.pattern}|[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T\S{{8,30}}) (\S{{1,255}}) (?:([^\s\[:]{{1,128}})(?:\[([^\]]{{1,128}})\])?: ?)?"
+)
 _ELEMENT = re.compile(r'\[([^\s="\]]{1,64})((?: [^\s="\]]{1,64}="(?:[^"\\\]]|\\.)*")*)\]')
 _PARAMETER = re.compile(r' ([^\s="\]]{1,64})="((?:[^"\\\]]|\\.)*)"')
 _ESCAPED = re.compile(r'\\(["\\\]])')
@@ -83,7 +85,7 @@ def _decoded(index: int, line: str, clock: Clock) -> Decoded:
         us, fields, message = _of_3164(rest, clock)
     level = SEVERITIES[severity]
     data = {"facility": facility, **({"severity": severity} if _SEVERITY_OF[level] != severity else {}), **fields}
-    own = next((each for name, each in fields.get("sd", {}).items() if _OWN_ELEMENT.fullmatch(name)), {})
+    own: dict[str, str] = next((each for name, each in fields.get("sd", {}).items() if _OWN_ELEMENT.fullmatch(name)), {})
     moment = Moment() if us is None or us < 0 else Moment(us // _US_OF_MS, us % _US_OF_MS != 0)
     if moment.is_fine:
         data["time"] = header[1] if header else ""
