@@ -65,10 +65,10 @@ class Rule(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
-    fqn: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
-    run_id: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
-    source: Annotated[str, Field(min_length=1, max_length=200, alias="from")] | None = None
-    pattern: Annotated[str, Field(min_length=1, max_length=1000, alias="as")] | None = None
+    fqn: str | None = Field(None, min_length=1, max_length=1000)
+    run_id: str | None = Field(None, min_length=1, max_length=1000)
+    source: str | None = Field(None, min_length=1, max_length=200, alias="from")
+    pattern: str | None = Field(None, min_length=1, max_length=1000, alias="as")
 
     @model_validator(mode="after")
     def _holds(self) -> Self:
