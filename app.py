@@ -8,7 +8,7 @@ from chalice.app import AuthRequest, AuthResponse, Chalice, CloudWatchEvent, Rat
 
 from chalicelib import composition
 from chalicelib.observability import invocation, trace_recorder
-from chalicelib.routes import agents, archive, authorizer, catalog, coordination, elasticsearch, health, logs, viewer
+from chalicelib.routes import agents, archive, authorizer, catalog, coordination, elasticsearch, events, health, logs, viewer
 from chalicelib.routes.answers import http_middleware
 from chalicelib.routes.bodies import BINARY_TYPES
 from chalicelib.triggers import schedules
@@ -18,6 +18,7 @@ app.api.binary_types = BINARY_TYPES
 app.register_middleware(http_middleware, event_type="http")
 app.register_blueprint(health.blueprint)
 app.register_blueprint(logs.blueprint)
+app.register_blueprint(events.blueprint)
 app.register_blueprint(catalog.blueprint)
 app.register_blueprint(archive.blueprint)
 app.register_blueprint(coordination.blueprint)

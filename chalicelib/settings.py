@@ -204,6 +204,19 @@ class Settings(BaseSettings):
         'JSON: [{"fqn": "template", "run_id": "template", "from": "name", "as": "pattern"}, …]',
         max_length=20_000,
     )
+    instance_id: str = _setting(
+        "runlake",
+        "The installation, as events' `instanceId` has it.",
+        "1 to 200 of A-Z a-z 0-9 . _ : / -",
+        pattern=r"^[A-Za-z0-9._:/-]{1,200}$",
+    )
+    events_lost_after_seconds: int = _setting(
+        300,
+        "How long after the last sign of a writer what is missing of its events counts as on its way; then it is lost.",
+        "1 to 604800",
+        ge=1,
+        le=604_800,
+    )
     max_expanded_bytes: int = _setting(
         64 * _MIB, "What a gzip body may expand to.", "1048576 to 268435456 bytes", ge=_MIB, le=256 * _MIB
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BytesIO
 from typing import NamedTuple
 
@@ -20,10 +20,12 @@ _MARKED = frozenset(_MARKERS.values())
 
 @dataclass(frozen=True, slots=True)
 class Masked:
-    """``body`` is the very same object when there was nothing to mask; ``counts`` are secrets by the name of their shape."""
+    """``body`` is the very same object when there was nothing to mask; ``counts`` are secrets by the name of their shape. ``edits``: from
+    where to where of what came something was replaced, and by how many bytes."""
 
     body: bytes
     counts: Mapping[str, int]
+    edits: tuple[tuple[int, int, int], ...] = field(default=(), compare=False)
 
 
 class Found(NamedTuple):
@@ -37,19 +39,20 @@ class Found(NamedTuple):
 def mask(body: bytes, finders: Sequence[tuple[str, Finder]], read: Callable[[bytes], Text] = Text) -> Masked:
     """Time and memory grow with the body's length, whatever stands in it; ``read`` is for tests that count."""
     counts: Counter[str] = Counter()
+    edits: list[tuple[int, int, int]] = []
     masked, view, at = BytesIO(), memoryview(body), 0
     for start, end, shape in secrets(read(body), finders):
         secret = body[start:end]
         if secret in _MARKED:
             continue  # it was masked before it came
         masked.write(view[at:start])
-        masked.write(_replacement(secret, _MARKERS[shape]))
+        edits.append((start, end, masked.write(_replacement(secret, _MARKERS[shape]))))
         counts[shape] += 1
         at = end
     if not counts:
         return Masked(body, {})
     masked.write(view[at:])
-    return Masked(masked.getvalue(), dict(counts))
+    return Masked(masked.getvalue(), dict(counts), tuple(edits))
 
 
 def secrets(text: Text, finders: Sequence[tuple[str, Finder]]) -> Iterator[Found]:

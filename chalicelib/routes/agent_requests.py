@@ -20,7 +20,7 @@ from chalicelib.events.intake import Fate, Intake, Request, Told
 from chalicelib.observability import LOGS_FAILED, logger, note, record
 from chalicelib.routes import gate
 from chalicelib.routes.answers import error_answer, json_answer
-from chalicelib.routes.bodies import content_of, content_type_of
+from chalicelib.routes.bodies import content_of
 
 STATUS = {Fate.STORED: 200, Fate.MALFORMED: 400, Fate.FORBIDDEN: 403, Fate.CLOSED: 409, Fate.AWAY: 503}
 MAX_TOLD = 100
@@ -49,11 +49,9 @@ class Call:
         note(agent=agent)
         gate.permit_some("agents", Scope.LOGS_WRITE)
         services, headers = composition.services(), request.headers
-        content = content_of(request.to_original_event(), headers, services.settings.max_expanded_bytes)
+        content_type, content = content_of(request.to_original_event(), headers, services.settings.max_expanded_bytes)
         path = request.context["path"]
-        return cls(
-            agent, services, headers, request.query_params or {}, content, content_type_of(headers), path, request.lambda_context
-        )
+        return cls(agent, services, headers, request.query_params or {}, content, content_type, path, request.lambda_context)
 
     @property
     def packed(self) -> bytes:
@@ -65,7 +63,7 @@ class Call:
         headers = {key.lower(): value for key, value in self.headers.items()}
         own = headers.get("idempotency-key", "")
         request = Request(headers, self._digest(), f"{self.agent} {own or name}" if own or name else "", repeats_bytes)
-        intake = Intake(event_log(self.services), self.services.router, _may_write, self._has_time)
+        intake = Intake(self.services.events.log, self.services.router, _may_write, self._has_time)
         told = intake.take(items, request)
         self._report(told)
         return told
@@ -88,11 +86,6 @@ class Call:
             logger.warning(
                 "items of an agent were refused", extra={"agent": self.agent, "fates": dict(fates), "first": refused[0].reason}
             )
-
-
-def event_log(services: Services) -> Any:
-    """Where events go."""
-    return services.event_log
 
 
 def _may_write(fqn: str) -> bool:

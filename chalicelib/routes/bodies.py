@@ -77,8 +77,7 @@ def batch_of(event: Mapping[str, Any], headers: Mapping[str, str], limit_bytes: 
     """The batch in an API Gateway event. Raises InvalidBatchError, BatchTooLargeError, UnsupportedMediaTypeError."""
     if not event.get("body"):
         return Batch.from_bytes(b"")
-    content_type = content_type_of(headers)
-    content = content_of(event, headers, limit_bytes)
+    content_type, content = content_of(event, headers, limit_bytes)
     if content_type == _JSON:
         return _from_json(content, limit_bytes)
     if content_type in _PLAIN or content_type in _GZIP:
@@ -86,22 +85,16 @@ def batch_of(event: Mapping[str, Any], headers: Mapping[str, str], limit_bytes: 
     raise UnsupportedMediaTypeError(f"a log is application/json, text/plain or application/gzip content_type={content_type!r}")
 
 
-def content_type_of(headers: Mapping[str, str]) -> str:
-    """Without its parameters; JSON where there is none."""
-    return headers.get("content-type", _JSON).partition(";")[0].strip().lower()
-
-
-def content_of(event: Mapping[str, Any], headers: Mapping[str, str], limit_bytes: int) -> str | bytes:
-    """A body of whatever type, unpacked: bytes, or the text that a gateway took it for. Raises InvalidBatchError, BatchTooLargeError,
-    UnsupportedMediaTypeError."""
+def content_of(event: Mapping[str, Any], headers: Mapping[str, str], limit_bytes: int) -> tuple[str, str | bytes]:
+    """The type of a body, and its content, unpacked. Raises InvalidBatchError, BatchTooLargeError, UnsupportedMediaTypeError."""
     body = event.get("body") or ""
-    content_type = content_type_of(headers)
+    content_type = headers.get("content-type", _JSON).partition(";")[0].strip().lower()
     content: str | bytes = _base64(body) if event.get("isBase64Encoded") else body
     if len(content) > limit_bytes:
         raise BatchTooLargeError(f"body is too large bytes={len(content)} limit={limit_bytes}")
-    if content and _is_packed(content_type, headers):
-        return _unpacked(content, content_type in _GZIP, by_gateway=not isinstance(body, bytes), limit_bytes=limit_bytes)
-    return content
+    if _is_packed(content_type, headers):
+        content = _unpacked(content, content_type in _GZIP, by_gateway=not isinstance(body, bytes), limit_bytes=limit_bytes)
+    return content_type, content
 
 
 def gunzip(packed: bytes, limit_bytes: int) -> bytes:
