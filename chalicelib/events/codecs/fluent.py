@@ -108,10 +108,11 @@ def _unpacked(body: bytes) -> Iterator[Any | Refused]:
     unpacker = msgpack.Unpacker(raw=False, unicode_errors="replace", strict_map_key=False, max_buffer_size=len(body) or 1)
     unpacker.feed(body)
     while True:
+        begun = unpacker.tell()
         try:
             value = unpacker.unpack()
         except msgpack.OutOfData:
-            if unpacker.tell() < len(body):
+            if begun < len(body):
                 yield Refused(0, "the msgpack ends too early")
             return
         except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
