@@ -202,7 +202,7 @@ class Settings(BaseSettings):
         None,
         "Which run a record of a log agent belongs to: [agents](agents.md#which-run). Default: what the record says of itself.",
         'JSON: [{"fqn": "template", "run_id": "template", "from": "name", "as": "pattern"}, …]',
-        max_length=20_000,
+        max_length=2000,
     )
     instance_id: str = _setting(
         "runlake",

@@ -97,7 +97,9 @@ class Author:
 
     def say(self, *events: NewEvent) -> Accepted:
         """A batch, with ids where the writer has a name."""
-        numbered = [event.model_copy(update={"id": self.next_id + at}) for at, event in enumerate(events)] if self.writer else events
+        numbered = (
+            [event.model_copy(update={"id": self.next_id + at}) for at, event in enumerate(events)] if self.writer else events
+        )
         answer = self.parts.log.append(self.run, numbered, writer=self.writer, position=self.position)
         self.position = answer.position
         self.next_id += len(events) if self.writer else 0

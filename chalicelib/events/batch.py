@@ -160,9 +160,7 @@ def _beside(
     """What lies beside the text of one event, masked too."""
     event, (place, move) = each
     hide = _Hide(mask, counts)
-    notes = [
-        {"position": move(annotation.position), "note": hide.value(annotation.note)} for annotation in event.annotations
-    ]
+    notes = [{"position": move(annotation.position), "note": hide.value(annotation.note)} for annotation in event.annotations]
     told = level_of_word(event.level) if event.level else None
     is_error = told in _ERRORS if event.level else errors_of(event.message.encode()) > 0
     return replace(

@@ -62,7 +62,14 @@ class EventBrowser:
     """Pages of events. ``instance_id`` is put where a companion does not tell it."""
 
     def __init__(
-        self, reader: Reader, views: Views, tails: EventTails, indexing: EventIndexing, index: SegmentIndex, clock: Clock, instance_id: str
+        self,
+        reader: Reader,
+        views: Views,
+        tails: EventTails,
+        indexing: EventIndexing,
+        index: SegmentIndex,
+        clock: Clock,
+        instance_id: str,
     ) -> None:
         self._reader, self._views, self._tails, self._indexing, self._index = reader, views, tails, indexing, index
         self._clock, self._instance_id = clock, instance_id

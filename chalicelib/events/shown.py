@@ -55,7 +55,9 @@ class ShownEvent:
 
 def shown(noted: Noted, companion: Companion, message: bytes, loggable: Loggable) -> ShownEvent:
     """An event of a companion with its message, and the data that is mandatory."""
-    mandatory = Loggable(companion.instance, loggable.loggable_type, loggable.loggable_id, loggable.job_id).mandatory_data(noted.step)
+    mandatory = Loggable(companion.instance, loggable.loggable_type, loggable.loggable_id, loggable.job_id).mandatory_data(
+        noted.step
+    )
     return ShownEvent(
         id=noted.line if noted.id is None else noted.id,
         writer=companion.writer,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -50,7 +51,7 @@ def reads(spans: Sequence[Span]) -> list[tuple[int, int]]:
     """
     if not spans:
         return []
-    gaps = [after.byte - before.end_byte for before, after in zip(spans, spans[1:], strict=False)]
+    gaps = [after.byte - before.end_byte for before, after in itertools.pairwise(spans)]
     wanted = sum(each.bytes for each in spans)
     read, over = wanted, set()
     for gap, at in sorted((gap, at) for at, gap in enumerate(gaps)):

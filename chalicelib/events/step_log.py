@@ -97,8 +97,9 @@ class StepLogs:
 def with_tail(parts: Iterable[Part], tail: EventTail, step: str | None, first: int = 0) -> list[Part]:
     """Parts of the index and those that it lacks, in the log's order, as far as they may be shown."""
     lacking = [part for each in tail.companions if each.sequence >= first for part in parts_of(each) if step in (None, part.step)]
-    shown_ = [part for part in [*parts, *lacking] if tail.has(part.sequence)]
-    return sorted(shown_, key=lambda part: part.sequence)
+    # Of a companion that is just being indexed the index has some parts by now: they are the same.
+    by_place = {(part.sequence, part.step): part for part in [*parts, *lacking] if tail.has(part.sequence)}
+    return sorted(by_place.values(), key=lambda part: part.sequence)
 
 
 def _enough(parts: Iterable[Part], wanted: int) -> list[Part]:

@@ -11,7 +11,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from chalicelib.errors import DamagedLogError, ObjectNotFoundError, PreconditionFailedError, StoreUnavailableError, WriteConflictError
+from chalicelib.errors import (
+    DamagedLogError,
+    ObjectNotFoundError,
+    PreconditionFailedError,
+    StoreUnavailableError,
+    WriteConflictError,
+)
 from chalicelib.events.event import Timestamp
 from chalicelib.events.index import EventIndex
 from chalicelib.events.names import MAX_NAME_CHARS, checked_name

@@ -16,7 +16,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from chalicelib.errors import ConflictError, DamagedLogError, InvalidEventError, PreconditionFailedError, StoreUnavailableError, WriteConflictError
+from chalicelib.errors import (
+    ConflictError,
+    DamagedLogError,
+    InvalidEventError,
+    PreconditionFailedError,
+    StoreUnavailableError,
+    WriteConflictError,
+)
 from chalicelib.events.names import checked_name
 from chalicelib.ports import ABSENT, Clock, ListedObject, ObjectStore, PutOptions, Run
 from chalicelib.runlog.layout import Layout

@@ -97,7 +97,9 @@ def _append(call: Call) -> Response:
     try:
         items = items_of(call.event, call.headers, call.services.settings.max_expanded_bytes)
         if items.refused and not items.events:
-            raise InvalidEventError(f"no event of the batch can be stored: {items.refused[0].reason} index={items.refused[0].index}")
+            raise InvalidEventError(
+                f"no event of the batch can be stored: {items.refused[0].reason} index={items.refused[0].index}"
+            )
         accepted = call.events.log.append(
             run,
             [event for _, event in items.events],
@@ -154,9 +156,18 @@ def _wanted(query: Mapping[str, str]) -> Wanted:
     text = query.get("text") or ""
     if len(text) > MAX_TEXT_CHARS:
         raise InvalidInputError(f"text has at most {MAX_TEXT_CHARS} characters length={len(text)}")
-    times = (whole_number(query, name, 0, 0, MAX_TIMESTAMP_MS) if query.get(name) else None for name in ("from", "to"))
     step = query.get("step")
-    return Wanted(checked_name("step", step) if step else None, query.get("level") or None, *times, text)
+    return Wanted(
+        step=checked_name("step", step) if step else None,
+        level=query.get("level") or None,
+        from_ms=_time(query, "from"),
+        to_ms=_time(query, "to"),
+        text=text,
+    )
+
+
+def _time(query: Mapping[str, str], name: str) -> int | None:
+    return whole_number(query, name, 0, 0, MAX_TIMESTAMP_MS) if query.get(name) else None
 
 
 def _log(call: Call) -> Response:

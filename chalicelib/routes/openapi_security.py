@@ -15,6 +15,7 @@ _FILE = "/v0/archive/files/{id}"
 _LATEST = "/v0/archive/latest/{what}/{where}"
 _PIPELINES = "/v1/catalog/pipelines"
 _COORDINATION = "/v1/coordination/{source}"
+_EVENTS = "/v1/events/{fqn}/{runId}"
 
 SCHEMES: dict[str, dict[str, Any]] = {
     "bearer": {
@@ -51,6 +52,14 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
     f"GET {_PIPELINES}/{{fqn}}/runs/{{runId}}": (Scope.LOGS_READ,),
     f"GET {_PIPELINES}/{{fqn}}/runs/{{runId}}/grep": (Scope.LOGS_READ,),
     f"GET {_PIPELINES}/{{fqn}}/runs/{{runId}}/histogram": (Scope.LOGS_READ,),
+    f"GET {_EVENTS}": (Scope.LOGS_READ,),
+    f"GET {_EVENTS}/log": (Scope.LOGS_READ,),
+    f"GET {_EVENTS}/steps": (Scope.LOGS_READ,),
+    f"GET {_EVENTS}/completeness": (Scope.LOGS_READ,),
+    f"POST {_EVENTS}": (Scope.LOGS_WRITE,),
+    f"POST {_EVENTS}/steps/{{step}}": (Scope.LOGS_WRITE,),
+    f"PUT {_EVENTS}/writers/{{writer}}": (Scope.LOGS_WRITE,),
+    f"POST {_EVENTS}/writers/{{writer}}/close": (Scope.LOGS_WRITE,),
     "GET /v0/archive/files/": (Scope.ARCHIVE_READ, Scope.LOGS_READ),
     "POST /v0/archive/files": (Scope.ARCHIVE_WRITE,),
     f"GET {_FILE}/data": (Scope.ARCHIVE_READ, Scope.LOGS_READ),

@@ -1,8 +1,8 @@
 """A segment's metadata: where it stands in the log, and who wrote it, as S3 user metadata and back.
 
 Keys: ``kind``, ``epoch``, ``first-line``, ``first-byte``, ``lines``, ``session``, ``base``, ``digest``, ``appended-ms``, and where
-there is one ``connector`` (percent-encoded), ``reason`` (of a seal), ``landmarks``, ``errors``, ``events``. The number is in the object's key, the bytes are
-its size. Metadata stays below S3's 2 KB whatever the batch.
+there is one ``connector`` (percent-encoded), ``reason`` (of a seal), ``landmarks``, ``errors``, ``events``. The number is in the
+object's key, the bytes are its size. Metadata stays below S3's 2 KB whatever the batch.
 """
 
 from __future__ import annotations

@@ -76,11 +76,7 @@ class TailFinder:
         known = self._last_indexed(run)
         # The highest-numbered segment is never retired: a listing that begins at a known one finds it, or one above it.
         listed = list(self.list_segments(run, known.sequence)) if known else []
-        return (
-            self.after_listing(run, listed, known)
-            if listed
-            else self._find_in(run, list_log(self.store, self.layout, run))
-        )
+        return self.after_listing(run, listed, known) if listed else self._find_in(run, list_log(self.store, self.layout, run))
 
     def after_listing(self, run: Run, listed: Sequence[ListedObject], known: SegmentEntry | None = None) -> Tail:
         """The tail behind listed segments (at least one); ``known`` saves the HEAD when it is the last of them."""

@@ -135,6 +135,42 @@ POST   $LOGS/svc_sales.a/b/c/d/e/run-2/close              401    401    403     
 POST   $LOGS/svc_sales.a/b/c/d/e/f/run-2/close            401    401    403     200    403    403   403    403      403 200
 POST   $LOGS/svc_hr.etl/%2E%2E/svc_sales.etl/run-2 "x"    401    401    403     403    403    403   403    403      200 200
 
+GET    /v1/events/svc_sales.etl/run-1                     401    401    403     403    200    403   403    403      403 200
+GET    /v1/events/svc_sales.etl/no-such-run               401    401    403     403    200    403   403    403      403 200
+GET    /v1/events/svc_sales.etl/run-1/log                 401    401    403     403    200    403   403    403      403 200
+GET    /v1/events/svc_sales.etl/run-1/steps               401    401    403     403    200    403   403    403      403 200
+GET    /v1/events/svc_sales.etl/run-1/completeness        401    401    403     403    200    403   403    403      403 200
+GET    /v1/events/svc_sales.a/b/run-9                     401    401    403     403    200    403   403    403      403 200
+GET    /v1/events/svc_sales.a/b/c/run-9                   401    401    403     403    200    403   403    403      403 200
+GET    /v1/events/svc_sales.a/b/c/d/run-9                 401    401    403     403    200    403   403    403      403 200
+GET    /v1/events/svc_sales.a/b/c/d/e/run-9               401    401    403     403    200    403   403    403      403 200
+GET    /v1/events/svc_sales.a/b/c/d/e/f/run-9             401    401    403     403    200    403   403    403      403 200
+GET    /v1/events/svc_sales.a/b/c/d/e/f/g/run-9           401    401    403     403    200    403   403    403      403 200
+GET    /v1/events/svc_sales.etl/run-1/log?step=x          401    401    403     403    200    403   403    403      403 200
+GET    /v1/events/svc_hr.etl/run-1                        401    401    403     403    403    403   403    403      200 200
+GET    /v1/events/svc_hr.etl/run-1/log                    401    401    403     403    403    403   403    403      200 200
+GET    /v1/events/svc_hr.etl/run-1/steps                  401    401    403     403    403    403   403    403      200 200
+GET    /v1/events/svc_hr.etl/run-1/completeness           401    401    403     403    403    403   403    403      200 200
+GET    /v1/events/SVC_SALES.etl/run-1                     401    401    403     403    403    403   403    403      403 200
+POST   /v1/events/svc_sales.etl/run-2 [{"message":"x"}]   401    401    403     200    403    403   403    403      403 200
+POST   /v1/events/svc_sales.a/b/run-9 [{"message":"x"}]   401    401    403     200    403    403   403    403      403 200
+POST   /v1/events/svc_sales.a/b/c/run-9 [{"message":"x"}] 401    401    403     200    403    403   403    403      403 200
+POST   /v1/events/svc_sales.a/b/c/d/run-9 [{"message":"x"}] 401    401    403     200    403    403   403    403      403 200
+POST   /v1/events/svc_sales.a/b/c/d/e/run-9 [{"message":"x"}] 401    401    403     200    403    403   403    403      403 200
+POST   /v1/events/svc_sales.a/b/c/d/e/f/run-9 [{"message":"x"}] 401    401    403     200    403    403   403    403      403 200
+POST   /v1/events/svc_sales.a/b/c/d/e/f/g/run-9 [{"message":"x"}] 401    401    403     200    403    403   403    403      403 200
+POST   /v1/events/svc_sales.etl/run-1 [{"message":"x"}]   401    401    403     409    403    403   403    403      403 409
+POST   /v1/events/svc_hr.etl/run-2 [{"message":"x"}]      401    401    403     403    403    403   403    403      200 200
+PUT    /v1/events/svc_sales.etl/run-2/writers/w           401    401    403     200    403    403   403    403      403 200
+PUT    /v1/events/svc_sales.a/b/run-2/writers/w           401    401    403     200    403    403   403    403      403 200
+PUT    /v1/events/svc_sales.a/b/c/run-2/writers/w         401    401    403     200    403    403   403    403      403 200
+PUT    /v1/events/svc_sales.a/b/c/d/run-2/writers/w       401    401    403     200    403    403   403    403      403 200
+PUT    /v1/events/svc_sales.a/b/c/d/e/run-2/writers/w     401    401    403     200    403    403   403    403      403 200
+PUT    /v1/events/svc_hr.etl/run-2/writers/w              401    401    403     403    403    403   403    403      200 200
+POST   /v1/events/svc_sales.etl/run-2/writers/w/close []  401    401    403     400    403    403   403    403      403 400
+POST   /v1/events/svc_hr.etl/run-2/steps/s []             401    401    403     403    403    403   403    403      400 400
+POST   /v1/events/svc_sales.etl/run-2/steps/s []          401    401    403     400    403    403   403    403      403 400
+
 GET    /v0/archive/files/?what=sales_db&work_id=w         401    401    403     403    200    403   200    403      200 200
 GET    /v0/archive/files/?what=*&work_id=w                401    401    403     403    200    403   200    403      200 200
 GET    /v0/archive/files/?what=sales_db                   401    401    403     403    400    403   400    403      400 400

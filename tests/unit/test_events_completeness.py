@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from random import Random
 
 import pytest
@@ -173,6 +174,6 @@ def test_ranges_are_what_sets_are(parts: list[set[int]], count: int) -> None:
     found = ranges.merged(*map(ranges.of_ids, parts))
     assert {each for low, high in found for each in range(low, high + 1)} == every
     assert ranges.size(found) == len(every)
-    assert all(after[0] > before[1] + 1 for before, after in zip(found, found[1:], strict=False))
+    assert all(after[0] > before[1] + 1 for before, after in itertools.pairwise(found))
     lacking = ranges.missing(found, count)
     assert [each for low, high in lacking for each in range(low, high + 1)] == sorted(set(range(count)) - every)

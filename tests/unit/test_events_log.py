@@ -218,6 +218,6 @@ def test_filters_and_cursor() -> None:
     rest = parts.browser.page(RUN, Wanted(step="a"), after=page.after or 0)
     assert (len(rest.events), rest.after) == (7, None)
     assert [each.id for each in parts.browser.page(RUN, Wanted(from_ms=5, to_ms=7)).events] == [10, 12]
-    assert [each.message for each in parts.browser.page(RUN, Wanted(text="m1")).events][0] == "m1\n."
+    assert next(each.message for each in parts.browser.page(RUN, Wanted(text="m1")).events) == "m1\n."
     assert [each.message for each in parts.browser.page(RUN, Wanted(), after=1, limit=1).events] == ["m1\n."]
     assert parts.browser.page(RUN, Wanted(level="debug")).events == []

@@ -35,7 +35,9 @@ OPERATIONS = st.lists(
 
 @settings(deadline=None)
 @given(OPERATIONS, st.booleans(), st.sampled_from([None, 1, 3]))
-def test_step_log_equals_the_overall_log_filtered(operations: list[tuple[str, object]], closed: bool, max_lines: int | None) -> None:
+def test_step_log_equals_the_overall_log_filtered(
+    operations: list[tuple[str, object]], closed: bool, max_lines: int | None
+) -> None:
     world = World()
     parts = event_parts(world)
     author, model, plain = Author(parts, "w"), [], []
@@ -166,7 +168,9 @@ def test_steps_in_order_of_start_with_what_was_told() -> None:
         said("x", "late", timestamp=START_MS + 50), said("ERROR: no", "early", timestamp=START_MS + 10),
         said("y", "late", timestamp=START_MS + 90, level="fatal"),
     ])  # fmt: skip
-    parts.told.tell(RUN, "early", ToldStep(name="Early one", parent="root", startedMs=START_MS + 5, endedMs=START_MS + 25, status="failed"))
+    parts.told.tell(
+        RUN, "early", ToldStep(name="Early one", parent="root", startedMs=START_MS + 5, endedMs=START_MS + 25, status="failed")
+    )
     parts.told.tell(RUN, "early", ToldStep(status="succeeded"))
     parts.told.tell(RUN, "root", ToldStep(startedMs=START_MS))
     found = parts.steps.all(RUN)
@@ -201,7 +205,14 @@ def test_a_strewn_step_is_read_in_bounded_requests_and_bytes() -> None:
     world = World()
     parts = event_parts(world)
     for number in range(200):
-        parts.log.append(RUN, [NewEvent(message="s" * 50, step="s"), NewEvent(message="o" * 30_000, step="o"), NewEvent(message=str(number), step="s")])
+        parts.log.append(
+            RUN,
+            [
+                NewEvent(message="s" * 50, step="s"),
+                NewEvent(message="o" * 30_000, step="o"),
+                NewEvent(message=str(number), step="s"),
+            ],
+        )
     parts.finalizer.close(RUN)
     world.store.calls.clear()
     first = parts.logs.step(RUN, "s")
