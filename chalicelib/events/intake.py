@@ -28,6 +28,8 @@ from chalicelib.ports import Run
 
 MAX_ITEMS = 50_000
 """More items of one request are refused, as such that may come again."""
+MAX_BATCH = 5_000
+"""Items of one append."""
 
 
 class Fate(StrEnum):
@@ -84,7 +86,8 @@ class Intake:
         known = list(islice(given, MAX_ITEMS))
         fates: dict[int, Told] = {item.index: Told(Fate.MALFORMED, item.reason) for item in known if isinstance(item, Refused)}
         for group in self._groups([item for item in known if isinstance(item, Decoded)], request, fates):
-            self._append(group, request, fates)
+            for begin in range(0, len(group.items), MAX_BATCH):
+                self._append(_Group(group.run, group.writer, group.items[begin : begin + MAX_BATCH]), request, fates)
         beyond = sum(1 for _ in given)
         return [fates[item.index] for item in known] + [
             Told(Fate.AWAY, f"too many items for one request limit={MAX_ITEMS}")

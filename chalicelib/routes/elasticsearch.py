@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 
-from chalice.app import Blueprint, NotFoundError, Request, Response
+from chalice.app import Blueprint, Request, Response
 
 from chalicelib.access.grants import Scope
 from chalicelib.events.codecs import bulk
@@ -19,7 +20,6 @@ from chalicelib.routes.answers import RETRY_AFTER_S, answering, json_answer, ref
 blueprint = Blueprint(__name__)
 
 BASE = "/v1/agents/elasticsearch"
-ROUTES = (BASE, f"{BASE}/{{s1}}", f"{BASE}/{{s1}}/{{s2}}")
 VERSION = "8.19.0"
 """What clients take this for: the last line that their eighth and ninth versions both talk to."""
 _PRODUCT = {"X_Elastic_Product": "Elasticsearch"}
@@ -50,42 +50,61 @@ _ROOT = {
     },
     "tagline": "You Know, for Search",
 }
-_ASKED: dict[tuple[str, ...], dict[str, Any]] = {
-    (): _ROOT,
-    ("_license",): {
-        "license": {"status": "active", "uid": "runlake", "type": "basic", "issued_to": "runlake", "issuer": "runlake"}
-    },
-    ("_cluster", "health"): {"cluster_name": "runlake", "status": "green", "timed_out": False, "number_of_nodes": 1},
-}
+_LICENSE = {"license": {"status": "active", "uid": "runlake", "type": "basic", "issued_to": "runlake", "issuer": "runlake"}}
+_HEALTH = {"cluster_name": "runlake", "status": "green", "timed_out": False, "number_of_nodes": 1}
+Made = Callable[[Request], Response]
 
 
-@answering
-def elasticsearch(request: Request) -> Response:
-    """Everything below the base. Errors have Elasticsearch's form, beside ours."""
-    try:
-        below = tuple(map(paths.decoded, filter(None, paths.segments_below(request.context["path"], BASE))))
-        if request.method in ("GET", "HEAD"):
-            return _asked(below)
-        match below:
-            case ("_bulk",):
-                return _bulk(request, "")
-            case (index, "_bulk"):
-                return _bulk(request, index)
-        gate.permit_some("agents", Scope.LOGS_WRITE)
-        raise NotFoundError("of Elasticsearch's API there is _bulk alone")
-    except Exception as error:
-        return _refusal(refusal(error))
+def _route(path: str, *methods: str) -> Callable[[Made], Made]:
+    """A view whose errors have Elasticsearch's form, beside ours."""
+
+    def registered(make: Made) -> Made:
+        def view(request: Request) -> Response:
+            try:
+                return make(request)
+            except Exception as error:
+                return _refusal(refusal(error))
+
+        view.__doc__, view.__name__ = make.__doc__, make.__name__
+        blueprint.route(BASE + path, methods=list(methods), content_types=["*/*"])(answering(view))
+        return make
+
+    return registered
 
 
-for _path in ROUTES:
-    blueprint.route(_path, methods=["GET", "HEAD", "POST", "PUT"], content_types=["*/*"])(elasticsearch)
-
-
-def _asked(below: tuple[str, ...]) -> Response:
+def _asked(document: dict[str, Any]) -> Response:
     gate.permit_some("agents", Scope.LOGS_WRITE)
-    if below not in _ASKED:
-        raise NotFoundError("of Elasticsearch's API there is _bulk alone")
-    return json_answer(_ASKED[below], 200, **_PRODUCT)
+    return json_answer(document, 200, **_PRODUCT)
+
+
+@_route("", "GET", "HEAD")
+def elasticsearch_root(request: Request) -> Response:
+    """What every client asks first."""
+    return _asked(_ROOT)
+
+
+@_route("/_license", "GET")
+def elasticsearch_license(request: Request) -> Response:
+    """Beats and Logstash ask for it."""
+    return _asked(_LICENSE)
+
+
+@_route("/_cluster/health", "GET")
+def elasticsearch_health(request: Request) -> Response:
+    """Vector asks for it."""
+    return _asked(_HEALTH)
+
+
+@_route("/_bulk", "POST", "PUT")
+def elasticsearch_bulk(request: Request) -> Response:
+    """Actions that name their index, or none."""
+    return _bulk(request, "")
+
+
+@_route("/{index}/_bulk", "POST", "PUT")
+def elasticsearch_index_bulk(request: Request) -> Response:
+    """Actions that name no index are of this one."""
+    return _bulk(request, paths.decoded(paths.segments_below(request.context["path"], BASE)[0]))
 
 
 def _bulk(request: Request, index: str) -> Response:

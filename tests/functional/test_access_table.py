@@ -53,7 +53,8 @@ PRINCIPALS: dict[str, dict[str, list[str]] | None] = {
 }
 
 # $sales and $hr are files of the archive (what: sales_db and hr_db); $log, $hr_log and $shouted_log are logs of runs; $none is no file.
-# Behind a path stands the body, if there is one.
+# Behind a path stands the body, if there is one; \\n is a newline in it. What agents send is told item by item: Elasticsearch's 200 may
+# have refused them all.
 TABLE = """
                                                           nobody forger nothing writer reader filer finder operator hr  root
 GET    /v1/health                                         200    200    200     200    200    200   200    200      200 200
@@ -171,6 +172,26 @@ POST   /v1/events/svc_sales.etl/run-2/writers/w/close []  401    401    403     
 POST   /v1/events/svc_hr.etl/run-2/steps/s []             401    401    403     403    403    403   403    403      400 400
 POST   /v1/events/svc_sales.etl/run-2/steps/s []          401    401    403     400    403    403   403    403      403 400
 
+POST   $AGENTS/fluent [{"message":"x","runlake":{"fqn":"svc_sales.etl","run_id":"run-9"}}]  401 401 403 200 403 403 403 403 403 200
+POST   $AGENTS/fluent [{"message":"x","runlake":{"fqn":"svc_hr.etl","run_id":"run-9"}}]  401 401 403 403 403 403 403 403 200 200
+POST   $AGENTS/logstash [{"message":"x","runlake":{"fqn":"svc_sales.etl","run_id":"run-9"}}]  401 401 403 200 403 403 403 403 403 200
+POST   $AGENTS/logstash [{"message":"x","runlake":{"fqn":"svc_hr.etl","run_id":"run-9"}}]  401 401 403 403 403 403 403 403 200 200
+POST   $AGENTS/syslog [{"message":"x","runlake":{"fqn":"svc_sales.etl","run_id":"run-9"}}]  401 401 403 200 403 403 403 403 403 200
+POST   $AGENTS/syslog [{"message":"x","runlake":{"fqn":"svc_hr.etl","run_id":"run-9"}}]  401 401 403 403 403 403 403 403 200 200
+POST   $AGENTS/fluent [{"message":"x"}]  401 401 403 400 403 403 403 403 400 400
+POST   $AGENTS/firehose {"requestId":"r","records":[{"data":"eyJtZXNzYWdlIjoieCIsInJ1bmxha2UiOnsiZnFuIjoic3ZjX3NhbGVzLmV0bCIsInJ1bl9pZCI6InJ1bi05In19"}]}  401 401 403 200 403 403 403 403 403 200
+POST   $AGENTS/otlp/v1/logs {"resourceLogs":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"svc_sales.etl"}},{"key":"run_id","value":{"stringValue":"r"}}]},"scopeLogs":[{"logRecords":[{}]}]}]}  401 401 403 200 403 403 403 403 403 200
+POST   $AGENTS/firehose {"requestId":"r","records":[{"data":"eyJtZXNzYWdlIjoieCIsInJ1bmxha2UiOnsiZnFuIjoic3ZjX2hyLmV0bCIsInJ1bl9pZCI6InJ1bi05In19"}]}  401 401 403 403 403 403 403 403 200 200
+POST   $AGENTS/otlp/v1/logs {"resourceLogs":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"svc_hr.etl"}},{"key":"run_id","value":{"stringValue":"r"}}]},"scopeLogs":[{"logRecords":[{}]}]}]}  401 401 403 403 403 403 403 403 200 200
+POST   $AGENTS/elasticsearch/_bulk {"create":{}}\n{"message":"x","runlake":{"fqn":"svc_sales.etl","run_id":"run-9"}}  401 401 403 200 403 403 403 403 200 200
+POST   $AGENTS/elasticsearch/i/_bulk {"create":{}}\n{"message":"x","runlake":{"fqn":"svc_sales.etl","run_id":"run-9"}}  401 401 403 200 403 403 403 403 200 200
+PUT    $AGENTS/elasticsearch/_bulk {"create":{}}\n{"message":"x","runlake":{"fqn":"svc_sales.etl","run_id":"run-9"}}  401 401 403 200 403 403 403 403 200 200
+PUT    $AGENTS/elasticsearch/i/_bulk {"create":{}}\n{"message":"x","runlake":{"fqn":"svc_sales.etl","run_id":"run-9"}}  401 401 403 200 403 403 403 403 200 200
+GET    $AGENTS/elasticsearch  401 401 403 200 403 403 403 403 200 200
+HEAD   $AGENTS/elasticsearch  401 401 403 200 403 403 403 403 200 200
+GET    $AGENTS/elasticsearch/_license  401 401 403 200 403 403 403 403 200 200
+GET    $AGENTS/elasticsearch/_cluster/health  401 401 403 200 403 403 403 403 200 200
+
 GET    /v0/archive/files/?what=sales_db&work_id=w         401    401    403     403    200    403   200    403      200 200
 GET    /v0/archive/files/?what=*&work_id=w                401    401    403     403    200    403   200    403      200 200
 GET    /v0/archive/files/?what=sales_db                   401    401    403     403    400    403   400    403      400 400
@@ -267,6 +288,10 @@ def put_partition(world: World, run: Run) -> None:
     assert store.create(made) is None
 
 
+def addressed(path: str) -> str:
+    return path.replace("$LOGS", LOGS).replace("$WORK", "/v1/coordination/compaction").replace("$AGENTS", "/v1/agents")
+
+
 def credentials(name: str) -> dict[str, str]:
     grants = PRINCIPALS[name]
     if grants is not None:
@@ -277,11 +302,11 @@ def credentials(name: str) -> dict[str, str]:
 def asked(row: Row, name: str) -> Answer:
     """One cell."""
     with house() as (_, ids):
-        path = row.path.replace("$LOGS", LOGS).replace("$WORK", "/v1/coordination/compaction")
+        path = addressed(row.path)
         for key in sorted(ids, key=len, reverse=True):
             path = path.replace(f"${key}", ids[key])
-        body = row.body
-        if row.method == "POST" and body and body.startswith("{"):
+        body = row.body and row.body.replace("\\n", "\n")
+        if row.path == "/v0/archive/files" and body:
             body = json.dumps(FULL | json.loads(body))
         return call(row.method, path, body, credentials(name))
 
@@ -303,7 +328,7 @@ def test_every_route_has_a_row() -> None:
     matcher = RouteMatcher(list(app.app.routes))
     covered = set()
     for row in ROWS:
-        path = row.path.replace("$LOGS", LOGS).replace("$WORK", "/v1/coordination/compaction").partition("?")[0]
+        path = addressed(row.path).partition("?")[0]
         covered.add((row.method, matcher.match_route(path).route))
     assert covered == {(method, route) for route, methods in app.app.routes.items() for method in methods}
 

@@ -24,6 +24,7 @@ from tests.issuer import JWT, Issuer, bearer
 from tests.world import START_MS, World
 
 AGENTS = "/v1/agents"
+ISSUER = Issuer()
 FQN, RUN_ID = "svc_sales.etl", "run-1"
 RUN = Run(FQN, RUN_ID)
 OWN = {"runlake": {"fqn": FQN, "run_id": RUN_ID}}
@@ -397,10 +398,10 @@ def test_what_clients_ask_before(world: World) -> None:
     assert call("HEAD", f"{ES}/").status == 200
     assert call("GET", f"{ES}/_license").json["license"]["status"] == "active"
     assert call("GET", f"{ES}/_cluster/health").json["status"] == "green"
-    for method, path in (("GET", "_search"), ("PUT", "index"), ("POST", "index/_doc")):
-        answer = call(method, f"{ES}/{path}")
-        assert (answer.status, answer.json["status"], answer.json["code"]) == (404, 404, 404)
-        assert answer.json["error"]["reason"] == answer.json["message"]
+    with installed(World(), auth="jwt", keys=ISSUER.read, **{name: value for name, value in JWT.items() if name != "auth"}):
+        answer = call("POST", f"{ES}/_bulk", "", bearer(ISSUER.granted("reader", logs_read=["*"])))
+        assert (answer.status, answer.json["status"], answer.json["code"]) == (403, 403, 403)
+        assert answer.json["error"]["reason"] == answer.json["message"] and answer.json["error"]["type"] == "security_exception"
 
 
 def test_a_repeated_bulk_is_stored_once_where_documents_have_ids(world: World) -> None:
@@ -413,7 +414,6 @@ def test_a_repeated_bulk_is_stored_once_where_documents_have_ids(world: World) -
 
 # ------------------------------------------------------------------------------------------------- of all agents alike
 
-ISSUER = Issuer()
 EVERY_AGENT: dict[str, tuple[str, str, str]] = {
     "fluent": ("fluent", json.dumps([own("one"), own("two")]), "application/json"),
     "logstash": ("logstash", json.dumps([own("one"), own("two")]), "application/json"),
