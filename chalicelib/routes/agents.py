@@ -88,7 +88,8 @@ def firehose_delivery(request: Request) -> Response:
 
 
 def _delivered(status: int, request_id: str, now_ms: int, error: str) -> Response:
-    return json_answer(firehose.answer(request_id, now_ms, error), status, **_retry_after(status))
+    envelope = {"code": status, "message": error} if status >= 400 else {}
+    return json_answer(envelope | firehose.answer(request_id, now_ms, error), status, **_headers(status))
 
 
 @_route("otlp/v1/logs")
@@ -116,8 +117,8 @@ def otlp_logs(request: Request) -> Response:
 
 def _otlp_refusal(status: int, message: str, is_packed: bool) -> Response:
     if is_packed:
-        return PackedAsText(otlp.status_protobuf(message), status, _retry_after(status))
-    return json_answer({"code": status, "message": message}, status, **_retry_after(status))
+        return PackedAsText(otlp.status_protobuf(message), status, _headers(status))
+    return json_answer({"code": status, "message": message}, status, **_headers(status))
 
 
 class PackedAsText(Response):
@@ -135,7 +136,7 @@ class PackedAsText(Response):
         super().__init__(body, {"Content-Type": _TEXT, **named}, status_code)
 
 
-def _retry_after(status: int) -> dict[str, str]:
+def _headers(status: int) -> dict[str, str]:
     return {"Retry_After": str(RETRY_AFTER_S)} if status == 503 else {}
 
 
