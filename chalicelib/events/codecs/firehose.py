@@ -15,7 +15,7 @@ from chalicelib.errors import InvalidEventError, RunlakeError
 from chalicelib.events.codecs import json_text, records
 from chalicelib.events.codecs.items import Decoded, Item, reason_of
 from chalicelib.events.codecs.records import Moment
-from chalicelib.events.event import NewEvent
+from chalicelib.events.event import MAX_TIMESTAMP_MS, NewEvent
 from chalicelib.events.ports import Refused
 from chalicelib.lines.clock import Clock
 
@@ -109,7 +109,7 @@ def _log_event(event: Any, about: Mapping[str, Any]) -> Decoded:
     if not isinstance(event, dict) or not isinstance(event.get("message"), str):
         raise ValueError("a log event has a message")
     time, number = event.get("timestamp"), event.get("id")
-    moment = Moment(time) if isinstance(time, int) and not isinstance(time, bool) else Moment()
+    moment = Moment(time) if isinstance(time, int) and not isinstance(time, bool) and 0 <= time <= MAX_TIMESTAMP_MS else Moment()
     fields = event.get("extractedFields")
     data = {"logGroup": about.get("log_group"), "logStream": about.get("log_stream"), "eventId": number, "extractedFields": fields}
     own, record = _own_json(event["message"])

@@ -32,17 +32,19 @@ def values(body: bytes | str) -> Iterator[Any | Refused]:
     text = text_of(body).strip(_SPACES)
     if not text:
         return iter(())
-    is_whole, value = _whole(text)
+    may_be_unsound, (is_whole, value) = _may_be_unsound(text), _whole(text)
     if is_whole:
-        return iter(_sound_in(text, value) if isinstance(value, list) else [_sound_in(text, value)])
+        value = sound(value) if may_be_unsound else value
+        return iter(value if isinstance(value, list) else [value])
     found = _elements(text) if text[0] == "[" and not _is_lines(text) else _lines(text)
-    return (value if isinstance(value, Refused) else _sound_in(text, value) for value in found)
+    return map(sound, found) if may_be_unsound else found
 
 
 def value_of(text: bytes | str) -> Any:
     """One value. Raises ValueError, RecursionError."""
     given = text_of(text)
-    return _sound_in(given, _decoder.decode(given))
+    value = _decoder.decode(given)
+    return sound(value) if _may_be_unsound(given) else value
 
 
 def compact(value: Any) -> str:
@@ -116,12 +118,10 @@ def _refused(reason: str) -> Refused:
     return Refused(0, reason)
 
 
-def _sound_in(text: str, value: Any) -> Any:
-    """Only an escape can make a surrogate."""
-    return sound(value) if "\\ud" in text or "\\uD" in text or _has_surrogate(text) else value
-
-
-def _has_surrogate(text: str) -> bool:
+def _may_be_unsound(text: str) -> bool:
+    """Whether there may be surrogates: escaped, or in a text that a gateway made."""
+    if "\\ud" in text or "\\uD" in text:
+        return True
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -59,6 +59,9 @@ def decoded(index: int, record: Any, clock: Clock, about: Mapping[str, Any], mom
 def new_event(message: str, moment: Moment, level: str | None, data: Mapping[str, Any], own: Own) -> NewEvent:
     """An event with what the agent says to Runlake itself. Raises ValidationError, TypeError."""
     step, number, notes = own.get("step"), own.get("id"), own.get("annotations")
+    if number is None and notes is None and (step is None or isinstance(step, str)) and (moment.ms is None or moment.ms >= 0):
+        # All of it is of the types that it must have: decoders make nothing else. Checking it again would cost as much as the rest.
+        return NewEvent.model_construct(message=message, timestamp=moment.ms, step=step, level=level, data=data)
     given: dict[str, Any] = {"message": message, "timestamp": moment.ms, "level": level, "data": data}
     if step is not None:
         given["step"] = step
@@ -109,7 +112,7 @@ def _message(data: dict[str, Any]) -> str:
 
 def _level(data: dict[str, Any]) -> str | None:
     for name in LEVEL_NAMES:
-        value = at(data, name)
+        value = data[name] if name in data else at(data, name) if "." in name else MISSING
         if value is not MISSING and (level := level_of(value)) is not None:
             if data.get(name) == level:
                 del data[name]
@@ -119,7 +122,9 @@ def _level(data: dict[str, Any]) -> str | None:
 
 def _time(data: dict[str, Any], clock: Clock) -> Moment:
     for name in TIMES:
-        value = data.get(name)
+        if name not in data:
+            continue
+        value = data[name]
         us = _us(value, clock)
         if us is not None and us >= 0:
             if type(value) is int and value * _US_OF_MS == us:
