@@ -35,6 +35,7 @@ from chalicelib.events.index import EVENTS, EventIndex
 from chalicelib.events.indexing import EventIndexing
 from chalicelib.events.routing import Router
 from chalicelib.events.runlog import RunEventLog
+from chalicelib.events.step_events import StepEvents
 from chalicelib.events.step_log import StepLogs
 from chalicelib.events.steps import Steps
 from chalicelib.events.tail import EventTails
@@ -68,6 +69,8 @@ if TYPE_CHECKING:
     from chalicelib.access.policy import Policy
     from chalicelib.coordination import Administration, Lease, Source, SourceCoordinator
     from chalicelib.coordination.store import Store
+    from chalicelib.events.configuration import EventsConfiguration
+    from chalicelib.events.registry import Registry
     from chalicelib.ingestion.ingester import Ingester
     from chalicelib.ingestion.run_files import RunFiles
     from chalicelib.settings import Settings
@@ -116,7 +119,7 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class EventServices:
-    """What works with events. ``indexing``: what the index is told by."""
+    """What works with events. ``indexing``: what the index is told by. ``registry`` is built when it is first asked for."""
 
     log: RunEventLog
     writers: Writers
@@ -127,6 +130,7 @@ class EventServices:
     steps: Steps
     browser: EventBrowser
     watch: CompletenessWatch
+    registry: Callable[[], Registry]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +158,7 @@ class Services:
     pipelines: Pipelines
     masker: Masker
     events: EventServices
-    router: Router
+    router: Callable[[], Router]
     search: Search
     latest: LatestFiles
     registration: Registration
@@ -223,7 +227,7 @@ def assemble(settings: Settings, ports: Ports) -> Services:
         pipelines=Pipelines(store, layout),
         masker=masker,
         events=events.services(ports, settings, writer, reader, masker),
-        router=Router.parse(settings.agent_runs),
+        router=cache(lambda: Router.of(_events_configuration(settings).rules)),
         search=search,
         latest=latest,
         registration=registration,
@@ -250,17 +254,34 @@ class _EventParts:
         store, layout, clock = self._store, self._layout, ports.clock
         views, writers = Views(store, ports.index, layout), Writers(store, layout, clock)
         tails, grace_ms = EventTails(views, self.indexing, self.index, clock), settings.events_lost_after_seconds * _MS_OF_A_SECOND
+        log = RunEventLog(store, layout, clock, writer, reader, masker, settings.instance_id, record_masked)
+        logs, steps = StepLogs(views, self.index, tails), StepEvents(views, self.index, self.indexing, tails)
+        browser = EventBrowser(reader, views, tails, self.indexing, steps, ports.index, clock, settings.instance_id)
         return EventServices(
-            log=RunEventLog(store, layout, clock, writer, reader, masker, settings.instance_id, record_masked),
+            log=log,
             writers=writers,
             told=self.told,
             index=self.index,
             indexing=self.indexing,
-            logs=StepLogs(views, self.index, tails),
+            logs=logs,
             steps=Steps(views, self.index, tails),
-            browser=EventBrowser(reader, views, tails, self.indexing, ports.index, clock, settings.instance_id),
+            browser=browser,
             watch=CompletenessWatch(writers, self.index, writer.tails, clock, grace_ms),
+            registry=cache(lambda: _registry(settings, clock, masker, (store, log, writers, views, logs, browser))),
         )
+
+
+def _registry(settings: Settings, clock: Clock, masker: Masker, run_log: tuple[Any, ...]) -> Registry:
+    from chalicelib.events.registry import Context, Registry, RunLogParts
+
+    return Registry(Context(clock, masker.mask, RunLogParts(*run_log)), _events_configuration(settings))
+
+
+def _events_configuration(settings: Settings) -> EventsConfiguration:
+    from chalicelib.events.configuration import configured
+
+    document = settings.events.get_secret_value() if settings.events else ""
+    return configured(document, settings.logging_method, settings.log_browser)
 
 
 def _door(settings: Settings, ports: Ports) -> Door:

@@ -198,11 +198,22 @@ class Settings(BaseSettings):
         "What is masked before a line is stored: [masking](masking.md). Default: nothing.",
         'JSON: [{"fqn": "pattern", "shapes": […], "values": […], "values_from": […]}, …]',
     )
-    agent_runs: str | None = _setting(
+    logging_method: str | None = _setting(
         None,
-        "Which run a record of a log agent belongs to: [agents](agents.md#which-run). Default: what the record says of itself.",
-        'JSON: [{"fqn": "template", "run_id": "template", "from": "name", "as": "pattern"}, …]',
-        max_length=2000,
+        "How events are written: the name of a logging method. Default: what `events` says, else the run log.",
+        "runlog, files, or what is installed",
+        pattern=r"^[A-Za-z0-9_.-]{1,100}$",
+    )
+    log_browser: str | None = _setting(
+        None,
+        "Where events are browsed: the name of a log browser. Default: what `events` says, else the run log.",
+        "runlog, files, or what is installed",
+        pattern=r"^[A-Za-z0-9_.-]{1,100}$",
+    )
+    events: SecretStr | None = _setting(
+        None,
+        "Options of methods and browsers, and which runs agents' records belong to: [events](events.md#configuration). Default: none.",
+        "YAML or JSON",
     )
     instance_id: str = _setting(
         "runlake",

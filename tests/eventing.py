@@ -13,6 +13,7 @@ from chalicelib.events.index import EventIndex
 from chalicelib.events.indexing import EventIndexing
 from chalicelib.events.ports import Accepted
 from chalicelib.events.runlog import RunEventLog
+from chalicelib.events.step_events import StepEvents
 from chalicelib.events.step_log import StepLogs
 from chalicelib.events.steps import Steps
 from chalicelib.events.tail import EventTails
@@ -77,7 +78,7 @@ def event_parts(
         indexing=indexing,
         logs=StepLogs(views, index, tails),
         steps=Steps(views, index, tails),
-        browser=EventBrowser(reader, views, tails, indexing, segments, clock, INSTANCE),
+        browser=EventBrowser(reader, views, tails, indexing, StepEvents(views, index, indexing, tails), segments, clock, INSTANCE),
         watch=CompletenessWatch(writers, index, writer.tails, clock, GRACE_MS),
     )
 

@@ -1,7 +1,7 @@
 """A run's events in the log's order, page by page: those that have companions, and between them plain lines, lifted.
 
 A page ends at the border of an event, after so many of them, or where its bytes or its time are used up: the next one goes on there. S3
-alone is asked: what is durable is seen.
+alone is asked, so what is durable is seen; of a step, which takes the index too, the segments are read that have any of it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from chalicelib.events.event import Loggable
 from chalicelib.events.indexing import EventIndexing
 from chalicelib.events.lifting import format_of, lifted
 from chalicelib.events.shown import ShownEvent, Wanted, shown
+from chalicelib.events.step_events import StepEvents
 from chalicelib.events.tail import EventTails
 from chalicelib.events.views import Views, untorn
 from chalicelib.lines.formats import Format
@@ -57,6 +58,18 @@ class _Page:
         is_answer = len(self.events) >= self.limit or self.answer_bytes >= MAX_ANSWER_BYTES
         return is_answer or self.read_bytes >= MAX_READ_BYTES or self.deadline.remaining_s() <= 0
 
+    def filled(self, events: Iterator[ShownEvent], wanted: Wanted) -> EventPage:
+        """The wanted ones of them, until it is full or they end."""
+        for event in events:
+            if self.is_full:
+                return EventPage(self.events, self.line)
+            self.line = event.end_line
+            self.read_bytes += event.bytes
+            if wanted.has(event):
+                self.events.append(event)
+                self.answer_bytes += event.bytes + len(str(event.data)) + len(str(event.annotations))
+        return EventPage(self.events, None)
+
 
 class EventBrowser:
     """Pages of events. ``instance_id`` is put where a companion does not tell it."""
@@ -67,12 +80,13 @@ class EventBrowser:
         views: Views,
         tails: EventTails,
         indexing: EventIndexing,
+        steps: StepEvents,
         index: SegmentIndex,
         clock: Clock,
         instance_id: str,
     ) -> None:
         self._reader, self._views, self._tails, self._indexing, self._index = reader, views, tails, indexing, index
-        self._clock, self._instance_id = clock, instance_id
+        self._clock, self._instance_id, self._steps = clock, instance_id, steps
         self._formats: OrderedDict[Run, Format] = OrderedDict()
         self._lock = Lock()
 
@@ -90,25 +104,17 @@ class EventBrowser:
             after = page.after
 
     def _page(self, run: Run, wanted: Wanted, after: int, limit: int) -> EventPage:
-        scan = self._reader.scan(run, after)
         page = _Page(after, limit, Deadline(self._clock, MAX_TIME_S), [])
+        loggable = Loggable.of_run(run, self._instance_id)
+        if wanted.step is not None:
+            return page.filled(self._steps.read(run, wanted.step, after, loggable), wanted)
+        scan = self._reader.scan(run, after)
         if after >= scan.end.line:
             return EventPage([], None)
         under_way = None if scan.end.seal else self._tails.end_line(run)
         lines = numbered(scan.chunks, after - scan.skip)
         wanted_lines = ((number, raw) for number, raw in lines if number >= after and (under_way is None or number < under_way))
-        loggable = Loggable.of_run(run, self._instance_id)
-        for event in self._events(run, loggable, wanted_lines, after, is_final=bool(scan.end.seal)):
-            page.line = event.end_line
-            page.read_bytes += event.bytes
-            if wanted.has(event):
-                page.events.append(event)
-                page.answer_bytes += event.bytes + len(str(event.data)) + len(str(event.annotations))
-            if page.is_full:
-                break
-        else:
-            return EventPage(page.events, None)
-        return EventPage(page.events, page.line if page.line < scan.end.line else None)
+        return page.filled(self._events(run, loggable, wanted_lines, after, is_final=bool(scan.end.seal)), wanted)
 
     def _events(
         self, run: Run, loggable: Loggable, lines: Iterator[tuple[int, bytes]], after: int, *, is_final: bool

@@ -52,14 +52,19 @@ class EventIndex:
     clock: Clock
     keep_s: int
 
-    def put(self, run: Run, companion: Companion) -> None:
-        """Index a companion. A request for 25 steps and one more; a query and a conditional write for its writer. Repeatable."""
+    def put(self, run: Run, companions: Sequence[Companion]) -> None:
+        """Index companions. A request for 25 rows: one of each step in each, one of each; a query and a conditional write for each writer.
+        Repeatable."""
         partition = run_key(run)
-        rows = [_part_row(partition, part, self._expires_at(companion.appended_ms)) for part in parts_of(companion)]
-        self.database.put_many([_put(row) for row in rows])
-        if ranges := ids_of(companion):
-            self._show(partition, companion, ranges)
-        self.database.put_many([_put(_companion_row(partition, companion, self._expires_at(companion.appended_ms)))])
+        parts = [_part_row(partition, part, self._expires_at(each.appended_ms)) for each in companions for part in parts_of(each)]
+        self.database.put_many([_put(row) for row in parts])
+        by_writer: dict[str, list[Companion]] = {}
+        for each in companions:
+            by_writer.setdefault(each.writer, []).append(each)
+        for writer, its in by_writer.items():
+            if ranges := merged(*map(ids_of, its)):
+                self._show(partition, writer, its, ranges)
+        self.database.put_many([_put(_companion_row(partition, each, self._expires_at(each.appended_ms))) for each in companions])
 
     def indexed(self, run: Run, first: int) -> set[int]:
         """The numbers from ``first`` on of companions that are indexed. A query for each MB of rows."""
@@ -89,10 +94,11 @@ class EventIndex:
         rows = self._rows(run, _TOLD, _TOLD + _BEHIND)
         return {unquote(row["at"][len(_TOLD) :]): row["told"] for row in rows}
 
-    def _show(self, partition: str, companion: Companion, ranges: Sequence[Range]) -> None:
+    def _show(self, partition: str, writer: str, companions: Sequence[Companion], ranges: Sequence[Range]) -> None:
         """Add to what is visible of a writer; others may do the same. Raises StoreUnavailableError."""
-        last_ms = max((event.timestamp for event in companion.events), default=0)
-        at = _WRITER + _name(companion.writer)
+        last_ms = max((event.timestamp for each in companions for event in each.events), default=0)
+        since_ms = max(each.appended_ms for each in companions)
+        at = _WRITER + _name(writer)
         for _ in range(_TRIES):
             seen = next(iter(self.database.query(EVENTS, partition, at, at, limit=1)[0]), None)
             before = [(int(low), int(high)) for low, high in seen["ranges"]] if seen else []
@@ -106,12 +112,12 @@ class EventIndex:
                 "last_ms": max(last_ms, seen["last_ms"] if seen else 0),
                 "indexed_ms": self.clock.now_ms(),
                 "version": (seen["version"] if seen else 0) + 1,
-                "expires_at": self._expires_at(companion.appended_ms),
+                "expires_at": self._expires_at(since_ms),
             }
             clause = Clause(("version",), "=", seen["version"]) if seen else Clause(("version",), "absent")
             if self._when(row, ((clause,),)):
                 return
-        raise StoreUnavailableError(f"others keep changing what is visible of a writer writer={companion.writer} tries={_TRIES}")
+        raise StoreUnavailableError(f"others keep changing what is visible of a writer writer={writer} tries={_TRIES}")
 
     def _when(self, row: Row, condition: When) -> bool:
         try:

@@ -28,13 +28,13 @@ class EventIndexing:
         """An object beside a run's text was written: its companion is indexed, by a GET and a few writes. Raises ObjectNotFoundError,
         DamagedLogError, UnavailableError."""
         if parsed.companion is not None:
-            self._index.put(parsed.run, self.companion(parsed.run, parsed.companion))
+            self._index.put(parsed.run, [self.companion(parsed.run, parsed.companion)])
         elif parsed.kind == "step":
             self._told.landed(parsed.run, parsed.name)
 
     def bring_up_to_date(self, run: Run, first: int) -> None:
         """Index what is not indexed of a run's companions from a number on: below partial.txt none may be missing. A LIST for each 1,000, a
-        query, and for each that is missing what ``landed`` takes. Raises UnavailableError."""
+        query, a GET for each that is missing, and their rows together. Raises UnavailableError."""
         listed = list(self.numbers(run, first))
         known = self._index.indexed(run, first) if listed else set()
         self._index_all(run, [number for number in listed if number not in known])
@@ -72,9 +72,14 @@ class EventIndexing:
                 yield from threads.map(partial(self.companion, run), numbers[at : at + _TOGETHER])
 
     def _index_all(self, run: Run, numbers: list[int]) -> None:
-        """A damaged companion stops nothing: its lines read as plain text."""
-        for number in numbers:
-            try:
-                self._index.put(run, self.companion(run, number))
-            except DamagedLogError:
-                continue
+        """Many together, read beside each other. A damaged companion stops nothing: its lines read as plain text."""
+        with ThreadPoolExecutor(_THREADS) as threads:
+            for at in range(0, len(numbers), _TOGETHER):
+                found = threads.map(partial(self._whole, run), numbers[at : at + _TOGETHER])
+                self._index.put(run, [each for each in found if each is not None])
+
+    def _whole(self, run: Run, number: int) -> Companion | None:
+        try:
+            return self.companion(run, number)
+        except DamagedLogError:
+            return None

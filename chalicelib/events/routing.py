@@ -1,7 +1,7 @@
 """Which run an agent's record belongs to: rules, tried in order; the first that names both pipeline and run decides.
 
-A rule is one of ``RUNLAKE_AGENT_RUNS``'s objects. ``fqn`` and ``run_id`` are templates over what is known of a record; ``from`` and ``as``
-take a text apart::
+A rule is one of the objects of ``rules`` in ``RUNLAKE_EVENTS``. ``fqn`` and ``run_id`` are templates over what is known of a record;
+``from`` and ``as`` take a text apart::
 
     {"fqn": "{service.name}", "run_id": "{attributes.job.id|header.X-Job}"}          the first of several that there is
     {"from": "tag", "as": "runlake.{fqn}.{run_id}"}                                  the run id is what stands behind the last dot
@@ -14,7 +14,6 @@ field of ``record``, ``attributes``, ``resource``, ``scope`` or ``common``; or a
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -42,11 +41,11 @@ _LITERAL = re.compile(r"[^{}]*")
 
 _FQN_NAMES = "runlake.fqn|header.X-Runlake-Fqn|cicd.pipeline.name|service.name|runlake_fqn"
 _RUN_NAMES = "runlake.run_id|header.X-Runlake-Run-Id|cicd.pipeline.run.id|runlake_run_id|run_id"
-DEFAULT = (
-    '[{"fqn": "{' + _FQN_NAMES + '}", "run_id": "{' + _RUN_NAMES + '}"},'
-    ' {"from": "tag", "as": "runlake.{fqn}.{run_id}"},'
-    ' {"from": "index", "as": "runlake-{fqn}-{run_id}"},'
-    ' {"from": "log_stream", "as": "runlake/{fqn}/{run_id}"}]'
+DEFAULT: Sequence[Any] = (
+    {"fqn": f"{{{_FQN_NAMES}}}", "run_id": f"{{{_RUN_NAMES}}}"},
+    {"from": "tag", "as": "runlake.{fqn}.{run_id}"},
+    {"from": "index", "as": "runlake-{fqn}-{run_id}"},
+    {"from": "log_stream", "as": "runlake/{fqn}/{run_id}"},
 )
 """What holds where nothing is set."""
 
@@ -163,18 +162,16 @@ class Router:
         self._rules = tuple(map(_Compiled.of, rules))
 
     @classmethod
-    def parse(cls, text: str | None) -> Router:
-        """From ``RUNLAKE_AGENT_RUNS``; None: DEFAULT. Raises InvalidConfigurationError."""
+    def of(cls, rules: Sequence[Any]) -> Router:
+        """From the ``rules`` of a configuration; none: DEFAULT. Raises InvalidConfigurationError."""
         try:
-            return cls(_RULES.validate_python(json.loads(text or DEFAULT)))
+            return cls(_RULES.validate_python(list(rules or DEFAULT)))
         except ValidationError as error:
-            wrong = error.errors(include_url=False)[0]
-            place = ".".join(map(str, wrong["loc"]))
+            wrong = error.errors(include_url=False, include_input=False, include_context=False)[0]
+            place = ".".join(("rules", *map(str, wrong["loc"])))
             raise InvalidConfigurationError(
-                f"invalid setting, {wrong['msg'].lower()} variable=RUNLAKE_AGENT_RUNS rule={place}"
-            ) from error
-        except ValueError as error:
-            raise InvalidConfigurationError(f"invalid setting, not json: {error} variable=RUNLAKE_AGENT_RUNS") from error
+                f"invalid setting, {wrong['msg'].lower()} variable=RUNLAKE_EVENTS field={place}"
+            ) from None
 
     def run_of(self, item: Decoded, headers: Mapping[str, str]) -> Run:
         """The run that a record belongs to. ``headers``: names in lower case. Raises InvalidEventError where no rule can tell, or what
@@ -186,7 +183,9 @@ class Router:
                     return checked_run(*names)
                 except InvalidNameError as error:
                     raise InvalidEventError(f"the record's run has no name that can be stored: {error}") from error
-        raise InvalidEventError("no rule can tell the record's run: send runlake.fqn and runlake.run_id, or set RUNLAKE_AGENT_RUNS")
+        raise InvalidEventError(
+            "no rule can tell the record's run: send runlake.fqn and runlake.run_id, or set rules in RUNLAKE_EVENTS"
+        )
 
 
 def _as_name(value: Any) -> str | None:

@@ -18,7 +18,7 @@ from chalicelib.runlog.segment import entry_of
 _HEARTBEAT_MS = 60_000
 _SILENT = frozenset(["marker", "retired", "tombstone"])
 """Of these nothing is reported, and no request is made."""
-_BESIDE = frozenset(["companion", "writer", "step"])
+_BESIDE = frozenset(["companion", "writer", "step", "chosen"])
 """What lies beside a run's text: indexed, not reported."""
 
 EARLY_FLUSH_S = 20.0

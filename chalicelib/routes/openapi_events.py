@@ -227,6 +227,25 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     ),
 }
 
+_CONFIGURATION = {
+    "method": "runlog", "browser": "runlog", "methods": {"files": {"directory": "/var/log/runs"}}, "browsers": {}, "rules": [],
+    "outputs": [], "installed": {"methods": ["files", "runlog"], "browsers": ["files", "runlog"]},
+}  # fmt: skip
+SCHEMAS["Configuration"] = _object(
+    "How events are written and browsed. What is secret is `***`.",
+    list(_CONFIGURATION),
+    {
+        "method": _TEXT,
+        "browser": _TEXT,
+        "methods": {"type": "object", "description": "Options, by name."},
+        "browsers": {"type": "object", "description": "Options, by name."},
+        "rules": {"type": "array", "description": "Which run an agent's record belongs to."},
+        "outputs": {"type": "array", "description": "Where events go too."},
+        "installed": {"type": "object", "description": "What may be chosen."},
+    },
+    _CONFIGURATION,
+)
+
 ERRORS: dict[int, tuple[int, str, str]] = {
     400: (400, "The request can never work: fix it.", "an event lacks its id, and others of its writer have one"),
     409: (409, "The present state refuses it; nothing was stored.", "the run is closed: its log takes no more lines sequence=4"),
@@ -235,6 +254,7 @@ ERRORS: dict[int, tuple[int, str, str]] = {
         "The body is too large, expands too far, or has too many events.",
         "too many events in one batch events=10001 limit=10000",
     ),
+    500: (500, "A setting that cannot work, or something nobody expected; the function's log tells.", "internal server error"),
     415: (415, "The body is of another type.", "events are application/json or application/x-ndjson content_type='image/png'"),
     503: (503, "Trouble of ours: repeat it, with the same cookie or key.", "the store is away"),
 }
@@ -355,6 +375,12 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "parameters": ["fqn", "runId"],
         "answers": {200: "StepList"},
         "errors": [400, 503],
+    },
+    "GET /v1/configuration": {
+        "id": "getConfiguration",
+        "summary": "How events are written and browsed here",
+        "answers": {200: "Configuration"},
+        "errors": [500],
     },
     f"GET {_EVENTS}/completeness": {
         "id": "getCompleteness",

@@ -68,6 +68,7 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
     f"POST {_EVENTS}/steps/{{step}}": (Scope.LOGS_WRITE,),
     f"PUT {_EVENTS}/writers/{{writer}}": (Scope.LOGS_WRITE,),
     f"POST {_EVENTS}/writers/{{writer}}/close": (Scope.LOGS_WRITE,),
+    "GET /v1/configuration": (Scope.ADMIN,),
     "GET /v0/archive/files/": (Scope.ARCHIVE_READ, Scope.LOGS_READ),
     "POST /v0/archive/files": (Scope.ARCHIVE_WRITE,),
     f"GET {_FILE}/data": (Scope.ARCHIVE_READ, Scope.LOGS_READ),

@@ -9,6 +9,7 @@
                             events/{sequence:010d}      a segment's companion: what is not text of its events (``events.companion``)
                             events/writers/{w}/opened   a writer of events was registered; ``closed``: it has ended (``events.writers``)
                             events/steps/{step}         what was told of a step (``events.told``)
+                            events/chosen               how its events are written and browsed (``events.registry``)
     {prefix}/.active/{fqn}/{run_id}/{writer_id}         heartbeat marker, diagnostics only
     {prefix}/.tombstones/{fqn}/{run_id}/expired.json    why a run is gone (``runlog.tombstones``)
 
@@ -37,7 +38,7 @@ _SEGMENT_SUFFIX = re.compile(r"segments/(\d{10})", re.ASCII)
 _RETIRED_SUFFIX = re.compile(r"retired/[A-Za-z0-9_-]{11}")  # no longer than a segment's, and behind partial.txt in a listing
 _LONGEST_SUFFIX = len("segments/") + SEQUENCE_DIGITS
 _MARKERS = ".active"
-_EVENTS = "events"
+_EVENTS, _CHOSEN = "events", "chosen"
 _COMPANION = re.compile(rf"{_EVENTS}/(\d{{10}})", re.ASCII)
 _WRITER = re.compile(rf"{_EVENTS}/writers/([^/]+)/(?:opened|closed)")
 _STEP = re.compile(rf"{_EVENTS}/steps/([^/]+)")
@@ -68,7 +69,7 @@ def checked_run(fqn: str, run_id: str) -> Run:
 
 @dataclass(frozen=True, slots=True)
 class ParsedKey:
-    """What a key is. ``kind``: segment, partial, logs, retired, companion, writer, step, marker or tombstone; ``sequence`` of a segment,
+    """What a key is. ``kind``: segment, partial, logs, retired, companion, writer, step, chosen, marker or tombstone; ``sequence`` of a segment,
     else None; ``companion``: the number of the segment that it belongs to; ``name``: the writer's, the step's."""
 
     run: Run
@@ -152,6 +153,10 @@ class Layout:
         """What was told of a step. Raises InvalidNameError."""
         return _fitting(self.steps(run) + encode_name(step))
 
+    def chosen(self, run: Run) -> str:
+        """How a run's events are written and browsed."""
+        return self.events(run) + _CHOSEN
+
     def all_markers(self) -> str:
         """All heartbeat markers of all runs begin with this."""
         return f"{self.prefix}/{_MARKERS}/"
@@ -216,6 +221,8 @@ class Layout:
         name, parsed = "/".join(elements[2:]), self._parsed(elements[:2], "companion")
         if parsed is None:
             return None
+        if name == f"{_EVENTS}/{_CHOSEN}":
+            return replace(parsed, kind="chosen")
         if companion := _COMPANION.fullmatch(name):
             return replace(parsed, companion=int(companion[1]))
         for kind, found in (("writer", _WRITER.fullmatch(name)), ("step", _STEP.fullmatch(name))):

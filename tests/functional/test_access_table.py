@@ -174,6 +174,8 @@ POST   /v1/events/svc_sales.etl/run-2/writers/w/close []  401    401    403     
 POST   /v1/events/svc_hr.etl/run-2/steps/s []             401    401    403     403    403    403   403    403      400 400
 POST   /v1/events/svc_sales.etl/run-2/steps/s []          401    401    403     400    403    403   403    403      403 400
 
+GET    /v1/configuration                                  401    401    403     403    403    403   403    200      200 200
+
 POST   $AGENTS/fluent %sales                             401    401    403     200    403    403   403    403      403 200
 POST   $AGENTS/fluent %hr                                401    401    403     403    403    403   403    403      200 200
 POST   $AGENTS/logstash %sales                           401    401    403     200    403    403   403    403      403 200

@@ -12,7 +12,9 @@ from typing import Any
 import msgpack
 import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
+from pydantic import SecretStr
 
+from chalicelib import composition
 from chalicelib.errors import InvalidConfigurationError, StoreUnavailableError
 from chalicelib.events.codecs import bulk, fluent, otlp
 from chalicelib.events.event import NewEvent
@@ -503,11 +505,13 @@ def test_masking_is_not_bypassed() -> None:
 
 
 def test_rules_of_ones_own_hold() -> None:
-    with installed(World(), agent_runs='[{"fqn": "hosts.{host}", "run_id": "{day}"}]'):
+    rules = SecretStr(json.dumps({"rules": [{"fqn": "hosts.{host}", "run_id": "{day}"}]}))
+    with installed(World(), events=rules):
         assert send("syslog", json.dumps({"host": "h", "message": "x", "time": START_MS})).status == 200
         assert lines("hosts.h/2026-09-21") == ["x"]
-    with pytest.raises(InvalidConfigurationError, match="RUNLAKE_AGENT_RUNS"), installed(World(), agent_runs="[]"):
-        pass
+        assert call("GET", "/v1/configuration").json["rules"] == [{"fqn": "hosts.{host}", "run_id": "{day}"}]
+    with pytest.raises(InvalidConfigurationError, match="field=rules"), installed(World(), events=SecretStr('{"rules": [{}]}')):
+        composition.services().router()
 
 
 def test_what_is_refused_is_logged_without_what_was_sent(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

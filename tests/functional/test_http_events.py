@@ -214,3 +214,13 @@ def _run() -> Any:
     from chalicelib.ports import Run
 
     return Run("svc.pipeline", "run-1")
+
+
+def test_the_configuration_is_shown_without_secrets() -> None:
+    document = "methods: {files: {directory: /x}}\noutputs: [{url: 'https://u:hunter2@h', api_key: hunter2}]"
+    with installed(World(), events=document, log_browser="files"):
+        found = call("GET", "/v1/configuration").json
+    assert (found["method"], found["browser"], found["methods"]) == ("runlog", "files", {"files": {"directory": "/x"}})
+    assert found["outputs"] == [{"url": "https://***@h", "api_key": "***"}]
+    with installed(World(), logging_method="nonsense"):
+        assert call("GET", "/v1/configuration").status == 500

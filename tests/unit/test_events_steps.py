@@ -11,6 +11,7 @@ from chalicelib.catalog.segments import run_key as segments_key
 from chalicelib.events import spans
 from chalicelib.events.event import NewEvent
 from chalicelib.events.index import run_key
+from chalicelib.events.shown import Wanted
 from chalicelib.events.spans import Span
 from chalicelib.events.step_log import MAX_READS
 from chalicelib.events.told import ToldStep
@@ -33,7 +34,7 @@ OPERATIONS = st.lists(
 )  # fmt: skip
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=60)
 @given(OPERATIONS, st.booleans(), st.sampled_from([None, 1, 3]))
 def test_step_log_equals_the_overall_log_filtered(
     operations: list[tuple[str, object]], closed: bool, max_lines: int | None
@@ -69,11 +70,23 @@ def _notify_some(world: World, parts: EventParts, each: int) -> None:
         parts.indexing.landed(parsed)
 
 
+def _events_of(parts: EventParts, step: str) -> list[str]:
+    """By small pages."""
+    found: list[str] = []
+    after: int | None = 0
+    while after is not None:
+        page = parts.browser.page(RUN, Wanted(step=step), after, 2)
+        found += [event.message for event in page.events]
+        after = page.after
+    return found
+
+
 def _check(parts: EventParts, model: list[tuple[str | None, str]], max_lines: int | None) -> None:
     assert whole_log(parts) == "".join(f"{message}\n" for _, message in model)
     for step in STEPS[:3]:
         wanted = "".join(f"{message}\n" for of, message in model if of == step)
         assert step_log(parts, str(step), max_lines=max_lines) == wanted
+        assert _events_of(parts, str(step)) == [message for of, message in model if of == step]
     for facts in parts.steps.all(RUN):
         of = [message for step, message in model if step == facts.step]
         assert (facts.lines, facts.bytes) == (sum(m.count("\n") + 1 for m in of), sum(len(m.encode()) + 1 for m in of))
@@ -112,18 +125,12 @@ def test_an_append_that_is_under_way_holds_back_what_follows() -> None:
     parts.log.append(RUN, [said("third", "s")])
     notify(world, parts)
     assert step_log(parts, "s") == "first\n"
-    assert [event.message for event in parts.browser.page(RUN, _all()).events] == ["first"]
+    assert [event.message for event in parts.browser.page(RUN, Wanted()).events] == ["first"]
     world.clock.advance(61)  # it has broken off
     assert step_log(event_parts(world), "s") == "first\nthird\n"
     assert body
     parts.log.append(RUN, [said("under way", "s")], position=position)
     assert step_log(event_parts(world), "s") == "first\nunder way\nthird\n"
-
-
-def _all() -> object:
-    from chalicelib.events.shown import Wanted
-
-    return Wanted()
 
 
 def test_the_index_is_rebuilt_from_s3_alone() -> None:
@@ -186,18 +193,18 @@ def test_steps_in_order_of_start_with_what_was_told() -> None:
 
 
 def test_a_step_costs_what_it_has_not_what_the_run_has() -> None:
-    """A step of 1,000 lines in the middle of a log a hundred times as long: two requests for its text, and no byte of others."""
+    """A step of 200 lines in the middle of a log a hundred times as long: two requests for its text, and no byte of others."""
     world = World()
     parts = event_parts(world)
     author = Author(parts, "w")
     for number in range(100):
-        author.say(*(said("x" * 100, f"step-{number}") for _ in range(1000)))
+        author.say(*(said("x" * 100, f"step-{number}") for _ in range(200)))
     parts.finalizer.close(RUN)
     fresh = event_parts(world)
     world.store.calls.clear()
     world.database.calls.clear()
     answer = fresh.logs.step(RUN, "step-50")
-    assert (len(answer.text), answer.complete) == (101_000, True)
+    assert (len(answer.text), answer.complete) == (20_200, True)
     assert (dict(world.store.calls), dict(world.database.calls)) == ({"get": 1}, {"query": 1})
 
 
@@ -218,6 +225,26 @@ def test_a_strewn_step_is_read_in_bounded_requests_and_bytes() -> None:
     first = parts.logs.step(RUN, "s")
     assert world.store.calls["get"] <= MAX_READS + 1 and first.text and not first.complete
     assert step_log(parts, "s") == "".join("s" * 50 + f"\n{number}\n" for number in range(200))
+
+
+def test_many_companions_cost_compaction_one_listing_more() -> None:
+    """What lies beside the text stands before all else in a listing: it is leapt over."""
+    world = World()
+    parts = event_parts(world)
+    for number in range(1200):
+        parts.log.append(RUN, [said(f"{number}", "s")], idempotency_key=f"{number}")
+    world.store.calls.clear()
+    state = parts.compactor.look(RUN)
+    assert (len(state.pending), state.has_events, world.store.calls["list"]) == (1200, True, 3)
+    world.store.calls.clear()
+    world.database.calls.clear()
+    parts.compactor.compact(RUN, world.deadline())
+    assert parts.index.indexed(RUN, 0) == set(range(1200))
+    assert world.store.calls["list"] == 5 and world.database.calls["put_many"] <= 2 * 1200 // 25 + 40
+    world.database.calls.clear()
+    parts.log.append(RUN, [said("more", "s")])
+    parts.compactor.compact(RUN, world.deadline())
+    assert dict(world.database.calls) == {"query": 1, "put_many": 2}
 
 
 def test_the_keys_of_rows_are_those_of_segments() -> None:

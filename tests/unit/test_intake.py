@@ -36,7 +36,7 @@ def taken(
     may_write: Callable[[str], bool] = lambda _: True,
     has_time: Callable[[], bool] = lambda: True,
 ) -> list[Told]:
-    return Intake(log, Router.parse(None), may_write, has_time).take(items, request)
+    return Intake(log, Router.of([]), may_write, has_time).take(items, request)
 
 
 def fates(told: list[Told]) -> list[str]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from chalicelib.errors import InvalidConfigurationError, InvalidEventError
 from chalicelib.events.codecs.items import Decoded
 from chalicelib.events.event import NewEvent
-from chalicelib.events.routing import DEFAULT, Router
+from chalicelib.events.routing import Router
 from chalicelib.ports import Run
 
 RUN = Run("svc_sales.etl", "run-1")
@@ -21,7 +21,7 @@ HEADERS = {"x-runlake-fqn": RUN.fqn, "x-runlake-run-id": RUN.run_id}
 
 
 def run_of(about: dict[str, Any], headers: dict[str, str] | None = None, rules: Any = None, timestamp: int | None = None) -> Run:
-    router = Router.parse(None if rules is None else json.dumps(rules))
+    router = Router.of(rules or [])
     return router.run_of(Decoded(0, NewEvent(message="m", timestamp=timestamp), about), headers or {})
 
 
@@ -106,9 +106,7 @@ def test_own_rules_replace_the_default_and_the_first_that_tells_decides() -> Non
 @pytest.mark.parametrize(
     ("setting", "told"),
     [
-        ("{", "not json"),
-        ("{}", "list"),
-        ("[]", "at least 1"),
+        ('["x"]', "rules.0"),
         ('[{"fqn": "{a}"}]', "tells both"),
         ('[{"fqn": "{a}", "run_id": "{}"}]', "placeholder has a name"),
         ('[{"fqn": "{a", "run_id": "{b}"}]', "braces"),
@@ -123,13 +121,8 @@ def test_own_rules_replace_the_default_and_the_first_that_tells_decides() -> Non
 )
 def test_rules_that_cannot_work_are_told(setting: str, told: str) -> None:
     with pytest.raises(InvalidConfigurationError, match=told) as caught:
-        Router.parse(setting)
-    assert "variable=RUNLAKE_AGENT_RUNS" in str(caught.value)
-
-
-def test_the_default_is_json_that_holds() -> None:
-    assert len(json.loads(DEFAULT)) == 4
-    Router.parse(DEFAULT)
+        Router.of(json.loads(setting))
+    assert "variable=RUNLAKE_EVENTS field=rules" in str(caught.value)
 
 
 @given(fqn=st.text("ab.-/", min_size=1, max_size=9), run_id=st.text("ab-", min_size=1, max_size=9))
