@@ -59,9 +59,6 @@ def decoded(index: int, record: Any, clock: Clock, about: Mapping[str, Any], mom
 def new_event(message: str, moment: Moment, level: str | None, data: Mapping[str, Any], own: Own) -> NewEvent:
     """An event with what the agent says to Runlake itself. Raises ValidationError, TypeError."""
     step, number, notes = own.get("step"), own.get("id"), own.get("annotations")
-    if number is None and notes is None and (step is None or isinstance(step, str)) and (moment.ms is None or moment.ms >= 0):
-        # All of it is of the types that it must have: decoders make nothing else. Checking it again would cost as much as the rest.
-        return NewEvent.model_construct(message=message, timestamp=moment.ms, step=step, level=level, data=data)
     given: dict[str, Any] = {"message": message, "timestamp": moment.ms, "level": level, "data": data}
     if step is not None:
         given["step"] = step
@@ -74,14 +71,11 @@ def new_event(message: str, moment: Moment, level: str | None, data: Mapping[str
 
 def split_own(record: Mapping[str, Any]) -> tuple[Own, dict[str, Any]]:
     """What is said to Runlake, and a copy of the rest."""
-    nested = record.get(OWN)
-    own = dict(nested) if isinstance(nested, dict) else {}
-    data = {}
-    for name, value in record.items():
-        if name.startswith(_OWN_PREFIX):
-            own[name[len(_OWN_PREFIX) :]] = value
-        elif name != OWN or not isinstance(value, dict):
-            data[name] = value
+    data = dict(record)
+    nested = data.get(OWN)
+    own = dict(data.pop(OWN)) if isinstance(nested, dict) else {}
+    for name in [name for name in record if name.startswith(_OWN_PREFIX)]:
+        own[name[len(_OWN_PREFIX) :]] = data.pop(name)
     return own, data
 
 
