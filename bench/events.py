@@ -36,6 +36,7 @@ WAYS = {
     "every fourth line a neighbour's": 0.75,
     "every second line a neighbour's": 0.5,
     "one line in eight": 0.125,
+    "every second batch a neighbour's": 0.0,  # told apart by batches, not by lines
 }
 
 
@@ -54,11 +55,11 @@ def companions(share: float, run_bytes: int, step_bytes: int) -> Iterator[Compan
     """Of a run in which a step of so many bytes begins in the middle, and has ``share`` of the lines from there on."""
     lines, wanted, owed = run_bytes // len(LINE), step_bytes // len(LINE), 0.0
     for first in range(0, lines, BATCH_LINES):
-        events = []
+        events, in_turn = [], not share and first >= lines // 2 and first // BATCH_LINES % 2 == 0
         for line in range(first, min(first + BATCH_LINES, lines)):
             step = f"step-{first // BATCH_LINES // 10}"
             if first >= lines // 2 and wanted:
-                owed += share
+                owed += 1 if in_turn else share
                 if owed >= 1:
                     step, owed, wanted = "wanted", owed - 1, wanted - 1
             events.append(Noted(line, line * len(LINE), 1, len(LINE) - 1, line, id=line, step=step))
@@ -110,8 +111,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--run-mb", type=int, default=1024)
     parser.add_argument("--step-mb", type=float, default=1)
+    parser.add_argument("--way", choices=WAYS)
     given = parser.parse_args()
     for way, share in WAYS.items():
+        if given.way not in (None, way):
+            continue
         print(json.dumps(measured(way, share, given.run_mb * MB, int(given.step_mb * MB))), flush=True)
 
 

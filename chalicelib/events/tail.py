@@ -6,10 +6,12 @@ is one whose append is still under way (or broke off): it holds back what follow
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from threading import Lock
 
 from chalicelib.errors import ObjectNotFoundError
 from chalicelib.events.companion import Companion
@@ -22,6 +24,7 @@ from chalicelib.runlog.view import TornViewError, View
 UNDER_WAY_MS = 60_000
 """A function lives 30 s: an append whose companion is not there after this has broken off."""
 _THREADS = 16
+_MAX_REMEMBERED = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,8 @@ class EventTails:
 
     def __init__(self, views: Views, indexing: EventIndexing, index: EventIndex, clock: Clock) -> None:
         self._views, self._indexing, self._index, self._clock = views, indexing, index, clock
+        self._counts: OrderedDict[tuple[Run, int, str], int] = OrderedDict()
+        self._lock = Lock()
 
     def look(self, run: Run, view: View) -> EventTail:
         """A LIST and a query; a GET for each companion that is not indexed, a HEAD for each segment without one. Raises TornViewError."""
@@ -68,13 +73,25 @@ class EventTails:
     def _end(self, run: Run, without: Sequence[ListedObject]) -> int | None:
         """The first of these segments whose companion is still to come."""
         since_ms = self._clock.now_ms() - UNDER_WAY_MS
-        young = [self._views.layout.sequence_of(run, found.key) for found in without if found.last_modified_ms > since_ms]
+        young = [found for found in without if found.last_modified_ms > since_ms]
         with ThreadPoolExecutor(_THREADS) as threads:
-            counts = threads.map(partial(self._events, run), young) if young else ()
-            return next((number for number, count in zip(young, counts, strict=False) if count), None)
+            counts = list(threads.map(partial(self._events, run), young) if young else ())
+        numbers = (self._views.layout.sequence_of(run, found.key) for found in young)
+        return next((number for number, count in zip(numbers, counts, strict=True) if count), None)
 
-    def _events(self, run: Run, sequence: int) -> int:
+    def _events(self, run: Run, found: ListedObject) -> int:
+        """How many events a segment is made of. One HEAD, once in a process: a segment never changes."""
+        sequence = self._views.layout.sequence_of(run, found.key)
+        place = run, sequence, found.etag
+        with self._lock:
+            if place in self._counts:
+                return self._counts[place]
         try:
-            return self._views.tails.segment(run, sequence).events
+            count = self._views.tails.segment(run, sequence).events
         except ObjectNotFoundError as error:
             raise TornViewError(str(error)) from error
+        with self._lock:
+            self._counts[place] = count
+            if len(self._counts) > _MAX_REMEMBERED:
+                self._counts.popitem(last=False)
+        return count

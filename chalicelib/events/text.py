@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from chalicelib.runlog.page import PAGE_BYTES
 
@@ -18,7 +19,7 @@ def cut(data: bytes, max_lines: int | None = None, *, more: bool) -> bytes:
         data, more = _lines(data, max_lines, more)
     if more:
         data = _whole(data)
-    while not _fits(data):
+    while len(data) * _WORST_ESCAPE > PAGE_BYTES and not fits(shown(data)):
         data = _whole(data[: len(data) // 2])
     return data
 
@@ -50,5 +51,6 @@ def _whole(data: bytes) -> bytes:
     return data
 
 
-def _fits(data: bytes) -> bool:
-    return len(data) * _WORST_ESCAPE <= PAGE_BYTES or len(json.dumps(json.dumps(shown(data), ensure_ascii=False))) <= PAGE_BYTES
+def fits(value: Any) -> bool:
+    """Whether something travels: as JSON in the JSON in which Lambda returns an answer."""
+    return len(json.dumps(json.dumps(value, ensure_ascii=False))) <= PAGE_BYTES

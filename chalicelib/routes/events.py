@@ -14,12 +14,13 @@ from chalicelib import composition
 from chalicelib.access.grants import Scope
 from chalicelib.composition import EventServices, Services
 from chalicelib.errors import InvalidEventError, InvalidInputError
-from chalicelib.events.browse import DEFAULT_LIMIT, MAX_LIMIT
+from chalicelib.events.browse import DEFAULT_LIMIT, MAX_LIMIT, EventPage
 from chalicelib.events.completeness import MAX_WAIT_S, Completeness, WriterState
 from chalicelib.events.event import MAX_TIMESTAMP_MS, Timestamp
 from chalicelib.events.names import checked_name
 from chalicelib.events.shown import Wanted
 from chalicelib.events.steps import StepFacts
+from chalicelib.events.text import fits
 from chalicelib.events.told import ToldStep
 from chalicelib.events.writers import MAX_COUNT
 from chalicelib.observability import BATCH_SIZE_LINES, LOG_SHIPMENT_MS, LOGS_FAILED, LOGS_SENT, note, record
@@ -148,8 +149,22 @@ def _tell(call: Call) -> Response:
 def _events(call: Call) -> Response:
     limit = whole_number(call.query, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
     page = call.events.browser.page(call.path.run, _wanted(call.query), whole_number(call.query, "after", 0, 0, MAX_BYTE), limit)
-    after = None if page.after is None else str(page.after)
-    return json_answer({"events": [each.document() for each in page.events], "after": after})
+    documents, after = _fitting(page)
+    return json_answer({"events": documents, "after": None if after is None else str(after)})
+
+
+def _fitting(page: EventPage) -> tuple[list[dict[str, Any]], int | None]:
+    """As many of a page's events as travel, and where the next page begins. One that is too large for any answer is cut."""
+    documents: list[dict[str, Any]] = [each.document() for each in page.events]
+    after = page.after
+    while not fits(documents):
+        if len(documents) > 1:
+            documents = documents[: len(documents) // 2]
+            after = page.events[len(documents)].line
+        else:
+            (document,) = documents
+            documents = [document | {"message": document["message"][: len(document["message"]) // 2], "truncated": True}]
+    return documents, after
 
 
 def _wanted(query: Mapping[str, str]) -> Wanted:

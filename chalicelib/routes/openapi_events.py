@@ -123,6 +123,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "message": _TEXT,
             "data": {"type": "object"},
             "annotations": {"type": "array", "items": _ANNOTATION},
+            "truncated": {"const": True, "description": "The message is too large for any answer: read it by `log`."},
         },
         _NEW | {"writer": "agent-1", "line": 0, "lines": 1, "data": {"table": "orders"} | _DATA, "annotations": []},
     ),

@@ -216,6 +216,20 @@ def _run() -> Any:
     return Run("svc.pipeline", "run-1")
 
 
+def test_what_is_too_large_for_an_answer_comes_in_parts(world: World) -> None:
+    """Letters that are escaped twice on their way: six bytes for each."""
+    hard = "\x01" * 900_000
+    for letter in "ab":
+        assert send({"message": letter + hard, "step": "s"}).status == 200
+    first = get()
+    assert [event["message"][0] for event in first["events"]] == ["a"] and first["after"] == "1"
+    assert first["events"][0].get("truncated") is True
+    text, start = "", 0
+    while (page := get("/log", f"?step=s&start={start}"))["next"] != start:
+        text, start = text + page["text"], page["next"]
+    assert text == f"a{hard}\nb{hard}\n"
+
+
 def test_the_configuration_is_shown_without_secrets() -> None:
     document = "methods: {files: {directory: /x}}\noutputs: [{url: 'https://u:hunter2@h', api_key: hunter2}]"
     with installed(World(), events=document, log_browser="files"):
