@@ -153,6 +153,16 @@ def test_a_request_has_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     assert fates(taken(log, [item(number) for number in range(5)])) == ["stored"] * 3 + ["away"] * 2
 
 
+def test_large_groups_are_appended_in_parts_and_stored_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intake, "MAX_BATCH", 3)
+    log = InMemoryEventLog()
+    items: list[Item] = [item(number, "b/r" if number == 4 else "a/r") for number in range(8)]
+    for _ in range(2):
+        assert fates(taken(log, items)) == ["stored"] * 8
+    assert [count for run, _, count in log.batches if run.fqn == "a"] == [3, 3, 1]
+    assert log.messages("a", "r") == [f"m{number}" for number in range(8) if number != 4]
+
+
 KINDS = st.lists(st.sampled_from(["a/r", "b/r", "away/r", "hr/r", "/", "refused"]), max_size=12)
 
 
