@@ -61,7 +61,7 @@ def codecs(events: int) -> Iterator[Codec]:
 
 
 def _event(number: int) -> NewEvent:
-    data = {
+    data: dict[str, Any] = {
         "host": "worker-3",
         "program": "etl",
         "thread": number % 8,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -127,7 +127,3 @@ def answer(told: list[Told]) -> Response:
     refused = refused_of(told)
     errors = [{"index": index, "code": STATUS[each.fate], "message": each.reason} for index, each in refused[:MAX_TOLD]]
     return json_answer({"accepted": len(told) - len(refused), "refused": len(refused), "errors": errors})
-
-
-Refusing = Callable[[Exception], Response]
-"""How a protocol says that a request as a whole was refused."""

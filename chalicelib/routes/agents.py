@@ -13,7 +13,7 @@ from typing import Any
 from chalice.app import Blueprint, Request, Response
 
 from chalicelib.errors import InvalidBatchError
-from chalicelib.events.codecs import firehose, fluent, logstash, otlp, plain, syslog
+from chalicelib.events.codecs import firehose, fluent, logstash, otlp, otlp_answers, plain, syslog
 from chalicelib.routes.agent_requests import Call, answer, first_reason, refused_of, status_of
 from chalicelib.routes.answers import RETRY_AFTER_S, answering, json_answer, refusal
 from chalicelib.routes.bodies import UnsupportedMediaTypeError, gunzip
@@ -24,7 +24,7 @@ BASE = "/v1/agents"
 _MSGPACK = frozenset({"application/msgpack", "application/x-msgpack"})
 _TEXT = "text/plain"
 _TAG_HEADERS = ("fluent-tag", "x-fluent-tag", "x-tag")
-_JSON_TYPES = frozenset({"application/json", "application/x-ndjson"})
+_JSON = "application/json"
 _FIREHOSE_ID = "x-amz-firehose-request-id"
 
 
@@ -99,7 +99,7 @@ def otlp_logs(request: Request) -> Response:
     is_packed = encoding == otlp.PROTOBUF
     try:
         call = Call.of("otlp", request)
-        if not is_packed and call.content_type not in _JSON_TYPES:
+        if not is_packed and call.content_type != _JSON:
             raise UnsupportedMediaTypeError(f"OTLP is application/json or {otlp.PROTOBUF}")
         items = otlp.decode_protobuf(call.packed) if is_packed else otlp.decode_json(call.content)
         told = call.take(items, repeats_bytes=True)
@@ -111,13 +111,13 @@ def otlp_logs(request: Request) -> Response:
     if status != 200:
         return _otlp_refusal(status, reason, is_packed)
     if is_packed:
-        return PackedAsText(otlp.partial_success_protobuf(rejected, reason))
-    return json_answer(otlp.partial_success_json(rejected, reason))
+        return PackedAsText(otlp_answers.partial_success_protobuf(rejected, reason))
+    return json_answer(otlp_answers.partial_success_json(rejected, reason))
 
 
 def _otlp_refusal(status: int, message: str, is_packed: bool) -> Response:
     if is_packed:
-        return PackedAsText(otlp.status_protobuf(message), status, _headers(status))
+        return PackedAsText(otlp_answers.status_protobuf(message), status, _headers(status))
     return json_answer({"code": status, "message": message}, status, **_headers(status))
 
 

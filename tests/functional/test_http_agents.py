@@ -16,7 +16,7 @@ from pydantic import SecretStr
 
 from chalicelib import composition
 from chalicelib.errors import InvalidConfigurationError, StoreUnavailableError
-from chalicelib.events.codecs import bulk, fluent, otlp
+from chalicelib.events.codecs import bulk, fluent, otlp, otlp_answers
 from chalicelib.events.event import NewEvent
 from chalicelib.ports import Run
 from chalicelib.routes import agent_requests
@@ -309,7 +309,7 @@ def test_otlp_tells_a_partial_success(world: World, bad: int) -> None:
     assert answer.status == 200
     assert answer.json["partialSuccess"]["rejectedLogRecords"] == str(bad)
     assert f"refused={bad}" in answer.json["partialSuccess"]["errorMessage"]
-    packed = otlp.partial_success_protobuf(bad, "no rule: é")
+    packed = otlp_answers.partial_success_protobuf(bad, "no rule: é")
     read = ExportLogsServiceResponse.FromString(packed.encode())
     assert packed.isascii() and read.partial_success.rejected_log_records == min(bad, 127)
     assert ("300 records" in read.partial_success.error_message) == (bad == 300)

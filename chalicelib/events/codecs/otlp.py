@@ -7,15 +7,21 @@ The body is the message (one that is no text as JSON, and as it is in ``data.bod
 from __future__ import annotations
 
 import base64
-import binascii
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from chalicelib.errors import InvalidEventError
 from chalicelib.events.codecs import json_text, records
 from chalicelib.events.codecs.items import Decoded, Item, decoded_each
+from chalicelib.events.codecs.otlp_values import (
+    any_value,
+    fields_of_json,
+    fields_of_proto,
+    key_values,
+    value_of_json,
+    value_of_proto,
+)
 from chalicelib.events.codecs.records import OWN, Moment
 from chalicelib.events.event import NewEvent
 from chalicelib.events.ports import Refused
@@ -23,10 +29,7 @@ from chalicelib.lines.parsed import CRITICAL, DEBUG, ERROR, INFO, TRACE, WARNING
 
 PROTOBUF = "application/x-protobuf"
 _LEVELS = (TRACE, DEBUG, INFO, WARNING, ERROR, CRITICAL)
-_MAX_DEPTH = 64
 _MAX_NS = (1 << 64) - 1
-_MAX_MESSAGE = 100
-_MAX_REJECTED = 127
 _UNDECODABLE = "the body is no ExportLogsServiceRequest"
 
 
@@ -83,7 +86,7 @@ def decode_protobuf(body: bytes) -> Iterator[Item]:
 def encode_json(events: Sequence[NewEvent], resource: Mapping[str, Any] | None = None) -> bytes:
     """A request with the events under one resource. What a decoder put into an event's data goes where it came from."""
     logs = [{"scope": scope, "logRecords": [_json_of(event) for event in same]} for scope, same in _by_scope(events)]
-    request = {"resourceLogs": [{"resource": {"attributes": _key_values(resource or {})}, "scopeLogs": logs}]}
+    request = {"resourceLogs": [{"resource": {"attributes": key_values(resource or {})}, "scopeLogs": logs}]}
     return json_text.compact(request).encode()
 
 
@@ -100,31 +103,6 @@ def encode_protobuf(events: Sequence[NewEvent], resource: Mapping[str, Any] | No
                     record[name] = base64.b64encode(bytes.fromhex(record[name])).decode()
     packed: bytes = ParseDict(request, ExportLogsServiceRequest()).SerializeToString()
     return packed
-
-
-def partial_success_json(rejected: int, message: str) -> dict[str, Any]:
-    """The answer in JSON: an empty object where all was taken."""
-    return {"partialSuccess": {"rejectedLogRecords": str(rejected), "errorMessage": message}} if rejected else {}
-
-
-def partial_success_protobuf(rejected: int, message: str) -> str:
-    """The answer in protobuf, as a text: a gateway hands bytes over only to clients that ask for them, and most exporters do not.
-    So it is made of ASCII alone: more than 127 rejected are told as 127, and in the message by their number."""
-    if not rejected:
-        return ""
-    told = message if rejected <= _MAX_REJECTED else f"{rejected} records: {message}"
-    inner = "\x08" + chr(min(rejected, _MAX_REJECTED)) + _field(2, told)
-    return "\x0a" + chr(len(inner)) + inner
-
-
-def status_protobuf(message: str) -> str:
-    """google.rpc.Status of a refusal, of ASCII alone."""
-    return _field(2, message)
-
-
-def _field(number: int, text: str) -> str:
-    shown = text.encode("ascii", "replace").decode()[:_MAX_MESSAGE]
-    return chr(number << 3 | 2) + chr(len(shown)) + shown
 
 
 def _decoded(index: int, shared: _Shared, record: _Record) -> Decoded:
@@ -190,7 +168,7 @@ def _json_record(given: Any) -> _Record:
         observed_ns=_number(given, "observedTimeUnixNano"),
         severity=_number(given, "severityNumber"),
         severity_text=_word(given, "severityText"),
-        body=_any_json(given.get("body")),
+        body=value_of_json(given.get("body")),
         attributes=_attributes_json(given),
         trace_id=_hex(given, "traceId", 32),
         span_id=_hex(given, "spanId", 16),
@@ -254,97 +232,15 @@ def _hex(given: Mapping[str, Any], name: str, digits: int) -> str:
 
 
 def _attributes_json(given: Mapping[str, Any]) -> dict[str, Any]:
-    return _fields_json(given.get("attributes"), 0)
-
-
-def _fields_json(pairs: Any, depth: int) -> dict[str, Any]:
-    if pairs is None:
-        return {}
-    if not isinstance(pairs, list):
-        raise ValueError("attributes are a list of keys and values")
-    fields = {}
-    for pair in pairs:
-        if not isinstance(pair, dict) or not isinstance(pair.get("key", ""), str):
-            raise ValueError("an attribute has a key and a value")
-        fields[pair.get("key", "")] = _any_json(pair.get("value"), depth + 1)
-    return fields
-
-
-def _any_json(value: Any, depth: int = 0) -> Any:
-    if value is None or value == {}:
-        return None
-    if depth > _MAX_DEPTH or not isinstance(value, dict) or len(value) != 1:
-        raise ValueError("a value is one of stringValue, boolValue, intValue, doubleValue, arrayValue, kvlistValue, bytesValue")
-    ((kind, given),) = value.items()
-    read = _KINDS.get(kind)
-    if read is None:
-        raise ValueError("a value is of a kind that is not known")
-    return read(given, depth)
-
-
-def _string(given: Any, _: int) -> str:
-    if not isinstance(given, str):
-        raise ValueError("stringValue is a text")
-    return given
-
-
-def _truth(given: Any, _: int) -> bool:
-    if not isinstance(given, bool):
-        raise ValueError("boolValue is true or false")
-    return given
-
-
-def _int(given: Any, _: int) -> int:
-    if isinstance(given, bool) or not isinstance(given, int | str) or len(str(given)) > 20:
-        raise ValueError("intValue is a whole number")
-    return int(given)
-
-
-def _double(given: Any, _: int) -> Any:
-    if isinstance(given, bool) or not isinstance(given, int | float | str):
-        raise ValueError("doubleValue is a number")
-    return _finite(float(given))
-
-
-def _array(given: Any, depth: int) -> list[Any]:
-    items = _object({"of": given}, "of").get("values")
-    if items is not None and not isinstance(items, list):
-        raise ValueError("arrayValue has a list of values")
-    return [_any_json(each, depth + 1) for each in items or ()]
-
-
-def _kvlist(given: Any, depth: int) -> dict[str, Any]:
-    return _fields_json(_object({"of": given}, "of").get("values"), depth)
-
-
-def _bytes(given: Any, _: int) -> dict[str, str]:
-    try:
-        return {"bytesValue": base64.b64encode(base64.b64decode(_string(given, 0), validate=True)).decode()}
-    except binascii.Error as error:
-        raise ValueError("bytesValue is base64") from error
-
-
-_KINDS: dict[str, Callable[[Any, int], Any]] = {
-    "stringValue": _string,
-    "boolValue": _truth,
-    "intValue": _int,
-    "doubleValue": _double,
-    "arrayValue": _array,
-    "kvlistValue": _kvlist,
-    "bytesValue": _bytes,
-}
-
-
-def _finite(number: float) -> float | str:
-    return number if math.isfinite(number) else str(number)
+    return fields_of_json(given.get("attributes"))
 
 
 def _proto_pairs(request: Any) -> Iterator[_Pair]:
     for logs in request.resource_logs:
-        resource = _fields_proto(logs.resource.attributes, 0)
+        resource = fields_of_proto(logs.resource.attributes)
         for scope_logs in logs.scope_logs:
             scope = scope_logs.scope
-            found = {"name": scope.name, "version": scope.version, "attributes": _fields_proto(scope.attributes, 0)}
+            found = {"name": scope.name, "version": scope.version, "attributes": fields_of_proto(scope.attributes)}
             shared = _Shared(resource, {name: value for name, value in found.items() if value})
             for record in scope_logs.log_records:
                 yield shared, record
@@ -356,33 +252,13 @@ def _proto_record(given: Any) -> _Record:
         observed_ns=given.observed_time_unix_nano,
         severity=given.severity_number,
         severity_text=given.severity_text,
-        body=_any_proto(given.body, 0),
-        attributes=_fields_proto(given.attributes, 0),
+        body=value_of_proto(given.body),
+        attributes=fields_of_proto(given.attributes),
         trace_id=given.trace_id.hex(),
         span_id=given.span_id.hex(),
         flags=given.flags,
         event_name=given.event_name,
     )
-
-
-def _fields_proto(pairs: Iterable[Any], depth: int) -> dict[str, Any]:
-    return {pair.key: _any_proto(pair.value, depth + 1) for pair in pairs}
-
-
-def _any_proto(value: Any, depth: int) -> Any:
-    kind = value.WhichOneof("value")
-    if kind is None:
-        return None
-    if depth > _MAX_DEPTH:
-        raise ValueError("the value is nested too deeply")
-    given = getattr(value, kind)
-    if kind == "array_value":
-        return [_any_proto(each, depth + 1) for each in given.values]
-    if kind == "kvlist_value":
-        return _fields_proto(given.values, depth)
-    if kind == "bytes_value":
-        return {"bytesValue": base64.b64encode(given).decode()}
-    return _finite(given) if kind == "double_value" else given
 
 
 def _by_scope(events: Sequence[NewEvent]) -> Iterator[tuple[dict[str, Any], list[NewEvent]]]:
@@ -405,7 +281,7 @@ def _scope_of(scope: Any) -> dict[str, Any]:
         return {}
     attributes = scope.get("attributes")
     known = {name: scope[name] for name in ("name", "version") if isinstance(scope.get(name), str)}
-    return known | ({"attributes": _key_values(attributes)} if isinstance(attributes, Mapping) else {})
+    return known | ({"attributes": key_values(attributes)} if isinstance(attributes, Mapping) else {})
 
 
 def _json_of(event: NewEvent) -> dict[str, Any]:
@@ -418,34 +294,8 @@ def _json_of(event: NewEvent) -> dict[str, Any]:
         "timeUnixNano": time_ns,
         "severityNumber": data.get("severityNumber", _severity_of(level)),
         "severityText": data.get("severityText", level),
-        "body": _any_of(data.get("body", event.message)),
-        "attributes": _key_values(fields),
+        "body": any_value(data.get("body", event.message)),
+        "attributes": key_values(fields),
         **{name: data.get(name) for name in ("traceId", "spanId", "flags", "eventName")},
     }
     return {name: value for name, value in record.items() if value}
-
-
-def _key_values(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [{"key": name, "value": _any_of(value)} for name, value in fields.items()]
-
-
-def _any_of(value: Any) -> dict[str, Any]:
-    match value:
-        case None:
-            return {}
-        case bool():
-            return {"boolValue": value}
-        case int() if -(1 << 63) <= value < 1 << 63:
-            return {"intValue": str(value)}
-        case float():
-            return {"doubleValue": value}
-        case str():
-            return {"stringValue": value}
-        case {"bytesValue": str(packed)} if len(value) == 1:
-            return {"bytesValue": packed}
-        case Mapping():
-            return {"kvlistValue": {"values": _key_values(value)}}
-        case list() | tuple():
-            return {"arrayValue": {"values": [_any_of(each) for each in value]}}
-        case _:
-            return {"stringValue": str(value)}
