@@ -81,6 +81,7 @@ def measured(way: str, share: float, run_bytes: int, step_bytes: int) -> dict[st
     size = run_bytes // len(LINE) * len(LINE)
     metadata = artifact_metadata(size // len(LINE), size, number + 1, 1, "closed")
     store.put_repeated(layout.logs(RUN), LINE, size, metadata)
+    clock.advance(3600)  # it was finished a while ago
     views = Views(store, index_, layout)
     logs = StepLogs(views, index, EventTails(views, indexing, index, clock))
     store.calls.clear()

@@ -111,10 +111,11 @@ class EventBrowser:
         scan = self._reader.scan(run, after)
         if after >= scan.end.line:
             return EventPage([], None)
-        under_way = None if scan.end.seal else self._tails.end_line(run)
+        under_way = self._tails.end_line(run)
+        is_final = bool(scan.end.seal) and under_way is None
         lines = numbered(scan.chunks, after - scan.skip)
         wanted_lines = ((number, raw) for number, raw in lines if number >= after and (under_way is None or number < under_way))
-        return page.filled(self._events(run, loggable, wanted_lines, after, is_final=bool(scan.end.seal)), wanted)
+        return page.filled(self._events(run, loggable, wanted_lines, after, is_final=is_final), wanted)
 
     def _events(
         self, run: Run, loggable: Loggable, lines: Iterator[tuple[int, bytes]], after: int, *, is_final: bool

@@ -16,7 +16,7 @@ from chalicelib.events.ports import LogText
 from chalicelib.events.spans import Span, joined, reads
 from chalicelib.events.tail import EventTail, EventTails
 from chalicelib.events.text import ANSWER_BYTES, cut, shown
-from chalicelib.events.views import Views, held, untorn
+from chalicelib.events.views import Views, untorn
 from chalicelib.ports import Run
 from chalicelib.runlog.view import View
 
@@ -63,14 +63,13 @@ class StepLogs:
         parts = _enough(self._index.parts(run, step, sequence), start - before + ANSWER_BYTES)
         reach = _reach(parts, start - before)
         view = self._first_view(run, reach)
-        if view.segments or any(part.sequence >= held(view) for part in parts):
-            tail = self._tails.look(run, view)
-            parts = with_tail(parts, tail, step, sequence)
-            reach = _reach(parts, start - before)
+        tail = self._tails.look(run, view)
+        parts = with_tail(parts, tail, step, sequence)
+        reach = _reach(parts, start - before)
         data = self._read(view, reach.spans)
         answer = cut(data, max_lines, more=reach.more)
         self._remember(run, step, parts, before, start + len(answer))
-        at_end = not reach.more and len(answer) == len(data)
+        at_end = not reach.more and len(answer) == len(data) and not tail.holds_back
         return LogText(shown(answer), start + len(answer), at_end and self._views.is_ended(run, view))
 
     def _first_view(self, run: Run, reach: _Reach) -> View:

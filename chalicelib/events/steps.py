@@ -52,9 +52,10 @@ class Steps:
     def _all(self, run: Run) -> list[StepFacts]:
         parts = list(self._index.parts(run))
         view = self._views.take(run)
-        parts = with_tail(parts, self._tails.look(run, view), None)
+        tail = self._tails.look(run, view)
+        parts = with_tail(parts, tail, None)
         told = {step: read_told(document) for step, document in self._index.told(run).items()}
-        is_ended = self._views.is_ended(run, view)
+        is_ended = not tail.holds_back and self._views.is_ended(run, view)
         by_step: dict[str, list[Part]] = {step: [] for step in told}
         for part in parts:
             by_step.setdefault(part.step, []).append(part)

@@ -31,6 +31,8 @@ RETIRABLE_MS = RETIRE_AFTER_MS + 60_000
 """How long after a run's last line all its segments can be retired: S3's clock and the writer's may differ a little."""
 RETIRE_TOGETHER = 100
 """Segments of a run that goes on: a few requests for all of them, and one object that keeps what they were."""
+EVENTS_LOOK_BACK = 1000
+"""Segments before the artifact's end whose companions may have come after it was written: an append takes seconds."""
 _TRIES = 4
 _ROWS = 1000
 _PLACES = 10_000
@@ -154,8 +156,7 @@ class Compactor:
         with ThreadPoolExecutor(READERS) as readers:
             for first in range(0, len(missing), _ROWS):
                 self._index.put(run, list(readers.map(partial(self._tails.segment, run), missing[first : first + _ROWS])))
-        if state.has_events and self._index_events:
-            self._index_events(run, state.base.next_segment if state.base else 0)
+        self._bring_events_up_to_date(run, state)
 
     def retire(self, run: Run, segments: Sequence[ListedObject], below: int) -> int:
         """Delete segments whose number is less than ``below`` and whose time has come, behind their entries; never the highest-numbered
@@ -195,8 +196,15 @@ class Compactor:
         below = base.next_segment if base else 0
         epoch = base.epoch if base else 0
         reason = seal.reason if seal else (base.reason if base else "")
+        if len(state.segments) > 1:  # they are retired by one of the next passes: until then companions may come
+            self._bring_events_up_to_date(run, state)
         retired = self.retire(run, state.segments, below)
         return Compaction(state.extent.lines, state.extent.bytes, below, epoch, reason, retired_segments=retired)
+
+    def _bring_events_up_to_date(self, run: Run, state: RunState) -> None:
+        """Also of what the last pass compacted: a companion may have come after it."""
+        if state.has_events and self._index_events:
+            self._index_events(run, max(0, (state.base.next_segment if state.base else 0) - EVENTS_LOOK_BACK))
 
     def _drop_if_finalized(self, run: Run, etag: str, last: SegmentEntry) -> None:
         """The first partial.txt has no older version to be conditional on: one that a finalizer overtook is taken away again."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ from chalicelib.events.shown import Wanted
 from chalicelib.events.spans import Span
 from chalicelib.events.step_log import MAX_READS
 from chalicelib.events.told import ToldStep
-from chalicelib.ports import Run
+from chalicelib.ports import PutOptions, Run
 from chalicelib.runlog.batch import Batch
 from tests.eventing import Author, EventParts, event_parts, notify, said, step_log, whole_log
 from tests.world import RUN, START_MS, World
@@ -133,6 +134,31 @@ def test_an_append_that_is_under_way_holds_back_what_follows() -> None:
     assert step_log(event_parts(world), "s") == "first\nunder way\nthird\n"
 
 
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_compaction_while_an_append_is_under_way_hides_nothing(closed: bool) -> None:
+    """The artifact holds the lines of a batch whose companion comes a moment later, and whose notification never comes."""
+    world = World()
+    parts = event_parts(world)
+    parts.log.append(RUN, [said("first", "s")])
+    position = parts.log.append(RUN, []).position
+    parts.log.append(RUN, [said("under way", "s")], position=position)
+    key = world.layout.companion(RUN, 1)
+    body = world.store.get(key).body
+    world.store.delete(key)
+    parts.log.append(RUN, [said("third", "s")])
+    parts.finalizer.close(RUN) if closed else parts.compactor.compact(RUN, world.deadline())
+    assert step_log(parts, "s") == "first\n"
+    assert [event.message for event in parts.browser.page(RUN, Wanted()).events][:1] == ["first"]
+    assert not parts.logs.step(RUN, "s").complete
+    world.store.put(key, body, PutOptions())
+    assert step_log(event_parts(world), "s") == "first\nunder way\nthird\n"
+    world.clock.advance(22 * 60)
+    parts.finalizer.settle(RUN, world.deadline())
+    assert parts.index.indexed(RUN, 0) == {0, 1, 2}
+    world.clock.advance(22 * 60)
+    assert step_log(event_parts(world), "s") == "first\nunder way\nthird\n"
+
+
 def test_the_index_is_rebuilt_from_s3_alone() -> None:
     world = World()
     parts = event_parts(world)
@@ -200,6 +226,7 @@ def test_a_step_costs_what_it_has_not_what_the_run_has() -> None:
     for number in range(100):
         author.say(*(said("x" * 100, f"step-{number}") for _ in range(200)))
     parts.finalizer.close(RUN)
+    world.clock.advance(3600)
     fresh = event_parts(world)
     world.store.calls.clear()
     world.database.calls.clear()
@@ -221,6 +248,7 @@ def test_a_strewn_step_is_read_in_bounded_requests_and_bytes() -> None:
             ],
         )
     parts.finalizer.close(RUN)
+    world.clock.advance(3600)
     world.store.calls.clear()
     first = parts.logs.step(RUN, "s")
     assert world.store.calls["get"] <= MAX_READS + 1 and first.text and not first.complete
