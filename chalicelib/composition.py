@@ -33,6 +33,7 @@ from chalicelib.events.browse import EventBrowser
 from chalicelib.events.completeness import CompletenessWatch
 from chalicelib.events.index import EVENTS, EventIndex
 from chalicelib.events.indexing import EventIndexing
+from chalicelib.events.routing import Router
 from chalicelib.events.runlog import RunEventLog
 from chalicelib.events.step_events import StepEvents
 from chalicelib.events.step_log import StepLogs
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from chalicelib.access.policy import Policy
     from chalicelib.coordination import Administration, Lease, Source, SourceCoordinator
     from chalicelib.coordination.store import Store
+    from chalicelib.events.configuration import EventsConfiguration
     from chalicelib.events.ports import Target
     from chalicelib.events.registry import Registry
     from chalicelib.events.targets.configuration import TargetConfiguration
@@ -159,6 +161,7 @@ class Services:
     pipelines: Pipelines
     masker: Masker
     events: EventServices
+    router: Callable[[], Router]
     search: Search
     latest: LatestFiles
     registration: Registration
@@ -227,6 +230,7 @@ def assemble(settings: Settings, ports: Ports) -> Services:
         pipelines=Pipelines(store, layout),
         masker=masker,
         events=events.services(ports, settings, writer, reader, masker),
+        router=cache(lambda: Router.of(_events_configuration(settings).rules)),
         search=search,
         latest=latest,
         registration=registration,
@@ -271,12 +275,16 @@ class _EventParts:
 
 
 def _registry(settings: Settings, clock: Clock, masker: Masker, run_log: tuple[Any, ...]) -> Registry:
-    from chalicelib.events.configuration import configured
     from chalicelib.events.registry import Context, Registry, RunLogParts
 
+    return Registry(Context(clock, masker.mask, RunLogParts(*run_log)), _events_configuration(settings))
+
+
+def _events_configuration(settings: Settings) -> EventsConfiguration:
+    from chalicelib.events.configuration import configured
+
     document = settings.events.get_secret_value() if settings.events else ""
-    configuration = configured(document, settings.logging_method, settings.log_browser)
-    return Registry(Context(clock, masker.mask, RunLogParts(*run_log)), configuration)
+    return configured(document, settings.logging_method, settings.log_browser)
 
 
 def _door(settings: Settings, ports: Ports) -> Door:

@@ -7,7 +7,7 @@
     methods:                          # options, by name
       files: {directory: /var/log/runs}
     browsers: {}
-    rules: []                         # which run an agent's record belongs to (docs/events-in.md)
+    rules: []                         # which run an agent's record belongs to (docs/agents.md)
     outputs: []                       # where events go too (docs/events-out.md)
 
 ``RUNLAKE_LOGGING_METHOD`` and ``RUNLAKE_LOG_BROWSER`` go before the document. JSON is YAML too.

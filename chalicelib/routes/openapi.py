@@ -23,6 +23,7 @@ from typing import Any
 
 from chalicelib import __version__
 from chalicelib.routes import (
+    openapi_agents,
     openapi_archive,
     openapi_catalog,
     openapi_coordination,
@@ -129,6 +130,16 @@ _RESOURCES = (
         openapi_events.SCHEMAS,
         openapi_events.PARAMETERS,
         openapi_events.ERRORS,
+        "LogError",
+    ),
+    _Resource(
+        "Agents",
+        "Log agents append to runs, each as it speaks: Fluent Bit, Fluentd, Logstash, Elasticsearch's and OpenSearch's clients, "
+        "OpenTelemetry, syslog-ng, rsyslog, AWS Data Firehose.",
+        openapi_agents.OPERATIONS,
+        openapi_agents.SCHEMAS,
+        openapi_agents.PARAMETERS,
+        openapi_agents.ERRORS,
         "LogError",
     ),
     _Resource(

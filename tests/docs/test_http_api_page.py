@@ -23,7 +23,7 @@ from docs import generate
 from tests.docs.pages import DOCS, headings, rows, section
 
 PAGE = DOCS / "http-api.md"
-ENDPOINTS = [heading.split(" ") for heading in headings(PAGE) if re.match(r"(GET|POST|PATCH|DELETE) /", heading)]
+ENDPOINTS = [heading.split(" ") for heading in headings(PAGE) if re.match(r"(GET|HEAD|POST|PUT|PATCH|DELETE) /", heading)]
 
 
 def test_every_action_is_described_and_every_description_is_an_action() -> None:

@@ -44,7 +44,7 @@ RULES = {
     "chalicelib.archive": rule("catalog"),
     "chalicelib.ingestion": rule("archive", "catalog", "runlog"),
     "chalicelib.lines": rule(),
-    "chalicelib.events": rule("lines", "masking", "runlog", others=("pydantic", "yaml")),
+    "chalicelib.events": rule("lines", "masking", "runlog", others=("google", "msgpack", "opentelemetry", "pydantic", "yaml")),
     "chalicelib.pipelines": rule(),
     "chalicelib.coordination": rule("aws.dynamodb", others=("pydantic", "pydantic_core")),
     "chalicelib.aws": rule("events", others=(POWERTOOLS, "boto3", "botocore", "urllib3")),

@@ -28,6 +28,7 @@ from chalicelib.routes import (
     gate,
     logs,
     openapi,
+    openapi_agents,
     openapi_archive,
     openapi_catalog,
     openapi_coordination,
@@ -179,6 +180,7 @@ def test_every_error_lists_its_codes(name: str) -> None:
         coordination.BASE: openapi_coordination.ERRORS,
         event_paths.BASE: openapi_events.ERRORS,
         catalog.BASE: openapi_catalog.ERRORS,
+        "/v1/agents": openapi_agents.ERRORS,
     }
     table: Any = next((table for base, table in tables.items() if path.startswith(f"{base}/")), openapi_logs.ERRORS)
     for status, response in OPERATIONS[name]["responses"].items():
