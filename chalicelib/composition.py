@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from chalicelib.coordination import Administration, Lease, Source, SourceCoordinator
     from chalicelib.coordination.store import Store
     from chalicelib.events.configuration import EventsConfiguration
+    from chalicelib.events.methods import MakeSink
     from chalicelib.events.ports import Target
     from chalicelib.events.registry import Registry
     from chalicelib.events.targets.configuration import TargetConfiguration
@@ -277,7 +278,15 @@ class _EventParts:
 def _registry(settings: Settings, clock: Clock, masker: Masker, run_log: tuple[Any, ...]) -> Registry:
     from chalicelib.events.registry import Context, Registry, RunLogParts
 
-    return Registry(Context(clock, masker.mask, RunLogParts(*run_log)), _events_configuration(settings))
+    make_output = partial(_output, clock, masker)
+    return Registry(Context(clock, masker.mask, RunLogParts(*run_log), make_output), _events_configuration(settings))
+
+
+def _output(clock: Clock, masker: Masker, document: Any) -> MakeSink:
+    from chalicelib.events.methods import to_target
+    from chalicelib.events.targets.configuration import target_of
+
+    return to_target(partial(make_target, target_of(document)), masker, clock)
 
 
 def _events_configuration(settings: Settings) -> EventsConfiguration:

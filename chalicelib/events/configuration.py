@@ -8,7 +8,7 @@
       files: {directory: /var/log/runs}
     browsers: {}
     rules: []                         # which run an agent's record belongs to (docs/agents.md)
-    outputs: []                       # where events go too (docs/events-out.md)
+    outputs: []                       # where events go too (docs/forwarding.md)
 
 ``RUNLAKE_LOGGING_METHOD`` and ``RUNLAKE_LOG_BROWSER`` go before the document. JSON is YAML too.
 """

@@ -24,13 +24,14 @@ from chalicelib.errors import DamagedLogError, InvalidEventError
 from chalicelib.events.batch import prepared
 from chalicelib.events.browsing import last_lines
 from chalicelib.events.companion import Companion, Noted
-from chalicelib.events.event import Event, Loggable, NewEvent
+from chalicelib.events.event import Event, Loggable
 from chalicelib.events.ports import EventWriter, LogText
 from chalicelib.events.shown import shown
+from chalicelib.events.sinks import BatchSink, as_new
 from chalicelib.events.spans import Span, joined
 from chalicelib.events.text import ANSWER_BYTES, cut
 from chalicelib.events.text import shown as as_text
-from chalicelib.events.writing import BatchingWriter
+from chalicelib.events.writing import SinkWriter
 from chalicelib.masking.mask import Masked
 from chalicelib.ports import Clock
 from chalicelib.runlog.layout import encode_name
@@ -55,19 +56,22 @@ class FilesMethod:
         """See the port."""
         folder = folder_of(self.directory, loggable)
         folder.mkdir(parents=True, exist_ok=True)
-        return _FilesWriter(self, loggable, folder, writer, step)
+        files = _Files(self, loggable, folder)
+        return SinkWriter(BatchSink(files.send), loggable, self.clock, writer=writer, step=step, closed=files.end)
 
 
-class _FilesWriter(BatchingWriter):
-    def __init__(self, method: FilesMethod, loggable: Loggable, folder: Path, writer: str | None, step: str | None) -> None:
-        super().__init__(loggable, method.clock, writer, step)
-        self._method, self._folder = method, folder
+class _Files:
+    """One writer's way into the files of a loggable."""
+
+    def __init__(self, method: FilesMethod, loggable: Loggable, folder: Path) -> None:
+        self._method, self._loggable, self._folder = method, loggable, folder
         self._known = (0, 0)  # bytes and lines that were counted
 
-    def _send(self, events: Sequence[NewEvent]) -> None:
-        fqn = self._loggable.job_id or ""
-        now_ms = self._clock.now_ms()
-        ready = prepared(events, self._loggable, self.writer, now_ms, lambda body: self._method.mask(fqn, body))
+    def send(self, events: Sequence[Event]) -> None:
+        fqn, writer = self._loggable.job_id or "", events[0].writer
+        now_ms = self._method.clock.now_ms()
+        given = [as_new(event) for event in events]
+        ready = prepared(given, self._loggable, writer, now_ms, lambda body: self._method.mask(fqn, body))
         if ready.refused:
             raise InvalidEventError(f"an event was refused: {ready.refused[0].reason} index={ready.refused[0].index}")
         with open(self._folder / "log.txt", "a+b") as log, open(self._folder / "events.jsonl", "ab") as beside:
@@ -75,12 +79,12 @@ class _FilesWriter(BatchingWriter):
             byte, line = self._end_of(log)
             placed = [replace(each, line=each.line + line, byte=each.byte + byte) for each in ready.noted]
             _durable(log, ready.batch.body)
-            documents = [{"writer": self.writer, "instance": self._loggable.instance_id} | asdict(each) for each in placed]
+            documents = [{"writer": writer, "instance": self._loggable.instance_id} | asdict(each) for each in placed]
             _durable(beside, b"".join(json.dumps(each).encode() + b"\n" for each in documents))
             self._known = (byte + len(ready.batch.body), line + ready.batch.lines)
 
-    def _end(self, count: int, last_ms: int | None) -> None:
-        end = {"writer": self.writer, "count": count, "lastTimestampMs": last_ms}
+    def end(self, writer: str, count: int, last_ms: int | None) -> None:
+        end = {"writer": writer, "count": count, "lastTimestampMs": last_ms}
         with open(self._folder / "writers.jsonl", "ab") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             _durable(file, json.dumps(end).encode() + b"\n")

@@ -7,14 +7,26 @@ from functools import partial
 
 from chalicelib.events.event import Loggable
 from chalicelib.events.forwarding import Forwarder
-from chalicelib.events.ports import Target
+from chalicelib.events.ports import EventWriter, Target
 from chalicelib.events.sinks import Sink
 from chalicelib.events.tee import Secondary, Tee
+from chalicelib.events.writing import Closed, SinkWriter
 from chalicelib.masking.masker import Masker
 from chalicelib.ports import Clock
 
 MakeSink = Callable[[Loggable], Sink]
-"""Makes the sink of one writer: ``SinkMethod(make_sink, clock)`` is a logging method."""
+"""Makes the sink of one writer."""
+
+
+class SinkMethod:
+    """``LoggingMethod`` whose writers each have a sink of their own."""
+
+    def __init__(self, make_sink: MakeSink, clock: Clock, closed: Closed | None = None) -> None:
+        self._make_sink, self._clock, self._closed = make_sink, clock, closed
+
+    def create_writer(self, loggable: Loggable, *, writer: str | None = None, step: str | None = None) -> EventWriter:
+        """See the port."""
+        return SinkWriter(self._make_sink(loggable), loggable, self._clock, writer=writer, step=step, closed=self._closed)
 
 
 def to_target(make_target: Callable[[], Target], masker: Masker | None, clock: Clock) -> MakeSink:

@@ -22,11 +22,14 @@ from chalicelib.events.browse import EventBrowser
 from chalicelib.events.configuration import FILES, RUN_LOG, EventsConfiguration
 from chalicelib.events.event import Loggable
 from chalicelib.events.files import FilesBrowser, FilesMethod
+from chalicelib.events.methods import MakeSink, teed
 from chalicelib.events.ports import EventLog, EventWriter, LogBrowser, LoggingMethod
 from chalicelib.events.run_method import RunLogBrowser, RunLogMethod, run_of
+from chalicelib.events.sinks import WriterSink
 from chalicelib.events.step_log import StepLogs
 from chalicelib.events.views import Views
 from chalicelib.events.writers import Writers
+from chalicelib.events.writing import SinkWriter
 from chalicelib.masking.mask import Masked
 from chalicelib.ports import ABSENT, Clock, ObjectStore, PutOptions
 
@@ -48,11 +51,13 @@ class RunLogParts:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a factory may use. ``run_log`` None: without AWS. ``mask`` takes the pipeline's name and text."""
+    """What a factory may use. ``run_log`` None: without AWS. ``mask`` takes the pipeline's name and text. ``make_output`` makes of an entry of
+    ``outputs`` what sends copies of events there; raises InvalidConfigurationError."""
 
     clock: Clock
     mask: Callable[[str, bytes], Masked]
     run_log: RunLogParts | None = None
+    make_output: Callable[[JsonValue], MakeSink] | None = None
 
 
 Options = Mapping[str, JsonValue]
@@ -61,7 +66,8 @@ BrowserFactory = Callable[[Context, Options, Loggable], LogBrowser]
 
 
 class Registry:
-    """Chooses by configuration. Raises InvalidConfigurationError at once for a method or browser that is not installed."""
+    """Chooses by configuration. Raises InvalidConfigurationError at once for a method or browser that is not installed, or an output that
+    is none."""
 
     def __init__(self, context: Context, configuration: EventsConfiguration) -> None:
         self.configuration = configuration
@@ -71,6 +77,8 @@ class Registry:
         for what, name, known in (("method", self.method, self._methods), ("browser", self.browser, self._browsers)):
             if name not in known:
                 raise InvalidConfigurationError(f"no such {what} is installed {what}={name!r} known={','.join(sorted(known))}")
+        make_output = context.make_output
+        self._outputs = [make_output(each) for each in configuration.outputs] if make_output else []
 
     @property
     def method(self) -> str:
@@ -83,10 +91,14 @@ class Registry:
         return self._without_aws(self.configuration.browser)
 
     def create_writer(self, loggable: Loggable, *, writer: str | None = None, step: str | None = None) -> EventWriter:
-        """A writer of the chosen method; the choice is kept with the run. One PUT more."""
+        """A writer of the chosen method, whose events the outputs get copies of; the choice is kept with the run. One PUT more."""
         self._keep(loggable)
         method = self._methods[self.method](self._context, self.configuration.methods.get(self.method, {}))
-        return method.create_writer(loggable, writer=writer, step=step)
+        primary = method.create_writer(loggable, writer=writer, step=step)
+        if not self._outputs:
+            return primary
+        copied = teed(lambda _: WriterSink(primary), self._outputs)
+        return SinkWriter(copied(loggable), loggable, self._context.clock, writer=primary.writer, step=step)
 
     def open_browser(self, loggable: Loggable) -> LogBrowser:
         """The browser that the run was begun with, else the chosen one. One GET."""

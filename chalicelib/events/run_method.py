@@ -12,12 +12,13 @@ from typing import BinaryIO, TextIO
 from chalicelib.errors import InvalidEventError
 from chalicelib.events.browse import EventBrowser
 from chalicelib.events.browsing import buffered, last_lines, temporary
-from chalicelib.events.event import RUN, Event, Loggable, NewEvent
+from chalicelib.events.event import RUN, Event, Loggable
 from chalicelib.events.ports import EventLog, EventWriter, LogText
+from chalicelib.events.sinks import BatchSink, as_new
 from chalicelib.events.step_log import StepLogs
 from chalicelib.events.views import Views, untorn
 from chalicelib.events.writers import Writers
-from chalicelib.events.writing import BatchingWriter
+from chalicelib.events.writing import SinkWriter
 from chalicelib.ports import Clock, ObjectStore, Run
 from chalicelib.runlog.tail import list_all
 
@@ -42,27 +43,29 @@ class RunLogMethod:
 
     def create_writer(self, loggable: Loggable, *, writer: str | None = None, step: str | None = None) -> EventWriter:
         """See the port. One PUT."""
-        made = _RunLogWriter(self, loggable, writer, step)
-        self.writers.open(run_of(loggable), made.writer)
+        run = run_of(loggable)
+        ends = partial(self.writers.close, run)
+        sink = BatchSink(_Appends(self.log, run).send)
+        made = SinkWriter(sink, loggable, self.clock, writer=writer, step=step, closed=ends)
+        self.writers.open(run, made.writer)
         return made
 
 
-class _RunLogWriter(BatchingWriter):
-    def __init__(self, method: RunLogMethod, loggable: Loggable, writer: str | None, step: str | None) -> None:
-        super().__init__(loggable, method.clock, writer, step)
-        self._method, self._run = method, run_of(loggable)
+class _Appends:
+    """Batches of one writer, one behind the other: each presents the position of the one before."""
+
+    def __init__(self, log: EventLog, run: Run) -> None:
+        self._log, self._run = log, run
         self._position: str | None = None
 
-    def _send(self, events: Sequence[NewEvent]) -> None:
+    def send(self, events: Sequence[Event]) -> None:
         if self._position is None:  # so that the first batch, too, is stored once
-            self._position = self._method.log.append(self._run, []).position
-        accepted = self._method.log.append(self._run, events, writer=self.writer, position=self._position)
+            self._position = self._log.append(self._run, []).position
+        given = [as_new(event) for event in events]
+        accepted = self._log.append(self._run, given, writer=events[0].writer, position=self._position)
         self._position = accepted.position
         if accepted.refused:
             raise InvalidEventError(f"an event was refused: {accepted.refused[0].reason} index={accepted.refused[0].index}")
-
-    def _end(self, count: int, last_ms: int | None) -> None:
-        self._method.writers.close(self._run, self.writer, count, last_ms)
 
 
 class RunLogBrowser:

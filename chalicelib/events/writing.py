@@ -1,35 +1,42 @@
-"""What every writer of events does: ids, mandatory data, batches, streams, an end that is told once. Where they go is a subclass's."""
+"""What every writer of events does: ids, mandatory data, streams, an end that is told once. Where events go is its sink's."""
 
 from __future__ import annotations
 
 import io
 import secrets
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import TextIO, cast
 
 from chalicelib.errors import InvalidEventError
-from chalicelib.events.event import Loggable, NewEvent, check_mandatory
+from chalicelib.events.event import Event, Loggable, NewEvent, check_mandatory
 from chalicelib.events.names import checked_name
+from chalicelib.events.sinks import Sink
 from chalicelib.ports import Clock
 
-BATCH_EVENTS = 1000
-BATCH_BYTES = 512 * 1024
+Closed = Callable[[str, int, int | None], None]
+"""Told once when a writer is closed: its name, how many events it wrote (their ids are below that), the last timestamp (None: no event)."""
 
 
-class BatchingWriter(ABC):
-    """``EventWriter`` that sends full batches, and what is left when it is flushed. A batch that could not be sent stays, and is sent again.
+class SinkWriter:
+    """``EventWriter`` over a sink. ids count from 0, whatever id an event brings.
 
-    ``writer`` is a name of its own for each, unless one is given: ids begin with 0, and are unique within it.
+    A writer's name is its own: made anew unless it is given, so ids never begin again under a name.
     """
 
-    def __init__(self, loggable: Loggable, clock: Clock, writer: str | None, step: str | None) -> None:
+    def __init__(
+        self,
+        sink: Sink,
+        loggable: Loggable,
+        clock: Clock,
+        *,
+        writer: str | None = None,
+        step: str | None = None,
+        closed: Closed | None = None,
+    ) -> None:
         self.writer = checked_name("writer", writer or f"w-{secrets.token_hex(8)}")
-        self._loggable, self._clock, self._step = loggable, clock, step
         self._mandatory = loggable.mandatory_data()
         check_mandatory(self._mandatory)
-        self._waiting: list[NewEvent] = []
-        self._waiting_bytes = 0
+        self._sink, self._loggable, self._clock, self._step, self._closed = sink, loggable, clock, step, closed
         self._count = 0
         self._last_ms: int | None = None
         self._is_closed = False
@@ -38,17 +45,10 @@ class BatchingWriter(ABC):
         """See the port. Raises InvalidEventError for one that tells of another run, or of a writer that is closed."""
         if self._is_closed:
             raise InvalidEventError(f"the writer is closed writer={self.writer}")
-        if any(event.data.get(name, value) != value for name, value in self._mandatory.items()):
-            raise InvalidEventError("an event's data tell of another run")
-        timestamp = self._clock.now_ms() if event.timestamp is None else event.timestamp
-        step = self._step if event.step is None else event.step
-        data = {**event.data, **self._mandatory}
-        self._waiting.append(event.model_copy(update={"id": self._count, "timestamp": timestamp, "step": step, "data": data}))
-        self._waiting_bytes += len(event.message)
+        whole = self._whole(event)
+        self._sink.add(whole)
         self._count += 1
-        self._last_ms = max(timestamp, self._last_ms or 0)
-        if len(self._waiting) >= BATCH_EVENTS or self._waiting_bytes >= BATCH_BYTES:
-            self.flush()
+        self._last_ms = max(whole.timestamp, self._last_ms or 0)
 
     def write_message(self, message: str, *, step: str | None = None, level: str | None = None) -> None:
         """See the port."""
@@ -56,50 +56,74 @@ class BatchingWriter(ABC):
 
     def stream(self, *, step: str | None = None) -> TextIO:
         """See the port."""
-        return cast(TextIO, _Lines(self, step))
+        return cast(TextIO, LineStream(lambda line: self.write_message(line, step=step)))
 
     def flush(self) -> None:
         """See the port."""
-        while self._waiting:
-            batch = self._waiting[:BATCH_EVENTS]
-            self._send(batch)
-            del self._waiting[: len(batch)]
-        self._waiting_bytes = 0
+        self._sink.flush()
 
     def close(self) -> None:
-        """See the port."""
-        if not self._is_closed:
-            self.flush()
-            self._end(self._count, self._last_ms)
-            self._is_closed = True
+        """See the port. When the sink does not take the rest it raises and the writer is not closed: close it again."""
+        if self._is_closed:
+            return
+        self._sink.flush()
+        if self._closed:
+            self._closed(self.writer, self._count, self._last_ms)
+        self._is_closed = True
+        self._sink.close()
 
-    @abstractmethod
-    def _send(self, events: Sequence[NewEvent]) -> None:
-        """Returns once they are durable. Raises UnavailableError: the same ones come again."""
+    def _whole(self, event: NewEvent) -> Event:
+        if any(event.data.get(name, value) != value for name, value in self._mandatory.items()):
+            raise InvalidEventError("an event's data tell of another run")
+        return Event(
+            id=self._count,
+            message=event.message,
+            timestamp=self._clock.now_ms() if event.timestamp is None else event.timestamp,
+            data={**event.data, **self._loggable.mandatory_data(self._step if event.step is None else event.step)},
+            annotations=event.annotations,
+            level=event.level,
+            writer=self.writer,
+        )
 
-    @abstractmethod
-    def _end(self, count: int, last_ms: int | None) -> None:
-        """Record the end. May be called again after an error."""
 
+class LineStream(io.TextIOBase):
+    """A text stream that hands over each line without its newline; the last one, when it has none, at the close. Splits at ``\\n`` alone."""
 
-class _Lines(io.TextIOBase):
-    """Each line is an event; the last one too, when it has no end."""
-
-    def __init__(self, writer: BatchingWriter, step: str | None) -> None:
-        self._writer, self._step, self._begun = writer, step, ""
+    def __init__(self, write_line: Callable[[str], None]) -> None:
+        super().__init__()
+        self._write_line = write_line
+        self._rest: list[str] = []
 
     def writable(self) -> bool:
+        """It is."""
         return True
 
     def write(self, text: str, /) -> int:
-        *lines, self._begun = (self._begun + text).split("\n")
-        for line in lines:
-            self._writer.write_message(line, step=self._step)
+        """Hands over the lines that it ends. When one cannot be written it raises, and that line and those behind it are kept."""
+        if self.closed:
+            raise ValueError("the stream is closed")
+        self._rest.append(text)
+        if "\n" in text:
+            self._hand_over("".join(self._rest))
         return len(text)
 
     def close(self) -> None:
-        if not self.closed:
-            if self._begun:
-                self._writer.write_message(self._begun, step=self._step)
-                self._begun = ""
-            super().close()
+        """An unterminated last line is a line too. May be called twice."""
+        if self.closed:
+            return
+        if "\n" in (rest := "".join(self._rest)):
+            self._hand_over(rest)
+        if rest := "".join(self._rest):
+            self._write_line(rest)
+            self._rest = []
+        super().close()
+
+    def _hand_over(self, text: str) -> None:
+        *lines, rest = text.split("\n")
+        for number, line in enumerate(lines):
+            try:
+                self._write_line(line)
+            except BaseException:
+                self._rest = ["\n".join([*lines[number:], rest])]
+                raise
+        self._rest = [rest] if rest else []

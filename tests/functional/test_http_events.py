@@ -231,10 +231,12 @@ def test_what_is_too_large_for_an_answer_comes_in_parts(world: World) -> None:
 
 
 def test_the_configuration_is_shown_without_secrets() -> None:
-    document = "methods: {files: {directory: /x}}\noutputs: [{url: 'https://u:hunter2@h', api_key: hunter2}]"
+    document = "methods: {files: {directory: /x}}\noutputs: [{kind: logstash, url: 'https://h', headers: {api_key: hunter2}}]"
     with installed(World(), events=document, log_browser="files"):
         found = call("GET", "/v1/configuration").json
     assert (found["method"], found["browser"], found["methods"]) == ("runlog", "files", {"files": {"directory": "/x"}})
-    assert found["outputs"] == [{"url": "https://***@h", "api_key": "***"}]
+    assert found["outputs"] == [{"kind": "logstash", "url": "https://h", "headers": {"api_key": "***"}}]
+    with installed(World(), events="outputs: [{kind: logstash}]"):
+        assert call("GET", "/v1/configuration").status == 500
     with installed(World(), logging_method="nonsense"):
         assert call("GET", "/v1/configuration").status == 500

@@ -16,13 +16,13 @@ from chalicelib.errors import InvalidConfigurationError, InvalidEventError, Stor
 from chalicelib.events.event import STEP_ID, Annotation, Event, Loggable, NewEvent
 from chalicelib.events.forwarding import Forwarder, Patience
 from chalicelib.events.masking import masked_event, moved
-from chalicelib.events.methods import teed, to_target
+from chalicelib.events.methods import SinkMethod, teed, to_target
 from chalicelib.events.relay import BrowserSource, follow, forward
-from chalicelib.events.sinks import LineStream, SinkMethod, SinkWriter
 from chalicelib.events.targets.configuration import parsed_target, target_of, target_over_http
 from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
 from chalicelib.events.targets.shippers import ShipperTarget, logstash_record
 from chalicelib.events.tee import Room, Secondary, Tee
+from chalicelib.events.writing import LineStream, SinkWriter
 from chalicelib.masking.mask import Edit, mask
 from chalicelib.masking.masker import Masker
 from chalicelib.masking.rules import parsed_text
@@ -76,7 +76,7 @@ def test_ids_count_from_0_and_mandatory_data_is_there() -> None:
     mine = writer(sink, clock, writer="w", step="compile")
     mine.write_message("one", level="INFO")
     clock.advance(1)
-    mine.write_event(NewEvent(message="two\nlines", id=77, timestamp=5, step="test", data={"a": 1, "jobId": "of somebody else"}))
+    mine.write_event(NewEvent(message="two\nlines", id=77, timestamp=5, step="test", data={"a": 1, "jobId": LOGGABLE.job_id}))
     mine.write_event(NewEvent(message="", annotations=(Annotation(position=0, note="x"),)))
     assert [event.id for event in sink.events] == [0, 1, 2] and {event.writer for event in sink.events} == {"w"}
     assert [event.timestamp for event in sink.events] == [NOW_MS, 5, NOW_MS + 1000]
@@ -104,7 +104,7 @@ def test_close_flushes_tells_how_many_and_may_be_called_twice() -> None:
     mine.close()
     mine.close()
     assert told == [("w", 3, 9)] and sink.flushed == 3 and sink.closed == 1
-    with pytest.raises(ValueError, match="closed"):
+    with pytest.raises(InvalidEventError, match="closed"):
         mine.write_message("late")
     other = writer(Listed(), writer="v", closed=lambda *what: told.append(what))
     other.close()

@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from chalicelib.errors import InvalidConfigurationError, InvalidEventError, UnavailableError
 from chalicelib.events import registry as registry_module
 from chalicelib.events.configuration import EventsConfiguration, configured, hidden
-from chalicelib.events.event import Annotation, Loggable, NewEvent
+from chalicelib.events.event import Annotation, Event, Loggable, NewEvent
 from chalicelib.events.ports import EventWriter, LogBrowser
 from chalicelib.events.registry import Context, Registry, RunLogParts
 from chalicelib.events.views import Views
@@ -284,3 +284,36 @@ def test_secrets_of_a_configuration_are_hidden() -> None:
     assert "hunter2" not in json.dumps(found)
     assert found["methods"]["m"]["url"] == "https://***@host:9200/x" and found["methods"]["m"]["nested"][0]["plain"] == "x"
     assert hidden({"client_secret": 5}) == {"client_secret": "***"}
+
+
+def test_outputs_get_copies_of_what_the_method_took(tmp_path: Path) -> None:
+    """As the primary has them: the same ids under the same writer, in order, and masked by whoever sends them on."""
+    house, copies = House("runlog", tmp_path), list[Event]()
+
+    class Copy:
+        def add(self, event: Event) -> None:
+            copies.append(event)
+
+        def flush(self) -> None:
+            """It is a list."""
+
+        def close(self) -> None:
+            """It is a list."""
+
+    parts = event_parts(house.world, lambda inner: inner, RULES)
+    views = Views(house.world.store, house.world.index, house.world.layout)
+    run_log = RunLogParts(house.world.store, parts.log, parts.writers, views, parts.logs, parts.browser)
+    context = Context(
+        house.world.clock, Masker(RULES, None, house.world.clock).mask, run_log, lambda document: lambda loggable: Copy()
+    )
+    registry = Registry(context, EventsConfiguration(outputs=[{"kind": "any"}]))
+    writer = registry.create_writer(LOGGABLE, writer="w", step="compile")
+    for number in range(2500):
+        writer.write_event(NewEvent(message=f"line {number}", step="test" if number % 2 else None, timestamp=number))
+    writer.close()
+    kept = list(registry.open_browser(LOGGABLE).events())
+    assert [event.message for event in kept] == [f"line {number}" for number in range(2500)]
+    assert [(event.id, event.writer, event.message, event.step) for event in copies] == [
+        (number, "w", f"line {number}", "test" if number % 2 else "compile") for number in range(2500)
+    ]
+    assert [(event.id, event.writer, event.step) for event in kept] == [(event.id, event.writer, event.step) for event in copies]
