@@ -46,6 +46,7 @@ RULES = {
     "chalicelib.lines": rule(),
     "chalicelib.coordination": rule("aws.dynamodb", others=("pydantic", "pydantic_core")),
     "chalicelib.aws": rule(others=(POWERTOOLS, "boto3", "botocore", "urllib3")),
+    "chalicelib.pipelines": rule("catalog", "coordination", "events", "lines", "runlog", others=("pydantic", "pydantic_core", "yaml")),
     "chalicelib.masking": rule(others=("pydantic",)),
     "chalicelib.memory": rule("catalog"),
     "chalicelib.observability": rule(others=(POWERTOOLS,)),
@@ -70,6 +71,7 @@ CORES = (
     "chalicelib.coordination",
     "chalicelib.lines",
     "chalicelib.masking",
+    "chalicelib.pipelines",
 )
 FOREIGN_TO_CORES = frozenset({"chalice", "boto3", "botocore", "pyspark"})
 
