@@ -183,7 +183,7 @@ class _Pieces(DictConfigurator):
             deferred = []
             for name in waiting:
                 try:
-                    handlers[name] = given[name] = self._handler(name, given[name])
+                    handlers[name] = given[name] = self._handler(given[name])
                 except Caught as error:
                     if not last and "target not configured yet" in str(error.__cause__):
                         deferred.append(name)
@@ -192,12 +192,11 @@ class _Pieces(DictConfigurator):
             waiting = deferred
         return handlers, failures
 
-    def _handler(self, name: str, given: Any) -> logging.Handler:
+    def _handler(self, given: Any) -> logging.Handler:
         handler = self.configure_handler(given)
         if not isinstance(handler, logging.Handler):
             raise TypeError(f"no logging.Handler: {type(handler).__name__}")
         _unregister(handler)
-        handler._name = name  # type: ignore[attr-defined]  # set_name() enters it into the process's list of names
         return handler
 
     def configure_one(self, logger: logging.Logger, given: Mapping[str, Any], handlers: Mapping[str, logging.Handler]) -> None:
@@ -212,7 +211,8 @@ class _Pieces(DictConfigurator):
 
 
 def _unregister(handler: logging.Handler) -> None:
-    """Out of the list of what is closed when the process ends: the pipeline closes it."""
+    """Out of the list of what is closed when the process ends: the pipeline closes it. It has no name either: a name is entered into the
+    process's list, and taken out of it when the handler is closed, whosever it is."""
     references: list[Any] = logging._handlerList  # type: ignore[attr-defined]
     with logging._lock:  # type: ignore[attr-defined]
         references[:] = [each for each in references if each() is not handler]
