@@ -8,10 +8,10 @@ have the event all the same. An error is tried again at once, ``retries`` times 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from chalicelib.errors import UnavailableError
+from chalicelib.errors import LeaseError, PartitionNotOwnedError, UnavailableError
 from chalicelib.pipelines.budget import ErrorBudget
 from chalicelib.pipelines.configuration import Errors
 from chalicelib.pipelines.context import Caught, LoggingContext, Swallowed
@@ -19,16 +19,19 @@ from chalicelib.pipelines.dead_letters import DeadLetters
 from chalicelib.ports import Clock
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
+_FIRST_FLUSH_MS, _LONGEST_FLUSH_MS = 500, 30_000
 GivenUp = Callable[[str, str, logging.LogRecord | None], None]
 """A handler, why, and the event at which it was."""
 
 
 @dataclass(slots=True)
 class Progress:
-    """What a watchdog reads from another thread: which handler is called now ("" none), and how many calls there were."""
+    """What a watchdog reads from another thread: which handler is called now ("" none), and how many calls there were; and what it
+    says: nobody waits for this thread any more (``left``)."""
 
     calling: str = ""
     calls: int = 0
+    left: bool = False
 
 
 @dataclass(slots=True)
@@ -47,6 +50,8 @@ class Delivery:
     budget: ErrorBudget = field(init=False)
     failed_flush: set[str] = field(default_factory=set)
     last_error: str = ""
+    _pauses_ms: dict[str, int] = field(default_factory=dict)
+    _again_ms: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.budget = ErrorBudget(self.errors)
@@ -69,26 +74,38 @@ class Delivery:
             progress.calls += 1
             try:
                 handler.handle(record)
+            except LeaseError:
+                raise  # of a handler that asked its fence
             except Caught as error:
                 self._failed(name, handler, record, error)
             if swallowed:
                 self._retry_swallowed()
+            if progress.left:
+                raise PartitionNotOwnedError(f"the pipeline goes on without this thread handler={name}")
         progress.calling = ""
 
-    def flush(self, names: Iterable[str] | None = None) -> bool:
-        """Flush the handlers that get events, or these. Whether all went well: if not, nothing may be checkpointed."""
-        for name in list(self.gets) if names is None else list(names):
-            if not self.gets.get(name):
+    def flush(self, *, at_once: bool = False) -> bool:
+        """Flush the handlers that get events. Whether all went well: if not, nothing may be checkpointed. One that failed is tried again
+        with growing pauses, or ``at_once``. Raises LeaseError, UnavailableError as ``deliver``."""
+        now_ms = self.clock.now_ms()
+        for name in list(self.gets):
+            if not self.gets.get(name) or (not at_once and self._again_ms.get(name, 0) > now_ms):
                 continue
             self.progress.calling = name
             self.progress.calls += 1
             try:
                 self.context.handlers[name].flush()
+            except LeaseError:
+                raise
             except Caught as error:
                 self.failed_flush.add(name)
+                self._pauses_ms[name] = min(2 * self._pauses_ms.get(name, _FIRST_FLUSH_MS), _LONGEST_FLUSH_MS)
+                self._again_ms[name] = now_ms + self._pauses_ms[name]
                 self._count(name, error, None)
             else:
                 self.failed_flush.discard(name)
+                self._pauses_ms.pop(name, None)
+                self._again_ms.pop(name, None)
             if self.context.swallowed:
                 self._retry_swallowed()
         self.progress.calling = ""

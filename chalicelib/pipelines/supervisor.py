@@ -155,6 +155,8 @@ class Supervisor:
         with seat.lock:
             seat.left, seat.outcome = True, Outcome.BLOCKED
             lease = seat.lease
+            if seat.worker is not None:
+                seat.worker.progress.left = True
         self.tell("a pipeline does not come back: it is left", pipeline=seat.file.name, handler=handler, reason=reason)
         try:
             if handler:

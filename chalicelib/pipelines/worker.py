@@ -175,7 +175,7 @@ class Worker:
         try:
             if not lost:
                 self._fence()
-                self._checkpoint(self.delivery.flush())
+                self._checkpoint(self.delivery.flush(at_once=True))
         except (LeaseError, UnavailableError) as error:
             self._parts.tell("the last checkpoint failed: what came after the one before is processed again", **self._about(error))
         finally:

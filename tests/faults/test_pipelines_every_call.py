@@ -52,10 +52,12 @@ def fresh() -> Iterator[None]:
 
 
 FILE = parsed(
-    yaml.safe_dump({
-        "properties": {"checkpoint_interval_ms": 1000},
-        "logging": {"version": 1, "handlers": {"h": {"class": f"{__name__}.Both"}}, "root": {"handlers": ["h"]}},
-    }),
+    yaml.safe_dump(
+        {
+            "properties": {"checkpoint_interval_ms": 1000},
+            "logging": {"version": 1, "handlers": {"h": {"class": f"{__name__}.Both"}}, "root": {"handlers": ["h"]}},
+        }
+    ),
     "test",
 )
 EXPECTED = [f"{run} {number}" for run in "ab" for number in range(4)]

@@ -63,9 +63,10 @@ def test_a_thousand_runs_in_hand_fit_into_a_row() -> None:
     from uuid import UUID
 
     positions = {
-        Run(f"service_{number % 7}.pipeline_of_some_length_{number}", str(UUID(int=number * 0x9E3779B97F4A7C15F39CC0605CEDC834 % 2**128))): at(
-            number * 7919
-        )
+        Run(
+            f"service_{number % 7}.pipeline_of_some_length_{number}",
+            str(UUID(int=number * 0x9E3779B97F4A7C15F39CC0605CEDC834 % 2**128)),
+        ): at(number * 7919)
         for number in range(MAX_RUNS)
     }
     assert len(packed_positions(positions)) < 200_000
