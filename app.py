@@ -1,5 +1,5 @@
-"""Entry points of the functions: the REST API (``app``), its ``authorize``, ``ingest``, ``compact`` and ``sweep``. Registered here, done
-elsewhere."""
+"""Entry points of the functions: the REST API (``app``), its ``authorize``, ``ingest``, ``compact``, ``sweep`` and ``pipelines``. Registered
+here, done elsewhere."""
 
 import os
 from typing import Any
@@ -51,6 +51,15 @@ def sweep(event: CloudWatchEvent) -> dict[str, int]:
     """Finalize runs that nobody closes."""
     with invocation("sweep", event.context):
         return schedules.sweep(composition.services(), _remaining_ms(event), _worker(event))
+
+
+@app.schedule(Rate(1, unit=Rate.MINUTES))
+def pipelines(event: CloudWatchEvent) -> dict[str, str]:
+    """Processing pipelines go on from their checkpoints."""
+    from chalicelib.triggers.pipelines import work_pipelines  # only this function needs it
+
+    with invocation("pipelines", event.context):
+        return work_pipelines(composition.services(), _remaining_ms(event), _worker(event))
 
 
 def _worker(event: CloudWatchEvent) -> int:

@@ -147,6 +147,8 @@ class Delivery:
         before = len(swallowed)
         try:
             handler.handle(record)
+        except LeaseError:
+            raise
         except Caught as error:
             return error
         for at in range(before, len(swallowed)):

@@ -6,7 +6,7 @@ one, in order of file names behind the built-in one, is kept. Without the built-
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -17,6 +17,7 @@ from chalicelib.ports import ObjectStore
 
 BUILT_IN = "runlake"
 ENDING = ".yaml"
+_S3 = "s3://"
 _BUILT_IN_FILE = Path(__file__).parent / f"{BUILT_IN}{ENDING}"
 
 
@@ -97,6 +98,18 @@ class Prefix:
         except StoreConditionError:
             return  # gone since it was listed
         yield Found(key, stem, body.decode(errors="replace"))
+
+
+def files_at(place: str | None, stores: Mapping[str, ObjectStore]) -> Iterable[Found]:
+    """The files of a folder, or of ``s3://bucket/prefix`` in one of these buckets; None: none. Raises InvalidConfigurationError."""
+    if place is None:
+        return ()
+    if not place.startswith(_S3):
+        return Folder(Path(place))()
+    bucket, _, prefix = place.removeprefix(_S3).partition("/")
+    if bucket not in stores:
+        raise InvalidConfigurationError(f"pipelines are read from one of these buckets: {', '.join(stores)} place={place}")
+    return Prefix(stores[bucket], prefix)()
 
 
 def scan(files: Iterable[Found], defaults: Properties | None = None, built_in: Path = _BUILT_IN_FILE) -> Scanned:

@@ -46,19 +46,39 @@ RULES = {
     "chalicelib.lines": rule(),
     "chalicelib.coordination": rule("aws.dynamodb", others=("pydantic", "pydantic_core")),
     "chalicelib.aws": rule(others=(POWERTOOLS, "boto3", "botocore", "urllib3")),
-    "chalicelib.pipelines": rule("catalog", "coordination", "events", "lines", "runlog", others=("pydantic", "pydantic_core", "yaml")),
+    "chalicelib.pipelines": rule(
+        "catalog", "coordination", "events", "lines", "runlog", others=("pydantic", "pydantic_core", "yaml")
+    ),
     "chalicelib.masking": rule(others=("pydantic",)),
     "chalicelib.memory": rule("catalog"),
     "chalicelib.observability": rule(others=(POWERTOOLS,)),
     "chalicelib.settings": rule(others=("pydantic", "pydantic_core", "pydantic_settings")),
     "chalicelib.composition": rule(
-        "access", "archive", "aws", "catalog", "coordination", "ingestion", "masking", "observability", "runlog", "settings"
+        "access",
+        "archive",
+        "aws",
+        "catalog",
+        "coordination",
+        "ingestion",
+        "masking",
+        "observability",
+        "pipelines",
+        "runlog",
+        "settings",
     ),
     "chalicelib.routes": rule(
-        "access", "archive", "catalog", "composition", "coordination", "observability", "runlog", others=("chalice", "pydantic")
+        "access",
+        "archive",
+        "catalog",
+        "composition",
+        "coordination",
+        "observability",
+        "pipelines",
+        "runlog",
+        others=("chalice", "pydantic"),
     ),
     "chalicelib.triggers": rule(
-        "catalog", "composition", "coordination", "ingestion", "observability", "runlog", others=(POWERTOOLS,)
+        "catalog", "composition", "coordination", "ingestion", "observability", "pipelines", "runlog", others=(POWERTOOLS,)
     ),
     "app": rule("composition", "observability", "routes", "triggers", others=("chalice",)),
 }

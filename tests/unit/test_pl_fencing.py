@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -180,9 +180,9 @@ class Publishing(logging.Handler):
 
 
 @pytest.fixture
-def world() -> Iterator[Piping]:
+def world() -> Piping:
     Publishing.instances.clear()
-    yield Piping()
+    return Piping()
 
 
 def publishing() -> Any:
