@@ -9,6 +9,7 @@ from chalice.app import AuthRequest, AuthResponse, Chalice, CloudWatchEvent, Rat
 from chalicelib import composition
 from chalicelib.observability import invocation, trace_recorder
 from chalicelib.routes import archive, authorizer, catalog, coordination, health, logs, viewer
+from chalicelib.routes import pipelines as pipelines_routes
 from chalicelib.routes.answers import http_middleware
 from chalicelib.routes.bodies import BINARY_TYPES
 from chalicelib.triggers import schedules
@@ -21,6 +22,7 @@ app.register_blueprint(logs.blueprint)
 app.register_blueprint(catalog.blueprint)
 app.register_blueprint(archive.blueprint)
 app.register_blueprint(coordination.blueprint)
+app.register_blueprint(pipelines_routes.blueprint)
 app.register_blueprint(viewer.blueprint)
 
 

@@ -1,7 +1,7 @@
 """The OpenAPI 3.1 document of every endpoint, as ``GET /spec/`` and ``GET /v1/openapi.json`` answer it and ``GET /docs/`` shows it.
 
-The resources are tables (here, in ``openapi_logs``, ``openapi_catalog``, ``openapi_archive``, ``openapi_coordination`` and
-``openapi_viewer``), one entry for each ``"METHOD /path"``::
+The resources are tables (here, in ``openapi_logs``, ``openapi_catalog``, ``openapi_archive``, ``openapi_coordination``,
+``openapi_pipelines`` and ``openapi_viewer``), one entry for each ``"METHOD /path"``::
 
     "GET /v0/archive/files/": {
         "id": "listFiles",                    operationId
@@ -27,6 +27,7 @@ from chalicelib.routes import (
     openapi_catalog,
     openapi_coordination,
     openapi_logs,
+    openapi_pipelines,
     openapi_security,
     openapi_viewer,
 )
@@ -146,6 +147,15 @@ _RESOURCES = (
         openapi_coordination.SCHEMAS,
         openapi_coordination.PARAMETERS,
         openapi_coordination.ERRORS,
+        "LogError",
+    ),
+    _Resource(
+        "Pipelines",
+        "Processing pipelines, for operators: how each is; on and off; again from a time.",
+        openapi_pipelines.OPERATIONS,
+        openapi_pipelines.SCHEMAS,
+        openapi_pipelines.PARAMETERS,
+        openapi_pipelines.ERRORS,
         "LogError",
     ),
     _Resource(
