@@ -18,7 +18,7 @@ Metric = list[Any]
 Row = tuple[int, Sequence[Widget]]
 """A height, and what stands beside each other; what does not fit goes into further lines."""
 _COLUMNS = 24
-_FUNCTIONS = ("APIHandler", "Ingest", "Compact", "Sweep")
+_FUNCTIONS = ("APIHandler", "Ingest", "Compact", "Sweep", "Pipelines")
 
 
 def add_to(template: dict[str, Any]) -> None:

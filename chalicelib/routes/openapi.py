@@ -150,8 +150,8 @@ _RESOURCES = (
         "LogError",
     ),
     _Resource(
-        "Pipelines",
-        "Processing pipelines, for operators: how each is; on and off; again from a time.",
+        "Processing pipelines",
+        "For operators: how each is; on and off; again from a time.",
         openapi_pipelines.OPERATIONS,
         openapi_pipelines.SCHEMAS,
         openapi_pipelines.PARAMETERS,
