@@ -173,22 +173,16 @@ class Worker:
                 self._parts.tell("a handler could not be closed", handler=name, **self._about(why))
 
     def _process(self) -> int:
-        """Give out what is due, and of a full buffer what brings it to half."""
+        """Give out of a full buffer what brings it to half, and then what is due."""
         count = 0
-        while True:
-            full = self.buffer.is_full
-            taken = self.buffer.drain(BATCH) if full else self.buffer.take(self._clock.now_ms(), BATCH)
-            if not taken:
-                break
-            while full and self.buffer.bytes * 2 > self.buffer.most_bytes and (more := self.buffer.drain(BATCH)):
-                taken += more
-            self._give(taken)
-            count += len(taken)
-            if full:
-                break
+        if self.buffer.is_full:
+            while taken := self.buffer.drain(BATCH):
+                count += self._give(taken)
+        while taken := self.buffer.take(self._clock.now_ms(), BATCH):
+            count += self._give(taken)
         return count
 
-    def _give(self, taken: list[Pending]) -> None:
+    def _give(self, taken: list[Pending]) -> int:
         now_ms = self._clock.now_ms()
         deliver, of = self.delivery.deliver, self.hand.of
         for at, pending in enumerate(taken):
@@ -202,6 +196,7 @@ class Worker:
                     raise
             del held.unprocessed[pending.line]
         self.processed += len(taken)
+        return len(taken)
 
     def _checkpoint(self, flushed: bool) -> None:
         """Commit where runs are, unless a flush failed. Raises LeaseError; a store that is away is told, and it is tried again."""
