@@ -1,5 +1,5 @@
-"""Entry points of the functions: the REST API (``app``), its ``authorize``, ``ingest``, ``compact`` and ``sweep``. Registered here, done
-elsewhere."""
+"""Entry points of the functions: the REST API (``app``), its ``authorize``, ``ingest``, ``compact``, ``sweep`` and ``pipelines``. Registered
+here, done elsewhere."""
 
 import os
 from typing import Any
@@ -21,6 +21,7 @@ from chalicelib.routes import (
     logs,
     viewer,
 )
+from chalicelib.routes import pipelines as pipelines_routes
 from chalicelib.routes.answers import http_middleware
 from chalicelib.routes.bodies import BINARY_TYPES
 from chalicelib.triggers import schedules
@@ -35,6 +36,7 @@ app.register_blueprint(configuration.blueprint)
 app.register_blueprint(catalog.blueprint)
 app.register_blueprint(archive.blueprint)
 app.register_blueprint(coordination.blueprint)
+app.register_blueprint(pipelines_routes.blueprint)
 app.register_blueprint(viewer.blueprint)
 app.register_blueprint(agents.blueprint)
 app.register_blueprint(elasticsearch.blueprint)
@@ -67,6 +69,15 @@ def sweep(event: CloudWatchEvent) -> dict[str, int]:
     """Finalize runs that nobody closes."""
     with invocation("sweep", event.context):
         return schedules.sweep(composition.services(), _remaining_ms(event), _worker(event))
+
+
+@app.schedule(Rate(1, unit=Rate.MINUTES))
+def pipelines(event: CloudWatchEvent) -> dict[str, str]:
+    """Processing pipelines go on from their checkpoints."""
+    from chalicelib.triggers.pipelines import work_pipelines  # only this function needs it
+
+    with invocation("pipelines", event.context):
+        return work_pipelines(composition.services(), _remaining_ms(event), _worker(event))
 
 
 def _worker(event: CloudWatchEvent) -> int:

@@ -1,7 +1,7 @@
 """The OpenAPI 3.1 document of every endpoint, as ``GET /spec/`` and ``GET /v1/openapi.json`` answer it and ``GET /docs/`` shows it.
 
 The resources are tables (here, in ``openapi_logs``, ``openapi_events``, ``openapi_catalog``, ``openapi_archive``,
-``openapi_coordination`` and ``openapi_viewer``), one entry for each ``"METHOD /path"``::
+``openapi_coordination``, ``openapi_pipelines`` and ``openapi_viewer``), one entry for each ``"METHOD /path"``::
 
     "GET /v0/archive/files/": {
         "id": "listFiles",                    operationId
@@ -29,6 +29,7 @@ from chalicelib.routes import (
     openapi_coordination,
     openapi_events,
     openapi_logs,
+    openapi_pipelines,
     openapi_security,
     openapi_viewer,
 )
@@ -167,6 +168,15 @@ _RESOURCES = (
         openapi_coordination.SCHEMAS,
         openapi_coordination.PARAMETERS,
         openapi_coordination.ERRORS,
+        "LogError",
+    ),
+    _Resource(
+        "Processing pipelines",
+        "For operators: how each is; on and off; again from a time.",
+        openapi_pipelines.OPERATIONS,
+        openapi_pipelines.SCHEMAS,
+        openapi_pipelines.PARAMETERS,
+        openapi_pipelines.ERRORS,
         "LogError",
     ),
     _Resource(

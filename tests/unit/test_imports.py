@@ -45,10 +45,12 @@ RULES = {
     "chalicelib.ingestion": rule("archive", "catalog", "runlog"),
     "chalicelib.lines": rule(),
     "chalicelib.events": rule("lines", "masking", "runlog", others=("google", "msgpack", "opentelemetry", "pydantic", "yaml")),
-    "chalicelib.pipelines": rule(),
     "chalicelib.coordination": rule("aws.dynamodb", others=("pydantic", "pydantic_core")),
     "chalicelib.aws": rule("events", others=(POWERTOOLS, "boto3", "botocore", "urllib3")),
     "chalicelib.masking": rule(others=("ahocorasick_rs", "pydantic")),
+    "chalicelib.pipelines": rule(
+        "catalog", "coordination", "events", "lines", "runlog", others=("pydantic", "pydantic_core", "yaml")
+    ),
     "chalicelib.memory": rule("catalog"),
     "chalicelib.observability": rule(others=(POWERTOOLS,)),
     "chalicelib.settings": rule(others=("pydantic", "pydantic_core", "pydantic_settings")),
@@ -62,6 +64,7 @@ RULES = {
         "ingestion",
         "masking",
         "observability",
+        "pipelines",
         "runlog",
         "settings",
     ),
@@ -73,11 +76,12 @@ RULES = {
         "coordination",
         "events",
         "observability",
+        "pipelines",
         "runlog",
         others=("chalice", "pydantic"),
     ),
     "chalicelib.triggers": rule(
-        "catalog", "composition", "coordination", "ingestion", "observability", "runlog", others=(POWERTOOLS,)
+        "catalog", "composition", "coordination", "ingestion", "observability", "pipelines", "runlog", others=(POWERTOOLS,)
     ),
     "app": rule("composition", "observability", "routes", "triggers", others=("chalice",)),
 }
@@ -91,6 +95,7 @@ CORES = (
     "chalicelib.events",
     "chalicelib.lines",
     "chalicelib.masking",
+    "chalicelib.pipelines",
 )
 FOREIGN_TO_CORES = frozenset({"chalice", "boto3", "botocore", "pyspark"})
 

@@ -1,0 +1,262 @@
+"""A pipeline at work, in one thread: start, then steps of reading, ordering, giving to handlers, flushing and checkpointing, then stop.
+
+::
+
+    find runs ► take them in hand ► read a piece of each ► ordering buffer ► handlers ► flush ► checkpoint ► let go what is done
+
+A crash anywhere loses nothing: processing begins again at the last checkpoint, so each event gets to each handler at least once. A
+store that does not answer delays checkpoints and reading, never what is in the buffer.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from chalicelib.errors import LeaseError, PreconditionFailedError, UnavailableError
+from chalicelib.pipelines.admission import Admission
+from chalicelib.pipelines.checkpoints import MAX_RUNS, Checkpoints, Part
+from chalicelib.pipelines.committing import Committer
+from chalicelib.pipelines.configuration import PipelineFile
+from chalicelib.pipelines.context import Caught, LoggingContext, build
+from chalicelib.pipelines.dead_letters import DeadLetters
+from chalicelib.pipelines.delivery import Delivery, Progress
+from chalicelib.pipelines.feed import Logs
+from chalicelib.pipelines.finding import Finder
+from chalicelib.pipelines.in_hand import Generation, RunsInHand
+from chalicelib.pipelines.ordering import OrderingBuffer, Pending
+from chalicelib.pipelines.ports import LINE, Fence, HandlerContext, TakesContext
+from chalicelib.pipelines.rows import Position
+from chalicelib.pipelines.switches import DISABLED, FAILED, REPLAYING, HandlerSwitch, Switch, Switches
+from chalicelib.ports import Clock, Database, ObjectStore, Run
+
+Tell = Callable[..., None]
+"""A warning: what, and facts by name."""
+BATCH = 500
+_TRIED = (REPLAYING, FAILED)
+"""States of handlers that get events, and first what they missed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a worker works with. ``buffer_bytes``: where the file leaves the size to us; ``generation`` None for what was deleted;
+    ``part``: of a job, which works the finder's runs and no others."""
+
+    logs: Logs
+    finder: Finder
+    store: ObjectStore
+    database: Database
+    clock: Clock
+    keep_s: int
+    buffer_bytes: int
+    tell: Tell
+    generation: Generation = lambda _: ""
+    most_runs: int = MAX_RUNS
+    part: Part | None = None
+
+
+class Worker:
+    """One pipeline, worked by one thread under one lease. ``fence`` raises LeaseError when that is lost; ``owner``: whose it is.
+
+    ``progress`` may be read by other threads. ``wants_restart``: an operator has changed something since the start."""
+
+    def __init__(self, file: PipelineFile, parts: Parts, fence: Fence, owner: str) -> None:
+        self.file, self._parts, self._fence, self._owner = file, parts, fence, owner
+        self.name = file.name
+        self._clock = parts.clock
+        self._switches = Switches(parts.database, parts.clock)
+        self.checkpoints = Checkpoints(parts.database, self.name, parts.clock, parts.keep_s, parts.part)
+        self.buffer = OrderingBuffer(file.properties.event_delay_ms, file.properties.buffer_bytes or parts.buffer_bytes)
+        self.hand = RunsInHand(parts.logs, self.buffer, file.properties, parts.clock, parts.generation, self._trouble)
+        self.progress = Progress()
+        self.wants_restart = False
+        self.processed = 0
+        self._committed_ms = 0
+        self.admission = Admission(parts.finder, file.source, self.checkpoints, self.hand, parts.clock, parts.most_runs)
+
+    def start(self) -> None:
+        """Take the pipeline over, and build and start its handlers. One that fails is told, and the others go on. Raises
+        InvalidConfigurationError, LeaseError, UnavailableError."""
+        self._fence()
+        self.checkpoints.take_over(self._owner)
+        self._switch, known = self._switches.of(self.name)
+        context = build(self.file.logging, self.file.properties, self._clock.now_ms)
+        failures = dict(context.failures)
+        handed = HandlerContext(self._parts.store, self._parts.database, self._clock, self.name, self._fence)
+        for name, handler in context.handlers.items():
+            if isinstance(handler, TakesContext):
+                try:
+                    handler.use(handed)
+                except Caught as error:
+                    failures[name] = f"{type(error).__name__}: {error}"[:500]
+        self._deliver(context, failures, known)
+        for name, reason in failures.items():
+            self._parts.tell("a handler could not be started: the others go on", pipeline=self.name, handler=name, reason=reason)
+            self.committer.unsaved[name] = HandlerSwitch(name, FAILED, reason, self._clock.now_ms())
+        self._go_on_where_it_was()
+
+    def _deliver(self, context: LoggingContext, failures: Mapping[str, str], known: dict[str, HandlerSwitch]) -> None:
+        attached = {*context.attached(), *failures}
+        gets = {name: name not in failures and (name not in known or known[name].state in _TRIED) for name in attached}
+        dead = DeadLetters(self._parts.store, self.name, self._clock)
+        self.context = context
+        self.delivery = Delivery(context, self.file.errors, dead, self._clock, self._given_up, gets, self.progress)
+        status = None if self._parts.part else self.status
+        self.committer = Committer(
+            self.name, self.checkpoints, self.hand, self.admission, self.delivery, self._clock, self._fence, status
+        )
+        self.committer.known = known
+
+    def _go_on_where_it_was(self) -> None:
+        gets, known = self.delivery.gets, self.committer.known
+        back = {name for name, switch in known.items() if gets.get(name) and switch.state in _TRIED}
+        for run, position in self.checkpoints.in_hand().items():
+            self.admission.force(run, position)
+        if self._parts.part is not None:
+            return
+        if self._switch.replay_ms is not None:
+            self._replay(self._switch.replay_ms)
+        if back:
+            for run, position in self.checkpoints.let_go():
+                if back & set(position.held):
+                    self.admission.force(run, position)
+        self.committer.back = back
+        told = self._switches.status([self.name]).get(self.name, {})
+        self.admission.list_since(int(told.get("looked_ms", 0)))
+
+    def _replay(self, from_ms: int) -> None:
+        """All runs that have something so late begin anew. Repeatable: the switch is turned off behind it."""
+        self.checkpoints.release(list(self.checkpoints.in_hand()))
+        late = ((run, position) for run, position in self.checkpoints.let_go() if position.place.time_ms >= from_ms)
+        while batch := dict(islice(late, MAX_RUNS)):
+            self.checkpoints.put_rows({run: position.replayed(from_ms) for run, position in batch.items()})
+            for run, position in batch.items():
+                self.admission.force(run, position)
+        self._switch = Switch(self._switch.enabled, None, self._switch.asked_ms)
+        self._switches.set_pipeline(self.name, self._switch)
+
+    def step(self) -> bool:
+        """Do what there is to do now, once. Whether anything was: if not, there is time to wait. Raises LeaseError, UnavailableError (the
+        next step goes on)."""
+        self._fence()
+        self.admission.look()
+        self.admission.admit(self.delivery.gets)
+        came = self.hand.read()
+        done = self._process()
+        now_ms = self._clock.now_ms()
+        self.context.forget_routes(now_ms)
+        flushed = self.delivery.flush()
+        if now_ms - self._committed_ms >= self.file.properties.checkpoint_interval_ms or self.admission.is_crowded:
+            self._checkpoint(flushed)
+        return bool(came or done)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether all that is known of was processed."""
+        nothing_waits = not self.admission.waiting and self.admission.listed and not self.buffer.count
+        return nothing_waits and all(held.is_done for held in self.hand.runs.values())
+
+    def stop(self, *, lost: bool = False) -> None:
+        """Flush, checkpoint, and close the handlers. ``lost``: without a checkpoint, which is another's. Raises nothing but what ends a
+        process."""
+        try:
+            if not lost:
+                self._fence()
+                self._checkpoint(self.delivery.flush(at_once=True))
+        except (LeaseError, UnavailableError) as error:
+            self._parts.tell("the last checkpoint failed: what came after the one before is processed again", **self._about(error))
+        finally:
+            for name, why in self.context.close():
+                self._parts.tell("a handler could not be closed", handler=name, **self._about(why))
+
+    def _process(self) -> int:
+        """Give out of a full buffer what brings it to half, and then what is due."""
+        count = 0
+        if self.buffer.is_full:
+            while taken := self.buffer.drain(BATCH):
+                count += self._give(taken)
+        while taken := self.buffer.take(self._clock.now_ms(), BATCH):
+            count += self._give(taken)
+        return count
+
+    def _give(self, taken: list[Pending]) -> int:
+        now_ms = self._clock.now_ms()
+        deliver, of = self.delivery.deliver, self.hand.of
+        for at, pending in enumerate(taken):
+            held = of(pending)
+            behind, skip = _behind(held.position, pending)
+            if not skip and held.make is not None:
+                try:
+                    deliver(held.make(pending), behind, now_ms)
+                except UnavailableError:
+                    self.buffer.put_back(taken[at:])
+                    raise
+            del held.unprocessed[pending.line]
+        self.processed += len(taken)
+        return len(taken)
+
+    def _checkpoint(self, flushed: bool) -> None:
+        """Commit where runs are, unless a flush failed. Raises LeaseError; a store that is away is told, and it is tried again."""
+        try:
+            self.committer.settle()
+            if flushed:
+                self.committer.commit()
+            self._committed_ms = self._clock.now_ms()
+            self.committer.let_go()
+            self.wants_restart = self.wants_restart or self.committer.was_switched(self._switches, self._switch)
+        except UnavailableError as error:
+            self._committed_ms = self._clock.now_ms()
+            self._parts.tell("a checkpoint failed: processing goes on, and it is tried again", **self._about(error))
+        except PreconditionFailedError as error:
+            self._committed_ms = self._clock.now_ms()
+            for name in self.committer.committing:
+                self.delivery.failed(name, error)
+            self._parts.tell("a handler's rows were refused: nothing was checkpointed", **self._about(error))
+
+    def _given_up(self, name: str, reason: str, record: logging.LogRecord | None) -> None:
+        about = (record.pathname, int(record.__dict__[LINE])) if record is not None else ("", 0)
+        self.committer.unsaved[name] = HandlerSwitch(name, DISABLED, reason, self._clock.now_ms(), *about)
+        self._parts.tell(
+            "a handler is disabled: it fails too often",
+            pipeline=self.name,
+            handler=name,
+            reason=reason,
+            run=about[0],
+            line=about[1],
+        )
+
+    def status(self, now_ms: int) -> dict[str, Any]:
+        """What is told of the pipeline: lag in events (lines) and ms, errors, late events, dead letters."""
+        lag_events, lag_ms = self.hand.lag(now_ms)
+        waiting = sum(known.lines for known in self.admission.waiting.values())
+        return {
+            "told_ms": now_ms,
+            "looked_ms": self.admission.found_until_ms,
+            "lag_events": lag_events + waiting,
+            "lag_ms": lag_ms,
+            "runs": len(self.hand),
+            "processed": self.processed,
+            "late": self.buffer.late,
+            "dropped": self.hand.dropped,
+            "dead": self.delivery.dead.count,
+            "errors": dict(self.delivery.budget.total),
+            "last_error": self.delivery.last_error,
+        }
+
+    def _trouble(self, message: str, run: Run, error: Exception) -> None:
+        self._parts.tell(message, fqn=run.fqn, run_id=run.run_id, **self._about(error))
+
+    def _about(self, error: BaseException) -> dict[str, str]:
+        return {"pipeline": self.name, "error": f"{type(error).__name__}: {error}"[:500]}
+
+
+def _behind(position: Position, pending: Pending) -> tuple[Callable[[str], bool] | None, bool]:
+    """Which handlers have had an event, and whether nobody wants it."""
+    line = pending.line
+    skip = line < position.replay_line and pending.time_ms < position.replay_ms
+    if not position.held and line >= position.place.line:
+        return None, skip
+    return (lambda name: line < position.line_of(name)), skip
