@@ -47,6 +47,7 @@ RULES = {
     "chalicelib.coordination": rule("aws.dynamodb", others=("pydantic", "pydantic_core")),
     "chalicelib.aws": rule(others=(POWERTOOLS, "boto3", "botocore", "urllib3")),
     "chalicelib.masking": rule(others=("pydantic",)),
+    "chalicelib.pipelines": rule("coordination", "events", "lines", "runlog", others=("fastavro", "pyarrow", "pydantic", "yaml")),
     "chalicelib.memory": rule("catalog"),
     "chalicelib.observability": rule(others=(POWERTOOLS,)),
     "chalicelib.settings": rule(others=("pydantic", "pydantic_core", "pydantic_settings")),

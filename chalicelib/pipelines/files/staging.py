@@ -1,0 +1,78 @@
+"""How rows that have changed come to count with one transaction, however many they are.
+
+A few are written by the transaction of the checkpoint itself. More are staged before, a hundred at a time: each row holds what counted until
+now, and what will, with this writer's number. The transaction then writes the number, and all of them count. Decision 0029.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from chalicelib.errors import PartitionNotOwnedError, PreconditionFailedError
+from chalicelib.pipelines.files.growing import GrowingFile
+from chalicelib.pipelines.files.rows import NOTHING, FileRow, FileRows, Staged, commit_write, transacted
+from chalicelib.pipelines.ports import Fence
+from chalicelib.ports import MAX_TRANSACTION_WRITES, Clock, Database, Write
+
+DIRECT_ROWS = 10
+"""So many are written by the checkpoint's own transaction: several handlers of a pipeline share it."""
+
+
+class Stage:
+    """What one handler is about to commit. ``writer`` is new in each process."""
+
+    def __init__(self, database: Database, fence: Fence, clock: Clock, writer: str) -> None:
+        self._database, self._fence, self._clock, self._writer = database, fence, clock, writer
+        self._number = 0
+        self._handed: list[tuple[GrowingFile, FileRow]] = []
+        self._is_staged = False
+
+    def writes(self, changed: Sequence[tuple[GrowingFile, FileRow]]) -> list[Write]:
+        """What the transaction has to write for these files, with their rows as the table has them. Raises PartitionNotOwnedError when
+        another one has changed a row, UnavailableError."""
+        self._is_staged = len(changed) > DIRECT_ROWS or any(row.staged for _, row in changed)
+        if self._is_staged:
+            for first in range(0, len(changed), MAX_TRANSACTION_WRITES):
+                self._put_on_stage(changed[first : first + MAX_TRANSACTION_WRITES])
+            self._handed = [(file, file.row) for file, _ in changed if file.row]
+            return [commit_write(self._writer, self._number + 1, self._clock.now_ms())] if changed else []
+        written = [(file, row.written(state=file.state, contents=file.contents)) for file, row in changed]
+        self._handed = [(file, row) for file, (row, _) in written]
+        return [write for _, (_, write) in written]
+
+    def committed(self) -> None:
+        """The transaction was applied: rows that were handed over are as they say."""
+        for file, row in self._handed:
+            staged = row.staged
+            file.row = replace(row, state=staged.state, contents=staged.contents, staged=None) if staged else row
+        self._number += self._is_staged
+        self._handed, self._is_staged = [], False
+
+    def _put_on_stage(self, changed: Sequence[tuple[GrowingFile, FileRow]]) -> None:
+        """Rows that are on stage already, with all that is to be said, stay. Another try finds what the one before has done."""
+        writes: list[Write] = []
+        rows: list[tuple[GrowingFile, FileRow]] = []
+        for file, row in changed:
+            staged = Staged(self._writer, self._number + 1, file.state, file.contents)
+            if row.staged == staged:
+                continue
+            first = NOTHING if row.version == 0 else row.contents
+            after, write = row.written(staged=staged, contents=first)
+            writes.append(write)
+            rows.append((file, after))
+        if not writes:
+            return
+        self._fence()
+        try:
+            transacted(self._database, writes)
+        except PreconditionFailedError:
+            self._check_done(rows)
+        for file, after in rows:
+            file.row = after
+
+    def _check_done(self, rows: Sequence[tuple[GrowingFile, FileRow]]) -> None:
+        """A transaction whose answer was lost was done, if one of its rows is as it wanted it."""
+        _, wanted = rows[0]
+        if FileRows(self._database).again(wanted) != wanted:
+            raise PartitionNotOwnedError(f"another one writes this file path={wanted.object_key}")
