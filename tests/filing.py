@@ -77,7 +77,7 @@ class Site:
                 found.update(numbers)
         return found
 
-    def keys(self, prefix: str = "files/") -> list[str]:
+    def objects(self, prefix: str = "files/") -> list[str]:
         """Objects."""
         return [each.key for each in self.store.list(prefix).objects]
 
@@ -115,3 +115,27 @@ class Worker:
                 self.handler.flush()
             self.commit(seen, at)
             seen = at
+
+
+def written(site: Site, *numbers: int, **options: Any) -> RollingS3Handler:
+    """A process that writes events and commits them."""
+    handler = site.handler(**options)
+    put(site, handler, *numbers)
+    return handler
+
+
+def put(site: Site, handler: RollingS3Handler, *numbers: int, **about: Any) -> None:
+    """Have a process write events and commit them."""
+    for number in numbers:
+        handler.handle(record_of(number, **about))
+    commit(site, handler)
+
+
+def commit(site: Site, handler: RollingS3Handler) -> int:
+    """A checkpoint, of nothing but rows; how many."""
+    handler.flush()
+    writes = handler.pending_writes()
+    if writes:
+        site.database.transact(writes)
+    handler.committed()
+    return len(writes)

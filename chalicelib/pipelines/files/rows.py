@@ -85,6 +85,11 @@ class FileRow:
         return f"{self.context.prefix}{times}:{self.sequence:08d}.{self.extension}"
 
     @property
+    def changed_ms(self) -> int:
+        """When anybody last wrote to the file, or was about to."""
+        return max(self.created_ms, self.contents.changed_ms, self.staged.contents.changed_ms if self.staged else 0)
+
+    @property
     def row_key(self) -> Key:
         """The row's key."""
         return Key(TABLE, self.context.base, self.at)

@@ -1,0 +1,102 @@
+"""Run logs of a pipeline that was deleted: closed for good, written down, then gone, objects first, then rows.
+
+::
+
+    close        whoever appends is told that the run is closed; a large log is finished by the schedule, and goes the next time
+    tombstone    why it is gone (``runlog.tombstones``), and a row: what comes of this run from now on is dropped
+    objects      all but the tail, at once: nothing is left to be read
+    rows         lists name the run no more
+    tail         20 minutes after it was written, when no writer that had looked before can still be under way (decision 0001)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from urllib.parse import unquote
+
+from chalicelib.deadline import Deadline
+from chalicelib.errors import InvalidNameError
+from chalicelib.pipelines.files.deletion import Deleted
+from chalicelib.pipelines.files.generations import Generations
+from chalicelib.ports import Clock, ListedObject, ObjectStore, Run
+from chalicelib.runlog.compaction import RETIRE_AFTER_MS
+from chalicelib.runlog.finalization import Finalizer
+from chalicelib.runlog.layout import Layout, checked_run, encode_name
+from chalicelib.runlog.tail import list_all
+from chalicelib.runlog.tombstones import Tombstone, put_tombstone
+
+_DELETE_MANY = 1000
+REASON = "deleted"
+
+
+class StoredRunLogs:
+    """``RunLogs`` over the bucket of logs. ``started_ms`` tells when a run began, as far as the catalog knows; ``forget`` removes its rows."""
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        layout: Layout,
+        finalizer: Finalizer,
+        clock: Clock,
+        generations: Generations,
+        started_ms: Callable[[Run], int | None],
+        forget: Callable[[Run], None],
+    ) -> None:
+        self._store, self._layout, self._finalizer, self._clock, self._generations = store, layout, finalizer, clock, generations
+        self._started_ms, self._forget = started_ms, forget
+
+    def fqns(self, namespace: str) -> Sequence[str]:
+        """See ``RunLogs``: pipelines named ``{namespace}.…``. A LIST for each 1,000."""
+        beginning = f"{self._layout.prefix}/{encode_name(namespace)}."
+        return self._names(beginning)
+
+    def remove(self, fqn: str, before_ms: int, done: Deleted, deadline: Deadline) -> None:
+        """See ``RunLogs``. Raises DeadlineExceededError, UnavailableError: the same again."""
+        for run_id in self._names(f"{self._layout.prefix}/{encode_name(fqn)}/"):
+            deadline.check()
+            try:
+                run = checked_run(fqn, run_id)
+            except InvalidNameError:
+                continue
+            objects = list(list_all(self._store, self._layout.run_prefix(run)))
+            if objects and self._began_ms(run, objects) <= before_ms:
+                self._remove_one(run, objects, done)
+
+    def _remove_one(self, run: Run, objects: Sequence[ListedObject], done: Deleted) -> None:
+        is_tail_only = len(objects) == 1 and objects[0].size == 0 and objects[0].key.startswith(self._layout.segments(run))
+        if not is_tail_only:
+            self._generations.mark_runs(run.fqn, [run.run_id])
+            self._write_down(run, objects)
+            if not self._finalizer.close(run).finalized:
+                done.waiting += 1
+                return
+            objects = list(list_all(self._store, self._layout.run_prefix(run)))
+            done.runs += 1
+        tail = [each for each in objects if each.key.startswith(self._layout.segments(run))][-1:]
+        markers = list(list_all(self._store, self._layout.markers(run)))
+        going = [each.key for each in [*objects, *markers] if each not in tail]
+        for first in range(0, len(going), _DELETE_MANY):
+            self._store.delete_many(going[first : first + _DELETE_MANY])
+        self._forget(run)
+        if tail and tail[0].last_modified_ms > self._clock.now_ms() - RETIRE_AFTER_MS:
+            done.waiting += 1
+        elif tail:
+            self._store.delete(tail[0].key)
+
+    def _write_down(self, run: Run, objects: Sequence[ListedObject]) -> None:
+        size, last_ms = sum(each.size for each in objects), max(each.last_modified_ms for each in objects)
+        now_ms = self._clock.now_ms()
+        tombstone = Tombstone(run.fqn, run.run_id, REASON, -1, "", now_ms, last_ms, -1, size, len(objects), -1, -1, "")
+        put_tombstone(self._store, self._layout, tombstone)
+
+    def _began_ms(self, run: Run, objects: Sequence[ListedObject]) -> int:
+        return min([each.last_modified_ms for each in objects] + [ms for ms in [self._started_ms(run)] if ms])
+
+    def _names(self, beginning: str) -> list[str]:
+        names: list[str] = []
+        start_after: str | None = ""
+        while start_after is not None:
+            page = self._store.list_folders(beginning, start_after=start_after)
+            names += [unquote(each) for each in page.names]
+            start_after = page.start_after
+        return names
