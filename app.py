@@ -8,7 +8,7 @@ from chalice.app import AuthRequest, AuthResponse, Chalice, CloudWatchEvent, Rat
 
 from chalicelib import composition
 from chalicelib.observability import invocation, trace_recorder
-from chalicelib.routes import archive, authorizer, catalog, coordination, health, logs, viewer
+from chalicelib.routes import archive, authorizer, catalog, coordination, health, logs, pipeline_files, viewer
 from chalicelib.routes.answers import http_middleware
 from chalicelib.routes.bodies import BINARY_TYPES
 from chalicelib.triggers import schedules
@@ -21,6 +21,7 @@ app.register_blueprint(logs.blueprint)
 app.register_blueprint(catalog.blueprint)
 app.register_blueprint(archive.blueprint)
 app.register_blueprint(coordination.blueprint)
+app.register_blueprint(pipeline_files.blueprint)
 app.register_blueprint(viewer.blueprint)
 
 

@@ -29,6 +29,7 @@ from chalicelib.catalog.remembered import OBJECTS
 from chalicelib.catalog.runs import RunCatalog
 from chalicelib.catalog.search import Search
 from chalicelib.deadline import Deadline
+from chalicelib.errors import InvalidInputError
 from chalicelib.masking.masker import Masker, SecretReader
 from chalicelib.masking.rules import SecretName, parsed_text
 from chalicelib.observability import CATALOG_REQUESTS, REPORTS_PUBLISHED, ObservedStore, record, report_stale_identity
@@ -51,11 +52,14 @@ if TYPE_CHECKING:
     from chalicelib.coordination.store import Store
     from chalicelib.ingestion.ingester import Ingester
     from chalicelib.ingestion.run_files import RunFiles
+    from chalicelib.pipelines.files.service import PipelineFiles
     from chalicelib.settings import Settings
 
 COMPACTION, SWEEP = "compaction", "sweep"
 """Sources of work, as coordination names them."""
 SOURCES = (COMPACTION, SWEEP)
+PIPELINE_FILES = "pipeline_files"
+"""``pipelines.files.rows.TABLE``, which is not imported before it is needed."""
 _THIS_MACHINE = frozenset({"127.0.0.1", "localhost", "::1"})
 _SECONDS_OF_A_DAY = 86_400
 _MS_OF_A_MINUTE = 60_000
@@ -97,7 +101,7 @@ class Ports:
 @dataclass(frozen=True, slots=True)
 class Services:
     """What routes and triggers work with. Holds no state of runs: any number of processes may have one. ``door`` is built when it is
-    first asked for: only the API lets anybody in. Raises InvalidConfigurationError."""
+    first asked for: only the API lets anybody in; so is ``pipeline_files``. Raises InvalidConfigurationError."""
 
     settings: Settings
     store: ObjectStore
@@ -127,6 +131,7 @@ class Services:
     uploads: Uploads
     door: Callable[[], Door]
     sealer: Sealer
+    pipeline_files: Callable[[], PipelineFiles]
 
 
 _services: Services | None = None
@@ -193,6 +198,7 @@ def assemble(settings: Settings, ports: Ports) -> Services:
         uploads=Uploads(archive_store, ports.clock, lambda: uuid4().hex),
         door=cache(lambda: _door(settings, ports)),
         sealer=Sealer(settings.signing_keys),
+        pipeline_files=cache(lambda: _pipeline_files(store, ports, layout, finalizer)),
     )
 
 
@@ -222,6 +228,28 @@ def _policy(ports: Ports) -> Callable[[], Policy]:
         return Policy
     read = ports.policy
     return Kept(lambda: Policy.parse(read()), ports.clock, "the policy", report_stale_identity).get
+
+
+def _pipeline_files(store: ObjectStore, ports: Ports, layout: Layout, finalizer: Finalizer) -> PipelineFiles:
+    """What is done with the files of pipelines. They stand in the bucket of logs, beside its prefix; run logs go with them."""
+    from chalicelib.pipelines.files.generations import Generations
+    from chalicelib.pipelines.files.run_logs import StoredRunLogs
+    from chalicelib.pipelines.files.service import PipelineFiles
+
+    def started_ms(run: Run) -> int | None:
+        row = ports.runs.get(run)
+        return row.started_ms if row else None
+
+    def run_logs(generations: Generations) -> StoredRunLogs:
+        return StoredRunLogs(store, layout, finalizer, ports.clock, generations, started_ms, ports.runs.forget)
+
+    return PipelineFiles(ports.database, ports.clock, lambda bucket: _bucket(store, bucket), run_logs, started_ms)
+
+
+def _bucket(store: ObjectStore, name: str) -> ObjectStore:
+    if name:
+        raise InvalidInputError(f"files in another bucket are read and mended where it is known bucket={name}")
+    return store
 
 
 def _masker(settings: Settings, ports: Ports) -> Masker:
@@ -387,6 +415,7 @@ def _schemas(settings: Settings) -> dict[str, Any]:
         LATEST: Schema(settings.latest_table, "what_where_key"),
         LISTING: Schema(settings.listing_table, "partition", "at"),
         OBJECTS: Schema(settings.objects_table, "key"),
+        PIPELINE_FILES: Schema(settings.pipeline_files_table, "partition", "at"),
     }
 
 

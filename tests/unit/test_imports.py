@@ -52,10 +52,28 @@ RULES = {
     "chalicelib.observability": rule(others=(POWERTOOLS,)),
     "chalicelib.settings": rule(others=("pydantic", "pydantic_core", "pydantic_settings")),
     "chalicelib.composition": rule(
-        "access", "archive", "aws", "catalog", "coordination", "ingestion", "masking", "observability", "runlog", "settings"
+        "access",
+        "archive",
+        "aws",
+        "catalog",
+        "coordination",
+        "ingestion",
+        "masking",
+        "observability",
+        "pipelines",
+        "runlog",
+        "settings",
     ),
     "chalicelib.routes": rule(
-        "access", "archive", "catalog", "composition", "coordination", "observability", "runlog", others=("chalice", "pydantic")
+        "access",
+        "archive",
+        "catalog",
+        "composition",
+        "coordination",
+        "observability",
+        "pipelines",
+        "runlog",
+        others=("chalice", "pydantic"),
     ),
     "chalicelib.triggers": rule(
         "catalog", "composition", "coordination", "ingestion", "observability", "runlog", others=(POWERTOOLS,)

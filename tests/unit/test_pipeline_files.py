@@ -333,7 +333,7 @@ def test_its_own_location_on_s3() -> None:
     handler = RollingS3Handler("files", "jsonl", bucket="elsewhere", workers=1)
     handler.use(HandlerContext(site.store, site.database, site.clock, "test", lambda: None, {"elsewhere": other.store}.__getitem__))
     put(site, handler, 1)
-    assert (len(site.objects()), len(other.keys())) == (0, 1)
+    assert (len(site.objects()), len(other.objects())) == (0, 1)
     with pytest.raises(InvalidConfigurationError, match="another bucket"):
         site.handler()
     lost = RollingS3Handler("more", bucket="elsewhere")

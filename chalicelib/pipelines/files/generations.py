@@ -118,6 +118,11 @@ class Generations:
         keys = [_run_key(fqn, run_id) for run_id in dict.fromkeys(run_ids)]
         self._database.put_many([Put(key, {"partition": key.partition, "at": key.sort}) for key in keys])
 
+    def marked(self, fqn: str, run_ids: Sequence[str]) -> frozenset[str]:
+        """Those of these runs that were marked. One read for 100."""
+        keys = {_run_key(fqn, run_id): run_id for run_id in run_ids}
+        return frozenset(keys[key] for key in self._database.get_many(list(keys))) if keys else frozenset()
+
     def mark_swept(self, dead: DeadGeneration) -> None:
         """Nothing of it is left."""
         self._database.put_many([Put(dead.key, dict(dead.document()) | {"is_swept": True})])
