@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.pipelines.files import streams
+from chalicelib.pipelines.files import growing, streams
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.reading import FileQuery, Reading
 from chalicelib.pipelines.files.rows import FileRows
@@ -218,6 +218,25 @@ def test_memory_is_a_piece_of_each_file_that_covers_the_moment(monkeypatch: pyte
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert count == 10_000 and peak < 6_000_000
+
+
+@pytest.mark.parametrize("format_", ["jsonl", "avro", "text"])
+def test_a_range_begins_near_its_first_event(format_: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not at the file's first byte: a page costs about what it answers, however long the file."""
+    monkeypatch.setattr(streams, "CHUNK_BYTES", 2000)
+    site = Site()
+    handler = site.handler(format=format_)
+    rng = random.Random(2)
+    for first in range(0, 2000, 10):
+        put(site, handler, *range(first, first + 10), text="")
+    (row,) = site.rows()
+    assert len(row.contents.landmarks) == growing.MAX_LANDMARKS
+    for _ in range(20):
+        number = rng.randrange(2000)
+        site.store.calls.clear()
+        query = FileQuery("files", "svc", "flow", from_ms=START_MS + number)
+        assert next(iter(reading(site).events(query))).time == START_MS + number
+        assert site.store.calls["get"] <= 2 + row.contents.size / 2000 / growing.MAX_LANDMARKS * 3
 
 
 def test_a_file_is_opened_when_its_time_comes() -> None:

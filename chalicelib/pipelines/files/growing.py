@@ -21,6 +21,7 @@ from chalicelib.ports import ABSENT, Condition, ObjectStore, PutOptions
 
 COPY_FROM_BYTES = 5 * 1024 * 1024
 """S3 copies a part of an object that is larger than this; a smaller one is read and written again."""
+MAX_LANDMARKS = 24
 _TRIES = 10
 
 
@@ -134,7 +135,8 @@ class GrowingFile:
         old = self.contents
         if old is NOTHING:
             size = len(self.format.header) + len(self.waiting)
-            return Contents(size, etag, self._events, self._from_ms, self._to_ms, self._disorder_ms, now_ms)
+            landmarks = ((self._to_ms, size),)
+            return Contents(size, etag, self._events, self._from_ms, self._to_ms, self._disorder_ms, now_ms, landmarks)
         return replace(
             old,
             size=old.size + len(self.waiting),
@@ -144,6 +146,7 @@ class GrowingFile:
             to_ms=max(old.to_ms, self._to_ms),
             disorder_ms=max(old.disorder_ms, self._disorder_ms),
             changed_ms=now_ms,
+            landmarks=thinned((*old.landmarks, (max(old.to_ms, self._to_ms), old.size + len(self.waiting)))),
         )
 
     def _begin(self, store: ObjectStore, fence: Fence, key_of: Callable[[int], str]) -> str:
@@ -182,6 +185,15 @@ class GrowingFile:
     def _options(self) -> PutOptions:
         """The generation stands on the object too: it can be told whose an object without a row is."""
         return PutOptions({"generation": self.group.generation[:100]}, content_type=self.format.content_type)
+
+
+def thinned(landmarks: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    """At most ``MAX_LANDMARKS``, about as far apart from each other everywhere: the one goes that stands closest to its neighbours."""
+    if len(landmarks) <= MAX_LANDMARKS:
+        return landmarks
+    gaps = [(landmarks[at + 1][1] - landmarks[at - 1][1] if at else landmarks[1][1], at) for at in range(len(landmarks) - 1)]
+    gone = min(gaps)[1]
+    return landmarks[:gone] + landmarks[gone + 1 :]
 
 
 def _repeated(put: Callable[[], str]) -> str:

@@ -88,17 +88,17 @@ class Reading:
                 event = heads.pop(number)
                 if event.time >= query.from_ms:
                     yield event
-            following = self._next(stream)
+            following = self._next(stream, query.from_ms)
             if following is None:
                 heapq.heappop(upcoming)
                 continue
             heads[number] = following
             heapq.heapreplace(upcoming, (max(following.time, time_ms), number, stream))
 
-    def _next(self, stream: _Stream) -> FileEvent | None:
+    def _next(self, stream: _Stream, from_ms: int) -> FileEvent | None:
         try:
             if stream.events is None:
-                stream.events = ordered(events_of(self._store, stream.row), stream.row.contents.disorder_ms)
+                stream.events = ordered(events_of(self._store, stream.row, from_ms), stream.row.contents.disorder_ms)
             return next(stream.events, None)
         except _LEFT_OUT as error:
             self._warn(stream.row.object_key, f"{type(error).__name__}: {error}")

@@ -31,7 +31,8 @@ _TRIES = 5
 @dataclass(frozen=True, slots=True)
 class Contents:
     """What counts of an object: its first ``size`` bytes, ``events`` of them, from the earliest to the latest time. ``disorder_ms``: by how
-    much an event was earlier than one that stands before it, at most. ``etag`` as the object had it when it was that long."""
+    much an event was earlier than one that stands before it, at most. ``etag`` as the object had it when it was that long. ``landmarks``: (latest
+    time, bytes) of some of its beginnings, ascending: reading from a time on need not begin at the file's first byte."""
 
     size: int
     etag: str
@@ -40,6 +41,11 @@ class Contents:
     to_ms: int
     disorder_ms: int
     changed_ms: int
+    landmarks: tuple[tuple[int, int], ...] = ()
+
+    def start(self, from_ms: int) -> tuple[int, int]:
+        """The longest beginning, of those that are known, all of whose events are earlier than a time: its latest time and bytes."""
+        return max((each for each in self.landmarks if each[0] < from_ms), default=(self.from_ms, 0))
 
 
 NOTHING = Contents(0, "", 0, 0, 0, 0, 0)
@@ -159,12 +165,14 @@ def row_of(row: Row) -> FileRow:
 def _packed(contents: Contents) -> list[Any]:
     return [
         contents.size, contents.etag, contents.events, contents.from_ms, contents.to_ms, contents.disorder_ms, contents.changed_ms,
+        [number for landmark in contents.landmarks for number in landmark],
     ]  # fmt: skip
 
 
 def _contents(packed: Sequence[Any]) -> Contents:
-    size, etag, events, from_ms, to_ms, disorder_ms, changed_ms = packed
-    return Contents(int(size), str(etag), int(events), int(from_ms), int(to_ms), int(disorder_ms), int(changed_ms))
+    size, etag, events, from_ms, to_ms, disorder_ms, changed_ms, flat = packed
+    landmarks = tuple((int(time_ms), int(end)) for time_ms, end in zip(flat[::2], flat[1::2], strict=True))
+    return Contents(int(size), str(etag), int(events), int(from_ms), int(to_ms), int(disorder_ms), int(changed_ms), landmarks)
 
 
 @dataclass(frozen=True, slots=True)
