@@ -23,7 +23,6 @@ Decision 0029. Memory: ``memory_bytes``, one batch more, and about 3 KB for each
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -33,7 +32,7 @@ from chalicelib.errors import InvalidConfigurationError, UnavailableError
 from chalicelib.pipelines.files.formats import format_named
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.growing import Group, GrowingFile, SupersededError
-from chalicelib.pipelines.files.place import DAY_MS, Context, checked_base, clamped
+from chalicelib.pipelines.files.place import DAY_MS, LAST_MS, Context, checked_base, clamped
 from chalicelib.pipelines.files.records import time_of
 from chalicelib.pipelines.files.rows import OPEN, Base, FileRow, FileRows, base_named, put_base
 from chalicelib.pipelines.files.staging import Stage
@@ -79,12 +78,11 @@ class RollingS3Handler(logging.Handler):
         self._max_bytes, self._max_age_ms, self._idle_ms = max_bytes, max_age_s * 1000, idle_s * 1000
         self._memory_bytes, self._max_open, self._workers = memory_bytes, max_open, workers
         self._text_layout = LineFormatter() if format == "text" else logging.Formatter()
-        self.counts: Counter[str] = Counter()
-        """``events`` that were taken, ``dropped`` of dead generations, ``files`` that were begun."""
+        self._taken = self._dropped = self._begun_files = 0
         self._files: dict[Group, GrowingFile] = {}
         self._over: list[GrowingFile] = []
         self._dead: frozenset[str] = frozenset()
-        self._held = self._relieved_at = 0
+        self._held, self._full_bytes = 0, memory_bytes
         self._now_ms = 0
         self._context: HandlerContext | None = None
 
@@ -110,32 +108,37 @@ class RollingS3Handler(logging.Handler):
         try:
             if self._context is None:
                 raise RuntimeError("this handler works in a pipeline: nobody has given it a context")
-            given = record.__dict__
-            time_ms = time_of(record)
+            time_ms, given = time_of(record), record.__dict__
+            if not 0 <= time_ms <= LAST_MS:
+                time_ms = clamped(time_ms)
             generation = given.get(GENERATION) or NOWHERE
-            group = Group(
+            if generation in self._dead:
+                self._dropped += 1
+                return
+            group = (  # a plain tuple: a Group is equal to it, and takes longer to make
                 given.get(NAMESPACE) or NOWHERE,
                 given.get(APP) or NOWHERE,
                 given.get(PROGRAM) or NOWHERE,
                 given.get(FQN) or NOWHERE,
                 generation,
-                clamped(time_ms) // DAY_MS,
+                time_ms // DAY_MS,
             )
-            if generation in self._dead:
-                self.counts["dropped"] += 1
-                return
-            file = self._files.get(group)
-            if file is None or file.is_over or file.size >= self._max_bytes:
-                file = self._begun(group, clamped(time_ms))
-            size = file.add(record, self.format(record), clamped(time_ms))
+            file = self._files.get(group)  # type: ignore[call-overload]
+            if file is None or file.is_over or file.contents.size + file.held >= self._max_bytes:
+                file = self._begun(Group(*group), time_ms)
+            self._held += file.add(record, self.format(record), time_ms)
         except Exception:
             self.handleError(record)
             return
         file.active_ms = self._now_ms
-        self._held += size
-        self.counts["events"] += 1
-        if self._held > max(self._memory_bytes, self._relieved_at):
+        self._taken += 1
+        if self._held > self._full_bytes:
             self._relieve()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """``events`` that were taken, ``dropped``: those of dead generations, ``files`` that were begun."""
+        return {"events": self._taken, "dropped": self._dropped, "files": self._begun_files}
 
     def flush(self) -> None:
         """End files that are full, old or idle, also where nothing came. What waits goes onto S3 where it takes more memory than it may.
@@ -205,9 +208,9 @@ class RollingS3Handler(logging.Handler):
                 break
         try:
             self._publish(chosen)
-            self._relieved_at = 0
+            self._full_bytes = self._memory_bytes
         except UnavailableError:
-            self._relieved_at = self._held + self._memory_bytes // 4
+            self._full_bytes = self._held + self._memory_bytes // 4
 
     def _publish(self, files: Sequence[GrowingFile]) -> None:
         """Bring what waits in these onto S3. Each is tried, then the first trouble is raised."""
@@ -280,7 +283,7 @@ class RollingS3Handler(logging.Handler):
             return list(files)
         for file in files:
             if file.group.generation in self._dead:
-                self.counts["dropped"] += file.drop()
+                self._dropped += file.drop()
                 self._files.pop(file.group, None)
         return [file for file in files if file.group.generation not in self._dead]
 
@@ -288,7 +291,7 @@ class RollingS3Handler(logging.Handler):
         """A file's row as it was, or a first one that nobody has written."""
         if file.row is not None:
             return file.row
-        self.counts["files"] += 1
+        self._begun_files += 1
         return FileRow(
             self._context_of(file.group),
             file.first_ms,
