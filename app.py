@@ -1,5 +1,5 @@
-"""Entry points of the functions: the REST API (``app``), its ``authorize``, ``ingest``, ``compact`` and ``sweep``. Registered here, done
-elsewhere."""
+"""Entry points of the functions: the REST API (``app``), its ``authorize``, ``ingest``, ``compact``, ``sweep`` and ``pipelines``. Registered
+here, done elsewhere."""
 
 import os
 from typing import Any
@@ -9,6 +9,7 @@ from chalice.app import AuthRequest, AuthResponse, Chalice, CloudWatchEvent, Rat
 from chalicelib import composition
 from chalicelib.observability import invocation, trace_recorder
 from chalicelib.routes import archive, authorizer, catalog, coordination, health, logs, pipeline_files, viewer
+from chalicelib.routes import pipelines as pipelines_routes
 from chalicelib.routes.answers import http_middleware
 from chalicelib.routes.bodies import BINARY_TYPES
 from chalicelib.triggers import schedules
@@ -22,6 +23,7 @@ app.register_blueprint(catalog.blueprint)
 app.register_blueprint(archive.blueprint)
 app.register_blueprint(coordination.blueprint)
 app.register_blueprint(pipeline_files.blueprint)
+app.register_blueprint(pipelines_routes.blueprint)
 app.register_blueprint(viewer.blueprint)
 
 
@@ -52,6 +54,15 @@ def sweep(event: CloudWatchEvent) -> dict[str, int]:
     """Finalize runs that nobody closes."""
     with invocation("sweep", event.context):
         return schedules.sweep(composition.services(), _remaining_ms(event), _worker(event))
+
+
+@app.schedule(Rate(1, unit=Rate.MINUTES))
+def pipelines(event: CloudWatchEvent) -> dict[str, str]:
+    """Processing pipelines go on from their checkpoints."""
+    from chalicelib.triggers.pipelines import work_pipelines  # only this function needs it
+
+    with invocation("pipelines", event.context):
+        return work_pipelines(composition.services(), _remaining_ms(event), _worker(event))
 
 
 def _worker(event: CloudWatchEvent) -> int:

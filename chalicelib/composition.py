@@ -7,7 +7,7 @@ first request does.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from threading import Lock
@@ -41,7 +41,7 @@ from chalicelib.runlog.following import Follower
 from chalicelib.runlog.grep import Grep
 from chalicelib.runlog.identity import Identities
 from chalicelib.runlog.layout import Layout
-from chalicelib.runlog.pipelines import Pipelines
+from chalicelib.runlog.pipelines import PipelineQuery, Pipelines
 from chalicelib.runlog.position import PositionSigner
 from chalicelib.runlog.reader import Reader
 from chalicelib.runlog.writer import Writer
@@ -52,7 +52,11 @@ if TYPE_CHECKING:
     from chalicelib.coordination.store import Store
     from chalicelib.ingestion.ingester import Ingester
     from chalicelib.ingestion.run_files import RunFiles
+    from chalicelib.pipelines.configuration import PipelineFile
     from chalicelib.pipelines.files.service import PipelineFiles
+    from chalicelib.pipelines.scan import Scanned
+    from chalicelib.pipelines.supervisor import Supervisor
+    from chalicelib.pipelines.worker import Parts
     from chalicelib.settings import Settings
 
 COMPACTION, SWEEP = "compaction", "sweep"
@@ -60,9 +64,12 @@ COMPACTION, SWEEP = "compaction", "sweep"
 SOURCES = (COMPACTION, SWEEP)
 PIPELINE_FILES = "pipeline_files"
 """``pipelines.files.rows.TABLE``, which is not imported before it is needed."""
+PIPELINES_WORK = "pipelines"
+"""The source of work whose partitions are processing pipelines, by name."""
 _THIS_MACHINE = frozenset({"127.0.0.1", "localhost", "::1"})
 _SECONDS_OF_A_DAY = 86_400
 _MS_OF_A_MINUTE = 60_000
+_NAMES_A_PAGE = 1000
 _SSE = {"AES_256": "AES256", "AWS_KMS": "aws:kms"}
 
 
@@ -287,6 +294,58 @@ def leased_finalizer(services: Services, lease: Lease, *, readers: int = READERS
     return Finalizer(store, compactor, writer, services.clock, storage_class, looks_for_markers=looks_for_markers)
 
 
+def pipelines_found(services: Services, config: str | None = None) -> Scanned:
+    """The processing pipelines of this installation, or of a folder or ``s3://bucket/prefix``. Raises InvalidConfigurationError,
+    UnavailableError."""
+    from chalicelib.pipelines.configuration import Properties
+    from chalicelib.pipelines.scan import files_at, scan
+
+    settings = services.settings
+    stores = {settings.bucket_name: services.store, settings.archive_bucket_name: services.archive_store}
+    given = {name: getattr(settings, f"pipeline_{name}") for name in Properties.model_fields}
+    return scan(files_at(config or settings.pipelines_config, stores), Properties(**given))
+
+
+def supervisor(services: Services, buffer_bytes: int, tell: Callable[..., None], **manner: Any) -> Supervisor:
+    """What works processing pipelines beside each other. ``buffer_bytes``: of each that leaves its size to us; ``manner``: further
+    fields of ``Supervisor``."""
+    from chalicelib.pipelines.supervisor import Supervisor
+    from chalicelib.pipelines.switches import Switches
+    from chalicelib.pipelines.worker import Worker
+
+    switches = Switches(services.database, services.clock)
+    return Supervisor(
+        coordinator(services, PIPELINES_WORK),
+        switches,
+        lambda file, fence, owner: Worker(file, pipeline_parts(services, file, buffer_bytes, tell), fence, owner),
+        services.clock,
+        tell,
+        **manner,
+    )
+
+
+def pipeline_parts(services: Services, file: PipelineFile, buffer_bytes: int, tell: Callable[..., None]) -> Parts:
+    """What a worker of a processing pipeline works with."""
+    from chalicelib.pipelines.finding import CatalogFinder
+    from chalicelib.pipelines.worker import Parts
+
+    def names(after: str) -> tuple[Sequence[str], str | None]:
+        page = services.pipelines.page(PipelineQuery(), _NAMES_A_PAGE, after)
+        return page.names, page.after
+
+    return Parts(
+        logs=services.reader,
+        finder=CatalogFinder(services.runs, names, file.source, services.clock),
+        store=services.store,
+        database=services.database,
+        clock=services.clock,
+        keep_s=services.settings.expiration_days * _SECONDS_OF_A_DAY,
+        buffer_bytes=buffer_bytes,
+        tell=tell,
+        generation=services.pipeline_files().generation_of,
+    )
+
+
 def ingester(services: Services) -> Ingester:
     """What works S3's notifications."""
     from chalicelib.ingestion.ingester import Ingester
@@ -409,6 +468,7 @@ def _count_requests(client: Any, metric: str) -> None:
 
 def _schemas(settings: Settings) -> dict[str, Any]:
     from chalicelib.aws.database import Schema
+    from chalicelib.pipelines.rows import PIPELINES
 
     return {
         FILES: Schema(settings.files_table, "time_index_key", "range_key"),
@@ -416,6 +476,7 @@ def _schemas(settings: Settings) -> dict[str, Any]:
         LISTING: Schema(settings.listing_table, "partition", "at"),
         OBJECTS: Schema(settings.objects_table, "key"),
         PIPELINE_FILES: Schema(settings.pipeline_files_table, "partition", "at"),
+        PIPELINES: Schema(settings.pipelines_table, "key", "at"),
     }
 
 

@@ -43,6 +43,13 @@ RUNS_FINALIZED = _PREFIX + "runs_finalized"
 CATALOG_REQUESTS = _PREFIX + "catalog_requests"
 REPORTS_PUBLISHED = _PREFIX + "reports_published"
 ACCESS_REFUSED = _PREFIX + "access_refused"
+PIPELINE_LAG_EVENTS = "runlake_pipeline_lag_events"
+PIPELINE_LAG_MS = "runlake_pipeline_lag"
+PIPELINE_EVENTS = "runlake_pipeline_events"
+PIPELINE_ERRORS = "runlake_pipeline_errors"
+PIPELINE_DEAD_LETTERS = "runlake_pipeline_dead_letters"
+PIPELINE_HANDLERS_OFF = "runlake_pipeline_handlers_off"
+PIPELINES_FAILED = "runlake_pipelines_failed"
 MASKED_SECRETS = _PREFIX + "masked_secrets"
 """Of all shapes; ``record_masked`` counts each shape too."""
 
@@ -51,6 +58,7 @@ _UNITS = {
     S3_READ_LATENCY_MS: MetricUnit.Milliseconds,
     S3_WRITE_LATENCY_MS: MetricUnit.Milliseconds,
     FLUSH_MS: MetricUnit.Milliseconds,
+    PIPELINE_LAG_MS: MetricUnit.Milliseconds,
     PENDING_FLUSH_BYTES: MetricUnit.Bytes,
     FLUSH_UPLOADED_BYTES: MetricUnit.Bytes,
     FLUSH_COPIED_BYTES: MetricUnit.Bytes,

@@ -180,6 +180,30 @@ class Settings(BaseSettings):
         "runlake-pipeline-files", "DynamoDB table of the files that processing pipelines write, and of generations."
     )
     objects_table: str = _table("runlake-objects", "DynamoDB table of what the files' rows were made of.")
+    pipelines_table: str = _table(
+        "runlake-pipelines", "DynamoDB table of processing pipelines: where they are, and their switches."
+    )
+    pipelines_config: str | None = _setting(
+        None,
+        "Where the files of processing pipelines are: [pipelines](pipelines.md). Default: the built-in pipeline alone.",
+        "a folder, or s3://bucket/prefix in the bucket of the logs or of the archive",
+        min_length=1,
+        max_length=1024,
+    )
+    pipeline_event_delay_ms: int = _setting(
+        2000, "How long events of runs that go on are held, to be put in order.", "0 to 3600000 ms", ge=0, le=3_600_000
+    )
+    pipeline_buffer_bytes: int = _setting(
+        0, "The ordering buffer of each pipeline.", "bytes; 0: 70 % of the memory, shared by the pipelines", ge=0, le=1 << 40
+    )
+    pipeline_checkpoint_interval_ms: int = _setting(
+        10_000, "How often a pipeline stores where it is.", "100 to 3600000 ms", ge=100, le=3_600_000
+    )
+    pipeline_fetch_bytes: int = _setting(_MIB, "What is read of a run at once.", "1024 to 67108864 bytes", ge=1024, le=64 * _MIB)
+    pipeline_logger_cache_size: int = _setting(
+        1000, "Names of loggers whose way to handlers is remembered.", "1 to 1000000", ge=1, le=1_000_000
+    )
+    pipeline_logger_cache_ttl_ms: int = _setting(300_000, "For how long.", "1000 to 86400000 ms", ge=1000, le=86_400_000)
     source_coordination: Annotated[dict[str, Any], NoDecode] = _setting(
         {},
         "Where work is shared out, as Data Prepper's `source_coordination`. Default: in memory, for one process.",

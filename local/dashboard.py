@@ -18,7 +18,7 @@ Metric = list[Any]
 Row = tuple[int, Sequence[Widget]]
 """A height, and what stands beside each other; what does not fit goes into further lines."""
 _COLUMNS = 24
-_FUNCTIONS = ("APIHandler", "Ingest", "Compact", "Sweep")
+_FUNCTIONS = ("APIHandler", "Ingest", "Compact", "Sweep", "Pipelines")
 
 
 def add_to(template: dict[str, Any]) -> None:
@@ -37,6 +37,7 @@ def add_to(template: dict[str, Any]) -> None:
 def body(alarms: Sequence[str]) -> dict[str, Any]:
     """What CloudWatch shows; ``${…}`` stands for what only the stack knows. ``alarms``: their logical names."""
     rows: list[Row] = [(3, [_alarms(alarms)]), *_section("Logs", 6, _logs()), *_section("Background work", 6, _work())]
+    rows += _section("Processing pipelines", 6, _pipelines())
     rows += _section("Notifications and functions", 6, _behind())
     for source in SOURCES:
         rows += _section(f"Coordination: {source}", 4, [_graph(name, "Sum", _ours(metric_name(source, name))) for name in NAMES])
@@ -74,6 +75,17 @@ def _work() -> list[Widget]:
         _graph("Failures of one run in a row", "Maximum", _ours(figures.CONSECUTIVE_FLUSH_FAILURES)),
         _graph("Failures beyond the limit", "Sum", _ours(figures.FLUSH_ALERTS)),
         _graph("Work on one run, ms", "p99", _ours(figures.FLUSH_MS)),
+    ]
+
+
+def _pipelines() -> list[Widget]:
+    failed, off = _ours(figures.PIPELINES_FAILED, "pipelines failed"), _ours(figures.PIPELINE_HANDLERS_OFF, "handlers get nothing")
+    errors, dead = _ours(figures.PIPELINE_ERRORS, "errors"), _ours(figures.PIPELINE_DEAD_LETTERS, "dead letters")
+    return [
+        _graph("Lag, ms", "Maximum", _ours(figures.PIPELINE_LAG_MS)),
+        _graph("Lag, events", "Maximum", _ours(figures.PIPELINE_LAG_EVENTS)),
+        _graph("Events", "Sum", _ours(figures.PIPELINE_EVENTS), errors, dead),
+        _graph("What stands still", "Maximum", failed, off),
     ]
 
 

@@ -22,7 +22,14 @@ BUCKET = "runlake-logs"
 ARCHIVE_BUCKET = "runlake-archive"
 _ARTIFACTS = "runlake-artifacts"
 _DEPLOY_TIMEOUT_S = 120.0
-_FUNCTIONS = {"api": "APIHandler", "authorize": "Authorize", "ingest": "Ingest", "compact": "Compact", "sweep": "Sweep"}
+_FUNCTIONS = {
+    "api": "APIHandler",
+    "authorize": "Authorize",
+    "ingest": "Ingest",
+    "compact": "Compact",
+    "sweep": "Sweep",
+    "pipelines": "Pipelines",
+}
 
 
 def client(service: str, endpoint_url: str) -> Any:

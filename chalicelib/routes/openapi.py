@@ -1,7 +1,7 @@
 """The OpenAPI 3.1 document of every endpoint, as ``GET /spec/`` and ``GET /v1/openapi.json`` answer it and ``GET /docs/`` shows it.
 
 The resources are tables (here, in ``openapi_logs``, ``openapi_catalog``, ``openapi_archive``, ``openapi_coordination``,
-``openapi_pipeline_files`` and ``openapi_viewer``), one entry for each ``"METHOD /path"``::
+``openapi_pipeline_files``, ``openapi_pipelines`` and ``openapi_viewer``), one entry for each ``"METHOD /path"``::
 
     "GET /v0/archive/files/": {
         "id": "listFiles",                    operationId
@@ -28,6 +28,7 @@ from chalicelib.routes import (
     openapi_coordination,
     openapi_logs,
     openapi_pipeline_files,
+    openapi_pipelines,
     openapi_security,
     openapi_viewer,
 )
@@ -156,6 +157,15 @@ _RESOURCES = (
         openapi_pipeline_files.SCHEMAS,
         openapi_pipeline_files.PARAMETERS,
         openapi_pipeline_files.ERRORS,
+        "LogError",
+    ),
+    _Resource(
+        "Processing pipelines",
+        "For operators: how each is; on and off; again from a time.",
+        openapi_pipelines.OPERATIONS,
+        openapi_pipelines.SCHEMAS,
+        openapi_pipelines.PARAMETERS,
+        openapi_pipelines.ERRORS,
         "LogError",
     ),
     _Resource(

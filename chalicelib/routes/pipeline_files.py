@@ -12,10 +12,11 @@ from chalicelib.access.grants import Scope
 from chalicelib.deadline import Deadline
 from chalicelib.errors import InvalidCursorError, InvalidInputError
 from chalicelib.observability import logger, note
-from chalicelib.pipelines.files.place import LAST_MS, places
+from chalicelib.pipelines.files.place import LAST_MS
 from chalicelib.pipelines.files.reading import FileQuery
 from chalicelib.pipelines.files.repair import Finding
 from chalicelib.pipelines.files.service import Place
+from chalicelib.pipelines.records import places
 from chalicelib.routes import gate
 from chalicelib.routes.answers import answering, json_answer
 from chalicelib.routes.parameters import whole_number

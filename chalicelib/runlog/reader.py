@@ -81,6 +81,14 @@ class Scan:
 
 
 @dataclass(frozen=True, slots=True)
+class Stretch:
+    """Bytes of a log from a place on, as many as were asked for or up to its end, and its end as it was then."""
+
+    body: bytes
+    end: Tail
+
+
+@dataclass(frozen=True, slots=True)
 class WholeLog:
     """A log for download: ``body`` when it is small, else ``key`` of the object that holds all of it."""
 
@@ -118,6 +126,17 @@ class Reader:
         if start.byte > view.end_byte:
             start = Landing()
         return Scan(self._viewer.read(view, start.byte, view.end_byte), line - start.line, self._viewer.tail(run, view))
+
+    def stretch(self, run: Run, start: int, length: int) -> Stretch:
+        """Bytes [start, start + length) of the log, fewer at its end. The requests of an empty page, and a GET for each segment that
+        the bytes are of; no query. Raises UnavailableError."""
+
+        def read() -> Stretch:
+            view = self._viewer.take(run, start, length)
+            body = b"".join(self._viewer.read(view, start, min(start + length, view.end_byte)))
+            return Stretch(body, self._viewer.tail(run, view))
+
+        return self._untorn(read)
 
     def whole(self, run: Run) -> WholeLog | None:
         """The whole log as it is now, or None for a run that is unknown. A large open log is compacted first, so that one object has it."""

@@ -20,10 +20,12 @@ from chalicelib.settings import Settings
 from local import package
 
 Template = dict[str, Any]
-TABLES = ("runs_table", "segments_table", "files_table", "latest_table", "listing_table", "objects_table", "pipeline_files_table")
+TABLES = (
+    "runs_table", "segments_table", "files_table", "latest_table", "listing_table", "objects_table", "pipeline_files_table", "pipelines_table",
+)  # fmt: skip
 BUCKETS = {"bucket_name": "Bucket", "archive_bucket_name": "ArchiveBucket"}
 NO_PARAMETER = {*TABLES, "report_topic_arn", "source_coordination"}
-FUNCTIONS = ("APIHandler", "Ingest", "Compact", "Sweep")
+FUNCTIONS = ("APIHandler", "Ingest", "Compact", "Sweep", "Pipelines")
 
 
 def parameter_name(field: str) -> str:
@@ -199,6 +201,7 @@ def test_functions_fit_their_sources(template: Template) -> None:
     [
         ("Compact", "CompactEvent", "PartialFlushIntervalMinutes", "FlushesEveryMinute"),
         ("Sweep", "SweepEvent", "CleanupIntervalMinutes", "CleansUpEveryMinute"),
+        ("Pipelines", "PipelinesEvent", "PipelinesIntervalMinutes", "RunsPipelinesEveryMinute"),
     ],
 )
 def test_schedules_follow_their_settings(template: Template, function: str, event: str, parameter: str, singular: str) -> None:
@@ -206,7 +209,7 @@ def test_schedules_follow_their_settings(template: Template, function: str, even
     assert schedule == {"Fn::If": [singular, "rate(1 minute)", {"Fn::Sub": f"rate(${{{parameter}}} minutes)"}]}
 
 
-ROLES = ("ApiRole", "IngestRole", "CompactRole", "SweepRole")
+ROLES = ("ApiRole", "IngestRole", "CompactRole", "SweepRole", "PipelinesRole")
 
 
 def test_permissions_name_what_they_are_for(template: Template) -> None:
@@ -233,7 +236,7 @@ def test_every_function_has_a_role_of_its_own(template: Template, name: str) -> 
     assert properties(template, role)["ManagedPolicyArns"] == [{"Ref": "FunctionsPolicy"}]
 
 
-@pytest.mark.parametrize("role", ["CompactRole", "SweepRole"])
+@pytest.mark.parametrize("role", ["CompactRole", "SweepRole", "PipelinesRole"])
 def test_schedules_may_do_what_a_coordinator_needs_and_make_no_table(template: Template, role: str) -> None:
     by_sid = {statement["Sid"]: statement for statement in own_statements(template, role)}
     leases, found = by_sid["Leases"], by_sid["PartitionsByStatus"]
@@ -246,7 +249,7 @@ def test_schedules_may_do_what_a_coordinator_needs_and_make_no_table(template: T
     assert needed["Resource"][1].endswith("/index/source-status")
 
 
-@pytest.mark.parametrize("name", ["Compact", "Sweep"])
+@pytest.mark.parametrize("name", ["Compact", "Sweep", "Pipelines"])
 def test_and_start_more_of_themselves(template: Template, name: str) -> None:
     policy = properties(template, f"{name}WorkersPolicy")
     (statement,) = policy["PolicyDocument"]["Statement"]
@@ -288,7 +291,7 @@ def test_what_may_be_wanted_is_not_there_by_default(template: Template) -> None:
     assert template["Resources"]["WebAcl"]["Condition"] == "HasWebAcl"
     endpoints = [each for each in template["Resources"].values() if each["Type"].startswith("AWS::EC2::")]
     assert len(endpoints) == 6 and {each["Condition"] for each in endpoints} == {"MakesEndpoints"}
-    for name, concurrency in (("APIHandler", "Api"), ("Compact", "Compact"), ("Sweep", "Sweep")):
+    for name, concurrency in (("APIHandler", "Api"), ("Compact", "Compact"), ("Sweep", "Sweep"), ("Pipelines", "Pipelines")):
         reserved = properties(template, name)["ReservedConcurrentExecutions"]["Fn::If"]
         assert reserved == [f"Reserves{concurrency}", {"Ref": f"{concurrency}Concurrency"}, {"Ref": "AWS::NoValue"}]
     assert "ReservedConcurrentExecutions" not in properties(template, "Ingest"), "messages that find no room would fail"
@@ -323,6 +326,11 @@ def as_list(value: Any) -> list[Any]:
             "GreaterThanOrEqualToThreshold",
         ),
         ("StoreErrorsAlarm", observability.S3_ERRORS, 1, "GreaterThanThreshold"),
+        ("PipelineLagAlarm", observability.PIPELINE_LAG_MS, 900_000, "GreaterThanThreshold"),
+        ("PipelineHandlersAlarm", observability.PIPELINE_HANDLERS_OFF, 0, "GreaterThanThreshold"),
+        ("PipelineErrorsAlarm", observability.PIPELINE_ERRORS, 100, "GreaterThanThreshold"),
+        ("PipelineDeadLettersAlarm", observability.PIPELINE_DEAD_LETTERS, 0, "GreaterThanThreshold"),
+        ("PipelinesFailedAlarm", observability.PIPELINES_FAILED, 0, "GreaterThanThreshold"),
     ],
 )
 def test_alarms_watch_the_metrics_that_are_sent(
@@ -335,7 +343,7 @@ def test_alarms_watch_the_metrics_that_are_sent(
     assert found["Dimensions"] == [{"Name": "service", "Value": service}]
 
 
-@pytest.mark.parametrize("function", ["Compact", "Sweep"])
+@pytest.mark.parametrize("function", ["Compact", "Sweep", "Pipelines"])
 def test_a_schedule_that_fails_as_a_whole_is_noticed(template: Template, function: str) -> None:
     found = properties(template, function + "ErrorsAlarm")
     assert (found["Namespace"], found["MetricName"], found["Threshold"]) == ("AWS/Lambda", "Errors", 0)

@@ -46,8 +46,15 @@ RULES = {
     "chalicelib.lines": rule(),
     "chalicelib.coordination": rule("aws.dynamodb", others=("pydantic", "pydantic_core")),
     "chalicelib.aws": rule(others=(POWERTOOLS, "boto3", "botocore", "urllib3")),
+    "chalicelib.pipelines": rule(
+        "catalog",
+        "coordination",
+        "events",
+        "lines",
+        "runlog",
+        others=("fastavro", "pyarrow", "pydantic", "pydantic_core", "yaml"),
+    ),
     "chalicelib.masking": rule(others=("pydantic",)),
-    "chalicelib.pipelines": rule("coordination", "events", "lines", "runlog", others=("fastavro", "pyarrow", "pydantic", "yaml")),
     "chalicelib.memory": rule("catalog"),
     "chalicelib.observability": rule(others=(POWERTOOLS,)),
     "chalicelib.settings": rule(others=("pydantic", "pydantic_core", "pydantic_settings")),
@@ -76,7 +83,7 @@ RULES = {
         others=("chalice", "pydantic"),
     ),
     "chalicelib.triggers": rule(
-        "catalog", "composition", "coordination", "ingestion", "observability", "runlog", others=(POWERTOOLS,)
+        "catalog", "composition", "coordination", "ingestion", "observability", "pipelines", "runlog", others=(POWERTOOLS,)
     ),
     "app": rule("composition", "observability", "routes", "triggers", others=("chalice",)),
 }
@@ -89,6 +96,7 @@ CORES = (
     "chalicelib.coordination",
     "chalicelib.lines",
     "chalicelib.masking",
+    "chalicelib.pipelines",
 )
 FOREIGN_TO_CORES = frozenset({"chalice", "boto3", "botocore", "pyspark"})
 

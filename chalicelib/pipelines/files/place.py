@@ -22,16 +22,9 @@ DAY_MS = 86_400_000
 LAST_MS = 253_402_300_799_999
 """The end of the year 9999: times have 15 digits."""
 _BASE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._=-]*(/[A-Za-z0-9_-][A-Za-z0-9._=-]*)*")
-_PARTS = re.compile(r'"(?:[^"]|"")*"|[^."]+')
 _MAX_NAME_BYTES = 200
 _NAMELESS = "%00"
 """No name of ours becomes this: control characters are refused at the door."""
-
-
-def places(fqn: str) -> tuple[str, str, str]:
-    """Namespace, application and program of a pipeline's runs: its service, what comes next, and the rest."""
-    parts = [part.strip('"') or part for part in _PARTS.findall(fqn)] or [fqn]
-    return parts[0], parts[1] if len(parts) > 1 else parts[0], ".".join(parts[2:]) or "run"
 
 
 def checked_base(base: str) -> str:

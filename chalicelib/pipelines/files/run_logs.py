@@ -18,7 +18,7 @@ from chalicelib.deadline import Deadline
 from chalicelib.errors import InvalidNameError
 from chalicelib.pipelines.files.deletion import Deleted
 from chalicelib.pipelines.files.generations import Generations
-from chalicelib.pipelines.files.place import places
+from chalicelib.pipelines.records import places
 from chalicelib.ports import Clock, ListedObject, ObjectStore, PutOptions, Run
 from chalicelib.runlog.artifact import artifact_metadata, find_artifact
 from chalicelib.runlog.compaction import RETIRE_AFTER_MS

@@ -1,0 +1,192 @@
+"""Giving events to handlers: routed, tried again, put away when they cannot be taken, and a handler given up when it fails too often.
+
+What a handler raises (``sys.exit`` too) or keeps to itself (``handleError``) is an error of that handler, for that event: its siblings
+have the event all the same. An error is tried again at once, ``retries`` times with growing pauses; then the event is put away under
+``_dead/`` and the next one is delivered.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from chalicelib.errors import LeaseError, PartitionNotOwnedError, UnavailableError
+from chalicelib.pipelines.budget import ErrorBudget
+from chalicelib.pipelines.configuration import Errors
+from chalicelib.pipelines.context import Caught, LoggingContext, Swallowed
+from chalicelib.pipelines.dead_letters import DeadLetters
+from chalicelib.ports import Clock
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
+_FIRST_FLUSH_MS, _LONGEST_FLUSH_MS = 500, 30_000
+GivenUp = Callable[[str, str, logging.LogRecord | None], None]
+"""A handler, why, and the event at which it was."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """What a watchdog reads from another thread: which handler is called now ("" none), and how many calls there were; and what it
+    says: nobody waits for this thread any more (``left``)."""
+
+    calling: str = ""
+    calls: int = 0
+    left: bool = False
+
+
+@dataclass(slots=True)
+class Delivery:
+    """Of one pipeline, in its one thread. ``gets``: which handlers may get events; whoever gives one up takes it out.
+
+    ``given_up`` is told of a handler that is over its budget."""
+
+    context: LoggingContext
+    errors: Errors
+    dead: DeadLetters
+    clock: Clock
+    given_up: GivenUp
+    gets: dict[str, bool]
+    progress: Progress = field(default_factory=Progress)
+    budget: ErrorBudget = field(init=False)
+    failed_flush: set[str] = field(default_factory=set)
+    last_error: str = ""
+    _pauses_ms: dict[str, int] = field(default_factory=dict)
+    _again_ms: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.budget = ErrorBudget(self.errors)
+
+    def deliver(self, record: logging.LogRecord, behind: Callable[[str], bool] | None, now_ms: int) -> None:
+        """Give one event to the handlers of its route. ``behind``: whether a handler has had it already. Raises UnavailableError when
+        an event could not even be put away: then it is to be delivered again."""
+        context = self.context
+        route = context.route(record.name, now_ms)
+        level = record.levelno
+        if level < route.level:
+            return
+        if route.logger.filters and not self._passes(route.logger, record):
+            return
+        gets, progress, swallowed = self.gets, self.progress, context.swallowed
+        for name, handler in route.handlers:
+            if level < handler.level or not gets[name] or (behind is not None and behind(name)):
+                continue
+            progress.calling = name
+            progress.calls += 1
+            try:
+                handler.handle(record)
+            except LeaseError:
+                raise  # of a handler that asked its fence
+            except Caught as error:
+                self._failed(name, handler, record, error)
+            if swallowed:
+                self._retry_swallowed()
+            if progress.left:
+                raise PartitionNotOwnedError(f"the pipeline goes on without this thread handler={name}")
+        progress.calling = ""
+
+    def flush(self, *, at_once: bool = False) -> bool:
+        """Flush the handlers that get events. Whether all went well: if not, nothing may be checkpointed. One that failed is tried again
+        with growing pauses, or ``at_once``. Raises LeaseError, UnavailableError as ``deliver``."""
+        now_ms = self.clock.now_ms()
+        for name in list(self.gets):
+            if not self.gets.get(name) or (not at_once and self._again_ms.get(name, 0) > now_ms):
+                continue
+            self.progress.calling = name
+            self.progress.calls += 1
+            try:
+                self.context.handlers[name].flush()
+            except LeaseError:
+                raise
+            except Caught as error:
+                self.failed_flush.add(name)
+                self._pauses_ms[name] = min(2 * self._pauses_ms.get(name, _FIRST_FLUSH_MS), _LONGEST_FLUSH_MS)
+                self._again_ms[name] = now_ms + self._pauses_ms[name]
+                self._count(name, error, None)
+            else:
+                self.failed_flush.discard(name)
+                self._pauses_ms.pop(name, None)
+                self._again_ms.pop(name, None)
+            if self.context.swallowed:
+                self._retry_swallowed()
+        self.progress.calling = ""
+        self.failed_flush = {name for name in self.failed_flush if self.gets.get(name)}
+        return not self.failed_flush
+
+    def failed(self, name: str, error: BaseException) -> None:
+        """Count an error of a handler that is of no event."""
+        self._count(name, error, None)
+
+    def _passes(self, logger: logging.Logger, record: logging.LogRecord) -> bool:
+        try:
+            return bool(logger.filter(record))
+        except Caught as error:
+            self.dead.put(f"filters of {logger.name}", record, error, 1)
+            self.last_error = _told(error)
+            return False
+
+    def _failed(self, name: str, handler: logging.Handler, record: logging.LogRecord, error: BaseException) -> None:
+        """Try an event again that a handler did not take, then put it away."""
+        owner = self.context.owners.get(name, name)
+        pause_s = FIRST_PAUSE_S
+        for _ in range(self.errors.retries):
+            if not self._count(owner, error, record):
+                return
+            self.clock.sleep(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+            self.progress.calls += 1
+            again = self._once(name, handler, record)
+            if again is None:
+                return
+            error = again
+        if self._count(owner, error, record):
+            self.dead.put(name, record, error, self.errors.retries + 1)
+
+    def _once(self, name: str, handler: logging.Handler, record: logging.LogRecord) -> BaseException | None:
+        """One more try; its error, kept or raised."""
+        swallowed = self.context.swallowed
+        before = len(swallowed)
+        try:
+            handler.handle(record)
+        except LeaseError:
+            raise
+        except Caught as error:
+            return error
+        for at in range(before, len(swallowed)):
+            if swallowed[at].handler == name and swallowed[at].record is record:
+                return swallowed.pop(at).error
+        return None
+
+    def _retry_swallowed(self) -> None:
+        """Errors that were given to ``handleError``, also by handlers that stand behind others, each with its own event."""
+        swallowed = self.context.swallowed
+        waiting: list[Swallowed] = []
+        while swallowed:
+            waiting.append(swallowed.pop(0))
+        try:
+            while waiting:
+                first = waiting[0]
+                self._failed(first.handler, self.context.handlers[first.handler], first.record, first.error)
+                waiting.pop(0)
+        except UnavailableError:
+            swallowed.extend(waiting)  # not put away yet
+            raise
+        for each in swallowed:  # of other events, met on the way
+            self._count(self.context.owners.get(each.handler, each.handler), each.error, each.record)
+            self.dead.put(each.handler, each.record, each.error, 1)
+        swallowed.clear()
+
+    def _count(self, name: str, error: BaseException, record: logging.LogRecord | None) -> bool:
+        """Count an error. Whether the handler goes on."""
+        self.last_error = _told(error)
+        if not self.gets.get(name):
+            return False
+        if self.budget.spend(name, self.clock.now_ms()):
+            self.gets[name] = False
+            self.failed_flush.discard(name)
+            self.given_up(name, self.last_error, record)
+            return False
+        return True
+
+
+def _told(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:500]

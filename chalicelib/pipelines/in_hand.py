@@ -1,0 +1,169 @@
+"""The runs that a worker has in hand: read in turns into the ordering buffer, each followed by what of it is not processed yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from chalicelib.errors import DamagedLogError, UnavailableError
+from chalicelib.pipelines.configuration import Properties
+from chalicelib.pipelines.feed import Feed, Logs, Place
+from chalicelib.pipelines.finding import Known
+from chalicelib.pipelines.ordering import OrderingBuffer, Pending
+from chalicelib.pipelines.records import MakeRecord, record_maker
+from chalicelib.pipelines.rows import Position
+from chalicelib.ports import Clock, Run
+
+Trouble = Callable[[str, Run, Exception], None]
+Generation = Callable[[Run], str | None]
+"""Which creation of its names a run is of; None: of one that was deleted, so its events are dropped."""
+_PAUSE_MS = 5000
+
+
+@dataclass(slots=True)
+class InHand:
+    """A run. ``position`` is as it was committed; ``unprocessed``: its events that were read, by line, in the order of reading."""
+
+    known: Known
+    position: Position
+    feed: Feed
+    make: MakeRecord | None
+    unprocessed: dict[int, Pending] = field(default_factory=dict)
+    lines: int = 0
+    at_end: bool = False
+    final: bool = False
+    not_before_ms: int = 0
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all that there is now was processed."""
+        return self.at_end and not self.unprocessed and self.feed.place.byte >= self.known.bytes
+
+    def first_unprocessed(self) -> Place:
+        """Where processing would begin again. Everything before it was processed."""
+        for pending in self.unprocessed.values():
+            return Place(pending.line, pending.byte, pending.time_ms)
+        return self.feed.place
+
+    def moved(self, handlers: Mapping[str, bool]) -> Position:
+        """Its position now."""
+        position = self.position.moved(self.first_unprocessed(), handlers)
+        if self.feed.format != position.format:
+            position = Position(position.place, self.feed.format, position.held, position.replay_line, position.replay_ms)
+        return position
+
+
+class RunsInHand:
+    """``dropped``: lines of runs whose pipeline or namespace was deleted; ``skipped``: runs whose logs are damaged."""
+
+    def __init__(
+        self,
+        logs: Logs,
+        buffer: OrderingBuffer,
+        properties: Properties,
+        clock: Clock,
+        generation: Generation,
+        trouble: Trouble,
+    ) -> None:
+        self._logs, self.buffer, self._properties, self._clock = logs, buffer, properties, clock
+        self._generation, self._trouble = generation, trouble
+        self.runs: dict[Run, InHand] = {}
+        self._by_partition: dict[str, InHand] = {}
+        self.dropped = 0
+        self.skipped: set[Run] = set()
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def take(self, known: Known, position: Position, handlers: Mapping[str, bool]) -> None:
+        """Begin with a run, where these handlers are in it."""
+        start = position.start(handlers)
+        properties = self._properties
+        feed = Feed(
+            self._logs,
+            known.run,
+            start if start.line or start.time_ms else Place(0, 0, known.started_ms),
+            position.format,
+            fetch_bytes=properties.fetch_bytes,
+            patience_ms=max(properties.event_delay_ms, 1),
+            clock=self._clock,
+        )
+        generation = self._generation(known.run)
+        make = None if generation is None else record_maker(known.run, generation)
+        held = InHand(known, position, feed, make)
+        self.runs[known.run] = held
+        self._by_partition[feed.partition] = held
+
+    def of(self, pending: Pending) -> InHand:
+        """The run of an event."""
+        return self._by_partition[pending.partition]
+
+    def read(self) -> int:
+        """Read a piece of each run that has more, in turns, until the buffer is full; who was not read is first next time. How many
+        events came."""
+        came = 0
+        for run in list(self.runs):
+            if self.buffer.is_full:
+                break
+            held = self.runs.pop(run)
+            self.runs[run] = held  # to the end of the row
+            if self._has_more(held):
+                came += self._read(run, held)
+        return came
+
+    def _has_more(self, held: InHand) -> bool:
+        if held.not_before_ms > self._clock.now_ms():
+            return False
+        return not held.at_end or held.feed.place.byte < held.known.bytes or (held.known.ended and not held.final)
+
+    def _read(self, run: Run, held: InHand) -> int:
+        try:
+            fetched = held.feed.fetch()
+        except UnavailableError as error:
+            held.not_before_ms = self._clock.now_ms() + _PAUSE_MS
+            self._trouble("a run could not be read: it is tried again", run, error)
+            return 0
+        except DamagedLogError as error:
+            self._trouble("a run's log is damaged: it is left out", run, error)
+            self.skipped.add(run)
+            self.buffer.forget(held.feed.partition)
+            self.drop(run)
+            return 0
+        held.at_end, held.final, held.lines = fetched.at_end, fetched.final, fetched.lines
+        if held.at_end and not fetched.events:
+            held.not_before_ms = self._clock.now_ms() + min(self._properties.event_delay_ms, _PAUSE_MS)
+        if held.make is None:
+            self.dropped += len(fetched.events)
+        else:
+            for pending in fetched.events:
+                held.unprocessed[pending.line] = pending
+                self.buffer.add(pending)
+        self.buffer.settle(held.feed.partition, at_end=held.at_end, final=held.final)
+        return len(fetched.events)
+
+    def news(self, found: Iterable[Known]) -> Iterator[Known]:
+        """What became known of runs; answers those that are not in hand."""
+        for known in found:
+            held = self.runs.get(known.run)
+            if held is None:
+                if known.run not in self.skipped:
+                    yield known
+            elif known.bytes > held.known.bytes or known.ended != held.known.ended:
+                held.known = known
+
+    def drop(self, run: Run) -> None:
+        """Let a run go."""
+        held = self.runs.pop(run, None)
+        if held is not None:
+            del self._by_partition[held.feed.partition]
+
+    def lag(self, now_ms: int) -> tuple[int, int]:
+        """How far behind: lines, and ms since the first unprocessed event's time."""
+        lines, oldest_ms = 0, now_ms
+        for held in self.runs.values():
+            first = held.first_unprocessed()
+            behind = max(0, max(held.lines, held.known.lines) - first.line)
+            if behind or held.unprocessed:
+                lines += behind
+                oldest_ms = min(oldest_ms, first.time_ms or now_ms)
+        return lines, max(0, now_ms - oldest_ms)

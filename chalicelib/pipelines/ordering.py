@@ -1,0 +1,172 @@
+"""The ordering buffer: events of many runs, in the order of (event time, run, line).
+
+::
+
+    read ──► settling, a heap a run ──► held, one heap      ──► taken, once older than the delay
+             until the run's own         (runs that go on)
+             events cannot be           ready, one heap     ──► taken at once
+             overtaken any more          (runs that have ended)
+
+A run is read in pieces, and its writers' events may stand in any order within the delay: an event settles when its run was read
+``event_delay_ms`` further than it, or to its end. Of a run that goes on it is then held until it is so old; what comes after events that
+are later than it has gone out is late, goes out at once, and is counted. A run that has ended waits for no clock. When the buffer is
+full it is drained to half, in order, whatever the delay.
+
+An event that says it is from the future counts as one of the moment in which it was read: nothing waits for its time.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from chalicelib.lines.events import Event
+
+OVERHEAD_BYTES = 1024
+"""Of an event in memory, beside its text, which is there twice: as bytes and as its message."""
+_TIME_BITS = 20
+
+
+class Pending(NamedTuple):
+    """An event between its reading and its processing. It sorts by (time, run, line): ``order_ms`` is its time, or when it was read."""
+
+    order_ms: int
+    partition: str
+    line: int
+    byte: int
+    time_ms: int
+    event: Event
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory, about."""
+        return 2 * len(self.event.raw) + OVERHEAD_BYTES
+
+
+def display_key(time_ms: int, offset: int) -> int:
+    """One number for an event's place, as CDAP shows it."""
+    return (time_ms << _TIME_BITS) + (offset & ((1 << _TIME_BITS) - 1))
+
+
+class OrderingBuffer:
+    """``bytes``: what is in it now. ``late``: events that came after later ones had gone out. Not for several threads."""
+
+    def __init__(self, delay_ms: int, most_bytes: int) -> None:
+        self._delay_ms, self.most_bytes = delay_ms, most_bytes
+        self._settling: dict[str, list[Pending]] = {}
+        self._furthest: dict[str, int] = {}
+        self._held: list[Pending] = []
+        self._ready: list[Pending] = []
+        self._last: Pending | None = None  # of those that were held
+        self.bytes = 0
+        self.late = 0
+        self.count = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it has to be drained before more is read."""
+        return self.bytes >= self.most_bytes
+
+    def add(self, pending: Pending) -> None:
+        """Take an event in; ``settle`` follows for its run."""
+        heappush(self._settling.setdefault(pending.partition, []), pending)
+        if pending.order_ms > self._furthest.get(pending.partition, -1):
+            self._furthest[pending.partition] = pending.order_ms
+        self.bytes += pending.size
+        self.count += 1
+
+    def settle(self, partition: str, *, at_end: bool, final: bool) -> None:
+        """A piece of a run was read. ``at_end``: there is no more of it now; ``final``: the run has ended."""
+        waiting = self._settling.get(partition)
+        if not waiting:
+            return
+        until_ms = self._furthest[partition] - self._delay_ms
+        while waiting and (at_end or waiting[0].order_ms <= until_ms):
+            self._settled(heappop(waiting), final)
+        if at_end:
+            del self._settling[partition]
+            del self._furthest[partition]
+
+    def _settled(self, pending: Pending, final: bool) -> None:
+        if final:
+            heappush(self._ready, pending)
+            return
+        if self._last is not None and pending < self._last:
+            self.late += 1
+        heappush(self._held, pending)
+
+    def take(self, now_ms: int, most: int = 1000) -> list[Pending]:
+        """Up to ``most`` events that are due, in order. Of a full buffer as many as bring it to half."""
+        taken: list[Pending] = []
+        old_ms = now_ms - self._delay_ms
+        while len(taken) < most and (pending := self._due(old_ms)) is not None:
+            taken.append(pending)
+            self._leaves(pending)
+        return taken
+
+    def drain(self, most: int = 1000) -> list[Pending]:
+        """Up to ``most`` of the first events, due or not, until the buffer is half full."""
+        taken: list[Pending] = []
+        while len(taken) < most and 2 * self.bytes > self.most_bytes and (pending := self._first()) is not None:
+            taken.append(pending)
+            self._leaves(pending)
+        return taken
+
+    def _due(self, old_ms: int) -> Pending | None:
+        held = self._held[0] if self._held else None
+        if held is not None and held.order_ms > old_ms and (self._last is None or held > self._last):
+            held = None
+        if self._ready and (held is None or self._ready[0] < held):
+            return heappop(self._ready)
+        if held is not None:
+            self._last = max(held, self._last) if self._last is not None else held
+            return heappop(self._held)
+        return None
+
+    def _first(self) -> Pending | None:
+        """The first of all, settled or not."""
+        heaps = [heap for heap in (self._ready, self._held, *self._settling.values()) if heap]
+        if not heaps:
+            return None
+        heap = min(heaps, key=lambda each: each[0])
+        pending = heappop(heap)
+        if heap is not self._ready:
+            self._last = max(pending, self._last) if self._last is not None else pending
+        return pending
+
+    def _leaves(self, pending: Pending) -> None:
+        self.bytes -= pending.size
+        self.count -= 1
+
+    def put_back(self, taken: list[Pending]) -> None:
+        """Events that could not be processed now: they are due at once."""
+        for pending in taken:
+            heappush(self._ready, pending)
+            self.bytes += pending.size
+            self.count += 1
+
+    def forget(self, partition: str) -> None:
+        """Let a run's events go."""
+        waiting = self._settling.pop(partition, [])
+        self._furthest.pop(partition, None)
+        for pending in waiting:
+            self._leaves(pending)
+        for heap in (self._held, self._ready):
+            kept = [pending for pending in heap if pending.partition != partition]
+            for pending in heap:
+                if pending.partition == partition:
+                    self._leaves(pending)
+            kept.sort()
+            heap[:] = kept
+
+
+def automatic_bytes(memory_bytes: int, fetch_bytes: int, pipelines: int, used_bytes: int = 0) -> int:
+    """The size of each pipeline's buffer where none is configured: 70 % of the memory that is there, less the fetch buffers, in equal
+    parts. A fetch takes its bytes three times: as they came, as lines, as events. At least 1 MiB."""
+    there = int((memory_bytes - used_bytes) * AUTOMATIC_SHARE) - pipelines * FETCHES * fetch_bytes
+    return max(LEAST_BYTES, there // max(1, pipelines))
+
+
+AUTOMATIC_SHARE = 0.7
+FETCHES = 3
+LEAST_BYTES = 1024 * 1024

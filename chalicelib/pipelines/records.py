@@ -1,0 +1,63 @@
+"""From an event to the ``logging.LogRecord`` that handlers get.
+
+Made without its constructor, which asks the clock, the process and the thread that log now: this was logged long ago, elsewhere.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable
+from typing import Any
+
+from chalicelib.lines.parsed import CRITICAL, DEBUG, ERROR, INFO, TRACE, WARNING
+from chalicelib.pipelines.ordering import Pending
+from chalicelib.pipelines.ports import APP, FQN, GENERATION, LINE, NAMESPACE, PROGRAM, RUN_ID, TIME_MS
+from chalicelib.ports import Run
+
+LEVEL_NUMBERS = {TRACE: 5, DEBUG: 10, INFO: 20, WARNING: 30, ERROR: 40, CRITICAL: 50}
+"""Those of ``logging``, and one below DEBUG. A line that tells no level is INFO."""
+NO_LOGGER = "root"
+DEFAULT_PROGRAM = "run"
+_PARTS = re.compile(r'"(?:[^"]|"")*"|[^."]+')
+
+MakeRecord = Callable[[Pending], logging.LogRecord]
+
+
+def places(fqn: str) -> tuple[str, str, str]:
+    """Namespace, application and program of a run by its pipeline's name: its service, what comes next, and the rest."""
+    parts = [part.strip('"') or part for part in _PARTS.findall(fqn)] or [fqn]
+    app = parts[1] if len(parts) > 1 else parts[0]
+    return parts[0], app, ".".join(parts[2:]) or DEFAULT_PROGRAM
+
+
+def record_maker(run: Run, generation: str) -> MakeRecord:
+    """What makes the records of one run."""
+    namespace, app, program = places(run.fqn)
+    template: dict[str, Any] = {
+        "args": None, "pathname": f"{run.fqn}/{run.run_id}", "filename": run.run_id, "module": app, "exc_info": None, "exc_text": None,
+        "stack_info": None, "funcName": "", "relativeCreated": 0.0, "thread": 0, "threadName": "", "processName": program,
+        "process": 0, FQN: run.fqn, RUN_ID: run.run_id, GENERATION: generation, NAMESPACE: namespace, APP: app, PROGRAM: program,
+    }  # fmt: skip
+    new, kind = logging.LogRecord.__new__, logging.LogRecord
+    numbers = LEVEL_NUMBERS
+
+    def make(pending: Pending) -> logging.LogRecord:
+        parsed, time_ms = pending.event.parsed, pending.time_ms
+        level = parsed.level or INFO
+        record = new(kind)
+        record.__dict__ = {
+            **template,
+            "name": parsed.logger or NO_LOGGER,
+            "msg": parsed.message,
+            "levelname": level,
+            "levelno": numbers.get(level, 20),
+            "lineno": pending.line,
+            "created": time_ms / 1000,
+            "msecs": time_ms % 1000 + 0.0,
+            LINE: pending.line,
+            TIME_MS: time_ms,
+        }
+        return record
+
+    return make

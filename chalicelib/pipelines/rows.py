@@ -1,0 +1,132 @@
+"""Table ``pipelines``: what is kept of each pipeline.
+
+key                sort               row
+pipeline#{name}    checkpoint         epoch, owner, commit, and where each run in hand is (packed)
+pipeline#{name}    status             what its worker told last: lag, errors, when
+pipeline#{name}    switch             what operators want of it: enabled, replay
+pipeline#{name}    handler#{handler}  a handler that gets no events, and why; or one that gets again what it missed
+runs#{name}        {fqn}/{run_id}     where a run is that is not in hand, until it expires
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from chalicelib.errors import DamagedPartitionError
+from chalicelib.pipelines.feed import Place
+from chalicelib.ports import Key, Row, Run
+
+PIPELINES = "pipelines"
+HEAD, STATUS, SWITCH, HANDLER = "checkpoint", "status", "switch", "handler#"
+
+
+def pipeline_key(name: str, sort: str) -> Key:
+    """A row of a pipeline."""
+    return Key(PIPELINES, f"pipeline#{name}", sort)
+
+
+def run_key(name: str, run: Run) -> Key:
+    """The row of a run of a pipeline."""
+    return Key(PIPELINES, f"runs#{name}", f"{run.fqn}/{run.run_id}")
+
+
+def runs_partition(name: str) -> str:
+    """Where a pipeline's runs are."""
+    return f"runs#{name}"
+
+
+def row_at(key: Key, **values: Any) -> dict[str, Any]:
+    """A row with the attributes of its key."""
+    return {"key": key.partition, "at": key.sort, **values}
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far a run was processed: ``place`` is its first unprocessed event. ``held``: handlers that are behind it, and where.
+
+    ``replay_line``, ``replay_ms``: of what stands before that line, only what is not older than that time is processed (again).
+    """
+
+    place: Place = field(default_factory=Place)
+    format: str = ""
+    held: Mapping[str, Place] = field(default_factory=dict)
+    replay_line: int = 0
+    replay_ms: int = 0
+
+    def start(self, handlers: Mapping[str, bool]) -> Place:
+        """Where reading begins for these handlers: at the first of them that may get events."""
+        behind = [place for name, place in self.held.items() if handlers.get(name)]
+        return min([self.place, *behind], key=lambda place: place.line)
+
+    def line_of(self, handler: str) -> int:
+        """From which line on a handler gets events."""
+        return self.held[handler].line if handler in self.held else self.place.line
+
+    def moved(self, place: Place, handlers: Mapping[str, bool]) -> Position:
+        """Everything before ``place`` was processed by the handlers that may get events (True); the others stay behind."""
+        held = {name: self.held.get(name, self.place) for name, gets in handlers.items() if not gets}
+        ahead = place if place.line >= self.place.line else self.place
+        held |= {name: max(place, old, key=_line) for name, old in self.held.items() if handlers.get(name)}
+        held = {name: behind for name, behind in held.items() if behind.line < ahead.line}
+        return replace(self, place=ahead, held=held)
+
+    def replayed(self, from_ms: int) -> Position:
+        """From its beginning once more, for what is not older than a time."""
+        return replace(self, place=Place(), held={}, replay_line=max(self.place.line, self.replay_line), replay_ms=from_ms)
+
+    def packed(self) -> list[Any]:
+        """As JSON has it."""
+        held = {name: _packed(place) for name, place in self.held.items()}
+        return [*_packed(self.place), self.format, held, self.replay_line, self.replay_ms]
+
+    @classmethod
+    def unpacked(cls, stored: Any) -> Position:
+        """The inverse. Raises DamagedPartitionError."""
+        try:
+            line, byte, time_ms, format_, held, replay_line, replay_ms = stored
+            behind = {name: Place(*place) for name, place in held.items()}
+            return cls(Place(line, byte, time_ms), format_, behind, replay_line, replay_ms)
+        except (TypeError, ValueError, AttributeError) as error:
+            raise DamagedPartitionError(f"a position cannot be read position={str(stored)[:100]!r}") from error
+
+
+def _line(place: Place) -> int:
+    return place.line
+
+
+def _packed(place: Place) -> list[int]:
+    return [place.line, place.byte, place.time_ms]
+
+
+def packed_positions(positions: Mapping[Run, Position]) -> str:
+    """All positions as one text: some 60 bytes a run."""
+    listed = [[run.fqn, run.run_id, position.packed()] for run, position in positions.items()]
+    return base64.b85encode(zlib.compress(json.dumps(listed, separators=(",", ":")).encode(), 6)).decode()
+
+
+def unpacked_positions(text: str) -> dict[Run, Position]:
+    """The inverse. Raises DamagedPartitionError."""
+    try:
+        listed = json.loads(zlib.decompress(base64.b85decode(text)))
+        return {Run(fqn, run_id): Position.unpacked(position) for fqn, run_id, position in listed}
+    except (ValueError, zlib.error, TypeError) as error:
+        raise DamagedPartitionError("the positions of a pipeline cannot be read") from error
+
+
+def position_row(key: Key, position: Position, expires_s: int) -> Row:
+    """The row of a run that is not in hand."""
+    waiting = {"held": ",".join(sorted(position.held))} if position.held else {}
+    return row_at(key, position=json.dumps(position.packed()), expires_at=expires_s, **waiting)
+
+
+def position_of(row: Row) -> Position:
+    """What such a row says. Raises DamagedPartitionError."""
+    try:
+        return Position.unpacked(json.loads(row["position"]))
+    except (KeyError, ValueError) as error:
+        raise DamagedPartitionError(f"the row of a run cannot be read run={row.get('at')}") from error

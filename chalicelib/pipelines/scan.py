@@ -1,0 +1,136 @@
+"""Which pipelines there are: the built-in one and every ``*.yaml`` of a folder, or of a prefix of a bucket.
+
+A bad file, or one whose name another has taken, is refused by ``validate`` and skipped with a warning where pipelines run: the first
+one, in order of file names behind the built-in one, is kept. Without the built-in one nothing runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from chalicelib.errors import InvalidConfigurationError, StoreConditionError
+from chalicelib.pipelines.configuration import MAX_FILE_BYTES, PipelineFile, Properties, parsed
+from chalicelib.ports import ObjectStore
+
+BUILT_IN = "runlake"
+ENDING = ".yaml"
+_S3 = "s3://"
+_BUILT_IN_FILE = Path(__file__).parent / f"{BUILT_IN}{ENDING}"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file of a scan: ``place`` for people, ``stem`` its name without its ending."""
+
+    place: str
+    stem: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A file that is no pipeline, and why."""
+
+    place: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """What a scan found, in order."""
+
+    pipelines: Sequence[PipelineFile]
+    problems: Sequence[Problem]
+
+    def named(self, name: str) -> PipelineFile | None:
+        """The pipeline of this name."""
+        return next((each for each in self.pipelines if each.name == name), None)
+
+
+class Files(Protocol):
+    """Where pipelines' files are."""
+
+    def __call__(self) -> Iterable[Found]:
+        """All of them, in order of their names. Raises UnavailableError, InvalidConfigurationError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder of this machine; not those below it."""
+
+    path: Path
+
+    def __call__(self) -> Iterator[Found]:
+        """See ``Files``."""
+        if not self.path.is_dir():
+            raise InvalidConfigurationError(f"no such folder of pipelines folder={self.path}")
+        for path in sorted(self.path.glob(f"*{ENDING}")):
+            body = path.read_bytes()[: MAX_FILE_BYTES + 1] if path.is_file() else b""
+            yield Found(str(path), path.stem, body.decode(errors="replace"))
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """Objects of a bucket right below a prefix. A LIST, and a GET each."""
+
+    store: ObjectStore
+    prefix: str
+
+    def __call__(self) -> Iterator[Found]:
+        """See ``Files``."""
+        folder, after = f"{self.prefix.rstrip('/')}/" if self.prefix else "", ""
+        while True:
+            page = self.store.list(folder, start_after=after)
+            for found in page.objects:
+                name = found.key.removeprefix(folder)
+                if name.endswith(ENDING) and "/" not in name:
+                    yield from self._read(found.key, name.removesuffix(ENDING))
+            if not page.truncated:
+                return
+            after = page.objects[-1].key
+
+    def _read(self, key: str, stem: str) -> Iterator[Found]:
+        try:
+            body = self.store.get(key, 0, MAX_FILE_BYTES + 1).body
+        except StoreConditionError:
+            return  # gone since it was listed
+        yield Found(key, stem, body.decode(errors="replace"))
+
+
+def files_at(place: str | None, stores: Mapping[str, ObjectStore]) -> Iterable[Found]:
+    """The files of a folder, or of ``s3://bucket/prefix`` in one of these buckets; None: none. Raises InvalidConfigurationError."""
+    if place is None:
+        return ()
+    if not place.startswith(_S3):
+        return Folder(Path(place))()
+    bucket, _, prefix = place.removeprefix(_S3).partition("/")
+    if bucket not in stores:
+        raise InvalidConfigurationError(f"pipelines are read from one of these buckets: {', '.join(stores)} place={place}")
+    return Prefix(stores[bucket], prefix)()
+
+
+def scan(files: Iterable[Found], defaults: Properties | None = None, built_in: Path = _BUILT_IN_FILE) -> Scanned:
+    """The pipelines of these files, the built-in one first. Raises InvalidConfigurationError when that is missing or bad."""
+    try:
+        text = built_in.read_text()
+    except OSError as error:
+        raise InvalidConfigurationError(f"the built-in pipeline is missing: the installation is broken file={built_in}") from error
+    first = parsed(text, BUILT_IN, defaults)
+    if first.name != BUILT_IN:
+        raise InvalidConfigurationError(f"the built-in pipeline has another name name={first.name}")
+    pipelines, problems, taken = [first], [], {BUILT_IN: str(built_in)}
+    for found in files:
+        try:
+            pipeline = parsed(found.text, found.stem, defaults)
+        except InvalidConfigurationError as error:
+            problems.append(Problem(found.place, str(error)))
+            continue
+        if pipeline.name in taken:
+            problems.append(Problem(found.place, f"another has the name already name={pipeline.name} in={taken[pipeline.name]}"))
+            continue
+        taken[pipeline.name] = found.place
+        pipelines.append(pipeline)
+    return Scanned(pipelines, problems)

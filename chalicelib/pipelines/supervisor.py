@@ -1,0 +1,253 @@
+"""Pipelines beside each other: each in a thread of its own under a lease of its own, and watched.
+
+A thread cannot be ended from outside. One whose handler does not come back is left: its handler is disabled with the reason, its lease
+is given up, so nothing that it does later counts, and the pipeline goes on without that handler. What that costs: a thread, and what its
+worker had in memory (its buffer at most), until the call comes back or the process ends.
+
+A handler that leaks cannot be told from its neighbours in one process: when memory runs out, all are stopped in good order, and the
+caller begins anew with a fresh process. On Lambda each pipeline has an invocation of its own, so a leak is its own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from chalicelib.coordination.coordinator import SourceCoordinator
+from chalicelib.coordination.lease import Lease
+from chalicelib.deadline import Deadline
+from chalicelib.errors import LeaseError, PartitionNotOwnedError, UnavailableError
+from chalicelib.pipelines.configuration import PipelineFile
+from chalicelib.pipelines.delivery import Progress
+from chalicelib.pipelines.ports import Fence
+from chalicelib.pipelines.switches import DISABLED, HandlerSwitch, Switches
+from chalicelib.pipelines.worker import Tell, Worker
+from chalicelib.ports import Clock
+
+BLOCKED_AFTER_S = 60.0
+IDLE_S = 0.5
+GRACE_S = 5.0
+_LOOK_S = 0.5
+_AGAIN_S = 5.0
+
+MakeWorker = Callable[[PipelineFile, Fence, str], Worker]
+
+
+class Outcome(StrEnum):
+    """What became of a pipeline in this run of a supervisor."""
+
+    STOPPED = "stopped"
+    BUSY = "busy"
+    DISABLED = "disabled"
+    LOST = "lost"
+    FAILED = "failed"
+    BLOCKED = "blocked"
+
+
+class Watch:
+    """Whether a call of a handler takes too long, by the clock of whoever watches: the watched pay nothing for it."""
+
+    def __init__(self, clock: Clock, after_s: float) -> None:
+        self._clock, self._after_s = clock, after_s
+        self._calls, self._since_s = -1, clock.monotonic_s()
+
+    def blocked(self, progress: Progress) -> str:
+        """The handler that has not come back for so long; empty: none."""
+        calls, calling = progress.calls, progress.calling
+        now_s = self._clock.monotonic_s()
+        if calls != self._calls or not calling:
+            self._calls, self._since_s = calls, now_s
+            return ""
+        return calling if now_s - self._since_s >= self._after_s else ""
+
+
+class Stop(Protocol):
+    """As ``threading.Event``."""
+
+    def is_set(self) -> bool:
+        """Whether to stop."""
+
+
+@dataclass(slots=True)
+class _Seat:
+    """A pipeline's thread, and what others may see of it. ``left``: nobody waits for it any more."""
+
+    file: PipelineFile
+    watch: Watch
+    lease: Lease | None = None
+    worker: Worker | None = None
+    outcome: Outcome | None = None
+    left: bool = False
+    thread: threading.Thread | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+@dataclass(slots=True)
+class Supervisor:
+    """``forever``: pipelines that end are begun again; ``until_idle``: they end when there is nothing to do.
+
+    ``is_short``: whether the process runs out of memory. ``idle``: how a worker
+    waits when there is nothing to do."""
+
+    coordinator: SourceCoordinator
+    switches: Switches
+    make: MakeWorker
+    clock: Clock
+    tell: Tell
+    blocked_after_s: float = BLOCKED_AFTER_S
+    forever: bool = False
+    until_idle: bool = False
+    is_short: Callable[[], bool] = lambda: False
+    pause: Callable[[float], None] | None = None
+    stopping: threading.Event = field(default_factory=threading.Event)
+    was_short: bool = False
+
+    def run(self, pipelines: Sequence[PipelineFile], deadline: Deadline) -> dict[str, Outcome]:
+        """Work these pipelines until the deadline, or until they are all done with; ``stopping`` ends it sooner. What became of each.
+        Nothing of a pipeline reaches another one, or the caller."""
+        self.coordinator.initialize()
+        seats = {file.name: self._seat(file) for file in pipelines}
+        with self.coordinator.heartbeat():
+            while deadline.remaining_s() > GRACE_S and not self.stopping.is_set() and any(map(_is_alive, seats.values())):
+                self._wait(_LOOK_S)
+                self._watch(seats)
+                if self.is_short():
+                    self.was_short = True
+                    self.tell("memory runs out: all pipelines are stopped in good order")
+                    break
+            self.stopping.set()
+            while deadline.remaining_s() > 0 and any(map(_is_alive, seats.values())):
+                self._wait(min(_LOOK_S, max(0.01, deadline.remaining_s())))
+                self._watch(seats)
+            for seat in seats.values():
+                if _is_alive(seat):
+                    self._leave(seat, seat.worker.progress.calling if seat.worker else "", "it did not come back in time")
+        try:
+            self.coordinator.shutdown()
+        except (LeaseError, UnavailableError) as error:
+            self.tell("leases could not be given up: they end by themselves", error=str(error))
+        return {name: seat.outcome or Outcome.BLOCKED for name, seat in seats.items()}
+
+    def _wait(self, seconds: float) -> None:
+        (self.pause or self.clock.sleep)(seconds)
+
+    def _seat(self, file: PipelineFile) -> _Seat:
+        seat = _Seat(file, Watch(self.clock, self.blocked_after_s))
+        seat.thread = threading.Thread(target=self._work, args=(seat,), name=f"pipeline {file.name}", daemon=True)
+        seat.thread.start()
+        return seat
+
+    def _watch(self, seats: dict[str, _Seat]) -> None:
+        for name, seat in seats.items():
+            if not _is_alive(seat) or seat.worker is None:
+                continue
+            handler = seat.watch.blocked(seat.worker.progress)
+            if handler:
+                self._leave(seat, handler, f"it did not come back for {self.blocked_after_s:.0f} s")
+                if self.forever and not self.stopping.is_set():
+                    seats[name] = self._seat(seat.file)
+
+    def _leave(self, seat: _Seat, handler: str, reason: str) -> None:
+        """Go on without a thread: what it does from now on does not count."""
+        with seat.lock:
+            seat.left, seat.outcome = True, Outcome.BLOCKED
+            lease = seat.lease
+            if seat.worker is not None:
+                seat.worker.progress.left = True
+        self.tell("a pipeline does not come back: it is left", pipeline=seat.file.name, handler=handler, reason=reason)
+        try:
+            if handler:
+                self.switches.set_handler(
+                    seat.file.name, HandlerSwitch(handler, DISABLED, f"blocked: {reason}", self.clock.now_ms())
+                )
+            if lease is not None:
+                self.coordinator.give_up(lease)
+        except (LeaseError, UnavailableError) as error:
+            self.tell("what blocks could not be written down", pipeline=seat.file.name, error=str(error))
+
+    def _work(self, seat: _Seat) -> None:
+        """A pipeline's thread."""
+        while True:
+            try:
+                outcome = self._once(seat)
+            except (LeaseError, PartitionNotOwnedError):
+                outcome = Outcome.LOST
+            except UnavailableError as error:
+                self.tell("a pipeline could not be begun: a store is away", pipeline=seat.file.name, error=str(error))
+                outcome = Outcome.FAILED
+            except (Exception, SystemExit) as error:
+                self.tell("a pipeline failed: the others go on", pipeline=seat.file.name, error=f"{type(error).__name__}: {error}")
+                outcome = Outcome.FAILED
+            with seat.lock:
+                if seat.left:
+                    return
+                seat.outcome = outcome
+            if not self.forever or self.stopping.is_set():
+                return
+            self._idle(seat, _AGAIN_S)
+            if seat.left or self.stopping.is_set():
+                return
+
+    def _idle(self, seat: _Seat, seconds: float) -> None:
+        end = Deadline(self.clock, seconds)
+        while end.remaining_s() > 0 and not self.stopping.is_set() and not seat.left:
+            self._wait(min(IDLE_S, max(0.01, end.remaining_s())))
+
+    def _once(self, seat: _Seat) -> Outcome:
+        switch, _ = self.switches.of(seat.file.name)
+        if not switch.enabled:
+            return Outcome.DISABLED
+        found = self.coordinator.acquire(seat.file.name)
+        if not isinstance(found, Lease):
+            return Outcome.BUSY
+        with seat.lock:
+            if seat.left:
+                self.coordinator.give_up(found)
+                return Outcome.BLOCKED
+            seat.lease = found
+        try:
+            while True:
+                again = self._session(seat, found)
+                if not again:
+                    return Outcome.STOPPED
+                if not self.switches.of(seat.file.name)[0].enabled:
+                    return Outcome.DISABLED
+        finally:
+            seat.worker = None
+            if not found.is_over:
+                self.coordinator.give_up(found)
+
+    def _session(self, seat: _Seat, lease: Lease) -> bool:
+        """From a start to a stop. Whether to begin again, because an operator has changed something."""
+
+        def fence() -> None:
+            if seat.left:
+                raise PartitionNotOwnedError(f"the pipeline goes on without this thread pipeline={seat.file.name}")
+            lease.check()
+
+        worker = self.make(seat.file, fence, lease.owner or "")
+        worker.start()
+        seat.worker = worker
+        lost = True
+        try:
+            while not self.stopping.is_set() and not worker.wants_restart:
+                try:
+                    busy = worker.step()
+                except UnavailableError as error:
+                    self.tell("a store is away: the pipeline goes on when it is back", pipeline=seat.file.name, error=str(error))
+                    busy = False
+                if not busy:
+                    if self.until_idle and worker.is_idle:
+                        break
+                    self._wait(IDLE_S)
+            lost = False
+        finally:
+            worker.stop(lost=lost)
+        return worker.wants_restart and not self.stopping.is_set()
+
+
+def _is_alive(seat: _Seat) -> bool:
+    return not seat.left and seat.thread is not None and seat.thread.is_alive()

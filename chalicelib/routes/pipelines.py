@@ -1,0 +1,188 @@
+"""Processing pipelines over HTTP, for operators: how each is, on and off, again from a time.
+
+A pipeline reads every run, so its name is no run's: what may be administered is ``pipelines/{name}``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from chalice.app import Blueprint, NotFoundError, Request, Response
+
+from chalicelib import composition
+from chalicelib.access.grants import Scope
+from chalicelib.catalog.moments import iso, moment_ms
+from chalicelib.composition import Services
+from chalicelib.errors import InvalidInputError
+from chalicelib.observability import note
+from chalicelib.pipelines.configuration import PipelineFile
+from chalicelib.pipelines.switches import DISABLED, REPLAYING, HandlerSwitch, Switch, Switches
+from chalicelib.ports import Row
+from chalicelib.routes import gate
+from chalicelib.routes.answers import answering, json_answer
+from chalicelib.routes.paths import decoded, segments_below
+
+blueprint = Blueprint(__name__)
+
+BASE = "/v1/pipelines"
+BY_OPERATOR = "disabled by an operator"
+QUIET_MS = 10 * 60_000
+"""A worker tells how it is each minute at least: one that was silent for so long does not run."""
+
+
+@blueprint.route(BASE, methods=["GET"])
+@answering
+def pipelines(request: Request) -> Response:
+    """Every pipeline that may be seen, and files that are none."""
+    gate.permit_some(request.context["path"], Scope.ADMIN)
+    services, who = composition.services(), gate.principal()
+    found = composition.pipelines_found(services)
+    seen = [file for file in found.pipelines if who.may(Scope.ADMIN, _resource(file.name))]
+    problems = found.problems if who.may_all(Scope.ADMIN) else ()
+    told = [{"file": each.place, "reason": each.reason} for each in problems]
+    return json_answer({"pipelines": _documents(services, seen), "problems": told})
+
+
+@blueprint.route(f"{BASE}/{{name}}/enable", methods=["POST"], content_types=["*/*"])
+@answering
+def enable(request: Request) -> Response:
+    """Let a pipeline, or one of its handlers, get events; a handler gets what it missed."""
+    return _change(request, _enabled)
+
+
+@blueprint.route(f"{BASE}/{{name}}/disable", methods=["POST"], content_types=["*/*"])
+@answering
+def disable(request: Request) -> Response:
+    """Let a pipeline stand still, or one of its handlers get nothing."""
+    return _change(request, _disabled)
+
+
+@blueprint.route(f"{BASE}/{{name}}/replay", methods=["POST"], content_types=["*/*"])
+@answering
+def replay(request: Request) -> Response:
+    """Process again what is not older than a time."""
+    return _change(request, _replayed)
+
+
+def _change(request: Request, change: Any) -> Response:
+    name, action = (decoded(segment) for segment in segments_below(request.context["path"], BASE)[:2])
+    gate.permit(Scope.ADMIN, _resource(name))
+    services = composition.services()
+    file = composition.pipelines_found(services).named(name)
+    if file is None:
+        raise NotFoundError(f"there is no such pipeline name={name[:100]!r}")
+    note(pipeline=name, action=action)
+    change(Switches(services.database, services.clock), file, _body(request), services.clock.now_ms())
+    return json_answer(_documents(services, [file])[0])
+
+
+def _enabled(switches: Switches, file: PipelineFile, body: Mapping[str, Any], now_ms: int) -> None:
+    switch, handlers = switches.of(file.name)
+    handler = _handler(file, body)
+    if handler is None:
+        switches.set_pipeline(file.name, Switch(True, switch.replay_ms, switch.asked_ms))
+    elif handler in handlers and not handlers[handler].gets:
+        switches.set_handler(file.name, HandlerSwitch(handler, REPLAYING, "", now_ms))
+
+
+def _disabled(switches: Switches, file: PipelineFile, body: Mapping[str, Any], now_ms: int) -> None:
+    switch, handlers = switches.of(file.name)
+    handler = _handler(file, body)
+    if handler is None:
+        switches.set_pipeline(file.name, Switch(False, switch.replay_ms, switch.asked_ms))
+    elif handler not in handlers or handlers[handler].state != DISABLED:
+        switches.set_handler(file.name, HandlerSwitch(handler, DISABLED, BY_OPERATOR, now_ms))
+
+
+def _replayed(switches: Switches, file: PipelineFile, body: Mapping[str, Any], now_ms: int) -> None:
+    _known(body, "from")
+    if body.get("from") is None:
+        raise InvalidInputError("replay takes the time from which on: from (ISO 8601, or ms since the epoch)")
+    switch, _ = switches.of(file.name)
+    switches.set_pipeline(file.name, Switch(switch.enabled, moment_ms(body["from"], now_ms), now_ms))
+
+
+def _handler(file: PipelineFile, body: Mapping[str, Any]) -> str | None:
+    _known(body, "handler")
+    handler = body.get("handler")
+    if handler is not None and handler not in file.logging.handlers:
+        raise InvalidInputError(
+            f"the pipeline has no such handler: it has {', '.join(file.logging.handlers)} handler={str(handler)[:80]!r}"
+        )
+    return handler
+
+
+def _known(body: Mapping[str, Any], name: str) -> None:
+    if unknown := sorted(set(body) - {name}):
+        raise InvalidInputError(f"the body may have {name}, not {', '.join(unknown)[:80]}")
+
+
+def _body(request: Request) -> Mapping[str, Any]:
+    raw = request.raw_body or b""
+    try:
+        given = json.loads(raw) if raw.strip() else {}
+    except (ValueError, RecursionError):
+        raise InvalidInputError("the body is no json") from None
+    if not isinstance(given, dict) or not all(isinstance(name, str) for name in given):
+        raise InvalidInputError("the body is a json object, or empty")
+    if not isinstance(given.get("handler"), str | None):
+        raise InvalidInputError("handler is a text")
+    return given
+
+
+def _resource(name: str) -> str:
+    return f"pipelines/{name}"
+
+
+def _documents(services: Services, files: Sequence[PipelineFile]) -> list[dict[str, Any]]:
+    switches = Switches(services.database, services.clock)
+    told, now_ms = switches.status([file.name for file in files]), services.clock.now_ms()
+    return [_document(file, *switches.of(file.name), told.get(file.name, {}), now_ms) for file in files]
+
+
+def _document(
+    file: PipelineFile, switch: Switch, handlers: Mapping[str, HandlerSwitch], status: Row, now_ms: int
+) -> dict[str, Any]:
+    """A pipeline as it is answered. Lag is as its worker told it last; it grows with the time since."""
+    told_ms = int(status.get("told_ms", 0))
+    silent_ms = now_ms - told_ms
+    lag_ms = int(status.get("lag_ms", 0))
+    errors = {name: int(count) for name, count in dict(status.get("errors", {})).items()}
+    return {
+        "name": file.name,
+        "state": _state(switch, told_ms, silent_ms),
+        "told_at": iso(told_ms) if told_ms else None,
+        "lag_events": int(status.get("lag_events", 0)),
+        "lag_s": round((lag_ms + (max(0, silent_ms) if lag_ms else 0)) / 1000, 3),
+        "runs": int(status.get("runs", 0)),
+        "events": int(status.get("processed", 0)),
+        "late": int(status.get("late", 0)),
+        "dropped": int(status.get("dropped", 0)),
+        "dead_letters": int(status.get("dead", 0)),
+        "errors": sum(errors.values()),
+        "last_error": str(status.get("last_error", "")) or None,
+        "replay_from": None if switch.replay_ms is None else iso(switch.replay_ms),
+        "handlers": [_handler_document(name, handlers.get(name), errors.get(name, 0)) for name in sorted(file.logging.handlers)],
+    }
+
+
+def _state(switch: Switch, told_ms: int, silent_ms: int) -> str:
+    if not switch.enabled:
+        return "disabled"
+    if not told_ms:
+        return "new"
+    return "silent" if silent_ms > QUIET_MS else "running"
+
+
+def _handler_document(name: str, switch: HandlerSwitch | None, errors: int) -> dict[str, Any]:
+    place = {"run": switch.run, "line": switch.line} if switch and switch.run else None
+    return {
+        "name": name,
+        "state": switch.state if switch else "enabled",
+        "reason": (switch.reason or None) if switch else None,
+        "since": iso(switch.since_ms) if switch and switch.since_ms else None,
+        "at": place,
+        "errors": errors,
+    }

@@ -1,0 +1,88 @@
+"""What EventBridge's schedule of pipelines does: each processing pipeline goes on from its checkpoint, until nothing is left or the
+function's time is over.
+
+Each pipeline has an invocation of its own, as far as ``max_workers`` goes: what its handlers do to memory or the process is its own.
+Pipelines that share an invocation have a thread each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from chalicelib import composition
+from chalicelib.composition import Services
+from chalicelib.deadline import Deadline
+from chalicelib.errors import RunlakeError, UnavailableError
+from chalicelib.observability import (
+    PIPELINE_DEAD_LETTERS,
+    PIPELINE_ERRORS,
+    PIPELINE_EVENTS,
+    PIPELINE_HANDLERS_OFF,
+    PIPELINE_LAG_EVENTS,
+    PIPELINE_LAG_MS,
+    PIPELINES_FAILED,
+    logger,
+    record,
+)
+from chalicelib.pipelines.configuration import PipelineFile
+from chalicelib.pipelines.memory import memory_bytes, shortage, used_bytes
+from chalicelib.pipelines.ordering import automatic_bytes
+from chalicelib.pipelines.supervisor import Outcome
+from chalicelib.pipelines.switches import Switches
+
+STOP_BEFORE_S = 5.0
+_WELL = (Outcome.STOPPED, Outcome.BUSY, Outcome.DISABLED)
+
+
+def work_pipelines(services: Services, remaining_ms: int, worker: int = 0) -> dict[str, str]:
+    """Work the pipelines that are this invocation's. The answer tells what became of each. ``worker``: 0 is the schedule's own
+    invocation, which starts the others. Raises InvalidConfigurationError when the built-in pipeline is missing."""
+    deadline = Deadline(services.clock, remaining_ms / 1000 - STOP_BEFORE_S)
+    scanned = composition.pipelines_found(services)
+    for problem in scanned.problems:
+        logger.warning("a pipeline's file is left out", extra={"file": problem.place, "reason": problem.reason})
+    ours = _ours(services, scanned.pipelines, worker)
+    fetch_bytes = services.settings.pipeline_fetch_bytes
+    buffer_bytes = automatic_bytes(memory_bytes(), fetch_bytes, len(ours), used_bytes())
+    supervisor = composition.supervisor(services, buffer_bytes, tell, until_idle=True, is_short=shortage(memory_bytes()))
+    outcomes = supervisor.run(ours, deadline)
+    measure(services, [file.name for file in ours])
+    record(PIPELINES_FAILED, sum(outcome not in _WELL for outcome in outcomes.values()))
+    return {name: outcome.value for name, outcome in outcomes.items()}
+
+
+def tell(message: str, **facts: Any) -> None:
+    """A warning of a pipeline's."""
+    logger.warning(message, extra=facts)
+
+
+def measure(services: Services, names: Sequence[str]) -> None:
+    """Lag, errors and handlers that get nothing, of each pipeline: an alarm looks at the greatest."""
+    switches = Switches(services.database, services.clock)
+    try:
+        told = switches.status(names)
+        off = [sum(not each.gets for each in switches.of(name)[1].values()) for name in names]
+    except UnavailableError as error:
+        logger.warning("how pipelines are could not be told", extra={"error": str(error)})
+        return
+    for status in told.values():
+        record(PIPELINE_LAG_EVENTS, int(status.get("lag_events", 0)))
+        record(PIPELINE_LAG_MS, int(status.get("lag_ms", 0)))
+        record(PIPELINE_EVENTS, int(status.get("processed", 0)))
+        record(PIPELINE_DEAD_LETTERS, int(status.get("dead", 0)))
+        record(PIPELINE_ERRORS, sum(map(int, status.get("errors", {}).values())))
+    record(PIPELINE_HANDLERS_OFF, sum(off))
+
+
+def _ours(services: Services, pipelines: Sequence[PipelineFile], worker: int) -> Sequence[PipelineFile]:
+    """Every ``count``th pipeline, from this worker's on. Where no others can be started, all."""
+    count = min(services.settings.max_workers, len(pipelines)) if services.workers else 1
+    if worker == 0 and services.workers:
+        for number in range(1, count):
+            try:
+                services.workers.start(number)
+            except RunlakeError as error:
+                logger.warning("another worker could not be started: this one does its work too", extra={"error": str(error)})
+                return [file for at, file in enumerate(pipelines) if at % count in (0, *range(number, count))]
+    return [file for at, file in enumerate(pipelines) if at % count == worker % count]

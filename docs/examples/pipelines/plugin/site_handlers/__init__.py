@@ -1,0 +1,24 @@
+"""A handler of one's own: counts events by application and level, and writes the counts when it is flushed."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from pathlib import Path
+
+
+class CountingHandler(logging.Handler):
+    """``path``: where the counts are written, as JSON."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self._path, self._counts = Path(path), Counter[str]()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Count one event. ``runlake_app`` is on every record."""
+        self._counts[f"{record.runlake_app} {record.levelname}"] += 1  # type: ignore[attr-defined]
+
+    def flush(self) -> None:
+        """Called after every batch, and before each checkpoint."""
+        self._path.write_text(json.dumps(dict(sorted(self._counts.items()))))

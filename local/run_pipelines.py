@@ -1,0 +1,129 @@
+"""Processing pipelines on one machine: ``runlake-pipelines run --config DIR``, and ``validate``.
+
+The archive is the one that RUNLAKE_… name (docs/configuration.md). Any number of machines and the schedule may be at work at once: a
+pipeline is one worker's at a time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from chalicelib import composition
+from chalicelib.deadline import Deadline
+from chalicelib.errors import RunlakeError
+from chalicelib.pipelines.configuration import PipelineFile
+from chalicelib.pipelines.context import checked
+from chalicelib.pipelines.memory import memory_bytes, shortage, used_bytes
+from chalicelib.pipelines.ordering import automatic_bytes
+from chalicelib.pipelines.scan import Problem, files_at, scan
+from chalicelib.pipelines.supervisor import Outcome, Supervisor
+
+NAME = "runlake-pipelines"
+BAD_CONFIGURATION = 2
+_WELL = (Outcome.STOPPED, Outcome.BUSY, Outcome.DISABLED)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(NAME, description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="work the pipelines until they are stopped (SIGINT, SIGTERM)")
+    check = commands.add_parser("validate", help="check the files, and that what they name can be found; nothing is run or opened")
+    for command in (run, check):
+        command.add_argument(
+            "--config", metavar="DIR", help="folder of *.yaml, or s3://bucket/prefix (default: RUNLAKE_PIPELINES_CONFIG)"
+        )
+        command.add_argument("--lib", metavar="DIR", type=Path, help="folder of wheels with handlers: those of pure Python")
+    run.add_argument("--only", metavar="NAME", action="append", default=[], help="this pipeline; may be given again (default: all)")
+    run.add_argument("--once", action="store_true", help="end when all that there is was processed")
+    run.add_argument("--seconds", type=float, default=float("inf"), help="end after so long")
+    return parser
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Exit code 1 when a pipeline failed or blocked, 2 when the configuration is bad."""
+    arguments = _parser().parse_args(given)
+    use_wheels(arguments.lib)
+    try:
+        return _validate(arguments) if arguments.command == "validate" else _run(arguments)
+    except RunlakeError as error:
+        print(f"{NAME}: {error}", file=sys.stderr)
+        return BAD_CONFIGURATION
+
+
+def use_wheels(folder: Path | None) -> None:
+    """Let handlers be found in the wheels of a folder: a wheel of pure Python can be imported as it is."""
+    for wheel in sorted(folder.glob("*.whl")) if folder else ():
+        if str(wheel) not in sys.path:
+            sys.path.append(str(wheel))
+
+
+def _validate(arguments: argparse.Namespace) -> int:
+    """A folder needs no archive."""
+    is_folder = bool(arguments.config) and not arguments.config.startswith("s3://")
+    found = (
+        scan(files_at(arguments.config, {})) if is_folder else composition.pipelines_found(composition.services(), arguments.config)
+    )
+    problems = list(found.problems)
+    for file in found.pipelines:
+        try:
+            checked(file.logging)
+        except RunlakeError as error:
+            problems.append(Problem(file.name, str(error)))
+    for problem in problems:
+        print(f"{problem.place}: {problem.reason}", file=sys.stderr)
+    print(f"{len(found.pipelines)} pipelines: {', '.join(file.name for file in found.pipelines)}")
+    return BAD_CONFIGURATION if problems else 0
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    services = composition.services()
+    found = composition.pipelines_found(services, arguments.config)
+    for problem in found.problems:
+        tell("a pipeline's file is left out", file=problem.place, reason=problem.reason)
+    files = [file for file in found.pipelines if not arguments.only or file.name in arguments.only]
+    supervisor = composition.supervisor(
+        services,
+        automatic_bytes(memory_bytes(), services.settings.pipeline_fetch_bytes, len(files), used_bytes()),
+        tell,
+        until_idle=arguments.once,
+        forever=not arguments.once,
+        is_short=shortage(memory_bytes()),
+    )
+    outcomes = _worked(supervisor, files, Deadline(services.clock, arguments.seconds))
+    if supervisor.was_short:
+        _begin_anew()
+    for name, outcome in outcomes.items():
+        print(f"{name}: {outcome.value}")
+    return 0 if all(outcome in _WELL for outcome in outcomes.values()) else 1
+
+
+def _worked(supervisor: Supervisor, files: Sequence[PipelineFile], deadline: Deadline) -> dict[str, Outcome]:
+    """Stopped by a signal, all end in good order."""
+    before = {number: signal.signal(number, lambda *_: supervisor.stopping.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        return supervisor.run(files, deadline)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _begin_anew() -> None:
+    """A fresh process with the same arguments: all was checkpointed, and whatever leaked is gone."""
+    os.execv(sys.executable, [sys.executable, "-m", "local.run_pipelines", *sys.argv[1:]])
+
+
+def tell(message: str, **facts: Any) -> None:
+    """A warning, as a line of JSON."""
+    print(json.dumps({"at": round(time.time(), 3), "warning": message, **facts}, default=str), file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+"""The examples of docs/examples/pipelines, each run, and compared with what ``logging`` itself writes for the same records."""
+
+from __future__ import annotations
+
+import json
+import logging
+import logging.config
+import os
+import sys
+import warnings
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from chalicelib.pipelines.configuration import PipelineFile, parsed
+from chalicelib.pipelines.context import checked
+from chalicelib.ports import Run
+from local.run_pipelines import use_wheels
+from tests.piping import START_MS, Piping, line
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "pipelines"
+A, B = Run("sales.load", "r1"), Run("hr.load", "r2")
+EVENTS = [
+    (A, "app.db", "DEBUG", "connected"),
+    (A, "audit", "INFO", "alice read orders"),
+    (A, "audit.deep.name", "WARNING", "bob wrote orders"),
+    (B, "metrics", "INFO", "rows=17"),
+    (B, "metrics", "DEBUG", "not for the file"),
+    (B, "auditor", "INFO", "another logger"),
+    (B, "app", "ERROR", "it broke"),
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    before = Path.cwd()
+    os.chdir(tmp_path)
+    yield tmp_path
+    os.chdir(before)
+
+
+def example(name: str) -> PipelineFile:
+    return parsed((EXAMPLES / f"{name}.yaml").read_text(), name)
+
+
+def worked(file: PipelineFile, events: list[tuple[Run, str, str, str]]) -> Piping:
+    world = Piping()
+    for at, (run, logger, level, text) in enumerate(events):
+        world.write(run, [line(START_MS + at, text, level, logger)])
+    for run in {run for run, *_ in events}:
+        world.end(run)
+    worker = world.worker(file)
+    worker.start()
+    world.work(worker)
+    worker.stop()
+    assert [each for each in world.told if "handler" in each] == []
+    return world
+
+
+def by_logging_itself(file: PipelineFile, events: list[tuple[Run, str, str, str]], folder: Path) -> dict[str, str]:
+    """The same handlers by ``dictConfig`` in a process of their own, and the same records by plain calls."""
+    folder.mkdir()
+    config = yaml.safe_load((EXAMPLES / f"{file.name}.yaml").read_text())["logging"] | {"disable_existing_loggers": False}
+    made = [
+        {
+            "name": logger, "levelno": logging.getLevelName(level), "levelname": level, "msg": text, "created": (START_MS + at) / 1000,
+            "runlake_fqn": run.fqn, "runlake_run_id": run.run_id, "runlake_line": [r for r, *_ in events[:at]].count(run),
+            "runlake_app": "load",
+        }
+        for at, (run, logger, level, text) in enumerate(events)
+    ]  # fmt: skip
+    code = """if True:
+        import json, logging.config, sys
+        config, records = json.load(sys.stdin)
+        logging.config.dictConfig(config)
+        for each in records:
+            logger = logging.getLogger(each["name"])
+            if logger.isEnabledFor(each["levelno"]):
+                logger.handle(logging.makeLogRecord(each))
+    """
+    import subprocess
+
+    subprocess.run([sys.executable, "-c", code], input=json.dumps([config, made]), text=True, cwd=folder, check=True, timeout=60)
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+def test_every_example_can_be_validated() -> None:
+    use_wheels(None)
+    names = sorted(path.stem for path in EXAMPLES.glob("*.yaml"))
+    assert names == ["by-level", "own-class", "rotation", "third-party"]
+    for name in names:
+        assert example(name).name == name
+    for name in ("by-level", "rotation"):
+        checked(example(name).logging)
+
+
+def test_files_by_level_each_with_a_layout_of_its_own(folder: Path) -> None:
+    file = example("by-level")
+    ordered = [event for run in (A, B) for event in EVENTS if event[0] is run]
+    worked(file, ordered)
+    found = {name: (folder / name).read_text() for name in ("audit.log", "metrics.log", "debug.log")}
+    assert found["audit.log"].splitlines() == [
+        f"{START_MS // 1000} sales.load r1 alice read orders",
+        f"{START_MS // 1000} sales.load r1 bob wrote orders",
+    ]
+    assert found["metrics.log"] == "rows=17\n"
+    assert found["debug.log"].splitlines()[0] == "DEBUG app.db [r1:0] connected"
+    assert found == by_logging_itself(file, ordered, folder / "expected")
+
+
+def test_a_rotation_of_its_own_for_each_file(folder: Path) -> None:
+    file = example("rotation")
+    events = [(A, "app", "INFO", f"line number {number:04d}") for number in range(60)]
+    worked(file, events)
+    sizes = {path.name: path.stat().st_size for path in folder.glob("by-size.log*")}
+    assert len(sizes) == 6 and max(sizes.values()) <= 200
+    assert (folder / "by-time.log").read_text().splitlines() == [text for *_, text in events]
+    expected = by_logging_itself(file, events, folder / "expected")
+    assert {name: (folder / name).read_text() for name in sizes} == {name: expected[name] for name in sizes}
+
+
+def test_a_handler_from_pypi_as_it_is(folder: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pytest.importorskip("concurrent_log_handler")
+        worked(example("third-party"), EVENTS)
+    assert (folder / "shared.log").read_text().splitlines() == ["2026-09-21 WARNING bob wrote orders"]
+
+
+def test_a_class_of_ones_own_from_a_wheel(folder: Path) -> None:
+    wheel = folder / "wheels" / "site_handlers-1.0-py3-none-any.whl"
+    wheel.parent.mkdir()
+    with zipfile.ZipFile(wheel, "w") as packed:
+        packed.write(EXAMPLES / "plugin" / "site_handlers" / "__init__.py", "site_handlers/__init__.py")
+    before = list(sys.path)
+    try:
+        use_wheels(wheel.parent)
+        checked(example("own-class").logging)
+        worked(example("own-class"), EVENTS)
+    finally:
+        sys.path[:] = before
+        sys.modules.pop("site_handlers", None)
+    counts = json.loads((folder / "counts.json").read_text())
+    assert counts == {"load ERROR": 1, "load INFO": 3, "load WARNING": 1}

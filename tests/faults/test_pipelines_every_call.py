@@ -1,0 +1,119 @@
+"""A pipeline that stops at any call of a store, before or after it took effect, as an error or as a crash: every event gets to the
+handler at least once, rows that are committed with the checkpoint are there exactly once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+import yaml
+
+from chalicelib.errors import LeaseError, UnavailableError
+from chalicelib.pipelines.configuration import parsed
+from chalicelib.pipelines.worker import Worker
+from chalicelib.ports import Key, Put, Run, Write
+from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
+from tests.piping import START_MS, Piping, line
+
+A, B = Run("svc.a", "r1"), Run("svc.b", "r2")
+_MOST_CALLS = 200
+
+
+class Both(logging.Handler):
+    """Remembers what it got, and makes a row of its own for each event: seen once, when the checkpoint commits."""
+
+    got: list[str] = []  # noqa: RUF012
+    number = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting: list[tuple[str, str]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        type(self).number += 1
+        self.got.append(record.getMessage())
+        self.waiting.append((f"{self.number:06d}", record.getMessage()))
+
+    def pending_writes(self) -> Sequence[Write]:
+        self.asked = self.waiting[:90]
+        return [Put(Key("files", "f", at), {"key": "f", "at": at, "message": message}) for at, message in self.asked]
+
+    def committed(self) -> None:
+        del self.waiting[: len(self.asked)]
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    Both.got, Both.number = [], 0
+    yield
+    Both.got = []
+
+
+FILE = parsed(
+    yaml.safe_dump(
+        {
+            "properties": {"checkpoint_interval_ms": 1000},
+            "logging": {"version": 1, "handlers": {"h": {"class": f"{__name__}.Both"}}, "root": {"handlers": ["h"]}},
+        }
+    ),
+    "test",
+)
+EXPECTED = [f"{run} {number}" for run in "ab" for number in range(4)]
+
+
+def world_with_logs() -> Piping:
+    world = Piping()
+    for name, run in (("a", A), ("b", B)):
+        world.write(run, [line(START_MS + number, f"{name} {number}") for number in (0, 1)])
+        world.write(run, [line(START_MS + 10 + number, f"{name} {number}") for number in (2, 3)])
+    world.end(A)
+    return world
+
+
+def worked(world: Piping, gate: Any, owner: str) -> None:
+    """A worker's life over stores that may stop it."""
+    worker: Worker | None = None
+    store, database = Intercepted(world.store, gate), Intercepted(world.database, gate)
+    try:
+        worker = world.worker(FILE, owner=owner, store=store, database=database)
+        worker.start()
+        for _ in range(8):
+            try:
+                if not worker.step() and worker.is_idle:
+                    break
+            except UnavailableError:
+                pass  # the supervisor goes on
+            world.clock.advance(3)
+        worker.stop()
+    except (Crash, UnavailableError, LeaseError):
+        pass  # begun again by the next tick
+
+
+def calls_of(gate: StopAt) -> int:
+    world = world_with_logs()
+    worked(world, gate, "w0")
+    return len(gate.calls)
+
+
+CALLS = calls_of(StopAt(-1, BEFORE, "error"))
+
+
+def test_there_are_calls_to_stop_at() -> None:
+    assert 15 < CALLS < _MOST_CALLS
+
+
+@pytest.mark.parametrize("how", ["error", "crash"])
+@pytest.mark.parametrize("moment", [BEFORE, AFTER])
+@pytest.mark.parametrize("number", range(CALLS))
+def test_at_least_once_for_any_handler_and_exactly_once_for_rows(number: int, moment: str, how: str) -> None:
+    world = world_with_logs()
+    gate = StopAt(number, moment, how)
+    worked(world, gate, "w1")
+    assert gate.fired
+    worked(world, StopAt(-1, BEFORE, "error"), "w2")
+    assert set(Both.got) == set(EXPECTED)
+    assert sorted(row["message"] for row in world.database.rows("files")) == EXPECTED
+    if how == "error":
+        assert sorted(Both.got) == EXPECTED  # errors alone repeat nothing

@@ -1,0 +1,208 @@
+"""Processing pipelines over HTTP and by the schedule: how they are, on and off, again from a time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from chalicelib import composition
+from chalicelib.coordination import InMemoryStore, Source
+from chalicelib.errors import InvalidConfigurationError, StoreUnavailableError
+from chalicelib.pipelines import scan
+from chalicelib.pipelines.switches import DISABLED, HandlerSwitch, Switches
+from chalicelib.ports import Run
+from chalicelib.triggers.pipelines import work_pipelines
+from tests.functional.gateway import Answer, call, installed
+from tests.piping import RECORDS, START_MS, Piping, Remembering, line
+
+A = Run("svc.a", "r1")
+BASE = "/v1/pipelines"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[Piping]:
+    Remembering.forget()
+    made = Piping()
+    made.clock.sleep = lambda seconds: patiently(made, seconds)  # type: ignore[method-assign]
+    store = InMemoryStore()
+    made.sharing = lambda source: (store, Source(source))
+    handlers = {name: {"class": RECORDS, "to": name} for name in ("a", "b")}
+    logging_ = {"version": 1, "handlers": handlers, "root": {"handlers": ["a", "b"]}}
+    (tmp_path / "audit.yaml").write_text(yaml.safe_dump({"logging": logging_, "errors": {"max": 1, "retries": 0}}))
+    (tmp_path / "bad.yaml").write_text("[")
+    with installed(made, runs=made.runs, pipelines_config=str(tmp_path)):
+        yield made
+    Remembering.forget()
+
+
+def patiently(world: Piping, seconds: float) -> None:
+    """Others get the processor meanwhile."""
+    threading.Event().wait(0.001)
+    world.clock.advance(seconds / 20)
+
+
+def tick() -> dict[str, str]:
+    return work_pipelines(composition.services(), 120_000)
+
+
+def post(path: str, body: str | None = None) -> Answer:
+    return call("POST", f"{BASE}/{path}", body)
+
+
+def audit() -> dict[str, Any]:
+    [found] = [each for each in call("GET", BASE).json["pipelines"] if each["name"] == "audit"]
+    return dict(found)
+
+
+def log(world: Piping, run: Run = A, *texts: str) -> None:
+    world.write(run, [line(START_MS + at, text) for at, text in enumerate(texts or ("one", "two"))])
+    world.end(run)
+
+
+def test_the_schedule_works_every_pipeline_and_bad_files_are_left_out(world: Piping) -> None:
+    log(world)
+    assert tick() == {"runlake": "stopped", "audit": "stopped"}
+    assert Remembering.messages("a") == Remembering.messages("b") == ["one", "two"]
+    answer = call("GET", BASE).json
+    assert [each["name"] for each in answer["pipelines"]] == ["runlake", "audit"]
+    assert [each["file"].rpartition("/")[2] for each in answer["problems"]] == ["bad.yaml"]
+
+
+def test_a_pipeline_tells_how_it_is(world: Piping) -> None:
+    assert (audit()["state"], audit()["told_at"]) == ("new", None)
+    log(world)
+    tick()
+    found = audit()
+    assert (found["state"], found["lag_events"], found["lag_s"], found["events"], found["errors"]) == ("running", 0, 0, 2, 0)
+    assert [(each["name"], each["state"]) for each in found["handlers"]] == [("a", "enabled"), ("b", "enabled")]
+    world.clock.advance(700)
+    assert audit()["state"] == "silent"
+
+
+def test_a_disabled_handler_is_shown_and_enabled_again_gets_what_it_missed(world: Piping) -> None:
+    def fail(_: Any) -> None:
+        raise OSError("down")
+
+    Remembering.fails["a"] = fail
+    log(world)
+    tick()
+    [found, _] = audit()["handlers"]
+    assert (found["state"], found["reason"], found["at"], found["errors"]) == (
+        "disabled", "OSError: down", {"run": "svc.a/r1", "line": 1}, 2,
+    )  # fmt: skip
+    Remembering.fails.clear()
+    answer = post("audit/enable", '{"handler": "a"}')
+    assert (answer.status, answer.json["handlers"][0]["state"]) == (200, "replaying")
+    tick()
+    assert Remembering.messages("a") == Remembering.messages("b") == ["one", "two"]
+    assert audit()["handlers"][0]["state"] == "enabled"
+    assert post("audit/enable", '{"handler": "a"}').json["handlers"][0]["state"] == "enabled"
+
+
+def test_a_handler_is_disabled_by_an_operator(world: Piping) -> None:
+    answer = post("audit/disable", '{"handler": "b"}')
+    assert answer.json["handlers"][1] == {
+        "name": "b", "state": "disabled", "reason": "disabled by an operator", "since": "2026-09-21T14:13:20.000Z", "at": None, "errors": 0,
+    }  # fmt: skip
+    log(world)
+    tick()
+    assert (Remembering.messages("a"), Remembering.messages("b")) == (["one", "two"], [])
+
+
+def test_a_pipeline_is_disabled_and_enabled(world: Piping) -> None:
+    log(world)
+    assert post("audit/disable").json["state"] == "disabled"
+    assert tick() == {"runlake": "stopped", "audit": "disabled"}
+    assert Remembering.messages("a") == []
+    assert post("audit/enable").json["state"] == "new"
+    tick()
+    assert Remembering.messages("a") == ["one", "two"]
+
+
+def test_a_replay_from_a_time(world: Piping) -> None:
+    log(world)
+    tick()
+    answer = post("audit/replay", f'{{"from": {START_MS + 1}}}')
+    assert answer.json["replay_from"] == "2026-09-21T14:13:20.001Z"
+    tick()
+    assert Remembering.messages("a") == ["one", "two", "two"]
+    assert audit()["replay_from"] is None
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("none/enable", None, 404),
+        ("audit/enable", "[", 400),
+        ("audit/enable", "[]", 400),
+        ("audit/enable", '{"handler": 1}', 400),
+        ("audit/enable", '{"handler": "none"}', 400),
+        ("audit/enable", '{"colour": "red"}', 400),
+        ("audit/replay", None, 400),
+        ("audit/replay", '{"from": "tomorrow-ish"}', 400),
+        ("audit/replay", '{"from": [1]}', 400),
+    ],
+)
+def test_bad_requests_are_told_and_change_nothing(world: Piping, path: str, body: str | None, status: int) -> None:
+    answer = post(path, body)
+    assert (answer.status, answer.json["code"]) == (status, status)
+    assert world.database.rows("pipelines") == []
+
+
+def test_a_table_that_is_away_is_a_503(world: Piping) -> None:
+    def away(*_: Any, **__: Any) -> Any:
+        raise StoreUnavailableError("away")
+
+    world.database.query = away  # type: ignore[method-assign]
+    assert call("GET", BASE).status == 503
+    assert post("audit/disable").status == 503
+    assert set(tick().values()) == {"failed"}
+
+
+def test_the_built_in_pipeline_missing_is_fatal(world: Piping, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(scan.scan, "__defaults__", (None, tmp_path / "gone.yaml"))
+    with pytest.raises(InvalidConfigurationError):
+        tick()
+    assert call("GET", BASE).status == 500
+
+
+class Started:
+    """Workers that were asked for."""
+
+    def __init__(self, most: int = 100) -> None:
+        self.numbers: list[int] = []
+        self._most = most
+
+    def start(self, number: int) -> None:
+        if len(self.numbers) >= self._most:
+            raise StoreUnavailableError("no more")
+        self.numbers.append(number)
+
+
+def test_each_pipeline_has_an_invocation_of_its_own_where_there_are_workers(world: Piping, tmp_path: Path) -> None:
+    log(world)
+    workers = Started()
+    with installed(world, runs=world.runs, workers=workers, pipelines_config=str(tmp_path)):
+        assert tick() == {"runlake": "stopped"}
+        assert workers.numbers == [1]
+        assert work_pipelines(composition.services(), 120_000, 1) == {"audit": "stopped"}
+    with installed(world, runs=world.runs, workers=Started(most=0), pipelines_config=str(tmp_path)):
+        assert set(tick()) == {"runlake", "audit"}
+
+
+def test_metrics_tell_lag_errors_and_handlers_that_get_nothing(world: Piping, monkeypatch: pytest.MonkeyPatch) -> None:
+    from chalicelib.triggers import pipelines as trigger
+
+    seen: list[tuple[str, float]] = []
+    monkeypatch.setattr(trigger, "record", lambda name, value: seen.append((name, value)))
+    Switches(world.database, world.clock).set_handler("audit", HandlerSwitch("a", DISABLED, "ill"))
+    log(world)
+    tick()
+    assert ("runlake_pipeline_handlers_off", 1) in seen
+    assert ("runlake_pipelines_failed", 0) in seen
+    assert {name for name, _ in seen} >= {"runlake_pipeline_lag", "runlake_pipeline_lag_events", "runlake_pipeline_errors"}

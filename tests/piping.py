@@ -1,0 +1,121 @@
+"""A world with pipelines: runs that are written, workers over them, and handlers that remember."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import yaml
+
+from chalicelib.memory.run_catalog import InMemoryRunCatalog
+from chalicelib.pipelines.configuration import PipelineFile, parsed
+from chalicelib.pipelines.finding import CatalogFinder
+from chalicelib.pipelines.worker import Parts, Worker
+from chalicelib.ports import Run
+from chalicelib.runlog.batch import Batch
+from tests.world import START_MS, World
+
+RECORDS = "tests.piping.Remembering"
+
+
+class Remembering(logging.Handler):
+    """Keeps what it gets, by name, for the test to look at. ``fail``: a function that may raise."""
+
+    kept: dict[str, list[logging.LogRecord]] = {}  # noqa: RUF012
+    fails: dict[str, Callable[[logging.LogRecord], None]] = {}  # noqa: RUF012
+    flushes: dict[str, list[int]] = {}  # noqa: RUF012
+    fail_flush: dict[str, Callable[[], None]] = {}  # noqa: RUF012
+
+    def __init__(self, to: str = "all") -> None:
+        super().__init__()
+        self.to = to
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        """Not caught by anybody: the framework's concern."""
+        if self.filter(record):
+            self.fails.get(self.to, _nothing)(record)
+            self.kept.setdefault(self.to, []).append(record)
+        return True
+
+    def flush(self) -> None:
+        self.fail_flush.get(self.to, lambda: None)()
+        self.flushes.setdefault(self.to, []).append(len(self.kept.get(self.to, ())))
+
+    @classmethod
+    def forget(cls) -> None:
+        for each in (cls.kept, cls.fails, cls.flushes, cls.fail_flush):
+            each.clear()
+
+    @classmethod
+    def messages(cls, to: str = "all") -> list[str]:
+        return [record.getMessage() for record in cls.kept.get(to, ())]
+
+
+def _nothing(_: logging.LogRecord) -> None:
+    """Does not fail."""
+
+
+def pipeline(name: str = "test", *, to: Sequence[str] = ("all",), **sections: Any) -> PipelineFile:
+    """A pipeline with a remembering handler for each of ``to``, named as it."""
+    handlers = {each: {"class": RECORDS, "to": each} for each in to}
+    logging_ = {"version": 1, "handlers": handlers, "root": {"level": "NOTSET", "handlers": list(to)}}
+    return parsed(yaml.safe_dump({"name": name, "logging": logging_, **sections}), name)
+
+
+class Piping(World):
+    """Runs are catalogued as they are written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runs = InMemoryRunCatalog()
+        self.told: list[dict[str, Any]] = []
+
+    def write(self, run: Run, lines: Iterable[str]) -> None:
+        """Append a batch."""
+        text = "".join(f"{line}\n" for line in lines)
+        entry = self.parts().writer.append(run, Batch.from_text(text)).entry
+        assert entry
+        self.runs.segment_landed(run, entry)
+
+    def end(self, run: Run) -> None:
+        """Close and finalize a run."""
+        self.parts().finalizer.close(run)
+        last = self.index.last(run)
+        if last is not None:
+            self.runs.segment_landed(run, last)
+
+    def worker(self, file: PipelineFile, *, owner: str = "w1", **changes: Any) -> Worker:
+        """A worker that was not started."""
+        names = sorted({row.run.fqn for row in self.runs.active(1 << 60)})
+        given = {
+            "logs": self.parts(changes.get("store"), None).reader,
+            "finder": CatalogFinder(self.runs, lambda _: (names, None), file.source, self.clock),
+            "store": self.store,
+            "database": self.database,
+            "clock": self.clock,
+            "keep_s": 86_400,
+            "buffer_bytes": 64 * 1024 * 1024,
+            "tell": lambda message, **facts: self.told.append({"message": message, **facts}),
+        } | changes
+        fence = given.pop("fence", lambda: None)
+        return Worker(file, Parts(**given), fence, owner)
+
+    def work(self, worker: Worker, steps: int = 20) -> None:
+        """Steps, a second apart, until there is nothing to do."""
+        for _ in range(steps):
+            busy = worker.step()
+            if not busy and worker.is_idle:
+                return
+            self.clock.advance(1)
+
+
+def line(at_ms: int, text: str, level: str = "INFO", logger: str = "app") -> str:
+    """A line of a log that tells its time."""
+    from datetime import UTC, datetime
+
+    stamp = datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S") + f",{at_ms % 1000:03d}"
+    return f"{stamp} {level:<8} {logger} - {text}"
+
+
+__all__ = ["RECORDS", "START_MS", "Piping", "Remembering", "line", "pipeline"]

@@ -1,0 +1,290 @@
+"""Handlers that fail: tried again, put away, given up, taken back; and siblings that notice nothing."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from chalicelib.errors import StoreUnavailableError
+from chalicelib.pipelines.configuration import PipelineFile, parsed
+from chalicelib.pipelines.switches import DISABLED, FAILED, REPLAYING, HandlerSwitch, Switches
+from chalicelib.pipelines.worker import Worker
+from chalicelib.ports import Run
+from chalicelib.runlog.tail import list_all
+from tests.piping import RECORDS, START_MS, Piping, Remembering, line, pipeline
+
+A = Run("svc.a", "r1")
+
+
+@pytest.fixture
+def world() -> Iterator[Piping]:
+    Remembering.forget()
+    Swallows.forget()
+    yield Piping()
+    Remembering.forget()
+
+
+class Swallows(logging.Handler):
+    """As the handlers of the standard library: what ``emit`` raises goes to ``handleError``."""
+
+    failures = 0
+    kept: list[str] = []  # noqa: RUF012
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            if type(self).failures and "bad" in record.getMessage():
+                type(self).failures -= 1
+                raise OSError("disk full")
+            self.kept.append(record.getMessage())
+        except Exception:
+            self.handleError(record)
+
+    @classmethod
+    def forget(cls) -> None:
+        cls.failures, cls.kept = 0, []
+
+
+def poison(text: str, error: Callable[[], BaseException]) -> Callable[[logging.LogRecord], None]:
+    def fail(record: logging.LogRecord) -> None:
+        if text in record.getMessage():
+            raise error()
+
+    return fail
+
+
+def run_whole(world: Piping, file: PipelineFile, texts: list[str], **changes: Any) -> Worker:
+    world.write(A, [line(START_MS + at, text) for at, text in enumerate(texts)])
+    world.end(A)
+    worker = world.worker(file, **changes)
+    worker.start()
+    world.work(worker)
+    return worker
+
+
+def dead(world: Piping) -> list[dict[str, Any]]:
+    return [json.loads(world.store.get(found.key).body) for found in list_all(world.store, "_dead/")]
+
+
+def with_handler(cls: str, **errors: int) -> PipelineFile:
+    handlers = {"bad": {"class": cls}, "good": {"class": RECORDS, "to": "good"}}
+    logging_ = {"version": 1, "handlers": handlers, "root": {"handlers": ["bad", "good"]}}
+    return parsed(yaml.safe_dump({"logging": logging_, "errors": errors}), "test")
+
+
+@pytest.mark.parametrize("error", [lambda: ValueError("no number"), lambda: SystemExit(7)], ids=["throws", "sys.exit"])
+def test_a_poison_event_is_put_away_with_its_reason_and_the_next_is_delivered(
+    world: Piping, error: Callable[[], BaseException]
+) -> None:
+    Remembering.fails["a"] = poison("two", error)
+    worker = run_whole(world, pipeline(to=("a", "b"), errors={"retries": 2}), ["one", "two", "three"])
+    assert Remembering.messages("a") == ["one", "three"]
+    assert Remembering.messages("b") == ["one", "two", "three"]
+    [letter] = dead(world)
+    assert letter["handler"] == "a" and letter["pipeline"] == "test" and letter["attempts"] == 3
+    assert letter["reason"].startswith(type(error()).__name__)
+    assert letter["event"] == {
+        "fqn": "svc.a", "run_id": "r1", "line": 1, "time_ms": START_MS + 1, "logger": "app", "level": "INFO", "message": "two",
+    }  # fmt: skip
+    assert [found.key for found in list_all(world.store, "_dead/")] == ["_dead/test/a/svc.a/r1/0000000001.json"]
+    assert worker.delivery.budget.total["a"] == 3
+    worker.stop()
+
+
+def test_an_error_that_passes_is_tried_again(world: Piping) -> None:
+    left = [2]
+
+    def fail(record: logging.LogRecord) -> None:
+        if left[0]:
+            left[0] -= 1
+            raise OSError("for now")
+
+    Remembering.fails["all"] = fail
+    run_whole(world, pipeline(), ["one", "two"])
+    assert Remembering.messages() == ["one", "two"]
+    assert dead(world) == []
+
+
+def test_swallowed_errors_are_seen_counted_and_tried_again(world: Piping) -> None:
+    Swallows.failures = 2
+    worker = run_whole(world, with_handler(f"{__name__}.Swallows"), ["one", "bad", "three"])
+    assert Swallows.kept == ["one", "bad", "three"]
+    assert worker.delivery.budget.total["bad"] == 2
+    assert dead(world) == []
+
+
+def test_swallowed_errors_end_in_a_dead_letter_too(world: Piping) -> None:
+    Swallows.failures = 1000
+    run_whole(world, with_handler(f"{__name__}.Swallows", retries=1), ["one", "bad", "three"])
+    assert Swallows.kept == ["one", "three"]
+    assert Remembering.messages("good") == ["one", "bad", "three"]
+    assert [(each["handler"], each["reason"]) for each in dead(world)] == [("bad", "OSError: disk full")]
+
+
+def test_errors_of_a_handler_behind_another_count_for_that_one_and_lose_nothing(world: Piping) -> None:
+    Swallows.failures = 1
+    handlers = {
+        "m": {"class": "logging.handlers.MemoryHandler", "capacity": 100, "target": "s"},
+        "s": {"class": f"{__name__}.Swallows"},
+    }
+    file = parsed(yaml.safe_dump({"logging": {"version": 1, "handlers": handlers, "root": {"handlers": ["m"]}}}), "test")
+    worker = run_whole(world, file, ["one", "bad", "three"])
+    assert sorted(Swallows.kept) == ["bad", "one", "three"]
+    assert worker.delivery.budget.total == {"m": 1}
+
+
+def test_over_the_budget_the_handler_is_disabled_with_reason_and_place_and_its_siblings_go_on(world: Piping) -> None:
+    Remembering.fails["a"] = poison("bad", lambda: OSError("down"))
+    texts = ["one", *[f"bad {number}" for number in range(5)], "last"]
+    worker = run_whole(world, pipeline(to=("a", "b"), errors={"max": 3, "retries": 1}), texts)
+    worker.stop()
+    assert Remembering.messages("b") == texts
+    assert Remembering.messages("a") == ["one"]
+    _, handlers = Switches(world.database, world.clock).of("test")
+    switch = handlers["a"]
+    assert (switch.state, switch.reason, switch.run, switch.line) == (DISABLED, "OSError: down", "svc.a/r1", 2)
+    assert switch.since_ms >= START_MS
+    assert [each["handler"] for each in world.told if "disabled" in each["message"]] == ["a"]
+
+
+def test_errors_that_are_long_ago_do_not_count(world: Piping) -> None:
+    worker = world.worker(pipeline(errors={"max": 2, "window_s": 10}))
+    worker.start()
+    budget = worker.delivery.budget
+    assert [budget.spend("all", at) for at in (0, 5000, 10_001, 12_000, 14_000)] == [False, False, False, True, True]
+    worker.stop()
+
+
+def test_a_disabled_handler_stays_so_and_when_enabled_gets_what_it_missed(world: Piping) -> None:
+    Remembering.fails["a"] = poison("", lambda: OSError("down"))
+    file = pipeline(to=("a", "b"), errors={"max": 1, "retries": 0})
+    run_whole(world, file, ["one", "two", "three"]).stop()
+    world.write(B, [line(START_MS, "more")])
+    world.end(B)
+    worker = world.worker(file, owner="w2")
+    worker.start()
+    world.work(worker)
+    worker.stop()
+    assert Remembering.messages("a") == []
+    assert Remembering.messages("b") == ["one", "two", "three", "more"]
+    Remembering.fails.clear()
+    Switches(world.database, world.clock).set_handler("test", HandlerSwitch("a", REPLAYING))
+    worker = world.worker(file, owner="w3")
+    worker.start()
+    world.work(worker)
+    worker.stop()
+    assert sorted(Remembering.messages("a")) == ["more", "one", "three", "two"]
+    assert Remembering.messages("b") == ["one", "two", "three", "more"]
+    world.clock.advance(20)
+    worker = world.worker(file, owner="w4")
+    worker.start()
+    world.work(worker)
+    worker.stop()
+    assert len(Remembering.messages("a")) == 4
+    assert Switches(world.database, world.clock).of("test")[1] == {}
+
+
+B = Run("svc.b", "r1")
+
+
+def test_a_handler_that_cannot_start_is_told_the_others_go_on_and_later_it_gets_what_it_missed(world: Piping) -> None:
+    handlers = {"late": {"class": "no.such.Handler"}, "good": {"class": RECORDS, "to": "good"}}
+    logging_ = {"version": 1, "handlers": handlers, "root": {"handlers": ["late", "good"]}}
+    run_whole(world, parsed(yaml.safe_dump({"logging": logging_}), "test"), ["one", "two"]).stop()
+    assert Remembering.messages("good") == ["one", "two"]
+    assert [each["handler"] for each in world.told if "could not be started" in each["message"]] == ["late"]
+    assert Switches(world.database, world.clock).of("test")[1]["late"].state == FAILED
+    handlers["late"] = {"class": RECORDS, "to": "late"}
+    worker = world.worker(parsed(yaml.safe_dump({"logging": logging_}), "test"), owner="w2")
+    worker.start()
+    world.work(worker)
+    worker.stop()
+    assert Remembering.messages("late") == ["one", "two"]
+    assert Remembering.messages("good") == ["one", "two"]
+
+
+def test_flush_comes_after_every_batch_also_an_empty_one(world: Piping) -> None:
+    worker = world.worker(pipeline())
+    worker.start()
+    for _ in range(3):
+        worker.step()
+    assert Remembering.flushes["all"] == [0, 0, 0]
+    worker.stop()
+
+
+def test_a_failed_flush_blocks_the_checkpoint_and_is_tried_again(world: Piping) -> None:
+    failing = [True]
+
+    def fail() -> None:
+        if failing[0]:
+            raise OSError("no space")
+
+    Remembering.fail_flush["all"] = fail
+    worker = run_whole(world, pipeline(), ["one"])
+    for _ in range(3):
+        world.clock.advance(11)
+        worker.step()
+    assert [row["at"] for row in world.database.rows("pipelines") if row["at"] == "status"] == []
+    assert worker.checkpoints.in_hand() == {}
+    failing[0] = False
+    world.clock.advance(11)
+    worker.step()
+    worker.stop()
+    assert next(iter(worker.checkpoints.find([A]).values())).place.line == 1
+    assert Remembering.messages() == ["one"]
+
+
+def test_every_checkpoint_comes_behind_a_flush(world: Piping) -> None:
+    events: list[str] = []
+    Remembering.fail_flush["all"] = lambda: events.append("flush")
+    transact = world.database.transact
+    world.database.transact = lambda writes: (events.append("commit"), transact(writes))[1]  # type: ignore[method-assign, func-returns-value]
+    worker = run_whole(world, pipeline(), ["one"])
+    worker.stop()
+    commits = [at for at, event in enumerate(events) if event == "commit"][1:]  # the first takes the pipeline over
+    assert commits and events[commits[0] - 1] == "flush"
+
+
+def test_a_checkpoint_outage_never_stops_processing_and_an_idle_pipeline_persists_it_afterwards(world: Piping) -> None:
+    worker = world.worker(pipeline())
+    worker.start()
+    transact, world.database.transact = world.database.transact, _away  # type: ignore[method-assign]
+    for number in range(5):
+        world.write(A, [line(START_MS + number, f"line {number}")])
+        world.clock.advance(15)
+        worker.step()
+    assert Remembering.messages() == [f"line {number}" for number in range(5)]
+    assert len([each for each in world.told if "a checkpoint failed" in each["message"]]) >= 4
+    world.database.transact = transact  # type: ignore[method-assign]
+    world.clock.advance(15)
+    worker.step()
+    assert worker.checkpoints.in_hand()[A].place.line == 5
+
+
+def _away(writes: Any) -> None:
+    raise StoreUnavailableError("the database is away")
+
+
+def test_a_dead_letter_that_cannot_be_written_is_not_lost(world: Piping) -> None:
+    Remembering.fails["all"] = poison("two", lambda: ValueError("no"))
+    put = world.store.put
+    world.write(A, [line(START_MS + at, text) for at, text in enumerate(["one", "two", "three"])])
+    world.end(A)
+    worker = world.worker(pipeline(errors={"retries": 0}))
+    worker.start()
+    world.store.put = _away_put  # type: ignore[method-assign]
+    with pytest.raises(StoreUnavailableError):
+        worker.step()
+    world.store.put = put  # type: ignore[method-assign]
+    world.work(worker)
+    worker.stop()
+    assert Remembering.messages() == ["one", "three"]
+    assert [each["event"]["message"] for each in dead(world)] == ["two"]
+
+
+def _away_put(*_: Any, **__: Any) -> str:
+    raise StoreUnavailableError("the bucket is away")

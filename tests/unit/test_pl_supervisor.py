@@ -1,0 +1,248 @@
+"""Pipelines beside each other: whatever a handler does, no other pipeline and no caller notices."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from chalicelib.coordination import InMemoryStore, Source, SourceCoordinator
+from chalicelib.deadline import Deadline
+from chalicelib.memory.clock import ManualClock
+from chalicelib.pipelines.configuration import PipelineFile, parsed
+from chalicelib.pipelines.delivery import Progress
+from chalicelib.pipelines.supervisor import Outcome, Supervisor, Watch
+from chalicelib.pipelines.switches import DISABLED, HandlerSwitch, Switch, Switches
+from chalicelib.pipelines.worker import Worker
+from chalicelib.ports import Run
+from tests.piping import RECORDS, START_MS, Piping, Remembering, line, pipeline
+
+A = Run("svc.a", "r1")
+RELEASE = threading.Event()
+
+
+class Blocks(logging.Handler):
+    """Comes back when the test lets it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not RELEASE.wait(60):
+            raise TimeoutError
+
+
+class Exits(logging.Handler):
+    """Whatever it is called for, it ends the process, as it thinks."""
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        sys.exit(3)
+
+    def flush(self) -> None:
+        sys.exit(4)
+
+    def close(self) -> None:
+        sys.exit(5)
+
+
+class Leaks(logging.Handler):
+    """Never gives anything back."""
+
+    bytes = 0
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        type(self).bytes += 1_000_000
+        return True
+
+
+class Stops:
+    """How a heartbeat of a test waits: until it is stopped."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def wait(self, timeout: float) -> bool:
+        return self._event.wait(30)
+
+    def set(self) -> None:
+        self._event.set()
+
+
+@pytest.fixture
+def world() -> Iterator[Piping]:
+    Remembering.forget()
+    RELEASE.clear()
+    Leaks.bytes = 0
+    yield Piping()
+    RELEASE.set()
+    Remembering.forget()
+
+
+def ill(cls: str, name: str = "ill", **sections: Any) -> PipelineFile:
+    handlers = {"bad": {"class": f"{__name__}.{cls}"}, "good": {"class": RECORDS, "to": f"{name} good"}}
+    logging_ = {"version": 1, "handlers": handlers, "root": {"handlers": ["good", "bad"]}}
+    return parsed(yaml.safe_dump({"name": name, "logging": logging_, **sections}), name)
+
+
+def supervisor(world: Piping, **changes: Any) -> Supervisor:
+    def make(file: PipelineFile, fence: Any, owner: str) -> Worker:
+        return world.worker(file, fence=fence, owner=owner)
+
+    def pause(seconds: float) -> None:
+        threading.Event().wait(0.001)
+        world.clock.advance(seconds / 20)
+
+    coordinator = SourceCoordinator(InMemoryStore(), Source("pipelines"), world.clock, lambda *_: None, stops=Stops)
+    given = {"until_idle": True, "pause": pause} | changes
+    return Supervisor(coordinator, Switches(world.database, world.clock), make, world.clock, world_tell(world), **given)
+
+
+def world_tell(world: Piping) -> Callable[..., None]:
+    return lambda message, **facts: world.told.append({"message": message, **facts})
+
+
+def logs(world: Piping, count: int = 3) -> list[str]:
+    texts = [f"line {number}" for number in range(count)]
+    world.write(A, [line(START_MS + at, text) for at, text in enumerate(texts)])
+    world.end(A)
+    return texts
+
+
+def test_each_pipeline_is_worked_and_its_lease_given_back(world: Piping) -> None:
+    texts = logs(world)
+    outcome = supervisor(world).run([pipeline("one", to=["1"]), pipeline("two", to=["2"])], world.deadline(600))
+    assert outcome == {"one": Outcome.STOPPED, "two": Outcome.STOPPED}
+    assert Remembering.messages("1") == Remembering.messages("2") == texts
+
+
+def test_a_handler_that_blocks_is_disabled_and_stops_no_other(world: Piping) -> None:
+    texts = logs(world)
+    file, well = ill("Blocks"), pipeline("well", to=["well"])
+    outcome = supervisor(world).run([file, well], world.deadline(600))
+    assert outcome == {"ill": Outcome.BLOCKED, "well": Outcome.STOPPED}
+    assert Remembering.messages("well") == texts
+    switch = Switches(world.database, world.clock).of("ill")[1]["bad"]
+    assert (switch.state, switch.reason) == (DISABLED, "blocked: it did not come back for 60 s")
+    # The next tick goes on without it; the thread that is still blocked can do nothing more when it comes back.
+    outcome = supervisor(world).run([file], world.deadline(600))
+    assert outcome == {"ill": Outcome.STOPPED}
+    assert Remembering.messages("ill good")[-3:] == texts
+    stored = world.database.rows("pipelines")
+    RELEASE.set()
+    for thread in threading.enumerate():
+        if thread.name.startswith("pipeline"):
+            thread.join(10)
+    assert world.database.rows("pipelines") == stored
+
+
+def test_a_pipeline_that_goes_on_for_ever_is_begun_again_without_the_handler_that_blocks(world: Piping) -> None:
+    texts = logs(world)
+    made = supervisor(world, forever=True, until_idle=False)
+    seen = threading.Event()
+
+    def tell(message: str, **facts: Any) -> None:
+        world.told.append({"message": message, **facts})
+
+    made.tell = tell
+    pause = made.pause
+    assert pause is not None
+
+    def watched(seconds: float) -> None:
+        if len(Remembering.messages("ill good")) >= 1 + len(texts):
+            seen.set()
+            made.stopping.set()
+        pause(seconds)
+
+    made.pause = watched
+    made.run([ill("Blocks")], world.deadline(10_000))
+    assert seen.is_set()
+    assert Remembering.messages("ill good") == [texts[0], *texts]
+
+
+@pytest.mark.parametrize("cls", ["Exits", "Leaks"])
+def test_a_handler_that_exits_or_leaks_stops_nobody(world: Piping, cls: str) -> None:
+    texts = logs(world)
+    file = ill(cls, errors={"max": 2, "retries": 0})
+    outcome = supervisor(world).run([file, pipeline("well", to=["well"])], world.deadline(600))
+    assert outcome == {"ill": Outcome.STOPPED, "well": Outcome.STOPPED}
+    assert Remembering.messages("well") == Remembering.messages("ill good") == texts
+
+
+def test_where_memory_runs_out_all_stop_in_good_order(world: Piping) -> None:
+    texts = logs(world)
+    made = supervisor(world, until_idle=False, is_short=lambda: Leaks.bytes >= 3_000_000 and len(Remembering.messages("well")) == 3)
+    outcome = made.run([ill("Leaks"), pipeline("well", to=["well"])], world.deadline(10_000))
+    assert set(outcome.values()) == {Outcome.STOPPED}
+    assert made.was_short
+    again = supervisor(world).run([pipeline("well", to=["well"])], world.deadline(600))
+    assert again == {"well": Outcome.STOPPED}
+    assert Remembering.messages("well") == texts  # nothing twice: it was checkpointed
+
+
+def test_a_pipeline_that_cannot_be_built_stops_no_other(world: Piping) -> None:
+    texts = logs(world)
+    bad = {"version": 1, "filters": {"f": {"()": "no.such"}}, "handlers": {"h": {"class": RECORDS}}, "root": {"handlers": ["h"]}}
+    broken = parsed(yaml.safe_dump({"name": "broken", "logging": bad}), "broken")
+    outcome = supervisor(world).run([broken, pipeline("well", to=["well"])], world.deadline(600))
+    assert outcome == {"broken": Outcome.FAILED, "well": Outcome.STOPPED}
+    assert Remembering.messages("well") == texts
+
+
+def test_a_pipeline_that_is_switched_off_is_left_alone(world: Piping) -> None:
+    logs(world)
+    Switches(world.database, world.clock).set_pipeline("off", Switch(enabled=False))
+    assert supervisor(world).run([pipeline("off")], world.deadline(600)) == {"off": Outcome.DISABLED}
+    assert Remembering.messages() == []
+
+
+def test_one_that_another_works_is_busy(world: Piping) -> None:
+    logs(world)
+    made = supervisor(world)
+    made.coordinator.initialize()
+    made.coordinator.acquire("test")
+    other = Supervisor(made.coordinator, made.switches, made.make, world.clock, made.tell, until_idle=True, pause=made.pause)
+    assert other.run([pipeline()], world.deadline(600)) == {"test": Outcome.BUSY}
+
+
+def test_an_operators_change_takes_effect_while_it_runs(world: Piping) -> None:
+    worker = world.worker(pipeline(to=("a", "b")))
+    worker.start()
+    Switches(world.database, world.clock).set_handler("test", HandlerSwitch("a", DISABLED, "by an operator"))
+    world.clock.advance(11)
+    worker.step()
+    assert worker.wants_restart
+    worker.stop()
+
+
+def test_a_watch_tells_by_its_own_clock() -> None:
+    clock, progress = ManualClock(), Progress()
+    watch = Watch(clock, 60)
+    assert watch.blocked(progress) == ""
+    progress.calling, progress.calls = "h", 1
+    assert watch.blocked(progress) == ""
+    clock.advance(59)
+    assert watch.blocked(progress) == ""
+    progress.calls = 2
+    assert watch.blocked(progress) == ""
+    clock.advance(60)
+    assert watch.blocked(progress) == "h"
+    progress.calling = ""
+    assert watch.blocked(progress) == ""
+
+
+def test_work_ends_before_the_deadline(world: Piping) -> None:
+    deadline = Deadline(world.clock, 30)
+    assert supervisor(world, until_idle=False).run([pipeline()], deadline) == {"test": Outcome.STOPPED}
+    assert deadline.remaining_s() > 0
+
+
+def test_a_replay_from_a_time_gives_again_what_is_not_older(world: Piping) -> None:
+    texts = logs(world)
+    supervisor(world).run([pipeline()], world.deadline(600))
+    Switches(world.database, world.clock).set_pipeline("test", Switch(True, START_MS + 1, START_MS + 99))
+    supervisor(world).run([pipeline()], world.deadline(600))
+    assert Remembering.messages() == [*texts, *texts[1:]]
+    supervisor(world).run([pipeline()], world.deadline(600))
+    assert Remembering.messages() == [*texts, *texts[1:]]
