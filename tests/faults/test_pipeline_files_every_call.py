@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.errors import RunlakeError
+from chalicelib.errors import OutcomeUnknownError, RunlakeError
 from chalicelib.pipelines.files import growing, staging
 from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
 from tests.filing import START_MS, Site, Worker, record_of
@@ -91,6 +91,35 @@ def test_a_process_that_goes_on_after_an_error(path: str, monkeypatch: pytest.Mo
             except RunlakeError:
                 worker.commit(0, len(events))
             assert site.lines() == Counter(range(len(events)))
+
+
+def test_a_lost_answer_while_more_files_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows were staged and the answer was lost; before the next try one of the files has grown, and another was begun."""
+    monkeypatch.setattr(staging, "DIRECT_ROWS", 0)
+    for rounds in range(3):
+        site = Site()
+        transacted: list[int] = []
+
+        def lossy(operation: str, call: Any, transacted: list[int] = transacted, rounds: int = rounds) -> Any:
+            done = call()
+            if operation == "transact":
+                transacted.append(1)
+                if len(transacted) == rounds + 1:
+                    raise OutcomeUnknownError("lost")
+            return done
+
+        handler = site.handler(database=Intercepted(site.database, lossy))
+        for number in range(9):
+            handler.handle(record_of(number, fqn=f"svc.flow{number % (number // 3 + 1)}"))
+            try:
+                writes = handler.pending_writes()
+            except OutcomeUnknownError:
+                continue
+            if number % 2:
+                site.database.transact(writes)
+                handler.committed()
+        site.database.transact(handler.pending_writes())
+        assert site.lines() == Counter(range(9))
 
 
 def test_two_workers_at_once_never_share_a_file() -> None:

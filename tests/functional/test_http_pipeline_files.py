@@ -20,7 +20,7 @@ from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.tombstones import find_tombstone
 from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
 from tests.filing import record_of
-from tests.functional.gateway import LOGS, call, get, installed, post
+from tests.functional.gateway import call, get, installed, post
 from tests.world import START_MS, World
 
 PATH = "/v1/pipeline-files"
@@ -211,5 +211,12 @@ def test_upkeep_lets_go_what_is_old_and_goes_on_with_deletions(world: World) -> 
     assert {name: each.removed for name, each in kept.items()} == {"audit": 0, "pipeline-files": 1} and deleted.is_whole
 
 
-def test_the_path_of_logs_is_another() -> None:
-    assert not LOGS.startswith(PATH)
+def test_the_hourly_schedule_does_it(world: World) -> None:
+    from chalicelib.triggers.upkeep import keep_files
+
+    write(world, 1)
+    world.clock.advance(8 * 86_400)
+    assert keep_files(composition.services(), 9_000) == {}
+    assert keep_files(composition.services(), 60_000)["files_let_go"] == 1
+    with installed(world, database=Intercepted(world.database, StopAt(0, BEFORE, "error"))):
+        assert keep_files(composition.services(), 60_000) == {}

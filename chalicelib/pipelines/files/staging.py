@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from chalicelib.errors import PartitionNotOwnedError, PreconditionFailedError
+from chalicelib.errors import PartitionNotOwnedError, PreconditionFailedError, StoreUnavailableError
 from chalicelib.pipelines.files.growing import GrowingFile
-from chalicelib.pipelines.files.rows import NOTHING, FileRow, FileRows, Staged, commit_write, transacted
+from chalicelib.pipelines.files.rows import NOTHING, Contents, FileRow, FileRows, Staged, commit_write, transacted
 from chalicelib.pipelines.ports import Fence
 from chalicelib.ports import MAX_TRANSACTION_WRITES, Clock, Database, Write
 
+_TRIES = 4
 DIRECT_ROWS = 10
 """So many are written by the checkpoint's own transaction: several handlers of a pipeline share it."""
 
@@ -50,29 +51,45 @@ class Stage:
         self._handed, self._is_staged = [], False
 
     def _put_on_stage(self, changed: Sequence[tuple[GrowingFile, FileRow]]) -> None:
-        """Rows that are on stage already, with all that is to be said, stay. Another try finds what the one before has done."""
-        writes: list[Write] = []
-        rows: list[tuple[GrowingFile, FileRow]] = []
-        for file, row in changed:
-            staged = Staged(self._writer, self._number + 1, file.state, file.contents)
-            if row.staged == staged:
+        """Rows that are on stage already, with all that is to be said, stay."""
+        for _ in range(_TRIES):
+            staged = [
+                (file, row.written(staged=self._of(file), contents=_counting(row)))
+                for file, row in changed
+                if not self._is_on(file, row)
+            ]
+            if not staged:
+                return
+            self._fence()
+            try:
+                transacted(self._database, [write for _, (_, write) in staged])
+            except PreconditionFailedError:
+                changed = [(file, self._as_it_is(row)) for file, row in changed]
                 continue
-            first = NOTHING if row.version == 0 else row.contents
-            after, write = row.written(staged=staged, contents=first)
-            writes.append(write)
-            rows.append((file, after))
-        if not writes:
+            for file, (row, _) in staged:
+                file.row = row
             return
-        self._fence()
-        try:
-            transacted(self._database, writes)
-        except PreconditionFailedError:
-            self._check_done(rows)
-        for file, after in rows:
-            file.row = after
+        raise StoreUnavailableError("rows of files change all the time")
 
-    def _check_done(self, rows: Sequence[tuple[GrowingFile, FileRow]]) -> None:
-        """A transaction whose answer was lost was done, if one of its rows is as it wanted it."""
-        _, wanted = rows[0]
-        if FileRows(self._database).again(wanted) != wanted:
-            raise PartitionNotOwnedError(f"another one writes this file path={wanted.object_key}")
+    def _of(self, file: GrowingFile) -> Staged:
+        return Staged(self._writer, self._number + 1, file.state, file.contents)
+
+    def _is_on(self, file: GrowingFile, row: FileRow) -> bool:
+        if row.staged != self._of(file):
+            return False
+        file.row = row
+        return True
+
+    def _as_it_is(self, row: FileRow) -> FileRow:
+        """A row again, after a transaction was refused: of one whose answer was lost some rows may be ours already. Another's are not."""
+        found = FileRows(self._database).again(row)
+        if (found.version if found else 0) == row.version:
+            return row
+        if found and found.staged and (found.staged.writer, found.staged.number) == (self._writer, self._number + 1):
+            return found
+        raise PartitionNotOwnedError(f"another one writes this file path={row.object_key}")
+
+
+def _counting(row: FileRow) -> Contents:
+    """What counts of a file before it is committed: nothing, of a new one."""
+    return row.contents if row.version else NOTHING
