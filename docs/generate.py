@@ -113,6 +113,7 @@ FUNCTIONS = {
     "ingest": "the queue of S3's notifications, up to 10 messages at once",
     "compact": "EventBridge, every `partialFlushIntervalMinutes`",
     "sweep": "EventBridge, every `cleanupIntervalMinutes`",
+    "pipelines": "EventBridge, every `PipelinesIntervalMinutes`",
 }
 
 

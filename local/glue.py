@@ -98,7 +98,9 @@ def summary() -> str:
 
 
 def _sources() -> list[str]:
-    found = [path for folder in ("chalicelib", "glue_jobs") for path in (PROJECT / folder).rglob("*.py")]
+    found = [
+        path for folder in ("chalicelib", "glue_jobs") for kind in ("*.py", "*.yaml") for path in (PROJECT / folder).rglob(kind)
+    ]
     names = sorted(path.relative_to(PROJECT).as_posix() for path in found)
     return [name for name in names if not name.startswith(_NOT_OURS)]
 

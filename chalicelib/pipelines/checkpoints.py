@@ -31,11 +31,25 @@ from chalicelib.pipelines.rows import (
     runs_partition,
     unpacked_positions,
 )
-from chalicelib.ports import ABSENT_ROW, MAX_TRANSACTION_WRITES, Check, Clause, Clock, Database, Put, Row, Run, When, Write
+from chalicelib.ports import (
+    ABSENT_ROW,
+    MAX_TRANSACTION_WRITES,
+    Check,
+    Clause,
+    Clock,
+    Database,
+    Delete,
+    Key,
+    Put,
+    Row,
+    Run,
+    When,
+    Write,
+)
 
 MAX_RUNS = 1000
 """In hand at once."""
-_BATCH = MAX_TRANSACTION_WRITES - 1
+_BATCH = MAX_TRANSACTION_WRITES - 2
 _PAGE = 1000
 _TRIES = 5
 
@@ -47,10 +61,18 @@ class _Head:
     commit: int
     positions: dict[Run, Position]
 
-    def row(self, name: str) -> Row:
-        key = pipeline_key(name, HEAD)
+    def row(self, key: Key) -> Row:
         told = {"epoch": self.epoch, "owner": self.owner, "commit": self.commit, "runs": packed_positions(self.positions)}
         return {"key": key.partition, "at": key.sort, **told}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Of a job that works a pipeline with many workers: its driver holds the pipeline and has taken ``epoch``; each part has a head of
+    its own, beside it, and commits only while the epoch is still the job's."""
+
+    name: str
+    epoch: int
 
 
 class RowsRefusedError(PreconditionFailedError):
@@ -60,9 +82,9 @@ class RowsRefusedError(PreconditionFailedError):
 class Checkpoints:
     """One worker's. ``keep_s``: how long the row of a run is kept after it was let go. Not for several threads."""
 
-    def __init__(self, database: Database, name: str, clock: Clock, keep_s: int) -> None:
-        self._database, self._name, self._clock, self._keep_s = database, name, clock, keep_s
-        self._key = pipeline_key(name, HEAD)
+    def __init__(self, database: Database, name: str, clock: Clock, keep_s: int, part: Part | None = None) -> None:
+        self._database, self._name, self._clock, self._keep_s, self._part = database, name, clock, keep_s, part
+        self._key = pipeline_key(name, f"{HEAD}#{part.name}" if part else HEAD)
         self._head = _Head(0, "", 0, {})
         self._doubtful: _Head | None = None
 
@@ -74,12 +96,47 @@ class Checkpoints:
             head = _Head(old.epoch + 1, owner, old.commit, old.positions)
             when = _still(old) if row else ABSENT_ROW
             try:
-                self._database.transact([Put(self._key, head.row(self._name), when)])
+                self._database.transact([Put(self._key, head.row(self._key), when), *self._guard()])
             except (PreconditionFailedError, WriteConflictError):
                 continue  # another, or this very call, whose answer was lost
             self._head, self._doubtful = head, None
+            if self._part is None:
+                self._absorb()
             return
         raise PartitionNotOwnedError(f"others keep taking the pipeline over pipeline={self._name} tries={_TRIES}")
+
+    @property
+    def epoch(self) -> int:
+        """Of this worker."""
+        return self._head.epoch
+
+    def _guard(self) -> list[Write]:
+        """What each transaction of a part's asks besides."""
+        if self._part is None:
+            return []
+        return [Check(pipeline_key(self._name, HEAD), ((Clause(("epoch",), "=", self._part.epoch),),))]
+
+    def _absorb(self) -> None:
+        """What parts of a job that was killed had in hand: rows of its runs, then the parts' heads are gone."""
+        while True:
+            first, last = f"{HEAD}#", f"{HEAD}$"
+            rows, _ = self._database.query(PIPELINES, self._key.partition, first, last, limit=1)
+            if not rows:
+                return
+            self.put_rows(unpacked_positions(rows[0]["runs"]))
+            self._drop_head(pipeline_key(self._name, rows[0]["at"]))
+
+    def finish_part(self) -> None:
+        """A part is done: its runs have rows, its head is gone."""
+        self.release(list(self._head.positions))
+        self._drop_head(self._key)
+
+    def _drop_head(self, key: Key) -> None:
+        check = Clause(("epoch",), "=", self._part.epoch if self._part else self._head.epoch)
+        try:
+            self._database.transact([Check(pipeline_key(self._name, HEAD), ((check,),)), Delete(key)])
+        except PreconditionFailedError as error:
+            raise self._overtaken() from error
 
     @property
     def in_doubt(self) -> bool:
@@ -116,7 +173,7 @@ class Checkpoints:
         OutcomeUnknownError nobody knows: ``settle`` first."""
         head = _Head(self._head.epoch, self._head.owner, self._head.commit + 1, {**self._head.positions, **moved})
         try:
-            self._database.transact([Put(self._key, head.row(self._name), _still(self._head)), *writes])
+            self._database.transact([Put(self._key, head.row(self._key), _still(self._head)), *self._guard(), *writes])
         except OutcomeUnknownError:
             self._doubtful = head
             raise
@@ -146,7 +203,7 @@ class Checkpoints:
         kept = {run: position for run, position in self._head.positions.items() if run not in positions}
         head = _Head(self._head.epoch, self._head.owner, self._head.commit + 1, kept)
         try:
-            self._database.transact([Put(self._key, head.row(self._name), _still(self._head))])
+            self._database.transact([Put(self._key, head.row(self._key), _still(self._head)), *self._guard()])
         except OutcomeUnknownError:
             self._doubtful = head
             raise
@@ -159,11 +216,11 @@ class Checkpoints:
         """Rows of runs that are not in hand, fenced. A request for 99."""
         until_s = expires_s if expires_s is not None else self._clock.now_ms() // 1000 + self._keep_s
         waiting = iter(positions.items())
-        check = Check(self._key, ((Clause(("epoch",), "=", self._head.epoch),),))
+        checks = [Check(self._key, ((Clause(("epoch",), "=", self._head.epoch),),)), *self._guard()]
         while batch := list(islice(waiting, _BATCH)):
             keys = [(run_key(self._name, run), position) for run, position in batch]
             try:
-                self._database.transact([check, *(Put(key, position_row(key, position, until_s)) for key, position in keys)])
+                self._database.transact([*checks, *(Put(key, position_row(key, position, until_s)) for key, position in keys)])
             except PreconditionFailedError as error:
                 raise self._overtaken() from error
 
@@ -173,8 +230,10 @@ class Checkpoints:
 
     def _stored(self) -> _Head:
         """The head as it is stored, which is this worker's, or its error."""
-        row = self._database.get_many([self._key]).get(self._key)
-        if row is None:
+        keys = [self._key, *(write.key for write in self._guard())]
+        rows = self._database.get_many(keys)
+        row = rows.get(self._key)
+        if row is None or (self._part is not None and rows.get(keys[1], {}).get("epoch") != self._part.epoch):
             raise self._overtaken()
         head = _head_of(row)
         if (head.epoch, head.owner) != (self._head.epoch, self._head.owner):

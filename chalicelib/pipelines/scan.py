@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Protocol
 
@@ -18,7 +20,7 @@ from chalicelib.ports import ObjectStore
 BUILT_IN = "runlake"
 ENDING = ".yaml"
 _S3 = "s3://"
-_BUILT_IN_FILE = Path(__file__).parent / f"{BUILT_IN}{ENDING}"
+_BUILT_IN_FILE = files(__package__) / f"{BUILT_IN}{ENDING}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ def files_at(place: str | None, stores: Mapping[str, ObjectStore]) -> Iterable[F
     return Prefix(stores[bucket], prefix)()
 
 
-def scan(files: Iterable[Found], defaults: Properties | None = None, built_in: Path = _BUILT_IN_FILE) -> Scanned:
+def scan(found_files: Iterable[Found], defaults: Properties | None = None, built_in: Traversable = _BUILT_IN_FILE) -> Scanned:
     """The pipelines of these files, the built-in one first. Raises InvalidConfigurationError when that is missing or bad."""
     try:
         text = built_in.read_text()
@@ -122,7 +124,7 @@ def scan(files: Iterable[Found], defaults: Properties | None = None, built_in: P
     if first.name != BUILT_IN:
         raise InvalidConfigurationError(f"the built-in pipeline has another name name={first.name}")
     pipelines, problems, taken = [first], [], {BUILT_IN: str(built_in)}
-    for found in files:
+    for found in found_files:
         try:
             pipeline = parsed(found.text, found.stem, defaults)
         except InvalidConfigurationError as error:

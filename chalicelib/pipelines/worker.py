@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Any
 
 from chalicelib.errors import LeaseError, PreconditionFailedError, UnavailableError
-from chalicelib.pipelines.checkpoints import MAX_RUNS, Checkpoints
+from chalicelib.pipelines.checkpoints import MAX_RUNS, Checkpoints, Part
 from chalicelib.pipelines.configuration import FINALIZED, LIVE, PipelineFile
 from chalicelib.pipelines.context import Caught, LoggingContext, build
 from chalicelib.pipelines.dead_letters import DeadLetters
@@ -44,7 +44,8 @@ _MARGIN_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a worker works with. ``buffer_bytes``: where the file leaves the size to us; ``generation`` None for what was deleted."""
+    """What a worker works with. ``buffer_bytes``: where the file leaves the size to us; ``generation`` None for what was deleted;
+    ``part``: of a job, which works the finder's runs and no others."""
 
     logs: Logs
     finder: Finder
@@ -56,6 +57,7 @@ class Parts:
     tell: Tell
     generation: Generation = lambda _: ""
     most_runs: int = MAX_RUNS
+    part: Part | None = None
 
 
 class Worker:
@@ -68,7 +70,7 @@ class Worker:
         self.name = file.name
         self._clock = parts.clock
         self._switches = Switches(parts.database, parts.clock)
-        self.checkpoints = Checkpoints(parts.database, self.name, parts.clock, parts.keep_s)
+        self.checkpoints = Checkpoints(parts.database, self.name, parts.clock, parts.keep_s, parts.part)
         self.buffer = OrderingBuffer(file.properties.event_delay_ms, file.properties.buffer_bytes or parts.buffer_bytes)
         self.hand = RunsInHand(parts.logs, self.buffer, file.properties, parts.clock, parts.generation, self._trouble)
         self.progress = Progress()
@@ -122,6 +124,9 @@ class Worker:
         back = {name for name, switch in self._handler_switches.items() if gets.get(name) and switch.state in (REPLAYING, FAILED)}
         for run, position in self.checkpoints.in_hand().items():
             self._waiting[run] = _known(run, position)
+        if self._parts.part is not None:
+            self._forced = set(self._waiting)
+            return
         if self._switch.replay_ms is not None:
             self._replay(self._switch.replay_ms)
         self._forced = set(self._waiting)
@@ -298,15 +303,18 @@ class Worker:
         if writes is None:
             return
         self._welcome_back()
+        if self._parts.part is not None:
+            self._told_ms = self._clock.now_ms()
         now_ms = self._clock.now_ms()
         if not moved and not writes and not self._unsaved and now_ms - self._told_ms < QUIET_STATUS_MS:
             return
-        status = pipeline_key(self.name, STATUS)
+        key = pipeline_key(self.name, STATUS)
+        status = [] if self._parts.part else [Put(key, row_at(key, **self.status(now_ms)))]
         switches = [Put(*handler_row(self.name, switch)) for switch in self._unsaved.values()]
         self._saving = dict(self._unsaved)
         self._moving = moved
         self._fence()
-        self.checkpoints.commit(moved, [Put(status, row_at(status, **self.status(now_ms))), *switches, *writes])
+        self.checkpoints.commit(moved, [*status, *switches, *writes])
         self._committed()
 
     def _welcome_back(self) -> None:

@@ -155,7 +155,7 @@ def test_only_compaction_touches_leases_and_only_it_and_retention_change_logs(te
                     found.add(job)
         return found
 
-    assert touching("CoordinationTable") == {"bulk_compact"}
+    assert touching("CoordinationTable") == {"bulk_compact", "run_pipelines"}
     assert touching("${BucketName}/${Prefix}", "s3:PutObject", "s3:DeleteObject") == {"bulk_compact", "retention"}
     assert touching("${ArchiveBucketName}/*", "s3:PutObject", "s3:DeleteObject") == set()
     assert touching("DatasetBucket") == {"build_dataset"}

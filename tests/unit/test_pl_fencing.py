@@ -132,7 +132,7 @@ def test_runs_that_are_let_go_are_found_again() -> None:
     mine.commit(runs)
     before = cases.database.calls["transact"]
     mine.release(list(runs))
-    assert cases.database.calls["transact"] - before == 4  # 99 rows each, and the head
+    assert cases.database.calls["transact"] - before == 4  # 98 rows each, and the head
     assert mine.in_hand() == {}
     assert mine.find(list(runs)) == runs
     assert dict(mine.let_go()) == runs

@@ -1,0 +1,231 @@
+"""``python -m bench.pipelines``: what a processing pipeline costs beside plain ``logging``.
+
+Logs are made up as they are read, so that memory is the pipeline's own. Speed is of the process's own time, the best of some rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import process_time
+
+import yaml
+
+from chalicelib.lines.choice import choose
+from chalicelib.lines.events import events
+from chalicelib.memory.clock import ManualClock
+from chalicelib.memory.database import InMemoryDatabase
+from chalicelib.memory.object_store import InMemoryObjectStore
+from chalicelib.pipelines.configuration import PipelineFile, parsed
+from chalicelib.pipelines.finding import Known
+from chalicelib.pipelines.records import LEVEL_NUMBERS
+from chalicelib.pipelines.worker import Parts, Worker
+from chalicelib.ports import Run
+from chalicelib.runlog.reader import Stretch
+from chalicelib.runlog.tail import Tail
+
+START_MS = 1_790_000_000_000
+LINE_BYTES = 120
+ROUNDS = 3
+_MIB = 1024 * 1024
+_LEVELS = ("INFO", "DEBUG", "INFO", "WARNING")
+
+
+@dataclass(slots=True)
+class MadeUp:
+    """Runs whose lines are made when they are read: ``lines`` of each, ``per_s`` of them a second; as many logger names as said."""
+
+    runs: int
+    lines: int
+    per_s: int
+    loggers: int = 100
+    final: bool = True
+
+    def line(self, number: int) -> bytes:
+        """All lines are of one length."""
+        at_ms = START_MS + number * 1000 // self.per_s
+        stamp = datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        head = f"{stamp},{at_ms % 1000:03d} {_LEVELS[number % 4]:<8} app.module{number % self.loggers:07d} - line {number} "
+        return head.ljust(LINE_BYTES - 1, ".").encode() + b"\n"
+
+    def stretch(self, run: Run, start: int, length: int) -> Stretch:
+        """As ``Reader`` has it."""
+        size = self.lines * LINE_BYTES
+        first, last = start // LINE_BYTES, min(self.lines, -(-(start + length) // LINE_BYTES))
+        body = b"".join(map(self.line, range(first, last)))[start - first * LINE_BYTES :][:length]
+        return Stretch(body, Tail(1, self.lines, size, seal="closed" if self.final else "", appended_ms=START_MS))
+
+    def live(self) -> list[Known]:
+        """As a ``Finder`` has it."""
+        size = self.lines * LINE_BYTES
+        return [Known(Run(f"svc.pipe{number}", "r"), size, self.lines, self.final, START_MS) for number in range(self.runs)]
+
+    def all(self, since_ms: int) -> Iterator[Known]:
+        """As a ``Finder`` has it."""
+        return iter(self.live())
+
+
+def worker(logs: MadeUp, handler: dict[str, object], clock: ManualClock, database: InMemoryDatabase, buffer_bytes: int) -> Worker:
+    """A worker over made-up logs."""
+    config = {"version": 1, "handlers": {"h": handler}, "root": {"level": "DEBUG", "handlers": ["h"]}}
+    file: PipelineFile = parsed(yaml.safe_dump({"logging": config}), "bench")
+    parts = Parts(
+        logs, logs, InMemoryObjectStore(clock), database, clock, 86_400, buffer_bytes, lambda message, **_: print(message)
+    )
+    made = Worker(file, parts, lambda: None, "bench")
+    made.start()
+    return made
+
+
+def through(logs: MadeUp, handler: dict[str, object]) -> float:
+    """Seconds of the processor, from reading to a checkpoint behind the last event, without the making of the lines."""
+    made = worker(logs, handler, ManualClock(START_MS + 10**9), InMemoryDatabase(), 64 * _MIB)
+    started_s = process_time()
+    while made.processed < logs.runs * logs.lines:
+        made.step()
+    made.stop()
+    return process_time() - started_s
+
+
+def making(logs: MadeUp) -> float:
+    """Seconds that the making of the lines takes."""
+    started_s = process_time()
+    for known in logs.live():
+        for start in range(0, known.bytes, _MIB):
+            logs.stretch(known.run, start, _MIB)
+    return process_time() - started_s
+
+
+def plainly(logs: MadeUp, handler: logging.Handler) -> tuple[float, float]:
+    """Seconds of plain ``logging`` for the same events: of the calls alone, and with the lifting of lines to events before."""
+    root = logging.RootLogger(logging.DEBUG)
+    manager = logging.Manager(root)
+    root.addHandler(handler)
+    numbers = LEVEL_NUMBERS
+    calls = lifting = 0.0
+    for known in logs.live():
+        for start in range(0, known.lines, 10_000):
+            raw = [logs.line(number)[:-1] for number in range(start, min(start + 10_000, known.lines))]
+            started_s = process_time()
+            found = list(events(enumerate(raw), choose(raw[:1000])))
+            lifting += process_time() - started_s
+            started_s = process_time()
+            for event in found:
+                each = event.parsed
+                manager.getLogger(each.logger or "root").log(numbers[each.level or "INFO"], each.message)
+            calls += process_time() - started_s
+    handler.close()
+    return calls, lifting
+
+
+def best(measure: Callable[[], float]) -> float:
+    """The least of some rounds."""
+    return min(measure() for _ in range(ROUNDS))
+
+
+def speed(count: int) -> None:
+    """Events a second, with a null handler and with a file."""
+    logs = MadeUp(runs=4, lines=count // 4, per_s=1000)
+    made_s = best(lambda: making(logs))
+    print(f"{'handler':8} {'pipeline':>12} {'calls alone':>12} {'with lifting':>13} {'of calls':>9} {'of both':>8}")
+    with TemporaryDirectory() as folder:
+        layout = logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s")
+        plain: dict[str, Callable[[], logging.Handler]] = {
+            "null": logging.NullHandler,
+            "file": lambda: _formatted(logging.FileHandler(Path(folder) / "plain.log", "w"), layout),
+        }
+        given: dict[str, dict[str, object]] = {
+            "null": {"class": "logging.NullHandler"},
+            "file": {"()": f"{__name__}.file_handler", "path": str(Path(folder) / "ours.log")},
+        }
+        for name in plain:
+            ours_s = best(partial(through, logs, given[name])) - made_s
+            pairs = [plainly(logs, plain[name]()) for _ in range(ROUNDS)]
+            calls_s, both_s = min(calls for calls, _ in pairs), min(map(sum, pairs))
+            rates = [count / seconds for seconds in (ours_s, calls_s, both_s)]
+            print(
+                f"{name:8} {rates[0]:10.0f}/s {rates[1]:10.0f}/s {rates[2]:11.0f}/s {calls_s / ours_s:9.2f} {both_s / ours_s:8.2f}"
+            )
+
+
+def _formatted(handler: logging.Handler, layout: logging.Formatter) -> logging.Handler:
+    handler.setFormatter(layout)
+    return handler
+
+
+def file_handler(path: str) -> logging.Handler:
+    """The same as plain logging gets."""
+    layout = logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s")
+    return _formatted(logging.FileHandler(path, "w"), layout)
+
+
+def memory(per_s: int, runs: int, loggers: int, seconds: int) -> None:
+    """In a process of its own: the peak of its memory while so many events a second come, of runs that go on."""
+    clock = ManualClock(START_MS)
+    logs = MadeUp(runs, 0, max(1, per_s // runs), loggers, final=False)
+    made = worker(logs, {"class": "logging.NullHandler"}, clock, InMemoryDatabase(), 16 * _MIB)
+    idle = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for second in range(1, seconds + 1):
+        logs.lines = second * logs.per_s
+        clock.advance(1)
+        made.step()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    told = {"idle_mib": idle // 1024, "peak_mib": peak // 1024, "events": made.processed, "late": made.buffer.late}
+    print(json.dumps(told | {"routes": made.context.routes_kept}))
+
+
+def memories() -> None:
+    """Memory at 1× and 10× the rate, and with very many runs and names."""
+    for title, *given in (
+        ("2,000 events/s", 2000, 10, 100, 60),
+        ("20,000 events/s", 20_000, 10, 100, 60),
+        ("10,000 runs", 10_000, 10_000, 100, 20),
+        ("1,000,000 logger names", 20_000, 10, 1_000_000, 60),
+    ):
+        command = [sys.executable, "-m", "bench.pipelines", "--memory", *map(str, given)]
+        print(f"{title:24} {subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()}")
+
+
+def requests(count: int) -> None:
+    """Requests of the table for a million events of runs that go on, 1,000 a second."""
+    clock, database = ManualClock(START_MS), InMemoryDatabase()
+    logs = MadeUp(20, 0, 50, final=False)
+    made = worker(logs, {"class": "logging.NullHandler"}, clock, database, 64 * _MIB)
+    database.calls.clear()
+    while made.processed < count:
+        logs.lines += logs.per_s
+        clock.advance(1)
+        made.step()
+    made.stop()
+    a_million = {name: round(calls * 1e6 / made.processed) for name, calls in database.calls.items()}
+    print(
+        f"requests for a million events: {sum(a_million.values())} {a_million}, {database.written_bytes * 1e6 / made.processed / 1e6:.1f} MB"
+    )
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(prog="python -m bench.pipelines", description=__doc__)
+    parser.add_argument("--events", type=int, default=200_000)
+    parser.add_argument("--memory", nargs=4, type=int, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.memory:
+        memory(*arguments.memory)
+        return
+    speed(arguments.events)
+    memories()
+    requests(arguments.events)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""Work processing pipelines over months of runs that have ended: partitions by run, each Spark task works many.
+
+Meanwhile the schedule leaves these pipelines alone; runs that go on wait until the job is done. It can be killed anywhere and begun
+again: what was committed is not processed again. --since: only runs that began then or later.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from chalicelib import composition
+from chalicelib.catalog.moments import moment_ms
+from chalicelib.composition import Services
+from chalicelib.errors import InvalidTimeError
+from chalicelib.pipelines.checkpoints import Part
+from chalicelib.pipelines.configuration import PipelineFile
+from chalicelib.pipelines.finding import Known
+from chalicelib.ports import Run
+from glue_jobs.pipelines.part import due, taken_over, work
+from glue_jobs.shell.arguments import flag, job_parser, parsed
+from glue_jobs.shell.environment import handed_over, take_over
+from glue_jobs.shell.progress import watched
+from glue_jobs.shell.session import spark_session
+from glue_jobs.shell.summary import finish
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+    from pyspark.sql import SparkSession
+
+NAME = "run_pipelines"
+BUFFER_BYTES = 64 * 1024 * 1024
+"""Of a task: several share a machine's memory."""
+TASKS_A_CORE = 4
+_RESULT = "task int, runs long, events long, dead long, errors long, problem string"
+_PLAN = "task int, fqn string, run_id string, bytes long, lines long, started_ms long"
+
+
+def worker(
+    name: str, config: str | None, job: str, epoch: int, environment: Mapping[str, str]
+) -> Callable[[Iterable[RecordBatch]], Iterator[RecordBatch]]:
+    """What runs in Spark's Python workers: runs in, a row for each task out."""
+
+    def run(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
+        import pyarrow as pa
+
+        by_task: dict[int, list[Known]] = {}
+        for row in (row for batch in batches for row in batch.to_pylist()):
+            by_task.setdefault(row["task"], []).append(_known(row))
+        if not by_task:
+            return
+        take_over({**environment, "POWERTOOLS_METRICS_DISABLED": "true"})
+        services = composition.services()
+        file = composition.pipelines_found(services, config).named(name)
+        assert file is not None
+        for task, runs in by_task.items():
+            done = work(services, file, Part(f"{job}.{task}", epoch), runs, BUFFER_BYTES, _tell)
+            yield pa.RecordBatch.from_pylist([{"task": task, **asdict(done)}], schema=_schema())
+
+    return run
+
+
+def _schema() -> Any:
+    import pyarrow as pa
+
+    numbers = [(name, pa.int64()) for name in ("runs", "events", "dead", "errors")]
+    return pa.schema([("task", pa.int32()), *numbers, ("problem", pa.string())])
+
+
+def _known(row: Mapping[str, Any]) -> Known:
+    return Known(Run(row["fqn"], row["run_id"]), row["bytes"], row["lines"], True, row["started_ms"])
+
+
+def planned(runs: Sequence[Known], tasks: int) -> list[tuple[int, str, str, int, int, int]]:
+    """Each run with its task: the largest one to each, the next ones in the opposite order, and so on."""
+    ordered = sorted(runs, key=lambda known: (-known.bytes, known.run.fqn, known.run.run_id))
+    rounds = [(at // tasks % 2, at % tasks) for at in range(len(ordered))]
+    return [
+        (tasks - 1 - at if back else at, known.run.fqn, known.run.run_id, known.bytes, known.lines, known.started_ms)
+        for known, (back, at) in zip(ordered, rounds, strict=True)
+    ]
+
+
+def run_pipeline(
+    session: SparkSession, services: Services, file: PipelineFile, runs: Sequence[Known], config: str | None
+) -> list[dict[str, Any]] | None:
+    """Work a pipeline's runs; a row for each task. None when another has the pipeline."""
+    with taken_over(services, file) as epoch:
+        if epoch is None:
+            return None
+        tasks = max(1, min(len(runs), session.sparkContext.defaultParallelism * TASKS_A_CORE))
+        plan = session.createDataFrame(planned(runs, tasks), _PLAN).repartitionByRange(tasks, "task")
+        with watched(session, NAME):
+            made = plan.mapInArrow(worker(file.name, config, uuid4().hex[:12], epoch, handed_over()), _RESULT)
+            return [row.asDict() for row in made.collect()]
+
+
+def _tell(message: str, **facts: object) -> None:
+    print(f"{message}: {facts}", file=sys.stderr, flush=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = job_parser(NAME, __doc__)
+    parser.add_argument("--config", help="s3://bucket/prefix of the pipelines' files; default: RUNLAKE_PIPELINES_CONFIG")
+    parser.add_argument("--only", default="", metavar="NAMES", help="these pipelines, with commas between; default: all")
+    parser.add_argument("--since", type=_moment, default=0, help="only runs that began then or later (ISO 8601)")
+    flag(parser, "--dry-run", "say which runs would be worked: take nothing over")
+    return parser
+
+
+def _moment(text: str) -> int:
+    try:
+        return moment_ms(text, int(time.time() * 1000))
+    except InvalidTimeError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Exit code 1 when a pipeline was another's, or something of it was left undone: the summary says what."""
+    arguments = parsed(_parser(), given)
+    services, started_s = composition.services(), time.monotonic()
+    only = [name for name in arguments.only.split(",") if name]
+    files = [file for file in composition.pipelines_found(services, arguments.config).pipelines if not only or file.name in only]
+    told: dict[str, Any] = {}
+    for file in files:
+        runs = list(due(services, file, arguments.since))
+        told[file.name] = {"due": len(runs)}
+        if runs and not arguments.dry_run:
+            with spark_session(NAME) as session:
+                told[file.name] |= _summed(run_pipeline(session, services, file, runs, arguments.config))
+    summary = {"dry_run": arguments.dry_run, "pipelines": told, "seconds": round(time.monotonic() - started_s, 3)}
+    finish(NAME, summary, arguments.summary, dry_run=arguments.dry_run)
+    return 1 if any(each.get("busy") or each.get("problems") for each in told.values()) else 0
+
+
+def _summed(rows: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:
+    if rows is None:
+        return {"busy": True}
+    sums = {name: sum(row[name] for row in rows) for name in ("runs", "events", "dead", "errors")}
+    return {**sums, "tasks": len(rows), "problems": [row["problem"] for row in rows if row["problem"]][:20]}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

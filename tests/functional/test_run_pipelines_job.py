@@ -1,0 +1,115 @@
+"""What a task of the job does with its runs, without Spark: partitions by run, fenced by the driver's epoch, and whoever comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from chalicelib import composition
+from chalicelib.coordination import InMemoryStore, Source
+from chalicelib.pipelines.checkpoints import Checkpoints, Part
+from chalicelib.pipelines.finding import Known
+from chalicelib.pipelines.worker import Worker
+from chalicelib.ports import Run
+from glue_jobs.pipelines.part import Named, due, taken_over, work
+from glue_jobs.run_pipelines import planned
+from tests.functional.gateway import installed
+from tests.piping import START_MS, Piping, Remembering, line, pipeline
+
+RUNS = [Run(f"svc.p{number}", "r1") for number in range(5)]
+FILE = pipeline()
+
+
+@pytest.fixture
+def world() -> Iterator[Piping]:
+    Remembering.forget()
+    made = Piping()
+    store = InMemoryStore()
+    made.sharing = lambda source: (store, Source(source))
+    for number, run in enumerate(RUNS):
+        made.write(run, [line(START_MS + at, f"{number}.{at}") for at in range(3)])
+        made.end(run)
+    with installed(made, runs=made.runs):
+        yield made
+    Remembering.forget()
+
+
+EXPECTED = [f"{number}.{at}" for number in range(5) for at in range(3)]
+
+
+def silent(message: str, **facts: object) -> None:
+    """Nobody listens."""
+
+
+def known(world: Piping) -> list[Known]:
+    return list(due(composition.services(), FILE, 0))
+
+
+def test_tasks_work_runs_of_their_own_and_the_schedule_goes_on_behind_them(world: Piping) -> None:
+    services, runs = composition.services(), known(world)
+    assert {each.run for each in runs} == set(RUNS)
+    with taken_over(services, FILE) as epoch:
+        assert epoch is not None
+        assert work(services, FILE, Part("j.0", epoch), runs[:2], 1 << 20, silent).events == 6
+        assert work(services, FILE, Part("j.1", epoch), runs[2:], 1 << 20, silent).problem is None
+    assert sorted(Remembering.messages()) == EXPECTED
+    assert not [row for row in world.database.rows("pipelines") if row["at"].startswith("checkpoint#")]
+    worker = world.worker(FILE)
+    worker.start()
+    world.work(worker)
+    assert sorted(Remembering.messages()) == EXPECTED
+
+
+def test_meanwhile_the_pipeline_is_the_jobs(world: Piping) -> None:
+    services = composition.services()
+    with taken_over(services, FILE) as epoch, taken_over(services, FILE) as second:
+        assert epoch is not None and second is None
+    with taken_over(services, FILE) as third:
+        assert third is not None and third > epoch
+
+
+def test_a_task_of_a_job_that_was_killed_commits_nothing_and_what_it_had_is_found(world: Piping) -> None:
+    services, runs = composition.services(), known(world)
+    with taken_over(services, FILE) as epoch:
+        assert epoch is not None
+        parts = composition.pipeline_parts(services, FILE, 1 << 20, silent)
+        from dataclasses import replace
+
+        killed = Worker(FILE, replace(parts, finder=Named(runs[:2]), part=Part("j.0", epoch)), lambda: None, "task")
+        killed.start()
+        killed.step()
+        world.clock.advance(11)
+        killed.step()  # committed
+        other = Worker(FILE, replace(parts, finder=Named(runs[2:]), part=Part("j.1", epoch)), lambda: None, "task")
+        other.start()
+    assert len(Remembering.messages()) == 6
+    done = work(services, FILE, Part("j.2", epoch), runs[2:], 1 << 20, silent)
+    assert done.problem and "PartitionNotOwnedError" in done.problem
+    Remembering.forget()
+    worker = world.worker(FILE)
+    worker.start()
+    world.work(worker)
+    worker.stop()
+    assert len(Remembering.messages()) == 9  # of the runs that the killed task had not committed
+    assert not [row for row in world.database.rows("pipelines") if row["at"].startswith("checkpoint#")]
+
+
+def test_a_task_that_is_begun_again_goes_on(world: Piping) -> None:
+    services, runs = composition.services(), known(world)
+    with taken_over(services, FILE) as epoch:
+        assert epoch is not None
+        first = Checkpoints(world.database, FILE.name, world.clock, 10, Part("j.0", epoch))
+        first.take_over("first try")
+        assert work(services, FILE, Part("j.0", epoch), runs, 1 << 20, silent).events == 15
+        assert work(services, FILE, Part("j.0", epoch), runs, 1 << 20, silent).events == 0
+    assert sorted(Remembering.messages()) == EXPECTED
+
+
+def test_the_plan_gives_each_run_to_one_task_the_largest_to_each() -> None:
+    runs = [Known(Run("f", str(number)), number * 10, number, True, 0) for number in range(10)]
+    plan = planned(runs, 3)
+    assert sorted(row[2] for row in plan) == sorted(str(number) for number in range(10))
+    weights = [sum(row[3] for row in plan if row[0] == task) for task in range(3)]
+    assert max(weights) - min(weights) <= 90
+    assert planned(runs, 3) == plan

@@ -1,0 +1,143 @@
+"""One run as events: whole wherever its bytes lie, the same from any border, bounded."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chalicelib.lines.choice import choose
+from chalicelib.lines.events import events
+from chalicelib.lines.formats import PLAIN
+from chalicelib.pipelines import feed as feeds
+from chalicelib.pipelines.feed import Feed, Place
+from chalicelib.ports import Run
+from chalicelib.runlog.reader import Stretch
+from chalicelib.runlog.tail import Tail
+from tests.piping import START_MS, Piping, line
+
+A = Run("svc.a", "r1")
+LINES = [
+    line(START_MS, "begins"),
+    "Traceback (most recent call last):",
+    '  File "x.py", line 1, in f',
+    "ValueError: no",
+    line(START_MS + 5, "goes on", "WARNING"),
+    "    indented",
+    line(START_MS + 9, "ends"),
+]
+
+
+class Text:
+    """A log of bytes that the test has."""
+
+    def __init__(self, body: bytes, *, sealed: bool = True, appended_ms: int = START_MS) -> None:
+        self.body, self.sealed, self.appended_ms, self.longest = body, sealed, appended_ms, 0
+
+    def stretch(self, run: Run, start: int, length: int) -> Stretch:
+        self.longest = max(self.longest, length)
+        end = Tail(1, self.body.count(b"\n"), len(self.body), seal="closed" if self.sealed else "", appended_ms=self.appended_ms)
+        return Stretch(self.body[start : start + length], end)
+
+
+def feed(text: Text, place: Place | None = None, fetch_bytes: int = 1024, now_ms: int = START_MS) -> Feed:
+    world = Piping()
+    world.clock.advance((now_ms - START_MS) / 1000)
+    return Feed(text, A, place or Place(0, 0, START_MS), "", fetch_bytes=fetch_bytes, patience_ms=2000, clock=world.clock)
+
+
+def all_of(reading: Feed) -> list[tuple[int, bytes]]:
+    found = []
+    for _ in range(10_000):
+        fetched = reading.fetch()
+        found += [(each.line, each.event.raw) for each in fetched.events]
+        if fetched.at_end:
+            return found
+    raise AssertionError("no end")
+
+
+def expected(body: bytes) -> list[tuple[int, bytes]]:
+    lines = body.removesuffix(b"\n").split(b"\n")
+    return [(each.line, each.raw) for each in events(enumerate(lines), choose(lines))]
+
+
+def test_a_run_gives_the_events_of_its_lines() -> None:
+    body = ("\n".join(LINES) + "\n").encode()
+    assert all_of(feed(Text(body))) == expected(body)
+    assert len(expected(body)) == 3
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(LINES), min_size=1, max_size=60), st.integers(40, 400))
+def test_pieces_of_any_size_give_the_same_events(lines: list[str], fetch_bytes: int) -> None:
+    body = ("\n".join([LINES[0], *lines]) + "\n").encode()
+    reading = feed(Text(body), fetch_bytes=fetch_bytes)
+    reading.format = choose(body.split(b"\n")).name
+    assert all_of(reading) == expected(body)
+    assert reading.place.byte == len(body)
+
+
+def test_reading_goes_on_from_any_place_with_the_same_format() -> None:
+    body = ("\n".join(LINES * 50) + "\n").encode()
+    whole = all_of(feed(Text(body)))
+    reading = feed(Text(body), fetch_bytes=500)
+    places = [reading.place]
+    while not reading.fetch().at_end:
+        places.append(reading.place)
+    for place in places:
+        assert all_of(feed(Text(body), place)) == [each for each in whole if each[0] >= place.line]
+
+
+def test_the_last_event_of_a_run_that_goes_on_waits_for_what_may_follow() -> None:
+    body = ("\n".join(LINES[:2]) + "\n").encode()
+    assert all_of(feed(Text(body, sealed=False))) == []
+    late = feed(Text(body, sealed=False), now_ms=START_MS + 2000)
+    assert [at for at, _ in all_of(late)] == [0]
+    assert [at for at, _ in all_of(feed(Text(body)))] == [0]
+
+
+def test_a_line_without_a_time_has_that_of_the_one_before() -> None:
+    body = f"plain before\n{LINES[0]}\nplain behind\n".encode()
+    found = feed(Text(body), Place(0, 0, 17)).fetch().events
+    assert [each.time_ms for each in found] == [17, START_MS, START_MS]
+
+
+def test_an_event_from_the_future_counts_as_one_of_now_where_the_run_goes_on() -> None:
+    body = (line(START_MS + 60_000, "too early") + "\n").encode()
+    [found] = feed(Text(body, sealed=False, appended_ms=START_MS - 5000)).fetch().events
+    assert (found.order_ms, found.time_ms) == (START_MS, START_MS + 60_000)
+    [found] = feed(Text(body)).fetch().events
+    assert found.order_ms == START_MS + 60_000
+
+
+def test_a_line_longer_than_the_longest_piece_is_cut_and_the_next_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds, "MOST_BYTES", 4096)
+    body = b"short\n" + b"x" * 20_000 + b"\nbehind\n"
+    text = Text(body)
+    reading = feed(text, fetch_bytes=1024)
+    reading.format = PLAIN.name
+    found = all_of(reading)
+    assert [(at, len(raw)) for at, raw in found] == [(0, 5), (1, 4096), (2, 6)]
+    assert text.longest == 4096
+
+
+def test_it_reads_no_more_at_once_than_it_was_told() -> None:
+    text = Text(("\n".join(LINES * 500) + "\n").encode())
+    reading = feed(text, fetch_bytes=2048)
+    reading.format = choose(text.body.split(b"\n")).name
+    all_of(reading)
+    assert text.longest == 2048
+
+
+@pytest.mark.parametrize("state", ["segments", "compacted", "finalized"])
+def test_it_is_the_same_wherever_the_bytes_lie(state: str) -> None:
+    world = Piping()
+    for number in range(20):
+        world.write(A, [line(START_MS + number, f"line {number}")])
+    if state == "compacted":
+        world.parts().compactor.compact(A, world.deadline())
+    if state == "finalized":
+        world.end(A)
+    world.clock.advance(10)
+    reading = Feed(world.parts().reader, A, Place(), "", fetch_bytes=1024, patience_ms=2000, clock=world.clock)
+    assert [at for at, _ in all_of(reading)] == list(range(20))
