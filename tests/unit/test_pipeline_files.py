@@ -10,7 +10,14 @@ from typing import Any
 
 import pytest
 
-from chalicelib.errors import InvalidConfigurationError, LeaseError, StoreUnavailableError
+from chalicelib.deadline import Deadline
+from chalicelib.errors import (
+    InvalidConfigurationError,
+    LeaseError,
+    PreconditionFailedError,
+    StoreUnavailableError,
+)
+from chalicelib.pipelines.files.deletion import Deletion
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.handler import RollingS3Handler
 from chalicelib.pipelines.files.place import DAY_MS, Context, element, prefix_of
@@ -264,6 +271,25 @@ def test_events_of_a_dead_generation_are_dropped_and_counted() -> None:
     assert handler.counts["dropped"] == 3 and site.lines() == Counter([1])
 
 
+def test_a_deletion_holds_the_checkpoint_back_once() -> None:
+    """It has removed the row of a file that this handler had extended: the transaction is refused, the next one goes without it."""
+    site = Site()
+    generations = Generations(site.database, site.clock)
+    one, two = (str(generations.of_run("svc", fqn, "run-1", START_MS)) for fqn in ("svc.flow", "svc.other"))
+    handler = site.handler()
+    put(site, handler, 1, generation=one)
+    handler.handle(record_of(2, generation=one))
+    handler.handle(record_of(3, fqn="svc.other", generation=two))
+    writes = handler.pending_writes()
+    site.clock.advance(1)
+    deletion = Deletion(site.database, Generations(site.database, site.clock), site.clock, lambda _: site.store)
+    deletion.delete("svc", "svc.flow", Deadline(site.clock))
+    with pytest.raises(PreconditionFailedError):
+        site.database.transact(writes)
+    commit(site, handler)
+    assert site.lines() == Counter([3]) and len(site.objects()) == 1
+
+
 def test_an_event_that_cannot_be_written_is_handled_as_logging_does(monkeypatch: pytest.MonkeyPatch) -> None:
     site = Site()
     handler = site.handler()
@@ -401,8 +427,6 @@ def test_files_are_published_side_by_side_with_the_same_outcome() -> None:
 
 
 def test_a_row_that_another_has_changed_holds_the_checkpoint_back() -> None:
-    from chalicelib.errors import PreconditionFailedError
-
     site = Site()
     handler = written(site, 1)
     (row,) = site.rows()

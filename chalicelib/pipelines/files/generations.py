@@ -96,6 +96,10 @@ class Generations:
             self._alive |= dict.fromkeys(asked, now_ms)
         return frozenset(self._dead.intersection(generations))
 
+    def look_again(self) -> None:
+        """Let nothing count as alive that was not looked at from now on."""
+        self._alive.clear()
+
     def end(self, namespace: str, fqn: str | None) -> list[DeadGeneration]:
         """Put an end to a pipeline, or (None) to a namespace and all its pipelines: from now on everything of them is dead. Answers what is
         dead of them and not swept yet. An end that is not swept yet is not put anew: who asks again goes on with it."""

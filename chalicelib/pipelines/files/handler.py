@@ -28,7 +28,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
 
-from chalicelib.errors import InvalidConfigurationError, UnavailableError
+from chalicelib.errors import InvalidConfigurationError, RunlakeError
 from chalicelib.pipelines.files.formats import format_named
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.growing import Group, GrowingFile, SupersededError
@@ -159,6 +159,9 @@ class RollingS3Handler(logging.Handler):
             return []
         with self._locked():
             self._now_ms = self._clock.now_ms()
+            if self._stage.is_handed:  # and not committed: perhaps since a deletion has removed the row of one of them
+                self._generations.look_again()
+            self._alive([file for file in self._all() if file.is_dirty])
             self._publish(self._waiting())
             changed = [file for file in self._all() if file.is_dirty]
             return self._stage.writes([(file, self._row_of(file)) for file in changed])
@@ -209,13 +212,13 @@ class RollingS3Handler(logging.Handler):
         try:
             self._publish(chosen)
             self._full_bytes = self._memory_bytes
-        except UnavailableError:
+        except RunlakeError:  # the flush will tell
             self._full_bytes = self._held + self._memory_bytes // 4
 
     def _publish(self, files: Sequence[GrowingFile]) -> None:
         """Bring what waits in these onto S3. Each is tried, then the first trouble is raised."""
         groups: dict[Group, list[GrowingFile]] = {}
-        for file in self._without_dead(files):
+        for file in self._alive(files):
             groups.setdefault(file.group, []).append(file)
         if self._workers > 1 and len(groups) > 1:
             with ThreadPoolExecutor(min(self._workers, len(groups))) as threads:
@@ -276,15 +279,17 @@ class RollingS3Handler(logging.Handler):
         is_young = self._now_ms - row.created_ms < self._max_age_ms and self._now_ms - row.contents.changed_ms < self._idle_ms
         return is_same and is_good and is_young and row.contents.size < self._max_bytes
 
-    def _without_dead(self, files: Sequence[GrowingFile]) -> list[GrowingFile]:
+    def _alive(self, files: Sequence[GrowingFile]) -> list[GrowingFile]:
+        """Those whose generation is not dead; the others are forgotten, with what waits and what no row says yet."""
         asked = [file.group.generation for file in files if file.group.generation != NOWHERE]
         self._dead |= self._generations.dead_of(asked)
-        if not self._dead:
-            return list(files)
-        for file in files:
-            if file.group.generation in self._dead:
-                self._dropped += file.drop()
-                self._files.pop(file.group, None)
+        gone = [file for file in files if file.group.generation in self._dead]
+        for file in gone:
+            self._dropped += file.drop()
+            if self._files.get(file.group) is file:
+                del self._files[file.group]
+        if gone:
+            self._over = [file for file in self._over if file.group.generation not in self._dead]
         return [file for file in files if file.group.generation not in self._dead]
 
     def _row_of(self, file: GrowingFile) -> FileRow:

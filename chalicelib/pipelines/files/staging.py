@@ -28,6 +28,12 @@ class Stage:
         self._number = 0
         self._handed: list[tuple[GrowingFile, FileRow]] = []
         self._is_staged = False
+        self._is_refused = False
+
+    @property
+    def is_handed(self) -> bool:
+        """Whether rows were handed over and not committed, or could not be."""
+        return bool(self._handed) or self._is_refused
 
     def writes(self, changed: Sequence[tuple[GrowingFile, FileRow]]) -> list[Write]:
         """What the transaction has to write for these files, with their rows as the table has them. Raises PartitionNotOwnedError when
@@ -48,7 +54,7 @@ class Stage:
             staged = row.staged
             file.row = replace(row, state=staged.state, contents=staged.contents, staged=None) if staged else row
         self._number += self._is_staged
-        self._handed, self._is_staged = [], False
+        self._handed, self._is_staged, self._is_refused = [], False, False
 
     def _put_on_stage(self, changed: Sequence[tuple[GrowingFile, FileRow]]) -> None:
         """Rows that are on stage already, with all that is to be said, stay."""
@@ -87,6 +93,7 @@ class Stage:
             return row
         if found and found.staged and (found.staged.writer, found.staged.number) == (self._writer, self._number + 1):
             return found
+        self._is_refused = True
         raise PartitionNotOwnedError(f"another one writes this file path={row.object_key}")
 
 
