@@ -205,7 +205,7 @@ def assemble(settings: Settings, ports: Ports) -> Services:
         uploads=Uploads(archive_store, ports.clock, lambda: uuid4().hex),
         door=cache(lambda: _door(settings, ports)),
         sealer=Sealer(settings.signing_keys),
-        pipeline_files=cache(lambda: _pipeline_files(store, ports, layout, finalizer)),
+        pipeline_files=cache(lambda: _pipeline_files(settings, store, archive_store, ports, layout, finalizer)),
     )
 
 
@@ -237,7 +237,9 @@ def _policy(ports: Ports) -> Callable[[], Policy]:
     return Kept(lambda: Policy.parse(read()), ports.clock, "the policy", report_stale_identity).get
 
 
-def _pipeline_files(store: ObjectStore, ports: Ports, layout: Layout, finalizer: Finalizer) -> PipelineFiles:
+def _pipeline_files(
+    settings: Settings, store: ObjectStore, archive_store: ObjectStore, ports: Ports, layout: Layout, finalizer: Finalizer
+) -> PipelineFiles:
     """What is done with the files of pipelines. They stand in the bucket of logs, beside its prefix; run logs go with them."""
     from chalicelib.pipelines.files.generations import Generations
     from chalicelib.pipelines.files.run_logs import StoredRunLogs
@@ -250,13 +252,16 @@ def _pipeline_files(store: ObjectStore, ports: Ports, layout: Layout, finalizer:
     def run_logs(generations: Generations) -> StoredRunLogs:
         return StoredRunLogs(store, layout, finalizer, ports.clock, generations, started_ms, ports.runs.forget)
 
-    return PipelineFiles(ports.database, ports.clock, lambda bucket: _bucket(store, bucket), run_logs, started_ms)
+    stores = partial(_bucket, settings, store, archive_store)
+    return PipelineFiles(ports.database, ports.clock, stores, run_logs, started_ms)
 
 
-def _bucket(store: ObjectStore, name: str) -> ObjectStore:
-    if name:
-        raise InvalidInputError(f"files in another bucket are read and mended where it is known bucket={name}")
-    return store
+def _bucket(settings: Settings, store: ObjectStore, archive_store: ObjectStore, name: str) -> ObjectStore:
+    """A bucket by its name; "" is that of logs. Raises InvalidInputError for one that is none of ours."""
+    found = {"": store, settings.bucket_name: store, settings.archive_bucket_name: archive_store}.get(name)
+    if found is None:
+        raise InvalidInputError(f"files of pipelines are in the buckets of logs and of the archive, not in another bucket={name!r}")
+    return found
 
 
 def _masker(settings: Settings, ports: Ports) -> Masker:
@@ -343,6 +348,7 @@ def pipeline_parts(services: Services, file: PipelineFile, buffer_bytes: int, te
         buffer_bytes=buffer_bytes,
         tell=tell,
         generation=services.pipeline_files().generation_of,
+        stores=lambda bucket: _bucket(services.settings, services.store, services.archive_store, bucket),
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import subprocess
+import sys
 import tracemalloc
 from collections import Counter
 from typing import Any
@@ -339,6 +341,12 @@ def test_others_read_what_is_written(format_: str) -> None:
     assert [(each["message"], each["line"], each["time"].timestamp()) for each in found] == [
         (f"größe ? {number}", number, (START_MS + number) / 1000) for number in range(3)
     ]
+
+
+def test_heavy_libraries_are_not_loaded_before_they_are_asked_for() -> None:
+    code = "import sys, chalicelib.pipelines.files.handler as h; h.RollingS3Handler('b', 'jsonl'); print({'fastavro', 'pyarrow'} & {*sys.modules})"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "set()"
 
 
 def test_a_format_that_is_none_is_refused_and_heavy_ones_are_loaded_when_asked_for() -> None:
