@@ -178,7 +178,8 @@ def memory(per_s: int, runs: int, loggers: int, seconds: int) -> None:
     for second in range(1, seconds + 1):
         logs.lines = second * logs.per_s
         clock.advance(1)
-        made.step()
+        while made.step():
+            pass
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     told = {"idle_mib": idle // 1024, "peak_mib": peak // 1024, "events": made.processed, "late": made.buffer.late}
     print(json.dumps(told | {"routes": made.context.routes_kept}))

@@ -11,6 +11,7 @@ from chalicelib.lines.clock import Clock as StampClock
 from chalicelib.lines.events import events
 from chalicelib.lines.formats import FORMATS, PLAIN, Format
 from chalicelib.pipelines.ordering import Pending
+from chalicelib.pipelines.rows import Place
 from chalicelib.ports import Clock, Run
 from chalicelib.runlog.reader import Stretch
 
@@ -26,15 +27,6 @@ class Logs(Protocol):
 
     def stretch(self, run: Run, start: int, length: int) -> Stretch:
         """Bytes of a log, and its end."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A border between two events of a run: its line, its byte, and the time of what stands before it."""
-
-    line: int = 0
-    byte: int = 0
-    time_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from chalicelib.errors import DamagedLogError, UnavailableError
 from chalicelib.pipelines.configuration import Properties
-from chalicelib.pipelines.feed import Feed, Logs, Place
+from chalicelib.pipelines.feed import Feed, Logs
 from chalicelib.pipelines.finding import Known
 from chalicelib.pipelines.ordering import OrderingBuffer, Pending
 from chalicelib.pipelines.records import MakeRecord, record_maker
-from chalicelib.pipelines.rows import Position
+from chalicelib.pipelines.rows import Place, Position
 from chalicelib.ports import Clock, Run
 
 Trouble = Callable[[str, Run, Exception], None]

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from chalicelib.errors import DamagedPartitionError
-from chalicelib.pipelines.feed import Place
 from chalicelib.ports import Key, Row, Run
 
 PIPELINES = "pipelines"
@@ -43,6 +42,15 @@ def runs_partition(name: str) -> str:
 def row_at(key: Key, **values: Any) -> dict[str, Any]:
     """A row with the attributes of its key."""
     return {"key": key.partition, "at": key.sort, **values}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A border between two events of a run: its line, its byte, and the time of what stands before it."""
+
+    line: int = 0
+    byte: int = 0
+    time_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

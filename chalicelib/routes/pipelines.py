@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chalice.app import Blueprint, NotFoundError, Request, Response
 
@@ -17,12 +17,14 @@ from chalicelib.catalog.moments import iso, moment_ms
 from chalicelib.composition import Services
 from chalicelib.errors import InvalidInputError
 from chalicelib.observability import note
-from chalicelib.pipelines.configuration import PipelineFile
 from chalicelib.pipelines.switches import DISABLED, REPLAYING, HandlerSwitch, Switch, Switches
 from chalicelib.ports import Row
 from chalicelib.routes import gate
 from chalicelib.routes.answers import answering, json_answer
 from chalicelib.routes.paths import decoded, segments_below
+
+if TYPE_CHECKING:
+    from chalicelib.pipelines.configuration import PipelineFile
 
 blueprint = Blueprint(__name__)
 

@@ -198,7 +198,7 @@ POST   $WORK/svc_sales.a/b/c/d/e/f/run-1/retry            401    401    403     
 GET    /v1/pipelines                                      401    401    403     403    403    403   403    200      200 200
 POST   /v1/pipelines/runlake/enable                       401    401    403     403    403    403   403    403      403 200
 POST   /v1/pipelines/runlake/disable                      401    401    403     403    403    403   403    403      403 200
-POST   /v1/pipelines/runlake/replay {"from":"2026"}       401    401    403     403    403    403   403    403      403 200
+POST   /v1/pipelines/runlake/replay                       401    401    403     403    403    403   403    403      403 400
 POST   /v1/pipelines/nonsense/enable                      401    401    403     403    403    403   403    403      403 404
 """
 FULL = {"where": "web-1", "path": "/f", "start": START_MS, "end": START_MS, "work_id": "w", "hash": hash_of(b"x"), "size": 1}

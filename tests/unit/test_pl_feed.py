@@ -10,7 +10,8 @@ from chalicelib.lines.choice import choose
 from chalicelib.lines.events import events
 from chalicelib.lines.formats import PLAIN
 from chalicelib.pipelines import feed as feeds
-from chalicelib.pipelines.feed import Feed, Place
+from chalicelib.pipelines.feed import Feed
+from chalicelib.pipelines.rows import Place
 from chalicelib.ports import Run
 from chalicelib.runlog.reader import Stretch
 from chalicelib.runlog.tail import Tail

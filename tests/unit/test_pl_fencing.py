@@ -16,9 +16,8 @@ from chalicelib.memory.clock import ManualClock
 from chalicelib.memory.database import InMemoryDatabase
 from chalicelib.pipelines.checkpoints import MAX_RUNS, Checkpoints, RowsRefusedError
 from chalicelib.pipelines.configuration import parsed
-from chalicelib.pipelines.feed import Place
 from chalicelib.pipelines.ports import HandlerContext
-from chalicelib.pipelines.rows import Position, packed_positions, unpacked_positions
+from chalicelib.pipelines.rows import Place, Position, packed_positions, unpacked_positions
 from chalicelib.ports import ABSENT_ROW, Key, Put, Run, Write
 from tests.piping import START_MS, Piping, line
 

@@ -1,0 +1,108 @@
+"""Which runs a worker takes in hand: those that it had, those that go on, those that ended since, and those that a handler missed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+
+from chalicelib.pipelines.checkpoints import Checkpoints
+from chalicelib.pipelines.configuration import FINALIZED, LIVE, Source
+from chalicelib.pipelines.finding import Finder, Known
+from chalicelib.pipelines.in_hand import RunsInHand
+from chalicelib.pipelines.rows import Position
+from chalicelib.ports import Clock, Run
+
+LOOK_MS = 5000
+"""How often runs are looked for."""
+_GAP_MS = 15 * 60_000
+"""Runs stay in the index of activity for longer than that after they have ended: after a longer gap the catalog is listed."""
+_MARGIN_MS = 3_600_000
+_MOST_REMEMBERED = 100_000
+
+
+class Admission:
+    """``forced``: runs that are taken in hand whatever is known of them. ``listed``: no more is to be listed. ``most``: runs in hand at
+    once."""
+
+    def __init__(self, finder: Finder, source: Source, checkpoints: Checkpoints, hand: RunsInHand, clock: Clock, most: int) -> None:
+        self._finder, self._source, self._checkpoints, self._hand, self._clock = finder, source, checkpoints, hand, clock
+        self._most = most
+        self.waiting: dict[Run, Known] = {}
+        self.forced: set[Run] = set()
+        self.listed = False
+        self._caught_up: dict[Run, tuple[int, bool]] = {}
+        self._listing: Iterator[Known] = iter(())
+        self._looked_ms = self._known_until_ms = 0
+
+    def force(self, run: Run, position: Position) -> None:
+        """Take a run in hand of which a position is all that is known."""
+        self.waiting[run] = Known(run, position.place.byte, position.place.line, False, position.place.time_ms)
+        self.forced.add(run)
+
+    def list_since(self, looked_ms: int) -> None:
+        """Everything was found until then. If that is long ago, the catalog is listed from there."""
+        self._known_until_ms = looked_ms
+        if self._clock.now_ms() - looked_ms > _GAP_MS:
+            self._listing = iter(self._finder.all(max(0, looked_ms - _MARGIN_MS)))
+
+    @property
+    def found_until_ms(self) -> int:
+        """Until when everything was found."""
+        return self._looked_ms if self.listed and not self.waiting else self._known_until_ms
+
+    @property
+    def is_full(self) -> bool:
+        """Whether runs wait, and there is no room."""
+        return bool(self.waiting) and len(self._hand) >= self._most
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether others wait while half of what is in hand is done."""
+        return self.is_full and 2 * sum(held.is_done for held in self._hand.runs.values()) >= len(self._hand)
+
+    def look(self) -> None:
+        """Find what is new, if it is time. Raises UnavailableError."""
+        now_ms = self._clock.now_ms()
+        if self._looked_ms and now_ms - self._looked_ms < LOOK_MS:
+            return
+        self._learn(self._finder.live())
+        self._looked_ms = now_ms
+
+    def _learn(self, found: Iterable[Known]) -> None:
+        for known in self._hand.news(found):
+            if self._caught_up.get(known.run) != (known.bytes, known.ended):
+                self.waiting[known.run] = known
+
+    def admit(self, gets: Mapping[str, bool]) -> None:
+        """Take runs in hand, as many as there is room for. ``gets``: which handlers get events. Raises UnavailableError."""
+        room = self._most - len(self._hand)
+        if room <= 0:
+            return
+        if len(self.waiting) < room:
+            found = list(islice(self._listing, room))
+            self.listed = len(found) < room
+            self._learn(found)
+        batch = list(islice(self.waiting.values(), room))
+        positions = self._checkpoints.find([known.run for known in batch]) if batch else {}
+        for known in batch:
+            del self.waiting[known.run]
+            position = positions.get(known.run)
+            if (position is None and not self._wants(known)) or not self._has_work(known, position or Position(), gets):
+                self.caught_up(known)
+                continue
+            self.forced.discard(known.run)
+            self._hand.take(known, position or Position(), gets)
+
+    def _wants(self, known: Known) -> bool:
+        """Whether a run is worked of which nothing was processed yet."""
+        return (FINALIZED if known.ended else LIVE) in self._source.include
+
+    def _has_work(self, known: Known, position: Position, gets: Mapping[str, bool]) -> bool:
+        behind = any(gets.get(name) for name in position.held)
+        return behind or known.run in self.forced or position.place.byte < known.bytes
+
+    def caught_up(self, known: Known) -> None:
+        """A run needs nothing as long as no more is known of it."""
+        if len(self._caught_up) >= _MOST_REMEMBERED:
+            self._caught_up.clear()
+        self._caught_up[known.run] = (known.bytes, known.ended)

@@ -1,0 +1,151 @@
+"""What a worker commits: where its runs are, handlers' rows, switches that changed, and how it is; and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from chalicelib.pipelines.admission import Admission
+from chalicelib.pipelines.checkpoints import Checkpoints
+from chalicelib.pipelines.context import Caught
+from chalicelib.pipelines.delivery import Delivery
+from chalicelib.pipelines.in_hand import RunsInHand
+from chalicelib.pipelines.ports import CommitsWithCheckpoint, Fence
+from chalicelib.pipelines.rows import STATUS, Position, pipeline_key, row_at
+from chalicelib.pipelines.switches import DISABLED, REPLAYING, HandlerSwitch, Switch, Switches, handler_row
+from chalicelib.ports import Clock, Put, Run, Write
+
+QUIET_STATUS_MS = 60_000
+"""How often a worker tells how it is when nothing moves."""
+_NOTHING = Position()
+Status = Callable[[int], Mapping[str, Any]]
+
+
+class Committer:
+    """``unsaved``: switches of handlers that the next commit stores. ``back``: handlers that get what they missed. ``committing``: handlers
+    whose rows were sent last. ``status`` None: of a part of a job, which tells nothing."""
+
+    def __init__(
+        self,
+        name: str,
+        checkpoints: Checkpoints,
+        hand: RunsInHand,
+        admission: Admission,
+        delivery: Delivery,
+        clock: Clock,
+        fence: Fence,
+        status: Status | None,
+    ) -> None:
+        self._name, self._checkpoints, self._hand, self._admission, self._delivery = name, checkpoints, hand, admission, delivery
+        self._clock, self._fence, self._status = clock, fence, status
+        self.unsaved: dict[str, HandlerSwitch] = {}
+        self.known: dict[str, HandlerSwitch] = {}
+        self.back: set[str] = set()
+        self.committing: list[str] = []
+        self._saving: dict[str, HandlerSwitch] = {}
+        self._moving: dict[Run, Position] = {}
+        self._told_ms = 0
+
+    def settle(self) -> None:
+        """Find out what became of a commit in doubt. Raises as ``Checkpoints.settle``."""
+        if self._checkpoints.in_doubt and self._checkpoints.settle():
+            self._committed()
+
+    def commit(self) -> None:
+        """One transaction, if anything moved; none when a handler could not tell its rows. Raises as ``Checkpoints.commit``."""
+        gets, committed = self._delivery.gets, self._checkpoints.in_hand()
+        moved: dict[Run, Position] = {}
+        for run, held in self._hand.runs.items():
+            position = held.moved(gets)
+            if position != committed.get(run, _NOTHING):
+                moved[run] = position
+        writes = self._writes()
+        if writes is None:
+            return
+        self._welcome_back()
+        now_ms = self._clock.now_ms()
+        is_quiet = self._status is None or now_ms - self._told_ms < QUIET_STATUS_MS
+        if not moved and not writes and not self.unsaved and is_quiet:
+            return
+        key = pipeline_key(self._name, STATUS)
+        status = [Put(key, row_at(key, **self._status(now_ms)))] if self._status else []
+        switches = [Put(*handler_row(self._name, switch)) for switch in self.unsaved.values()]
+        self._saving = dict(self.unsaved)
+        self._moving = moved
+        self._fence()
+        self._checkpoints.commit(moved, [*status, *switches, *writes])
+        self._committed()
+
+    def _welcome_back(self) -> None:
+        """Handlers that have got all that they missed are as any other."""
+        if not self.back or self._admission.forced:
+            return
+        behind = {name for held in self._hand.runs.values() for name in held.position.held}
+        for name in self.back - behind:
+            self.unsaved[name] = HandlerSwitch(name, "")
+        self.back &= behind
+
+    def _writes(self) -> list[Write] | None:
+        """The rows of handlers; None when one of them could not tell."""
+        writes: list[Write] = []
+        self.committing = []
+        for name, handler in self._delivery.context.handlers.items():
+            if not self._delivery.gets.get(name) or not isinstance(handler, CommitsWithCheckpoint):
+                continue
+            try:
+                pending = list(handler.pending_writes())
+            except Caught as error:
+                self._delivery.failed(name, error)
+                return None
+            if pending:
+                writes += pending
+                self.committing.append(name)
+        return writes
+
+    def _committed(self) -> None:
+        """What was sent in the last commit is stored."""
+        for run, position in self._moving.items():
+            if run in self._hand.runs:
+                self._hand.runs[run].position = position
+        for name, switch in self._saving.items():
+            if self.unsaved.get(name) == switch:
+                del self.unsaved[name]
+            self.known.pop(name, None)
+            if switch.state:
+                self.known[name] = switch
+        self._moving, self._saving = {}, {}
+        self._told_ms = self._clock.now_ms()
+        for name in self.committing:
+            handler = self._delivery.context.handlers[name]
+            assert isinstance(handler, CommitsWithCheckpoint)
+            try:
+                handler.committed()
+            except Caught as error:
+                self._delivery.failed(name, error)
+        self.committing = []
+
+    def let_go(self) -> None:
+        """Of runs that are done: those that have ended, and where others wait for room, those that go on. Raises as
+        ``Checkpoints.release``."""
+        crowded = self._admission.is_full
+        done = [
+            run
+            for run, held in self._hand.runs.items()
+            if held.is_done
+            and (held.final or crowded)
+            and held.moved(self._delivery.gets) == self._checkpoints.in_hand().get(run, _NOTHING)
+        ]
+        if not done:
+            return
+        self._checkpoints.release(done)
+        for run in done:
+            self._admission.caught_up(self._hand.runs[run].known)
+            self._hand.drop(run)
+
+    def was_switched(self, switches: Switches, switch: Switch) -> bool:
+        """Whether an operator has changed something. A query."""
+        now, handlers = switches.of(self._name)
+        ours = {name for name, each in (self.known | self.unsaved).items() if each.state == DISABLED}
+        theirs = {name for name, each in handlers.items() if each.state == DISABLED}
+        enabled = {name for name, each in handlers.items() if each.state == REPLAYING and not self._delivery.gets.get(name, True)}
+        return now != switch or bool(theirs - ours) or bool(enabled)
