@@ -16,7 +16,8 @@ LOOK_MS = 5000
 """How often runs are looked for."""
 _GAP_MS = 15 * 60_000
 """Runs stay in the index of activity for longer than that after they have ended: after a longer gap the catalog is listed."""
-_MARGIN_MS = 3_600_000
+_MARGIN_MS = 7 * 86_400_000
+"""Runs that began before the gap may have ended in it: those that began up to a week before are listed too."""
 _MOST_REMEMBERED = 100_000
 
 

@@ -52,4 +52,4 @@ class CommitsWithCheckpoint(Protocol):
         """After ``flush()``: writes that make visible what was published since the last commit; at most ``MAX_COMMITTED_WRITES``."""
 
     def committed(self) -> None:
-        """The transaction was applied: the pending writes are done with."""
+        """The transaction was applied: what ``pending_writes`` answered last is done with, and nothing that came since."""

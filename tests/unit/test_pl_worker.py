@@ -59,3 +59,115 @@ def test_it_goes_on_where_it_was(world: Piping) -> None:
     once_more.start()
     world.work(once_more)
     assert Remembering.messages() == ["one", "two"]
+
+
+def many(world: Piping, count: int, *, ended: bool) -> list[str]:
+    for number in range(count):
+        run = Run(f"svc.p{number}", "r1")
+        world.write(run, [line(START_MS + number, f"line {number}")])
+        if ended:
+            world.end(run)
+    return [f"line {number}" for number in range(count)]
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_more_runs_than_there_is_room_for_take_turns(world: Piping, ended: bool) -> None:
+    texts = many(world, 10, ended=ended)
+    worker = world.worker(pipeline(), most_runs=3)
+    worker.start()
+    for _ in range(60):
+        worker.step()
+        assert len(worker.hand) <= 3
+        assert len(worker.checkpoints.in_hand()) <= 3
+        world.clock.advance(4)
+    worker.stop()
+    assert sorted(Remembering.messages()) == sorted(texts)
+
+
+@pytest.mark.parametrize(
+    ("include", "expected"), [(["finalized"], ["ended"]), (["live"], ["goes on"]), (["finalized", "live"], ["ended", "goes on"])]
+)
+def test_a_source_is_what_goes_on_or_has_ended(world: Piping, include: list[str], expected: list[str]) -> None:
+    world.write(A, [line(START_MS, "ended")])
+    world.end(A)
+    world.write(B, [line(START_MS + 1, "goes on")])
+    worker = world.worker(pipeline(source={"include": include}))
+    worker.start()
+    world.clock.advance(5)
+    world.work(worker)
+    assert Remembering.messages() == expected
+
+
+def test_what_was_live_is_worked_to_its_end(world: Piping) -> None:
+    worker = world.worker(pipeline(source={"include": ["live"]}))
+    worker.start()
+    world.write(A, [line(START_MS, "begins")])
+    world.clock.advance(5)
+    world.work(worker)
+    world.write(A, [line(START_MS + 1, "ends")])
+    world.end(A)
+    world.clock.advance(10)
+    world.work(worker)
+    assert Remembering.messages() == ["begins", "ends"]
+
+
+def test_names_choose_runs(world: Piping) -> None:
+    world.write(A, [line(START_MS, "a")])
+    world.write(B, [line(START_MS + 1, "b")])
+    world.end(A)
+    world.end(B)
+    worker = world.worker(pipeline(source={"what": ["*.b", "other"]}))
+    worker.start()
+    world.work(worker)
+    assert Remembering.messages() == ["b"]
+
+
+def test_events_of_what_was_deleted_are_dropped_and_counted(world: Piping) -> None:
+    world.write(A, [line(START_MS, "a"), line(START_MS, "a")])
+    world.write(B, [line(START_MS + 1, "b")])
+    world.end(A)
+    world.end(B)
+    worker = world.worker(pipeline(), generation=lambda run: None if run == A else "g1")
+    worker.start()
+    world.work(worker)
+    worker.stop()
+    [record] = Remembering.kept["all"]
+    assert (record.getMessage(), record.runlake_generation) == ("b", "g1")  # type: ignore[attr-defined]
+    assert worker.status(0)["dropped"] == 2
+
+
+def test_a_record_says_where_it_is_from(world: Piping) -> None:
+    run = Run('svc."a.b".load.daily', "r1")
+    world.write(run, [line(START_MS + 5, "hello %s", "WARNING", "app.db")])
+    world.end(run)
+    worker = world.worker(pipeline())
+    worker.start()
+    world.work(worker)
+    [record] = Remembering.kept["all"]
+    assert (record.name, record.levelname, record.levelno, record.getMessage()) == ("app.db", "WARNING", 30, "hello %s")
+    told = record.__dict__
+    assert (told["runlake_namespace"], told["runlake_app"], told["runlake_program"]) == ("svc", "a.b", "load.daily")
+    assert (told["runlake_fqn"], told["runlake_run_id"], told["runlake_line"], told["runlake_time_ms"]) == (
+        *_names(run),
+        0,
+        START_MS + 5,
+    )
+    assert (record.created, record.msecs) == ((START_MS + 5) / 1000, 5.0)
+
+
+def _names(run: Run) -> tuple[str, str]:
+    return run.fqn, run.run_id
+
+
+def test_the_buffer_is_bounded_however_much_comes(world: Piping) -> None:
+    lines = [line(START_MS + number, f"line {number}") for number in range(2000)]
+    world.write(A, lines)
+    worker = world.worker(pipeline(properties={"buffer_bytes": 100_000, "fetch_bytes": 4096, "event_delay_ms": 3_600_000}))
+    worker.start()
+    most = 0
+    for _ in range(200):
+        worker.step()
+        most = max(most, worker.buffer.bytes)
+    assert most <= 100_000 + 4096 * 50
+    assert len(Remembering.messages()) > 1000
+    assert Remembering.messages() == [f"line {number}" for number in range(len(Remembering.messages()))]

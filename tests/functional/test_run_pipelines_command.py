@@ -1,0 +1,69 @@
+"""``runlake-pipelines``: run, validate, help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from chalicelib.ports import Run
+from local.run_pipelines import main
+from tests.functional.gateway import installed
+from tests.functional.test_http_pipelines import patiently
+from tests.piping import RECORDS, START_MS, Piping, Remembering, line
+
+A = Run("svc.a", "r1")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    Remembering.forget()
+    world = Piping()
+    world.clock.sleep = lambda seconds: patiently(world, seconds)  # type: ignore[method-assign]
+    world.write(A, [line(START_MS, "one"), line(START_MS + 1, "two")])
+    world.end(A)
+    logging_ = {"version": 1, "handlers": {"h": {"class": RECORDS}}, "root": {"handlers": ["h"]}}
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"logging": logging_}))
+    with installed(world, runs=world.runs):
+        yield tmp_path
+    Remembering.forget()
+
+
+def test_it_runs_a_folders_pipelines_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--config", str(folder), "--once"]) == 0
+    assert Remembering.messages() == ["one", "two"]
+    assert capsys.readouterr().out.splitlines()[-2:] == ["runlake: stopped", "mine: stopped"]
+
+
+def test_only_some(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--config", str(folder), "--once", "--only", "runlake"]) == 0
+    assert Remembering.messages() == []
+
+
+def test_validate_tells_what_is_wrong(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["validate", "--config", str(folder)]) == 0
+    assert capsys.readouterr().out == "2 pipelines: runlake, mine\n"
+    (folder / "bad.yaml").write_text("[")
+    unknown = {"version": 1, "handlers": {"h": {"class": "no.such"}}, "root": {"handlers": ["h"]}}
+    (folder / "unknown.yaml").write_text(yaml.safe_dump({"logging": unknown}))
+    (folder / "twice.yaml").write_text(yaml.safe_dump({"name": "mine", "logging": unknown}))
+    assert main(["validate", "--config", str(folder)]) == 2
+    told = capsys.readouterr().err
+    assert (
+        "bad.yaml: no yaml" in told and "unknown: a handler cannot be found" in told and "twice.yaml: another has the name" in told
+    )
+
+
+def test_a_folder_that_is_not_there_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--config", str(folder / "none")]) == 2
+    assert "no such folder" in capsys.readouterr().err
+
+
+def test_help_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["--help"], ["run", "--help"]):
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        assert ended.value.code == 0
+    assert "--config DIR" in capsys.readouterr().out
