@@ -19,12 +19,13 @@ from chalicelib.routes import (
     events,
     health,
     logs,
+    pipeline_files,
     viewer,
 )
 from chalicelib.routes import pipelines as pipelines_routes
 from chalicelib.routes.answers import http_middleware
 from chalicelib.routes.bodies import BINARY_TYPES
-from chalicelib.triggers import schedules
+from chalicelib.triggers import schedules, upkeep
 
 app = Chalice(app_name="runlake", configure_logs=False)
 app.api.binary_types = BINARY_TYPES
@@ -36,6 +37,7 @@ app.register_blueprint(configuration.blueprint)
 app.register_blueprint(catalog.blueprint)
 app.register_blueprint(archive.blueprint)
 app.register_blueprint(coordination.blueprint)
+app.register_blueprint(pipeline_files.blueprint)
 app.register_blueprint(pipelines_routes.blueprint)
 app.register_blueprint(viewer.blueprint)
 app.register_blueprint(agents.blueprint)
@@ -66,9 +68,12 @@ def compact(event: CloudWatchEvent) -> dict[str, int]:
 
 @app.schedule(Rate(60, unit=Rate.MINUTES))
 def sweep(event: CloudWatchEvent) -> dict[str, int]:
-    """Finalize runs that nobody closes."""
+    """Finalize runs that nobody closes; let files of pipelines go."""
     with invocation("sweep", event.context):
-        return schedules.sweep(composition.services(), _remaining_ms(event), _worker(event))
+        done = schedules.sweep(composition.services(), _remaining_ms(event), _worker(event))
+        if not _worker(event):
+            upkeep.keep_files(composition.services(), _remaining_ms(event))
+        return done
 
 
 @app.schedule(Rate(1, unit=Rate.MINUTES))

@@ -29,6 +29,7 @@ from chalicelib.catalog.remembered import OBJECTS
 from chalicelib.catalog.runs import RunCatalog
 from chalicelib.catalog.search import Search
 from chalicelib.deadline import Deadline
+from chalicelib.errors import InvalidInputError
 from chalicelib.events.browse import EventBrowser
 from chalicelib.events.completeness import CompletenessWatch
 from chalicelib.events.index import EVENTS, EventIndex
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     from chalicelib.ingestion.ingester import Ingester
     from chalicelib.ingestion.run_files import RunFiles
     from chalicelib.pipelines.configuration import PipelineFile
+    from chalicelib.pipelines.files.service import PipelineFiles
     from chalicelib.pipelines.scan import Scanned
     from chalicelib.pipelines.supervisor import Supervisor
     from chalicelib.pipelines.worker import Parts
@@ -86,6 +88,8 @@ if TYPE_CHECKING:
 COMPACTION, SWEEP = "compaction", "sweep"
 """Sources of work, as coordination names them."""
 SOURCES = (COMPACTION, SWEEP)
+PIPELINE_FILES = "pipeline_files"
+"""``pipelines.files.rows.TABLE``, which is not imported before it is needed."""
 PIPELINES_WORK = "pipelines"
 """The source of work whose partitions are processing pipelines, by name."""
 _THIS_MACHINE = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -147,7 +151,7 @@ class EventServices:
 @dataclass(frozen=True, slots=True)
 class Services:
     """What routes and triggers work with. Holds no state of runs: any number of processes may have one. ``door`` is built when it is
-    first asked for: only the API lets anybody in. Raises InvalidConfigurationError."""
+    first asked for: only the API lets anybody in; so is ``pipeline_files``. Raises InvalidConfigurationError."""
 
     settings: Settings
     store: ObjectStore
@@ -179,6 +183,7 @@ class Services:
     uploads: Uploads
     door: Callable[[], Door]
     sealer: Sealer
+    pipeline_files: Callable[[], PipelineFiles]
 
 
 _services: Services | None = None
@@ -248,6 +253,7 @@ def assemble(settings: Settings, ports: Ports) -> Services:
         uploads=Uploads(archive_store, ports.clock, lambda: uuid4().hex),
         door=cache(lambda: _door(settings, ports)),
         sealer=Sealer(settings.signing_keys),
+        pipeline_files=cache(lambda: _pipeline_files(settings, store, archive_store, ports, layout, finalizer)),
     )
 
 
@@ -329,6 +335,33 @@ def _policy(ports: Ports) -> Callable[[], Policy]:
         return Policy
     read = ports.policy
     return Kept(lambda: Policy.parse(read()), ports.clock, "the policy", report_stale_identity).get
+
+
+def _pipeline_files(
+    settings: Settings, store: ObjectStore, archive_store: ObjectStore, ports: Ports, layout: Layout, finalizer: Finalizer
+) -> PipelineFiles:
+    """What is done with the files of pipelines. They stand in the bucket of logs, beside its prefix; run logs go with them."""
+    from chalicelib.pipelines.files.generations import Generations
+    from chalicelib.pipelines.files.run_logs import StoredRunLogs
+    from chalicelib.pipelines.files.service import PipelineFiles
+
+    def started_ms(run: Run) -> int | None:
+        row = ports.runs.get(run)
+        return row.started_ms if row else None
+
+    def run_logs(generations: Generations) -> StoredRunLogs:
+        return StoredRunLogs(store, layout, finalizer, ports.clock, generations, started_ms, ports.runs.forget)
+
+    stores = partial(_bucket, settings, store, archive_store)
+    return PipelineFiles(ports.database, ports.clock, stores, run_logs, started_ms)
+
+
+def _bucket(settings: Settings, store: ObjectStore, archive_store: ObjectStore, name: str) -> ObjectStore:
+    """A bucket by its name; "" is that of logs. Raises InvalidInputError for one that is none of ours."""
+    found = {"": store, settings.bucket_name: store, settings.archive_bucket_name: archive_store}.get(name)
+    if found is None:
+        raise InvalidInputError(f"files of pipelines are in the buckets of logs and of the archive, not in another bucket={name!r}")
+    return found
 
 
 def _masker(settings: Settings, ports: Ports) -> Masker:
@@ -431,6 +464,8 @@ def pipeline_parts(services: Services, file: PipelineFile, buffer_bytes: int, te
         keep_s=services.settings.expiration_days * _SECONDS_OF_A_DAY,
         buffer_bytes=buffer_bytes,
         tell=tell,
+        generation=services.pipeline_files().generation_of,
+        stores=lambda bucket: _bucket(services.settings, services.store, services.archive_store, bucket),
     )
 
 
@@ -566,6 +601,7 @@ def _schemas(settings: Settings) -> dict[str, Any]:
         LISTING: Schema(settings.listing_table, "partition", "at"),
         OBJECTS: Schema(settings.objects_table, "key"),
         EVENTS: Schema(settings.segments_table, "run", "at"),
+        PIPELINE_FILES: Schema(settings.pipeline_files_table, "partition", "at"),
         PIPELINES: Schema(settings.pipelines_table, "key", "at"),
     }
 

@@ -176,6 +176,9 @@ class Settings(BaseSettings):
     files_table: str = _table("runlake-files", "DynamoDB table of files by day and by work id, as the datalake has it.")
     latest_table: str = _table("runlake-latest", "DynamoDB table of the latest file of each source.")
     listing_table: str = _table("runlake-listing", "DynamoDB table of files in the order of queries.")
+    pipeline_files_table: str = _table(
+        "runlake-pipeline-files", "DynamoDB table of the files that processing pipelines write, and of generations."
+    )
     objects_table: str = _table("runlake-objects", "DynamoDB table of what the files' rows were made of.")
     pipelines_table: str = _table(
         "runlake-pipelines", "DynamoDB table of processing pipelines: where they are, and their switches."

@@ -132,6 +132,7 @@ def _describe(
         "files_table": outputs["FilesTableName"],
         "latest_table": outputs["LatestTableName"],
         "listing_table": outputs["ListingTableName"],
+        "pipeline_files_table": outputs["PipelineFilesTableName"],
         "objects_table": outputs["ObjectsTableName"],
         "runs_table": outputs["RunsTableName"],
         "segments_table": outputs["SegmentsTableName"],

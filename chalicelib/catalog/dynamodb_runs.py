@@ -110,6 +110,10 @@ class DynamoDbRunCatalog:
         )
         return RunPage([row_of(row) for row in rows], write_cursor(after["started_ms"], after["run_id"]) if after else None)
 
+    def forget(self, run: Run) -> None:
+        """See ``RunCatalog``."""
+        self._table.delete(_key(run))
+
     def active(self, before_ms: int) -> Iterator[RunRow]:
         """See ``RunCatalog``. One Query a shard, and one for each further MB; eight at a time. All of it is in memory: half a KB a run."""
 

@@ -105,6 +105,9 @@ class RunCatalog(Protocol):
     def newest(self, fqn: str, limit: int, cursor: str | None) -> RunPage:
         """Runs of a pipeline, newest first. Raises InvalidInputError for a cursor that was not made here."""
 
+    def forget(self, run: Run) -> None:
+        """The run was deleted: lists name it no more. None there is a success. One write."""
+
     def active(self, before_ms: int) -> Iterator[RunRow]:
         """Runs that still need work and whose last segment is older than a time. Read by index, shards side by side."""
 

@@ -91,6 +91,12 @@ class InMemoryRunCatalog:
         page, more = rows[:limit], len(rows) > limit
         return RunPage(page, write_cursor(page[-1].started_ms, page[-1].run.run_id) if more else None)
 
+    def forget(self, run: Run) -> None:
+        """See ``RunCatalog``."""
+        with self._lock:
+            self._rows.pop(run, None)
+            self._active.discard(run)
+
     def active(self, before_ms: int) -> Iterator[RunRow]:
         """See ``RunCatalog``."""
         with self._lock:

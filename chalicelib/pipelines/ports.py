@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -19,13 +19,14 @@ GENERATION, NAMESPACE, APP, PROGRAM = "runlake_generation", "runlake_namespace",
 @dataclass(frozen=True, slots=True)
 class HandlerContext:
     """What a handler may use of the archive. ``pipeline`` is the pipeline's name; ``fence`` raises LeaseError when the worker's lease is
-    gone, and is asked right before anything is published."""
+    gone, and is asked right before anything is published. ``stores`` gives other buckets by name, where there are any to be had."""
 
     store: ObjectStore
     database: Database
     clock: Clock
     pipeline: str
     fence: Fence
+    stores: Callable[[str], ObjectStore] | None = None
 
 
 class Fence(Protocol):

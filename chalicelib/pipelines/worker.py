@@ -54,6 +54,7 @@ class Parts:
     buffer_bytes: int
     tell: Tell
     generation: Generation = lambda _: ""
+    stores: Callable[[str], ObjectStore] | None = None
     most_runs: int = MAX_RUNS
     part: Part | None = None
 
@@ -85,7 +86,7 @@ class Worker:
         self._switch, known = self._switches.of(self.name)
         context = build(self.file.logging, self.file.properties, self._clock.now_ms)
         failures = dict(context.failures)
-        handed = HandlerContext(self._parts.store, self._parts.database, self._clock, self.name, self._fence)
+        handed = HandlerContext(self._parts.store, self._parts.database, self._clock, self.name, self._fence, self._parts.stores)
         for name, handler in context.handlers.items():
             if isinstance(handler, TakesContext):
                 try:

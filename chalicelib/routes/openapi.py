@@ -1,7 +1,7 @@
 """The OpenAPI 3.1 document of every endpoint, as ``GET /spec/`` and ``GET /v1/openapi.json`` answer it and ``GET /docs/`` shows it.
 
-The resources are tables (here, in ``openapi_logs``, ``openapi_events``, ``openapi_catalog``, ``openapi_archive``,
-``openapi_coordination``, ``openapi_pipelines`` and ``openapi_viewer``), one entry for each ``"METHOD /path"``::
+The resources are tables (here, in ``openapi_logs``, ``openapi_events``, ``openapi_catalog``, ``openapi_archive``, ``openapi_coordination``,
+``openapi_pipeline_files``, ``openapi_pipelines`` and ``openapi_viewer``), one entry for each ``"METHOD /path"``::
 
     "GET /v0/archive/files/": {
         "id": "listFiles",                    operationId
@@ -29,6 +29,7 @@ from chalicelib.routes import (
     openapi_coordination,
     openapi_events,
     openapi_logs,
+    openapi_pipeline_files,
     openapi_pipelines,
     openapi_security,
     openapi_viewer,
@@ -168,6 +169,15 @@ _RESOURCES = (
         openapi_coordination.SCHEMAS,
         openapi_coordination.PARAMETERS,
         openapi_coordination.ERRORS,
+        "LogError",
+    ),
+    _Resource(
+        "Pipeline files",
+        "Files that processing pipelines write: read them together, delete them, mend them.",
+        openapi_pipeline_files.OPERATIONS,
+        openapi_pipeline_files.SCHEMAS,
+        openapi_pipeline_files.PARAMETERS,
+        openapi_pipeline_files.ERRORS,
         "LogError",
     ),
     _Resource(

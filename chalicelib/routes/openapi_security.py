@@ -14,6 +14,7 @@ _LOGS = "/v1/services/ingestionPipelines/logs/{fqn}"
 _FILE = "/v0/archive/files/{id}"
 _LATEST = "/v0/archive/latest/{what}/{where}"
 _PIPELINES = "/v1/catalog/pipelines"
+_FILES_OF_PIPELINES = "/v1/pipeline-files"
 _COORDINATION = "/v1/coordination/{source}"
 _AGENTS = "/v1/agents"
 _ES = f"{_AGENTS}/elasticsearch"
@@ -77,6 +78,10 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
     f"DELETE {_FILE}": (Scope.ARCHIVE_WRITE,),
     f"GET {_LATEST}": (Scope.ARCHIVE_READ, Scope.LOGS_READ),
     f"GET {_LATEST}/data": (Scope.ARCHIVE_READ, Scope.LOGS_READ),
+    f"GET {_FILES_OF_PIPELINES}": (Scope.LOGS_READ,),
+    f"DELETE {_FILES_OF_PIPELINES}": (Scope.ADMIN,),
+    f"GET {_FILES_OF_PIPELINES}/repair": (Scope.ADMIN,),
+    f"POST {_FILES_OF_PIPELINES}/repair": (Scope.ADMIN,),
     f"GET {_COORDINATION}": (Scope.ADMIN,),
     f"POST {_COORDINATION}/{{fqn}}/{{runId}}/retry": (Scope.ADMIN,),
     f"POST {_COORDINATION}/{{fqn}}/{{runId}}/release": (Scope.ADMIN,),

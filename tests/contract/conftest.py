@@ -27,14 +27,20 @@ from chalicelib.memory.database import InMemoryDatabase
 from chalicelib.memory.object_store import InMemoryObjectStore
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.memory.segment_index import InMemorySegmentIndex
+from chalicelib.pipelines.files.rows import TABLE as PIPELINE_FILES
 from chalicelib.ports import Database, ObjectStore, SegmentIndex
 from local.emulator import CREDENTIALS, REGION, Emulator, free_port
 
 MEMORY, MOTO, MINISTACK = "memory", "moto", "ministack"
 KEEP_S = 30 * 86_400
-TABLES = {FILES: "FilesTable", LATEST: "LatestTable", LISTING: "ListingTable", OBJECTS: "ObjectsTable"}
+TABLES = {
+    FILES: "FilesTable", LATEST: "LatestTable", LISTING: "ListingTable", OBJECTS: "ObjectsTable", PIPELINE_FILES: "PipelineFilesTable",
+}  # fmt: skip
 """Tables of files, by logical name, as the template names them."""
-KEYS = {FILES: ("time_index_key", "range_key"), LATEST: ("what_where_key", ""), LISTING: ("partition", "at"), OBJECTS: ("key", "")}
+KEYS = {
+    FILES: ("time_index_key", "range_key"), LATEST: ("what_where_key", ""), LISTING: ("partition", "at"), OBJECTS: ("key", ""),
+    PIPELINE_FILES: ("partition", "at"),
+}  # fmt: skip
 """Their key attributes."""
 _TEMPLATE = Path(__file__).parents[2] / "infra" / "template.yaml"
 _names = (f"contract-{number}" for number in itertools.count())

@@ -23,6 +23,7 @@ from chalicelib.events.codecs import bulk, firehose, logstash, otlp
 from chalicelib.events.event import NewEvent
 from chalicelib.ingestion.run_files import object_id
 from chalicelib.memory.publisher import InMemoryPublisher
+from chalicelib.pipelines.files.rows import Base, put_base
 from chalicelib.ports import Run
 from tests.functional.archive import Site, hash_of
 from tests.functional.gateway import LOGS, Answer, call, installed
@@ -231,6 +232,17 @@ GET    /v0/archive/latest/sales_db/web-1/data             401    401    403     
 GET    /v0/archive/latest/hr_db/web-1/data                401    401    403     403    403    403   403    403      200 200
 GET    /v0/archive/latest/svc_hr_etl/host/data            401    401    403     403    403    403   403    403      200 200
 
+GET    /v1/pipeline-files?namespace=svc_sales&app=etl     401    401    403     403    200    403   403    403      200 200
+GET    /v1/pipeline-files?app=etl                         401    401    403     403    400    403   403    403      400 400
+DELETE /v1/pipeline-files                                 401    401    403     403    403    403   403    400      400 400
+DELETE /v1/pipeline-files?fqn=svc_sales.etl               401    401    403     403    403    403   403    202      403 202
+DELETE /v1/pipeline-files?fqn=svc_hr.etl                  401    401    403     403    403    403   403    403      202 202
+DELETE /v1/pipeline-files?namespace=svc_sales             401    401    403     403    403    403   403    202      403 202
+DELETE /v1/pipeline-files?namespace=svc_hr                401    401    403     403    403    403   403    403      202 202
+DELETE /v1/pipeline-files?namespace=svc                   401    401    403     403    403    403   403    403      403 200
+GET    /v1/pipeline-files/repair                          401    401    403     403    403    403   403    403      403 200
+POST   /v1/pipeline-files/repair                          401    401    403     403    403    403   403    403      403 200
+
 GET    /v1/coordination/compaction                        401    401    403     403    403    403   403    200      200 200
 GET    /v1/coordination/nonsense                          401    401    403     403    403    403   403    404      404 404
 POST   $WORK/svc_sales.etl/run-1/retry                    401    401    403     403    403    403   403    200      403 200
@@ -289,6 +301,7 @@ def house() -> Iterator[tuple[Site, dict[str, str]]]:
             ids[name] = object_id(world.layout.logs(run))
             put_partition(world, run)
         ids["none"] = "0" * 32
+        put_base(world.database, Base("pipeline-files", "", 0, 0, 0))
         yield site, ids
 
 

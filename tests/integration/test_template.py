@@ -20,7 +20,9 @@ from chalicelib.settings import Settings
 from local import package
 
 Template = dict[str, Any]
-TABLES = ("runs_table", "segments_table", "files_table", "latest_table", "listing_table", "objects_table", "pipelines_table")
+TABLES = (
+    "runs_table", "segments_table", "files_table", "latest_table", "listing_table", "objects_table", "pipeline_files_table", "pipelines_table",
+)  # fmt: skip
 BUCKETS = {"bucket_name": "Bucket", "archive_bucket_name": "ArchiveBucket"}
 NO_PARAMETER = {*TABLES, "report_topic_arn", "source_coordination"}
 FUNCTIONS = ("APIHandler", "Ingest", "Compact", "Sweep", "Pipelines")
@@ -147,6 +149,7 @@ def test_a_message_stays_hidden_for_two_timeouts_and_ends_in_the_dead_letter_que
         ("FilesTable", ["time_index_key", "range_key"], {"work-id-index": ["work_id_index_key", "range_key"]}),
         ("LatestTable", ["what_where_key"], {}),
         ("ListingTable", ["partition", "at"], {}),
+        ("PipelineFilesTable", ["partition", "at"], {}),
         ("ObjectsTable", ["key"], {}),
     ],
 )

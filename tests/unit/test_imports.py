@@ -49,7 +49,12 @@ RULES = {
     "chalicelib.aws": rule("events", others=(POWERTOOLS, "boto3", "botocore", "urllib3")),
     "chalicelib.masking": rule(others=("ahocorasick_rs", "pydantic")),
     "chalicelib.pipelines": rule(
-        "catalog", "coordination", "events", "lines", "runlog", others=("pydantic", "pydantic_core", "yaml")
+        "catalog",
+        "coordination",
+        "events",
+        "lines",
+        "runlog",
+        others=("fastavro", "pyarrow", "pydantic", "pydantic_core", "yaml"),
     ),
     "chalicelib.memory": rule("catalog"),
     "chalicelib.observability": rule(others=(POWERTOOLS,)),

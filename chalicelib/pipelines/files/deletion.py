@@ -1,0 +1,105 @@
+"""Deleting a pipeline's or a namespace's logs: tombstone, then objects, then rows. Broken off anywhere, the same request goes on with it.
+
+The tombstone is the end of the generation: from then on nothing of it is read, and what comes late is dropped. What a process had under way
+may still write a file of it, so a dead generation is looked for again, and counts as swept when nothing was found an hour after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from chalicelib.deadline import Deadline
+from chalicelib.errors import DeadlineExceededError
+from chalicelib.pipelines.files.generations import DeadGeneration, Generations
+from chalicelib.pipelines.files.place import prefix_of
+from chalicelib.pipelines.files.removal import Removal
+from chalicelib.pipelines.files.rows import Base, FileRow, FileRows, bases
+from chalicelib.ports import Clock, Database, ObjectStore
+
+LATE_MS = 3_600_000
+"""A process that had begun before the end lives no longer."""
+
+
+@dataclass(slots=True)
+class Deleted:
+    """``files`` and ``runs`` that this call removed; ``waiting``: runs that go when no writer can be under way any more, ``is_whole``: all is
+    gone that was there."""
+
+    files: int = 0
+    bytes: int = 0
+    runs: int = 0
+    waiting: int = 0
+    is_whole: bool = True
+
+
+class RunLogs(Protocol):
+    """The run logs of a pipeline."""
+
+    def remove(self, fqn: str, before_ms: int, done: Deleted, deadline: Deadline) -> None:
+        """Remove those of runs that began at or before a time."""
+
+    def fqns(self, namespace: str) -> Sequence[str]:
+        """Pipelines of a namespace that have any."""
+
+
+class Deletion:
+    """Deletes, over all bases. ``store_of`` gives a base's bucket."""
+
+    def __init__(
+        self,
+        database: Database,
+        generations: Generations,
+        clock: Clock,
+        store_of: Callable[[Base], ObjectStore],
+        runs: RunLogs | None = None,
+    ) -> None:
+        self._database, self._generations, self._clock, self._store_of, self._runs = database, generations, clock, store_of, runs
+
+    def delete(self, namespace: str, fqn: str | None, deadline: Deadline) -> Deleted:
+        """Delete a pipeline's logs, or (None) a namespace's. Raises UnavailableError: the same again."""
+        return self._sweep(self._generations.end(namespace, fqn), deadline)
+
+    def go_on(self, deadline: Deadline) -> Deleted:
+        """End what was begun, by whomever, and look again for what came late."""
+        return self._sweep([each for each in self._generations.dead() if not each.is_swept], deadline)
+
+    def _sweep(self, ended: Sequence[DeadGeneration], deadline: Deadline) -> Deleted:
+        done = Deleted()
+        if not ended:
+            return done
+        dead = {each.generation: each for each in ended}
+        try:
+            for base in bases(self._database):
+                for namespace in sorted({each.namespace for each in ended}):
+                    self._remove_files(base, namespace, dead, done, deadline)
+            for each in ended:
+                self._remove_runs(each, done, deadline)
+        except DeadlineExceededError:
+            done.is_whole = False
+        if done.is_whole and not (done.files or done.runs or done.waiting):
+            for each in ended:
+                if each.deleted_ms < self._clock.now_ms() - LATE_MS:
+                    self._generations.mark_swept(each)
+        done.is_whole = done.is_whole and not done.waiting
+        return done
+
+    def _remove_files(
+        self, base: Base, namespace: str, dead: Mapping[str, DeadGeneration], done: Deleted, deadline: Deadline
+    ) -> None:
+        removal = Removal(self._store_of(base), self._database)
+        for row in FileRows(self._database).listed(base.name, prefix_of(namespace)):
+            if isinstance(row, FileRow) and row.generation in dead:
+                deadline.check()
+                if removal.remove(row):
+                    done.files += 1
+                    done.bytes += row.contents.size
+                else:
+                    done.is_whole = False
+
+    def _remove_runs(self, ended: DeadGeneration, done: Deleted, deadline: Deadline) -> None:
+        if self._runs is None:
+            return
+        for fqn in [ended.fqn] if ended.fqn else self._runs.fqns(ended.namespace):
+            self._runs.remove(fqn, ended.deleted_ms, done, deadline)

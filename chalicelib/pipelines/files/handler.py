@@ -1,0 +1,342 @@
+"""The handler that writes files of applications on S3: for ``logging.config``-like configurations, as any other handler.
+
+::
+
+    handlers:
+      audit:
+        class: chalicelib.pipelines.files.handler.RollingS3Handler
+        base: audit                 # the first folders of the keys; tells this handler's files from others'
+        format: jsonl               # text, jsonl, avro, parquet
+        formatter: mine             # its layout of a message; of text: of the whole line
+        max_bytes: 104857600        # a file ends when it is so long,
+        max_age_s: 21600            # so old,
+        idle_s: 900                 # or has had no event for so long
+        keep_days: 7                # retention: 0 for no bound
+        keep_bytes: 0
+        keep_files: 0
+
+``emit`` keeps events in memory. ``flush`` ends files that are due; ``pending_writes`` brings all that waits onto S3 and answers the rows
+that make it count, for the transaction of the checkpoint. So an event is in the files exactly once, wherever the process dies.
+Decision 0029. Memory: ``memory_bytes``, one batch more, and about 3 KB for each file that is open or has changed since the last commit.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from uuid import uuid4
+
+from chalicelib.errors import InvalidConfigurationError, RunlakeError
+from chalicelib.pipelines.files.formats import format_named
+from chalicelib.pipelines.files.generations import Generations
+from chalicelib.pipelines.files.growing import Group, GrowingFile, SupersededError
+from chalicelib.pipelines.files.place import DAY_MS, LAST_MS, Context, checked_base, clamped
+from chalicelib.pipelines.files.records import time_of
+from chalicelib.pipelines.files.rows import OPEN, Base, FileRow, FileRows, base_named, put_base
+from chalicelib.pipelines.files.staging import Stage
+from chalicelib.pipelines.files.text import LineFormatter
+from chalicelib.pipelines.ports import APP, FQN, GENERATION, NAMESPACE, PROGRAM, HandlerContext
+from chalicelib.ports import ObjectStore, Write
+
+MIB = 1024 * 1024
+CANDIDATES = 4
+"""So many of the files begun last of a context's day are looked at for one to go on with."""
+NOWHERE = "-"
+"""What a record does not say of itself."""
+
+
+class RollingS3Handler(logging.Handler):
+    """See above. ``workers``: files that are brought onto S3 at once. ``bucket``: another than the archive's own, that the context knows.
+    Raises InvalidConfigurationError."""
+
+    def __init__(
+        self,
+        base: str,
+        format: str = "text",
+        *,
+        bucket: str = "",
+        extension: str = "",
+        max_bytes: int = 100 * MIB,
+        max_age_s: int = 6 * 3600,
+        idle_s: int = 900,
+        keep_days: float = 7,
+        keep_bytes: int = 0,
+        keep_files: int = 0,
+        memory_bytes: int = 64 * MIB,
+        max_open: int = 2000,
+        workers: int = 8,
+    ) -> None:
+        super().__init__()
+        for name, value in {"max_bytes": max_bytes, "max_age_s": max_age_s, "idle_s": idle_s, "memory_bytes": memory_bytes}.items():
+            if value <= 0:
+                raise InvalidConfigurationError(f"a bound of files is above zero {name}={value}")
+        self._format = format_named(format)
+        self._extension = extension or self._format.extension
+        self._base = Base(checked_base(base), bucket, int(keep_days * DAY_MS), keep_bytes, keep_files)
+        self._max_bytes, self._max_age_ms, self._idle_ms = max_bytes, max_age_s * 1000, idle_s * 1000
+        self._memory_bytes, self._max_open, self._workers = memory_bytes, max_open, workers
+        self._text_layout = LineFormatter() if format == "text" else logging.Formatter()
+        self._taken = self._dropped = self._begun_files = 0
+        self._files: dict[Group, GrowingFile] = {}
+        self._over: list[GrowingFile] = []
+        self._dead: frozenset[str] = frozenset()
+        self._held, self._full_bytes = 0, memory_bytes
+        self._now_ms = 0
+        self._context: HandlerContext | None = None
+
+    def use(self, context: HandlerContext) -> None:
+        """See ``TakesContext``. Two requests. Raises InvalidConfigurationError when the base is another bucket's already."""
+        self._context, self._database, self._clock = context, context.database, context.clock
+        self._store = self._store_of(context)
+        known = base_named(context.database, self._base.name)
+        if known and known.bucket != self._base.bucket:
+            raise InvalidConfigurationError(f"the base is in another bucket base={known.name} bucket={known.bucket!r}")
+        if known != self._base:
+            put_base(context.database, self._base)
+        self._generations = Generations(context.database, context.clock)
+        self._stage = Stage(context.database, context.fence, context.clock, uuid4().hex)
+        self._now_ms = context.clock.now_ms()
+
+    def format(self, record: logging.LogRecord) -> str:
+        """See ``logging``: by the configured layout, or the format's own."""
+        return (self.formatter or self._text_layout).format(record)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take an event. No request, unless a batch is larger than the memory that there is for it."""
+        try:
+            if self._context is None:
+                raise RuntimeError("this handler works in a pipeline: nobody has given it a context")
+            time_ms, given = time_of(record), record.__dict__
+            if not 0 <= time_ms <= LAST_MS:
+                time_ms = clamped(time_ms)
+            generation = given.get(GENERATION) or NOWHERE
+            if generation in self._dead:
+                self._dropped += 1
+                return
+            group = (  # a plain tuple: a Group is equal to it, and takes longer to make
+                given.get(NAMESPACE) or NOWHERE,
+                given.get(APP) or NOWHERE,
+                given.get(PROGRAM) or NOWHERE,
+                given.get(FQN) or NOWHERE,
+                generation,
+                time_ms // DAY_MS,
+            )
+            file = self._files.get(group)  # type: ignore[call-overload]
+            if file is None or file.is_over or file.contents.size + file.held >= self._max_bytes:
+                file = self._begun(Group(*group), time_ms)
+            self._held += file.add(record, self.format(record), time_ms)
+        except Exception:
+            self.handleError(record)
+            return
+        file.active_ms = self._now_ms
+        self._taken += 1
+        if self._held > self._full_bytes:
+            self._relieve()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """``events`` that were taken, ``dropped``: those of dead generations, ``files`` that were begun."""
+        return {"events": self._taken, "dropped": self._dropped, "files": self._begun_files}
+
+    def flush(self) -> None:
+        """End files that are full, old or idle, also where nothing came. What waits goes onto S3 where it takes more memory than it may.
+        Raises UnavailableError (call it again), LeaseError."""
+        if self._context is None:
+            return
+        with self._locked():
+            self._now_ms = self._clock.now_ms()
+            for file in self._files.values():
+                file.is_over = file.is_over or self._is_due(file)
+            if self._held > self._memory_bytes:
+                self._publish(self._waiting())
+
+    def pending_writes(self) -> Sequence[Write]:
+        """See ``CommitsWithCheckpoint``. Brings all that waits onto S3 first. Ten writes at most: one, when more rows have changed.
+        Raises UnavailableError (call it again), LeaseError."""
+        if self._context is None:
+            return []
+        with self._locked():
+            self._now_ms = self._clock.now_ms()
+            if self._stage.is_handed:  # and not committed: perhaps since a deletion has removed the row of one of them
+                self._generations.look_again()
+            self._alive([file for file in self._all() if file.is_dirty])
+            self._publish(self._waiting())
+            changed = [file for file in self._all() if file.is_dirty]
+            return self._stage.writes([(file, self._row_of(file)) for file in changed])
+
+    def committed(self) -> None:
+        """See ``CommitsWithCheckpoint``."""
+        if self._context is None:
+            return
+        with self._locked():
+            self._stage.committed()
+            self._over = [file for file in self._over if not _is_done(file)]
+            for group in [group for group, file in self._files.items() if file.is_over and _is_done(file)]:
+                del self._files[group]
+            self._forget()
+
+    def _begun(self, group: Group, time_ms: int) -> GrowingFile:
+        before = self._files.get(group)
+        file = GrowingFile(group, self._format, self._now_ms, time_ms)
+        if before is not None:
+            before.is_over = True
+            self._over.append(before)
+            file.is_new, file.after = False, before
+        self._files[group] = file
+        return file
+
+    def _is_due(self, file: GrowingFile) -> bool:
+        age_ms, idle_ms = self._now_ms - file.created_ms, self._now_ms - file.active_ms
+        return file.size >= self._max_bytes or age_ms >= self._max_age_ms or idle_ms >= self._idle_ms
+
+    def _all(self) -> Iterable[GrowingFile]:
+        return [*self._over, *self._files.values()]
+
+    def _waiting(self) -> list[GrowingFile]:
+        return [file for file in self._all() if file.held or file.waiting]
+
+    def _relieve(self) -> None:
+        """In the middle of a batch: the largest files go to S3. What fails is tried again when as much more has come, and by the flush."""
+        if self._context is None:
+            return
+        files = sorted(self._waiting(), key=lambda file: -file.held)
+        least = self._held // 2
+        chosen: list[GrowingFile] = []
+        for file in files:
+            chosen.append(file)
+            least -= file.held
+            if least <= 0:
+                break
+        try:
+            self._publish(chosen)
+            self._full_bytes = self._memory_bytes
+        except RunlakeError:  # the flush will tell
+            self._full_bytes = self._held + self._memory_bytes // 4
+
+    def _publish(self, files: Sequence[GrowingFile]) -> None:
+        """Bring what waits in these onto S3. Each is tried, then the first trouble is raised."""
+        groups: dict[Group, list[GrowingFile]] = {}
+        for file in self._alive(files):
+            groups.setdefault(file.group, []).append(file)
+        if self._workers > 1 and len(groups) > 1:
+            with ThreadPoolExecutor(min(self._workers, len(groups))) as threads:
+                troubles = list(threads.map(self._tried, groups.values()))
+        else:
+            troubles = [self._tried(each) for each in groups.values()]
+        self._held = sum(file.held for file in self._all())
+        for trouble in troubles:
+            if trouble is not None:
+                raise trouble
+
+    def _tried(self, files: Sequence[GrowingFile]) -> Exception | None:
+        """Files of one group, one behind the other: none takes a number before its predecessor has one."""
+        try:
+            for file in files:
+                self._published(file)
+        except Exception as error:  # told by the caller, when the others are done
+            return error
+        return None
+
+    def _published(self, file: GrowingFile) -> None:
+        assert self._context is not None
+        if file.is_new:
+            self._look(file)
+            file.is_new = False
+        elif file.after is not None:
+            file.sequence, file.after = file.after.sequence + 1, None
+        while True:
+            try:
+                return file.publish(self._store, self._context.fence, self._key_of(file), self._now_ms)
+            except SupersededError:
+                file = self._succeeded(file)
+
+    def _succeeded(self, file: GrowingFile) -> GrowingFile:
+        """Under the handler's lock in the thread that has it, or in one of its threads: each has a file of its own."""
+        other = file.successor(self._now_ms)
+        if self._files.get(file.group) is file:
+            self._files[file.group] = other
+            self._over.append(file)
+        else:
+            other.is_over = True
+            self._over.append(other)
+        return other
+
+    def _look(self, file: GrowingFile) -> None:
+        """Find the file that another process of this handler has left open, and behind which number to begin a new one. One Query."""
+        context, day = self._context_of(file.group), file.group.day
+        rows = FileRows(self._database).newest(context, day * DAY_MS, (day + 1) * DAY_MS - 1, CANDIDATES)
+        mine = [row for row in rows if row.extension == self._extension]
+        file.sequence = max((row.sequence for row in mine), default=-1) + 1
+        for row in mine:
+            if self._can_go_on(row, file):
+                return file.go_on_with(row)
+
+    def _can_go_on(self, row: FileRow, file: GrowingFile) -> bool:
+        is_same = (row.fqn, row.generation, row.format) == (file.group.fqn, file.group.generation, self._format.name)
+        is_good = self._format.grows and row.state == OPEN and row.staged is None and row.contents.size > 0
+        is_young = self._now_ms - row.created_ms < self._max_age_ms and self._now_ms - row.contents.changed_ms < self._idle_ms
+        return is_same and is_good and is_young and row.contents.size < self._max_bytes
+
+    def _alive(self, files: Sequence[GrowingFile]) -> list[GrowingFile]:
+        """Those whose generation is not dead; the others are forgotten, with what waits and what no row says yet."""
+        asked = [file.group.generation for file in files if file.group.generation != NOWHERE]
+        self._dead |= self._generations.dead_of(asked)
+        gone = [file for file in files if file.group.generation in self._dead]
+        for file in gone:
+            self._dropped += file.drop()
+            if self._files.get(file.group) is file:
+                del self._files[file.group]
+        if gone:
+            self._over = [file for file in self._over if file.group.generation not in self._dead]
+        return [file for file in files if file.group.generation not in self._dead]
+
+    def _row_of(self, file: GrowingFile) -> FileRow:
+        """A file's row as it was, or a first one that nobody has written."""
+        if file.row is not None:
+            return file.row
+        self._begun_files += 1
+        return FileRow(
+            self._context_of(file.group),
+            file.first_ms,
+            file.created_ms,
+            file.sequence,
+            self._extension,
+            self._format.name,
+            file.group.day,
+            file.group.fqn,
+            file.group.generation,
+            OPEN,
+            file.contents,
+        )
+
+    def _forget(self) -> None:
+        """Files that were not written to for longest are forgotten, down to as many as may be open: they are found again by their rows."""
+        if len(self._files) <= self._max_open:
+            return
+        idle = sorted((each for each in self._files.items() if not each[1].held), key=lambda each: each[1].active_ms)
+        for group, _ in idle[: len(self._files) - self._max_open]:
+            del self._files[group]
+
+    def _context_of(self, group: Group) -> Context:
+        return Context(self._base.name, group.namespace, group.app, group.program)
+
+    def _key_of(self, file: GrowingFile) -> Callable[[int], str]:
+        context, day = self._context_of(file.group), file.group.day
+        return lambda sequence: context.key(day, sequence, self._extension)
+
+    def _store_of(self, context: HandlerContext) -> ObjectStore:
+        if not self._base.bucket:
+            return context.store
+        if context.stores is None:
+            raise InvalidConfigurationError(f"no other bucket can be written to here bucket={self._base.bucket!r}")
+        return context.stores(self._base.bucket)
+
+    def _locked(self) -> Any:
+        assert self.lock is not None
+        return self.lock
+
+
+def _is_done(file: GrowingFile) -> bool:
+    return not (file.is_dirty or file.held or file.waiting)

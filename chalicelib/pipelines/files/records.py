@@ -1,0 +1,75 @@
+"""What a file holds of a record, and what a reader gets back."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from chalicelib.pipelines.ports import FQN, LINE, RUN_ID, TIME_MS
+
+FIELDS = ("time", "level", "logger", "message", "fqn", "runId", "line")
+
+
+@dataclass(frozen=True, slots=True)
+class FileEvent:
+    """One event of a file. ``time`` in ms since the epoch; ``fqn``, ``runId`` and ``line`` (-1: none) say where it stands in which log,
+    empty where the format has no place for them."""
+
+    time: int
+    level: str
+    logger: str
+    message: str
+    fqn: str = ""
+    runId: str = ""
+    line: int = -1
+
+    def document(self) -> dict[str, Any]:
+        """As it is answered."""
+        return asdict(self)
+
+
+def time_of(record: logging.LogRecord) -> int:
+    """When it happened: what the framework says, else when the record was made."""
+    time_ms = record.__dict__.get(TIME_MS)
+    return int(record.created * 1000) if time_ms is None else int(time_ms)
+
+
+def document_of(record: logging.LogRecord, text: str, time_ms: int) -> dict[str, Any]:
+    """A record's fields, in the order of ``FIELDS``."""
+    given = record.__dict__
+    line = given.get(LINE)
+    return {
+        "time": time_ms,
+        "level": record.levelname,
+        "logger": record.name,
+        "message": text,
+        "fqn": given.get(FQN) or "",
+        "runId": given.get(RUN_ID) or "",
+        "line": -1 if line is None else line,
+    }
+
+
+def typed(document: dict[str, Any]) -> dict[str, Any]:
+    """The fields as formats with a schema take them: what none could be made of raises here, not when all are encoded together."""
+    return {
+        name: int(value) if name in ("time", "line") else _storable(value if isinstance(value, str) else str(value))
+        for name, value in document.items()
+    }
+
+
+def _storable(text: str) -> str:
+    return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+def event_of(document: dict[str, Any]) -> FileEvent:
+    """The inverse; what is missing is empty. Raises TypeError, ValueError for what is no event."""
+    return FileEvent(
+        int(document["time"]),
+        str(document.get("level", "")),
+        str(document.get("logger", "")),
+        str(document.get("message", "")),
+        str(document.get("fqn", "")),
+        str(document.get("runId", "")),
+        int(document.get("line", -1)),
+    )

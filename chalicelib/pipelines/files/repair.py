@@ -1,0 +1,154 @@
+"""Making rows and objects fit each other again: what is wrong, and mending it.
+
+==============  =====================================================================  ================================================
+kind            what is wrong                                                          mended by
+==============  =====================================================================  ================================================
+row-unreadable  a row that makes no sense                                              removing the row
+row-only        a row whose object is gone                                             removing the row
+object-only     an object that no row names: it was published and never committed      removing the object
+longer          an object that goes on behind what its row counts                      cutting it back to what counts
+changed         the size fits, and the ETag is another                                 the row taking the ETag, if the object reads well
+shorter         an object that is shorter than its row says                            the row taking what can still be read
+unfinished      a file on its way out                                                  finishing that
+==============  =====================================================================  ================================================
+
+An object that cannot be read goes with its row. Objects and rows that were written within the grace period are spared: a handler may be
+about to commit them. A second run finds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from chalicelib.deadline import Deadline
+from chalicelib.errors import DamagedLogError, InvalidConfigurationError, ObjectNotFoundError, PreconditionFailedError
+from chalicelib.pipelines.files.growing import COPY_FROM_BYTES
+from chalicelib.pipelines.files.removal import Removal
+from chalicelib.pipelines.files.rows import CLOSED, CONDEMNED, Base, Contents, Damaged, FileRow, FileRows, applied
+from chalicelib.pipelines.files.streams import events_of
+from chalicelib.ports import Clock, Condition, Database, Delete, ListedObject, ObjectStore, PutOptions
+from chalicelib.runlog.tail import list_all
+
+GRACE_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """``path`` of the object; ``row`` and ``object`` as they were found."""
+
+    kind: str
+    path: str
+    detail: str
+    row: FileRow | Damaged | None = None
+    object: ListedObject | None = None
+
+
+class Repair:
+    """Looks at the files of one base. ``grace_ms``: how old what is wrong must be. Memory: half a KB a file."""
+
+    def __init__(self, store: ObjectStore, database: Database, clock: Clock, grace_ms: int = GRACE_MS) -> None:
+        self._store, self._database, self._clock, self._grace_ms = store, database, clock, grace_ms
+
+    def findings(self, base: Base) -> Iterator[Finding]:
+        """What is wrong. A LIST and a Query for each 1,000 files."""
+        before_ms = self._clock.now_ms() - self._grace_ms
+        objects = {found.key: found for found in list_all(self._store, f"{base.name}/")}
+        for row in FileRows(self._database).listed(base.name, ""):
+            if isinstance(row, Damaged):
+                yield Finding("row-unreadable", row.key.sort, row.reason, row)
+                continue
+            found = objects.pop(row.object_key, None)
+            if row.changed_ms < before_ms and (found is None or found.last_modified_ms < before_ms):
+                kind = _kind_of(row, found)
+                if kind:
+                    yield Finding(kind, row.object_key, _detail(row, found), row, found)
+        for found in objects.values():
+            if found.last_modified_ms < before_ms:
+                yield Finding("object-only", found.key, f"bytes={found.size}", None, found)
+
+    def mend(self, finding: Finding) -> bool:
+        """Put one right, if it is still as it was found. At most five requests, and the object once where it is read. Raises
+        UnavailableError."""
+        row, found = finding.row, finding.object
+        if isinstance(row, Damaged):
+            self._database.transact([Delete(row.key)])
+            return True
+        try:
+            if row is None:
+                assert found
+                self._store.delete(found.key, if_match=found.etag)
+                return True
+            if found is None or finding.kind == "unfinished" or row.contents.size == 0:
+                return Removal(self._store, self._database).remove(row)
+            if finding.kind == "longer":
+                return self._cut(row, found)
+            return self._look_again(row, found)
+        except (PreconditionFailedError, ObjectNotFoundError):
+            return False  # somebody has changed it meanwhile
+        except InvalidConfigurationError:
+            return False  # the format's library is not here
+
+    def mend_all(self, base: Base, deadline: Deadline) -> tuple[list[Finding], bool]:
+        """Put all right that is wrong. What was mended, and whether nothing is left."""
+        mended: list[Finding] = []
+        is_whole = True
+        for finding in self.findings(base):
+            if deadline.remaining_s() <= 0:
+                return mended, False
+            if self.mend(finding):
+                mended.append(finding)
+            else:
+                is_whole = False
+        return mended, is_whole
+
+    def _cut(self, row: FileRow, found: ListedObject) -> bool:
+        """Back to the bytes that count: these are a beginning that nobody has changed."""
+        key, size = row.object_key, row.contents.size
+        options = PutOptions(self._store.head(key).metadata, content_type=self._store.head(key).content_type)
+        still = Condition(if_match=found.etag)
+        if size <= COPY_FROM_BYTES:
+            etag = self._store.put(key, self._store.get(key, 0, size, if_match=found.etag).body, options, still)
+        else:
+            upload = self._store.create_multipart(key, options)
+            part = self._store.copy_part(key, upload, 1, key, 0, size, if_match=found.etag)
+            etag = self._store.complete_multipart(key, upload, [(1, part)], still)
+        return self._written(row, replace(row.contents, etag=etag))
+
+    def _look_again(self, row: FileRow, found: ListedObject) -> bool:
+        """The row takes what the object holds, if it reads well from its beginning to its end."""
+        size = min(found.size, row.contents.size)
+        as_found = replace(row, contents=replace(row.contents, size=size))
+        events = disorder_ms = 0
+        from_ms, to_ms = row.contents.to_ms, 0
+        try:
+            for event in events_of(self._store, as_found):
+                events += 1
+                disorder_ms = max(disorder_ms, to_ms - event.time)
+                from_ms, to_ms = min(from_ms, event.time), max(to_ms, event.time)
+        except DamagedLogError:
+            pass  # what stands before the damage counts
+        if not events:
+            return Removal(self._store, self._database).remove(row)
+        changed_ms = row.contents.changed_ms
+        return self._written(row, Contents(size, found.etag, events, from_ms, to_ms, disorder_ms, changed_ms))
+
+    def _written(self, row: FileRow, contents: Contents) -> bool:
+        return applied(self._database, row.written(contents=contents, state=CLOSED, staged=None)[1])
+
+
+def _kind_of(row: FileRow, found: ListedObject | None) -> str:
+    if row.state == CONDEMNED:
+        return "unfinished"
+    if found is None:
+        return "row-only"
+    if row.contents.size == 0:
+        return "object-only"  # its row was staged, and never came to count
+    if found.size != row.contents.size:
+        return "longer" if found.size > row.contents.size else "shorter"
+    return "changed" if found.etag != row.contents.etag else ""
+
+
+def _detail(row: FileRow, found: ListedObject | None) -> str:
+    told = f"counted={row.contents.size}"
+    return f"{told} bytes={found.size}" if found else told

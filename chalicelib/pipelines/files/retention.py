@@ -1,0 +1,120 @@
+"""How long files are kept: by age, by all their bytes, by their number, as their handler has told. Newer files stay before older ones.
+
+A pass also ends what others left half done: files on their way out, and rows that still say what was staged. It can be stopped anywhere,
+and run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from chalicelib.deadline import Deadline
+from chalicelib.pipelines.files.place import DAY_MS
+from chalicelib.pipelines.files.removal import Removal
+from chalicelib.pipelines.files.rows import (
+    COMMITS,
+    CONDEMNED,
+    OPEN,
+    TABLE,
+    Base,
+    FileRow,
+    FileRows,
+    applied,
+    rows_of_partition,
+    transacted,
+)
+from chalicelib.ports import Clock, Database, Delete, Key, ObjectStore
+
+STILL_OPEN_MS = 12 * 3_600_000
+"""An open file that was not written to for so long is nobody's any more: handlers end theirs after hours."""
+KEEP_COMMITS_MS = 2 * DAY_MS
+"""A writer that has not committed for so long is gone, and no row of it is on stage that a pass would not have settled."""
+
+
+@dataclass(slots=True)
+class Kept:
+    """What a pass did. ``is_whole``: it came to its end."""
+
+    removed: int = 0
+    removed_bytes: int = 0
+    settled: int = 0
+    kept: int = 0
+    is_whole: bool = True
+
+
+def due(rows: Iterable[FileRow], base: Base, now_ms: int) -> list[FileRow]:
+    """Files that are to go, oldest first: those on their way out, those whose last event is too old, then the oldest of what is too much.
+    A file that is being written stays."""
+    going: list[FileRow] = []
+    staying: list[FileRow] = []
+    for row in sorted(rows, key=lambda row: (row.contents.to_ms, row.at)):
+        is_old = base.keep_ms > 0 and row.contents.to_ms < now_ms - base.keep_ms
+        if row.state == CONDEMNED or (is_old and not _is_written(row, now_ms)):
+            going.append(row)
+        else:
+            staying.append(row)
+    return going + _too_many([row for row in staying if row.contents.size], base, now_ms)
+
+
+def _too_many(rows: list[FileRow], base: Base, now_ms: int) -> list[FileRow]:
+    """Of rows, oldest first, those beyond the bounds of number and bytes."""
+    count, size = len(rows), sum(row.contents.size for row in rows)
+    going = []
+    for row in rows:
+        is_over = (0 < base.keep_files < count) or (0 < base.keep_bytes < size)
+        if not is_over:
+            break
+        if _is_written(row, now_ms):
+            continue
+        going.append(row)
+        count, size = count - 1, size - row.contents.size
+    return going
+
+
+def _is_written(row: FileRow, now_ms: int) -> bool:
+    return (row.state == OPEN or row.staged is not None) and row.changed_ms >= now_ms - STILL_OPEN_MS
+
+
+class Retention:
+    """Passes over the files of one base. Memory: half a KB a file."""
+
+    def __init__(self, store: ObjectStore, database: Database, clock: Clock) -> None:
+        self._database, self._clock = database, clock
+        self._removal = Removal(store, database)
+
+    def keep(self, base: Base, deadline: Deadline) -> Kept:
+        """Let go what is due. A Query for 1,000 files, three requests for each that goes. Raises UnavailableError: run it again."""
+        done, rows = Kept(), FileRows(self._database)
+        files: list[FileRow] = []
+        for row in rows.listed(base.name, ""):
+            if isinstance(row, FileRow):
+                files.append(row)
+                done.settled += self._settle(row)
+        going = due(files, base, self._clock.now_ms())
+        for row in going:
+            if deadline.remaining_s() <= 0:
+                done.is_whole = False
+                break
+            if self._removal.remove(row):
+                done.removed += 1
+                done.removed_bytes += row.contents.size
+        done.kept = len(files) - done.removed
+        return done
+
+    def forget_writers(self) -> int:
+        """Remove what says how far writers of long ago have committed: after a whole pass over each base. The answer is how many."""
+        before_ms = self._clock.now_ms() - KEEP_COMMITS_MS
+        old = [row["at"] for row in rows_of_partition(self._database, COMMITS) if row["changed_ms"] < before_ms]
+        for first in range(0, len(old), 100):
+            transacted(self._database, [Delete(Key(TABLE, COMMITS, at)) for at in old[first : first + 100]])
+        return len(old)
+
+    def _settle(self, row: FileRow) -> bool:
+        """Write a row as it counts, when its writer is long gone. One read of it, and a write."""
+        if row.changed_ms > self._clock.now_ms() - KEEP_COMMITS_MS // 2 or row.state == CONDEMNED:
+            return False
+        found = FileRows(self._database).again(row)
+        if found is None or found.staged is None:
+            return False
+        return applied(self._database, row.written(staged=None)[1])

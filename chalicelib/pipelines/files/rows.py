@@ -1,0 +1,325 @@
+"""The metadata rows of files: (context, first event time, creation time) to path, sizes, times; and which of them count.
+
+A row says how much of its object counts. What was written behind that is not seen, until the transaction that commits the checkpoint
+writes the row anew. Where more rows change than a transaction holds, they are **staged** first, each with a writer and a number: they
+count once the writer's own row, the one that the transaction writes, has come to that number. Decision 0029.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from chalicelib.errors import PreconditionFailedError, WriteConflictError
+from chalicelib.pipelines.files.place import Context, behind
+from chalicelib.ports import Clause, Database, Delete, Key, Put, Row, When, Write
+
+TABLE = "pipeline_files"
+"""Partition ``partition``, sort key ``at``."""
+OPEN, CLOSED, CONDEMNED = "open", "closed", "condemned"
+"""May grow; is whole; is on its way out, and not read any more."""
+BASES, COMMITS = "#bases", "#commits"
+"""Partitions that are none of files: no base begins so."""
+PAGE_ROWS = 1000
+IS_NEW: When = ((Clause(("at",), "absent"),),)
+_FIRST = " "
+"""Below all letters of keys: behind a key, before all longer ones."""
+_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What counts of an object: its first ``size`` bytes, ``events`` of them, from the earliest to the latest time. ``disorder_ms``: by how
+    much an event was earlier than one that stands before it, at most. ``etag`` as the object had it when it was that long. ``landmarks``: (latest
+    time, bytes) of some of its beginnings, ascending: reading from a time on need not begin at the file's first byte."""
+
+    size: int
+    etag: str
+    events: int
+    from_ms: int
+    to_ms: int
+    disorder_ms: int
+    changed_ms: int
+    landmarks: tuple[tuple[int, int], ...] = ()
+
+    def start(self, from_ms: int) -> tuple[int, int]:
+        """The longest beginning, of those that are known, all of whose events are earlier than a time: its latest time and bytes."""
+        return max((each for each in self.landmarks if each[0] < from_ms), default=(self.from_ms, 0))
+
+
+NOTHING = Contents(0, "", 0, 0, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """Contents that count when ``writer`` has committed ``number``."""
+
+    writer: str
+    number: int
+    state: str
+    contents: Contents
+
+
+@dataclass(frozen=True, slots=True)
+class FileRow:
+    """A file. ``first_ms`` is the time of the event that it was begun for; ``extension`` tells handlers of one base apart."""
+
+    context: Context
+    first_ms: int
+    created_ms: int
+    sequence: int
+    extension: str
+    format: str
+    day: int
+    fqn: str
+    generation: str
+    state: str
+    contents: Contents
+    staged: Staged | None = None
+    version: int = 0
+
+    @property
+    def object_key(self) -> str:
+        """Where its object is."""
+        return self.context.key(self.day, self.sequence, self.extension)
+
+    @property
+    def at(self) -> str:
+        """The row's sort key."""
+        times = f"{self.first_ms:015d}:{self.created_ms:015d}"
+        return f"{self.context.prefix}{times}:{self.sequence:08d}.{self.extension}"
+
+    @property
+    def changed_ms(self) -> int:
+        """When anybody last wrote to the file, or was about to."""
+        return max(self.created_ms, self.contents.changed_ms, self.staged.contents.changed_ms if self.staged else 0)
+
+    @property
+    def row_key(self) -> Key:
+        """The row's key."""
+        return Key(TABLE, self.context.base, self.at)
+
+    @property
+    def unchanged(self) -> When:
+        """The condition that it still is what was read: version 0 is a row that is not written yet."""
+        return ((Clause(("version",), "=", self.version),),) if self.version else IS_NEW
+
+    def written(self, **changes: Any) -> tuple[FileRow, Write]:
+        """The row after a change, and the write that makes it: it fails when another one came first."""
+        changed = replace(self, version=self.version + 1, **changes)
+        return changed, Put(self.row_key, changed.document(), self.unchanged)
+
+    def removed(self) -> Write:
+        """The write that removes it, if it is still this."""
+        return Delete(self.row_key, self.unchanged)
+
+    def document(self) -> Row:
+        """As the table holds it."""
+        context = self.context
+        row: dict[str, Any] = {
+            "partition": context.base,
+            "at": self.at,
+            "names": [context.namespace, context.app, context.program],
+            "path": self.object_key,
+            "times": [self.first_ms, self.created_ms],
+            "file": [self.sequence, self.extension, self.format, self.day],
+            "fqn": self.fqn,
+            "generation": self.generation,
+            "state": self.state,
+            "contents": _packed(self.contents),
+            "version": self.version,
+        }
+        if self.staged:
+            staged = self.staged
+            row["staged"] = [staged.writer, staged.number, staged.state, _packed(staged.contents)]
+        return row
+
+
+def row_of(row: Row) -> FileRow:
+    """The inverse of ``document``. Raises ValueError for what is none."""
+    try:
+        namespace, app, program = row["names"]
+        sequence, extension, format_, day = row["file"]
+        first_ms, created_ms = row["times"]
+        staged = row.get("staged")
+        return FileRow(
+            Context(row["partition"], namespace, app, program),
+            int(first_ms),
+            int(created_ms),
+            int(sequence),
+            extension,
+            format_,
+            int(day),
+            row["fqn"],
+            row["generation"],
+            row["state"],
+            _contents(row["contents"]),
+            Staged(staged[0], int(staged[1]), staged[2], _contents(staged[3])) if staged else None,
+            int(row["version"]),
+        )
+    except (KeyError, TypeError, IndexError, AttributeError) as error:
+        raise ValueError(f"not a row of a file at={row.get('at')!r}") from error
+
+
+def _packed(contents: Contents) -> list[Any]:
+    return [
+        contents.size, contents.etag, contents.events, contents.from_ms, contents.to_ms, contents.disorder_ms, contents.changed_ms,
+        [number for landmark in contents.landmarks for number in landmark],
+    ]  # fmt: skip
+
+
+def _contents(packed: Sequence[Any]) -> Contents:
+    size, etag, events, from_ms, to_ms, disorder_ms, changed_ms, flat = packed
+    landmarks = tuple((int(time_ms), int(end)) for time_ms, end in zip(flat[::2], flat[1::2], strict=True))
+    return Contents(int(size), str(etag), int(events), int(from_ms), int(to_ms), int(disorder_ms), int(changed_ms), landmarks)
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A row that cannot be read."""
+
+    key: Key
+    reason: str
+
+
+class FileRows:
+    """Reads rows, and says what of them counts. Keeps what writers have committed: build one for each request or pass."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._committed: dict[str, int] = {}
+
+    def listed(self, base: str, prefix: str, first: str = "", last: str | None = None) -> Iterator[FileRow | Damaged]:
+        """Rows whose keys begin with ``prefix`` and go on from ``first`` to ``last``, as they count now, in order of key. A Query for each
+        1,000, and a read for each writer that has staged some."""
+        start, end = prefix + first or None, behind(prefix) if last is None and prefix else prefix + last if last else None
+        while True:
+            rows, more = self._database.query(TABLE, base, start, end, limit=PAGE_ROWS)
+            yield from self._counted([_parsed(row) for row in rows])
+            if not more or not rows:
+                return
+            start = rows[-1]["at"] + _FIRST
+
+    def newest(self, context: Context, day_first_ms: int, day_last_ms: int, limit: int) -> list[FileRow]:
+        """The rows that were begun last of a context's day. One Query."""
+        first, last = f"{context.prefix}{day_first_ms:015d}", f"{context.prefix}{day_last_ms:015d};"
+        rows, _ = self._database.query(TABLE, context.base, first, last, limit=limit, newest_first=True)
+        return [row for row in self._counted([_parsed(row) for row in rows]) if isinstance(row, FileRow)]
+
+    def again(self, row: FileRow) -> FileRow | None:
+        """A row as it is now, staged or not. One read."""
+        found = self._database.get_many([row.row_key]).get(row.row_key)
+        return row_of(found) if found else None
+
+    def settled(self, row: FileRow) -> FileRow:
+        """A row as it counts: what was staged has taken its place, or has not come about (yet)."""
+        staged = row.staged
+        if staged is None or not self.is_committed(staged):
+            return row
+        return replace(row, contents=staged.contents, state=row.state if row.state == CONDEMNED else staged.state, staged=None)
+
+    def is_committed(self, staged: Staged) -> bool:
+        """Whether staged contents count."""
+        if staged.writer not in self._committed:
+            self._look([staged.writer])
+        return self._committed[staged.writer] >= staged.number
+
+    def _counted(self, rows: Sequence[FileRow | Damaged]) -> Iterator[FileRow | Damaged]:
+        writers = {row.staged.writer for row in rows if isinstance(row, FileRow) and row.staged}
+        if unknown := sorted(writers - self._committed.keys()):
+            self._look(unknown)
+        for row in rows:
+            yield self.settled(row) if isinstance(row, FileRow) else row
+
+    def _look(self, writers: Sequence[str]) -> None:
+        keys = {commit_key(writer): writer for writer in writers}
+        found = self._database.get_many(list(keys))
+        for key, writer in keys.items():
+            self._committed[writer] = int(found[key]["committed"]) if key in found else 0
+
+
+def commit_key(writer: str) -> Key:
+    """Where a writer's number of commits is."""
+    return Key(TABLE, COMMITS, writer)
+
+
+def commit_write(writer: str, number: int, now_ms: int) -> Put:
+    """The one write that makes all count that was staged under a number."""
+    key = commit_key(writer)
+    return Put(key, {"partition": key.partition, "at": key.sort, "committed": number, "changed_ms": now_ms})
+
+
+def _parsed(row: Row) -> FileRow | Damaged:
+    try:
+        return row_of(row)
+    except ValueError as error:
+        return Damaged(Key(TABLE, row["partition"], row["at"]), str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What a handler told of the files that it writes: where they are, and how long they are kept (0: no such bound)."""
+
+    name: str
+    bucket: str
+    keep_ms: int
+    keep_bytes: int
+    keep_files: int
+
+
+def put_base(database: Database, base: Base) -> None:
+    """Have passes over all files find these. One write."""
+    row = {
+        "partition": BASES,
+        "at": base.name,
+        "bucket": base.bucket,
+        "keep": [base.keep_ms, base.keep_bytes, base.keep_files],
+    }
+    database.put_many([Put(Key(TABLE, BASES, base.name), row)])
+
+
+def bases(database: Database) -> list[Base]:
+    """All that handlers ever told of. A Query for each 1,000."""
+    return [_base(row) for row in rows_of_partition(database, BASES)]
+
+
+def base_named(database: Database, name: str) -> Base | None:
+    """One of them. One read."""
+    key = Key(TABLE, BASES, name)
+    found = database.get_many([key]).get(key)
+    return _base(found) if found else None
+
+
+def _base(row: Row) -> Base:
+    return Base(row["at"], row["bucket"], *(int(each) for each in row["keep"]))
+
+
+def rows_of_partition(database: Database, partition: str, prefix: str = "") -> Iterator[Mapping[str, Any]]:
+    """Rows of a partition that is none of files, in order."""
+    start, end = prefix or None, behind(prefix) if prefix else None
+    while True:
+        rows, more = database.query(TABLE, partition, start, end, limit=PAGE_ROWS)
+        yield from rows
+        if not more or not rows:
+            return
+        start = rows[-1]["at"] + _FIRST
+
+
+def transacted(database: Database, writes: Sequence[Write]) -> None:
+    """A transaction that another one at the same rows does not stop. Raises PreconditionFailedError, WriteConflictError."""
+    for _ in range(_TRIES - 1):
+        try:
+            return database.transact(writes)
+        except WriteConflictError:
+            continue
+    database.transact(writes)
+
+
+def applied(database: Database, write: Write) -> bool:
+    """Whether a conditional write was applied; False: the row is another one by now."""
+    try:
+        transacted(database, [write])
+    except PreconditionFailedError:
+        return False
+    return True

@@ -1,0 +1,117 @@
+"""Run logs of a pipeline that was deleted: closed for good, written down, then gone, objects first, then rows.
+
+::
+
+    close        whoever appends is told that the run is closed; a large log is finished by the schedule, and goes the next time
+    tombstone    why it is gone (``runlog.tombstones``), and a row: what comes of this run from now on is dropped
+    objects      logs.txt becomes an empty one, all others go but the tail: nothing is left to be read, and appends are refused
+    rows         lists name the run no more
+    the rest     these two, 20 minutes later, when no writer that had looked before can still be under way (decision 0001)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from urllib.parse import unquote
+
+from chalicelib.deadline import Deadline
+from chalicelib.errors import InvalidNameError
+from chalicelib.pipelines.files.deletion import Deleted
+from chalicelib.pipelines.files.generations import Generations
+from chalicelib.pipelines.records import places
+from chalicelib.ports import Clock, ListedObject, ObjectStore, PutOptions, Run
+from chalicelib.runlog.artifact import artifact_metadata, find_artifact
+from chalicelib.runlog.compaction import RETIRE_AFTER_MS
+from chalicelib.runlog.finalization import Finalizer
+from chalicelib.runlog.layout import Layout, checked_run, encode_name
+from chalicelib.runlog.segment import CLOSED
+from chalicelib.runlog.tail import list_all
+from chalicelib.runlog.tombstones import Tombstone, put_tombstone
+
+_DELETE_MANY = 1000
+REASON = "deleted"
+
+
+class StoredRunLogs:
+    """``RunLogs`` over the bucket of logs. ``started_ms`` tells when a run began, as far as the catalog knows; ``forget`` removes its rows."""
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        layout: Layout,
+        finalizer: Finalizer,
+        clock: Clock,
+        generations: Generations,
+        started_ms: Callable[[Run], int | None],
+        forget: Callable[[Run], None],
+    ) -> None:
+        self._store, self._layout, self._finalizer, self._clock, self._generations = store, layout, finalizer, clock, generations
+        self._started_ms, self._forget = started_ms, forget
+
+    def fqns(self, namespace: str) -> Sequence[str]:
+        """See ``RunLogs``: by their names. Two LISTs, and one more for each 1,000."""
+        beginnings = [f"{self._layout.prefix}/{encode_name(each)}" for each in (namespace, f'"{namespace}"')]
+        return [fqn for each in beginnings for fqn in self._names(each) if places(fqn)[0] == namespace]
+
+    def remove(self, fqn: str, before_ms: int, done: Deleted, deadline: Deadline) -> None:
+        """See ``RunLogs``. Raises DeadlineExceededError, UnavailableError: the same again."""
+        run_ids = self._names(f"{self._layout.prefix}/{encode_name(fqn)}/")
+        marked = self._generations.marked(fqn, run_ids)
+        for run_id in run_ids:
+            deadline.check()
+            try:
+                run = checked_run(fqn, run_id)
+            except InvalidNameError:
+                continue
+            objects = list(list_all(self._store, self._layout.run_prefix(run)))
+            if objects and (run_id in marked or self._began_ms(run, objects) <= before_ms):
+                self._remove_one(run, objects, done)
+
+    def _remove_one(self, run: Run, objects: Sequence[ListedObject], done: Deleted) -> None:
+        self._generations.mark_runs(run.fqn, [run.run_id])
+        if any(each.size for each in objects):
+            self._write_down(run, objects)
+            if not self._finalizer.close(run).finalized:
+                done.waiting += 1
+                return
+            objects = self._hollowed(run)
+            done.runs += 1
+        self._forget(run)
+        if max(each.last_modified_ms for each in objects) > self._clock.now_ms() - RETIRE_AFTER_MS:
+            done.waiting += 1
+        else:
+            self._store.delete_many([each.key for each in objects])
+
+    def _hollowed(self, run: Run) -> list[ListedObject]:
+        """Take all lines out of a closed log; what is left of it says that it is closed, and empty."""
+        key = self._layout.logs(run)
+        logs = find_artifact(self._store, key)
+        epoch, next_segment = (logs.epoch, logs.next_segment) if logs else (0, 0)
+        metadata = artifact_metadata(0, 0, next_segment, epoch, CLOSED)
+        self._store.put(key, b"", PutOptions(metadata))
+        objects = list(list_all(self._store, self._layout.run_prefix(run)))
+        tail = [each for each in objects if each.key.startswith(self._layout.segments(run))][-1:]
+        staying = [each for each in objects if each.key == key or each in tail]
+        markers = list(list_all(self._store, self._layout.markers(run)))
+        going = [each.key for each in [*objects, *markers] if each not in staying]
+        for first in range(0, len(going), _DELETE_MANY):
+            self._store.delete_many(going[first : first + _DELETE_MANY])
+        return staying
+
+    def _write_down(self, run: Run, objects: Sequence[ListedObject]) -> None:
+        size, last_ms = sum(each.size for each in objects), max(each.last_modified_ms for each in objects)
+        now_ms = self._clock.now_ms()
+        tombstone = Tombstone(run.fqn, run.run_id, REASON, -1, "", now_ms, last_ms, -1, size, len(objects), -1, -1, "")
+        put_tombstone(self._store, self._layout, tombstone)
+
+    def _began_ms(self, run: Run, objects: Sequence[ListedObject]) -> int:
+        return min([each.last_modified_ms for each in objects] + [ms for ms in [self._started_ms(run)] if ms])
+
+    def _names(self, beginning: str) -> list[str]:
+        names: list[str] = []
+        start_after: str | None = ""
+        while start_after is not None:
+            page = self._store.list_folders(beginning, start_after=start_after)
+            names += [unquote(each) for each in page.names]
+            start_after = page.start_after
+        return names

@@ -1,0 +1,135 @@
+"""What is done with files from outside of pipelines: reading, letting go, deleting, mending. One for a process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from chalicelib.deadline import Deadline
+from chalicelib.errors import InvalidInputError
+from chalicelib.pipelines.files.deletion import Deleted, Deletion, RunLogs
+from chalicelib.pipelines.files.generations import Generations
+from chalicelib.pipelines.files.reading import FileQuery, Reading
+from chalicelib.pipelines.files.records import FileEvent
+from chalicelib.pipelines.files.repair import Finding, Repair
+from chalicelib.pipelines.files.retention import Kept, Retention
+from chalicelib.pipelines.files.rows import Base, base_named, bases
+from chalicelib.pipelines.records import places
+from chalicelib.ports import Clock, Database, ObjectStore, Run
+
+MAX_PAGE_BYTES = 4 * 1024 * 1024
+MAX_FINDINGS = 1000
+_EVENT_BYTES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the next page begins: behind ``skipped`` events of a time."""
+
+    time_ms: int
+    skipped: int
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """``after`` None: there is no more now. ``left_out``: files and rows that were not read, each with the reason."""
+
+    events: list[FileEvent]
+    after: Place | None
+    left_out: list[tuple[str, str]] = field(default_factory=list)
+
+
+class PipelineFiles:
+    """``stores`` gives buckets by name, "" being the archive's own. ``run_logs`` None: deleting leaves run logs alone."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        stores: Callable[[str], ObjectStore],
+        run_logs: Callable[[Generations], RunLogs] | None = None,
+        started_ms: Callable[[Run], int | None] = lambda _: None,
+    ) -> None:
+        self._database, self._clock, self._stores, self._started_ms = database, clock, stores, started_ms
+        self.generations = Generations(database, clock)
+        runs = run_logs(self.generations) if run_logs else None
+        self._deletion = Deletion(database, self.generations, clock, lambda base: stores(base.bucket), runs)
+
+    def generation_of(self, run: Run) -> str | None:
+        """For the framework: a run's generation, None when it was deleted and all that comes of it is to be dropped. One that no catalog
+        knows yet begins now. Two reads."""
+        started_ms = self._started_ms(run)
+        return self.generations.of_run(
+            places(run.fqn)[0], run.fqn, run.run_id, self._clock.now_ms() if started_ms is None else started_ms
+        )
+
+    def page(self, query: FileQuery, limit: int, deadline: Deadline, after: Place | None = None) -> EventPage:
+        """Events of a range, at most ``limit``, 4 MiB of them, and what the deadline allows. Raises InvalidInputError (no such base),
+        UnavailableError."""
+        base = self._base(query.base)
+        left_out: list[tuple[str, str]] = []
+        generations = Generations(self._database, self._clock)  # what was deleted a moment ago is not shown
+        reading = Reading(self._stores(base.bucket), self._database, generations, lambda what, why: left_out.append((what, why)))
+        given = replace(query, from_ms=max(query.from_ms, after.time_ms)) if after else query
+        events: list[FileEvent] = []
+        size, place = 0, after or Place(query.from_ms, 0)
+        for event in _behind(reading.events(given), after):
+            if len(events) == limit or size >= MAX_PAGE_BYTES or (events and deadline.remaining_s() <= 0):
+                return EventPage(events, place, left_out)
+            events.append(event)
+            size += len(event.message.encode(errors="replace")) + _EVENT_BYTES
+            is_same = event.time <= place.time_ms
+            place = Place(place.time_ms, place.skipped + 1) if is_same else Place(event.time, 1)
+        return EventPage(events, None, left_out)
+
+    def delete(self, namespace: str, fqn: str | None, deadline: Deadline) -> Deleted:
+        """See ``Deletion.delete``."""
+        return self._deletion.delete(namespace, fqn, deadline)
+
+    def upkeep(self, deadline: Deadline) -> tuple[Deleted, dict[str, Kept]]:
+        """What a schedule does: go on with deletions, then let go what is due of each base. Can be stopped anywhere, and run again."""
+        deleted = self._deletion.go_on(deadline)
+        kept = {}
+        for base in bases(self._database):
+            if deadline.remaining_s() <= 0:
+                break
+            kept[base.name] = Retention(self._stores(base.bucket), self._database, self._clock).keep(base, deadline)
+        else:
+            if all(each.is_whole for each in kept.values()):
+                Retention(self._stores(""), self._database, self._clock).forget_writers()
+        return deleted, kept
+
+    def findings(self, base_name: str) -> tuple[list[Finding], bool]:
+        """What is wrong with a base's files, up to 1,000; and whether that is all."""
+        base = self._base(base_name)
+        found: list[Finding] = []
+        for finding in self._repair(base).findings(base):
+            if len(found) == MAX_FINDINGS:
+                return found, False
+            found.append(finding)
+        return found, True
+
+    def mend(self, base_name: str, deadline: Deadline) -> tuple[list[Finding], bool]:
+        """Put right what is wrong; what was, and whether nothing is left."""
+        base = self._base(base_name)
+        return self._repair(base).mend_all(base, deadline)
+
+    def _repair(self, base: Base) -> Repair:
+        return Repair(self._stores(base.bucket), self._database, self._clock)
+
+    def _base(self, name: str) -> Base:
+        base = base_named(self._database, name)
+        if base is None:
+            raise InvalidInputError(f"no handler writes files with this base base={name[:200]!r}")
+        return base
+
+
+def _behind(events: Iterator[FileEvent], after: Place | None) -> Iterator[FileEvent]:
+    """Without those of the page before: so many of its last time."""
+    left = after.skipped if after else 0
+    for event in events:
+        if after and left and event.time <= after.time_ms:
+            left -= 1
+            continue
+        left = 0
+        yield event

@@ -1,0 +1,102 @@
+"""How rows that have changed come to count with one transaction, however many they are.
+
+A few are written by the transaction of the checkpoint itself. More are staged before, a hundred at a time: each row holds what counted until
+now, and what will, with this writer's number. The transaction then writes the number, and all of them count. Decision 0029.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from chalicelib.errors import PartitionNotOwnedError, PreconditionFailedError, StoreUnavailableError
+from chalicelib.pipelines.files.growing import GrowingFile
+from chalicelib.pipelines.files.rows import NOTHING, Contents, FileRow, FileRows, Staged, commit_write, transacted
+from chalicelib.pipelines.ports import Fence
+from chalicelib.ports import MAX_TRANSACTION_WRITES, Clock, Database, Write
+
+_TRIES = 4
+DIRECT_ROWS = 10
+"""So many are written by the checkpoint's own transaction: several handlers of a pipeline share it."""
+
+
+class Stage:
+    """What one handler is about to commit. ``writer`` is new in each process."""
+
+    def __init__(self, database: Database, fence: Fence, clock: Clock, writer: str) -> None:
+        self._database, self._fence, self._clock, self._writer = database, fence, clock, writer
+        self._number = 0
+        self._handed: list[tuple[GrowingFile, FileRow]] = []
+        self._is_staged = False
+        self._is_refused = False
+
+    @property
+    def is_handed(self) -> bool:
+        """Whether rows were handed over and not committed, or could not be."""
+        return bool(self._handed) or self._is_refused
+
+    def writes(self, changed: Sequence[tuple[GrowingFile, FileRow]]) -> list[Write]:
+        """What the transaction has to write for these files, with their rows as the table has them. Raises PartitionNotOwnedError when
+        another one has changed a row, UnavailableError."""
+        self._is_staged = len(changed) > DIRECT_ROWS or any(row.staged for _, row in changed)
+        if self._is_staged:
+            for first in range(0, len(changed), MAX_TRANSACTION_WRITES):
+                self._put_on_stage(changed[first : first + MAX_TRANSACTION_WRITES])
+            self._handed = [(file, file.row) for file, _ in changed if file.row]
+            return [commit_write(self._writer, self._number + 1, self._clock.now_ms())] if changed else []
+        written = [(file, row.written(state=file.state, contents=file.contents)) for file, row in changed]
+        self._handed = [(file, row) for file, (row, _) in written]
+        return [write for _, (_, write) in written]
+
+    def committed(self) -> None:
+        """The transaction was applied: rows that were handed over are as they say."""
+        for file, row in self._handed:
+            staged = row.staged
+            file.row = replace(row, state=staged.state, contents=staged.contents, staged=None) if staged else row
+        self._number += self._is_staged
+        self._handed, self._is_staged, self._is_refused = [], False, False
+
+    def _put_on_stage(self, changed: Sequence[tuple[GrowingFile, FileRow]]) -> None:
+        """Rows that are on stage already, with all that is to be said, stay."""
+        for _ in range(_TRIES):
+            staged = [
+                (file, row.written(staged=self._of(file), contents=_counting(row)))
+                for file, row in changed
+                if not self._is_on(file, row)
+            ]
+            if not staged:
+                return
+            self._fence()
+            try:
+                transacted(self._database, [write for _, (_, write) in staged])
+            except PreconditionFailedError:
+                changed = [(file, self._as_it_is(row)) for file, row in changed]
+                continue
+            for file, (row, _) in staged:
+                file.row = row
+            return
+        raise StoreUnavailableError("rows of files change all the time")
+
+    def _of(self, file: GrowingFile) -> Staged:
+        return Staged(self._writer, self._number + 1, file.state, file.contents)
+
+    def _is_on(self, file: GrowingFile, row: FileRow) -> bool:
+        if row.staged != self._of(file):
+            return False
+        file.row = row
+        return True
+
+    def _as_it_is(self, row: FileRow) -> FileRow:
+        """A row again, after a transaction was refused: of one whose answer was lost some rows may be ours already. Another's are not."""
+        found = FileRows(self._database).again(row)
+        if (found.version if found else 0) == row.version:
+            return row
+        if found and found.staged and (found.staged.writer, found.staged.number) == (self._writer, self._number + 1):
+            return found
+        self._is_refused = True
+        raise PartitionNotOwnedError(f"another one writes this file path={row.object_key}")
+
+
+def _counting(row: FileRow) -> Contents:
+    """What counts of a file before it is committed: nothing, of a new one."""
+    return row.contents if row.version else NOTHING

@@ -1,0 +1,48 @@
+"""Events of text files: whatever layout they were written in, their times are read from it where it says them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from logging import Formatter, LogRecord
+
+from chalicelib.lines.choice import choose
+from chalicelib.lines.clock import Clock
+from chalicelib.lines.events import events
+from chalicelib.pipelines.files.records import FileEvent, time_of
+
+_SAMPLE_LINES = 200
+_SAMPLE_BYTES = 256 * 1024
+
+
+class LineFormatter(Formatter):
+    """The layout of text where a pipeline says none: time (UTC, ms), level, logger, message."""
+
+    def __init__(self) -> None:
+        super().__init__("%(runlake_moment)s %(levelname)s %(name)s - %(message)s")
+
+    def formatMessage(self, record: LogRecord) -> str:
+        """See ``logging``."""
+        moment = datetime.fromtimestamp(time_of(record) / 1000, UTC)
+        record.runlake_moment = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return super().formatMessage(record)
+
+
+def text_events(lines: Iterable[bytes], from_ms: int) -> Iterator[FileEvent]:
+    """Lines that belong together are one event. One that says no time has that of the event before, the first the file's own."""
+    ahead = iter(lines)
+    sample: list[bytes] = []
+    size = 0
+    for line in ahead:
+        sample.append(line)
+        size += len(line)
+        if len(sample) == _SAMPLE_LINES or size >= _SAMPLE_BYTES:
+            break
+    format_ = choose(sample)
+    time_ms = from_ms
+    for event in events(enumerate(itertools.chain(sample, ahead)), format_, Clock(UTC, from_ms * 1000)):
+        parsed = event.parsed
+        if parsed.timestamp is not None:
+            time_ms = parsed.timestamp // 1000
+        yield FileEvent(time_ms, parsed.level or "", parsed.logger or "", parsed.message)

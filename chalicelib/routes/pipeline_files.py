@@ -1,0 +1,126 @@
+"""Files that processing pipelines write, over HTTP: read together, mended, deleted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from chalice.app import Blueprint, Request, Response
+
+from chalicelib import composition
+from chalicelib.access.grants import Scope
+from chalicelib.deadline import Deadline
+from chalicelib.errors import InvalidCursorError, InvalidInputError
+from chalicelib.observability import logger, note
+from chalicelib.pipelines.files.place import LAST_MS
+from chalicelib.pipelines.files.reading import FileQuery
+from chalicelib.pipelines.files.repair import Finding
+from chalicelib.pipelines.files.service import Place
+from chalicelib.pipelines.records import places
+from chalicelib.routes import gate
+from chalicelib.routes.answers import answering, json_answer
+from chalicelib.routes.parameters import whole_number
+from chalicelib.runlog.layout import checked_run
+
+blueprint = Blueprint(__name__)
+
+BASE = "/v1/pipeline-files"
+DEFAULT_BASE = "pipeline-files"
+"""Where the built-in pipeline writes."""
+DEFAULT_LIMIT, MAX_LIMIT = 1000, 10_000
+READ_S, WORK_S = 8, 20
+_CURSOR = re.compile(r"([0-9]{1,15})-([0-9]{1,9})", re.ASCII)
+_MAX_NAME_CHARS = 1000
+
+
+@blueprint.route(BASE, methods=["GET"])
+@answering
+def events(request: Request) -> Response:
+    """Events of an application's files, in order of time: of pipelines that may be read."""
+    gate.permit_some("pipeline files", Scope.LOGS_READ)
+    services, who = composition.services(), gate.principal()
+    query: Mapping[str, str] = request.query_params or {}
+    wanted = FileQuery(
+        base=_base(query),
+        namespace=_name(query, "namespace"),
+        app=_name(query, "app"),
+        program=query.get("program") or None,
+        from_ms=whole_number(query, "from", 0, 0, LAST_MS),
+        to_ms=whole_number(query, "to", LAST_MS + 1, 0, LAST_MS + 1),
+        may_see=lambda fqn: who.may(Scope.LOGS_READ, fqn),
+    )
+    limit = whole_number(query, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
+    page = services.pipeline_files().page(wanted, limit, Deadline(services.clock, READ_S), _place(query))
+    for what, why in page.left_out:
+        logger.warning("a file of a pipeline is left out", extra={"what": what, "why": why})
+    after = f"{page.after.time_ms}-{page.after.skipped}" if page.after else None
+    return json_answer({"events": [event.document() for event in page.events], "cursor": after, "leftOut": len(page.left_out)})
+
+
+@blueprint.route(BASE, methods=["DELETE"])
+@answering
+def delete(request: Request) -> Response:
+    """The logs of a pipeline, or of a namespace: its runs, and what processors wrote of them."""
+    query: Mapping[str, str] = request.query_params or {}
+    fqn, namespace = query.get("fqn"), query.get("namespace")
+    if bool(fqn) == bool(namespace):
+        gate.permit_some("pipeline files", Scope.ADMIN)
+        raise InvalidInputError("say which: fqn, or namespace")
+    if fqn:
+        gate.permit(Scope.ADMIN, fqn)
+        checked_run(fqn, "any")
+    else:
+        assert namespace
+        gate.permit(Scope.ADMIN, f"{namespace}.*")
+        checked_run(namespace, "any")
+    services = composition.services()
+    note(deleted=fqn or f"{namespace}.*")
+    of = places(fqn)[0] if fqn else namespace
+    assert of
+    done = services.pipeline_files().delete(of, fqn or None, Deadline(services.clock, WORK_S))
+    told = {"files": done.files, "bytes": done.bytes, "runs": done.runs, "waiting": done.waiting}
+    return json_answer({"state": "deleted" if done.is_whole else "deleting", **told}, 200 if done.is_whole else 202)
+
+
+@blueprint.route(f"{BASE}/repair", methods=["GET"])
+@answering
+def findings(request: Request) -> Response:
+    """What is wrong with rows and objects."""
+    gate.permit(Scope.ADMIN, "*")
+    found, is_all = composition.services().pipeline_files().findings(_base(request.query_params or {}))
+    return json_answer({"findings": [_told(each) for each in found], "complete": is_all})
+
+
+@blueprint.route(f"{BASE}/repair", methods=["POST"], content_types=["*/*"])
+@answering
+def mend(request: Request) -> Response:
+    """Put right what is wrong."""
+    gate.permit(Scope.ADMIN, "*")
+    services = composition.services()
+    mended, is_whole = services.pipeline_files().mend(_base(request.query_params or {}), Deadline(services.clock, WORK_S))
+    return json_answer({"mended": [_told(each) for each in mended], "complete": is_whole})
+
+
+def _told(finding: Finding) -> dict[str, str]:
+    return {"kind": finding.kind, "path": finding.path, "detail": finding.detail}
+
+
+def _base(query: Mapping[str, str]) -> str:
+    return query.get("base") or DEFAULT_BASE
+
+
+def _name(query: Mapping[str, str], name: str) -> str:
+    value = query.get(name) or ""
+    if not 0 < len(value) <= _MAX_NAME_CHARS:
+        raise InvalidInputError(f"{name} is needed, a text of at most {_MAX_NAME_CHARS} letters {name}={value[:40]!r}")
+    return value
+
+
+def _place(query: Mapping[str, str]) -> Place | None:
+    cursor = query.get("cursor")
+    if not cursor:
+        return None
+    found = _CURSOR.fullmatch(cursor)
+    if not found:
+        raise InvalidCursorError("the cursor was not made here: leave it out to begin anew")
+    return Place(int(found[1]), int(found[2]))

@@ -1,0 +1,164 @@
+"""Files of pipelines stopped at every call of the store and the database: the rows name each event exactly once.
+
+A process that dies is followed by another, which begins at the checkpoint. One whose call fails goes on if it can (a failed flush is tried
+again), else it is followed by another too.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from chalicelib.errors import OutcomeUnknownError, RunlakeError
+from chalicelib.pipelines.files import growing, staging
+from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
+from tests.filing import START_MS, Site, Worker, record_of
+
+KIB = 1024
+EVENTS: dict[str, list[logging.LogRecord]] = {
+    "one application": [record_of(number) for number in range(12)],
+    "many applications": [record_of(number, fqn=f"svc.flow{number % 5}") for number in range(20)],
+    "two days": [record_of(number, time_ms=START_MS + number * 20_000_000) for number in range(9)],
+    "more than memory": [record_of(number, "x" * 3000) for number in range(10)],
+}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "more than memory": {"memory_bytes": 4 * KIB},
+    "one application": {"max_bytes": 700},
+}
+
+
+def lives(site: Site, events: Sequence[logging.LogRecord], stop: StopAt) -> int:
+    """Processes, one after the other, until all is done."""
+    for number in range(1, 6):
+        gate = stop if not stop.fired else (lambda _, call: call())
+        store, database = Intercepted(site.store, gate), Intercepted(site.database, gate)
+        try:
+            worker = Worker(site, site.handler(store, database), database)
+            worker.run(events)
+            return number
+        except (Crash, RunlakeError):
+            assert stop.fired
+            site.clock.advance(1)
+    raise AssertionError("it never ends")
+
+
+@pytest.mark.parametrize("how", ["error", "crash"])
+@pytest.mark.parametrize("moment", [BEFORE, AFTER])
+@pytest.mark.parametrize("path", ["rows in the transaction", "rows on stage"])
+@pytest.mark.parametrize("size", ["small", "copied"])
+@pytest.mark.parametrize("scenario", EVENTS)
+def test_each_event_once_wherever_it_stops(
+    scenario: str, size: str, path: str, moment: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = EVENTS[scenario]
+    if path == "rows on stage":
+        monkeypatch.setattr(staging, "DIRECT_ROWS", 0)
+    if size == "copied":
+        monkeypatch.setattr(growing, "COPY_FROM_BYTES", 100)
+        monkeypatch.setattr("chalicelib.memory.object_store.MIN_PART_BYTES", 100)
+    points, expected = 0, Counter(range(len(events)))
+    while True:
+        site, stop = Site(options=OPTIONS.get(scenario, {})), StopAt(points, moment, how)
+        lives(site, events, stop)
+        assert site.lines() == expected, f"stopped at call {points}: {stop.calls[points - 1 : points + 1]}"
+        assert site.store.open_uploads <= 1
+        if not stop.fired:
+            break
+        points += 1
+    print(f"\npoints: {points}")
+    assert points > 5
+
+
+@pytest.mark.parametrize("path", ["rows in the transaction", "rows on stage"])
+def test_a_process_that_goes_on_after_an_error(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The flush is tried again, without a new process: an outage loses and repeats nothing."""
+    if path == "rows on stage":
+        monkeypatch.setattr(staging, "DIRECT_ROWS", 0)
+    events = EVENTS["many applications"]
+    for moment in (BEFORE, AFTER):
+        for point in range(60):
+            site, stop = Site(), StopAt(point, moment, "error")
+            handler = site.handler(Intercepted(site.store, stop), Intercepted(site.database, lambda _, call: call()))
+            worker = Worker(site, handler)
+            for event in events:
+                handler.handle(event)
+            try:
+                worker.commit(0, len(events))
+            except RunlakeError:
+                worker.commit(0, len(events))
+            assert site.lines() == Counter(range(len(events)))
+
+
+def test_a_lost_answer_while_more_files_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows were staged and the answer was lost; before the next try one of the files has grown, and another was begun."""
+    monkeypatch.setattr(staging, "DIRECT_ROWS", 0)
+    for rounds in range(3):
+        site = Site()
+        transacted: list[int] = []
+
+        def lossy(operation: str, call: Any, transacted: list[int] = transacted, rounds: int = rounds) -> Any:
+            done = call()
+            if operation == "transact":
+                transacted.append(1)
+                if len(transacted) == rounds + 1:
+                    raise OutcomeUnknownError("lost")
+            return done
+
+        handler = site.handler(database=Intercepted(site.database, lossy))
+        for number in range(9):
+            handler.handle(record_of(number, fqn=f"svc.flow{number % (number // 3 + 1)}"))
+            try:
+                writes = handler.pending_writes()
+            except OutcomeUnknownError:
+                continue
+            if number % 2:
+                site.database.transact(writes)
+                handler.committed()
+        site.database.transact(handler.pending_writes())
+        assert site.lines() == Counter(range(9))
+
+
+def test_two_workers_at_once_never_share_a_file() -> None:
+    """Both go on with the same open file: one extends it, the other begins its own."""
+    site = Site()
+    Worker(site, site.handler()).run([record_of(0)])
+    first, second = site.handler(), site.handler()
+    for handler, numbers in ((first, (1, 2)), (second, (3, 4))):
+        for number in numbers:
+            handler.handle(record_of(number))
+    written = [handler.pending_writes() for handler in (first, second)]
+    for handler, writes in zip((first, second), written, strict=True):
+        site.database.transact(writes)
+        handler.committed()
+    assert site.lines() == Counter(range(5))
+    assert len(site.rows()) == 2
+
+
+def test_who_was_overtaken_cannot_harm_the_file() -> None:
+    """An old process wakes up after a new one has gone on with its file: what the new one committed stays."""
+    site = Site()
+    old = site.handler()
+    old.handle(record_of(0))
+    site.database.transact([*old.pending_writes()])
+    old.committed()
+    new = site.handler()
+    new.handle(record_of(1))
+    site.database.transact([*new.pending_writes()])
+    new.committed()
+    old.handle(record_of(2))
+    old.pending_writes()  # published, and its commit is refused by the checkpoint
+    assert site.lines() == Counter([0, 1])
+
+
+def test_the_fence_is_asked_before_each_publication() -> None:
+    asked: list[int] = []
+    site = Site()
+    handler = site.handler(fence=lambda: asked.append(site.store.calls["put"]))
+    for number in range(3):
+        handler.handle(record_of(number, fqn=f"svc.flow{number}"))
+    handler.pending_writes()
+    assert asked == [0, 1, 2]

@@ -1,0 +1,342 @@
+"""Retention, deletion and repair stopped at every call, and run again: they end the same, and touch nothing else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from chalicelib.deadline import Deadline
+from chalicelib.errors import RunlakeError
+from chalicelib.pipelines.files.deletion import Deletion
+from chalicelib.pipelines.files.generations import Generations
+from chalicelib.pipelines.files.place import DAY_MS
+from chalicelib.pipelines.files.repair import Repair
+from chalicelib.pipelines.files.retention import Retention, due
+from chalicelib.pipelines.files.rows import COMMITS, Base, FileRow, FileRows, bases, rows_of_partition
+from chalicelib.ports import Key, Put, PutOptions
+from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
+from tests.filing import START_MS, Site, commit, put, record_of
+
+Gate = Callable[[str, Callable[[], Any]], Any]
+Work = Callable[[Site, Any, Any], Any]
+
+
+def stopped_everywhere(make: Callable[[], Site], work: Work, check: Callable[[Site], None]) -> int:
+    """Do some work, stopped before and after each call, by errors and crashes; then again, undisturbed; then check."""
+    points = 0
+    for how in ("error", "crash"):
+        for moment in (BEFORE, AFTER):
+            number = 0
+            while True:
+                site, stop = make(), StopAt(number, moment, how)
+                try:
+                    work(site, Intercepted(site.store, stop), Intercepted(site.database, stop))
+                except (Crash, RunlakeError):
+                    assert stop.fired
+                if not stop.fired:
+                    check(site)
+                    break
+                work(site, site.store, site.database)
+                check(site)
+                number += 1
+                points += 1
+    print(f"\npoints: {points}")
+    return points
+
+
+def filled(**options: Any) -> Site:
+    """Six files of six days, the oldest first, each of 100 bytes or so, closed."""
+    site = Site()
+    for day in range(6):
+        handler = site.handler(**options)
+        put(site, handler, day, time_ms=START_MS + day * DAY_MS)
+        site.clock.advance(86_400)
+    handler = site.handler(**options)
+    return site
+
+
+def forever(site: Site) -> Deadline:
+    return Deadline(site.clock)
+
+
+def keep(site: Site, store: Any, database: Any, **bounds: int) -> None:
+    base = replace(Base("files", "", 0, 0, 0), **bounds)
+    Retention(store, database, site.clock).keep(base, forever(site))
+
+
+@pytest.mark.parametrize(
+    ("bounds", "left"),
+    [
+        ({"keep_ms": 3 * DAY_MS}, [3, 4, 5]),
+        ({"keep_files": 2}, [4, 5]),
+        ({"keep_bytes": 450}, [3, 4, 5]),
+        ({"keep_ms": 5 * DAY_MS, "keep_files": 3}, [3, 4, 5]),
+        ({}, [0, 1, 2, 3, 4, 5]),
+    ],
+)
+def test_retention_wherever_it_stops(bounds: dict[str, int], left: list[int]) -> None:
+    def check(site: Site) -> None:
+        assert site.lines() == Counter(left)
+        assert len(site.objects()) == len(site.rows()) == len(left)
+
+    points = stopped_everywhere(filled, lambda site, store, database: keep(site, store, database, **bounds), check)
+    assert points > (10 if len(left) < 6 else 0)
+
+
+def test_retention_is_by_the_last_event_and_seven_days_by_default() -> None:
+    site = Site()
+    handler = site.handler()
+    put(site, handler, 1)
+    (base,) = bases(site.database)
+    assert base.keep_ms == 7 * DAY_MS
+    for seconds, left in ((7 * 86_400, 1), (1, 0)):
+        site.clock.advance(seconds)
+        Retention(site.store, site.database, site.clock).keep(base, forever(site))
+        assert len(site.rows()) == left
+
+
+def test_a_file_that_is_being_written_is_kept() -> None:
+    site = Site()
+    put(site, site.handler(), 1, time_ms=START_MS - 30 * DAY_MS)
+    keep(site, site.store, site.database, keep_ms=DAY_MS, keep_files=1)
+    assert site.lines() == Counter([1])
+    site.clock.advance(13 * 3600)
+    keep(site, site.store, site.database, keep_ms=DAY_MS)
+    assert site.objects() == []
+
+
+def test_a_pass_that_runs_out_of_time_says_so_and_goes_on() -> None:
+    site = filled()
+    base = Base("files", "", 0, 0, 1)
+    done = Retention(site.store, site.database, site.clock).keep(base, Deadline(site.clock, 0))
+    assert (done.is_whole, done.removed, len(site.rows())) == (False, 0, 6)
+    done = Retention(site.store, site.database, site.clock).keep(base, forever(site))
+    assert (done.is_whole, done.removed, done.kept) == (True, 5, 1)
+
+
+def test_what_is_due_is_what_a_plain_list_says() -> None:
+    import random
+
+    site = filled()
+    rows = [replace(row, state="closed") for row in site.rows()]
+    now_ms = site.clock.now_ms()
+    rng = random.Random(5)
+    for _ in range(200):
+        base = Base("files", "", rng.choice([0, rng.randrange(7) * DAY_MS]), rng.choice([0, rng.randrange(900)]), rng.randrange(7))
+        left = sorted(rows, key=lambda row: row.contents.to_ms)
+        while left and (
+            (base.keep_ms and left[0].contents.to_ms < now_ms - base.keep_ms)
+            or (base.keep_files and len(left) > base.keep_files)
+            or (base.keep_bytes and sum(row.contents.size for row in left) > base.keep_bytes)
+        ):
+            left.pop(0)
+        assert sorted(row.at for row in rows if row not in due(rows, base, now_ms)) == sorted(row.at for row in left)
+
+
+def test_a_number_is_not_taken_again_while_its_row_is_there() -> None:
+    """A file on its way out whose object is gone already: a new one beside it keeps its own object."""
+    site = Site()
+    put(site, site.handler(), 1)
+    (row,) = site.rows()
+    site.database.transact([row.written(state="condemned")[1]])
+    site.store.delete(row.object_key)
+    put(site, site.handler(), 1)  # the very same event, and so the same bytes
+    keep(site, site.store, site.database)
+    assert site.lines() == Counter([1]) and [each.sequence for each in site.rows()] == [1]
+
+
+def test_rows_on_stage_are_settled_and_writers_forgotten() -> None:
+    site = Site()
+    handler = site.handler()
+    for number in range(20):
+        handler.handle(record_of(number, fqn=f"svc.flow{number}"))
+    commit(site, handler)
+    late = site.handler()
+    for number in range(20, 40):
+        late.handle(record_of(number, fqn=f"svc.flow{number}"))
+    late.pending_writes()  # and never commits
+    site.clock.advance(3 * 86_400)
+    for _ in range(2):
+        retention = Retention(site.store, site.database, site.clock)
+        retention.keep(Base("files", "", 30 * DAY_MS, 0, 0), forever(site))
+        retention.forget_writers()
+    assert list(rows_of_partition(site.database, COMMITS)) == []
+    assert site.lines() == Counter(range(20)) and len(site.rows()) == 20
+
+
+def deletion(site: Site, store: Any, database: Any) -> Deletion:
+    generations = Generations(database, site.clock)
+    return Deletion(database, generations, site.clock, lambda _: store)
+
+
+def two_pipelines() -> Site:
+    """Files of two handlers, of two pipelines and another namespace."""
+    site = Site()
+    generations = Generations(site.database, site.clock)
+    for base in ("files", "audit"):
+        handler = site.handler(base=base)
+        for number, fqn in enumerate(("svc.flow", "svc.flow10", "other.flow")):
+            generation = generations.of_run(fqn.partition(".")[0], fqn, "run-1", START_MS)
+            put(site, handler, number, fqn=fqn, generation=generation)
+    site.clock.advance(10)
+    return site
+
+
+@pytest.mark.parametrize(("fqn", "left"), [("svc.flow", [1, 2]), (None, [2])])
+def test_deletion_wherever_it_stops(fqn: str | None, left: list[int]) -> None:
+    def check(site: Site) -> None:
+        for base in ("files", "audit"):
+            assert site.lines(base) == Counter(left)
+            assert len(site.objects(f"{base}/")) == len(site.rows(base)) == len(left)
+        assert Generations(site.database, site.clock).of_run("svc", "svc.flow", "run-1", START_MS) is None
+        assert Generations(site.database, site.clock).of_run("other", "other.flow", "run-1", START_MS) is not None
+
+    work: Work = lambda site, store, database: deletion(site, store, database).delete("svc", fqn, forever(site))  # noqa: E731
+    assert stopped_everywhere(two_pipelines, work, check) > 20
+
+
+def test_asking_again_for_what_is_not_swept_spares_the_recreated() -> None:
+    site = two_pipelines()
+    assert deletion(site, site.store, site.database).delete("svc", "svc.flow", forever(site)).files == 2
+    site.clock.advance(5)
+    generations = Generations(site.database, site.clock)
+    new = generations.of_run("svc", "svc.flow", "run-2", site.clock.now_ms())
+    assert new and new != generations.of_run("svc", "svc.flow10", "run-1", START_MS)
+    put(site, site.handler(), 7, generation=new)
+    assert deletion(site, site.store, site.database).go_on(forever(site)).files == 0
+    assert site.lines()[7] == 1
+
+
+def test_what_a_dead_process_writes_late_is_swept_later() -> None:
+    site = Site()
+    generations = Generations(site.database, site.clock)
+    generation = generations.of_run("svc", "svc.flow", "run-1", START_MS)
+    handler = site.handler()
+    put(site, handler, 1, generation=generation)
+    site.clock.advance(1)
+    made = deletion(site, site.store, site.database)
+    assert made.delete("svc", "svc.flow", forever(site)).files == 1
+    put(site, handler, 2, generation=generation)  # it looked a moment before
+    assert len(site.rows()) == 1
+    for files in (1, 0):
+        site.clock.advance(7200)
+        assert made.go_on(forever(site)).files == files
+    assert (
+        site.rows() == [] and site.objects() == [] and all(each.is_swept for each in Generations(site.database, site.clock).dead())
+    )
+
+
+def test_a_run_that_was_deleted_stays_dead_however_late_it_seems_to_begin() -> None:
+    site = Site()
+    generations = Generations(site.database, site.clock)
+    generations.mark_runs("svc.flow", ["run-1", "run-1"])
+    assert generations.of_run("svc", "svc.flow", "run-1", START_MS + 10**9) is None
+    assert generations.of_run("svc", "svc.flow", "run-2", START_MS) is not None
+
+
+def test_each_creation_has_a_fresh_uuid() -> None:
+    site = Site()
+    generations = Generations(site.database, site.clock)
+    seen = set()
+    for _ in range(5):
+        seen.add(generations.of_run("svc", "svc.flow", "run", site.clock.now_ms()))
+        site.clock.advance(1)
+        generations.end("svc", None)
+        assert generations.of_run("svc", "svc.flow", "run", site.clock.now_ms()) is None
+        site.clock.advance(1)
+    assert None not in seen and len(seen) == 5
+    assert len(list(generations.dead())) == 10  # the namespace's own too
+
+
+def broken() -> Site:
+    """One of everything that can be wrong, an hour and more ago."""
+    site = Site()
+    for number, program in enumerate(("good", "row-only", "longer", "changed", "shorter", "garbage", "unfinished")):
+        handler = site.handler()
+        put(site, handler, number, number, program=program)
+    by_program = {row.context.program: row for row in site.rows()}
+
+    def body(name: str) -> bytes:
+        return site.store.get(by_program[name].object_key).body
+
+    site.store.delete(by_program["row-only"].object_key)
+    changes = {
+        "longer": body("longer") + b"uncommitted",
+        "changed": body("changed").replace(b"event 3", b"EVENT 3"),
+        "shorter": body("shorter")[: len(body("shorter")) // 2],
+        "garbage": b"\x00" * len(body("garbage")),
+    }
+    for name, changed in changes.items():
+        site.store.put(by_program[name].object_key, changed, PutOptions())
+    site.store.put("files/svc/2026-09-21/flow/nobody/00000000.jsonl", b"published, never committed", PutOptions())
+    site.store.put("filesystem/other", b"not ours", PutOptions())
+    site.database.transact([by_program["unfinished"].written(state="condemned")[1]])
+    at = "svc:flow:zzz:bad"
+    site.database.put_many([Put(Key("pipeline_files", "files", at), {"partition": "files", "at": at})])
+    site.clock.advance(7200)
+    return site
+
+
+BASE = Base("files", "", 0, 0, 0)
+
+
+def kinds(site: Site) -> list[str]:
+    return sorted(finding.kind for finding in Repair(site.store, site.database, site.clock).findings(BASE))
+
+
+def test_repair_lists_what_does_not_fit() -> None:
+    site = broken()
+    assert kinds(site) == [
+        "changed", "changed", "longer", "object-only", "row-only", "row-unreadable", "shorter", "unfinished",
+    ]  # fmt: skip
+    assert site.store.calls["delete"] == 1  # the test's own
+
+
+def test_repair_wherever_it_stops_and_the_second_run_is_clean() -> None:
+    def check(site: Site) -> None:
+        assert kinds(site) == []
+        assert site.lines() == Counter({0: 2, 2: 2, 3: 2, 4: 1})
+        assert site.store.head("filesystem/other").size == 8
+
+    def work(site: Site, store: Any, database: Any) -> None:
+        Repair(store, database, site.clock).mend_all(BASE, forever(site))
+
+    assert stopped_everywhere(broken, work, check) > 40
+
+
+def test_repair_spares_what_is_young() -> None:
+    site = broken()
+    site.clock.advance(-5400)
+    assert [each for each in kinds(site) if each != "row-unreadable"] == []
+    handler = site.handler()
+    handler.handle(record_of(9, program="later"))
+    handler.pending_writes()
+    site.clock.advance(5400)
+    Repair(site.store, site.database, site.clock, grace_ms=6_000_000).mend_all(BASE, forever(site))
+    assert any("later" in key for key in site.objects())
+
+
+def test_repair_cuts_a_large_file_back_on_the_server() -> None:
+    site = Site()
+    handler = site.handler(format="text")
+    for number in range(6):
+        handler.handle(record_of(number, "x" * 1_000_000))
+    commit(site, handler)
+    (row,) = site.rows()
+    body = site.store.get(row.object_key).body
+    site.store.put(row.object_key, body + b"more", PutOptions())
+    site.clock.advance(7200)
+    uploaded = site.store.uploaded_bytes
+    Repair(site.store, site.database, site.clock).mend_all(BASE, forever(site))
+    assert site.store.uploaded_bytes == uploaded and site.store.get(row.object_key).body == body
+    assert kinds(site) == []
+
+
+def test_rows_are_read_back_as_they_were_written() -> None:
+    site = filled()
+    rows: list[FileRow] = [row for row in FileRows(site.database).listed("files", "") if isinstance(row, FileRow)]
+    assert len(rows) == 6 and all(FileRows(site.database).again(row) == row for row in rows)

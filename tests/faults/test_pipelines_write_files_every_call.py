@@ -1,0 +1,113 @@
+"""A pipeline that writes files, stopped at every call of the store and the database: the files' rows name each event exactly once."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+import yaml
+
+from chalicelib.errors import LeaseError, UnavailableError
+from chalicelib.pipelines.configuration import parsed
+from chalicelib.pipelines.files import staging
+from chalicelib.pipelines.files.rows import FileRow, FileRows
+from chalicelib.pipelines.worker import Worker
+from chalicelib.ports import Run
+from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
+from tests.piping import START_MS, Piping, line
+
+RUNS = {"a": Run("svc.a", "r1"), "b": Run("svc.b", "r2"), "c": Run("other.c.part", "r3")}
+ROLLING = "chalicelib.pipelines.files.handler.RollingS3Handler"
+FILE = parsed(
+    yaml.safe_dump({
+        "properties": {"checkpoint_interval_ms": 1000},
+        "logging": {
+            "version": 1,
+            "handlers": {
+                "files": {"class": ROLLING, "base": "pipeline-files", "format": "jsonl", "workers": 1, "max_bytes": 400},
+                "debug": {"class": ROLLING, "base": "debug", "format": "jsonl", "workers": 1},
+            },
+            "root": {"handlers": ["files", "debug"]},
+        },
+    }),
+    "test",
+)  # fmt: skip
+EXPECTED = Counter((run.fqn, run.run_id, number) for run in RUNS.values() for number in range(6))
+
+
+def world_with_logs() -> Piping:
+    world = Piping()
+    for name, run in RUNS.items():
+        for first in (0, 3):
+            numbers = range(first, first + 3)
+            world.write(run, [line(START_MS + number * 7 + ord(name), f"{name} {number}") for number in numbers])
+    world.end(RUNS["a"])
+    return world
+
+
+def worked(world: Piping, gate: Any, owner: str) -> None:
+    """A worker's life over stores that may stop it."""
+    store, database = Intercepted(world.store, gate), Intercepted(world.database, gate)
+    try:
+        worker = worker_of(world, store, database, owner)
+        worker.start()
+        for _ in range(8):
+            try:
+                if not worker.step() and worker.is_idle:
+                    break
+            except UnavailableError:
+                pass  # the supervisor goes on
+            world.clock.advance(3)
+        worker.stop()
+    except (Crash, UnavailableError, LeaseError):
+        pass  # begun again by the next tick
+
+
+def worker_of(world: Piping, store: Any, database: Any, owner: str) -> Worker:
+    return world.worker(FILE, owner=owner, store=store, database=database)
+
+
+def named(world: Piping, base: str) -> Counter[tuple[str, str, int]]:
+    """How often the rows name each event, read without any reader of ours."""
+    found: Counter[tuple[str, str, int]] = Counter()
+    for row in FileRows(world.database).listed(base, ""):
+        if isinstance(row, FileRow) and row.contents.size:
+            for each in world.store.get(row.object_key).body[: row.contents.size].splitlines():
+                event = json.loads(each)
+                found[event["fqn"], event["runId"], event["line"]] += 1
+    return found
+
+
+@pytest.mark.parametrize("how", ["error", "crash"])
+@pytest.mark.parametrize("moment", [BEFORE, AFTER])
+@pytest.mark.parametrize("path", ["rows in the transaction", "rows on stage"])
+def test_each_event_is_in_each_handlers_files_exactly_once(
+    path: str, moment: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if path == "rows on stage":
+        monkeypatch.setattr(staging, "DIRECT_ROWS", 0)
+    number = 0
+    while True:
+        world, gate = world_with_logs(), StopAt(number, moment, how)
+        worked(world, gate, "w1")
+        if not gate.fired:
+            break
+        for owner in ("w2", "w3"):
+            worked(world, StopAt(-1, BEFORE, "error"), owner)
+        for base in ("pipeline-files", "debug"):
+            assert named(world, base) == EXPECTED, (base, number, gate.calls[number])
+        number += 1
+    for base in ("pipeline-files", "debug"):
+        assert named(world, base) == EXPECTED
+    print(f"\npoints: {number}")
+    assert number > 30
+
+
+def test_files_stand_where_the_names_of_pipelines_say() -> None:
+    world = world_with_logs()
+    worked(world, StopAt(-1, BEFORE, "error"), "w1")
+    folders = {key.rsplit("/", 1)[0].split("/", 1)[1] for key in (each.key for each in world.store.list("debug/").objects)}
+    day = next(iter(folders)).split("/")[1]
+    assert folders == {f"svc/{day}/a/run", f"svc/{day}/b/run", f"other/{day}/c/part"}

@@ -1,0 +1,141 @@
+"""Pipelines that write files, for tests: a framework of a few lines that feeds a handler and commits its rows with a checkpoint, and a
+reader of files that knows nothing of ours."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from chalicelib.memory.clock import ManualClock
+from chalicelib.memory.database import InMemoryDatabase
+from chalicelib.memory.object_store import InMemoryObjectStore
+from chalicelib.pipelines.files.handler import RollingS3Handler
+from chalicelib.pipelines.files.rows import CONDEMNED, FileRow, FileRows
+from chalicelib.pipelines.ports import HandlerContext
+from chalicelib.ports import Clause, Key, Put, When
+
+START_MS = 1_790_000_000_000 // 86_400_000 * 86_400_000 + 3_600_000
+"""An hour into a day."""
+CHECKPOINT = Key("pipeline_files", "#test", "checkpoint")
+
+
+def record_of(
+    number: int,
+    text: str = "",
+    time_ms: int | None = None,
+    fqn: str = "svc.flow",
+    program: str = "main",
+    generation: str = "g1",
+    level: int = logging.INFO,
+) -> logging.LogRecord:
+    """One event as the framework would hand it over: its number is its line."""
+    namespace, _, app = fqn.partition(".")
+    return logging.makeLogRecord({
+        "name": f"logger.{program}", "levelno": level, "levelname": logging.getLevelName(level), "msg": text or f"event {number}",
+        "runlake_fqn": fqn, "runlake_run_id": "run-1", "runlake_line": number,
+        "runlake_time_ms": START_MS + number if time_ms is None else time_ms,
+        "runlake_generation": generation, "runlake_namespace": namespace, "runlake_app": app, "runlake_program": program,
+    })  # fmt: skip
+
+
+@dataclass
+class Site:
+    """A bucket, tables and a clock, and as many processes over them as a test wants."""
+
+    clock: ManualClock = field(default_factory=lambda: ManualClock(START_MS))
+    options: dict[str, Any] = field(default_factory=dict)
+    warnings: list[tuple[str, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.store = InMemoryObjectStore(self.clock)
+        self.database = InMemoryDatabase()
+
+    def handler(
+        self, store: Any = None, database: Any = None, fence: Callable[[], None] = lambda: None, **options: Any
+    ) -> RollingS3Handler:
+        """A handler of a new process."""
+        made = RollingS3Handler(**({"base": "files", "format": "jsonl", "workers": 1} | self.options | options))
+        made.use(HandlerContext(store or self.store, database or self.database, self.clock, "test", fence))
+        return made
+
+    def rows(self, base: str = "files") -> list[FileRow]:
+        """Rows as they count."""
+        return [row for row in FileRows(self.database).listed(base, "") if isinstance(row, FileRow)]
+
+    def lines(self, base: str = "files") -> Counter[int]:
+        """How often the rows name each event of JSON lines: read without any reader of ours."""
+        found: Counter[int] = Counter()
+        for row in self.rows(base):
+            if row.state != CONDEMNED and row.contents.size:
+                body = self.store.get(row.object_key).body[: row.contents.size]
+                numbers = [json.loads(line)["line"] for line in body.splitlines()]
+                assert len(numbers) == row.contents.events
+                found.update(numbers)
+        return found
+
+    def objects(self, prefix: str = "files/") -> list[str]:
+        """Objects."""
+        return [each.key for each in self.store.list(prefix).objects]
+
+
+@dataclass
+class Worker:
+    """The framework: events in batches, a checkpoint after each few; begins where the last checkpoint was."""
+
+    site: Site
+    handler: RollingS3Handler
+    database: Any = None
+
+    def position(self) -> int:
+        """Which event comes next."""
+        row = (self.database or self.site.database).get_many([CHECKPOINT]).get(CHECKPOINT)
+        return int(row["next"]) if row else 0
+
+    def commit(self, seen: int, following: int) -> None:
+        """Flush, then all rows and the checkpoint in one transaction."""
+        self.handler.flush()
+        writes = list(self.handler.pending_writes())
+        when: When = ((Clause(("next",), "=", seen),),) if seen else ((Clause(("at",), "absent"),),)
+        row = {"partition": CHECKPOINT.partition, "at": CHECKPOINT.sort, "next": following}
+        (self.database or self.site.database).transact([*writes, Put(CHECKPOINT, row, when)])
+        self.handler.committed()
+
+    def run(self, events: Sequence[logging.LogRecord], batch: int = 2, batches: int = 2) -> None:
+        """All events from the checkpoint on, a checkpoint after each so many batches."""
+        at = seen = self.position()
+        while at < len(events):
+            for _ in range(batches):
+                for event in events[at : at + batch]:
+                    self.handler.handle(event)
+                at = min(at + batch, len(events))
+                self.handler.flush()
+            self.commit(seen, at)
+            seen = at
+
+
+def written(site: Site, *numbers: int, **options: Any) -> RollingS3Handler:
+    """A process that writes events and commits them."""
+    handler = site.handler(**options)
+    put(site, handler, *numbers)
+    return handler
+
+
+def put(site: Site, handler: RollingS3Handler, *numbers: int, **about: Any) -> None:
+    """Have a process write events and commit them."""
+    for number in numbers:
+        handler.handle(record_of(number, **about))
+    commit(site, handler)
+
+
+def commit(site: Site, handler: RollingS3Handler) -> int:
+    """A checkpoint, of nothing but rows; how many."""
+    handler.flush()
+    writes = handler.pending_writes()
+    if writes:
+        site.database.transact(writes)
+    handler.committed()
+    return len(writes)

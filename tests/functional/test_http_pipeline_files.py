@@ -1,0 +1,222 @@
+"""Files of pipelines over HTTP: read together by pages, deleted with their runs, mended."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from chalicelib import composition
+from chalicelib.memory.run_catalog import InMemoryRunCatalog
+from chalicelib.pipelines.files import service
+from chalicelib.pipelines.files.handler import RollingS3Handler
+from chalicelib.pipelines.ports import HandlerContext
+from chalicelib.ports import PutOptions, Run
+from chalicelib.runlog.batch import Batch
+from chalicelib.runlog.tombstones import find_tombstone
+from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
+from tests.filing import record_of
+from tests.functional.gateway import call, get, installed, post
+from tests.world import START_MS, World
+
+PATH = "/v1/pipeline-files"
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    world = World()
+    with installed(world):
+        yield world
+
+
+def handler_of(world: World, **options: Any) -> RollingS3Handler:
+    made = RollingS3Handler(**({"base": "pipeline-files", "format": "jsonl", "workers": 1} | options))
+    made.use(HandlerContext(world.store, world.database, world.clock, "runlake", lambda: None))
+    return made
+
+
+def write(world: World, *numbers: int, handler: RollingS3Handler | None = None, **about: Any) -> None:
+    handler = handler or handler_of(world)
+    for number in numbers:
+        handler.handle(record_of(number, **({"time_ms": START_MS + number} | about)))
+    world.database.transact(handler.pending_writes())
+    handler.committed()
+
+
+def asked(**query: Any) -> Any:
+    answer = call("GET", f"{PATH}?{urlencode({'namespace': 'svc', 'app': 'flow'} | query)}")
+    assert answer.status == 200, answer.body
+    return answer.json
+
+
+def pages(**query: Any) -> list[int]:
+    """Lines of all events, page by page."""
+    lines: list[int] = []
+    cursor: dict[str, str] = {}
+    while True:
+        page = asked(**query, **cursor)
+        lines += [event["line"] for event in page["events"]]
+        if page["cursor"] is None:
+            return lines
+        cursor = {"cursor": page["cursor"]}
+
+
+def test_events_come_in_order_by_pages(world: World) -> None:
+    handler = handler_of(world, max_bytes=700)
+    for number in range(30):
+        write(world, number, handler=handler, program=f"p{number % 3}")
+    assert pages(limit=7) == list(range(30))
+    assert pages(limit=4, program="p1") == list(range(1, 30, 3))
+    assert pages(limit=3, **{"from": START_MS + 5, "to": START_MS + 9}) == [5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 5, 100])
+def test_pages_break_anywhere_among_events_of_the_same_time(world: World, limit: int) -> None:
+    rng = random.Random(limit)
+    handler = handler_of(world, max_bytes=600)
+    times = sorted(rng.randrange(4) for _ in range(25))
+    for number, at in enumerate(times):
+        write(world, number, handler=handler, program=f"p{number % 2}", time_ms=START_MS + at)
+    lines = pages(limit=limit)
+    assert sorted(lines) == list(range(25)) and [times[line] for line in lines] == times
+
+
+def test_a_page_is_bounded_in_bytes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "MAX_PAGE_BYTES", 1000)
+    write(world, *range(20))
+    assert len(asked()["events"]) == 5 and pages() == list(range(20))
+
+
+def test_what_is_missing_is_told_and_does_not_fail_the_page(world: World) -> None:
+    handler = handler_of(world, max_bytes=100)
+    for number in range(4):
+        write(world, number, handler=handler)
+    keys = [each.key for each in world.store.list("pipeline-files/").objects]
+    world.store.delete(keys[1])
+    page = asked()
+    assert [event["line"] for event in page["events"]] == [0, 2, 3] and page["leftOut"] == 1
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["", "app=flow", "namespace=svc", "namespace=svc&app=flow&limit=0", "namespace=svc&app=flow&limit=x", "namespace=svc&app=flow&from=-1",
+     "namespace=svc&app=flow&cursor=x", "namespace=svc&app=flow&base=nobody", "namespace=svc&app=" + "x" * 1001],
+)  # fmt: skip
+def test_bad_queries_are_told(world: World, query: str) -> None:
+    handler_of(world)
+    answer = call("GET", f"{PATH}?{query}")
+    assert answer.status == 400 and answer.json["code"] == 400
+
+
+@pytest.mark.parametrize("query", ["", "fqn=a.b&namespace=a", "fqn=", "fqn=a%00b", "namespace=a%00"])
+def test_a_deletion_of_nothing_in_particular_is_refused(world: World, query: str) -> None:
+    assert call("DELETE", f"{PATH}?{query}").status == 400
+
+
+def run_with_lines(world: World, run: Run, runs: InMemoryRunCatalog) -> None:
+    assert post(f"{run.fqn}/{run.run_id}", '"one\\ntwo\\n"').status == 200
+
+
+def test_a_pipelines_runs_and_files_go_together() -> None:
+    world, runs = World(), InMemoryRunCatalog()
+    with installed(world, runs=runs):
+        for fqn, run_id in (("svc.flow", "r1"), ("svc.flow", "r2"), ("svc.flow10", "r1"), ("other.flow", "r1")):
+            assert post(f"{fqn}/{run_id}", '"one\\ntwo\\n"').status == 200
+        assert post("svc.flow/r1/close").status == 200
+        files = composition.services().pipeline_files()
+        for number, fqn in enumerate(("svc.flow", "svc.flow10")):
+            write(world, number, fqn=fqn, generation=files.generation_of(Run(fqn, "r1")))
+        world.clock.advance(1)
+        first = call("DELETE", f"{PATH}?fqn=svc.flow")
+        assert (first.status, first.json["state"], first.json["files"], first.json["runs"]) == (202, "deleting", 1, 2)
+        assert asked()["events"] == [] and len(asked(app="flow10")["events"]) == 1
+        for run_id in ("r1", "r2"):
+            assert get(f"svc.flow/{run_id}").json["logs"] == ""
+            assert post(f"svc.flow/{run_id}", '"late\\n"').status == 409
+            tombstone = find_tombstone(world.store, world.layout, Run("svc.flow", run_id))
+            assert tombstone and tombstone.reason == "deleted"
+            assert files.generation_of(Run("svc.flow", run_id)) is None
+        assert get("svc.flow10/r1").json["logs"] == get("other.flow/r1").json["logs"] == "one\ntwo"
+        world.clock.advance(1300)
+        again = call("DELETE", f"{PATH}?fqn=svc.flow")
+        assert (again.status, again.json["state"]) == (200, "deleted")
+        assert world.names(Run("svc.flow", "r1")) == []
+        assert post("svc.flow/r3", '"new\\n"').status == 200
+        new = files.generation_of(Run("svc.flow", "r3"))
+        write(world, 9, generation=new, time_ms=world.clock.now_ms())
+        assert [event["line"] for event in asked()["events"]] == [9]
+        assert call("DELETE", f"{PATH}?namespace=svc").json["runs"] == 2
+        assert get("other.flow/r1").json["logs"] == "one\ntwo" and get("svc.flow/r3").json["logs"] == ""
+
+
+def test_a_deletion_of_runs_wherever_it_stops() -> None:
+    """Two runs of a pipeline, one open, one closed; what is deleted stays deleted, and another pipeline's run stays."""
+    for how in ("error", "crash"):
+        for moment in (BEFORE, AFTER):
+            number, fired = 0, True
+            while fired:
+                fired = _stopped_deletion(number, moment, how)
+                number += 1
+            assert number > 25
+
+
+def _stopped_deletion(number: int, moment: str, how: str) -> bool:
+    world, runs = World(), InMemoryRunCatalog()
+    stop = StopAt(number, moment, how)
+    for run in (Run("svc.flow", "r1"), Run("svc.flow", "r2"), Run("svc.flow10", "r1")):
+        world.parts().writer.append(run, Batch.from_text("one\n"))
+    world.parts().finalizer.close(Run("svc.flow", "r1"))
+    with installed(world):
+        write(world, 1)
+    world.clock.advance(1)
+    with (
+        installed(world, store=Intercepted(world.store, stop), runs=runs, database=Intercepted(world.database, stop)),
+        suppress(Crash),
+    ):
+        call("DELETE", f"{PATH}?fqn=svc.flow")
+    with installed(world, runs=runs):
+        for _ in range(3):
+            world.clock.advance(1300)
+            answer = call("DELETE", f"{PATH}?fqn=svc.flow")
+        assert answer.json["state"] == "deleted"
+        assert world.names(Run("svc.flow", "r1")) == world.names(Run("svc.flow", "r2")) == []
+        assert get("svc.flow10/r1").json["logs"] == "one"
+    return stop.fired
+
+
+def test_repair_over_http(world: World) -> None:
+    write(world, 1)
+    world.store.put("pipeline-files/svc/2026-09-21/flow/main/00000007.jsonl", b"nobody's", PutOptions())
+    assert call("GET", f"{PATH}/repair").json == {"findings": [], "complete": True}
+    world.clock.advance(7200)
+    found = call("GET", f"{PATH}/repair").json
+    assert [each["kind"] for each in found["findings"]] == ["object-only"]
+    mended = call("POST", f"{PATH}/repair").json
+    assert mended == {"mended": found["findings"], "complete": True}
+    assert call("GET", f"{PATH}/repair").json["findings"] == [] and pages() == [1]
+
+
+def test_upkeep_lets_go_what_is_old_and_goes_on_with_deletions(world: World) -> None:
+    from chalicelib.deadline import Deadline
+
+    files = composition.services().pipeline_files()
+    write(world, 1)
+    write(world, 2, handler=handler_of(world, base="audit", keep_days=30))
+    world.clock.advance(8 * 86_400)
+    deleted, kept = files.upkeep(Deadline(world.clock))
+    assert {name: each.removed for name, each in kept.items()} == {"audit": 0, "pipeline-files": 1} and deleted.is_whole
+
+
+def test_the_hourly_schedule_does_it(world: World) -> None:
+    from chalicelib.triggers.upkeep import keep_files
+
+    write(world, 1)
+    world.clock.advance(8 * 86_400)
+    assert keep_files(composition.services(), 9_000) == {}
+    assert keep_files(composition.services(), 60_000)["files_let_go"] == 1
+    with installed(world, database=Intercepted(world.database, StopAt(0, BEFORE, "error"))):
+        assert keep_files(composition.services(), 60_000) == {}

@@ -1,0 +1,453 @@
+"""Files of pipelines: keys, rolling, formats, rows, memory; each behaviour of the contract by a test of its own."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+import tracemalloc
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from chalicelib.deadline import Deadline
+from chalicelib.errors import (
+    InvalidConfigurationError,
+    LeaseError,
+    PreconditionFailedError,
+    StoreUnavailableError,
+)
+from chalicelib.pipelines.files.deletion import Deletion
+from chalicelib.pipelines.files.generations import Generations
+from chalicelib.pipelines.files.handler import RollingS3Handler
+from chalicelib.pipelines.files.place import DAY_MS, Context, element, prefix_of
+from chalicelib.pipelines.files.rows import CLOSED, OPEN, Base, bases
+from chalicelib.pipelines.ports import CommitsWithCheckpoint, HandlerContext, TakesContext
+from chalicelib.ports import Key, Put
+from tests.faults.interception import Intercepted
+from tests.filing import START_MS, Site, Worker, commit, put, record_of, written
+
+DAY = "2026-09-21"
+
+
+def test_a_handler_is_one_of_the_frameworks() -> None:
+    handler = Site().handler()
+    assert isinstance(handler, logging.Handler) and isinstance(handler, TakesContext) and isinstance(handler, CommitsWithCheckpoint)
+
+
+def test_the_key_names_base_namespace_day_application_program_and_number() -> None:
+    site = Site()
+    handler = site.handler(base="audit/files", format="text")
+    put(site, handler, 1, fqn="svc.my flow", program="a/b:c")
+    assert site.objects("") == [f"audit/files/svc/{DAY}/my%20flow/a%2Fb%3Ac/00000000.log"]
+
+
+def test_the_day_is_the_events_own() -> None:
+    site = Site()
+    handler = site.handler()
+    for number, days in enumerate((0, 1, 0)):
+        handler.handle(record_of(number, time_ms=START_MS + days * DAY_MS + number))
+    commit(site, handler)
+    assert [row.contents.events for row in site.rows()] == [2, 1]
+    assert [key.split("/")[2] for key in site.objects()] == [DAY, "2026-09-22"]
+
+
+def test_applications_have_files_of_their_own() -> None:
+    site = Site()
+    handler = site.handler()
+    for number in range(6):
+        handler.handle(record_of(number, fqn=f"svc.flow{number % 2}", program=f"p{number % 3}"))
+    commit(site, handler)
+    assert len(site.objects()) == 6 and site.lines() == Counter(range(6))
+
+
+def test_a_number_that_is_taken_is_passed_over_and_nothing_is_listed() -> None:
+    site = Site()
+    for number in range(3):
+        site.store.put(f"files/svc/{DAY}/flow/main/{number:08d}.jsonl", b"another's", _options())
+    lists = site.store.calls["list"]
+    written(site, 1)
+    assert site.rows()[0].sequence == 3 and site.store.calls["list"] == lists
+    assert site.store.get(f"files/svc/{DAY}/flow/main/00000000.jsonl").body == b"another's"
+
+
+def _options() -> Any:
+    from chalicelib.ports import PutOptions
+
+    return PutOptions()
+
+
+def test_a_file_becomes_readable_when_its_row_is_committed() -> None:
+    site = Site()
+    handler = site.handler()
+    handler.handle(record_of(1))
+    handler.flush()
+    writes = handler.pending_writes()
+    assert site.objects() and not site.lines()
+    site.database.transact(writes)
+    assert site.lines() == Counter([1])
+
+
+def test_a_file_grows_from_checkpoint_to_checkpoint() -> None:
+    site = Site()
+    handler = site.handler()
+    for number in range(5):
+        put(site, handler, number)
+    (row,) = site.rows()
+    assert (row.contents.events, row.state, len(site.objects())) == (5, OPEN, 1)
+    assert site.store.head(row.object_key).size == row.contents.size
+
+
+def test_the_next_process_goes_on_with_the_file() -> None:
+    site = Site()
+    for number in range(4):
+        written(site, number)
+        site.clock.advance(60)
+    assert len(site.objects()) == 1 and site.lines() == Counter(range(4))
+
+
+def test_another_handler_has_its_own_files() -> None:
+    site = Site()
+    written(site, 1)
+    written(site, 2, base="other")
+    written(site, 3, extension="audit")
+    assert [key.rsplit("/")[-1] for key in site.objects("")] == ["00000000.audit", "00000000.jsonl", "00000000.jsonl"]
+
+
+def test_it_rolls_by_size() -> None:
+    site = Site()
+    handler = site.handler(max_bytes=1000)
+    put(site, handler, *range(50))
+    sizes = [row.contents.size for row in site.rows()]
+    assert len(sizes) > 4 and all(size < 1200 for size in sizes) and site.lines() == Counter(range(50))
+    assert [row.sequence for row in sorted(site.rows(), key=lambda row: row.sequence)] == list(range(len(sizes)))
+
+
+def test_it_rolls_by_size_over_checkpoints_and_processes() -> None:
+    site = Site(options={"max_bytes": 1000})
+    for number in range(20):
+        written(site, number)
+    assert len(site.objects()) == len(site.rows()) > 1 and site.lines() == Counter(range(20))
+
+
+def test_it_rolls_by_age() -> None:
+    """The first flush at or behind the age ends a file, with the batch that it is the flush of."""
+    site = Site()
+    handler = site.handler(max_age_s=3600, idle_s=3600)
+    for number in range(9):
+        put(site, handler, number)
+        site.clock.advance(900)
+    assert [row.contents.events for row in site.rows()] == [5, 4]
+
+
+def test_an_idle_file_is_closed_without_traffic() -> None:
+    site = Site()
+    handler = site.handler(idle_s=300)
+    put(site, handler, 1)
+    site.clock.advance(200)
+    assert commit(site, handler) == 0 and site.rows()[0].state == OPEN
+    site.clock.advance(101)
+    assert commit(site, handler) == 1 and site.rows()[0].state == CLOSED
+    put(site, handler, 2)
+    assert [row.contents.events for row in site.rows()] == [1, 1]
+
+
+def test_an_idle_commit_costs_nothing() -> None:
+    site = Site()
+    handler = written(site, 1)
+    before = (sum(site.store.calls.values()), sum(site.database.calls.values()))
+    for _ in range(5):
+        assert commit(site, handler) == 0
+    assert (sum(site.store.calls.values()), sum(site.database.calls.values())) == before
+
+
+def test_what_a_commit_costs() -> None:
+    """A new file: a query, a PUT, a read of dead generations, and its row within the transaction; one that grows: a GET and a PUT."""
+    site = Site()
+    handler = site.handler()
+    site.store.calls.clear(), site.database.calls.clear()
+    put(site, handler, 1)
+    assert (dict(site.store.calls), dict(site.database.calls)) == ({"put": 1}, {"query": 1, "get_many": 1, "transact": 1})
+    site.store.calls.clear(), site.database.calls.clear()
+    put(site, handler, 2)
+    assert (dict(site.store.calls), dict(site.database.calls)) == ({"put": 1, "get": 1}, {"transact": 1})
+
+
+def test_a_large_file_grows_on_the_server() -> None:
+    site = Site()
+    handler = site.handler(format="text")
+    big = "x" * 1_000_000
+    for number in range(6):
+        handler.handle(record_of(number, big))
+    commit(site, handler)
+    uploaded = site.store.uploaded_bytes
+    put(site, handler, 7)
+    assert site.store.uploaded_bytes - uploaded < 1000 and site.store.calls["copy_part"] == 1
+    (row,) = site.rows()
+    assert row.contents.size == site.store.head(row.object_key).size > 6_000_000
+
+
+def test_ten_rows_go_with_the_checkpoint_and_more_by_one_write() -> None:
+    site = Site()
+    handler = site.handler()
+    for number in range(10):
+        handler.handle(record_of(number, fqn=f"svc.flow{number}"))
+    assert commit(site, handler) == 10
+    for number in range(10, 260):
+        handler.handle(record_of(number, fqn=f"svc.flow{number - 10}"))
+    assert commit(site, handler) == 1
+    assert site.lines() == Counter(range(260))
+
+
+def test_staged_rows_count_only_when_their_commit_does() -> None:
+    site = Site()
+    handler = site.handler()
+    for number in range(30):
+        handler.handle(record_of(number, fqn=f"svc.flow{number}"))
+    handler.flush()
+    writes = handler.pending_writes()
+    assert len(site.rows()) == 30 and not site.lines()
+    site.database.transact(writes)
+    assert site.lines() == Counter(range(30))
+
+
+def test_what_comes_while_the_checkpoint_store_is_away_is_committed_with_it() -> None:
+    site = Site()
+    handler = site.handler()
+    for count in (3, 30, 2):
+        start = int(handler.counts["events"])
+        for number in range(start, start + count):
+            handler.handle(record_of(number, fqn=f"svc.flow{number % 12}"))
+        handler.flush()
+        handler.pending_writes()  # and the transaction fails
+    assert not site.lines()
+    commit(site, handler)
+    assert site.lines() == Counter(range(35))
+
+
+def test_a_lost_lease_publishes_nothing() -> None:
+    def lost() -> None:
+        raise LeaseError("lost")
+
+    site = Site()
+    handler = site.handler(fence=lost)
+    handler.handle(record_of(1))
+    with pytest.raises(LeaseError):
+        handler.pending_writes()
+    assert site.objects() == []
+
+
+def test_a_failed_flush_is_repeated_and_loses_nothing() -> None:
+    calls: list[str] = []
+
+    def flaky(operation: str, call: Any) -> Any:
+        calls.append(operation)
+        if operation == "put" and calls.count("put") < 4:
+            raise StoreUnavailableError("throttled")
+        return call()
+
+    site = Site()
+    handler = site.handler(store=Intercepted(site.store, flaky))
+    handler.handle(record_of(1))
+    for _ in range(3):
+        with pytest.raises(StoreUnavailableError):
+            handler.pending_writes()
+    commit(site, handler)
+    assert site.lines() == Counter([1])
+
+
+def test_events_of_a_dead_generation_are_dropped_and_counted() -> None:
+    site = Site()
+    generations = Generations(site.database, site.clock)
+    generation = generations.of_run("svc", "svc.flow", "run-1", START_MS)
+    assert generation
+    handler = site.handler()
+    put(site, handler, 1, generation=generation)
+    site.clock.advance(1)
+    generations.end("svc", "svc.flow")
+    site.clock.advance(31)
+    put(site, handler, 2, 3, generation=generation)
+    put(site, handler, 4, generation=generation)
+    assert handler.counts["dropped"] == 3 and site.lines() == Counter([1])
+
+
+def test_a_deletion_holds_the_checkpoint_back_once() -> None:
+    """It has removed the row of a file that this handler had extended: the transaction is refused, the next one goes without it."""
+    site = Site()
+    generations = Generations(site.database, site.clock)
+    one, two = (str(generations.of_run("svc", fqn, "run-1", START_MS)) for fqn in ("svc.flow", "svc.other"))
+    handler = site.handler()
+    put(site, handler, 1, generation=one)
+    handler.handle(record_of(2, generation=one))
+    handler.handle(record_of(3, fqn="svc.other", generation=two))
+    writes = handler.pending_writes()
+    site.clock.advance(1)
+    deletion = Deletion(site.database, Generations(site.database, site.clock), site.clock, lambda _: site.store)
+    deletion.delete("svc", "svc.flow", Deadline(site.clock))
+    with pytest.raises(PreconditionFailedError):
+        site.database.transact(writes)
+    commit(site, handler)
+    assert site.lines() == Counter([3]) and len(site.objects()) == 1
+
+
+def test_an_event_that_cannot_be_written_is_handled_as_logging_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site()
+    handler = site.handler()
+    failed: list[logging.LogRecord] = []
+    monkeypatch.setattr(handler, "handleError", failed.append)
+    bad = record_of(1, "%d")
+    bad.args = ("no number",)
+    handler.handle(bad)
+    put(site, handler, 2)
+    assert failed == [bad] and site.lines() == Counter([2])
+
+
+@pytest.mark.parametrize("formatter", [None, logging.Formatter("%(levelname)s|%(message)s|%(runlake_line)s")])
+def test_text_has_its_own_layout_or_the_usual_one(formatter: logging.Formatter | None) -> None:
+    site = Site()
+    handler = site.handler(format="text")
+    handler.setFormatter(formatter)
+    put(site, handler, 7)
+    usual = "2026-09-21T01:00:00.007Z INFO logger.main - event 7\n"
+    assert site.store.get(site.objects()[0]).body.decode() == ("INFO|event 7|7\n" if formatter else usual)
+
+
+def test_a_line_of_json_holds_each_field() -> None:
+    site = Site()
+    written(site, 7)
+    assert json.loads(site.store.get(site.objects()[0]).body) == {
+        "time": START_MS + 7, "level": "INFO", "logger": "logger.main", "message": "event 7", "fqn": "svc.flow", "runId": "run-1", "line": 7,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("format_", ["avro", "parquet"])
+def test_others_read_what_is_written(format_: str) -> None:
+    import io
+
+    import fastavro
+    import pyarrow.parquet as pq
+
+    site = Site()
+    handler = site.handler(format=format_)
+    for number in range(3):
+        put(site, handler, number, text=f"größe \ud800 {number}")
+    found: list[dict[str, Any]] = []
+    for key in site.objects():
+        body = io.BytesIO(site.store.get(key).body)
+        found += list(fastavro.reader(body)) if format_ == "avro" else pq.read_table(body).to_pylist()  # type: ignore[arg-type]
+    assert len(site.objects()) == (1 if format_ == "avro" else 3)
+    assert [(each["message"], each["line"], each["time"].timestamp()) for each in found] == [
+        (f"größe ? {number}", number, (START_MS + number) / 1000) for number in range(3)
+    ]
+
+
+def test_heavy_libraries_are_not_loaded_before_they_are_asked_for() -> None:
+    code = "import sys, chalicelib.pipelines.files.handler as h; h.RollingS3Handler('b', 'jsonl'); print({'fastavro', 'pyarrow'} & {*sys.modules})"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "set()"
+
+
+def test_a_format_that_is_none_is_refused_and_heavy_ones_are_loaded_when_asked_for() -> None:
+    with pytest.raises(InvalidConfigurationError, match="format='xml'"):
+        RollingS3Handler("files", "xml")
+    with pytest.raises(InvalidConfigurationError, match="max_bytes=0"):
+        RollingS3Handler("files", max_bytes=0)
+
+
+@pytest.mark.parametrize("base", ["", "/files", "files/", "a//b", "#bases", "../x", "a b", ".hidden"])
+def test_a_base_that_is_no_folder_is_refused(base: str) -> None:
+    with pytest.raises(InvalidConfigurationError):
+        RollingS3Handler(base)
+
+
+def test_its_own_location_on_s3() -> None:
+    site, other = Site(), Site()
+    handler = RollingS3Handler("files", "jsonl", bucket="elsewhere", workers=1)
+    handler.use(HandlerContext(site.store, site.database, site.clock, "test", lambda: None, {"elsewhere": other.store}.__getitem__))
+    put(site, handler, 1)
+    assert (len(site.objects()), len(other.objects())) == (0, 1)
+    with pytest.raises(InvalidConfigurationError, match="another bucket"):
+        site.handler()
+    lost = RollingS3Handler("more", bucket="elsewhere")
+    with pytest.raises(InvalidConfigurationError, match="elsewhere"):
+        lost.use(HandlerContext(site.store, site.database, site.clock, "test", lambda: None))
+
+
+def test_a_base_tells_how_long_its_files_are_kept() -> None:
+    site = Site()
+    site.handler(keep_days=1, keep_files=3)
+    site.handler()
+    assert bases(site.database) == [Base("files", "", 7 * DAY_MS, 0, 0)]
+
+
+def test_one_context_is_never_the_beginning_of_another() -> None:
+    prefixes = [prefix_of("svc", "flow1"), prefix_of("svc", "flow10"), prefix_of("svc", "flow1:x"), prefix_of("svc", "flow1", "x")]
+    for one in prefixes[:3]:
+        assert [other for other in prefixes[:3] if other.startswith(one)] == [one]
+    assert Context("b", "a:b", "c", "d").prefix != Context("b", "a", "b:c", "d").prefix
+
+
+def test_long_names_are_cut_and_told_apart() -> None:
+    long = ["ü" * 500, "ü" * 501]
+    assert len({element(name) for name in long}) == 2 and all(len(element(name).encode()) <= 200 for name in long)
+
+
+def test_who_has_no_context_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    handler, failed = RollingS3Handler("files"), list[Any]()
+    monkeypatch.setattr(handler, "handleError", failed.append)
+    handler.handle(record_of(1))
+    handler.flush()
+    assert len(failed) == 1 and handler.pending_writes() == []
+
+
+def test_memory_is_bounded_in_a_batch_of_any_size() -> None:
+    site = Site(options={"memory_bytes": 200_000, "format": "text"})
+    handler = site.handler()
+    tracemalloc.start()
+    for number in range(3000):
+        handler.handle(record_of(number, f"{number}" + "x" * 1000, fqn=f"svc.flow{number % 7}"))
+    held = handler._held
+    tracemalloc.stop()
+    commit(site, handler)
+    assert held <= 210_000
+    assert sum(row.contents.events for row in site.rows()) == 3000
+
+
+def test_applications_that_are_quiet_are_forgotten_and_found_again() -> None:
+    site = Site()
+    handler = site.handler(max_open=10)
+    for number in range(100):
+        handler.handle(record_of(number, fqn=f"svc.flow{number}"))
+    commit(site, handler)
+    assert len(handler._files) == 10
+    for number in range(100, 200):
+        handler.handle(record_of(number, fqn=f"svc.flow{number - 100}"))
+    commit(site, handler)
+    assert len(site.objects()) == 100 and site.lines() == Counter(range(200))
+
+
+def test_files_are_published_side_by_side_with_the_same_outcome() -> None:
+    site = Site()
+    Worker(site, site.handler(workers=8, max_bytes=600)).run([record_of(n, fqn=f"svc.flow{n % 9}") for n in range(100)], batch=20)
+    assert site.lines() == Counter(range(100))
+
+
+def test_a_row_that_another_has_changed_holds_the_checkpoint_back() -> None:
+    site = Site()
+    handler = written(site, 1)
+    (row,) = site.rows()
+    site.database.transact([row.written(state=CLOSED)[1]])
+    handler.handle(record_of(2))
+    with pytest.raises(PreconditionFailedError):
+        site.database.transact(handler.pending_writes())
+    assert site.lines() == Counter([1])
+
+
+def test_a_damaged_row_is_passed_over_by_the_writer() -> None:
+    site = Site()
+    at = f"{prefix_of('svc', 'flow', 'main')}{START_MS:015d}:x"
+    site.database.put_many([Put(Key("pipeline_files", "files", at), {"partition": "files", "at": at, "names": 1})])
+    written(site, 1)
+    assert site.lines() == Counter([1])

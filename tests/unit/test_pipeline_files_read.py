@@ -1,0 +1,260 @@
+"""Files of an application read together: by time, in all formats, whatever of them is missing, and in bounded memory."""
+
+from __future__ import annotations
+
+import random
+import tracemalloc
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from chalicelib.pipelines.files import growing, streams
+from chalicelib.pipelines.files.generations import Generations
+from chalicelib.pipelines.files.reading import FileQuery, Reading
+from chalicelib.pipelines.files.rows import FileRows
+from chalicelib.ports import Key, Put, PutOptions
+from tests.filing import START_MS, Site, commit, put, record_of, written
+
+HOUR_MS = 3_600_000
+FORMATS = ("jsonl", "avro", "parquet", "text")
+
+
+def reading(site: Site) -> Reading:
+    generations = Generations(site.database, site.clock)
+    return Reading(site.store, site.database, generations, lambda what, why: site.warnings.append((what, why)))
+
+
+def read(site: Site, **about: Any) -> list[int]:
+    """Numbers of the events, by their messages: text has no more."""
+    query = FileQuery(**({"base": "files", "namespace": "svc", "app": "flow"} | about))
+    return [int(event.message.rsplit(" ", 1)[1]) for event in reading(site).events(query)]
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_many_files_come_as_one_in_order_of_time(format_: str) -> None:
+    site, order = Site(), list(range(60))
+    random.Random(7).shuffle(order)
+    handler = site.handler(format=format_, max_bytes=500)
+    for first in range(0, 60, 6):
+        put(site, handler, *sorted(order[first : first + 6]))
+    assert len(site.objects()) > 3
+    assert read(site) == list(range(60))
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_programs_are_merged_or_read_alone(format_: str) -> None:
+    site = Site()
+    handler = site.handler(format=format_)
+    for number in range(12):
+        handler.handle(record_of(number, program=f"p{number % 3}"))
+    commit(site, handler)
+    assert read(site) == list(range(12))
+    assert read(site, program="p1") == [1, 4, 7, 10]
+
+
+def test_a_range_includes_the_file_that_began_before_it() -> None:
+    site = Site()
+    handler = site.handler()
+    for number in range(10):
+        handler.handle(record_of(number, time_ms=START_MS + number * HOUR_MS))
+    commit(site, handler)
+    for program in (None, "main"):
+        found = read(site, program=program, from_ms=START_MS + 3 * HOUR_MS, to_ms=START_MS + 6 * HOUR_MS)
+        assert found == [3, 4, 5]
+
+
+def test_a_range_includes_a_file_whose_first_event_is_later_than_the_range() -> None:
+    """A late event stands behind the one that the file was begun for."""
+    site = Site()
+    handler = site.handler()
+    for number, hour in ((1, 9), (2, 3), (3, 10)):
+        handler.handle(record_of(number, time_ms=START_MS + hour * HOUR_MS))
+    commit(site, handler)
+    assert read(site, program="main", from_ms=START_MS, to_ms=START_MS + 4 * HOUR_MS) == [2]
+    assert read(site) == [2, 1, 3]
+
+
+def test_ranges_are_what_a_list_of_all_events_says() -> None:
+    rng = random.Random(3)
+    times = {number: START_MS + rng.randrange(5 * 24) * HOUR_MS for number in range(80)}
+    site = Site()
+    handler = site.handler(max_bytes=900)
+    for number, time_ms in times.items():
+        handler.handle(record_of(number, time_ms=time_ms, program=f"p{number % 2}"))
+        if number % 9 == 0:
+            commit(site, handler)
+    commit(site, handler)
+    for _ in range(40):
+        first, last = sorted(START_MS + rng.randrange(5 * 24) * HOUR_MS for _ in range(2))
+        program = rng.choice([None, "p0", "p1"])
+        wanted = sorted(n for n, t in times.items() if first <= t < last and program in (None, f"p{n % 2}"))
+        found = read(site, program=program, from_ms=first, to_ms=last)
+        assert sorted(found) == wanted and [times[n] for n in found] == sorted(times[n] for n in found)
+
+
+def test_a_range_reads_the_rows_of_its_days_alone() -> None:
+    site = Site()
+    handler = site.handler()
+    for day in range(50):
+        put(site, handler, day, time_ms=START_MS + day * 24 * HOUR_MS)
+    site.database.read_rows = 0
+    assert read(site, program="main", from_ms=START_MS + 24 * HOUR_MS, to_ms=START_MS + 25 * HOUR_MS) == [1]
+    assert site.database.read_rows <= 2
+
+
+def test_flow1_never_answers_for_flow10() -> None:
+    site = Site()
+    handler = site.handler()
+    for number, app in enumerate(("flow1", "flow10", "flow1", "flow", "flow1.x")):
+        handler.handle(record_of(number, fqn=f"svc.{app}"))
+    commit(site, handler)
+    assert read(site, app="flow1") == [0, 2] and read(site, app="flow") == [3]
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_a_missing_file_is_left_out_with_one_warning(format_: str) -> None:
+    site = Site()
+    handler = site.handler(format=format_, max_bytes=100)
+    for number in range(6):
+        put(site, handler, number, text=f"{'x' * 200} event {number}")
+    gone = site.objects()[2]
+    site.store.delete(gone)
+    assert read(site) == [0, 1, 3, 4, 5]
+    assert [what for what, _ in site.warnings] == [gone]
+
+
+@pytest.mark.parametrize("damage", ["other bytes", "cut"])
+@pytest.mark.parametrize("format_", ["jsonl", "avro", "parquet"])
+def test_a_corrupt_file_is_left_out_with_one_warning(format_: str, damage: str) -> None:
+    site = Site()
+    handler = site.handler(format=format_, max_bytes=100)
+    for number in range(4):
+        put(site, handler, number, text=f"{'x' * 200} event {number}")
+    bad = site.objects()[1]
+    body = site.store.get(bad).body
+    site.store.put(bad, b"\x00nothing that anybody wrote\n" * 50 if damage == "other bytes" else body[:50], PutOptions())
+    assert read(site) == [0, 2, 3]
+    assert [what for what, _ in site.warnings] == [bad]
+
+
+def test_a_row_that_makes_no_sense_is_left_out_with_one_warning() -> None:
+    site = Site()
+    written(site, 1)
+    at = site.rows()[0].at + "x"
+    site.database.put_many([Put(Key("pipeline_files", "files", at), {"partition": "files", "at": at, "names": ["a"]})])
+    assert read(site) == [1] and [what for what, _ in site.warnings] == [at]
+
+
+def test_what_was_published_and_not_committed_is_not_read() -> None:
+    site = Site()
+    handler = written(site, 1)
+    handler.handle(record_of(2))
+    handler.pending_writes()
+    assert read(site) == [1] and site.warnings == []
+
+
+@pytest.mark.parametrize("format_", ["jsonl", "avro", "text"])
+def test_each_beginning_of_a_file_that_grows_can_be_read(format_: str) -> None:
+    site = Site()
+    handler = site.handler(format=format_)
+    seen = []
+    for number in range(5):
+        put(site, handler, number)
+        seen.append(site.rows()[0].contents.size)
+    body = site.store.get(site.objects()[0]).body
+    for count, size in enumerate(seen, 1):
+        site.store.put(site.objects()[0], body[:size] + b"\x00 what a dead process has left", PutOptions())
+        (row,) = site.rows()
+        cut = replace(row, contents=replace(row.contents, size=size))
+        assert len(list(streams.events_of(site.store, cut))) == count
+
+
+def test_a_recreated_pipeline_never_shows_the_old_logs() -> None:
+    site = Site()
+    generations = Generations(site.database, site.clock)
+    handler = site.handler()
+    old = generations.of_run("svc", "svc.flow", "run-1", START_MS)
+    put(site, handler, 1, 2, generation=old)
+    site.clock.advance(10)
+    generations.end("svc", "svc.flow")
+    assert read(site) == []
+    site.clock.advance(10)
+    new = generations.of_run("svc", "svc.flow", "run-2", site.clock.now_ms())
+    assert new not in (old, None)
+    put(site, handler, 3, generation=new)
+    assert read(site) == [3]
+
+
+def test_who_may_not_see_a_pipeline_sees_nothing_of_it() -> None:
+    site = Site()
+    written(site, 1)
+    assert read(site, may_see=lambda fqn: fqn != "svc.flow") == []
+
+
+def test_events_of_text_keep_their_lines_together() -> None:
+    site = Site()
+    handler = site.handler(format="text")
+    trace = 'it broke\nTraceback (most recent call last):\n  File "a.py", line 1\nValueError: no'
+    put(site, handler, 1, text=trace)
+    put(site, handler, 2)
+    events = list(reading(site).events(FileQuery("files", "svc", "flow")))
+    assert [(event.time - START_MS, event.level, event.logger, event.message) for event in events] == [
+        (1, "INFO", "logger.main", trace), (2, "INFO", "logger.main", "event 2"),
+    ]  # fmt: skip
+
+
+def test_memory_is_a_piece_of_each_file_that_covers_the_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "CHUNK_BYTES", 65_536)
+    site = Site()
+    handler = site.handler(max_bytes=2_000_000)
+    for number in range(10_000):
+        handler.handle(record_of(number, f"{'x' * 1000} event {number}"))
+    commit(site, handler)
+    assert len(site.objects()) == 6 or len(site.objects()) == 7
+    query = FileQuery("files", "svc", "flow")
+    tracemalloc.start()
+    count = sum(1 for _ in reading(site).events(query))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert count == 10_000 and peak < 6_000_000
+
+
+@pytest.mark.parametrize("format_", ["jsonl", "avro", "text"])
+def test_a_range_begins_near_its_first_event(format_: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not at the file's first byte: a page costs about what it answers, however long the file."""
+    monkeypatch.setattr(streams, "CHUNK_BYTES", 2000)
+    site = Site()
+    handler = site.handler(format=format_)
+    rng = random.Random(2)
+    for first in range(0, 2000, 10):
+        put(site, handler, *range(first, first + 10), text="")
+    (row,) = site.rows()
+    assert len(row.contents.landmarks) == growing.MAX_LANDMARKS
+    for _ in range(20):
+        number = rng.randrange(2000)
+        site.store.calls.clear()
+        query = FileQuery("files", "svc", "flow", from_ms=START_MS + number)
+        assert next(iter(reading(site).events(query))).time == START_MS + number
+        assert site.store.calls["get"] <= 2 + row.contents.size / 2000 / growing.MAX_LANDMARKS * 3
+
+
+def test_a_file_is_opened_when_its_time_comes() -> None:
+    site = Site()
+    handler = site.handler(max_bytes=100)
+    for number in range(20):
+        put(site, handler, number)
+    site.store.calls.clear()
+    events = reading(site).events(FileQuery("files", "svc", "flow"))
+    assert next(events).line == 0
+    assert site.store.calls["get"] <= 2
+
+
+def test_pages_of_rows_are_all_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chalicelib.pipelines.files.rows.PAGE_ROWS", 7)
+    site = Site()
+    handler = site.handler()
+    for number in range(40):
+        handler.handle(record_of(number, program=f"p{number}"))
+    commit(site, handler)
+    assert len(list(FileRows(site.database).listed("files", ""))) == 40 and read(site) == list(range(40))
