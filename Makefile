@@ -20,9 +20,9 @@ help: ## what there is
 demo: $(READY) ## the main job, from an empty machine to a finished log
 	@$(RUN) -m local.demo
 
-# Four at once on two cores, what waits for Spark and the emulator first (testpaths): those tests are mostly waiting.
+# Three at once on two cores: the tests of the stack and of the jobs are mostly waiting.
 test: $(READY) $(CONNECTOR) $(DATALAKE) browser agents ## all tests; ARGS="-k name" to choose, ARGS="-n 0" for one process
-	@$(RUN) -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(RUN) -m pytest -n 3 --dist loadfile $(ARGS)
 
 check: $(READY) ## lint, format, types, documents, template
 	@$(RUN) -m ruff check .

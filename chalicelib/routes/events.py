@@ -35,7 +35,7 @@ blueprint = Blueprint(__name__)
 
 MAX_LINES = 1_000_000
 MAX_BYTE = 10**15
-MAX_TEXT_CHARS = 1000
+MAX_TEXT_CHARS = 500
 _TEXT = "text/plain; charset=utf-8"
 _ANSWER_WITHIN_S = 4.0
 """Kept of the function's time for the answer itself when completeness is waited for."""

@@ -274,7 +274,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "eventLevel": query_parameter("level", {"type": "string"}, "Of this level only, however it is spelled: `warn` is `WARNING`."),
     "eventFrom": query_parameter("from", {"type": "integer", "minimum": 0}, "From this time on, in ms since the epoch."),
     "eventTo": query_parameter("to", {"type": "integer", "minimum": 0}, "Before this time."),
-    "eventText": query_parameter("text", {"type": "string", "maxLength": 1000}, "With this in the message."),
+    "eventText": query_parameter("text", {"type": "string", "maxLength": 500}, "With this in the message."),
     "eventAfter": query_parameter("after", {"type": "integer", "minimum": 0, "default": 0}, "Where the page before ended: a line."),
     "eventLimit": query_parameter(
         "limit", {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT}, "Events at most."

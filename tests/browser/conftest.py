@@ -19,8 +19,9 @@ _PATIENCE_MS = 8_000
 expect.set_options(timeout=_PATIENCE_MS)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Not longer than a module: while Playwright is there its event loop runs in this thread, and no other test can run one."""
     if not CHROMIUM.exists():
         pytest.fail(f"Chromium is missing: apt-get install chromium, or name it with CHROMIUM=path path={CHROMIUM}")
     with sync_playwright() as playwright:

@@ -91,6 +91,14 @@ def test_a_live_run_is_followed_to_its_end(page: Page, serve: Serve) -> None:
     assert len(server.asked) == asked, "what has ended is asked no more"
 
 
+def test_an_end_that_the_catalog_does_not_know_yet_is_asked_for_again(page: Page, serve: Serve) -> None:
+    run = FakeRun(RUN, ["one"], status="open", lag=2)
+    page.goto(address(serve({FQN: [run]})))
+    expect(page.locator(".badge")).to_have_text("Live")
+    run.close()
+    expect(page.locator(".badge")).to_have_text("Finished")
+
+
 def test_a_run_that_has_ended_is_not_followed(page: Page, serve: Serve) -> None:
     server = serve({FQN: [large()]})
     page.goto(address(server))

@@ -15,7 +15,8 @@ import requests
 from tests.integration.stacks import Stack, running_stack
 
 WRITERS = 20
-GRACE_S = 5
+GRACE_S = 30
+"""Of a writer that is slow on a machine that has other work; who is killed is waited for as long."""
 
 
 @pytest.fixture(scope="module")

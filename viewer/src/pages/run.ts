@@ -20,6 +20,7 @@ import { RunSteps } from "../steps/steps";
 import { saying } from "../ui/notice";
 
 const FACTS_MS = 10_000;
+const SETTLE_MS = 1000;
 const HISTOGRAM_MS = 30_000;
 const HISTOGRAM_BARS = 80;
 const FIRST_LINES = 200;
@@ -192,9 +193,16 @@ class RunPage implements View {
     if (state.kind !== "ended") return;
     this.timers.forEach((timer) => clearInterval(timer));
     this.follow(false);
-    void this.refresh().then(() => this.head.say(state.reason === "runFinished" ? "The run has ended." : "Nothing came for a while: press f to follow on."));
+    const isFinished = state.reason === "runFinished";
+    void this.settle(isFinished).then(() => this.head.say(isFinished ? "The run has ended." : "Nothing came for a while: press f to follow on."));
     void this.lookBack();
     this.steps.ended();
+  }
+
+  /** The catalog, which has the facts, knows of an end a moment later than the stream does. */
+  private async settle(isFinished: boolean): Promise<void> {
+    await this.refresh();
+    if (isFinished && this.facts?.status === "open" && !this.isLeft) this.timers.push(window.setTimeout(() => void this.settle(true), SETTLE_MS));
   }
 
   private linesFailed(error: unknown): void {
