@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from chalicelib.errors import DamagedLogError, UnavailableError
+from chalicelib.pipelines.beside import Beside
 from chalicelib.pipelines.configuration import Properties
 from chalicelib.pipelines.feed import Feed, Logs
 from chalicelib.pipelines.finding import Known
@@ -64,9 +65,10 @@ class RunsInHand:
         clock: Clock,
         generation: Generation,
         trouble: Trouble,
+        beside: Beside | None = None,
     ) -> None:
         self._logs, self.buffer, self._properties, self._clock = logs, buffer, properties, clock
-        self._generation, self._trouble = generation, trouble
+        self._generation, self._trouble, self._beside = generation, trouble, beside
         self.runs: dict[Run, InHand] = {}
         self._by_partition: dict[str, InHand] = {}
         self.dropped = 0
@@ -87,6 +89,7 @@ class RunsInHand:
             fetch_bytes=properties.fetch_bytes,
             patience_ms=max(properties.event_delay_ms, 1),
             clock=self._clock,
+            beside=self._beside,
         )
         generation = self._generation(known.run)
         make = None if generation is None else record_maker(known.run, generation)
