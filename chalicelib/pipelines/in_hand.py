@@ -19,6 +19,9 @@ Trouble = Callable[[str, Run, Exception], None]
 Generation = Callable[[Run], str | None]
 """Which creation of its names a run is of; None: of one that was deleted, so its events are dropped."""
 _PAUSE_MS = 5000
+_LEAST_READ_BYTES = 64 * 1024
+_FIRST_WEIGHT = 10.0
+"""So many bytes of the buffer a byte of a log takes, before one was read: lines of 120 bytes."""
 
 
 @dataclass(slots=True)
@@ -71,6 +74,7 @@ class RunsInHand:
         self._generation, self._trouble, self._beside = generation, trouble, beside
         self.runs: dict[Run, InHand] = {}
         self._by_partition: dict[str, InHand] = {}
+        self._weight = _FIRST_WEIGHT
         self.dropped = 0
         self.skipped: set[Run] = set()
 
@@ -121,7 +125,8 @@ class RunsInHand:
 
     def _read(self, run: Run, held: InHand) -> int:
         try:
-            fetched = held.feed.fetch()
+            before, was = held.feed.place.byte, self.buffer.bytes
+            fetched = held.feed.fetch(self._room())
         except UnavailableError as error:
             held.not_before_ms = self._clock.now_ms() + _PAUSE_MS
             self._trouble("a run could not be read: it is tried again", run, error)
@@ -141,8 +146,17 @@ class RunsInHand:
             for pending in fetched.events:
                 held.unprocessed[pending.line] = pending
                 self.buffer.add(pending)
+            self._weigh(self.buffer.bytes - was, held.feed.place.byte - before)
         self.buffer.settle(held.feed.partition, at_end=held.at_end, final=held.final)
         return len(fetched.events)
+
+    def _room(self) -> int:
+        """Bytes of a log for which the buffer has room: a piece that goes beyond its bound is memory beyond it too."""
+        return max(_LEAST_READ_BYTES, int((self.buffer.most_bytes - self.buffer.bytes) / self._weight))
+
+    def _weigh(self, buffered: int, read: int) -> None:
+        if read >= _LEAST_READ_BYTES // 4:
+            self._weight = max(1.0, buffered / read)
 
     def news(self, found: Iterable[Known]) -> Iterator[Known]:
         """What became known of runs; answers those that are not in hand."""
