@@ -14,7 +14,7 @@ from chalicelib.events.views import Views
 from chalicelib.pipelines.beside import StoredBeside
 from chalicelib.pipelines.feed import Feed
 from chalicelib.pipelines.rows import Place
-from chalicelib.ports import Run
+from chalicelib.ports import PutOptions, Run
 from tests.eventing import EventParts, event_parts, said
 from tests.piping import START_MS, Piping, Remembering, line, pipeline
 
@@ -163,7 +163,7 @@ def test_a_batch_that_is_being_written_holds_back_what_follows(world: Piping) ->
 def test_a_companion_that_is_damaged_leaves_plain_lines(world: Piping) -> None:
     parts = event_parts(world)
     wanted = mixed(world, parts)
-    world.store.put(world.layout.companion(A, 1), b"no gzip")
+    world.store.put(world.layout.companion(A, 1), b"no gzip", PutOptions())
     world.end(A)
     found = fed(world, parts, 10_000)
     assert found[0][0] == 0 and found[-1] == (8, wanted[-1][3])
