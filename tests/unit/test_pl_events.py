@@ -13,6 +13,7 @@ from chalicelib.events.tail import EventTails
 from chalicelib.events.views import Views
 from chalicelib.pipelines.beside import StoredBeside
 from chalicelib.pipelines.feed import Feed
+from chalicelib.pipelines.ordering import Pending
 from chalicelib.pipelines.rows import Place
 from chalicelib.ports import PutOptions, Run
 from tests.eventing import EventParts, event_parts, said
@@ -178,7 +179,7 @@ def test_no_more_companions_are_held_than_twice_those_that_a_piece_has(world: Pi
     reading = Feed(
         world.parts().reader, A, Place(), "", fetch_bytes=100, patience_ms=0, clock=world.clock, beside=source
     )  # ten events a piece
-    found = []
+    found: list[Pending] = []
     while not (fetched := reading.fetch()).at_end:
         assert max(map(len, source.asked)) <= 16 and sum(map(len, source.asked)) <= 2 * 11
         source.asked.clear()
