@@ -40,7 +40,7 @@ RUNS, VIEWERS, CROWD_LINES = 10, 50, 30
 STARTS_EVERY_S = 1.5
 """Each viewer that is held takes a worker of the emulator, and a worker's start takes a second of a core here."""
 LARGE_BYTES, BATCH_BYTES = 1_000_000_000, 4_000_000
-_QUIET = {"PartialFlushIntervalMinutes": "1440", "CleanupIntervalMinutes": "1440"}
+_QUIET = dict.fromkeys(("PartialFlushIntervalMinutes", "CleanupIntervalMinutes", "PipelinesIntervalMinutes"), "1440")
 _NOTE_LINES = """() => {
   window.drawn = {};
   const note = () => document.querySelectorAll(".row .text").forEach((text) => {

@@ -32,7 +32,7 @@ _LOGS = "/v1/services/ingestionPipelines/logs"
 _A_RUN = 2  # connectors that share a run
 _PAGE = 1000
 _TRIES = 40
-_QUIET = {"PartialFlushIntervalMinutes": "1440", "CleanupIntervalMinutes": "1440"}
+_QUIET = dict.fromkeys(("PartialFlushIntervalMinutes", "CleanupIntervalMinutes", "PipelinesIntervalMinutes"), "1440")
 console = Console()
 
 

@@ -141,6 +141,7 @@ class EventServices:
     told: ToldSteps
     index: EventIndex
     indexing: EventIndexing
+    tails: EventTails
     logs: StepLogs
     steps: Steps
     browser: EventBrowser
@@ -280,6 +281,7 @@ class _EventParts:
             told=self.told,
             index=self.index,
             indexing=self.indexing,
+            tails=tails,
             logs=logs,
             steps=Steps(views, self.index, tails),
             browser=browser,
@@ -448,6 +450,7 @@ def supervisor(services: Services, buffer_bytes: int, tell: Callable[..., None],
 
 def pipeline_parts(services: Services, file: PipelineFile, buffer_bytes: int, tell: Callable[..., None]) -> Parts:
     """What a worker of a processing pipeline works with."""
+    from chalicelib.pipelines.beside import StoredBeside
     from chalicelib.pipelines.finding import CatalogFinder
     from chalicelib.pipelines.worker import Parts
 
@@ -466,6 +469,7 @@ def pipeline_parts(services: Services, file: PipelineFile, buffer_bytes: int, te
         tell=tell,
         generation=services.pipeline_files().generation_of,
         stores=lambda bucket: _bucket(services.settings, services.store, services.archive_store, bucket),
+        beside=StoredBeside(services.events.indexing, services.events.tails, services.index, services.clock),
     )
 
 

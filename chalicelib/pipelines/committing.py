@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from chalicelib.errors import LeaseError
 from chalicelib.pipelines.admission import Admission
 from chalicelib.pipelines.checkpoints import Checkpoints
 from chalicelib.pipelines.context import Caught
@@ -86,7 +87,7 @@ class Committer:
         self.back &= behind
 
     def _writes(self) -> list[Write] | None:
-        """The rows of handlers; None when one of them could not tell."""
+        """The rows of handlers; None when one of them could not tell. Raises LeaseError."""
         writes: list[Write] = []
         self.committing = []
         for name, handler in self._delivery.context.handlers.items():
@@ -94,6 +95,8 @@ class Committer:
                 continue
             try:
                 pending = list(handler.pending_writes())
+            except LeaseError:
+                raise  # its fence says so: the worker stops, and commits nothing
             except Caught as error:
                 self._delivery.failed(name, error)
                 return None
@@ -120,6 +123,8 @@ class Committer:
             assert isinstance(handler, CommitsWithCheckpoint)
             try:
                 handler.committed()
+            except LeaseError:
+                raise
             except Caught as error:
                 self._delivery.failed(name, error)
         self.committing = []

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from chalicelib.events.companion import Noted
 from chalicelib.lines.choice import SAMPLE_LINES, choose
 from chalicelib.lines.clock import Clock as StampClock
-from chalicelib.lines.events import events
+from chalicelib.lines.events import Event, events
 from chalicelib.lines.formats import FORMATS, PLAIN, Format
-from chalicelib.pipelines.ordering import Pending
+from chalicelib.lines.parsed import Parsed, level_of_word
+from chalicelib.pipelines.beside import Beside, Notes
+from chalicelib.pipelines.ordering import Pending, Told, size_of
 from chalicelib.pipelines.rows import Place
 from chalicelib.ports import Clock, Run
 from chalicelib.runlog.reader import Stretch
@@ -42,20 +45,31 @@ class Fetched:
 class Feed:
     """``place``: where the next piece begins. ``format``: the name of the run's format once it is certain, else empty.
 
-    ``patience_ms``: the last event of a run that goes on may be continued; it is given out when nothing came for so long.
+    ``patience_ms``: the last event of a run that goes on may be continued; it is given out when nothing came for so long. ``beside``: where
+    events are that came as such; None: all lines are plain text.
     """
 
     def __init__(
-        self, logs: Logs, run: Run, place: Place, format: str, *, fetch_bytes: int, patience_ms: int, clock: Clock
+        self,
+        logs: Logs,
+        run: Run,
+        place: Place,
+        format: str,
+        *,
+        fetch_bytes: int,
+        patience_ms: int,
+        clock: Clock,
+        beside: Beside | None = None,
     ) -> None:
         self._logs, self._run, self.partition = logs, run, f"{run.fqn}/{run.run_id}"
         self._fetch_bytes, self._patience_ms, self._clock = fetch_bytes, patience_ms, clock
         self.place, self.format = place, format
+        self._beside, self._notes = beside, Notes(beside, run, place.line) if beside else None
         self._stamps = StampClock(reference_us=place.time_ms * 1000 if place.time_ms else None)
 
-    def fetch(self) -> Fetched:
-        """Read on. About ``fetch_bytes`` at once, more (up to 8 MiB) where one event is longer. Raises UnavailableError."""
-        length = self._fetch_bytes
+    def fetch(self, most_bytes: int = MOST_BYTES) -> Fetched:
+        """Read on. About ``fetch_bytes`` at once, or ``most_bytes``; more (up to 8 MiB) where one event is longer. Raises UnavailableError."""
+        length = min(self._fetch_bytes, most_bytes)
         while True:
             stretch = self._logs.stretch(self._run, self.place.byte, length)
             at_end = self.place.byte + len(stretch.body) >= stretch.end.byte
@@ -73,24 +87,58 @@ class Feed:
     def _lifted(self, body: bytes, stretch: Stretch, at_end: bool, *, forced: bool) -> Fetched:
         lines = body.removesuffix(b"\n").split(b"\n")
         final = at_end and bool(stretch.end.seal)
+        kept = self._settled_lines(lines, stretch.end.appended_ms)
+        if kept < len(lines):
+            del lines[kept:]
+            at_end, final, forced = True, False, False
         waited = at_end and self._clock.now_ms() - stretch.end.appended_ms >= self._patience_ms
-        format_ = self._format_of(lines, certain=final)
-        numbered = enumerate(lines, self.place.line)
         line, byte, time_ms = self.place.line, self.place.byte, self.place.time_ms
         now_ms = self._clock.now_ms()
         found = []
-        for event in events(numbered, format_, self._stamps, final=final or waited or forced):
-            stamp = event.parsed.timestamp
-            if stamp is not None:
-                time_ms = stamp // 1000
+        format_ = self._format_of(lines, certain=final)
+        for event, told in self._events(lines, format_, final=final, whole=final or waited or forced, forced=forced):
+            parsed = event.parsed
+            if parsed.timestamp is not None:
+                time_ms = parsed.timestamp // 1000
             order_ms = time_ms if final or time_ms <= now_ms else now_ms
-            found.append(Pending(order_ms, self.partition, line, byte, time_ms, event))
+            size = len(event.raw)
+            found.append(Pending(order_ms, self.partition, line, byte, time_ms, size_of(size, told), parsed, told))
             line += event.lines
-            byte += len(event.raw) + 1
+            byte += size + 1
         self.place = Place(line, byte, time_ms)
         # What was kept back is still to come.
         through = byte >= stretch.end.byte
         return Fetched(found, at_end and (through or not final), final, stretch.end.line)
+
+    def _settled_lines(self, lines: Sequence[bytes], appended_ms: int) -> int:
+        """How many of these lines are known to be events or plain text for good: those before a batch of events that is being written."""
+        until = self._beside.under_way(self._run, appended_ms) if self._beside else None
+        return len(lines) if until is None else max(0, min(len(lines), until - self.place.line))
+
+    def _events(
+        self, lines: Sequence[bytes], format_: Format, *, final: bool, whole: bool, forced: bool
+    ) -> Iterator[tuple[Event, Told | None]]:
+        """The events of lines: those that came as such, and between them lifted ones. ``whole``: the last one does not go on."""
+        base = at = self.place.line
+        end = base + len(lines)
+
+        def lifted(to: int, *, whole: bool) -> Iterator[tuple[Event, Told | None]]:
+            numbered = enumerate(lines[at - base : to - base] if at > base or to < end else lines, at)
+            return ((event, None) for event in events(numbered, format_, self._stamps, final=whole))
+
+        for noted in self._notes.of(at, end, final=final) if self._notes else ():
+            if noted.line < at:
+                continue  # somebody began in its middle: its lines are plain text
+            if noted.line > at:
+                yield from lifted(noted.line, whole=True)
+                at = noted.line
+            if noted.end_line > end:
+                if not forced or at > base:
+                    return
+                break
+            yield _noted(noted, b"\n".join(lines[at - base : noted.end_line - base]))
+            at = noted.end_line
+        yield from lifted(end, whole=whole)
 
     def _format_of(self, lines: Sequence[bytes], *, certain: bool) -> Format:
         """From the log's first lines, so that it is the same wherever reading begins."""
@@ -126,3 +174,12 @@ def _whole_lines(body: bytes, at_end: bool, longest: bool) -> tuple[bytes, bool]
     if whole or not longest:
         return whole, False
     return body, True
+
+
+def _noted(noted: Noted, raw: bytes) -> tuple[Event, Told | None]:
+    """An event that came as one. A logger is told among its data, where one is told."""
+    logger = noted.data.get("logger")
+    level = level_of_word(noted.level) if noted.level else None
+    message = raw.decode(errors="replace")
+    parsed = Parsed(noted.timestamp * 1000, level, logger if isinstance(logger, str) and logger else None, message)
+    return Event(noted.line, raw, noted.lines, parsed), Told(noted.step or "", noted.data)

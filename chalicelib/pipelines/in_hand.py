@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from chalicelib.errors import DamagedLogError, UnavailableError
+from chalicelib.pipelines.beside import Beside
 from chalicelib.pipelines.configuration import Properties
 from chalicelib.pipelines.feed import Feed, Logs
 from chalicelib.pipelines.finding import Known
@@ -18,6 +19,9 @@ Trouble = Callable[[str, Run, Exception], None]
 Generation = Callable[[Run], str | None]
 """Which creation of its names a run is of; None: of one that was deleted, so its events are dropped."""
 _PAUSE_MS = 5000
+_LEAST_READ_BYTES = 64 * 1024
+_FIRST_WEIGHT = 10.0
+"""So many bytes of the buffer a byte of a log takes, before one was read: lines of 120 bytes."""
 
 
 @dataclass(slots=True)
@@ -64,11 +68,13 @@ class RunsInHand:
         clock: Clock,
         generation: Generation,
         trouble: Trouble,
+        beside: Beside | None = None,
     ) -> None:
         self._logs, self.buffer, self._properties, self._clock = logs, buffer, properties, clock
-        self._generation, self._trouble = generation, trouble
+        self._generation, self._trouble, self._beside = generation, trouble, beside
         self.runs: dict[Run, InHand] = {}
         self._by_partition: dict[str, InHand] = {}
+        self._weight = _FIRST_WEIGHT
         self.dropped = 0
         self.skipped: set[Run] = set()
 
@@ -87,6 +93,7 @@ class RunsInHand:
             fetch_bytes=properties.fetch_bytes,
             patience_ms=max(properties.event_delay_ms, 1),
             clock=self._clock,
+            beside=self._beside,
         )
         generation = self._generation(known.run)
         make = None if generation is None else record_maker(known.run, generation)
@@ -118,7 +125,8 @@ class RunsInHand:
 
     def _read(self, run: Run, held: InHand) -> int:
         try:
-            fetched = held.feed.fetch()
+            before, was = held.feed.place.byte, self.buffer.bytes
+            fetched = held.feed.fetch(self._room())
         except UnavailableError as error:
             held.not_before_ms = self._clock.now_ms() + _PAUSE_MS
             self._trouble("a run could not be read: it is tried again", run, error)
@@ -138,8 +146,17 @@ class RunsInHand:
             for pending in fetched.events:
                 held.unprocessed[pending.line] = pending
                 self.buffer.add(pending)
+            self._weigh(self.buffer.bytes - was, held.feed.place.byte - before)
         self.buffer.settle(held.feed.partition, at_end=held.at_end, final=held.final)
         return len(fetched.events)
+
+    def _room(self) -> int:
+        """Bytes of a log for which the buffer has room: a piece that goes beyond its bound is memory beyond it too."""
+        return max(_LEAST_READ_BYTES, int((self.buffer.most_bytes - self.buffer.bytes) / self._weight))
+
+    def _weigh(self, buffered: int, read: int) -> None:
+        if read >= _LEAST_READ_BYTES // 4:
+            self._weight = max(1.0, buffered / read)
 
     def news(self, found: Iterable[Known]) -> Iterator[Known]:
         """What became known of runs; answers those that are not in hand."""

@@ -12,6 +12,7 @@ MAX_COMMITTED_WRITES = 90
 """How many writes handlers may add to one transaction; the others of DynamoDB's hundred are the checkpoint's."""
 
 FQN, RUN_ID, LINE, TIME_MS = "runlake_fqn", "runlake_run_id", "runlake_line", "runlake_time_ms"
+STEP, DATA = "runlake_step", "runlake_data"
 GENERATION, NAMESPACE, APP, PROGRAM = "runlake_generation", "runlake_namespace", "runlake_app", "runlake_program"
 """Attributes that the framework sets on every ``logging.LogRecord``: any formatter and filter may use them."""
 

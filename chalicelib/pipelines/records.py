@@ -12,7 +12,7 @@ from typing import Any
 
 from chalicelib.lines.parsed import CRITICAL, DEBUG, ERROR, INFO, TRACE, WARNING
 from chalicelib.pipelines.ordering import Pending
-from chalicelib.pipelines.ports import APP, FQN, GENERATION, LINE, NAMESPACE, PROGRAM, RUN_ID, TIME_MS
+from chalicelib.pipelines.ports import APP, DATA, FQN, GENERATION, LINE, NAMESPACE, PROGRAM, RUN_ID, STEP, TIME_MS
 from chalicelib.ports import Run
 
 LEVEL_NUMBERS = {TRACE: 5, DEBUG: 10, INFO: 20, WARNING: 30, ERROR: 40, CRITICAL: 50}
@@ -37,13 +37,13 @@ def record_maker(run: Run, generation: str) -> MakeRecord:
     template: dict[str, Any] = {
         "args": None, "pathname": f"{run.fqn}/{run.run_id}", "filename": run.run_id, "module": app, "exc_info": None, "exc_text": None,
         "stack_info": None, "funcName": "", "relativeCreated": 0.0, "thread": 0, "threadName": "", "processName": program,
-        "process": 0, FQN: run.fqn, RUN_ID: run.run_id, GENERATION: generation, NAMESPACE: namespace, APP: app, PROGRAM: program,
+        "process": 0, FQN: run.fqn, RUN_ID: run.run_id, GENERATION: generation, NAMESPACE: namespace, APP: app, PROGRAM: program, STEP: "",
     }  # fmt: skip
     new, kind = logging.LogRecord.__new__, logging.LogRecord
     numbers = LEVEL_NUMBERS
 
     def make(pending: Pending) -> logging.LogRecord:
-        parsed, time_ms = pending.event.parsed, pending.time_ms
+        parsed, time_ms, told = pending.parsed, pending.time_ms, pending.told
         level = parsed.level or INFO
         record = new(kind)
         record.__dict__ = {
@@ -57,7 +57,10 @@ def record_maker(run: Run, generation: str) -> MakeRecord:
             "msecs": time_ms % 1000 + 0.0,
             LINE: pending.line,
             TIME_MS: time_ms,
+            DATA: {},
         }
+        if told is not None:
+            record.__dict__[STEP], record.__dict__[DATA] = told.step, dict(told.data)
         return record
 
     return make

@@ -18,6 +18,7 @@ from typing import Any
 
 from chalicelib.errors import LeaseError, PreconditionFailedError, UnavailableError
 from chalicelib.pipelines.admission import Admission
+from chalicelib.pipelines.beside import Beside
 from chalicelib.pipelines.checkpoints import MAX_RUNS, Checkpoints, Part
 from chalicelib.pipelines.committing import Committer
 from chalicelib.pipelines.configuration import PipelineFile
@@ -43,7 +44,8 @@ _TRIED = (REPLAYING, FAILED)
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What a worker works with. ``buffer_bytes``: where the file leaves the size to us; ``generation`` None for what was deleted;
-    ``part``: of a job, which works the finder's runs and no others."""
+    ``part``: of a job, which works the finder's runs and no others; ``beside`` None: all
+    lines are plain text."""
 
     logs: Logs
     finder: Finder
@@ -57,6 +59,7 @@ class Parts:
     stores: Callable[[str], ObjectStore] | None = None
     most_runs: int = MAX_RUNS
     part: Part | None = None
+    beside: Beside | None = None
 
 
 class Worker:
@@ -71,7 +74,7 @@ class Worker:
         self._switches = Switches(parts.database, parts.clock)
         self.checkpoints = Checkpoints(parts.database, self.name, parts.clock, parts.keep_s, parts.part)
         self.buffer = OrderingBuffer(file.properties.event_delay_ms, file.properties.buffer_bytes or parts.buffer_bytes)
-        self.hand = RunsInHand(parts.logs, self.buffer, file.properties, parts.clock, parts.generation, self._trouble)
+        self.hand = RunsInHand(parts.logs, self.buffer, file.properties, parts.clock, parts.generation, self._trouble, parts.beside)
         self.progress = Progress()
         self.wants_restart = False
         self.processed = 0

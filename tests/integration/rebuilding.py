@@ -30,7 +30,7 @@ from local.state import PROJECT
 from tests.integration.stacks import Stack
 
 TABLES = ("runs_table", "segments_table", "files_table", "latest_table", "listing_table", "objects_table")
-QUIET_PARAMETERS = {"PartialFlushIntervalMinutes": "1440", "CleanupIntervalMinutes": "1440"}
+QUIET_PARAMETERS = dict.fromkeys(("PartialFlushIntervalMinutes", "CleanupIntervalMinutes", "PipelinesIntervalMinutes"), "1440")
 PATIENCE_S = 90.0
 MEMORY = ("revision", "unsettled", "left")
 """Of files: how often they were looked at, and what they once were."""

@@ -31,7 +31,12 @@ PATIENCE_S = 90.0
 @pytest.fixture(scope="module")
 def quiet() -> Iterator[Stack]:
     """A stack on which nothing is worked unless a test says so, and whose bucket remembers every version of an object."""
-    never = {"PartialFlushIntervalMinutes": "1440", "CleanupIntervalMinutes": "1440", "EarlyFlushWatermarkBytes": "1000000000"}
+    never = {
+        "PartialFlushIntervalMinutes": "1440",
+        "CleanupIntervalMinutes": "1440",
+        "PipelinesIntervalMinutes": "1440",
+        "EarlyFlushWatermarkBytes": "1000000000",
+    }
     with running_stack(**never) as stack:
         with closing(stack.client("s3")) as s3:
             s3.put_bucket_versioning(Bucket=stack["bucket"], VersioningConfiguration={"Status": "Enabled"})

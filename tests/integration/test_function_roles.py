@@ -24,6 +24,7 @@ import requests
 from chalicelib.catalog.runs import shard_of
 from chalicelib.coordination import Status
 from chalicelib.triggers.schedules import RUNS_PER_WORKER
+from local.deploy import BUCKET
 from tests.integration.rebuilding import wait_until_quiet
 from tests.integration.roles import EVENTS, assert_fits, changes, lose_rows
 from tests.integration.stacks import Stack, stack_with_tokens
@@ -42,15 +43,25 @@ BY_OTHERS = {
     "AbsentFiles": "S3 says 404 of what is not there to whoever may list, 403 to others",
 }
 DAY_S = 90_000
-QUIET = {"PartialFlushIntervalMinutes": "1440", "CleanupIntervalMinutes": "1440"}
+QUIET = dict.fromkeys(("PartialFlushIntervalMinutes", "CleanupIntervalMinutes", "PipelinesIntervalMinutes"), "1440")
 POLICY, PARAMETER, SECRET = "/runlake/policy", "/role/password", "role/db"
 MASKED = f"role-masked-{uuid4().hex[:8]}"
 NAMED = {
     "PolicyParameter": POLICY,
     "Masking": json.dumps([{"fqn": MASKED, "values_from": [f"ssm:{PARAMETER}", f"secretsmanager:{SECRET}"]}]),
+    "PipelinesConfig": f"s3://{BUCKET}/_pipelines",
     "MaskingSecretArns": f"arn:aws:ssm:*:*:parameter{PARAMETER},arn:aws:secretsmanager:*:*:secret:{SECRET}",
 }
 """Settings that let a function read more."""
+POISON = """
+errors: {retries: 0}
+logging:
+  version: 1
+  formatters: {bad: {format: "%(nobody_has_this)s"}}
+  handlers: {poison: {class: logging.StreamHandler, formatter: bad}}
+  root: {level: NOTSET, handlers: [poison]}
+"""
+"""A pipeline whose handler takes no event: each is put away."""
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +78,8 @@ def recorded(tmp_path_factory: pytest.TempPathFactory, issuer: Issuer) -> Iterat
             ssm.put_parameter(Name=POLICY, Value=json.dumps({"principals": {}}), Type="String", Overwrite=True)
             ssm.put_parameter(Name=PARAMETER, Value="hush-one", Type="SecureString", Overwrite=True)
             secrets.create_secret(Name=SECRET, SecretString="hush-two")
+        with closing(stack.client("s3")) as s3:
+            s3.put_object(Bucket=stack["bucket"], Key="_pipelines/poison.yaml", Body=POISON.encode())
         yield stack, calls
 
 
@@ -254,6 +267,24 @@ def test_the_schedules(recorded: tuple[Stack, Calls], web: requests.Session, fun
     crowd(stack)
     tick(stack, function, 3 * DAY_S)
     assert_function_fits(stack, calls, function)
+
+
+def test_the_pipelines(recorded: tuple[Stack, Calls], web: requests.Session) -> None:
+    """Runs that go on, with lines and events, and one that ends; a file that grows; events that nobody takes; switches; a deleted run."""
+    stack, calls = recorded
+    api, fqn = Api(stack, web), f"role{uuid4().hex[:8]}.flow"
+    for number in range(2):
+        api.append(f"{LOGS}/{fqn}/run", f"line {number}\n")
+        api.ask("POST", f"/v1/events/{fqn}/run?writer=w", json=[{"message": "one", "step": "s"}])
+        wait_until_quiet(stack)
+        tick(stack, "pipelines")
+    eventually(lambda: {each["state"] for each in api.ask("GET", "/v1/pipelines").json()["pipelines"]} == {"running"})
+    api.ask("POST", f"{LOGS}/{fqn}/run/close")
+    wait_until_quiet(stack)
+    tick(stack, "pipelines")
+    api.ask("POST", "/v1/pipelines/runlake/replay", json={"from": 0})
+    tick(stack, "pipelines")
+    assert_function_fits(stack, calls, "pipelines")
 
 
 def crowd(stack: Stack) -> None:

@@ -34,7 +34,8 @@ NOTHING = {"done": 0, "failed": 0, "set_aside": 0, "left": 0, "lost": 0}
 @pytest.fixture(scope="module")
 def quiet() -> Iterator[Stack]:
     """A stack on which nothing is worked unless a test says so."""
-    with running_stack(PartialFlushIntervalMinutes="1440", CleanupIntervalMinutes="1440", MaxWorkers="2") as stack:
+    quiet = dict.fromkeys(("PartialFlushIntervalMinutes", "CleanupIntervalMinutes", "PipelinesIntervalMinutes"), "1440")
+    with running_stack(MaxWorkers="2", **quiet) as stack:
         yield stack
 
 

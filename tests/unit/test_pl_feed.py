@@ -47,19 +47,19 @@ def feed(text: Text, place: Place | None = None, fetch_bytes: int = 1024, now_ms
     return Feed(text, A, place or Place(0, 0, START_MS), "", fetch_bytes=fetch_bytes, patience_ms=2000, clock=world.clock)
 
 
-def all_of(reading: Feed) -> list[tuple[int, bytes]]:
+def all_of(reading: Feed) -> list[tuple[int, str]]:
     found = []
     for _ in range(10_000):
         fetched = reading.fetch()
-        found += [(each.line, each.event.raw) for each in fetched.events]
+        found += [(each.line, each.parsed.message) for each in fetched.events]
         if fetched.at_end:
             return found
     raise AssertionError("no end")
 
 
-def expected(body: bytes) -> list[tuple[int, bytes]]:
+def expected(body: bytes) -> list[tuple[int, str]]:
     lines = body.removesuffix(b"\n").split(b"\n")
-    return [(each.line, each.raw) for each in events(enumerate(lines), choose(lines))]
+    return [(each.line, each.parsed.message) for each in events(enumerate(lines), choose(lines))]
 
 
 def test_a_run_gives_the_events_of_its_lines() -> None:

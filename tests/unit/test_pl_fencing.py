@@ -269,3 +269,22 @@ def test_a_database_that_is_away_at_the_start_is_told(world: Piping) -> None:
     world.database.get_many = away  # type: ignore[method-assign]
     with pytest.raises(StoreUnavailableError):
         world.worker(publishing()).start()
+
+
+@pytest.mark.parametrize("where", ["pending_writes", "committed"])
+def test_a_handler_that_is_told_of_the_lost_lease_stops_the_worker_and_is_not_blamed(world: Piping, where: str) -> None:
+    world.write(A, [line(START_MS, "one")])
+    world.end(A)
+    worker = world.worker(publishing())
+    worker.start()
+    [handler] = Publishing.instances
+
+    def lost() -> Any:
+        raise PartitionNotOwnedError("gone")
+
+    setattr(handler, where, lost)
+    with pytest.raises(PartitionNotOwnedError):
+        worker.step()
+    worker.stop(lost=True)
+    assert worker.delivery.gets == {"rows": True} and worker.delivery.last_error == ""
+    assert rows(world) == ([] if where == "pending_writes" else ["r1/0000"])

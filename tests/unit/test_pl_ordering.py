@@ -5,15 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.lines.events import Event
 from chalicelib.lines.parsed import Parsed
-from chalicelib.pipelines.ordering import LEAST_BYTES, OrderingBuffer, Pending, automatic_bytes, display_key
+from chalicelib.pipelines.ordering import LEAST_BYTES, OrderingBuffer, Pending, automatic_bytes, display_key, size_of
 
 DELAY_MS = 2000
 
 
 def pending(time_ms: int, run: str = "a", line: int = 0, size: int = 10) -> Pending:
-    return Pending(time_ms, run, line, line * 10, time_ms, Event(line, b"x" * size, 1, Parsed(None, None, None, "")))
+    return Pending(time_ms, run, line, line * 10, time_ms, size_of(size), Parsed(None, None, None, ""))
 
 
 def places(taken: list[Pending]) -> list[tuple[int, str, int]]:

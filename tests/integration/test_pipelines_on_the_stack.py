@@ -1,0 +1,179 @@
+"""Processing pipelines on the deployed stack: what connectors write over HTTP is in files that are read over HTTP, by the function that the
+schedule begins, with the pipeline that is always there and one whose file lies in the bucket."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import requests
+
+from local.deploy import BUCKET
+from tests.integration.stacks import Stack, running_stack
+from tests.integration.test_workers_on_the_stack import tick
+from tests.piping import line
+
+LOGS = "/v1/services/ingestionPipelines/logs"
+ALWAYS, OURS = "pipeline-files", "pipeline-files/audit"
+PATIENCE_S = 90.0
+AUDIT = """
+logging:
+  version: 1
+  formatters:
+    short: {format: "[%(runlake_run_id)s %(runlake_step)s] %(message)s"}
+  handlers:
+    files:
+      class: chalicelib.pipelines.files.handler.RollingS3Handler
+      base: pipeline-files/audit
+      format: jsonl
+      formatter: short
+  root: {level: WARNING, handlers: [files]}
+"""
+
+
+@pytest.fixture(scope="module")
+def quiet() -> Iterator[Stack]:
+    """A stack on which pipelines stand still unless a test says so."""
+    quiet = dict.fromkeys(("PartialFlushIntervalMinutes", "CleanupIntervalMinutes", "PipelinesIntervalMinutes"), "1440")
+    with running_stack(PipelinesConfig=f"s3://{BUCKET}/_pipelines", **quiet) as stack:
+        with closing(stack.client("s3")) as s3:
+            s3.put_object(Bucket=stack["bucket"], Key="_pipelines/audit.yaml", Body=AUDIT.encode())
+            s3.put_object(Bucket=stack["bucket"], Key="_pipelines/bad.yaml", Body=b"[")
+        yield stack
+
+
+class Lab:
+    """An application of this test's own, and all that is done with it over HTTP."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
+        self.namespace = f"svc{uuid4().hex[:8]}"
+        self.fqn = f"{self.namespace}.flow"
+
+    def ask(self, method: str, path: str, expected: int = 200, body: Any = None) -> Any:
+        with requests.request(method, self._stack.api_url + path, json=body, timeout=60) as answer:
+            assert answer.status_code == expected, (method, path, answer.status_code, answer.text[:500])
+            return answer.json()
+
+    def write(self, run: str, *said: tuple[str, str]) -> None:
+        """Lines of now, each with a level, by a connector; the run goes on."""
+        now_ms = time.time_ns() // 1_000_000
+        for level, text in said:
+            self.ask("POST", f"{LOGS}/{self.fqn}/{run}", body=line(now_ms, text, level) + "\n")
+
+    def messages(self, base: str = ALWAYS) -> list[str]:
+        return [each["message"] for each in self.files(base)]
+
+    def files(self, base: str) -> list[dict[str, Any]]:
+        """What the files of a base say of the application."""
+        path = f"/v1/pipeline-files?base={base}&namespace={self.namespace}&app=flow&limit=10000"
+        answer = self.ask("GET", path)
+        assert answer["cursor"] is None and answer["leftOut"] == 0
+        return list(answer["events"])
+
+    def pipelines(self) -> dict[str, dict[str, Any]]:
+        return {each["name"]: each for each in self.ask("GET", "/v1/pipelines")["pipelines"]}
+
+    def change(self, action: str, body: Any = None) -> Any:
+        return self.ask("POST", f"/v1/pipelines/audit/{action}", body=body or {})
+
+    def work(self, look: Callable[[], Any], wanted: Any) -> None:
+        """The schedule's function, as often as it takes: the second pipeline has an invocation of its own, which nobody waits for."""
+        give_up = time.monotonic() + PATIENCE_S
+        while True:
+            told = tick(self._stack, "pipelines")
+            assert set(told.values()) <= {"stopped", "busy"}, told
+            until = time.monotonic() + 5
+            while time.monotonic() < until:
+                if (found := look()) == wanted:
+                    return
+                time.sleep(0.3)
+            assert time.monotonic() < give_up, (found, wanted)
+
+
+@pytest.fixture
+def lab(quiet: Stack) -> Lab:
+    # A base is known as soon as its pipeline was begun for the first time.
+    made = Lab(quiet)
+    made.work(lambda: {each["state"] for each in made.pipelines().values()}, {"running"})
+    return made
+
+
+def test_what_connectors_write_is_read_in_files_and_pipelines_tell_how_they_are(lab: Lab) -> None:
+    texts = [[f"{writer} {number}" for number in range(5)] for writer in range(4)]
+
+    def connector(writer: int) -> None:
+        lab.write(f"run-{writer}", *(("WARNING" if number % 2 else "INFO", text) for number, text in enumerate(texts[writer])))
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(connector, range(4)))
+    lab.work(lambda: sorted(lab.messages()), sorted(text for said in texts for text in said))
+    wanted = sorted(f"[run-{writer} ] {writer} {number}" for writer in range(4) for number in (1, 3))
+    lab.work(lambda: sorted(lab.messages(OURS)), wanted)
+    times = [each["time"] for each in lab.files(ALWAYS)]
+    assert times == sorted(times)
+    lab.work(
+        lambda: [(each["lag_events"], each["lag_s"], each["state"]) for each in lab.pipelines().values()], [(0, 0, "running")] * 2
+    )
+    told = lab.ask("GET", "/v1/pipelines")
+    assert [each["file"].rpartition("/")[2] for each in told["problems"]] == ["bad.yaml"]
+    assert all(each["errors"] == 0 and each["last_error"] is None for each in told["pipelines"])
+
+
+def test_events_that_came_as_events_are_one_record_each(lab: Lab) -> None:
+    events = [
+        {
+            "message": "first\n  second",
+            "level": "warn",
+            "step": "extract",
+            "timestamp": time.time_ns() // 1_000_000,
+            "data": {"rows": 3},
+        },
+        {"message": "plain enough", "level": "ERROR", "step": "load"},
+    ]
+    lab.ask("POST", f"/v1/events/{lab.fqn}/run-1?writer=w", body=events)
+    lab.work(lambda: sorted(lab.messages(OURS)), ["[run-1 extract] first\n  second", "[run-1 load] plain enough"])
+    assert sorted((each["level"], each["message"]) for each in lab.files(OURS)) == [
+        ("ERROR", "[run-1 load] plain enough"),
+        ("WARNING", "[run-1 extract] first\n  second"),
+    ]
+
+
+def test_a_pipeline_is_switched_off_and_on_and_replayed(lab: Lab) -> None:
+    assert lab.change("disable")["state"] == "disabled"
+    lab.write("run-1", ("ERROR", "meanwhile"))
+    lab.work(lab.messages, ["meanwhile"])
+    assert lab.messages(OURS) == [] and lab.pipelines()["audit"]["state"] == "disabled"
+    assert lab.change("enable")["state"] in ("running", "silent")
+    lab.work(lambda: lab.messages(OURS), ["[run-1 ] meanwhile"])
+    assert lab.change("replay", {"from": "1970-01-02"})["replay_from"] == "1970-01-02T00:00:00.000Z"
+    lab.work(lambda: lab.messages(OURS), ["[run-1 ] meanwhile"] * 2)
+    assert lab.pipelines()["audit"]["replay_from"] is None and lab.messages() == ["meanwhile"]
+
+
+def test_a_handler_is_switched_off_and_gets_what_it_missed(lab: Lab) -> None:
+    assert lab.change("disable", {"handler": "files"})["handlers"][0]["state"] == "disabled"
+    lab.write("run-1", ("ERROR", "missed"))
+    lab.work(lab.messages, ["missed"])
+    assert lab.messages(OURS) == []
+    assert lab.change("enable", {"handler": "files"})["handlers"][0]["state"] == "replaying"
+    lab.work(lambda: (lab.messages(OURS), lab.pipelines()["audit"]["handlers"][0]["state"]), (["[run-1 ] missed"], "enabled"))
+
+
+def test_what_is_deleted_is_gone_and_a_recreated_pipeline_is_new(lab: Lab) -> None:
+    lab.write("run-1", ("ERROR", "old"))
+    lab.work(lambda: (lab.messages(), lab.messages(OURS)), (["old"], ["[run-1 ] old"]))
+    gone = lab.ask("DELETE", f"/v1/pipeline-files?fqn={lab.fqn}", 202)
+    assert (gone["state"], gone["files"], gone["runs"]) == ("deleting", 2, 1)
+    assert lab.messages() == lab.messages(OURS) == []
+    lab.ask("POST", f"{LOGS}/{lab.fqn}/run-1", 409, body="late\n")
+    lab.write("run-2", ("ERROR", "new"))
+    lab.work(lambda: (lab.messages(), lab.messages(OURS)), (["new"], ["[run-2 ] new"]))
+    lab.change("replay", {"from": 0})
+    lab.work(lambda: lab.messages(OURS), ["[run-2 ] new"] * 2)
+    assert lab.messages() == ["new"]

@@ -1,0 +1,189 @@
+"""Events that came as events, through a pipeline: one record each, with what they said besides; plain lines among them as ever."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from chalicelib.errors import PreconditionFailedError
+from chalicelib.events.companion import Companion
+from chalicelib.events.tail import EventTails
+from chalicelib.events.views import Views
+from chalicelib.pipelines.beside import StoredBeside
+from chalicelib.pipelines.feed import Feed
+from chalicelib.pipelines.ordering import Pending
+from chalicelib.pipelines.rows import Place
+from chalicelib.ports import PutOptions, Run
+from tests.eventing import EventParts, event_parts, said
+from tests.piping import START_MS, Piping, Remembering, line, pipeline
+
+A = Run("svc.a", "r1")
+Told = tuple[int, str, int, str, str, Any]
+
+
+@pytest.fixture
+def world() -> Iterator[Piping]:
+    Remembering.forget()
+    yield Piping()
+    Remembering.forget()
+
+
+class Counted(StoredBeside):
+    """Tells what it was asked for."""
+
+    asked: list[list[int]]
+
+    def companions(self, run: Run, numbers: list[int]) -> list[Companion | None]:
+        self.asked.append(numbers)
+        return super().companions(run, numbers)
+
+
+def beside(world: Piping, parts: EventParts) -> Counted:
+    tails = EventTails(Views(world.store, world.index, world.layout), parts.indexing, parts.index, world.clock)
+    made = Counted(parts.indexing, tails, world.index, world.clock)
+    made.asked = []
+    return made
+
+
+def catalogued(world: Piping, run: Run = A) -> None:
+    last = world.index.last(run)
+    entry = last or world.parts().writer.tails.segment(run, 0)
+    world.runs.segment_landed(run, entry)
+
+
+def mixed(world: Piping, parts: EventParts) -> list[Told]:
+    """A log of plain lines and events; what handlers are to get."""
+    world.write(A, [line(START_MS, "plain"), "  goes on"])
+    parts.log.append(
+        A,
+        [
+            said("of two\n  lines", "extract", level="warn", timestamp=START_MS + 1, data={"rows": 3, "logger": "app.x"}),
+            said("", timestamp=START_MS + 2),
+            said(line(START_MS + 99, "looks like a line", "ERROR"), timestamp=START_MS + 3, level="nobody knows"),
+            said("    indented", "load", timestamp=START_MS + 4, level="DEBUG"),
+        ],
+    )
+    world.write(A, ["    of nobody", line(START_MS + 5, "plain again", "ERROR")])
+    return [
+        (0, "INFO", START_MS, "plain\n  goes on", "", {}),
+        (2, "WARNING", START_MS + 1, "of two\n  lines", "extract", {"rows": 3, "logger": "app.x"}),
+        (4, "INFO", START_MS + 2, "", "", {}),
+        (5, "INFO", START_MS + 3, line(START_MS + 99, "looks like a line", "ERROR"), "", {}),
+        (6, "DEBUG", START_MS + 4, "    indented", "load", {}),
+        (7, "INFO", START_MS + 4, "    of nobody", "", {}),
+        (8, "ERROR", START_MS + 5, "plain again", "", {}),
+    ]
+
+
+def told() -> list[Told]:
+    return [
+        (
+            each.runlake_line,  # type: ignore[attr-defined]
+            each.levelname,
+            each.runlake_time_ms,  # type: ignore[attr-defined]
+            each.getMessage(),
+            each.runlake_step,  # type: ignore[attr-defined]
+            {name: value for name, value in each.runlake_data.items() if name in ("rows", "logger")},  # type: ignore[attr-defined]
+        )
+        for each in Remembering.kept.get("all", ())
+    ]
+
+
+@pytest.mark.parametrize("state", ["live", "ended"])
+def test_each_is_one_record_with_what_it_said(world: Piping, state: str) -> None:
+    parts = event_parts(world)
+    wanted = mixed(world, parts)
+    if state == "ended":
+        world.end(A)
+    worker = world.worker(pipeline(), beside=beside(world, parts))
+    worker.start()
+    world.work(worker)
+    worker.stop()
+    assert told() == wanted
+    assert [each.name for each in Remembering.kept["all"]][1] == "app.x"
+
+
+def fed(world: Piping, parts: EventParts, fetch_bytes: int, place: Place | None = None) -> list[tuple[int, str]]:
+    reading = Feed(
+        world.parts().reader,
+        A,
+        place or Place(),
+        "",
+        fetch_bytes=fetch_bytes,
+        patience_ms=2000,
+        clock=world.clock,
+        beside=beside(world, parts),
+    )
+    found = []
+    for _ in range(1000):
+        fetched = reading.fetch()
+        found += [(each.line, each.parsed.message) for each in fetched.events]
+        if fetched.at_end:
+            return found
+    raise AssertionError("no end")
+
+
+@pytest.mark.parametrize("fetch_bytes", [20, 47, 100, 10_000])
+def test_pieces_of_any_size_and_from_any_border_give_the_same(world: Piping, fetch_bytes: int) -> None:
+    parts = event_parts(world)
+    wanted = [(at, message) for at, _, _, message, _, _ in mixed(world, parts)]
+    world.end(A)
+    assert fed(world, parts, fetch_bytes) == wanted
+    borders = Feed(
+        world.parts().reader, A, Place(), "", fetch_bytes=10_000, patience_ms=0, clock=world.clock, beside=beside(world, parts)
+    )
+    for each in borders.fetch().events:
+        assert fed(world, parts, fetch_bytes, Place(each.line, each.byte, START_MS)) == [
+            one for one in wanted if one[0] >= each.line
+        ]
+
+
+def test_a_batch_that_is_being_written_holds_back_what_follows(world: Piping) -> None:
+    parts = event_parts(world)
+    world.write(A, [line(START_MS, "before")])
+    put = world.store.put
+
+    def broken(key: str, *given: Any) -> Any:
+        if "/events/" in key:
+            raise PreconditionFailedError("not now")
+        return put(key, *given)
+
+    world.store.put = broken  # type: ignore[method-assign]
+    parts.log.append(A, [said("an\n event", "s", timestamp=START_MS + 1)])
+    world.store.put = put  # type: ignore[method-assign]
+    world.write(A, [line(START_MS + 2, "behind")])
+    world.clock.advance(10)
+    assert fed(world, parts, 10_000) == [(0, "before")]
+    world.clock.advance(60)  # nobody writes it any more
+    found = fed(world, parts, 10_000)
+    assert (found[0], found[-1]) == ((0, "before"), (3, "behind"))
+
+
+def test_a_companion_that_is_damaged_leaves_plain_lines(world: Piping) -> None:
+    parts = event_parts(world)
+    wanted = mixed(world, parts)
+    world.store.put(world.layout.companion(A, 1), b"no gzip", PutOptions())
+    world.end(A)
+    found = fed(world, parts, 10_000)
+    assert found[0][0] == 0 and found[-1] == (8, wanted[-1][3])
+
+
+def test_no_more_companions_are_held_than_twice_those_that_a_piece_has(world: Piping) -> None:
+    parts = event_parts(world)
+    for number in range(100):
+        parts.log.append(A, [said(f"event {number:03d}", "s", timestamp=START_MS + number)])
+    world.end(A)
+    source = beside(world, parts)
+    reading = Feed(
+        world.parts().reader, A, Place(), "", fetch_bytes=100, patience_ms=0, clock=world.clock, beside=source
+    )  # ten events a piece
+    found: list[Pending] = []
+    while not (fetched := reading.fetch()).at_end:
+        assert max(map(len, source.asked)) <= 16 and sum(map(len, source.asked)) <= 2 * 11
+        source.asked.clear()
+        found += fetched.events
+    found += fetched.events
+    assert [each.parsed.message for each in found] == [f"event {number:03d}" for number in range(100)]
+    assert {each.told.step for each in found if each.told} == {"s"}
