@@ -12,7 +12,8 @@ from chalicelib.pipelines.checkpoints import Checkpoints, Part
 from chalicelib.pipelines.finding import Known
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Run
-from glue_jobs.pipelines.part import Named, due, taken_over, work
+from glue_jobs.pipelines.part import Named, due, taken_over
+from glue_jobs.pipelines.task import work
 from glue_jobs.run_pipelines import planned
 from tests.functional.gateway import installed
 from tests.piping import START_MS, Piping, Remembering, line, pipeline
