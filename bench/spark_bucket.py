@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Lock, Thread
@@ -43,6 +44,7 @@ class BucketServer:
 
     def __init__(self, bucket: str = "logs") -> None:
         self.bucket, self.asked, self._lock = bucket, Asked(), Lock()
+        self._dynamodb = Lock()  # moto's transactions put back what others have written meanwhile
         self._backend = get_backend("s3")[ACCOUNT]["aws"]
         self._backend.create_bucket(bucket, "us-east-1")
         application = DomainDispatcherApplication(create_backend_app)
@@ -81,7 +83,8 @@ class BucketServer:
     def _counted(self, application: Wsgi) -> Wsgi:
         def counted(environ: dict[str, Any], start_response: Any) -> Iterator[bytes]:
             kind, key = self._kind(environ)
-            sent = b"".join(application(environ, start_response))
+            with self._dynamodb if "DynamoDB" in environ.get("HTTP_X_AMZ_TARGET", "") else nullcontext():
+                sent = b"".join(application(environ, start_response))
             with self._lock:
                 self.asked.requests[kind] += 1
                 if kind == "GET":
