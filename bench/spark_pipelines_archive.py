@@ -91,7 +91,7 @@ class PipelineArchive(BenchArchive):
         for row in FileRows(self.rows_of_pipelines).listed(base, ""):
             assert isinstance(row, FileRow), row
             body = self.get(row.object_key) or b""
-            assert len(body) >= row.contents.size
+            assert len(body) >= row.contents.size, (row, len(body))
             found.update(map(_event_of, body[: row.contents.size].splitlines()))
         return found
 

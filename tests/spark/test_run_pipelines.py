@@ -32,7 +32,7 @@ BASES = ("text-files", "pipeline-files")
 @pytest.fixture(scope="module")
 def archive() -> Iterator[PipelineArchive]:
     with patch.dict(os.environ):
-        server = BucketServer("unused")
+        server = BucketServer("unused", one_at_a_time=True)
         set_environment(server.url)
         os.environ |= {"RUNLAKE_PIPELINE_CHECKPOINT_INTERVAL_MS": "200", "PYTHONPATH": str(PROJECT), "SPARK_MASTER": "local[2,4]"}
         with closing(PipelineArchive(server.url)) as made:
@@ -40,7 +40,7 @@ def archive() -> Iterator[PipelineArchive]:
         server.stop()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def plain(archive: PipelineArchive, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the handler of the standard library writes."""
     path = tmp_path_factory.mktemp("plain") / "plain.log"
@@ -89,28 +89,42 @@ def check(archive: PipelineArchive, plain: Path, worked: list[BenchRun]) -> None
         assert archive.places(name) == {(each.run.fqn, each.run.run_id): each.log.count(b"\n") for each in worked}
 
 
-def test_each_event_is_in_the_files_once_whatever_is_killed(archive: PipelineArchive, plain: Path) -> None:
-    """First a Python worker, which Spark replaces; then a run with nothing to do; then, with new runs, the driver."""
+def some_runs(archive: PipelineArchive, name: str) -> list[BenchRun]:
+    """Of a line, of some, and of many; every second one finished."""
     random = Random(7)
-    first = [ended_run("first", number, random.choice((1, 40, 1500))) for number in range(30)]
-    archive.fill(first)
-    archive.finalize(first[::2])
+    made = [ended_run(name, number, random.choice((1, 40, 1500))) for number in range(30)]
+    archive.fill(made)
+    archive.finalize(made[::2])
+    return made
+
+
+@pytest.fixture(scope="module")
+def first(archive: PipelineArchive, plain: Path) -> list[BenchRun]:
+    """Worked by a job of which a Python worker was killed."""
+    made = some_runs(archive, "first")
     job = started()
     killed_at_work(job, lambda: workers_of(job)[:1], lambda: plain.exists() and plain.stat().st_size > 0)
     told = ended(job)
     assert {name: each["due"] for name, each in told.items()} == {"runlake": 30, "text": 30}
     assert all(each["runs"] == 30 and each["tasks"] == 8 and not each["problems"] for each in told.values()), told
+    return made
+
+
+def test_a_worker_is_killed_and_each_event_is_in_the_files_once(archive: PipelineArchive, plain: Path, first: list[BenchRun]) -> None:
     check(archive, plain, first)
     assert archive.begun("text-files") > 16, "they roll"
 
+
+def test_a_second_run_does_nothing(archive: PipelineArchive, plain: Path, first: list[BenchRun]) -> None:
     size = plain.stat().st_size
     told = ended(started())
     assert [(each["runs"], each["events"]) for each in told.values()] == [(30, 0)] * 2, "nothing is left"
     check(archive, plain, first)
     assert plain.stat().st_size == size
 
-    second = [ended_run("second", number, random.choice((1, 40, 1500))) for number in range(30)]
-    archive.fill(second)
+
+def test_a_job_is_killed_and_begun_again(archive: PipelineArchive, plain: Path, first: list[BenchRun]) -> None:
+    second = some_runs(archive, "second")
     files = archive.begun("pipeline-files")
     job = started()
     killed_at_work(job, lambda: [job, *job.children(recursive=True)], lambda: archive.begun("pipeline-files") > files)
