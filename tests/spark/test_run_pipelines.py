@@ -110,7 +110,9 @@ def first(archive: PipelineArchive, plain: Path) -> list[BenchRun]:
     return made
 
 
-def test_a_worker_is_killed_and_each_event_is_in_the_files_once(archive: PipelineArchive, plain: Path, first: list[BenchRun]) -> None:
+def test_a_worker_is_killed_and_each_event_is_in_the_files_once(
+    archive: PipelineArchive, plain: Path, first: list[BenchRun]
+) -> None:
     check(archive, plain, first)
     assert archive.begun("text-files") > 16, "they roll"
 
