@@ -90,7 +90,8 @@ class PipelineArchive(BenchArchive):
         found: Counter[Event] = Counter()
         for row in FileRows(self.rows_of_pipelines).listed(base, ""):
             assert isinstance(row, FileRow), row
-            body = self.get(row.object_key) or b""
+            with self.s3.get_object(Bucket=BUCKET, Key=row.object_key)["Body"] as answer:  # signed: moto hides what is private
+                body: bytes = answer.read()
             assert len(body) >= row.contents.size, (row, len(body))
             found.update(map(_event_of, body[: row.contents.size].splitlines()))
         return found
