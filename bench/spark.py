@@ -16,7 +16,7 @@ from dataclasses import asdict
 from bench.measure import Measure
 from bench.page import PAGE, keep, table
 
-MODULES = ("spark_planning", "spark_dataset", "spark_compaction", "spark_upkeep")
+MODULES = ("spark_planning", "spark_dataset", "spark_compaction", "spark_upkeep", "spark_pipelines")
 """Each has ``measure() -> list[Measure]``."""
 
 

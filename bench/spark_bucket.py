@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Lock, Thread
@@ -39,10 +40,12 @@ class Asked:
 
 
 class BucketServer:
-    """S3 with one bucket."""
+    """S3 with one bucket. ``one_at_a_time``: of those who write conditionally at the same moment moto lets several win, and a
+    transaction that is refused takes back what others wrote meanwhile; AWS does neither."""
 
-    def __init__(self, bucket: str = "logs") -> None:
+    def __init__(self, bucket: str = "logs", *, one_at_a_time: bool = False) -> None:
         self.bucket, self.asked, self._lock = bucket, Asked(), Lock()
+        self._one = Lock() if one_at_a_time else None
         self._backend = get_backend("s3")[ACCOUNT]["aws"]
         self._backend.create_bucket(bucket, "us-east-1")
         application = DomainDispatcherApplication(create_backend_app)
@@ -81,7 +84,8 @@ class BucketServer:
     def _counted(self, application: Wsgi) -> Wsgi:
         def counted(environ: dict[str, Any], start_response: Any) -> Iterator[bytes]:
             kind, key = self._kind(environ)
-            sent = b"".join(application(environ, start_response))
+            with self._one or nullcontext():
+                sent = b"".join(application(environ, start_response))
             with self._lock:
                 self.asked.requests[kind] += 1
                 if kind == "GET":

@@ -14,6 +14,7 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from random import Random
 from threading import local
+from types import MappingProxyType
 from typing import Any
 from unittest.mock import patch
 from urllib.parse import urlsplit
@@ -31,10 +32,10 @@ from chalicelib.ports import Run, SegmentEntry
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.segment import CLOSED, DATA, SEAL, metadata_of
 from local.emulator import Emulator, free_port
+from local.state import PROJECT
 
 BUCKET = "bench-bulk"
 WORK = "bench-bulk-work"
-_TABLES = {"runs": "RunsTable", "segments": "SegmentsTable"}
 _KEEP_S = 30 * 86_400
 _LINE = b"2026-11-21 03:12:45 INFO  {metadata.Ingestion} processed table warehouse.public.orders rows=1048576 in 132 ms\n"
 
@@ -76,6 +77,9 @@ class BenchRun:
 class BenchArchive:
     """A bucket and tables as the template has them. Objects are put past boto3: the emulator takes what is not signed."""
 
+    tables: Mapping[str, str] = MappingProxyType({"runs": "RunsTable", "segments": "SegmentsTable"})
+    """Which, by what they are called here."""
+
     def __init__(self, endpoint_url: str) -> None:
         self.layout, self.bucket = Layout(), BUCKET
         self._address = urlsplit(endpoint_url).netloc
@@ -85,9 +89,9 @@ class BenchArchive:
             make_client("dynamodb", region=None, read_timeout_s=60),
         )
         self.s3.create_bucket(Bucket=BUCKET)
-        resources = _resources()
-        for name, resource in _TABLES.items():
-            properties = resources[resource]["Properties"]
+        found = resources()
+        for name, resource in self.tables.items():
+            properties = found[resource]["Properties"]
             wanted = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode")
             database.create_table(TableName=f"{BUCKET}-{name}", **{key: properties[key] for key in wanted if key in properties})
         database.create_table(**table_request(WORK, None))
@@ -218,9 +222,14 @@ def _row(each: BenchRun) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _resources() -> dict[str, Any]:
-    from local import package
+class _Template(yaml.SafeLoader):
+    """CloudFormation's tags say nothing about tables."""
 
-    package.ensure_packaged()
-    resources: dict[str, Any] = yaml.safe_load(package.TEMPLATE.read_text())["Resources"]
-    return resources
+
+_Template.add_multi_constructor("!", lambda loader, suffix, node: None)
+
+
+def resources() -> dict[str, Any]:
+    """Those of the template."""
+    found: dict[str, Any] = yaml.load((PROJECT / "infra" / "template.yaml").read_text(), _Template)["Resources"]
+    return found

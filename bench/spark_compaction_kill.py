@@ -75,14 +75,14 @@ def _killed(process: psutil.Process, victim: str, random: Random) -> bool:
     """Kill it; False when the job ended by itself."""
     while process.poll() is None:
         with suppress(psutil.NoSuchProcess):
-            if targets := _workers(process) if victim == WORKER else [process]:
+            if targets := workers_of(process) if victim == WORKER else [process]:
                 random.choice(targets).kill()
                 return True
         time.sleep(_POLL_S)
     return False
 
 
-def _workers(process: psutil.Process) -> list[psutil.Process]:
+def workers_of(process: psutil.Process) -> list[psutil.Process]:
     """Python workers that work tasks: forks of the daemon."""
     found = []
     for child in process.children(recursive=True):

@@ -1,7 +1,8 @@
 """Work processing pipelines over months of runs that have ended: partitions by run, each Spark task works many.
 
 Meanwhile the schedule leaves these pipelines alone; runs that go on wait until the job is done. It can be killed anywhere and begun
-again: what was committed is not processed again. --since: only runs that began then or later.
+again: what was committed is not processed again. A pipeline that another has is waited for, for less than a minute. --since: only runs
+that began then or later.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from chalicelib.errors import InvalidTimeError
 from chalicelib.pipelines.checkpoints import Part
 from chalicelib.pipelines.configuration import PipelineFile
 from chalicelib.pipelines.finding import Known
+from chalicelib.pipelines.switches import Switches
 from chalicelib.ports import Run
-from glue_jobs.pipelines.part import due, taken_over, work
+from glue_jobs.pipelines.part import PATIENCE_S, due, taken_over
+from glue_jobs.pipelines.task import work
 from glue_jobs.shell.arguments import flag, job_parser, parsed
 from glue_jobs.shell.environment import handed_over, take_over
 from glue_jobs.shell.progress import watched
@@ -90,7 +93,7 @@ def run_pipeline(
     session: SparkSession, services: Services, file: PipelineFile, runs: Sequence[Known], config: str | None
 ) -> list[dict[str, Any]] | None:
     """Work a pipeline's runs; a row for each task. None when another has the pipeline."""
-    with taken_over(services, file) as epoch:
+    with taken_over(services, file, PATIENCE_S) as epoch:
         if epoch is None:
             return None
         tasks = max(1, min(len(runs), session.sparkContext.defaultParallelism * TASKS_A_CORE))
@@ -126,21 +129,30 @@ def main(given: Sequence[str] | None = None) -> int:
     services, started_s = composition.services(), time.monotonic()
     only = [name for name in arguments.only.split(",") if name]
     files = [file for file in composition.pipelines_found(services, arguments.config).pipelines if not only or file.name in only]
-    told: dict[str, Any] = {}
-    for file in files:
-        runs = list(due(services, file, arguments.since))
-        told[file.name] = {"due": len(runs)}
-        if runs and not arguments.dry_run:
-            with spark_session(NAME) as session:
-                told[file.name] |= _summed(run_pipeline(session, services, file, runs, arguments.config))
+    due_of = {file.name: list(due(services, file, arguments.since)) for file in files}
+    told: dict[str, Any] = {name: {"due": len(runs)} for name, runs in due_of.items()}
+    waiting = [file for file in files if due_of[file.name] and not arguments.dry_run]
+    if waiting:
+        with spark_session(NAME) as session:  # one for all: on Glue there is no second one
+            for file in waiting:
+                told[file.name] |= _worked(session, services, file, due_of.pop(file.name), arguments.config)
     summary = {"dry_run": arguments.dry_run, "pipelines": told, "seconds": round(time.monotonic() - started_s, 3)}
     finish(NAME, summary, arguments.summary, dry_run=arguments.dry_run)
     return 1 if any(each.get("busy") or each.get("problems") for each in told.values()) else 0
 
 
-def _summed(rows: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:
-    if rows is None:
-        return {"busy": True}
+def _worked(
+    session: SparkSession, services: Services, file: PipelineFile, runs: Sequence[Known], config: str | None
+) -> dict[str, Any]:
+    """What is told of a pipeline in the summary."""
+    if not Switches(services.database, services.clock).of(file.name)[0].enabled:
+        return {"disabled": True}
+    started_s = time.monotonic()
+    rows = run_pipeline(session, services, file, runs, config)
+    return {"busy": True} if rows is None else _summed(rows) | {"working_seconds": round(time.monotonic() - started_s, 3)}
+
+
+def _summed(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     sums = {name: sum(row[name] for row in rows) for name in ("runs", "events", "dead", "errors")}
     return {**sums, "tasks": len(rows), "problems": [row["problem"] for row in rows if row["problem"]][:20]}
 

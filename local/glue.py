@@ -40,6 +40,8 @@ _PLATFORMS = (
 )
 GLUE_PACKAGES = ("pyspark", "py4j", "pyarrow", "pandas", "numpy")
 """What Glue has, as far as we use it."""
+JOBS_PACKAGES = ("fastavro",)
+"""What neither Glue nor a function has: pipelines' files in Avro."""
 _NOT_OURS = ("chalicelib/routes/",)  # Chalice is not there
 _STAMP = FOLDER.parent / "glue-wheels.sha256"
 _SCRIPT = '''"""Runs glue_jobs.{name} on Glue, which takes any call of sys.exit for a failure."""
@@ -87,8 +89,13 @@ def jobs() -> list[str]:
 
 
 def pins() -> dict[str, str]:
-    """Packages and their versions, of requirements.txt."""
-    return dict(re.findall(r"^([\w-]+)==(\S+)$", (PROJECT / "requirements.txt").read_text(), re.MULTILINE))
+    """Packages and their versions, of requirements.txt, and what jobs need beside: of requirements-dev.txt."""
+    beside = _pinned("requirements-dev.txt")
+    return _pinned("requirements.txt") | {name: beside[name] for name in JOBS_PACKAGES}
+
+
+def _pinned(name: str) -> dict[str, str]:
+    return dict(re.findall(r"^([\w-]+)==(\S+)$", (PROJECT / name).read_text(), re.MULTILINE))
 
 
 def summary() -> str:

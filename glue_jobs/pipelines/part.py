@@ -9,19 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from uuid import uuid4
 
 from chalicelib import composition
 from chalicelib.composition import PIPELINES_WORK, Services
-from chalicelib.coordination import Lease
-from chalicelib.errors import LeaseError, UnavailableError
-from chalicelib.pipelines.checkpoints import Checkpoints, Part
+from chalicelib.coordination import Lease, LeaseTerms, SourceCoordinator
+from chalicelib.deadline import Deadline
+from chalicelib.pipelines.checkpoints import Checkpoints
 from chalicelib.pipelines.configuration import FINALIZED, PipelineFile
 from chalicelib.pipelines.finding import Known
-from chalicelib.pipelines.worker import Parts, Tell, Worker
 
-_TRIES = 20
+LEASE_S = 30.0
+"""After its driver was killed a pipeline is free again this late, and its clocks' skew."""
+PATIENCE_S = 45.0
+"""So a job that is begun again waits for as long, and for the invocation of the schedule's that has the pipeline and may be done soon."""
 _PAUSE_S = 2.0
 
 
@@ -40,28 +42,18 @@ class Named:
         return iter(())
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    """What a task did."""
-
-    runs: int
-    events: int
-    dead: int
-    errors: int
-    problem: str | None = None
-
-
 @contextmanager
-def taken_over(services: Services, file: PipelineFile) -> Iterator[int | None]:
-    """Hold a pipeline meanwhile; its epoch, or None when another has it. Every run's place is in a row of its own then. Raises
-    UnavailableError, LeaseError."""
-    coordinator = composition.coordinator(services, PIPELINES_WORK)
+def taken_over(services: Services, file: PipelineFile, patience_s: float = 0.0) -> Iterator[int | None]:
+    """Hold a pipeline meanwhile; its epoch, or None when another has it, for longer than ``patience_s``. Every run's place is in a row of
+    its own then. Raises UnavailableError, LeaseError."""
+    terms = LeaseTerms(LEASE_S)
+    coordinator = SourceCoordinator(*services.sharing(PIPELINES_WORK), services.clock, _ignore, terms=terms)
     coordinator.initialize()
-    lease = coordinator.acquire(file.name)
-    if not isinstance(lease, Lease):
-        yield None
-        return
     try:
+        lease = _acquired(services, coordinator, file.name, patience_s)
+        if lease is None:
+            yield None
+            return
         with coordinator.heartbeat():
             checkpoints = Checkpoints(services.database, file.name, services.clock, _keep_s(services))
             checkpoints.take_over(f"job:{uuid4().hex}")
@@ -73,6 +65,15 @@ def taken_over(services: Services, file: PipelineFile) -> Iterator[int | None]:
         coordinator.shutdown()
 
 
+def _acquired(services: Services, coordinator: SourceCoordinator, name: str, patience_s: float) -> Lease | None:
+    end = Deadline(services.clock, patience_s)
+    while not isinstance(found := coordinator.acquire(name), Lease):
+        if end.remaining_s() <= 0:
+            return None
+        services.clock.sleep(_PAUSE_S)
+    return found
+
+
 def due(services: Services, file: PipelineFile, since_ms: int) -> Iterator[Known]:
     """Runs of a pipeline that have ended, of those that began at or after a time."""
     if FINALIZED not in file.source.include:
@@ -81,44 +82,13 @@ def due(services: Services, file: PipelineFile, since_ms: int) -> Iterator[Known
     yield from (known for known in finder.all(since_ms) if known.ended)
 
 
-def work(services: Services, file: PipelineFile, part: Part, runs: Sequence[Known], buffer_bytes: int, tell: Tell) -> Done:
-    """Work these runs to their ends. The same again, after a kill anywhere, goes on where it was committed."""
-    parts: Parts = replace(composition.pipeline_parts(services, file, buffer_bytes, tell), finder=Named(runs), part=part)
-    worker = Worker(file, parts, lambda: None, f"{part.name}:{uuid4().hex}")
-    try:
-        worker.start()
-        try:
-            _to_the_end(services, worker, tell)
-        finally:
-            worker.stop()
-        worker.checkpoints.finish_part()
-    except (LeaseError, UnavailableError) as error:
-        return _done(worker, runs, f"{type(error).__name__}: {error}")
-    return _done(worker, runs, None if worker.is_idle else "not all was processed: a store was away, or a flush failed")
-
-
-def _to_the_end(services: Services, worker: Worker, tell: Tell) -> None:
-    left = _TRIES
-    while not worker.is_idle and left:
-        try:
-            busy = worker.step()
-        except UnavailableError as error:
-            tell("a store is away: the task goes on when it is back", error=str(error))
-            busy = False
-        left = _TRIES if busy else left - 1
-        if not busy and not worker.is_idle:
-            services.clock.sleep(_PAUSE_S)
-
-
-def _done(worker: Worker, runs: Sequence[Known], problem: str | None) -> Done:
-    delivery = getattr(worker, "delivery", None)
-    errors = sum(delivery.budget.total.values()) if delivery else 0
-    return Done(len(runs), worker.processed, delivery.dead.count if delivery else 0, errors, problem)
-
-
 def _keep_s(services: Services) -> int:
     return services.settings.expiration_days * 86_400
 
 
 def _silent(message: str, **facts: object) -> None:
     """The tasks tell."""
+
+
+def _ignore(name: str, value: float) -> None:
+    """The job has figures of its own."""

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from logging import LogRecord
+from threading import Event
+from threading import enumerate as threads
 
 import pytest
 
 from chalicelib import composition
-from chalicelib.coordination import InMemoryStore, Source
+from chalicelib.coordination import InMemoryStore, Lease, LeaseTerms, Source, SourceCoordinator
 from chalicelib.pipelines.checkpoints import Checkpoints, Part
 from chalicelib.pipelines.finding import Known
+from chalicelib.pipelines.switches import Switch, Switches
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Run
-from glue_jobs.pipelines.part import Named, due, taken_over, work
+from glue_jobs.pipelines.part import LEASE_S, PATIENCE_S, Named, due, taken_over
+from glue_jobs.pipelines.task import work
 from glue_jobs.run_pipelines import planned
 from tests.functional.gateway import installed
 from tests.piping import START_MS, Piping, Remembering, line, pipeline
@@ -104,6 +109,49 @@ def test_a_task_that_is_begun_again_goes_on(world: Piping) -> None:
         assert work(services, FILE, Part("j.0", epoch), runs, 1 << 20, silent).events == 15
         assert work(services, FILE, Part("j.0", epoch), runs, 1 << 20, silent).events == 0
     assert sorted(Remembering.messages()) == EXPECTED
+
+
+def test_a_job_that_is_begun_again_waits_for_the_lease_of_the_one_that_was_killed(world: Piping) -> None:
+    services = composition.services()
+    killed = SourceCoordinator(*services.sharing("pipelines"), world.clock, lambda *_: None, terms=LeaseTerms(LEASE_S))
+    killed.initialize()
+    assert isinstance(killed.acquire(FILE.name), Lease)
+    with taken_over(services, FILE) as epoch:
+        assert epoch is None
+    with taken_over(services, FILE, PATIENCE_S) as epoch:
+        assert epoch is not None
+
+
+def test_a_handler_that_does_not_come_back_is_disabled_and_the_task_goes_on_without_it(world: Piping) -> None:
+    services, file, runs = composition.services(), pipeline(to=("all", "stuck")), known(world)
+    released, switches = Event(), Switches(world.database, world.clock)
+
+    def block(_: LogRecord) -> None:
+        while not released.wait(0.005):
+            world.clock.advance(1)
+
+    Remembering.fails["stuck"] = block
+    head = Checkpoints(world.database, file.name, world.clock, 10)
+    head.take_over("driver")
+    done = work(services, file, Part("j.0", head.epoch), runs, 1 << 20, silent)
+    assert done.problem == "handlers that get no events: stuck"
+    assert set(Remembering.messages()) == set(EXPECTED)
+    assert switches.of(file.name)[1]["stuck"].reason == "blocked: it did not come back for 60 s"
+    released.set()
+    for thread in threads():
+        if thread.name == f"pipeline {file.name}":
+            thread.join(10)
+    assert len(Remembering.messages("stuck")) == 1, "what it was blocked at, and no more"
+    assert not [row for row in world.database.rows("pipelines") if row["at"].startswith("checkpoint#")]
+
+
+def test_an_operator_stops_it(world: Piping) -> None:
+    services = composition.services()
+    Switches(world.database, world.clock).set_pipeline(FILE.name, Switch(enabled=False))
+    with taken_over(services, FILE) as epoch:
+        assert epoch is not None
+        assert work(services, FILE, Part("j.0", epoch), known(world), 1 << 20, silent).problem == "the pipeline was disabled"
+    assert Remembering.messages() == []
 
 
 def test_the_plan_gives_each_run_to_one_task_the_largest_to_each() -> None:

@@ -101,7 +101,7 @@ def _read_text(chunks: Chunks, from_ms: int) -> Iterator[FileEvent]:
 
 
 def _avro() -> Format:
-    from chalicelib.pipelines.files import avro  # fastavro comes with it: Glue has it, a function need not
+    from chalicelib.pipelines.files import avro  # fastavro comes with it: jobs have it, a function need not
 
     return Format("avro", "avro", "application/avro", True, avro.HEADER, avro.AvroEncoder, avro.read)
 

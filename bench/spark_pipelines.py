@@ -1,0 +1,118 @@
+"""``run_pipelines`` over runs that have ended, on one core and on two: how much faster, and how much faster two processes are here at all.
+
+``python -m bench.spark_pipelines``; ``--runs``, ``--lines`` and ``--rounds`` change its size. Others may use the machine: the best of each counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from bench.bench_world import set_environment
+from bench.measure import Measure
+from bench.spark_compaction_archive import BUCKET
+from bench.spark_pipelines_archive import ROLLING, PipelineArchive, document, ended_run
+from local.emulator import Emulator, free_port
+from local.state import PROJECT
+
+RUNS, LINES, ROUNDS = 32, 30_000, 2
+CORES = (1, 2)
+FILES, NOTHING = "files of JSON lines", "a handler that does nothing"
+_SPIN = "import time; t = time.perf_counter(); s = sum(n * n % 7 for n in range(12_000_000)); print(time.perf_counter() - t)"
+
+
+def measure(runs: int = RUNS, lines: int = LINES, rounds: int = ROUNDS) -> list[Measure]:
+    """One core and two in turn, each time with pipelines that have never run."""
+    with _archive() as archive:
+        made = [ended_run("bench", number, lines, bodies=1, fqns=runs) for number in range(runs)]
+        archive.fill(made)
+        archive.finalize(made)
+        times: dict[tuple[str, int], list[float]] = {(what, cores): [] for what in (FILES, NOTHING) for cores in CORES}
+        gains: list[float] = []
+        for number in range(rounds):
+            gains.append(_gain())
+            for (what, cores), each in times.items():
+                each.append(_worked(archive, f"{what.split()[0]}-{cores}-{number}", what, cores, runs * lines))
+            told = ", ".join(f"{what} {cores}: {each[-1]:.1f} s" for (what, cores), each in times.items())
+            print(f"round {number + 1}: {told}; two processes: {gains[-1]:.2f}", file=sys.stderr)
+    return list(_measures({name: min(each) for name, each in times.items()}, max(gains), runs, lines))
+
+
+@contextmanager
+def _archive() -> Iterator[PipelineArchive]:
+    with patch.dict(os.environ), tempfile.TemporaryDirectory(prefix="runlake-pipelines-") as folder:
+        emulator = Emulator(free_port(), Path(folder) / "scratch", Path(folder) / "emulator.log")
+        try:
+            emulator.wait_until_healthy()
+            set_environment(emulator.endpoint_url)
+            with closing(PipelineArchive(emulator.endpoint_url)) as archive:
+                yield archive
+        finally:
+            emulator.stop()
+
+
+def _worked(archive: PipelineArchive, name: str, what: str, cores: int, events: int) -> float:
+    """Seconds from the take-over to the last checkpoint, Spark being there already."""
+    files = {"class": ROLLING, "base": f"pipeline-files/{name}", "format": "jsonl", "memory_bytes": 32 * 1024 * 1024}
+    handler = files if what == FILES else {"class": "logging.NullHandler"}
+    archive.pipeline(name, document(name, {"h": handler}), name)
+    command = [sys.executable, "-m", "glue_jobs.run_pipelines", "--only", name, "--config", f"s3://{BUCKET}/{name}"]
+    environment = os.environ | {"SPARK_MASTER": f"local[{cores},4]"}
+    done = subprocess.run(command, env=environment, cwd=PROJECT, capture_output=True, text=True, timeout=1800)
+    if done.returncode or not done.stdout:
+        raise RuntimeError(f"exit_code={done.returncode}\n{done.stdout}\n{done.stderr[-5000:]}")
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])["pipelines"][name]
+    assert told["events"] == events, told
+    return float(told["working_seconds"])
+
+
+def _gain() -> float:
+    """How much more two processes do than one in the same time, of the processor alone."""
+    alone = max(_spun(1))
+    return 2 * alone / max(_spun(2))
+
+
+def _spun(count: int) -> list[float]:
+    started = [subprocess.Popen([sys.executable, "-c", _SPIN], stdout=subprocess.PIPE, text=True) for _ in range(count)]
+    return [float(process.communicate()[0]) for process in started]
+
+
+def _measures(best: dict[tuple[str, int], float], gain: float, runs: int, lines: int) -> Iterator[Measure]:
+    over = f"{runs} runs of {lines:,} lines"
+    for what, target in ((FILES, "at least 1.7"), (NOTHING, "told")):
+        one, two = (best[what, cores] for cores in CORES)
+        measured = f"{one / two:.2f} ({one:.1f} s and {two:.1f} s, {runs * lines / two:,.0f} events/s with two)"
+        yield Measure(
+            f"backfill of pipelines, {over}, {what}: two cores over one", target, measured, what != FILES or one / two >= 1.7
+        )
+    yield Measure("two processes that only compute over one, at the same time on the same machine", "told", f"{gain:.2f}", True)
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Exit code 1 when a figure was missed."""
+    from bench.page import table
+
+    parser = argparse.ArgumentParser(prog="python -m bench.spark_pipelines", description=__doc__)
+    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--lines", type=int, default=LINES)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    arguments = parser.parse_args(given)
+    started_s = time.monotonic()
+    rows = measure(arguments.runs, arguments.lines, arguments.rounds)
+    print(table(rows))
+    print(f"{time.monotonic() - started_s:.0f} s", file=sys.stderr)
+    return 0 if all(row.reached for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,132 @@
+"""What a Spark task does with its runs: a worker over them in a thread of its own, which is watched.
+
+A handler that does not come back is disabled and its thread left, as under the schedule; the task goes on without it, in another thread.
+Nothing that the left one does counts: its head has another owner. Other tasks of the job notice at their next checkpoint.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from uuid import uuid4
+
+from chalicelib import composition
+from chalicelib.composition import Services
+from chalicelib.errors import LeaseError, PartitionNotOwnedError, UnavailableError
+from chalicelib.pipelines.checkpoints import Part
+from chalicelib.pipelines.configuration import PipelineFile
+from chalicelib.pipelines.finding import Known
+from chalicelib.pipelines.supervisor import BLOCKED_AFTER_S, Watch
+from chalicelib.pipelines.switches import DISABLED, HandlerSwitch, Switches
+from chalicelib.pipelines.worker import Parts, Tell, Worker
+from glue_jobs.pipelines.part import Named
+
+_TRIES = 20
+_PAUSE_S = 2.0
+_LOOK_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a task did. ``events``: given to handlers; ``problem``: what was left undone."""
+
+    runs: int
+    events: int
+    dead: int
+    errors: int
+    problem: str | None = None
+
+
+def work(services: Services, file: PipelineFile, part: Part, runs: Sequence[Known], buffer_bytes: int, tell: Tell) -> Done:
+    """Work these runs to their ends. The same again, after a kill anywhere, goes on where it was committed. Raises what is no fault of a
+    handler, of a store or of a lease: then Spark tries the task again."""
+    switches = Switches(services.database, services.clock)
+    workers: list[Worker] = []
+    problem: str | None = None
+    try:
+        while problem is None:
+            if not switches.of(file.name)[0].enabled:
+                problem = "the pipeline was disabled"
+                break
+            session = _Session(services, file, part, runs, buffer_bytes, tell)
+            workers.append(session.worker)
+            if blocking := session.run(Watch(services.clock, BLOCKED_AFTER_S)):
+                reason = f"blocked: it did not come back for {BLOCKED_AFTER_S:.0f} s"
+                tell("a handler does not come back: it is disabled, and its thread is left", pipeline=file.name, handler=blocking)
+                switches.set_handler(file.name, HandlerSwitch(blocking, DISABLED, reason, services.clock.now_ms()))
+            elif not session.worker.wants_restart:
+                problem = _undone(session.worker)
+                break
+    except (LeaseError, UnavailableError) as error:
+        problem = f"{type(error).__name__}: {error}"
+    return _done(workers, runs, problem)
+
+
+class _Session:
+    """A worker from its start to its stop."""
+
+    def __init__(
+        self, services: Services, file: PipelineFile, part: Part, runs: Sequence[Known], buffer_bytes: int, tell: Tell
+    ) -> None:
+        parts: Parts = replace(composition.pipeline_parts(services, file, buffer_bytes, tell), finder=Named(runs), part=part)
+        self.worker = Worker(file, parts, self._fence, f"{part.name}:{uuid4().hex}")
+        self._clock, self._tell = services.clock, tell
+        self._error: BaseException | None = None
+
+    def run(self, watch: Watch) -> str:
+        """The handler that did not come back; empty: all is well. Raises what the worker raised."""
+        thread = threading.Thread(target=self._work, name=f"pipeline {self.worker.name}", daemon=True)
+        thread.start()
+        progress = self.worker.progress
+        while thread.is_alive():
+            thread.join(_LOOK_S)
+            if thread.is_alive() and (blocking := watch.blocked(progress)):
+                progress.left = True
+                return blocking
+        if self._error is not None:
+            raise self._error
+        return ""
+
+    def _fence(self) -> None:
+        if self.worker.progress.left:
+            raise PartitionNotOwnedError(f"the task goes on without this thread pipeline={self.worker.name}")
+
+    def _work(self) -> None:
+        worker = self.worker
+        try:
+            worker.start()
+            try:
+                self._to_the_end()
+            finally:
+                worker.stop(lost=worker.progress.left)
+            if not worker.wants_restart:
+                worker.checkpoints.finish_part()
+        except BaseException as error:  # raised where somebody waits for it
+            self._error = error
+
+    def _to_the_end(self) -> None:
+        worker, left = self.worker, _TRIES
+        while not worker.is_idle and not worker.wants_restart and left:
+            try:
+                busy = worker.step()
+            except UnavailableError as error:
+                self._tell("a store is away: the task goes on when it is back", error=str(error))
+                busy = False
+            left = _TRIES if busy else left - 1
+            if not busy and not worker.is_idle:
+                self._clock.sleep(_PAUSE_S)
+
+
+def _undone(worker: Worker) -> str | None:
+    if not worker.is_idle:
+        return "not all was processed: a store was away, or a flush failed"
+    without = sorted(name for name, gets in worker.delivery.gets.items() if not gets)
+    return f"handlers that get no events: {', '.join(without)}" if without else None
+
+
+def _done(workers: Sequence[Worker], runs: Sequence[Known], problem: str | None) -> Done:
+    started = [worker.delivery for worker in workers if hasattr(worker, "delivery")]
+    errors = sum(sum(each.budget.total.values()) for each in started)
+    events = sum(worker.processed for worker in workers)
+    return Done(len(runs), events, sum(each.dead.count for each in started), errors, problem)
