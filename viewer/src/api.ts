@@ -1,6 +1,9 @@
 /** The HTTP API, as far as this page asks it. It stands two steps above the page. */
 
+import { ApiError } from "./errors";
 import { session } from "./session";
+
+export { ApiError };
 
 export interface RunFacts {
   runId: string;
@@ -71,18 +74,6 @@ export interface ProcessingList { pipelines: Processing[]; problems: { file: str
 export type Action = "enable" | "disable" | "replay";
 
 type Query = Record<string, string | number | boolean | null | undefined>;
-
-/** The API refused, or (status 0) nobody answered. */
-export class ApiError extends Error {
-  constructor(readonly status: number, message: string) {
-    super(message);
-  }
-
-  /** Whether the same request may go well in a moment. */
-  get isPassing(): boolean {
-    return this.status === 0 || this.status >= 500 || this.status === 429;
-  }
-}
 
 export const base = new URL("../..", document.baseURI).href.replace(/\/$/, "");
 const LOGS = "/v1/services/ingestionPipelines/logs";

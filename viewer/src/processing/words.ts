@@ -1,6 +1,7 @@
 /** What is said of processing pipelines, and before something about them is changed. */
 
-import { ApiError, type Action, type Handler, type Processing } from "../api";
+import type { Action, Handler, Processing } from "../api";
+import { ApiError } from "../errors";
 import { ago, count, plural, time } from "../format";
 import type { About } from "../ui/notice";
 
