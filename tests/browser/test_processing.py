@@ -98,11 +98,11 @@ def test_to_disable_and_enable_says_what_will_happen_and_asks(page: Page, serve:
     expect(row(page).get_by_role("button", name="Disable audit")).to_be_focused()
     page.keyboard.press("Enter")
     asked.get_by_role("button", name="Disable").click()
-    expect(page.locator(".done")).to_have_text("audit is disabled.")
+    expect(page.locator(".outcome")).to_have_text("audit is disabled.")
     row(page).get_by_role("button", name="Enable audit").click()
     expect(asked).to_contain_text("It goes on from where it stood. 12,345 events or more wait.")
     asked.get_by_role("button", name="Enable").click()
-    expect(page.locator(".done")).to_have_text("audit is enabled.")
+    expect(page.locator(".outcome")).to_have_text("audit is enabled.")
     row(page).get_by_role("button", name="Enable files").click()
     expect(asked).to_contain_text("It gets what it missed, from line 4,711 of mysql.ingest/run-1 on")
     asked.get_by_role("button", name="Enable").click()
@@ -127,7 +127,7 @@ def test_a_replay_takes_a_time_and_says_what_it_does(page: Page, serve: Serve) -
     asked.get_by_label("From").fill("2026-09-21T14:13:20")
     expect(asked).to_contain_text("Everything from 2026-09-21 14:13:20 on")
     asked.get_by_role("button", name="Replay").click()
-    expect(page.locator(".done")).to_have_text("The replay of audit is asked for.")
+    expect(page.locator(".outcome")).to_have_text("The replay of audit is asked for.")
     assert server.changes == [("audit", "replay", {"from": "2026-09-21T14:13:20.000Z"})]
 
 
@@ -150,7 +150,7 @@ def test_a_change_that_is_refused_says_why(page: Page, serve: Serve, status: int
     assert violations(page) == []
     server.refusals.clear()
     asked.get_by_role("button", name="Disable").click()
-    expect(page.locator(".done")).to_have_text("audit is disabled.")
+    expect(page.locator(".outcome")).to_have_text("audit is disabled.")
 
 
 def test_who_may_not_see_them_and_a_server_without_are_told_so(page: Page, serve: Serve) -> None:
@@ -205,7 +205,7 @@ def test_the_keyboard_alone_is_enough(page: Page, serve: Serve) -> None:
     page.keyboard.press("Enter")
     expect(page.get_by_label("From")).to_be_focused()
     page.keyboard.press("Enter")
-    expect(page.locator(".done")).to_contain_text("is asked for")
+    expect(page.locator(".outcome")).to_contain_text("is asked for")
     expect(row(page).get_by_role("button", name="Replay")).to_be_focused()
     assert [action for _, action, _ in server.changes] == ["replay"]
 

@@ -18,7 +18,7 @@ class ProcessingPage implements View {
   private readonly head = el("thead", {}, el("tr", {}, ...HEAD.map((title) => el("th", { scope: "col" }, title))));
   private readonly table = el("table", { "aria-label": "Processing pipelines", class: "processing", hidden: true }, this.head);
   private readonly told = el("p", { class: "soft told" }, "Loading…");
-  private readonly said = el("p", { role: "status", class: "done" });
+  private readonly said = el("p", { role: "status", class: "outcome" });
   private readonly trouble = el("div");
   private readonly problems = el("div");
   private readonly timer = window.setInterval(() => this.tick(), REFRESH_MS);
