@@ -66,7 +66,7 @@ def test_one_sees_how_each_is(page: Page, serve: Serve) -> None:
     expect(files.locator(".badge")).to_have_text("Disabled")
     words = [page.locator("tr:not(.detail) .badge").nth(at).inner_text() for at in range(4)]
     assert words == ["Running", "New", "Silent", "Disabled"]
-    expect(row(page, "still")).to_contain_text("a replay from 2026-11-21 12:00:00 on has not begun yet")
+    expect(row(page, "still")).to_contain_text("A replay from 2026-11-21 12:00:00 on has not begun yet")
     expect(page.locator(".problems")).to_have_text("bad.yaml: no yaml <b>")
 
 

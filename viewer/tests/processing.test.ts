@@ -26,6 +26,7 @@ test("a state of a later version is said as it is", () => {
 
 test("only what is not as always is noted", () => {
   expect(notesOf(pipeline())).toBe("");
+  expect(notesOf(pipeline({ replay_from: new Date(NOW).toISOString() }))).toBe("A replay from 2026-11-21 12:00:00 on has not begun yet");
   expect(notesOf(pipeline({ runs: 1, late: 1200, dropped: 1 }))).toBe("1 run in hand · 1,200 events came late · 1 event of deleted logs");
 });
 

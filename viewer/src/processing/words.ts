@@ -41,13 +41,14 @@ export const plain = (words: Words): string => words.map((word) => (typeof word 
 /** What there is beside the figures: only what is not as it always is. */
 export function notesOf(pipeline: Processing): string {
   const { runs, late, dropped, dead_letters: dead, replay_from: from } = pipeline;
-  return [
+  const notes = [
     runs > 0 && `${plural(runs, "run")} in hand`,
     late > 0 && `${plural(late, "event")} came late`,
     dropped > 0 && `${plural(dropped, "event")} of deleted logs`,
     dead > 0 && `${plural(dead, "event")} put away below _dead/`,
     from !== null && `a replay from ${time(Date.parse(from))} on has not begun yet`,
   ].filter(Boolean).join(" · ");
+  return notes.replace(/^a/, "A");
 }
 
 /** Why a handler gets nothing, since when, and from which event. */
