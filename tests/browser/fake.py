@@ -10,7 +10,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -25,6 +25,7 @@ STORED = "/stored"
 _ROUTE = re.compile(
     r"/api(?:"
     r"(?P<ui>/v1/ui.*)|(?P<pipelines>/v1/catalog/pipelines)|/v1/catalog/pipelines/(?P<of>[^/]+)/runs(?:/(?P<run>[^/]+)(?:/(?P<what>grep|histogram))?)?"
+    r"|/v1/pipelines(?P<processing>/(?P<name>[^/]+)/(?P<action>enable|disable|replay))?"
     r"|/v1/events/(?P<efqn>[^/]+)/(?P<erun>[^/]+)(?P<events>/log|/steps|/completeness|)"
     r"|/v1/services/ingestionPipelines/logs/(?P<fqn>[^/]+)/(?:stream/(?P<stream>[^/]+)|(?P<log>[^/]+)(?P<download>/download)?))"
 )
@@ -117,6 +118,49 @@ class FakeRun:
         }
 
 
+@dataclass
+class FakeHandler:
+    """A handler of a processing pipeline."""
+
+    name: str
+    state: str = "enabled"
+    reason: str | None = None
+    since: str | None = None
+    at: dict[str, Any] | None = None
+    errors: int = 0
+
+
+@dataclass
+class FakePipeline:
+    """A processing pipeline; its fields are those that it is answered with."""
+
+    name: str
+    state: str = "running"
+    told_at: str | None = "2026-11-21T09:00:00.000Z"
+    lag_events: int = 0
+    lag_s: float = 0
+    runs: int = 0
+    events: int = 0
+    late: int = 0
+    dropped: int = 0
+    dead_letters: int = 0
+    errors: int = 0
+    last_error: str | None = None
+    replay_from: str | None = None
+    handlers: list[FakeHandler] = field(default_factory=list)
+
+    def change(self, action: str, body: dict[str, Any]) -> None:
+        """As the real one does: at once what was asked for."""
+        if action == "replay":
+            self.replay_from = body["from"]
+        elif "handler" in body:
+            handler = next(each for each in self.handlers if each.name == body["handler"])
+            handler.state = "disabled" if action == "disable" else "replaying"
+            handler.reason = "disabled by an operator" if action == "disable" else None
+        else:
+            self.state = "disabled" if action == "disable" else "running"
+
+
 class FakeServer:
     """``runs``: by pipeline, newest first. ``token``: what it asks for, if it does. ``asked``: the paths of requests, in order, and the
     bytes that were answered. ``link``: where large logs are, if this one is large."""
@@ -126,6 +170,13 @@ class FakeServer:
         self.asked: list[tuple[str, int]] = []
         self.port, self.link = 0, ""
         self.is_gone = False
+        self.pipelines: list[FakePipeline] | None = []
+        """Processing pipelines; None: a server of a version before them."""
+        self.problems: list[dict[str, str]] = []
+        self.refusals: dict[str, tuple[int, str]] = {}
+        """What is refused about processing pipelines, by method: status and message."""
+        self.changes: list[tuple[str, str, dict[str, Any]]] = []
+        """What was asked for: pipeline, action, body."""
         self._server: ThreadingHTTPServer | None = None
 
     @property
@@ -169,6 +220,10 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: Any) -> None:
         """Quiet."""
 
+    def do_POST(self) -> None:
+        self.asked_body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.do_GET()
+
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
         self.query = {name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
@@ -191,6 +246,8 @@ class _Handler(BaseHTTPRequestHandler):
         return self._answer(given)
 
     def _answer(self, given: dict[str, str]) -> None:
+        if urlsplit(self.path).path.startswith("/api/v1/pipelines"):
+            return self._processing(given)
         fqn = given.get("of") or given.get("fqn") or given.get("efqn", "")
         if "pipelines" in given:
             return self._pipelines()
@@ -238,6 +295,22 @@ class _Handler(BaseHTTPRequestHandler):
         page = [name for name in names if name > after][:limit]
         rows = [{"fqn": name, "last": runs[0].facts() if (runs := self.server_of.runs[name]) else None} for name in page]
         self._json({"pipelines": rows, "cursor": page[-1] if page and page[-1] != names[-1] else None})
+
+    def _processing(self, given: dict[str, str]) -> None:
+        fake = self.server_of
+        if fake.pipelines is None:
+            return self._json({"code": 404, "message": "no such path"}, 404)
+        if self.command in fake.refusals:
+            status, message = fake.refusals[self.command]
+            return self._json({"code": status, "message": message}, status)
+        if self.command == "GET":
+            return self._json({"pipelines": [asdict(each) for each in fake.pipelines], "problems": fake.problems})
+        found = next((each for each in fake.pipelines if each.name == given["name"]), None)
+        if not found:
+            return self._json({"code": 404, "message": "there is no such pipeline"}, 404)
+        fake.changes.append((given["name"], given["action"], self.asked_body))
+        found.change(given["action"], self.asked_body)
+        return self._json(asdict(found))
 
     def _stream(self, run: FakeRun) -> None:
         after = int(self.headers.get("Last-Event-ID") or self.query.get("after", "0"))

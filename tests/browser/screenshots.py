@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.browser import fake
 from tests.browser.conftest import CHROMIUM
-from tests.browser.fake import FakeRun, FakeServer, FakeStep
+from tests.browser.fake import FakeHandler, FakePipeline, FakeRun, FakeServer, FakeStep
 from tests.functional.gateway import installed
 from tests.world import World
 
@@ -135,6 +135,42 @@ def take_steps(page: Page, server: FakeServer, theme: str) -> None:
     page.screenshot(path=IMAGES / f"viewer-steps-{theme}.png")
 
 
+def processing() -> list[FakePipeline]:
+    """Three pipelines, one of which has lost a handler."""
+
+    def iso(ago_s: float) -> str:
+        return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(time.time() - ago_s))
+
+    full = "ConnectionError: 10.0.4.17:9200 refused the connection"
+    at = {"run": "mysql_prod.metadata_ingestion/2026-11-21T09-00-nightly", "line": 1_204_431}
+    lost = FakeHandler("search", "disabled", full, iso(1_640), at, 101)
+    return [
+        FakePipeline("audit", "running", iso(8), 412, 2.4, 6, 8_123_456, handlers=[FakeHandler("files"), FakeHandler("mail")]),
+        FakePipeline(
+            "by-level",
+            "running",
+            iso(21),
+            1_940_208,
+            1_652.0,
+            9,
+            31_077_112,
+            late=214,
+            dead_letters=1,
+            errors=101,
+            last_error=full,
+            handlers=[FakeHandler("files"), lost],
+        ),
+        FakePipeline("runlake", "disabled", iso(86_000), handlers=[FakeHandler("rolling")], replay_from=iso(259_200)),
+    ]
+
+
+def take_processing(page: Page, server: FakeServer, theme: str) -> None:
+    page.goto(f"{server.url}?pipelines")
+    page.locator("tbody").nth(2).wait_for()
+    page.wait_for_timeout(300)
+    page.screenshot(path=IMAGES / f"viewer-processing-{theme}.png", full_page=True)
+
+
 def take(page: Page, server: FakeServer, theme: str) -> None:
     page.goto(f"{server.url}?p={_FQN}&r={_RUN}#L2501550-L2501552")
     page.locator('[data-line="2501548"] .text:not(:empty)').wait_for()
@@ -160,6 +196,7 @@ def main() -> None:
     IMAGES.mkdir(exist_ok=True)
     with installed(World()), sync_playwright() as playwright:
         server = FakeServer(runs())
+        server.pipelines = processing()
         server.start()
         fake._grep = found
         browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
@@ -169,6 +206,7 @@ def main() -> None:
             )
             take(page, server, theme)
             take_steps(page, server, theme)
+            take_processing(page, server, theme)
         take_narrow(browser, server)
         server.stop()
 

@@ -1,6 +1,9 @@
 /** The HTTP API, as far as this page asks it. It stands two steps above the page. */
 
+import { ApiError } from "./errors";
 import { session } from "./session";
+
+export { ApiError };
 
 export interface RunFacts {
   runId: string;
@@ -42,19 +45,35 @@ export interface Event { line: number; lines: number; message: string; annotatio
 export interface Events { events: Event[]; after: string | null }
 export interface Config { auth: "jwt" | "iam" | "none"; version: string }
 
-type Query = Record<string, string | number | boolean | null | undefined>;
-
-/** The API refused, or (status 0) nobody answered. */
-export class ApiError extends Error {
-  constructor(readonly status: number, message: string) {
-    super(message);
-  }
-
-  /** Whether the same request may go well in a moment. */
-  get isPassing(): boolean {
-    return this.status === 0 || this.status >= 500 || this.status === 429;
-  }
+export interface Handler {
+  name: string;
+  state: "enabled" | "disabled" | "failed" | "replaying";
+  reason: string | null;
+  since: string | null;
+  at: { run: string; line: number } | null;
+  errors: number;
 }
+/** A processing pipeline, as its worker told it last; moments are ISO 8601. */
+export interface Processing {
+  name: string;
+  state: "new" | "running" | "silent" | "disabled";
+  told_at: string | null;
+  lag_events: number;
+  lag_s: number;
+  runs: number;
+  events: number;
+  late: number;
+  dropped: number;
+  dead_letters: number;
+  errors: number;
+  last_error: string | null;
+  replay_from: string | null;
+  handlers: Handler[];
+}
+export interface ProcessingList { pipelines: Processing[]; problems: { file: string; reason: string }[] }
+export type Action = "enable" | "disable" | "replay";
+
+type Query = Record<string, string | number | boolean | null | undefined>;
 
 export const base = new URL("../..", document.baseURI).href.replace(/\/$/, "");
 const LOGS = "/v1/services/ingestionPipelines/logs";
@@ -101,6 +120,9 @@ export const api = {
   stepText: (fqn: string, runId: string, step: string, start: number, signal?: AbortSignal) =>
     json<StepText>(`${events(fqn, runId)}/log`, { step, start }, signal),
   events: (fqn: string, runId: string, query: Query, signal?: AbortSignal) => json<Events>(events(fqn, runId), query, signal),
+  processing: (signal?: AbortSignal) => json<ProcessingList>("/v1/pipelines", {}, signal),
+  change: async (pipeline: string, action: Action, body: Record<string, string>): Promise<Processing> =>
+    (await request(`/v1/pipelines/${name(pipeline)}/${action}`, {}, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) })).json() as Promise<Processing>,
   link: (fqn: string, runId: string) => json<{ location: string | null }>(downloadPath(fqn, runId), { link: true }),
   stream: (fqn: string, runId: string, after: number, signal: AbortSignal) =>
     request(`${LOGS}/${name(fqn)}/stream/${name(runId)}`, { after }, { signal, headers: { Accept: "text/event-stream" }, cache: "no-store" }),

@@ -5,7 +5,7 @@ import { el, name } from "./dom";
 import { addressOf, parsePlace, type Place } from "./place";
 import { session } from "./session";
 import { askToken, showKeys } from "./ui/dialogs";
-import { notice } from "./ui/notice";
+import { notice, type About } from "./ui/notice";
 import { applyTheme, isDark, switchTheme } from "./ui/theme";
 
 /** A page of the viewer. `key` answers whether it took the key. */
@@ -27,6 +27,7 @@ export class App {
   private place: Place = {};
   private retrying = 0;
   private readonly crumbs = el("nav", { "aria-label": "Where you are", class: "crumbs" });
+  private readonly processing = el("a", { href: addressOf({ isProcessing: true }), "data-go": true, class: "elsewhere", title: "Pipelines that process the events of runs" }, "Processing");
   private readonly user = el("button", { class: "quiet", hidden: true, onclick: () => this.signOut() }, "Sign out");
   private readonly theme = el("button", { class: "quiet icon", onclick: () => this.flip() });
   private readonly main = el("main", { id: "main", tabindex: -1 });
@@ -39,7 +40,7 @@ export class App {
     const help = el("button", { class: "quiet icon", onclick: showKeys, "aria-label": "Keys", title: "Keys (?)" }, "?");
     document.body.append(
       el("a", { class: "skip", href: "#main" }, "Skip to the content"),
-      el("header", {}, this.crumbs, el("div", { class: "tools" }, this.user, this.theme, help)), this.main,
+      el("header", {}, this.crumbs, el("div", { class: "tools" }, this.processing, this.user, this.theme, help)), this.main,
     );
     addEventListener("popstate", () => this.arrive(parsePlace(location.search, location.hash)));
     addEventListener("hashchange", () => this.arrive(parsePlace(location.search, location.hash)));
@@ -62,7 +63,7 @@ export class App {
   }
 
   /** What went wrong in a page, in place of what it would show. It is tried again by itself where that may help. */
-  fail(where: HTMLElement, error: unknown, retry: () => void): void {
+  fail(where: HTMLElement, error: unknown, retry: () => void, about?: About): void {
     if (error instanceof DOMException && error.name === "AbortError") return;
     clearTimeout(this.retrying);
     const again = () => {
@@ -70,17 +71,17 @@ export class App {
       where.replaceChildren();
       retry();
     };
-    where.replaceChildren(notice(error, again, () => void this.signIn(error, again)));
-    const waitMs = !(error instanceof ApiError) ? 0 : error.isPassing ? RETRY_MS : error.status === 404 ? LOOK_AGAIN_MS : 0;
+    where.replaceChildren(notice(error, again, () => void this.signIn(error, again, about), about));
+    const waitMs = !(error instanceof ApiError) ? 0 : error.isPassing ? RETRY_MS : error.status === 404 && !about ? LOOK_AGAIN_MS : 0;
     if (waitMs) this.retrying = window.setTimeout(again, waitMs);
-    if (error instanceof ApiError && error.status === 401) void this.signIn(error, again);
+    if (error instanceof ApiError && error.status === 401) void this.signIn(error, again, about);
   }
 
   /** Ask for a token, and try again with it. */
-  async signIn(error: unknown, retry: () => void): Promise<void> {
+  async signIn(error: unknown, retry: () => void, about?: About): Promise<void> {
     const view = this.view;
     this.config ??= await api.config().catch(() => null);
-    const isGiven = await askToken(this.config, error instanceof Error ? error.message : "");
+    const isGiven = await askToken(this.config, error instanceof Error ? error.message : "", about?.token);
     this.user.hidden = !session.token;
     if (isGiven && view === this.view) retry();
   }
@@ -96,9 +97,11 @@ export class App {
     if (isSameRun && this.view?.moved) return this.view.moved(place);
     clearTimeout(this.retrying);
     this.view?.leave?.();
-    document.title = [place.runId, place.fqn, "Runlake"].filter(Boolean).join(" · ");
+    document.title = [place.isProcessing && "Processing pipelines", place.runId, place.fqn, "Runlake"].filter(Boolean).join(" · ");
     document.body.classList.toggle("reading", Boolean(place.runId));
     this.user.hidden = !session.token;
+    if (place.isProcessing) this.processing.setAttribute("aria-current", "page");
+    else this.processing.removeAttribute("aria-current");
     this.crumbs.replaceChildren(this.trail(place));
     this.view = this.open(this, place);
     this.main.replaceChildren(this.view.element);
@@ -106,6 +109,7 @@ export class App {
 
   private trail(place: Place): HTMLElement {
     const steps: HTMLElement[] = [el("a", { href: addressOf({}), "data-go": true, class: "brand" }, "Runlake")];
+    if (place.isProcessing) steps.push(el("span", { "aria-current": "page" }, "Processing pipelines"));
     if (place.fqn) steps.push(place.runId ? el("a", { href: addressOf({ fqn: place.fqn }), "data-go": true }, name(place.fqn)) : el("span", { "aria-current": "page" }, name(place.fqn)));
     if (place.runId) steps.push(el("span", { "aria-current": "page" }, name(place.runId)));
     return el("ol", {}, ...steps.map((step) => el("li", {}, step)));

@@ -1,4 +1,4 @@
-/** Where one is, as the page's address says it: `?p=PIPELINE&r=RUN&s=STEP#L10-L20`. Lines are counted from 1 here, as people do:
+/** Where one is, as the page's address says it: `?p=PIPELINE&r=RUN&s=STEP#L10-L20`, or `?pipelines`. Lines are counted from 1 here, as people do:
  * those of the run, or those of the step where one is named. */
 
 export interface Lines {
@@ -8,6 +8,8 @@ export interface Lines {
 }
 
 export interface Place {
+  /** The processing pipelines: nothing else is named then. */
+  isProcessing?: true;
   prefix?: string;
   fqn?: string;
   runId?: string;
@@ -17,6 +19,7 @@ export interface Place {
 
 export function parsePlace(search: string, hash: string): Place {
   const query = new URLSearchParams(search);
+  if (query.has("pipelines") && !query.has("p")) return { isProcessing: true };
   const place: Place = {};
   const [prefix, fqn, runId, step] = [query.get("q"), query.get("p"), query.get("r"), query.get("s")];
   if (prefix) place.prefix = prefix;
@@ -29,6 +32,7 @@ export function parsePlace(search: string, hash: string): Place {
 }
 
 export function addressOf(place: Place): string {
+  if (place.isProcessing) return "?pipelines";
   const query = new URLSearchParams();
   if (place.prefix) query.set("q", place.prefix);
   if (place.fqn) query.set("p", place.fqn);

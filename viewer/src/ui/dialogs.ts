@@ -20,7 +20,7 @@ const KEYS: [string, string][] = [
   ["?", "This list"],
 ];
 
-function dialog(title: string, id: string, ...content: (Node | string)[]): HTMLDialogElement {
+export function dialog(title: string | Node, id: string, ...content: (Node | string)[]): HTMLDialogElement {
   const node = el("dialog", { "aria-labelledby": id }, el("h2", { id }, title), ...content);
   node.addEventListener("close", () => node.remove());
   document.body.append(node);
@@ -38,21 +38,22 @@ export function showKeys(): void {
   const node: HTMLDialogElement = dialog("Keys", "keys", el("dl", { class: "keys" }, ...rows), hint, el("p", { class: "actions" }, close));
 }
 
+const READS = "read logs (scope logs:read)";
 let asking: Promise<boolean> | null = null;
 
 /** Ask for a token. Answers whether there is one now. Several that ask at once share one question. */
-export function askToken(config: Config | null, message: string): Promise<boolean> {
-  asking ??= question(config, message).finally(() => (asking = null));
+export function askToken(config: Config | null, message: string, use = READS): Promise<boolean> {
+  asking ??= question(config, message, use).finally(() => (asking = null));
   return asking;
 }
 
-function question(config: Config | null, message: string): Promise<boolean> {
+function question(config: Config | null, message: string, use: string): Promise<boolean> {
   if (config?.auth === "iam") return signatures();
   return new Promise((resolve) => {
     const input = el("input", { id: "token", type: "password", autocomplete: "off", spellcheck: "false", required: true, "aria-describedby": "token-why" });
     const form = el(
       "form", {},
-      el("p", { id: "token-why" }, session.token ? `The token does not hold: ${message}.` : "This archive asks who you are. Paste a token that may read logs (scope logs:read)."),
+      el("p", { id: "token-why" }, session.token ? `The token does not hold: ${message}.` : `This archive asks who you are. Paste a token that may ${use}.`),
       el("label", { for: "token" }, "Token"), input,
       el("p", { class: "soft" }, "It stays in this tab and is forgotten when you close it."),
       el("p", { class: "actions" },

@@ -1,0 +1,226 @@
+"""The processing pipelines in the viewer: how they are, told anew, and what an operator may do, asked before; and what may not be seen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import asdict
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from chalicelib.routes.openapi_pipelines import SCHEMAS
+from tests.browser.fake import FakeHandler, FakePipeline, FakeServer
+from tests.browser.test_viewer_for_everybody import violations
+
+Serve = Callable[..., FakeServer]
+HOSTILE = "<img src=x onerror=alert(1)>\u202e"
+FULL = "OSError: no space left on device <b>/</b>"
+NOON = "2026-11-21T12:00:00.000Z"
+
+
+def audit() -> FakePipeline:
+    """A pipeline one of whose handlers has failed too often."""
+    at = {"run": "mysql.ingest/run-1", "line": 4710}
+    failed = FakeHandler("files", "disabled", FULL, NOON, at, 1101)
+    figures = {"lag_events": 12_345, "lag_s": 3_725.4, "runs": 3, "events": 8_123_456, "late": 1, "dead_letters": 7}
+    return FakePipeline("audit", **figures, errors=1101, last_error=FULL, handlers=[failed, FakeHandler("mail")])  # type: ignore[arg-type]
+
+
+def opened(page: Page, serve: Serve, *pipelines: FakePipeline) -> FakeServer:
+    server = serve({})
+    server.pipelines = list(pipelines)
+    page.goto(f"{server.url}?pipelines")
+    expect(page.locator("tbody")).to_have_count(len(pipelines))
+    return server
+
+
+def row(page: Page, name: str = "audit") -> Locator:
+    return page.locator("tbody").filter(has=page.locator("th", has_text=name))
+
+
+def test_the_fake_answers_as_it_is_agreed() -> None:
+    assert list(asdict(audit())) == SCHEMAS["ProcessingPipeline"]["required"]
+    assert list(asdict(FakeHandler(""))) == SCHEMAS["PipelineHandler"]["required"]
+
+
+def test_one_sees_how_each_is(page: Page, serve: Serve) -> None:
+    server = serve({})
+    others = [
+        FakePipeline("fresh", "new", None),
+        FakePipeline("quiet", "silent"),
+        FakePipeline("still", "disabled", replay_from=NOON),
+    ]
+    server.pipelines = [audit(), *others]
+    server.problems = [{"file": "bad.yaml", "reason": "no yaml <b>"}]
+    page.goto(server.url)
+    page.get_by_role("link", name="Processing").click()
+    assert page.url.endswith("?pipelines")
+    assert page.title() == "Processing pipelines · Runlake"
+    expect(page.locator("tbody")).to_have_count(4)
+    assert row(page).locator(".figure").all_inner_texts()[:4] == ["12,345", "1 h 2 min", "8,123,456", "1,101"]
+    expect(row(page)).to_contain_text("3 runs in hand · 1 event came late · 7 events put away below _dead/")
+    files = row(page).get_by_role("listitem").first
+    expect(files).to_contain_text(f"{FULL}. Since 2026-11-21 12:00:00")
+    expect(files).to_contain_text("at line 4,711 of mysql.ingest/run-1")
+    expect(files.locator(".badge")).to_have_text("Disabled")
+    words = [page.locator("tr:not(.detail) .badge").nth(at).inner_text() for at in range(4)]
+    assert words == ["Running", "New", "Silent", "Disabled"]
+    expect(row(page, "still")).to_contain_text("A replay from 2026-11-21 12:00:00 on has not begun yet")
+    expect(page.locator(".problems")).to_have_text("bad.yaml: no yaml <b>")
+
+
+def test_it_is_told_anew_while_the_page_is_open_and_the_server_may_be_away(page: Page, serve: Serve) -> None:
+    pipeline = audit()
+    server = opened(page, serve, pipeline)
+    row(page).get_by_role("button", name="Disable mail").focus()
+    pipeline.lag_events, pipeline.handlers[0].state = 17, "replaying"
+    expect(row(page).locator(".figure").first).to_have_text("17", timeout=20_000)
+    expect(row(page).locator(".handlers .badge").first).to_have_text("Catching up")
+    expect(row(page).get_by_role("button", name="Disable mail")).to_be_focused()
+    server.stop()
+    expect(page.locator(".told")).to_contain_text("The server does not answer. This is how it was at", timeout=20_000)
+    expect(row(page).locator(".figure").first).to_have_text("17")
+    pipeline.lag_events = 0
+    server.start()
+    expect(row(page).locator(".figure").first).to_have_text("0", timeout=20_000)
+    expect(page.locator(".told")).to_contain_text("As of")
+
+
+def test_to_disable_and_enable_says_what_will_happen_and_asks(page: Page, serve: Serve) -> None:
+    server = opened(page, serve, audit())
+    asked = page.get_by_role("dialog")
+    row(page).get_by_role("button", name="Disable audit").click()
+    expect(asked).to_contain_text("Disable audit?")
+    expect(asked).to_contain_text("goes on from there when it is enabled")
+    page.keyboard.press("Escape")
+    assert server.changes == [], "nobody confirmed it"
+    expect(row(page).get_by_role("button", name="Disable audit")).to_be_focused()
+    page.keyboard.press("Enter")
+    asked.get_by_role("button", name="Disable").click()
+    expect(page.locator(".outcome")).to_have_text("audit is disabled.")
+    row(page).get_by_role("button", name="Enable audit").click()
+    expect(asked).to_contain_text("It goes on from where it stood. 12,345 events or more wait.")
+    asked.get_by_role("button", name="Enable").click()
+    expect(page.locator(".outcome")).to_have_text("audit is enabled.")
+    row(page).get_by_role("button", name="Enable files").click()
+    expect(asked).to_contain_text("It gets what it missed, from line 4,711 of mysql.ingest/run-1 on")
+    asked.get_by_role("button", name="Enable").click()
+    expect(row(page).locator(".handlers .badge").first).to_have_text("Catching up")
+    row(page).get_by_role("button", name="Disable mail").click()
+    expect(asked).to_contain_text("The pipeline's other handlers go on.")
+    asked.get_by_role("button", name="Disable").click()
+    expect(row(page)).to_contain_text("disabled by an operator")
+    of = [("disable", {}), ("enable", {}), ("enable", {"handler": "files"}), ("disable", {"handler": "mail"})]
+    assert server.changes == [("audit", *each) for each in of]
+
+
+def test_a_replay_takes_a_time_and_says_what_it_does(page: Page, serve: Serve) -> None:
+    server = opened(page, serve, audit())
+    row(page).get_by_role("button", name="Replay").click()
+    asked = page.get_by_role("dialog")
+    expect(asked).to_contain_text("All 2 handlers get all events from that time on once more")
+    asked.get_by_label("From").fill("2999-01-01T00:00")
+    asked.get_by_role("button", name="Replay").click()
+    expect(asked).to_contain_text("is in the future")
+    assert server.changes == []
+    asked.get_by_label("From").fill("2026-09-21T14:13:20")
+    expect(asked).to_contain_text("Everything from 2026-09-21 14:13:20 on")
+    asked.get_by_role("button", name="Replay").click()
+    expect(page.locator(".outcome")).to_have_text("The replay of audit is asked for.")
+    assert server.changes == [("audit", "replay", {"from": "2026-09-21T14:13:20.000Z"})]
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "said"),
+    [
+        (403, "not permitted", "You may not change this pipeline: that takes the scope admin of pipelines/audit."),
+        (404, "there is none", "There is no such pipeline any more"),
+        (503, "the store is away", "The change may have been made all the same: look before you try again."),
+    ],
+)
+def test_a_change_that_is_refused_says_why(page: Page, serve: Serve, status: int, message: str, said: str) -> None:
+    server = opened(page, serve, audit())
+    server.refusals["POST"] = (status, message)
+    row(page).get_by_role("button", name="Disable audit").click()
+    asked = page.get_by_role("dialog")
+    asked.get_by_role("button", name="Disable").click()
+    expect(asked.get_by_role("alert")).to_contain_text(said)
+    expect(asked.get_by_role("alert")).to_contain_text(f"The server says: {message}.")
+    assert violations(page) == []
+    server.refusals.clear()
+    asked.get_by_role("button", name="Disable").click()
+    expect(page.locator(".outcome")).to_have_text("audit is disabled.")
+
+
+def test_who_may_not_see_them_and_a_server_without_are_told_so(page: Page, serve: Serve) -> None:
+    server = opened(page, serve)
+    expect(page.locator("main")).to_contain_text("There is no pipeline that you may administer.")
+    server.refusals["GET"] = (403, "not permitted: ask for the scope admin of some names")
+    page.get_by_role("button", name="Refresh").click()
+    expect(page.get_by_role("alert")).to_contain_text("You may not see the processing pipelines")
+    expect(page.get_by_role("alert")).to_contain_text("ask for the scope admin")
+    assert violations(page) == []
+    server.refusals.clear()
+    server.pipelines = None
+    page.get_by_role("button", name="Refresh").click()
+    expect(page.get_by_role("alert")).to_contain_text("This server has no processing pipelines")
+    server.pipelines = [audit()]
+    page.get_by_role("button", name="Try again").click()
+    expect(row(page)).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_who_is_not_signed_in_is_asked_for_a_token(page: Page, serve: Serve) -> None:
+    server = serve({}, "secret", "jwt")
+    server.pipelines = [audit()]
+    page.goto(f"{server.url}?pipelines")
+    expect(page.get_by_role("dialog")).to_contain_text("scope admin")
+    page.get_by_label("Token").fill("secret")
+    page.keyboard.press("Enter")
+    expect(row(page)).to_be_visible()
+
+
+def test_hostile_names_stay_text(page: Page, serve: Serve) -> None:
+    at = {"run": HOSTILE, "line": 0}
+    handler = FakeHandler(HOSTILE, "failed", HOSTILE, NOON, at, 1)
+    opened(page, serve, FakePipeline(HOSTILE, HOSTILE, last_error=HOSTILE, handlers=[handler]))
+    assert page.locator("tbody th").text_content() == HOSTILE
+    row(page, "img").get_by_role("button", name=re.compile("^Enable")).click()
+    expect(page.get_by_role("dialog")).to_contain_text(HOSTILE)
+    assert page.locator("main img, dialog img").count() == 0
+
+
+def test_the_keyboard_alone_is_enough(page: Page, serve: Serve) -> None:
+    server = serve({})
+    server.pipelines = [audit()]
+    page.goto(server.url)
+    expect(page.locator("main")).to_contain_text("No pipeline begins so")
+    page.get_by_role("link", name="Processing").focus()
+    page.keyboard.press("Enter")
+    expect(row(page)).to_be_visible()
+    for _ in range(3):  # the head of the content, then its buttons: Refresh, Disable, Replay
+        page.keyboard.press("Tab")
+    expect(row(page).get_by_role("button", name="Replay")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("From")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator(".outcome")).to_contain_text("is asked for")
+    expect(row(page).get_by_role("button", name="Replay")).to_be_focused()
+    assert [action for _, action, _ in server.changes] == ["replay"]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 360])
+def test_no_violation(page: Page, serve: Serve, theme: str, width: int) -> None:
+    page.emulate_media(color_scheme="dark" if theme == "dark" else "light", reduced_motion="reduce")
+    page.set_viewport_size({"width": width, "height": 800})
+    caught = FakePipeline(
+        "catching", handlers=[FakeHandler("a", "replaying", None, NOON), FakeHandler("b", "failed", "ImportError")]
+    )
+    opened(page, serve, audit(), caught, FakePipeline("quiet", "silent"), FakePipeline("n" * 80, "new", None))
+    assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    row(page).get_by_role("button", name="Replay").click()
+    page.get_by_label("From").fill("2999-01-01T00:00")
+    assert violations(page) == []
