@@ -8,15 +8,17 @@ same position, and the archive stores it once.
 from __future__ import annotations
 
 import gzip
-import os
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from operator import attrgetter
 from pathlib import Path
 from typing import TypeVar
 
 from runlake.archive import Archive
-from runlake.batches import MAX_LINE_BYTES, cut, lines_of
+from runlake.batches import MAX_LINE_BYTES, cut, lines_of, packed
 from runlake.errors import UnavailableError
 from runlake.leftovers import Leftover, chunks_in, keep_facts, remove, sent_path
 from runlake.pacing import Backoff
@@ -25,6 +27,17 @@ BATCH_BYTES = 1024 * 1024
 """Not a setting: a batch that is sent again must be the same."""
 _READ_BYTES = 256 * 1024
 Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """A file of the folder, and how many bytes stand in front of it. Nobody writes to it any more."""
+
+    path: Path
+    first_byte: int
+
+
+_first_byte = attrgetter("first_byte")
 
 
 @dataclass(slots=True)
@@ -38,6 +51,12 @@ class Drain:
     pause: Callable[[float], object] = time.sleep
     backoff: Backoff = field(default_factory=Backoff)
     stored_lines: int = 0
+    _chunks: list[_Chunk] = field(init=False)
+
+    def __post_init__(self) -> None:
+        paths = chunks_in(self.folder)
+        first_bytes = accumulate((path.stat().st_size for path in paths), initial=0)
+        self._chunks = [_Chunk(path, first_byte) for path, first_byte in zip(paths, first_bytes, strict=False)]
 
     def run(self) -> int:
         """Lines that wait on; with 0 the folder is gone. Raises ApiError (nothing of what is left was taken), OSError."""
@@ -57,11 +76,11 @@ class Drain:
             self._send(sent_path(self.folder).read_bytes(), replace(self.leftover, has_sent=False))
         while batch := self._next_batch():
             begin = self.leftover.begin + len(batch)
-            self._send(gzip.compress(batch, 1, mtime=0), replace(self.leftover, begin=begin))
+            self._send(packed(batch), replace(self.leftover, begin=begin))
 
-    def _send(self, packed: bytes, behind: Leftover) -> None:
+    def _send(self, sent: bytes, behind: Leftover) -> None:
         position = str(self.leftover.position)
-        answer = self._insist(lambda: self.archive.append(self.leftover.run, packed, position))
+        answer = self._insist(lambda: self.archive.append(self.leftover.run, sent, position))
         self._keep(replace(behind, position=str(answer["position"])))
         self.stored_lines += int(answer.get("lines", 0))
 
@@ -70,22 +89,21 @@ class Drain:
         self.leftover = leftover
 
     def _next_batch(self) -> bytes:
+        """Reads a batch's worth; of a line that is longer, as much as may be sent."""
         waiting, is_end = bytearray(), True
         for data in self._rest():
             waiting += data
-            if len(waiting) > MAX_LINE_BYTES:
+            if len(waiting) > MAX_LINE_BYTES or (len(waiting) >= BATCH_BYTES and b"\n" in waiting[:BATCH_BYTES]):
                 is_end = False
                 break
         return cut(waiting, BATCH_BYTES, final=is_end)
 
     def _rest(self) -> Iterator[bytes]:
-        """What begins at ``begin``, counted over all chunks."""
-        skipped = self.leftover.begin
-        for chunk in chunks_in(self.folder):
-            with open(chunk, "rb") as file:
-                size = file.seek(0, os.SEEK_END)
-                file.seek(min(skipped, size))
-                skipped -= min(skipped, size)
+        """What begins at ``begin``, counted over all chunks. What was sent is not opened again."""
+        begin = self.leftover.begin
+        for chunk in self._chunks[max(bisect_right(self._chunks, begin, key=_first_byte) - 1, 0) :]:
+            with open(chunk.path, "rb") as file:
+                file.seek(max(begin - chunk.first_byte, 0))
                 while data := file.read(_READ_BYTES):
                     yield data
 

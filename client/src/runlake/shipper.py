@@ -11,7 +11,6 @@ So one batch is under way at a time, and nothing is cut differently once it was 
 
 from __future__ import annotations
 
-import gzip
 import sys
 import threading
 import time
@@ -20,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from runlake.archive import Archive
-from runlake.batches import MAX_LINE_BYTES, cut, lines_of
+from runlake.batches import MAX_LINE_BYTES, cut, lines_of, packed
 from runlake.buffer import Buffer
 from runlake.errors import AccessError, ApiError, RunClosedError, RunlakeError, SettingsError, UnavailableError
 from runlake.leftovers import Leftover, keep_leftover
@@ -28,7 +27,6 @@ from runlake.names import RunName
 from runlake.pacing import Backoff
 
 _ACCESS_WAIT_S = 5.0
-_LEVEL = 1  # of gzip: a third of the time of level 6 for a tenth more bytes
 _own = threading.local()
 
 
@@ -272,8 +270,7 @@ class Shipper:
 
     def _packed(self, batch: bytes) -> _Sent:
         self._counts.cut_lines += not batch.endswith(b"\n") and len(batch) == MAX_LINE_BYTES
-        packed = b"" if self._closed_by_others else gzip.compress(batch, _LEVEL, mtime=0)
-        return _Sent(packed, lines_of(batch), len(batch))
+        return _Sent(b"" if self._closed_by_others else packed(batch), lines_of(batch), len(batch))
 
     def _insist(self, act: Callable[[Archive], None]) -> None:
         """Do it until it is done, refused for good, or nobody waits for it any more."""
