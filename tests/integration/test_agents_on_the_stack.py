@@ -34,6 +34,7 @@ from opentelemetry.sdk._logs import LoggerProvider, LoggingHandler
 from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 from opentelemetry.sdk.resources import Resource
 
+from local.emulator import free_port
 from tests.integration.stacks import Stack, eventually
 
 LOGS = "/v1/services/ingestionPipelines/logs"
@@ -274,11 +275,6 @@ def connected(port: int) -> socket.socket:
         except OSError:
             assert time.monotonic() < give_up
             time.sleep(0.1)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 @needs_syslog_ng
