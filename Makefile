@@ -22,7 +22,7 @@ demo: $(READY) ## the main job, from an empty machine to a finished log
 
 # Three at once on two cores: the tests of the stack and of the jobs are mostly waiting.
 test: $(READY) $(CONNECTOR) $(DATALAKE) browser agents ## all tests; ARGS="-k name" to choose, ARGS="-n 0" for one process
-	@$(RUN) -m pytest -n 3 --dist loadfile $(ARGS)
+	@$(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: $(READY) ## lint, format, types, documents, template
 	@$(RUN) -m ruff check .

@@ -7,8 +7,7 @@ import json
 import random
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from click.testing import CliRunner
 
 import runlake
 from runlake.__main__ import runlake as command
-from tests.integration.stacks import Stack, shared_stack
+from tests.integration.stacks import Stack, eventually, shared_stack
 
 
 @pytest.fixture(scope="module")
@@ -88,15 +87,6 @@ def test_runs_are_found_followed_searched_and_told_about() -> None:
 
 def rows_of(arguments: Sequence[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in CliRunner().invoke(command, arguments).stdout.splitlines()]
-
-
-def eventually(ask: Callable[[], Any], holds: Callable[[Any], bool]) -> Any:
-    """The catalog knows of a run a moment after its first batch, and a schedule finishes what a close left."""
-    give_up = time.monotonic() + 60
-    while not holds(answer := ask()):
-        assert time.monotonic() < give_up, answer
-        time.sleep(0.2)
-    return answer
 
 
 def test_an_exit_code_is_the_commands_own() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -14,7 +14,7 @@ import requests
 from playwright.sync_api import Page, expect
 
 import runlake
-from tests.integration.stacks import Stack, shared_stack
+from tests.integration.stacks import Stack, eventually, shared_stack
 
 FQN = "shop.orders/é nightly"
 
@@ -86,10 +86,3 @@ def newest(stack: Stack) -> Any:
     with requests.get(f"{stack.api_url}/v1/catalog/pipelines", params={"prefix": FQN}, timeout=30) as answer:
         (found,) = answer.json()["pipelines"]
     return found["last"]
-
-
-def eventually(holds: Callable[[], Any]) -> None:
-    give_up = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < give_up
-        time.sleep(0.2)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from local.emulator import free_port
 from tests.issuer import AUDIENCE, ISSUER, Issuer, served
 
 REUSED = "RUNLAKE_STACK"
+PATIENCE_S = 120  # a loaded machine starts a function in tens of seconds
 """Environment variable: path of the stack.json of a stack that runs already."""
 
 
@@ -36,6 +38,15 @@ class Stack:
     def client(self, service: str) -> Any:
         """A boto3 client of the stack's AWS. Close it, or the socket warns."""
         return deploy.client(service, self.description["aws_endpoint_url"])
+
+
+def eventually(ask: Callable[[], Any], holds: Callable[[Any], Any] = bool, *, what: str = "") -> Any:
+    """The answer that holds, which comes in a while: notifications, schedules and the catalog are behind what was done."""
+    give_up = time.monotonic() + PATIENCE_S
+    while not holds(answer := ask()):
+        assert time.monotonic() < give_up, f"gave up waiting for {what or answer}"
+        time.sleep(0.2)
+    return answer
 
 
 @contextmanager

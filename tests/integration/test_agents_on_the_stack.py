@@ -13,7 +13,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,8 @@ from opentelemetry.sdk._logs import LoggerProvider, LoggingHandler
 from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 from opentelemetry.sdk.resources import Resource
 
-from tests.integration.stacks import Stack
+from local.emulator import free_port
+from tests.integration.stacks import Stack, eventually
 
 LOGS = "/v1/services/ingestionPipelines/logs"
 SYSLOG_NG = shutil.which("syslog-ng", path="/usr/sbin:/usr/bin:/usr/local/sbin")
@@ -61,13 +62,6 @@ def events(stack: Stack, fqn: str, run_id: str = "run-1") -> list[dict[str, Any]
         assert answer.status_code == 200, answer.text
         found: list[dict[str, Any]] = answer.json()["events"]
     return found
-
-
-def eventually(look: Callable[[], Any], expected: Any, seconds: float = 60) -> None:
-    give_up = time.monotonic() + seconds
-    while (found := look()) != expected:
-        assert time.monotonic() < give_up, found
-        time.sleep(0.3)
 
 
 # ------------------------------------------------------------------------------------------------------- OpenTelemetry
@@ -283,11 +277,6 @@ def connected(port: int) -> socket.socket:
             time.sleep(0.1)
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
 @needs_syslog_ng
 @pytest.mark.parametrize("form", FORMS)
 def test_syslog_ngs_http_destination(stack: Stack, fqn: str, tmp_path: Path, form: str) -> None:
@@ -296,7 +285,7 @@ def test_syslog_ngs_http_destination(stack: Stack, fqn: str, tmp_path: Path, for
         with connected(port) as sender:
             for number in range(120):
                 sender.sendall(f"<11>1 2026-09-21T14:13:20Z host app {number} - - line {number}\n".encode())
-        eventually(lambda: len(read(stack, fqn)), 120)
+        eventually(lambda: len(read(stack, fqn)) == 120)
     assert read(stack, fqn) == [f"line {number}" for number in range(120)]
     found = events(stack, fqn)
     assert {each["level"] for each in found} == {"ERROR"} and {each["timestamp"] for each in found} == {1_790_000_000_000}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -16,7 +16,7 @@ from uuid import uuid4
 import pytest
 import requests
 
-from tests.integration.stacks import Stack
+from tests.integration.stacks import Stack, eventually
 
 PATIENCE_S = 20
 MIB = 1024 * 1024
@@ -31,15 +31,6 @@ def hash_of(body: bytes) -> str:
 def name(prefix: str) -> str:
     """A what of one's own: the stack is shared."""
     return f"{prefix}-{uuid4().hex[:12]}"
-
-
-def eventually(found: Callable[[], Any], what: str) -> Any:
-    """What comes in a while."""
-    give_up = time.monotonic() + PATIENCE_S
-    while not (value := found()):
-        assert time.monotonic() < give_up, f"gave up waiting for {what}"
-        time.sleep(0.1)
-    return value
 
 
 @dataclass
@@ -59,7 +50,7 @@ class Reports:
         return [report for report in self.seen if text in json.dumps(report)]
 
     def first(self, text: str) -> dict[str, Any]:
-        found: dict[str, Any] = eventually(lambda: self.about(text), f"a report about {text}")[0]
+        found: dict[str, Any] = eventually(lambda: self.about(text), what=f"a report about {text}")[0]
         return found
 
 
@@ -99,7 +90,7 @@ class Archive:
 
     def listed(self, what: str) -> dict[str, Any]:
         """The one file of a what, as soon as it is there."""
-        (record,) = eventually(lambda: self.records(what), f"a file of {what}")
+        (record,) = eventually(lambda: self.records(what), what=f"a file of {what}")
         return dict(record)
 
     def begin(self, body: bytes, what: str, **fields: Any) -> dict[str, Any]:
@@ -178,8 +169,8 @@ def test_pages_lead_on_through_the_address_used(archive: Archive) -> None:
     what = name("paged")
     for number in range(101):
         archive.push(b"x", what=what, start=1_426_809_600_000 + number, end=None)
-    eventually(lambda: archive.ask("GET", f"/v0/archive/latest/{what}/web-1?lookback=36500").status_code == 200, "the first")
-    eventually(lambda: len(archive.records(what)) == 100, "100 files")
+    eventually(lambda: archive.ask("GET", f"/v0/archive/latest/{what}/web-1?lookback=36500").status_code == 200, what="the first")
+    eventually(lambda: len(archive.records(what)) == 100, what="100 files")
 
     def pages() -> list[str]:
         url, ids = f"{archive.files}?what={what}&start=0&end=2100-01-01", []
@@ -190,7 +181,7 @@ def test_pages_lead_on_through_the_address_used(archive: Archive) -> None:
             assert url is None or url.startswith(f"{archive.files}/?what={what}&")
         return ids
 
-    assert len(eventually(lambda: found if len(set(found := pages())) == 101 else None, "all")) == 101
+    assert len(eventually(lambda: found if len(set(found := pages())) == 101 else None, what="all")) == 101
 
 
 def test_a_missing_slash_redirects_once(archive: Archive) -> None:
@@ -236,7 +227,7 @@ def test_keys_of_any_letters(archive: Archive, key: str) -> None:
     assert record["url"].endswith(f"/{key}")
     assert archive.ask("GET", record["http_url"]).content == b"odd\n"
     archive.s3.delete_object(Bucket=archive.stack["archive_bucket"], Key=record["url"].removeprefix("s3://").partition("/")[2])
-    eventually(lambda: archive.records(document["what"]) == [], "its removal")
+    eventually(lambda: archive.records(document["what"]) == [], what="its removal")
 
 
 def test_a_removal_takes_the_rows_along_and_the_latest_falls_back(archive: Archive) -> None:
@@ -246,10 +237,10 @@ def test_a_removal_takes_the_rows_along_and_the_latest_falls_back(archive: Archi
         archive.push(b"1", what=what, start=now_ms - 9000, end=now_ms),
         archive.push(b"2", what=what, start=now_ms, end=now_ms),
     )
-    eventually(lambda: len(archive.records(what)) == 2, "both")
+    eventually(lambda: len(archive.records(what)) == 2, what="both")
     archive.s3.delete_object(Bucket=archive.stack["archive_bucket"], Key=f"{newer['id']}/data")
-    eventually(lambda: [record["metadata"]["id"] for record in archive.records(what)] == [older["id"]], "its removal")
-    latest = eventually(lambda: archive.ask("GET", f"/v0/archive/latest/{what}/web-1"), "a latest")
+    eventually(lambda: [record["metadata"]["id"] for record in archive.records(what)] == [older["id"]], what="its removal")
+    latest = eventually(lambda: archive.ask("GET", f"/v0/archive/latest/{what}/web-1"), what="a latest")
     assert latest.json()["metadata"]["id"] == older["id"]
     assert is_no_file(archive, newer["id"])
 
@@ -284,7 +275,7 @@ def test_objects_that_are_no_files_hold_nobody_up(archive: Archive) -> None:
     document = archive.push(b"good", what=name("good"))
     archive.listed(document["what"])
     assert time.monotonic() - started < 20
-    eventually(lambda: len(archive.reports.about(f"{prefix}/bad-")) == 15, "15 reports")
+    eventually(lambda: len(archive.reports.about(f"{prefix}/bad-")) == 15, what="15 reports")
     assert {report["status"] for report in archive.reports.about(f"{prefix}/bad-")} == {"error"}
 
 
@@ -401,7 +392,7 @@ def test_a_run_log_is_a_file_until_it_expires(archive: Archive) -> None:
     assert archive.ask("GET", f"/v0/archive/latest/{what}/host-1_example/data").content == b"one\ntwo\n"
     bucket, _, key = record["s3_url"].removeprefix("s3://").partition("/")
     archive.s3.delete_object(Bucket=bucket, Key=key)
-    eventually(lambda: archive.records(what) == [], "its expiry")
+    eventually(lambda: archive.records(what) == [], what="its expiry")
     assert archive.ask("GET", f"/v0/archive/latest/{what}/host-1_example").status_code == 404
 
 

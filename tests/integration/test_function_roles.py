@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from hashlib import blake2b
 from pathlib import Path
@@ -27,7 +27,7 @@ from chalicelib.triggers.schedules import RUNS_PER_WORKER
 from local.deploy import BUCKET
 from tests.integration.rebuilding import wait_until_quiet
 from tests.integration.roles import EVENTS, assert_fits, changes, lose_rows
-from tests.integration.stacks import Stack, stack_with_tokens
+from tests.integration.stacks import Stack, eventually, stack_with_tokens
 from tests.integration.test_coordination_on_the_stack import put
 from tests.integration.test_workers_on_the_stack import key, some_runs, write
 from tests.issuer import EVERYTHING, Issuer, bearer
@@ -131,13 +131,6 @@ class Api:
             self.ask(how["method"], how["url"], data=body, headers=how["headers"])
             eventually(lambda: self._web.get(f"{self._stack.api_url}/v0/archive/files/{told['id']}/metadata", timeout=60).ok)
         return str(told["id"])
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + 120
-    while not holds():
-        assert time.monotonic() < give_up
-        time.sleep(0.2)
 
 
 def tick(stack: Stack, function: str, ahead_s: int = 0) -> dict[str, int]:

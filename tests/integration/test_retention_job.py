@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from urllib.request import Request, urlopen
 from local.jobs import environment_of
 from local.state import PROJECT
 from tests.integration.roles import assert_job_fits, output
-from tests.integration.stacks import Stack
+from tests.integration.stacks import Stack, eventually
 from tests.permissions import Calls
 
 LOGS = "/v1/services/ingestionPipelines/logs"
@@ -61,13 +60,6 @@ def job(stack: Stack, *arguments: str) -> tuple[int, dict[str, Any]]:
     return done.returncode, summary
 
 
-def until(holds: Callable[[], bool], what: str) -> None:
-    give_up = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < give_up, what
-        time.sleep(0.2)
-
-
 def test_a_plan_is_made_and_applied_and_the_run_is_gone_from_every_list(stack: Stack, calls: Calls, tmp_path: Path) -> None:
     fqn = f"retained-{uuid.uuid4().hex[:8]}"
     runs = ["first", "second"]
@@ -79,7 +71,7 @@ def test_a_plan_is_made_and_applied_and_the_run_is_gone_from_every_list(stack: S
     def files() -> list[str]:
         return sorted(record["metadata"]["run_id"] for record in call(stack, "GET", listing)["records"])
 
-    until(lambda: files() == runs, "finished logs are files")
+    eventually(lambda: files() == runs, what="finished logs are files")
     assert sorted(call(stack, "GET", f"{LOGS}/{fqn}")["runs"]) == runs
     plan = tmp_path / "plan.jsonl"
 
@@ -100,7 +92,7 @@ def test_a_plan_is_made_and_applied_and_the_run_is_gone_from_every_list(stack: S
     assert call(stack, "GET", f"{LOGS}/{fqn}/first")["total"] == 0
     assert status_of(stack, f"{LOGS}/{fqn}/first/download") in (404, 410)
     assert call(stack, "GET", f"{LOGS}/{fqn}/second")["logs"] == "a line of second"
-    until(lambda: files() == ["second"], "S3's notification takes the file out of the archive's lists")
+    eventually(lambda: files() == ["second"], what="S3's notification takes the file out of the archive's lists")
     assert_nothing_is_left(stack, fqn, "first")
     assert_its_role_fits(stack, calls)
 

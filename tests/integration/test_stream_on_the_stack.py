@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import quote
@@ -13,7 +12,7 @@ from uuid import uuid4
 import requests
 
 from bench.live_viewer import Viewer
-from tests.integration.stacks import Stack
+from tests.integration.stacks import Stack, eventually
 
 LOGS = "/v1/services/ingestionPipelines/logs"
 LINES = 12
@@ -65,11 +64,3 @@ def ask(stack: Stack, path: str) -> Any:
     with requests.get(f"{stack.api_url}/v1/catalog/pipelines{path}", timeout=30) as answer:
         assert answer.status_code == 200, answer.text
         return answer.json()
-
-
-def eventually(look: Callable[[], Any], holds: Callable[[Any], Any]) -> Any:
-    give_up = time.monotonic() + 60
-    while not holds(found := look()):
-        assert time.monotonic() < give_up, found
-        time.sleep(0.2)
-    return found

@@ -7,10 +7,12 @@ same position, and the archive stores it once.
 
 from __future__ import annotations
 
-import os
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from operator import attrgetter
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,6 +28,17 @@ _READ_BYTES = 256 * 1024
 Answer = TypeVar("Answer")
 
 
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """A file of the folder, and how many bytes stand in front of it. Nobody writes to it any more."""
+
+    path: Path
+    first_byte: int
+
+
+_first_byte = attrgetter("first_byte")
+
+
 @dataclass(slots=True)
 class Drain:
     """Ships one folder that nobody else works on. ``patience_s``: how long it tries where nothing moves."""
@@ -39,6 +52,12 @@ class Drain:
     stored: int = 0
     refused: int = 0
     reason: str = ""
+    _chunks: list[_Chunk] = field(init=False)
+
+    def __post_init__(self) -> None:
+        paths = chunks_in(self.folder)
+        first_bytes = accumulate((path.stat().st_size for path in paths), initial=0)
+        self._chunks = [_Chunk(path, first_byte) for path, first_byte in zip(paths, first_bytes, strict=False)]
 
     def run(self) -> int:
         """Lines (or events) that wait on; with 0 the folder is gone. Raises ApiError (nothing of what is left was taken), OSError."""
@@ -79,21 +98,20 @@ class Drain:
         self.leftover = leftover
 
     def _batch_at(self, begin: int) -> bytes:
+        """Reads a batch's worth; of a line that is longer, as much as may be sent."""
         waiting, is_end = bytearray(), True
         for data in self._bytes_from(begin):
             waiting += data
-            if len(waiting) > MAX_LINE_BYTES:
+            if len(waiting) > MAX_LINE_BYTES or (len(waiting) >= BATCH_BYTES and b"\n" in waiting[:BATCH_BYTES]):
                 is_end = False
                 break
         return cut(waiting, BATCH_BYTES, final=is_end)
 
     def _bytes_from(self, begin: int) -> Iterator[bytes]:
-        """Counted over all chunks."""
-        for chunk in chunks_in(self.folder):
-            with open(chunk, "rb") as file:
-                size = file.seek(0, os.SEEK_END)
-                file.seek(min(begin, size))
-                begin -= min(begin, size)
+        """Counted over all chunks. Those before are not opened."""
+        for chunk in self._chunks[max(bisect_right(self._chunks, begin, key=_first_byte) - 1, 0) :]:
+            with open(chunk.path, "rb") as file:
+                file.seek(max(begin - chunk.first_byte, 0))
                 while data := file.read(_READ_BYTES):
                     yield data
 
