@@ -6,8 +6,6 @@ stream, and for the screen through the page in Chromium, which notes when it dra
 
 from __future__ import annotations
 
-import argparse
-import json
 import logging
 import os
 import sys
@@ -25,9 +23,9 @@ from requests.adapters import HTTPAdapter
 from urllib3 import Retry
 
 import runlake
+from bench.command import chosen, measured, parser_of
 from bench.live_viewer import Viewer
 from bench.measure import Measure
-from bench.page import PAGE, keep, table
 from local import control
 from local.emulator import free_port
 from runlake import Archive, RunName
@@ -225,28 +223,14 @@ LONG = {"hour": hour}
 
 def main() -> int:
     """Exit code 1 when a figure was missed."""
-    parser = argparse.ArgumentParser(prog="python -m bench.live", description=__doc__)
-    parser.add_argument(
-        "names", nargs="*", metavar="NAME", help=f"which ones; by default {', '.join(MEASUREMENTS)}; and {', '.join(LONG)}"
-    )
-    parser.add_argument("--write", action="store_true", help=f"keep the table in {PAGE.name}")
-    given = parser.parse_args()
     known = MEASUREMENTS | LONG
-    if unknown := set(given.names) - set(known):
-        parser.error(f"no such measurement: {', '.join(sorted(unknown))}")
-    port, measured = free_port(), []
+    given = chosen(parser_of("bench.live", __doc__, list(MEASUREMENTS), list(LONG)), list(MEASUREMENTS), list(LONG))
+    port = free_port()
     try:
         stack: dict[str, Any] = dict(control.up(port, _QUIET, private=True))
-        for name in given.names or MEASUREMENTS:
-            rows = known[name](stack["api_url"])
-            print(json.dumps([each.measured for each in rows]), file=sys.stderr)
-            measured += rows
+        return measured(given.names, lambda name: known[name](stack["api_url"]), "measured live", write=given.write)
     finally:
         control.down(port)
-    print(table(measured))
-    if given.write:
-        keep(measured, "measured live")
-    return 0 if all(row.reached for row in measured) else 1
 
 
 if __name__ == "__main__":

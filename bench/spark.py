@@ -10,11 +10,10 @@ import importlib
 import json
 import subprocess
 import sys
-import time
 from dataclasses import asdict
 
+from bench.command import chosen, measured, parser_of
 from bench.measure import Measure
-from bench.page import PAGE, keep, table
 
 MODULES = ("spark_planning", "spark_dataset", "spark_compaction", "spark_upkeep", "spark_pipelines")
 """Each has ``measure() -> list[Measure]``."""
@@ -22,29 +21,19 @@ MODULES = ("spark_planning", "spark_dataset", "spark_compaction", "spark_upkeep"
 
 def main() -> int:
     """Exit code 1 when a figure was missed."""
-    parser = argparse.ArgumentParser(prog="python -m bench.spark", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones; all by default: {', '.join(MODULES)}")
-    parser.add_argument("--write", action="store_true", help=f"keep the table in {PAGE.name}")
+    parser = parser_of("bench.spark", __doc__, MODULES)
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if unknown := set(arguments.names) - set(MODULES):
-        parser.error(f"no such measurement: {', '.join(sorted(unknown))}")
-    if arguments.alone:
-        rows = importlib.import_module(f"bench.{arguments.names[0]}").measure()
+    given = chosen(parser, MODULES)
+    if given.alone:
+        rows = importlib.import_module(f"bench.{given.names[0]}").measure()
         print(json.dumps([asdict(row) for row in rows]))
         return 0
-    measured = [row for name in arguments.names or MODULES for row in _measured(name)]
-    print(table(measured))
-    if arguments.write:
-        keep(measured, "measured on Spark")
-    return 0 if all(row.reached for row in measured) else 1
+    return measured(given.names, _in_a_process, "measured on Spark", write=given.write)
 
 
-def _measured(name: str) -> list[Measure]:
-    started_s = time.perf_counter()
+def _in_a_process(name: str) -> list[Measure]:
     command = [sys.executable, "-m", "bench.spark", name, "--alone"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    print(f"{name}: {time.perf_counter() - started_s:.0f} s", file=sys.stderr)
     return [Measure(**row) for row in json.loads(done.stdout.splitlines()[-1])]
 
 
