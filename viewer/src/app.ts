@@ -72,7 +72,7 @@ export class App {
       retry();
     };
     where.replaceChildren(notice(error, again, () => void this.signIn(error, again, about), about));
-    const waitMs = !(error instanceof ApiError) ? 0 : error.isPassing ? RETRY_MS : error.status === 404 && !about ? LOOK_AGAIN_MS : 0;
+    const waitMs = againMs(error, about);
     if (waitMs) this.retrying = window.setTimeout(again, waitMs);
     if (error instanceof ApiError && error.status === 401) void this.signIn(error, again, about);
   }
@@ -145,4 +145,11 @@ export class App {
     this.theme.setAttribute("aria-label", `Switch to ${goal}`);
     this.theme.title = `Switch to ${goal} (t)`;
   }
+}
+
+/** After how long to try again unasked; 0: never. */
+function againMs(error: unknown, about?: About): number {
+  if (!(error instanceof ApiError)) return 0;
+  if (error.isPassing) return RETRY_MS;
+  return error.status === 404 && !about ? LOOK_AGAIN_MS : 0;
 }
