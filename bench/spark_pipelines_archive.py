@@ -14,7 +14,8 @@ import yaml
 
 from bench.spark_compaction_archive import BUCKET, BenchArchive, BenchRun
 from chalicelib.aws.database import DynamoDbDatabase, Schema
-from chalicelib.pipelines.files.rows import TABLE, FileRow, FileRows
+from chalicelib.pipelines.files.rows import FileRow, FileRows
+from chalicelib.pipelines.files.table import TABLE
 from chalicelib.pipelines.rows import PIPELINES
 from chalicelib.ports import Run
 from chalicelib.runlog.artifact import artifact_metadata

@@ -89,7 +89,7 @@ COMPACTION, SWEEP = "compaction", "sweep"
 """Sources of work, as coordination names them."""
 SOURCES = (COMPACTION, SWEEP)
 PIPELINE_FILES = "pipeline_files"
-"""``pipelines.files.rows.TABLE``, which is not imported before it is needed."""
+"""``pipelines.files.table.TABLE``, which is not imported before it is needed."""
 PIPELINES_WORK = "pipelines"
 """The source of work whose partitions are processing pipelines, by name."""
 _THIS_MACHINE = frozenset({"127.0.0.1", "localhost", "::1"})

@@ -27,7 +27,7 @@ from chalicelib.memory.database import InMemoryDatabase
 from chalicelib.memory.object_store import InMemoryObjectStore
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.memory.segment_index import InMemorySegmentIndex
-from chalicelib.pipelines.files.rows import TABLE as PIPELINE_FILES
+from chalicelib.pipelines.files.table import TABLE as PIPELINE_FILES
 from chalicelib.ports import Database, ObjectStore, SegmentIndex
 from local.emulator import CREDENTIALS, REGION, Emulator, free_port
 

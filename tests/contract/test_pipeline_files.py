@@ -6,12 +6,13 @@ from collections import Counter
 
 from chalicelib.deadline import Deadline
 from chalicelib.memory.clock import ManualClock
+from chalicelib.pipelines.files.bases import Base
 from chalicelib.pipelines.files.deletion import Deletion
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.handler import RollingS3Handler
 from chalicelib.pipelines.files.reading import FileQuery, Reading
 from chalicelib.pipelines.files.repair import Repair
-from chalicelib.pipelines.files.rows import Base, FileRow, FileRows
+from chalicelib.pipelines.files.rows import FileRow, FileRows
 from chalicelib.pipelines.ports import HandlerContext
 from chalicelib.ports import Database, ObjectStore
 from tests.filing import START_MS, record_of

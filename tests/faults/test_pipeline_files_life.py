@@ -11,12 +11,14 @@ import pytest
 
 from chalicelib.deadline import Deadline
 from chalicelib.errors import RunlakeError
+from chalicelib.pipelines.files.bases import Base, bases
 from chalicelib.pipelines.files.deletion import Deletion
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.place import DAY_MS
 from chalicelib.pipelines.files.repair import Repair
 from chalicelib.pipelines.files.retention import Retention, due
-from chalicelib.pipelines.files.rows import COMMITS, Base, FileRow, FileRows, bases, rows_of_partition
+from chalicelib.pipelines.files.rows import FileRow, FileRows
+from chalicelib.pipelines.files.table import COMMITS, rows_of_partition
 from chalicelib.ports import Key, Put, PutOptions
 from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
 from tests.filing import START_MS, Site, commit, put, record_of

@@ -23,7 +23,7 @@ from chalicelib.events.codecs import bulk, firehose, logstash, otlp
 from chalicelib.events.event import NewEvent
 from chalicelib.ingestion.run_files import object_id
 from chalicelib.memory.publisher import InMemoryPublisher
-from chalicelib.pipelines.files.rows import Base, put_base
+from chalicelib.pipelines.files.bases import Base, put_base
 from chalicelib.ports import Run
 from tests.functional.archive import Site, hash_of
 from tests.functional.gateway import LOGS, Answer, call, installed

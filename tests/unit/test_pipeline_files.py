@@ -19,11 +19,12 @@ from chalicelib.errors import (
     PreconditionFailedError,
     StoreUnavailableError,
 )
+from chalicelib.pipelines.files.bases import Base, bases
 from chalicelib.pipelines.files.deletion import Deletion
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.handler import RollingS3Handler
 from chalicelib.pipelines.files.place import DAY_MS, Context, element, prefix_of
-from chalicelib.pipelines.files.rows import CLOSED, OPEN, Base, bases
+from chalicelib.pipelines.files.rows import CLOSED, OPEN
 from chalicelib.pipelines.ports import CommitsWithCheckpoint, HandlerContext, TakesContext
 from chalicelib.ports import Key, Put
 from tests.faults.interception import Intercepted

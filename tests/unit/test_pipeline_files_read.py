@@ -251,7 +251,7 @@ def test_a_file_is_opened_when_its_time_comes() -> None:
 
 
 def test_pages_of_rows_are_all_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chalicelib.pipelines.files.rows.PAGE_ROWS", 7)
+    monkeypatch.setattr("chalicelib.pipelines.files.table.PAGE_ROWS", 7)
     site = Site()
     handler = site.handler()
     for number in range(40):

@@ -12,10 +12,11 @@ from typing import Protocol
 
 from chalicelib.deadline import Deadline
 from chalicelib.errors import DeadlineExceededError
+from chalicelib.pipelines.files.bases import Base, bases
 from chalicelib.pipelines.files.generations import DeadGeneration, Generations
 from chalicelib.pipelines.files.place import prefix_of
 from chalicelib.pipelines.files.removal import Removal
-from chalicelib.pipelines.files.rows import Base, FileRow, FileRows, bases
+from chalicelib.pipelines.files.rows import FileRow, FileRows
 from chalicelib.ports import Clock, Database, ObjectStore
 
 LATE_MS = 3_600_000

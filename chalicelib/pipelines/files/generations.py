@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from chalicelib.errors import PreconditionFailedError, StoreUnavailableError
 from chalicelib.pipelines.files.place import element, prefix_of
-from chalicelib.pipelines.files.rows import TABLE, rows_of_partition, transacted
+from chalicelib.pipelines.files.table import TABLE, rows_of_partition, transacted
 from chalicelib.ports import Clause, Clock, Database, Key, Put, Row, When, Write
 
 GENERATIONS, DEAD = "#generations", "#dead"

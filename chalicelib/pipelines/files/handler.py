@@ -29,12 +29,13 @@ from typing import Any
 from uuid import uuid4
 
 from chalicelib.errors import InvalidConfigurationError, RunlakeError
+from chalicelib.pipelines.files.bases import Base, base_named, put_base
 from chalicelib.pipelines.files.formats import format_named
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.growing import Group, GrowingFile, SupersededError
 from chalicelib.pipelines.files.place import DAY_MS, LAST_MS, Context, checked_base, clamped
 from chalicelib.pipelines.files.records import time_of
-from chalicelib.pipelines.files.rows import OPEN, Base, FileRow, FileRows, base_named, put_base
+from chalicelib.pipelines.files.rows import OPEN, FileRow, FileRows
 from chalicelib.pipelines.files.staging import Stage
 from chalicelib.pipelines.files.text import LineFormatter
 from chalicelib.pipelines.ports import APP, FQN, GENERATION, NAMESPACE, PROGRAM, HandlerContext

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from chalicelib.pipelines.files.rows import CONDEMNED, FileRow, applied
+from chalicelib.pipelines.files.rows import CONDEMNED, FileRow
+from chalicelib.pipelines.files.table import applied
 from chalicelib.ports import Database, ObjectStore
 
 

@@ -23,10 +23,12 @@ from dataclasses import dataclass, replace
 
 from chalicelib.deadline import Deadline
 from chalicelib.errors import DamagedLogError, InvalidConfigurationError, ObjectNotFoundError, PreconditionFailedError
+from chalicelib.pipelines.files.bases import Base
 from chalicelib.pipelines.files.growing import COPY_FROM_BYTES
 from chalicelib.pipelines.files.removal import Removal
-from chalicelib.pipelines.files.rows import CLOSED, CONDEMNED, Base, Contents, Damaged, FileRow, FileRows, applied
+from chalicelib.pipelines.files.rows import CLOSED, CONDEMNED, Contents, Damaged, FileRow, FileRows
 from chalicelib.pipelines.files.streams import events_of
+from chalicelib.pipelines.files.table import applied
 from chalicelib.ports import Clock, Condition, Database, Delete, ListedObject, ObjectStore, PutOptions
 from chalicelib.runlog.tail import list_all
 

@@ -10,20 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from chalicelib.deadline import Deadline
+from chalicelib.pipelines.files.bases import Base
 from chalicelib.pipelines.files.place import DAY_MS
 from chalicelib.pipelines.files.removal import Removal
-from chalicelib.pipelines.files.rows import (
-    COMMITS,
-    CONDEMNED,
-    OPEN,
-    TABLE,
-    Base,
-    FileRow,
-    FileRows,
-    applied,
-    rows_of_partition,
-    transacted,
-)
+from chalicelib.pipelines.files.rows import CONDEMNED, OPEN, FileRow, FileRows
+from chalicelib.pipelines.files.table import COMMITS, TABLE, applied, rows_of_partition, transacted
 from chalicelib.ports import Clock, Database, Delete, Key, ObjectStore
 
 STILL_OPEN_MS = 12 * 3_600_000

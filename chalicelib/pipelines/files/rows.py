@@ -7,25 +7,17 @@ count once the writer's own row, the one that the transaction writes, has come t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chalicelib.errors import PreconditionFailedError, WriteConflictError
 from chalicelib.pipelines.files.place import Context, behind
+from chalicelib.pipelines.files.table import COMMITS, TABLE, pages
 from chalicelib.ports import Clause, Database, Delete, Key, Put, Row, When, Write
 
-TABLE = "pipeline_files"
-"""Partition ``partition``, sort key ``at``."""
 OPEN, CLOSED, CONDEMNED = "open", "closed", "condemned"
 """May grow; is whole; is on its way out, and not read any more."""
-BASES, COMMITS = "#bases", "#commits"
-"""Partitions that are none of files: no base begins so."""
-PAGE_ROWS = 1000
 IS_NEW: When = ((Clause(("at",), "absent"),),)
-_FIRST = " "
-"""Below all letters of keys: behind a key, before all longer ones."""
-_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,12 +186,8 @@ class FileRows:
         """Rows whose keys begin with ``prefix`` and go on from ``first`` to ``last``, as they count now, in order of key. A Query for each
         1,000, and a read for each writer that has staged some."""
         start, end = prefix + first or None, behind(prefix) if last is None and prefix else prefix + last if last else None
-        while True:
-            rows, more = self._database.query(TABLE, base, start, end, limit=PAGE_ROWS)
-            yield from self._counted([_parsed(row) for row in rows])
-            if not more or not rows:
-                return
-            start = rows[-1]["at"] + _FIRST
+        for page in pages(self._database, base, start, end):
+            yield from self._counted([_parsed(row) for row in page])
 
     def newest(self, context: Context, day_first_ms: int, day_last_ms: int, limit: int) -> list[FileRow]:
         """The rows that were begun last of a context's day. One Query."""
@@ -255,71 +243,3 @@ def _parsed(row: Row) -> FileRow | Damaged:
         return row_of(row)
     except ValueError as error:
         return Damaged(Key(TABLE, row["partition"], row["at"]), str(error))
-
-
-@dataclass(frozen=True, slots=True)
-class Base:
-    """What a handler told of the files that it writes: where they are, and how long they are kept (0: no such bound)."""
-
-    name: str
-    bucket: str
-    keep_ms: int
-    keep_bytes: int
-    keep_files: int
-
-
-def put_base(database: Database, base: Base) -> None:
-    """Have passes over all files find these. One write."""
-    row = {
-        "partition": BASES,
-        "at": base.name,
-        "bucket": base.bucket,
-        "keep": [base.keep_ms, base.keep_bytes, base.keep_files],
-    }
-    database.put_many([Put(Key(TABLE, BASES, base.name), row)])
-
-
-def bases(database: Database) -> list[Base]:
-    """All that handlers ever told of. A Query for each 1,000."""
-    return [_base(row) for row in rows_of_partition(database, BASES)]
-
-
-def base_named(database: Database, name: str) -> Base | None:
-    """One of them. One read."""
-    key = Key(TABLE, BASES, name)
-    found = database.get_many([key]).get(key)
-    return _base(found) if found else None
-
-
-def _base(row: Row) -> Base:
-    return Base(row["at"], row["bucket"], *(int(each) for each in row["keep"]))
-
-
-def rows_of_partition(database: Database, partition: str, prefix: str = "") -> Iterator[Mapping[str, Any]]:
-    """Rows of a partition that is none of files, in order."""
-    start, end = prefix or None, behind(prefix) if prefix else None
-    while True:
-        rows, more = database.query(TABLE, partition, start, end, limit=PAGE_ROWS)
-        yield from rows
-        if not more or not rows:
-            return
-        start = rows[-1]["at"] + _FIRST
-
-
-def transacted(database: Database, writes: Sequence[Write]) -> None:
-    """A transaction that another one at the same rows does not stop. Raises PreconditionFailedError, WriteConflictError."""
-    for _ in range(_TRIES - 1):
-        try:
-            return database.transact(writes)
-        except WriteConflictError:
-            continue
-    database.transact(writes)
-
-
-def applied(database: Database, write: Write) -> bool:
-    """Whether a conditional write was applied; False: the row is another one by now."""
-    try:
-        transacted(database, [write])
-    except PreconditionFailedError:
-        return False
-    return True

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 
 from chalicelib.deadline import Deadline
 from chalicelib.errors import InvalidInputError
+from chalicelib.pipelines.files.bases import Base, base_named, bases
 from chalicelib.pipelines.files.deletion import Deleted, Deletion, RunLogs
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.reading import FileQuery, Reading
 from chalicelib.pipelines.files.records import FileEvent
 from chalicelib.pipelines.files.repair import Finding, Repair
 from chalicelib.pipelines.files.retention import Kept, Retention
-from chalicelib.pipelines.files.rows import Base, base_named, bases
 from chalicelib.pipelines.records import places
 from chalicelib.ports import Clock, Database, ObjectStore, Run
 

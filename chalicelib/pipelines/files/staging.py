@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from chalicelib.errors import PartitionNotOwnedError, PreconditionFailedError, StoreUnavailableError
 from chalicelib.pipelines.files.growing import GrowingFile
-from chalicelib.pipelines.files.rows import NOTHING, Contents, FileRow, FileRows, Staged, commit_write, transacted
+from chalicelib.pipelines.files.rows import NOTHING, Contents, FileRow, FileRows, Staged, commit_write
+from chalicelib.pipelines.files.table import transacted
 from chalicelib.pipelines.ports import Fence
 from chalicelib.ports import MAX_TRANSACTION_WRITES, Clock, Database, Write
 

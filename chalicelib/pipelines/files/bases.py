@@ -1,0 +1,46 @@
+"""What handlers told of the files that they write, so that passes over all files find them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chalicelib.pipelines.files.table import BASES, TABLE, rows_of_partition
+from chalicelib.ports import Database, Key, Put, Row
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What a handler told of the files that it writes: where they are, and how long they are kept (0: no such bound)."""
+
+    name: str
+    bucket: str
+    keep_ms: int
+    keep_bytes: int
+    keep_files: int
+
+
+def put_base(database: Database, base: Base) -> None:
+    """Have passes over all files find these. One write."""
+    row = {
+        "partition": BASES,
+        "at": base.name,
+        "bucket": base.bucket,
+        "keep": [base.keep_ms, base.keep_bytes, base.keep_files],
+    }
+    database.put_many([Put(Key(TABLE, BASES, base.name), row)])
+
+
+def bases(database: Database) -> list[Base]:
+    """All that handlers ever told of. A Query for each 1,000."""
+    return [_base(row) for row in rows_of_partition(database, BASES)]
+
+
+def base_named(database: Database, name: str) -> Base | None:
+    """One of them. One read."""
+    key = Key(TABLE, BASES, name)
+    found = database.get_many([key]).get(key)
+    return _base(found) if found else None
+
+
+def _base(row: Row) -> Base:
+    return Base(row["at"], row["bucket"], *(int(each) for each in row["keep"]))

@@ -1,0 +1,53 @@
+"""The one table of files of pipelines: its partitions, and how they are read and written whatever their rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from chalicelib.errors import PreconditionFailedError, WriteConflictError
+from chalicelib.pipelines.files.place import behind
+from chalicelib.ports import Database, Row, Write
+
+TABLE = "pipeline_files"
+"""Partition ``partition``, sort key ``at``."""
+BASES, COMMITS = "#bases", "#commits"
+"""Partitions that are none of files: no base begins so."""
+PAGE_ROWS = 1000
+_FIRST = " "
+"""Below all letters of keys: behind a key, before all longer ones."""
+_TRIES = 5
+
+
+def rows_of_partition(database: Database, partition: str, prefix: str = "") -> Iterator[Row]:
+    """Rows of a partition whose sort keys begin so, in order."""
+    for page in pages(database, partition, prefix or None, behind(prefix) if prefix else None):
+        yield from page
+
+
+def pages(database: Database, partition: str, start: str | None, end: str | None) -> Iterator[Sequence[Row]]:
+    """Rows of a partition from one sort key to another, in order, 1,000 for each Query."""
+    while True:
+        rows, more = database.query(TABLE, partition, start, end, limit=PAGE_ROWS)
+        yield rows
+        if not more or not rows:
+            return
+        start = rows[-1]["at"] + _FIRST
+
+
+def transacted(database: Database, writes: Sequence[Write]) -> None:
+    """A transaction that another one at the same rows does not stop. Raises PreconditionFailedError, WriteConflictError."""
+    for _ in range(_TRIES - 1):
+        try:
+            return database.transact(writes)
+        except WriteConflictError:
+            continue
+    database.transact(writes)
+
+
+def applied(database: Database, write: Write) -> bool:
+    """Whether a conditional write was applied; False: the row is another one by now."""
+    try:
+        transacted(database, [write])
+    except PreconditionFailedError:
+        return False
+    return True
