@@ -18,6 +18,7 @@ from uuid import uuid4
 from chalicelib import composition
 from chalicelib.catalog.moments import moment_ms
 from chalicelib.composition import Services
+from chalicelib.composition.pipelines import pipelines_found
 from chalicelib.errors import InvalidTimeError
 from chalicelib.pipelines.checkpoints import Part
 from chalicelib.pipelines.configuration import PipelineFile
@@ -59,7 +60,7 @@ def worker(
             return
         take_over({**environment, "POWERTOOLS_METRICS_DISABLED": "true"})
         services = composition.services()
-        file = composition.pipelines_found(services, config).named(name)
+        file = pipelines_found(services, config).named(name)
         assert file is not None
         for task, runs in by_task.items():
             done = work(services, file, Part(f"{job}.{task}", epoch), runs, BUFFER_BYTES, _tell)
@@ -128,7 +129,7 @@ def main(given: Sequence[str] | None = None) -> int:
     arguments = parsed(_parser(), given)
     services, started_s = composition.services(), time.monotonic()
     only = [name for name in arguments.only.split(",") if name]
-    files = [file for file in composition.pipelines_found(services, arguments.config).pipelines if not only or file.name in only]
+    files = [file for file in pipelines_found(services, arguments.config).pipelines if not only or file.name in only]
     due_of = {file.name: list(due(services, file, arguments.since)) for file in files}
     told: dict[str, Any] = {name: {"due": len(runs)} for name, runs in due_of.items()}
     waiting = [file for file in files if due_of[file.name] and not arguments.dry_run]

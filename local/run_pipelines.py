@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from chalicelib import composition
+from chalicelib.composition.pipelines import pipelines_found, supervisor
 from chalicelib.deadline import Deadline
 from chalicelib.errors import RunlakeError
 from chalicelib.pipelines.configuration import PipelineFile
@@ -68,9 +69,7 @@ def use_wheels(folder: Path | None) -> None:
 def _validate(arguments: argparse.Namespace) -> int:
     """A folder needs no archive."""
     is_folder = bool(arguments.config) and not arguments.config.startswith("s3://")
-    found = (
-        scan(files_at(arguments.config, {})) if is_folder else composition.pipelines_found(composition.services(), arguments.config)
-    )
+    found = scan(files_at(arguments.config, {})) if is_folder else pipelines_found(composition.services(), arguments.config)
     problems = list(found.problems)
     for file in found.pipelines:
         try:
@@ -85,11 +84,11 @@ def _validate(arguments: argparse.Namespace) -> int:
 
 def _run(arguments: argparse.Namespace) -> int:
     services = composition.services()
-    found = composition.pipelines_found(services, arguments.config)
+    found = pipelines_found(services, arguments.config)
     for problem in found.problems:
         tell("a pipeline's file is left out", file=problem.place, reason=problem.reason)
     files = [file for file in found.pipelines if not arguments.only or file.name in arguments.only]
-    supervisor = composition.supervisor(
+    watching = supervisor(
         services,
         automatic_bytes(memory_bytes(), services.settings.pipeline_fetch_bytes, len(files), used_bytes()),
         tell,
@@ -97,19 +96,19 @@ def _run(arguments: argparse.Namespace) -> int:
         forever=not arguments.once,
         is_short=shortage(memory_bytes()),
     )
-    outcomes = _worked(supervisor, files, Deadline(services.clock, arguments.seconds))
-    if supervisor.was_short:
+    outcomes = _worked(watching, files, Deadline(services.clock, arguments.seconds))
+    if watching.was_short:
         _begin_anew()
     for name, outcome in outcomes.items():
         print(f"{name}: {outcome.value}")
     return 0 if all(outcome in _WELL for outcome in outcomes.values()) else 1
 
 
-def _worked(supervisor: Supervisor, files: Sequence[PipelineFile], deadline: Deadline) -> dict[str, Outcome]:
+def _worked(watching: Supervisor, files: Sequence[PipelineFile], deadline: Deadline) -> dict[str, Outcome]:
     """Stopped by a signal, all end in good order."""
-    before = {number: signal.signal(number, lambda *_: supervisor.stopping.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, lambda *_: watching.stopping.set()) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        return supervisor.run(files, deadline)
+        return watching.run(files, deadline)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

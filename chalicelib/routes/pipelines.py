@@ -15,6 +15,7 @@ from chalicelib import composition
 from chalicelib.access.grants import Scope
 from chalicelib.catalog.moments import iso, moment_ms
 from chalicelib.composition import Services
+from chalicelib.composition.pipelines import pipelines_found
 from chalicelib.errors import InvalidInputError
 from chalicelib.observability import note
 from chalicelib.pipelines.switches import DISABLED, REPLAYING, HandlerSwitch, Switch, Switches
@@ -40,7 +41,7 @@ def pipelines(request: Request) -> Response:
     """Every pipeline that may be seen, and files that are none."""
     gate.permit_some(request.context["path"], Scope.ADMIN)
     services, who = composition.services(), gate.principal()
-    found = composition.pipelines_found(services)
+    found = pipelines_found(services)
     seen = [file for file in found.pipelines if who.may(Scope.ADMIN, _resource(file.name))]
     problems = found.problems if who.may_all(Scope.ADMIN) else ()
     told = [{"file": each.place, "reason": each.reason} for each in problems]
@@ -72,7 +73,7 @@ def _change(request: Request, change: Any) -> Response:
     name, action = (decoded(segment) for segment in segments_below(request.context["path"], BASE)[:2])
     gate.permit(Scope.ADMIN, _resource(name))
     services = composition.services()
-    file = composition.pipelines_found(services).named(name)
+    file = pipelines_found(services).named(name)
     if file is None:
         raise NotFoundError(f"there is no such pipeline name={name[:100]!r}")
     note(pipeline=name, action=action)

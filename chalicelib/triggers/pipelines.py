@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from chalicelib import composition
 from chalicelib.composition import Services
+from chalicelib.composition.pipelines import pipelines_found, supervisor
 from chalicelib.deadline import Deadline
 from chalicelib.errors import RunlakeError, UnavailableError
 from chalicelib.observability import (
@@ -39,14 +39,14 @@ def work_pipelines(services: Services, remaining_ms: int, worker: int = 0) -> di
     """Work the pipelines that are this invocation's. The answer tells what became of each. ``worker``: 0 is the schedule's own
     invocation, which starts the others. Raises InvalidConfigurationError when the built-in pipeline is missing."""
     deadline = Deadline(services.clock, remaining_ms / 1000 - STOP_BEFORE_S)
-    scanned = composition.pipelines_found(services)
+    scanned = pipelines_found(services)
     for problem in scanned.problems:
         logger.warning("a pipeline's file is left out", extra={"file": problem.place, "reason": problem.reason})
     ours = _ours(services, scanned.pipelines, worker)
     fetch_bytes = services.settings.pipeline_fetch_bytes
     buffer_bytes = automatic_bytes(memory_bytes(), fetch_bytes, len(ours), used_bytes())
-    supervisor = composition.supervisor(services, buffer_bytes, tell, until_idle=True, is_short=shortage(memory_bytes()))
-    outcomes = supervisor.run(ours, deadline)
+    watching = supervisor(services, buffer_bytes, tell, until_idle=True, is_short=shortage(memory_bytes()))
+    outcomes = watching.run(ours, deadline)
     measure(services, [file.name for file in ours])
     record(PIPELINES_FAILED, sum(outcome not in _WELL for outcome in outcomes.values()))
     return {name: outcome.value for name, outcome in outcomes.items()}

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from uuid import uuid4
 
-from chalicelib import composition
-from chalicelib.composition import PIPELINES_WORK, Services
+from chalicelib.composition import Services
+from chalicelib.composition.pipelines import PIPELINES_WORK, pipeline_parts
 from chalicelib.coordination import Lease, LeaseTerms, SourceCoordinator
 from chalicelib.deadline import Deadline
 from chalicelib.pipelines.checkpoints import Checkpoints
@@ -78,7 +78,7 @@ def due(services: Services, file: PipelineFile, since_ms: int) -> Iterator[Known
     """Runs of a pipeline that have ended, of those that began at or after a time."""
     if FINALIZED not in file.source.include:
         return
-    finder = composition.pipeline_parts(services, file, 0, _silent).finder
+    finder = pipeline_parts(services, file, 0, _silent).finder
     yield from (known for known in finder.all(since_ms) if known.ended)
 
 

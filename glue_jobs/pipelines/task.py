@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
-from chalicelib import composition
 from chalicelib.composition import Services
+from chalicelib.composition.pipelines import pipeline_parts
 from chalicelib.errors import LeaseError, PartitionNotOwnedError, UnavailableError
 from chalicelib.pipelines.checkpoints import Part
 from chalicelib.pipelines.configuration import PipelineFile
@@ -69,7 +69,7 @@ class _Session:
     def __init__(
         self, services: Services, file: PipelineFile, part: Part, runs: Sequence[Known], buffer_bytes: int, tell: Tell
     ) -> None:
-        parts: Parts = replace(composition.pipeline_parts(services, file, buffer_bytes, tell), finder=Named(runs), part=part)
+        parts: Parts = replace(pipeline_parts(services, file, buffer_bytes, tell), finder=Named(runs), part=part)
         self.worker = Worker(file, parts, self._fence, f"{part.name}:{uuid4().hex}")
         self._clock, self._tell = services.clock, tell
         self._error: BaseException | None = None

@@ -10,6 +10,7 @@ from threading import enumerate as threads
 import pytest
 
 from chalicelib import composition
+from chalicelib.composition.pipelines import pipeline_parts
 from chalicelib.coordination import InMemoryStore, Lease, LeaseTerms, Source, SourceCoordinator
 from chalicelib.pipelines.checkpoints import Checkpoints, Part
 from chalicelib.pipelines.finding import Known
@@ -78,7 +79,7 @@ def test_a_task_of_a_job_that_was_killed_commits_nothing_and_what_it_had_is_foun
     services, runs = composition.services(), known(world)
     with taken_over(services, FILE) as epoch:
         assert epoch is not None
-        parts = composition.pipeline_parts(services, FILE, 1 << 20, silent)
+        parts = pipeline_parts(services, FILE, 1 << 20, silent)
         from dataclasses import replace
 
         killed = Worker(FILE, replace(parts, finder=Named(runs[:2]), part=Part("j.0", epoch)), lambda: None, "task")

@@ -19,6 +19,7 @@ import boto3
 
 from chalicelib import composition, settings
 from chalicelib.composition import Services
+from chalicelib.composition.environment import aws_ports
 from chalicelib.deadline import Deadline
 from chalicelib.memory.clock import ManualClock
 from chalicelib.ports import Run
@@ -47,7 +48,7 @@ def services_of(stack: Stack, offset_s: float) -> Iterator[Services]:
         boto3.setup_default_session()
         use_stack(stack["stack_name"])
         loaded = settings.load()
-        ports = replace(composition._aws_ports(loaded), clock=ManualClock(round((time.time() + offset_s) * 1000)), workers=None)
+        ports = replace(aws_ports(loaded), clock=ManualClock(round((time.time() + offset_s) * 1000)), workers=None)
         yield composition.assemble(loaded, ports)
     boto3.DEFAULT_SESSION = None
 

@@ -6,13 +6,11 @@ first request does.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 from uuid import uuid4
 
 from chalicelib.access.doors import Door
@@ -21,18 +19,14 @@ from chalicelib.archive.archive import Archive
 from chalicelib.archive.objects import ArchiveObjects
 from chalicelib.archive.uploads import Uploads
 from chalicelib.catalog.cursor import CursorSigner
-from chalicelib.catalog.files import FILES, LATEST
 from chalicelib.catalog.latest import LatestFiles
-from chalicelib.catalog.listing import LISTING
 from chalicelib.catalog.registration import Registration
-from chalicelib.catalog.remembered import OBJECTS
 from chalicelib.catalog.runs import RunCatalog
 from chalicelib.catalog.search import Search
 from chalicelib.deadline import Deadline
-from chalicelib.errors import InvalidInputError
 from chalicelib.events.browse import EventBrowser
 from chalicelib.events.completeness import CompletenessWatch
-from chalicelib.events.index import EVENTS, EventIndex
+from chalicelib.events.index import EventIndex
 from chalicelib.events.indexing import EventIndexing
 from chalicelib.events.routing import Router
 from chalicelib.events.runlog import RunEventLog
@@ -44,10 +38,8 @@ from chalicelib.events.told import ToldSteps
 from chalicelib.events.views import Views
 from chalicelib.events.writers import Writers
 from chalicelib.masking.masker import Masker, SecretReader
-from chalicelib.masking.rules import SecretName, parsed_text
+from chalicelib.masking.rules import parsed_text
 from chalicelib.observability import (
-    CATALOG_REQUESTS,
-    REPORTS_PUBLISHED,
     ObservedStore,
     record,
     record_masked,
@@ -61,7 +53,7 @@ from chalicelib.runlog.following import Follower
 from chalicelib.runlog.grep import Grep
 from chalicelib.runlog.identity import Identities
 from chalicelib.runlog.layout import Layout
-from chalicelib.runlog.pipelines import PipelineQuery, Pipelines
+from chalicelib.runlog.pipelines import Pipelines
 from chalicelib.runlog.position import PositionSigner
 from chalicelib.runlog.reader import Reader
 from chalicelib.runlog.writer import Writer
@@ -72,32 +64,18 @@ if TYPE_CHECKING:
     from chalicelib.coordination.store import Store
     from chalicelib.events.configuration import EventsConfiguration
     from chalicelib.events.methods import MakeSink
-    from chalicelib.events.ports import Target
     from chalicelib.events.registry import Registry
-    from chalicelib.events.targets.configuration import TargetConfiguration
-    from chalicelib.events.targets.transport import Transport
     from chalicelib.ingestion.ingester import Ingester
     from chalicelib.ingestion.run_files import RunFiles
-    from chalicelib.pipelines.configuration import PipelineFile
     from chalicelib.pipelines.files.service import PipelineFiles
-    from chalicelib.pipelines.scan import Scanned
-    from chalicelib.pipelines.supervisor import Supervisor
-    from chalicelib.pipelines.worker import Parts
     from chalicelib.settings import Settings
 
 COMPACTION, SWEEP = "compaction", "sweep"
 """Sources of work, as coordination names them."""
 SOURCES = (COMPACTION, SWEEP)
-PIPELINE_FILES = "pipeline_files"
-"""``pipelines.files.table.TABLE``, which is not imported before it is needed."""
-PIPELINES_WORK = "pipelines"
-"""The source of work whose partitions are processing pipelines, by name."""
-_THIS_MACHINE = frozenset({"127.0.0.1", "localhost", "::1"})
-_SECONDS_OF_A_DAY = 86_400
+SECONDS_OF_A_DAY = 86_400
 _MS_OF_A_MINUTE = 60_000
 _MS_OF_A_SECOND = 1000
-_NAMES_A_PAGE = 1000
-_SSE = {"AES_256": "AES256", "AWS_KMS": "aws:kms"}
 
 
 Sharing = Callable[[str], "tuple[Store, Source]"]
@@ -254,7 +232,7 @@ def assemble(settings: Settings, ports: Ports) -> Services:
         uploads=Uploads(archive_store, ports.clock, lambda: uuid4().hex),
         door=cache(lambda: _door(settings, ports)),
         sealer=Sealer(settings.signing_keys),
-        pipeline_files=cache(lambda: _pipeline_files(settings, store, archive_store, ports, layout, finalizer)),
+        pipeline_files=cache(lambda: _files_of_pipelines(settings, store, archive_store, ports, layout, finalizer)),
     )
 
 
@@ -263,7 +241,7 @@ class _EventParts:
 
     def __init__(self, store: ObjectStore, ports: Ports, layout: Layout, settings: Settings) -> None:
         self._store, self._layout = store, layout
-        self.index = EventIndex(ports.database, ports.clock, settings.expiration_days * _SECONDS_OF_A_DAY)
+        self.index = EventIndex(ports.database, ports.clock, settings.expiration_days * SECONDS_OF_A_DAY)
         self.told = ToldSteps(store, layout, self.index)
         self.indexing = EventIndexing(store, layout, self.index, self.told)
 
@@ -298,6 +276,7 @@ def _registry(settings: Settings, clock: Clock, masker: Masker, run_log: tuple[A
 
 
 def _output(clock: Clock, masker: Masker, document: Any) -> MakeSink:
+    from chalicelib.composition.environment import make_target
     from chalicelib.events.methods import to_target
     from chalicelib.events.targets.configuration import target_of
 
@@ -339,31 +318,10 @@ def _policy(ports: Ports) -> Callable[[], Policy]:
     return Kept(lambda: Policy.parse(read()), ports.clock, "the policy", report_stale_identity).get
 
 
-def _pipeline_files(
-    settings: Settings, store: ObjectStore, archive_store: ObjectStore, ports: Ports, layout: Layout, finalizer: Finalizer
-) -> PipelineFiles:
-    """What is done with the files of pipelines. They stand in the bucket of logs, beside its prefix; run logs go with them."""
-    from chalicelib.pipelines.files.generations import Generations
-    from chalicelib.pipelines.files.run_logs import StoredRunLogs
-    from chalicelib.pipelines.files.service import PipelineFiles
+def _files_of_pipelines(*given: Any) -> PipelineFiles:
+    from chalicelib.composition.pipelines import pipeline_files
 
-    def started_ms(run: Run) -> int | None:
-        row = ports.runs.get(run)
-        return row.started_ms if row else None
-
-    def run_logs(generations: Generations) -> StoredRunLogs:
-        return StoredRunLogs(store, layout, finalizer, ports.clock, generations, started_ms, ports.runs.forget)
-
-    stores = partial(_bucket, settings, store, archive_store)
-    return PipelineFiles(ports.database, ports.clock, stores, run_logs, started_ms)
-
-
-def _bucket(settings: Settings, store: ObjectStore, archive_store: ObjectStore, name: str) -> ObjectStore:
-    """A bucket by its name; "" is that of logs. Raises InvalidInputError for one that is none of ours."""
-    found = {"": store, settings.bucket_name: store, settings.archive_bucket_name: archive_store}.get(name)
-    if found is None:
-        raise InvalidInputError(f"files of pipelines are in the buckets of logs and of the archive, not in another bucket={name!r}")
-    return found
+    return pipeline_files(*given)
 
 
 def _masker(settings: Settings, ports: Ports) -> Masker:
@@ -374,21 +332,6 @@ def _masker(settings: Settings, ports: Ports) -> Masker:
 def _identities(settings: Settings, masker: Masker) -> Identities:
     """Without the setting nothing was ever masked; an empty list says that something may have been."""
     return Identities(settings.signing_keys, masker.may_vary) if settings.masking else Identities(settings.signing_keys)
-
-
-def make_target(configuration: TargetConfiguration) -> Target:
-    """Another system that events are sent to. Raises UnavailableError when its credentials cannot be read."""
-    from chalicelib.aws.clients import make_client
-    from chalicelib.aws.cloudwatch_logs import CloudWatchLogsTarget
-    from chalicelib.aws.http import Urllib3Transport, signed
-    from chalicelib.events.targets.configuration import CloudWatchLogs, Elasticsearch, target_over_http
-
-    if isinstance(configuration, CloudWatchLogs):
-        return CloudWatchLogsTarget(make_client("logs", region=configuration.region), configuration.group, configuration.shape)
-    transport: Transport = Urllib3Transport()
-    if isinstance(configuration, Elasticsearch) and configuration.sign:
-        transport = signed(transport, configuration.region, configuration.sign)
-    return target_over_http(configuration, transport, _secrets)
 
 
 def coordinator(services: Services, source: str) -> SourceCoordinator:
@@ -416,61 +359,6 @@ def leased_finalizer(services: Services, lease: Lease, *, readers: int = READERS
     writer = Writer(store, services.index, services.layout, PositionSigner(services.settings.signing_keys), services.clock)
     storage_class = services.settings.storage_class
     return Finalizer(store, compactor, writer, services.clock, storage_class, looks_for_markers=looks_for_markers)
-
-
-def pipelines_found(services: Services, config: str | None = None) -> Scanned:
-    """The processing pipelines of this installation, or of a folder or ``s3://bucket/prefix``. Raises InvalidConfigurationError,
-    UnavailableError."""
-    from chalicelib.pipelines.configuration import Properties
-    from chalicelib.pipelines.scan import files_at, scan
-
-    settings = services.settings
-    stores = {settings.bucket_name: services.store, settings.archive_bucket_name: services.archive_store}
-    given = {name: getattr(settings, f"pipeline_{name}") for name in Properties.model_fields}
-    return scan(files_at(config or settings.pipelines_config, stores), Properties(**given))
-
-
-def supervisor(services: Services, buffer_bytes: int, tell: Callable[..., None], **manner: Any) -> Supervisor:
-    """What works processing pipelines beside each other. ``buffer_bytes``: of each that leaves its size to us; ``manner``: further
-    fields of ``Supervisor``."""
-    from chalicelib.pipelines.supervisor import Supervisor
-    from chalicelib.pipelines.switches import Switches
-    from chalicelib.pipelines.worker import Worker
-
-    switches = Switches(services.database, services.clock)
-    return Supervisor(
-        coordinator(services, PIPELINES_WORK),
-        switches,
-        lambda file, fence, owner: Worker(file, pipeline_parts(services, file, buffer_bytes, tell), fence, owner),
-        services.clock,
-        tell,
-        **manner,
-    )
-
-
-def pipeline_parts(services: Services, file: PipelineFile, buffer_bytes: int, tell: Callable[..., None]) -> Parts:
-    """What a worker of a processing pipeline works with."""
-    from chalicelib.pipelines.beside import StoredBeside
-    from chalicelib.pipelines.finding import CatalogFinder
-    from chalicelib.pipelines.worker import Parts
-
-    def names(after: str) -> tuple[Sequence[str], str | None]:
-        page = services.pipelines.page(PipelineQuery(), _NAMES_A_PAGE, after)
-        return page.names, page.after
-
-    return Parts(
-        logs=services.reader,
-        finder=CatalogFinder(services.runs, names, file.source, services.clock),
-        store=services.store,
-        database=services.database,
-        clock=services.clock,
-        keep_s=services.settings.expiration_days * _SECONDS_OF_A_DAY,
-        buffer_bytes=buffer_bytes,
-        tell=tell,
-        generation=services.pipeline_files().generation_of,
-        stores=lambda bucket: _bucket(services.settings, services.store, services.archive_store, bucket),
-        beside=StoredBeside(services.events.indexing, services.events.tails, services.index, services.clock),
-    )
 
 
 def ingester(services: Services) -> Ingester:
@@ -502,131 +390,7 @@ def run_files(services: Services) -> RunFiles:
 
 def _from_environment() -> Services:
     from chalicelib import settings
+    from chalicelib.composition.environment import aws_ports
 
     loaded = settings.load()
-    return assemble(loaded, _aws_ports(loaded))
-
-
-def _aws_ports(settings: Settings) -> Ports:
-    """Imported here: boto3 and the settings' machinery are most of a cold start, and packaging or tests need neither."""
-    from chalicelib.aws.clients import make_client
-    from chalicelib.aws.clock import SystemClock
-    from chalicelib.aws.database import DynamoDbDatabase
-    from chalicelib.aws.dynamodb import Table
-    from chalicelib.aws.publisher import SnsPublisher
-    from chalicelib.catalog.dynamodb_runs import DynamoDbRunCatalog
-    from chalicelib.catalog.segments import DynamoDbSegmentIndex
-
-    database, topics = make_client("dynamodb", region=None), make_client("sns", region=None)
-    _count_requests(database, CATALOG_REQUESTS)
-    _count_requests(topics, REPORTS_PUBLISHED)
-    keep_s = settings.expiration_days * _SECONDS_OF_A_DAY
-    topic = settings.report_topic_arn
-    return Ports(
-        store=_s3_store(settings, settings.bucket_name),
-        archive_store=_s3_store(settings, settings.archive_bucket_name),
-        index=DynamoDbSegmentIndex(Table(database, settings.segments_table), keep_s),
-        runs=DynamoDbRunCatalog(Table(database, settings.runs_table), keep_s),
-        database=DynamoDbDatabase(database, _schemas(settings)),
-        publisher=SnsPublisher(topics, topic) if topic else None,
-        clock=SystemClock(),
-        sharing=_sharing(settings),
-        workers=_workers(),
-        keys=partial(_keys, settings),
-        policy=partial(_policy_text, settings.policy_parameter) if settings.policy_parameter else None,
-        is_emulated=_is_emulated(),
-        secrets=_secrets,
-    )
-
-
-def _is_emulated() -> bool:
-    """Whether AWS is an emulator on this machine. A function on AWS reaches nothing there, whatever its variables say."""
-    return urlsplit(os.environ.get("AWS_ENDPOINT_URL", "")).hostname in _THIS_MACHINE
-
-
-def _keys(settings: Settings) -> bytes:
-    from chalicelib.access.download import downloaded
-
-    assert settings.jwt_jwks_url
-    return downloaded(settings.jwt_jwks_url)
-
-
-def _policy_text(parameter: str) -> str:
-    return _read_secret("ssm", parameter)
-
-
-def _secrets(name: SecretName) -> str:
-    return _read_secret(name.service, name.name, name.field)
-
-
-def _read_secret(service: str, name: str, field: str = "") -> str:
-    from chalicelib.aws.clients import make_client
-    from chalicelib.aws.secrets import read_secret
-
-    return read_secret(partial(make_client, region=None), service, name, field)
-
-
-def _sharing(settings: Settings) -> Sharing:
-    from chalicelib.coordination.building import make_source, make_store
-    from chalicelib.coordination.settings import parsed
-
-    coordination = parsed(settings.source_coordination)
-
-    @cache
-    def store() -> Store:
-        from chalicelib.aws.clock import SystemClock
-        from chalicelib.aws.coordination import CoordinationAws
-
-        return make_store(coordination, CoordinationAws(SystemClock(), watch=partial(_count_requests, metric=CATALOG_REQUESTS)))
-
-    return lambda source: (store(), make_source(coordination, source))
-
-
-def _workers() -> Workers | None:
-    """Of the function that this process is of, if it is of one."""
-    from chalicelib.aws.workers import LambdaWorkers
-
-    name = os.environ.get("AWS_LAMBDA_FUNCTION_NAME")
-    return LambdaWorkers(name) if name else None
-
-
-def _count_requests(client: Any, metric: str) -> None:
-    """Each request that leaves for a service, retries included. S3's are counted by their latencies."""
-    client.meta.events.register("before-send", lambda **_: record(metric, 1))
-
-
-def _schemas(settings: Settings) -> dict[str, Any]:
-    from chalicelib.aws.database import Schema
-    from chalicelib.pipelines.rows import PIPELINES
-
-    return {
-        FILES: Schema(settings.files_table, "time_index_key", "range_key"),
-        LATEST: Schema(settings.latest_table, "what_where_key"),
-        LISTING: Schema(settings.listing_table, "partition", "at"),
-        OBJECTS: Schema(settings.objects_table, "key"),
-        EVENTS: Schema(settings.segments_table, "run", "at"),
-        PIPELINE_FILES: Schema(settings.pipeline_files_table, "partition", "at"),
-        PIPELINES: Schema(settings.pipelines_table, "key", "at"),
-    }
-
-
-def _s3_store(settings: Settings, bucket: str) -> ObjectStore:
-    """A bucket. Region, endpoint and static credentials are of the store alone: the catalog is always AWS's."""
-    from chalicelib.aws.clients import PATIENT_READ_TIMEOUT_S, make_client
-    from chalicelib.aws.object_store import Encryption, S3ObjectStore
-
-    secret, token = settings.aws_secret_access_key, settings.aws_session_token
-    arguments: dict[str, Any] = {
-        "region": settings.aws_region,
-        "endpoint_url": settings.aws_endpoint_url,
-        "aws_access_key_id": settings.aws_access_key_id,
-        "aws_secret_access_key": secret.get_secret_value() if secret else None,
-        "aws_session_token": token.get_secret_value() if token else None,
-    }
-    algorithm = _SSE[settings.sse_algorithm] if settings.enable_server_side_encryption else None
-    return S3ObjectStore(
-        make_client("s3", **arguments),
-        bucket,
-        Encryption(algorithm, settings.kms_key_id),
-        patient=lambda: make_client("s3", read_timeout_s=PATIENT_READ_TIMEOUT_S, **arguments),
-    )
+    return assemble(loaded, aws_ports(loaded))

@@ -1,0 +1,159 @@
+"""The outside world as AWS is it: clients of boto3 behind the ports, by what the settings and variables of this process say.
+
+Imported when a process first asks for its services: boto3 is most of a cold start, and packaging or tests need none of it.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from chalicelib.aws.clients import PATIENT_READ_TIMEOUT_S, make_client
+from chalicelib.aws.clock import SystemClock
+from chalicelib.aws.coordination import CoordinationAws
+from chalicelib.aws.database import DynamoDbDatabase, Schema
+from chalicelib.aws.dynamodb import Table
+from chalicelib.aws.object_store import Encryption, S3ObjectStore
+from chalicelib.aws.publisher import SnsPublisher
+from chalicelib.aws.secrets import read_secret
+from chalicelib.aws.workers import LambdaWorkers
+from chalicelib.catalog.dynamodb_runs import DynamoDbRunCatalog
+from chalicelib.catalog.files import FILES, LATEST
+from chalicelib.catalog.listing import LISTING
+from chalicelib.catalog.remembered import OBJECTS
+from chalicelib.catalog.segments import DynamoDbSegmentIndex
+from chalicelib.composition import SECONDS_OF_A_DAY, Ports, Sharing
+from chalicelib.coordination.building import make_source, make_store
+from chalicelib.coordination.settings import parsed
+from chalicelib.events.index import EVENTS
+from chalicelib.masking.rules import SecretName
+from chalicelib.observability import CATALOG_REQUESTS, REPORTS_PUBLISHED, record
+from chalicelib.pipelines.files.table import TABLE as PIPELINE_FILES
+from chalicelib.pipelines.rows import PIPELINES
+from chalicelib.ports import ObjectStore, Workers
+
+if TYPE_CHECKING:
+    from chalicelib.coordination.store import Store
+    from chalicelib.events.ports import Target
+    from chalicelib.events.targets.configuration import TargetConfiguration
+    from chalicelib.events.targets.transport import Transport
+    from chalicelib.settings import Settings
+
+_THIS_MACHINE = frozenset({"127.0.0.1", "localhost", "::1"})
+_SSE = {"AES_256": "AES256", "AWS_KMS": "aws:kms"}
+
+
+def aws_ports(settings: Settings) -> Ports:
+    """What AWS is, by the settings of this process."""
+    database, topics = make_client("dynamodb", region=None), make_client("sns", region=None)
+    _count_requests(database, CATALOG_REQUESTS)
+    _count_requests(topics, REPORTS_PUBLISHED)
+    keep_s = settings.expiration_days * SECONDS_OF_A_DAY
+    topic = settings.report_topic_arn
+    return Ports(
+        store=_s3_store(settings, settings.bucket_name),
+        archive_store=_s3_store(settings, settings.archive_bucket_name),
+        index=DynamoDbSegmentIndex(Table(database, settings.segments_table), keep_s),
+        runs=DynamoDbRunCatalog(Table(database, settings.runs_table), keep_s),
+        database=DynamoDbDatabase(database, _schemas(settings)),
+        publisher=SnsPublisher(topics, topic) if topic else None,
+        clock=SystemClock(),
+        sharing=_sharing(settings),
+        workers=_workers(),
+        keys=partial(_keys, settings),
+        policy=partial(_policy_text, settings.policy_parameter) if settings.policy_parameter else None,
+        is_emulated=_is_emulated(),
+        secrets=_secrets,
+    )
+
+
+def _is_emulated() -> bool:
+    """Whether AWS is an emulator on this machine. A function on AWS reaches nothing there, whatever its variables say."""
+    return urlsplit(os.environ.get("AWS_ENDPOINT_URL", "")).hostname in _THIS_MACHINE
+
+
+def _keys(settings: Settings) -> bytes:
+    from chalicelib.access.download import downloaded
+
+    assert settings.jwt_jwks_url
+    return downloaded(settings.jwt_jwks_url)
+
+
+def _policy_text(parameter: str) -> str:
+    return _read_secret("ssm", parameter)
+
+
+def _secrets(name: SecretName) -> str:
+    return _read_secret(name.service, name.name, name.field)
+
+
+def _read_secret(service: str, name: str, field: str = "") -> str:
+    return read_secret(partial(make_client, region=None), service, name, field)
+
+
+def _sharing(settings: Settings) -> Sharing:
+    coordination = parsed(settings.source_coordination)
+
+    @cache
+    def store() -> Store:
+        return make_store(coordination, CoordinationAws(SystemClock(), watch=partial(_count_requests, metric=CATALOG_REQUESTS)))
+
+    return lambda source: (store(), make_source(coordination, source))
+
+
+def _workers() -> Workers | None:
+    """Of the function that this process is of, if it is of one."""
+    name = os.environ.get("AWS_LAMBDA_FUNCTION_NAME")
+    return LambdaWorkers(name) if name else None
+
+
+def _count_requests(client: Any, metric: str) -> None:
+    """Each request that leaves for a service, retries included. S3's are counted by their latencies."""
+    client.meta.events.register("before-send", lambda **_: record(metric, 1))
+
+
+def _schemas(settings: Settings) -> dict[str, Any]:
+    return {
+        FILES: Schema(settings.files_table, "time_index_key", "range_key"),
+        LATEST: Schema(settings.latest_table, "what_where_key"),
+        LISTING: Schema(settings.listing_table, "partition", "at"),
+        OBJECTS: Schema(settings.objects_table, "key"),
+        EVENTS: Schema(settings.segments_table, "run", "at"),
+        PIPELINE_FILES: Schema(settings.pipeline_files_table, "partition", "at"),
+        PIPELINES: Schema(settings.pipelines_table, "key", "at"),
+    }
+
+
+def _s3_store(settings: Settings, bucket: str) -> ObjectStore:
+    """A bucket. Region, endpoint and static credentials are of the store alone: the catalog is always AWS's."""
+    secret, token = settings.aws_secret_access_key, settings.aws_session_token
+    arguments: dict[str, Any] = {
+        "region": settings.aws_region,
+        "endpoint_url": settings.aws_endpoint_url,
+        "aws_access_key_id": settings.aws_access_key_id,
+        "aws_secret_access_key": secret.get_secret_value() if secret else None,
+        "aws_session_token": token.get_secret_value() if token else None,
+    }
+    algorithm = _SSE[settings.sse_algorithm] if settings.enable_server_side_encryption else None
+    return S3ObjectStore(
+        make_client("s3", **arguments),
+        bucket,
+        Encryption(algorithm, settings.kms_key_id),
+        patient=lambda: make_client("s3", read_timeout_s=PATIENT_READ_TIMEOUT_S, **arguments),
+    )
+
+
+def make_target(configuration: TargetConfiguration) -> Target:
+    """Another system that events are sent to. Raises UnavailableError when its credentials cannot be read."""
+    from chalicelib.aws.cloudwatch_logs import CloudWatchLogsTarget
+    from chalicelib.aws.http import Urllib3Transport, signed
+    from chalicelib.events.targets.configuration import CloudWatchLogs, Elasticsearch, target_over_http
+
+    if isinstance(configuration, CloudWatchLogs):
+        return CloudWatchLogsTarget(make_client("logs", region=configuration.region), configuration.group, configuration.shape)
+    transport: Transport = Urllib3Transport()
+    if isinstance(configuration, Elasticsearch) and configuration.sign:
+        transport = signed(transport, configuration.region, configuration.sign)
+    return target_over_http(configuration, transport, _secrets)

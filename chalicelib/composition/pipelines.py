@@ -1,0 +1,109 @@
+"""What processing pipelines work with. Built when it is asked for: a request of the API seldom does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from chalicelib.composition import SECONDS_OF_A_DAY, Services, coordinator
+from chalicelib.errors import InvalidInputError
+from chalicelib.ports import ObjectStore, Run
+from chalicelib.runlog.pipelines import PipelineQuery
+
+if TYPE_CHECKING:
+    from chalicelib.composition import Ports
+    from chalicelib.pipelines.configuration import PipelineFile
+    from chalicelib.pipelines.files.service import PipelineFiles
+    from chalicelib.pipelines.scan import Scanned
+    from chalicelib.pipelines.supervisor import Supervisor
+    from chalicelib.pipelines.worker import Parts
+    from chalicelib.runlog.finalization import Finalizer
+    from chalicelib.runlog.layout import Layout
+    from chalicelib.settings import Settings
+
+PIPELINES_WORK = "pipelines"
+"""The source of work whose partitions are processing pipelines, by name."""
+_NAMES_A_PAGE = 1000
+
+
+def pipelines_found(services: Services, config: str | None = None) -> Scanned:
+    """The processing pipelines of this installation, or of a folder or ``s3://bucket/prefix``. Raises InvalidConfigurationError,
+    UnavailableError."""
+    from chalicelib.pipelines.configuration import Properties
+    from chalicelib.pipelines.scan import files_at, scan
+
+    settings = services.settings
+    stores = {settings.bucket_name: services.store, settings.archive_bucket_name: services.archive_store}
+    given = {name: getattr(settings, f"pipeline_{name}") for name in Properties.model_fields}
+    return scan(files_at(config or settings.pipelines_config, stores), Properties(**given))
+
+
+def supervisor(services: Services, buffer_bytes: int, tell: Callable[..., None], **manner: Any) -> Supervisor:
+    """What works processing pipelines beside each other. ``buffer_bytes``: of each that leaves its size to us; ``manner``: further
+    fields of ``Supervisor``."""
+    from chalicelib.pipelines.supervisor import Supervisor
+    from chalicelib.pipelines.switches import Switches
+    from chalicelib.pipelines.worker import Worker
+
+    switches = Switches(services.database, services.clock)
+    return Supervisor(
+        coordinator(services, PIPELINES_WORK),
+        switches,
+        lambda file, fence, owner: Worker(file, pipeline_parts(services, file, buffer_bytes, tell), fence, owner),
+        services.clock,
+        tell,
+        **manner,
+    )
+
+
+def pipeline_parts(services: Services, file: PipelineFile, buffer_bytes: int, tell: Callable[..., None]) -> Parts:
+    """What a worker of a processing pipeline works with."""
+    from chalicelib.pipelines.beside import StoredBeside
+    from chalicelib.pipelines.finding import CatalogFinder
+    from chalicelib.pipelines.worker import Parts
+
+    def names(after: str) -> tuple[Sequence[str], str | None]:
+        page = services.pipelines.page(PipelineQuery(), _NAMES_A_PAGE, after)
+        return page.names, page.after
+
+    return Parts(
+        logs=services.reader,
+        finder=CatalogFinder(services.runs, names, file.source, services.clock),
+        store=services.store,
+        database=services.database,
+        clock=services.clock,
+        keep_s=services.settings.expiration_days * SECONDS_OF_A_DAY,
+        buffer_bytes=buffer_bytes,
+        tell=tell,
+        generation=services.pipeline_files().generation_of,
+        stores=lambda bucket: bucket_named(services.settings, services.store, services.archive_store, bucket),
+        beside=StoredBeside(services.events.indexing, services.events.tails, services.index, services.clock),
+    )
+
+
+def pipeline_files(
+    settings: Settings, store: ObjectStore, archive_store: ObjectStore, ports: Ports, layout: Layout, finalizer: Finalizer
+) -> PipelineFiles:
+    """What is done with the files of pipelines. They stand in the bucket of logs, beside its prefix; run logs go with them."""
+    from chalicelib.pipelines.files.generations import Generations
+    from chalicelib.pipelines.files.run_logs import StoredRunLogs
+    from chalicelib.pipelines.files.service import PipelineFiles
+
+    def started_ms(run: Run) -> int | None:
+        row = ports.runs.get(run)
+        return row.started_ms if row else None
+
+    def run_logs(generations: Generations) -> StoredRunLogs:
+        return StoredRunLogs(store, layout, finalizer, ports.clock, generations, started_ms, ports.runs.forget)
+
+    stores = partial(bucket_named, settings, store, archive_store)
+    return PipelineFiles(ports.database, ports.clock, stores, run_logs, started_ms)
+
+
+def bucket_named(settings: Settings, store: ObjectStore, archive_store: ObjectStore, name: str) -> ObjectStore:
+    """A bucket by its name; "" is that of logs. Raises InvalidInputError for one that is none of ours."""
+    found = {"": store, settings.bucket_name: store, settings.archive_bucket_name: archive_store}.get(name)
+    if found is None:
+        raise InvalidInputError(f"files of pipelines are in the buckets of logs and of the archive, not in another bucket={name!r}")
+    return found
