@@ -31,12 +31,13 @@ def record_of(
     program: str = "main",
     generation: str = "g1",
     level: int = logging.INFO,
+    run_id: str = "run-1",
 ) -> logging.LogRecord:
     """One event as the framework would hand it over: its number is its line."""
     namespace, _, app = fqn.partition(".")
     return logging.makeLogRecord({
         "name": f"logger.{program}", "levelno": level, "levelname": logging.getLevelName(level), "msg": text or f"event {number}",
-        "runlake_fqn": fqn, "runlake_run_id": "run-1", "runlake_line": number,
+        "runlake_fqn": fqn, "runlake_run_id": run_id, "runlake_line": number,
         "runlake_time_ms": START_MS + number if time_ms is None else time_ms,
         "runlake_generation": generation, "runlake_namespace": namespace, "runlake_app": app, "runlake_program": program,
     })  # fmt: skip

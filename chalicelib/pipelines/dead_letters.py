@@ -1,6 +1,7 @@
 """Events that a handler would not take: stored whole, with the reason, for somebody to look at and to send again.
 
-``_dead/{pipeline}/{handler}/{fqn}/{run id}/{line:010d}.json``, percent-encoded as run logs are. The same event again is the same object.
+``_dead/{fqn}/{run id}/{pipeline}/{handler}/{line:010d}.json``, percent-encoded as run logs are. The same event again is the same object,
+and what quotes a run is found, and removed, with it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import logging
 import traceback
 
 from chalicelib.pipelines.ports import FQN, LINE, RUN_ID, TIME_MS
-from chalicelib.ports import Clock, ObjectStore, PutOptions
+from chalicelib.ports import Clock, ObjectStore, PutOptions, Run
 from chalicelib.runlog.layout import encode_name
 
 DEAD = "_dead"
@@ -19,10 +20,14 @@ _TRACE_CHARS = 4000
 _MESSAGE_CHARS = 1_000_000
 
 
-def dead_key(pipeline: str, handler: str, fqn: str, run_id: str, line: int) -> str:
+def dead_prefix(run: Run) -> str:
+    """Below which all events of a run are that handlers would not take."""
+    return f"{DEAD}/{encode_name(run.fqn)}/{encode_name(run.run_id)}/"
+
+
+def dead_key(pipeline: str, handler: str, run: Run, line: int) -> str:
     """Where an event is that a handler would not take."""
-    names = "/".join(encode_name(name) for name in (pipeline, handler, fqn, run_id))
-    return f"{DEAD}/{names}/{line:010d}.json"
+    return f"{dead_prefix(run)}{encode_name(pipeline)}/{encode_name(handler)}/{line:010d}.json"
 
 
 class DeadLetters:
@@ -35,7 +40,7 @@ class DeadLetters:
     def put(self, handler: str, record: logging.LogRecord, error: BaseException, attempts: int) -> None:
         """Put an event away. One PUT. Raises UnavailableError."""
         told = record.__dict__
-        key = dead_key(self._pipeline, handler, told[FQN], told[RUN_ID], told[LINE])
+        key = dead_key(self._pipeline, handler, Run(told[FQN], told[RUN_ID]), told[LINE])
         document = {
             "pipeline": self._pipeline,
             "handler": handler,

@@ -12,6 +12,7 @@ import pytest
 
 from chalicelib import composition
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
+from chalicelib.pipelines.dead_letters import DeadLetters
 from chalicelib.pipelines.files import service
 from chalicelib.pipelines.files.handler import RollingS3Handler
 from chalicelib.pipelines.ports import HandlerContext
@@ -130,10 +131,12 @@ def test_a_pipelines_runs_and_files_go_together() -> None:
         files = composition.services().pipeline_files()
         for number, fqn in enumerate(("svc.flow", "svc.flow10")):
             write(world, number, fqn=fqn, generation=files.generation_of(Run(fqn, "r1")))
+            DeadLetters(world.store, "audit", world.clock).put("h", record_of(number, fqn=fqn, run_id="r1"), ValueError("no"), 1)
         world.clock.advance(1)
         first = call("DELETE", f"{PATH}?fqn=svc.flow")
         assert (first.status, first.json["state"], first.json["files"], first.json["runs"]) == (202, "deleting", 1, 2)
         assert asked()["events"] == [] and len(asked(app="flow10")["events"]) == 1
+        assert [each.key for each in world.store.list("_dead/").objects] == ["_dead/svc.flow10/r1/audit/h/0000000001.json"]
         for run_id in ("r1", "r2"):
             assert get(f"svc.flow/{run_id}").json["logs"] == ""
             assert post(f"svc.flow/{run_id}", '"late\\n"').status == 409

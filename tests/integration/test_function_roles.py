@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -135,28 +136,35 @@ class Api:
 
 def tick(stack: Stack, function: str, ahead_s: int = 0) -> dict[str, int]:
     """What EventBridge does, by a function's clock that is ahead; the function's answer."""
-    name, event = stack["functions"][function], dict.fromkeys(("id", "detail-type", "source", "account", "time", "region"), "")
+    set_ahead(stack, function, ahead_s)
+    event = dict.fromkeys(("id", "detail-type", "source", "account", "time", "region"), "")
     with closing(stack.client("lambda")) as client:
-        environment = client.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
-        client.update_function_configuration(
-            FunctionName=name, Environment={"Variables": environment | {"RECORDED_AHEAD_S": str(ahead_s)}}
-        )
         payload = {"version": "0", **event, "resources": [], "detail": {}}
-        answer = client.invoke(FunctionName=name, Payload=json.dumps(payload))
+        answer = client.invoke(FunctionName=stack["functions"][function], Payload=json.dumps(payload))
         told = answer["Payload"].read()
     assert "FunctionError" not in answer, told
     return dict(json.loads(told))
 
 
+def set_ahead(stack: Stack, function: str, seconds: int) -> None:
+    """By how much a function's clock is ahead from now on."""
+    name = stack["functions"][function]
+    with closing(stack.client("lambda")) as client:
+        variables = client.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
+        variables["RECORDED_AHEAD_S"] = str(seconds)
+        client.update_function_configuration(FunctionName=name, Environment={"Variables": variables})
+
+
 def test_the_api(recorded: tuple[Stack, Calls], web: requests.Session) -> None:
-    """A run of every kind written, masked, read and closed; files uploaded, changed, found and removed; partitions of work. Each request
-    passed the authorizer, which asks AWS for nothing."""
+    """A run of every kind written, masked, read and closed; files uploaded, changed, found and removed; partitions of work; what
+    processing pipelines wrote, switched, mended and deleted. Each request passed the authorizer, which asks AWS for nothing."""
     stack, calls = recorded
     api, run = Api(stack, web), f"{LOGS}/role-{uuid4().hex[:8]}/run"
     _logs(api, run)
     _events(api, f"/v1/events/role-{uuid4().hex[:8]}/run")
     _files(api, f"role-{uuid4().hex[:8]}")
     _partitions(stack, api)
+    _processing(stack, api, f"role{uuid4().hex[:8]}")
     assert_function_fits(stack, calls, "api")
     assert_function_fits(stack, calls, "authorize")
 
@@ -223,6 +231,42 @@ def _partitions(stack: Stack, api: Api) -> None:
     put(stack, run, Status.COMPLETED)
     api.ask("GET", "/v1/coordination/sweep?status=COMPLETED")
     api.ask("POST", f"/v1/coordination/sweep/{quote(run)}/retry")
+
+
+def _processing(stack: Stack, api: Api, namespace: str) -> None:
+    """Of the files one goes on behind what its row counts, one is gone, and one has no row; each is old by a clock that is ahead."""
+
+    def written(app: str) -> Any:
+        tick(stack, "pipelines")
+        return api.ask("GET", f"/v1/pipeline-files?namespace={namespace}&app={app}").json()["events"]
+
+    for app in ("one", "two"):
+        api.append(f"{LOGS}/{namespace}.{app}/run", "a line\n")
+        eventually(partial(written, app))
+    with closing(stack.client("s3")) as s3:
+        one, two = _keys(stack, f"pipeline-files/{namespace}/")
+        s3.put_object(Bucket=stack["bucket"], Key=one, Body=s3.get_object(Bucket=stack["bucket"], Key=one)["Body"].read() + b"more")
+        s3.delete_object(Bucket=stack["bucket"], Key=two)
+        s3.put_object(Bucket=stack["bucket"], Key=f"pipeline-files/{namespace}/lost.jsonl", Body=b"{}")
+        s3.put_object(Bucket=stack["bucket"], Key=f"_dead/{namespace}.one/run/a/b/0000000001.json", Body=b"{}")
+    set_ahead(stack, "api", 7200)
+    found = api.ask("GET", "/v1/pipeline-files/repair").json()["findings"]
+    assert {each["kind"] for each in found} >= {"longer", "row-only", "object-only"}
+    assert api.ask("POST", "/v1/pipeline-files/repair").json()["mended"]
+    set_ahead(stack, "api", 0)
+    for action, body in (("disable", {}), ("enable", {}), ("replay", {"from": "2100-01-01"})):
+        api.ask("POST", f"/v1/pipelines/runlake/{action}", json=body)
+    for action in ("disable", "enable"):
+        api.ask("POST", f"/v1/pipelines/poison/{action}", json={"handler": "poison"})
+    api.ask("GET", "/v1/pipelines")
+    api.ask("DELETE", f"/v1/pipeline-files?fqn={namespace}.one", 202)
+    api.ask("DELETE", f"/v1/pipeline-files?namespace={namespace}", 202)
+    assert not _keys(stack, f"pipeline-files/{namespace}/") and not _keys(stack, f"_dead/{namespace}.one/")
+
+
+def _keys(stack: Stack, prefix: str) -> list[str]:
+    with closing(stack.client("s3")) as s3:
+        return [each["Key"] for each in s3.list_objects_v2(Bucket=stack["bucket"], Prefix=prefix).get("Contents", [])]
 
 
 def test_the_ingestion(recorded: tuple[Stack, Calls], web: requests.Session) -> None:

@@ -90,7 +90,7 @@ def test_a_poison_event_is_put_away_with_its_reason_and_the_next_is_delivered(
     assert letter["event"] == {
         "fqn": "svc.a", "run_id": "r1", "line": 1, "time_ms": START_MS + 1, "logger": "app", "level": "INFO", "message": "two",
     }  # fmt: skip
-    assert [found.key for found in list_all(world.store, "_dead/")] == ["_dead/test/a/svc.a/r1/0000000001.json"]
+    assert [found.key for found in list_all(world.store, "_dead/")] == ["_dead/svc.a/r1/test/a/0000000001.json"]
     assert worker.delivery.budget.total["a"] == 3
     worker.stop()
 

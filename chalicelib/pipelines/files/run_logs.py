@@ -4,18 +4,20 @@
 
     close        whoever appends is told that the run is closed; a large log is finished by the schedule, and goes the next time
     tombstone    why it is gone (``runlog.tombstones``), and a row: what comes of this run from now on is dropped
-    objects      logs.txt becomes an empty one, all others go but the tail: nothing is left to be read, and appends are refused
+    objects      logs.txt becomes an empty one, all others go but the tail: nothing is left to be read, and appends are refused;
+                 what handlers would not take of it goes too
     rows         lists name the run no more
     the rest     these two, 20 minutes later, when no writer that had looked before can still be under way (decision 0001)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from urllib.parse import unquote
 
 from chalicelib.deadline import Deadline
 from chalicelib.errors import InvalidNameError
+from chalicelib.pipelines.dead_letters import dead_prefix
 from chalicelib.pipelines.files.deletion import Deleted
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.records import places
@@ -76,11 +78,12 @@ class StoredRunLogs:
                 return
             objects = self._hollowed(run)
             done.runs += 1
+        self._delete(list_all(self._store, dead_prefix(run)))
         self._forget(run)
         if max(each.last_modified_ms for each in objects) > self._clock.now_ms() - RETIRE_AFTER_MS:
             done.waiting += 1
         else:
-            self._store.delete_many([each.key for each in objects])
+            self._delete(objects)
 
     def _hollowed(self, run: Run) -> list[ListedObject]:
         """Take all lines out of a closed log; what is left of it says that it is closed, and empty."""
@@ -93,10 +96,13 @@ class StoredRunLogs:
         tail = [each for each in objects if each.key.startswith(self._layout.segments(run))][-1:]
         staying = [each for each in objects if each.key == key or each in tail]
         markers = list(list_all(self._store, self._layout.markers(run)))
-        going = [each.key for each in [*objects, *markers] if each not in staying]
-        for first in range(0, len(going), _DELETE_MANY):
-            self._store.delete_many(going[first : first + _DELETE_MANY])
+        self._delete(each for each in [*objects, *markers] if each not in staying)
         return staying
+
+    def _delete(self, objects: Iterable[ListedObject]) -> None:
+        keys = [each.key for each in objects]
+        for first in range(0, len(keys), _DELETE_MANY):
+            self._store.delete_many(keys[first : first + _DELETE_MANY])
 
     def _write_down(self, run: Run, objects: Sequence[ListedObject]) -> None:
         size, last_ms = sum(each.size for each in objects), max(each.last_modified_ms for each in objects)
