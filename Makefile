@@ -12,7 +12,7 @@ DATALAKE := .venv-datalake/ready
 CHECKOV := .venv-checkov/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check checkov browser viewer viewer-check up down package deploy diff destroy smoke bench bench-spark bench-live job fuzz soak
+.PHONY: help demo test check checkov browser agents viewer viewer-check up down package deploy diff destroy smoke bench bench-spark bench-live job fuzz soak
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -21,8 +21,8 @@ demo: $(READY) ## the main job, from an empty machine to a finished log
 	@$(RUN) -m local.demo
 
 # Three at once on two cores: the tests of the stack and of the jobs are mostly waiting.
-test: $(READY) $(CONNECTOR) $(DATALAKE) browser ## all tests; ARGS="-k name" to choose, ARGS="-n 0" for one process
-	@$(RUN) -m pytest -n 3 --dist loadfile $(ARGS)
+test: $(READY) $(CONNECTOR) $(DATALAKE) browser agents ## all tests; ARGS="-k name" to choose, ARGS="-n 0" for one process
+	@$(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: $(READY) ## lint, format, types, documents, template
 	@$(RUN) -m ruff check .
@@ -37,6 +37,12 @@ browser:
 		apt-get install -y -qq chromium >/dev/null 2>&1; } || echo "runlake: Chromium is missing: apt-get install chromium, or CHROMIUM=path"
 	@test -d viewer/node_modules/axe-core || { echo "runlake: installing axe-core of viewer/, once" && cd viewer && \
 		npm ci --no-audit --no-fund --silent; } || echo "runlake: axe-core is missing: install Node 20 and run make viewer"
+
+# What tests/integration/test_agents_on_the_stack.py needs beside packages of Python: syslog-ng. Its test says when it is missing.
+agents:
+	@test -x /usr/sbin/syslog-ng || { echo "runlake: installing syslog-ng, once" && apt-get update -qq && \
+		apt-get install -y -qq --no-install-recommends syslog-ng-core syslog-ng-mod-http >/dev/null 2>&1; } || \
+		echo "runlake: syslog-ng is missing: apt-get install syslog-ng-core syslog-ng-mod-http"
 
 viewer: ## build the web page into chalicelib/viewer/, and test its parts; needs Node 20
 	@$(call node)

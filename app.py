@@ -8,7 +8,19 @@ from chalice.app import AuthRequest, AuthResponse, Chalice, CloudWatchEvent, Rat
 
 from chalicelib import composition
 from chalicelib.observability import invocation, trace_recorder
-from chalicelib.routes import archive, authorizer, catalog, coordination, health, logs, viewer
+from chalicelib.routes import (
+    agents,
+    archive,
+    authorizer,
+    catalog,
+    configuration,
+    coordination,
+    elasticsearch,
+    events,
+    health,
+    logs,
+    viewer,
+)
 from chalicelib.routes.answers import http_middleware
 from chalicelib.routes.bodies import BINARY_TYPES
 from chalicelib.triggers import schedules
@@ -18,10 +30,14 @@ app.api.binary_types = BINARY_TYPES
 app.register_middleware(http_middleware, event_type="http")
 app.register_blueprint(health.blueprint)
 app.register_blueprint(logs.blueprint)
+app.register_blueprint(events.blueprint)
+app.register_blueprint(configuration.blueprint)
 app.register_blueprint(catalog.blueprint)
 app.register_blueprint(archive.blueprint)
 app.register_blueprint(coordination.blueprint)
 app.register_blueprint(viewer.blueprint)
+app.register_blueprint(agents.blueprint)
+app.register_blueprint(elasticsearch.blueprint)
 
 
 @app.authorizer(name=authorizer.NAME, ttl_seconds=authorizer.TTL_S)
@@ -69,3 +85,5 @@ if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
     services = composition.services()
     if os.environ.get("_HANDLER") in ("app.app", "app.authorize"):
         services.door()
+    if os.environ.get("_HANDLER") == "app.app":
+        services.router()

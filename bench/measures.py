@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from bench import archive_measures, coordination, coordination_kill, masking_measures, schedule_measures
+from bench import archive_measures, coordination, coordination_kill, forwarding_measures, masking_measures, schedule_measures
 from bench.bench_world import BUCKET, MIB, Function, append_event, cookie_of, gateway_event
 from bench.measure import Measure
 from chalicelib.deadline import Deadline
@@ -197,6 +197,7 @@ ALL: tuple[Callable[[Function], list[Measure]], ...] = (
     coordination_kill.coordination_kill,
     schedule_measures.schedules,
     masking_measures.masking,
+    forwarding_measures.forwarding,
     import_time,
     package_size,
 )

@@ -29,9 +29,29 @@ from chalicelib.catalog.remembered import OBJECTS
 from chalicelib.catalog.runs import RunCatalog
 from chalicelib.catalog.search import Search
 from chalicelib.deadline import Deadline
+from chalicelib.events.browse import EventBrowser
+from chalicelib.events.completeness import CompletenessWatch
+from chalicelib.events.index import EVENTS, EventIndex
+from chalicelib.events.indexing import EventIndexing
+from chalicelib.events.routing import Router
+from chalicelib.events.runlog import RunEventLog
+from chalicelib.events.step_events import StepEvents
+from chalicelib.events.step_log import StepLogs
+from chalicelib.events.steps import Steps
+from chalicelib.events.tail import EventTails
+from chalicelib.events.told import ToldSteps
+from chalicelib.events.views import Views
+from chalicelib.events.writers import Writers
 from chalicelib.masking.masker import Masker, SecretReader
 from chalicelib.masking.rules import SecretName, parsed_text
-from chalicelib.observability import CATALOG_REQUESTS, REPORTS_PUBLISHED, ObservedStore, record, report_stale_identity
+from chalicelib.observability import (
+    CATALOG_REQUESTS,
+    REPORTS_PUBLISHED,
+    ObservedStore,
+    record,
+    record_masked,
+    report_stale_identity,
+)
 from chalicelib.ports import Clock, Database, ObjectStore, Publisher, Run, SegmentIndex, Workers
 from chalicelib.runlog.assembly import READERS
 from chalicelib.runlog.compaction import Compactor
@@ -49,6 +69,12 @@ if TYPE_CHECKING:
     from chalicelib.access.policy import Policy
     from chalicelib.coordination import Administration, Lease, Source, SourceCoordinator
     from chalicelib.coordination.store import Store
+    from chalicelib.events.configuration import EventsConfiguration
+    from chalicelib.events.methods import MakeSink
+    from chalicelib.events.ports import Target
+    from chalicelib.events.registry import Registry
+    from chalicelib.events.targets.configuration import TargetConfiguration
+    from chalicelib.events.targets.transport import Transport
     from chalicelib.ingestion.ingester import Ingester
     from chalicelib.ingestion.run_files import RunFiles
     from chalicelib.settings import Settings
@@ -59,6 +85,7 @@ SOURCES = (COMPACTION, SWEEP)
 _THIS_MACHINE = frozenset({"127.0.0.1", "localhost", "::1"})
 _SECONDS_OF_A_DAY = 86_400
 _MS_OF_A_MINUTE = 60_000
+_MS_OF_A_SECOND = 1000
 _SSE = {"AES_256": "AES256", "AWS_KMS": "aws:kms"}
 
 
@@ -95,6 +122,22 @@ class Ports:
 
 
 @dataclass(frozen=True, slots=True)
+class EventServices:
+    """What works with events. ``indexing``: what the index is told by. ``registry`` is built when it is first asked for."""
+
+    log: RunEventLog
+    writers: Writers
+    told: ToldSteps
+    index: EventIndex
+    indexing: EventIndexing
+    logs: StepLogs
+    steps: Steps
+    browser: EventBrowser
+    watch: CompletenessWatch
+    registry: Callable[[], Registry]
+
+
+@dataclass(frozen=True, slots=True)
 class Services:
     """What routes and triggers work with. Holds no state of runs: any number of processes may have one. ``door`` is built when it is
     first asked for: only the API lets anybody in. Raises InvalidConfigurationError."""
@@ -118,6 +161,8 @@ class Services:
     grep: Grep
     pipelines: Pipelines
     masker: Masker
+    events: EventServices
+    router: Callable[[], Router]
     search: Search
     latest: LatestFiles
     registration: Registration
@@ -155,7 +200,8 @@ def assemble(settings: Settings, ports: Ports) -> Services:
     layout = Layout(settings.prefix)
     masker = _masker(settings, ports)
     writer = Writer(store, ports.index, layout, PositionSigner(settings.signing_keys), ports.clock, _identities(settings, masker))
-    compactor = Compactor(store, ports.index, layout, ports.clock)
+    events = _EventParts(store, ports, layout, settings)
+    compactor = Compactor(store, ports.index, layout, ports.clock, index_events=events.indexing.bring_up_to_date)
     finalizer = Finalizer(store, compactor, writer, ports.clock, settings.storage_class)
     reader = Reader(store, ports.index, layout, ports.clock, compactor)
     archive_store = ObservedStore(ports.archive_store)
@@ -184,6 +230,8 @@ def assemble(settings: Settings, ports: Ports) -> Services:
         grep=Grep(reader, ports.clock),
         pipelines=Pipelines(store, layout),
         masker=masker,
+        events=events.services(ports, settings, writer, reader, masker),
+        router=cache(lambda: Router.of(_events_configuration(settings).rules)),
         search=search,
         latest=latest,
         registration=registration,
@@ -194,6 +242,58 @@ def assemble(settings: Settings, ports: Ports) -> Services:
         door=cache(lambda: _door(settings, ports)),
         sealer=Sealer(settings.signing_keys),
     )
+
+
+class _EventParts:
+    """What of events the compactor needs, and the rest once there is a reader."""
+
+    def __init__(self, store: ObjectStore, ports: Ports, layout: Layout, settings: Settings) -> None:
+        self._store, self._layout = store, layout
+        self.index = EventIndex(ports.database, ports.clock, settings.expiration_days * _SECONDS_OF_A_DAY)
+        self.told = ToldSteps(store, layout, self.index)
+        self.indexing = EventIndexing(store, layout, self.index, self.told)
+
+    def services(self, ports: Ports, settings: Settings, writer: Writer, reader: Reader, masker: Masker) -> EventServices:
+        """All of it."""
+        store, layout, clock = self._store, self._layout, ports.clock
+        views, writers = Views(store, ports.index, layout), Writers(store, layout, clock)
+        tails, grace_ms = EventTails(views, self.indexing, self.index, clock), settings.events_lost_after_seconds * _MS_OF_A_SECOND
+        log = RunEventLog(store, layout, clock, writer, reader, masker, settings.instance_id, record_masked)
+        logs, steps = StepLogs(views, self.index, tails), StepEvents(views, self.index, self.indexing, tails)
+        browser = EventBrowser(reader, views, tails, self.indexing, steps, ports.index, clock, settings.instance_id)
+        return EventServices(
+            log=log,
+            writers=writers,
+            told=self.told,
+            index=self.index,
+            indexing=self.indexing,
+            logs=logs,
+            steps=Steps(views, self.index, tails),
+            browser=browser,
+            watch=CompletenessWatch(writers, self.index, writer.tails, clock, grace_ms),
+            registry=cache(lambda: _registry(settings, clock, masker, (store, log, writers, views, logs, browser))),
+        )
+
+
+def _registry(settings: Settings, clock: Clock, masker: Masker, run_log: tuple[Any, ...]) -> Registry:
+    from chalicelib.events.registry import Context, Registry, RunLogParts
+
+    make_output = partial(_output, clock, masker)
+    return Registry(Context(clock, masker.mask, RunLogParts(*run_log), make_output), _events_configuration(settings))
+
+
+def _output(clock: Clock, masker: Masker, document: Any) -> MakeSink:
+    from chalicelib.events.methods import to_target
+    from chalicelib.events.targets.configuration import target_of
+
+    return to_target(partial(make_target, target_of(document)), masker, clock)
+
+
+def _events_configuration(settings: Settings) -> EventsConfiguration:
+    from chalicelib.events.configuration import configured
+
+    document = settings.events.get_secret_value() if settings.events else ""
+    return configured(document, settings.logging_method, settings.log_browser)
 
 
 def _door(settings: Settings, ports: Ports) -> Door:
@@ -234,6 +334,21 @@ def _identities(settings: Settings, masker: Masker) -> Identities:
     return Identities(settings.signing_keys, masker.may_vary) if settings.masking else Identities(settings.signing_keys)
 
 
+def make_target(configuration: TargetConfiguration) -> Target:
+    """Another system that events are sent to. Raises UnavailableError when its credentials cannot be read."""
+    from chalicelib.aws.clients import make_client
+    from chalicelib.aws.cloudwatch_logs import CloudWatchLogsTarget
+    from chalicelib.aws.http import Urllib3Transport, signed
+    from chalicelib.events.targets.configuration import CloudWatchLogs, Elasticsearch, target_over_http
+
+    if isinstance(configuration, CloudWatchLogs):
+        return CloudWatchLogsTarget(make_client("logs", region=configuration.region), configuration.group, configuration.shape)
+    transport: Transport = Urllib3Transport()
+    if isinstance(configuration, Elasticsearch) and configuration.sign:
+        transport = signed(transport, configuration.region, configuration.sign)
+    return target_over_http(configuration, transport, _secrets)
+
+
 def coordinator(services: Services, source: str) -> SourceCoordinator:
     """This invocation's part in sharing out a source of work. Its figures are metrics."""
     from chalicelib.coordination import SourceCoordinator
@@ -253,7 +368,9 @@ def leased_finalizer(services: Services, lease: Lease, *, readers: int = READERS
     from chalicelib.coordination.guard import guarded
 
     store = guarded(services.store, lease)
-    compactor = Compactor(store, services.index, services.layout, services.clock, readers)
+    # The index is not guarded: what is written there twice is the same.
+    index_events = services.events.indexing.bring_up_to_date
+    compactor = Compactor(store, services.index, services.layout, services.clock, readers, index_events)
     writer = Writer(store, services.index, services.layout, PositionSigner(services.settings.signing_keys), services.clock)
     storage_class = services.settings.storage_class
     return Finalizer(store, compactor, writer, services.clock, storage_class, looks_for_markers=looks_for_markers)
@@ -270,7 +387,7 @@ def ingester(services: Services) -> Ingester:
     bucket, watermark_bytes = services.settings.bucket_name, services.settings.early_flush_watermark_bytes
     store, index, runs, layout = services.store, services.index, services.runs, services.layout
     return Ingester(
-        run_objects=RunObjects(bucket, store, index, runs, layout, watermark_bytes, early_flush),
+        run_objects=RunObjects(bucket, store, index, runs, layout, watermark_bytes, early_flush, services.events.indexing.landed),
         run_files=run_files(services),
         archive=services.archive_objects,
         registration=services.registration,
@@ -389,6 +506,7 @@ def _schemas(settings: Settings) -> dict[str, Any]:
         LATEST: Schema(settings.latest_table, "what_where_key"),
         LISTING: Schema(settings.listing_table, "partition", "at"),
         OBJECTS: Schema(settings.objects_table, "key"),
+        EVENTS: Schema(settings.segments_table, "run", "at"),
     }
 
 

@@ -5,6 +5,8 @@ RunlakeError
  │   ├─ InvalidNameError         an FQN or a run id that cannot be stored
  │   ├─ InvalidBatchError        a body that is no batch of log lines
  │   ├─ BatchTooLargeError       a body over the limit, packed or unpacked
+ │   ├─ InvalidEventError        an event that lacks what is mandatory, or has what cannot be stored
+ │   ├─ RequestRefusedError      another system refuses a request for what is in it
  │   ├─ InvalidMetadataError     a file's metadata document that does not hold
  │   ├─ UploadTooLargeError      a file over the limit of presigned uploads
  │   ├─ InvalidTimeError         a text or number that is no moment of the years 1 to 9999
@@ -25,6 +27,7 @@ RunlakeError
  ├─ UnavailableError           retry later
  │   ├─ StoreUnavailableError    the store answered with an error, or throttled: nothing was done
  │   ├─ IdentityUnavailableError the issuer's keys or the policy cannot be read: nobody can be let in now
+ │   ├─ TargetUnavailableError   another system that events go to did not take them now
  │   ├─ OutcomeUnknownError      the answer was lost: the write may have been applied
  │   └─ DeadlineExceededError    there is no time left to finish; what was begun can be repeated
  ├─ LeaseError                 stop the work: the partition is not ours, nothing more of it may be written
@@ -57,6 +60,14 @@ class InvalidBatchError(InvalidInputError):
 
 class BatchTooLargeError(InvalidInputError):
     """A body over the limit, packed or unpacked."""
+
+
+class InvalidEventError(InvalidInputError):
+    """An event that lacks what is mandatory, or has what cannot be stored."""
+
+
+class RequestRefusedError(InvalidInputError):
+    """Another system refuses a request for what is in it: nothing was taken. In parts it may be."""
 
 
 class InvalidMetadataError(InvalidInputError):
@@ -137,6 +148,14 @@ class StoreUnavailableError(UnavailableError):
 
 class IdentityUnavailableError(UnavailableError):
     """The issuer's keys or the policy cannot be read, and what was read before is too old: nobody can be let in now."""
+
+
+class TargetUnavailableError(UnavailableError):
+    """Another system that events go to did not take them now. ``retry_after_s``: how long it asks to be left alone."""
+
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class OutcomeUnknownError(UnavailableError):

@@ -165,6 +165,8 @@ class Run:
 
 KEYED_SESSION = "k-"
 """How the session of a batch with an Idempotency-Key begins."""
+EVENT_ROWS = "event#"
+"""How rows of events begin, which stand beside those of a run's segments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +176,8 @@ class SegmentEntry:
     ``line`` and ``byte`` are the log's totals before this segment; ``lines`` and ``bytes`` its own size. ``session``, ``base`` (the
     number its writer presented) and ``digest`` tell a retry from a new batch. ``landmarks`` are (line, byte) pairs inside a large
     segment, relative to its start, so that a page never reads far. ``errors``: its lines that tell of errors, None where nobody counted
-    (versions before did not). Times in ms since the epoch, by the writer's clock.
+    (versions before did not). ``events``: how many events it is made of, 0: plain text; a segment of events has a companion (decision
+    0022). Times in ms since the epoch, by the writer's clock.
     """
 
     sequence: int
@@ -192,6 +195,7 @@ class SegmentEntry:
     reason: str = ""  # of a seal: "closed" | "abandoned"
     landmarks: tuple[tuple[int, int], ...] = ()
     errors: int | None = None
+    events: int = 0
 
     @property
     def is_keyed(self) -> bool:

@@ -198,6 +198,36 @@ class Settings(BaseSettings):
         "What is masked before a line is stored: [masking](masking.md). Default: nothing.",
         'JSON: [{"fqn": "pattern", "shapes": […], "values": […], "values_from": […]}, …]',
     )
+    logging_method: str | None = _setting(
+        None,
+        "How events are written: the name of a logging method. Default: what `events` says, else the run log.",
+        "runlog, files, or what is installed",
+        pattern=r"^[A-Za-z0-9_.-]{1,100}$",
+    )
+    log_browser: str | None = _setting(
+        None,
+        "Where events are browsed: the name of a log browser. Default: what `events` says, else the run log.",
+        "runlog, files, or what is installed",
+        pattern=r"^[A-Za-z0-9_.-]{1,100}$",
+    )
+    events: SecretStr | None = _setting(
+        None,
+        "Options of methods and browsers, and which runs agents' records belong to: [events](events.md#configuration). Default: none.",
+        "YAML or JSON",
+    )
+    instance_id: str = _setting(
+        "runlake",
+        "The installation, as events' `instanceId` has it.",
+        "1 to 200 of A-Z a-z 0-9 . _ : / -",
+        pattern=r"^[A-Za-z0-9._:/-]{1,200}$",
+    )
+    events_lost_after_seconds: int = _setting(
+        300,
+        "How long after the last sign of a writer what is missing of its events counts as on its way; then it is lost.",
+        "1 to 604800",
+        ge=1,
+        le=604_800,
+    )
     max_expanded_bytes: int = _setting(
         64 * _MIB, "What a gzip body may expand to.", "1048576 to 268435456 bytes", ge=_MIB, le=256 * _MIB
     )

@@ -319,7 +319,7 @@ def _limits() -> str:
         ("a download that is answered inline", f"up to {_size(reader.INLINE_BYTES)}, if it is UTF-8 and fits the answer once escaped"),
         ("a download's link", f"valid for {logs._LINK_AGE_S // 60} min"),
         ("a position that is used without looking", f"younger than {position.YOUNG_MS // 1000} s"),
-        ("the cookie", f"kept by clients for {logs._COOKIE_AGE_S // 3600} h"),
+        ("the cookie", f"kept by clients for {logs.COOKIE_AGE_S // 3600} h"),
         ("a compacted segment is deleted", f"no sooner than {compaction.RETIRE_AFTER_MS // 60_000} min after it was written"),
         ("what a close does itself", f"up to {_size(finalization.INLINE_UPLOADED_BYTES)} uploaded, {_size(finalization.INLINE_COPIED_BYTES)} copied, "
                                      f"{finalization.INLINE_SEGMENTS:,} segments; the schedule does the rest"),

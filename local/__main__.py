@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from local.state import DEFAULT_PORT, PROJECT, LocalError, StackFolder, running_stacks
 
@@ -58,6 +60,22 @@ def _job(arguments: argparse.Namespace) -> None:
     sys.exit(run_job(arguments.name, arguments.port, arguments.arguments))
 
 
+def _forward(arguments: argparse.Namespace) -> None:
+    from local.forward import address_of, send, told
+
+    figures = send(
+        arguments.fqn,
+        arguments.run_id,
+        arguments.target.read_text(),
+        api_url=arguments.url or address_of(arguments.port),
+        token=os.environ.get("TOKEN"),
+        position_file=arguments.position,
+        is_live=arguments.follow,
+        instance_id=arguments.instance,
+    )
+    print(f"runlake: {told(figures)}")
+
+
 def _assignment(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not (name and equals):
@@ -75,6 +93,7 @@ def _parser() -> argparse.ArgumentParser:
         (_logs, "logs", "print the end of its logs, the functions' output included"),
         (_package, "package", "make build/ if it is out of date"),
         (_job, "job", "run a job of glue_jobs/ against a stack"),
+        (_forward, "forward", "send a run's events to another system"),
         (_serve, "serve", "run a stack in the foreground"),
     ):
         command = commands.add_parser(name, help=text, description=text)
@@ -86,6 +105,8 @@ def _parser() -> argparse.ArgumentParser:
         if name == "job":
             command.add_argument("name", help="of its module, such as backfill")
             command.add_argument("arguments", nargs=argparse.REMAINDER, help="its own; --help tells them")
+        if name == "forward":
+            _add_forward_options(command)
         if name == "package":
             command.add_argument(
                 "--architecture", choices=("x86_64", "arm64"), default="x86_64", help="of the functions (default x86_64)"
@@ -93,6 +114,16 @@ def _parser() -> argparse.ArgumentParser:
         if name == "logs":
             command.add_argument("--lines", type=int, default=100, help="of each log (default 100)")
     return parser
+
+
+def _add_forward_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("fqn", help="the pipeline's name")
+    command.add_argument("run_id", help="the run's id")
+    command.add_argument("--target", type=Path, required=True, metavar="FILE", help="a JSON document that says where to")
+    command.add_argument("--url", help="of the installation (default: the stack on --port); its token is read from TOKEN")
+    command.add_argument("--position", type=Path, metavar="FILE", help="where it got to is kept there, and it goes on from there")
+    command.add_argument("--follow", action="store_true", help="until the run's log is complete")
+    command.add_argument("--instance", default="runlake", help="the installation's name in what is sent (default runlake)")
 
 
 def _add_stack_options(command: argparse.ArgumentParser) -> None:

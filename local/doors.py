@@ -9,25 +9,26 @@ from __future__ import annotations
 from typing import Any
 
 from chalicelib.routes.authorizer import NAME, TTL_S
-from chalicelib.routes.gate import OPEN
+from chalicelib.routes.gate import OPEN, TOKEN_HEADERS
 
 _SIGV4 = "sigv4"
 _URI = "arn:${AWS::Partition}:apigateway:${AWS::Region}:lambda:path/2015-03-31/functions/${Authorize.Arn}/invocations"
 _HEADER = {"in": "header", "type": "apiKey", "name": "Authorization"}
 # A TOKEN authorizer: what its header holds is the key of what the gateway keeps.
-_DEFINITIONS: dict[str, Any] = {
-    NAME: {
-        **_HEADER,
-        "x-amazon-apigateway-authtype": "custom",
-        "x-amazon-apigateway-authorizer": {
-            "type": "token",
-            "authorizerUri": {"Fn::Sub": _URI},
-            "authorizerResultTtlInSeconds": TTL_S,
-        },
+_CUSTOM: dict[str, Any] = {
+    "in": "header",
+    "type": "apiKey",
+    "x-amazon-apigateway-authtype": "custom",
+    "x-amazon-apigateway-authorizer": {
+        "type": "token",
+        "authorizerUri": {"Fn::Sub": _URI},
+        "authorizerResultTtlInSeconds": TTL_S,
     },
-    _SIGV4: {**_HEADER, "x-amazon-apigateway-authtype": "awsSigv4"},
 }
-_SECURITY = {"Fn::If": ["AsksForTokens", [{NAME: []}], {"Fn::If": ["AsksForSignatures", [{_SIGV4: []}], {"Ref": "AWS::NoValue"}]}]}
+_DEFINITIONS: dict[str, Any] = {
+    NAME: {**_CUSTOM, "name": "Authorization"},
+    _SIGV4: {**_HEADER, "x-amazon-apigateway-authtype": "awsSigv4"},
+} | {f"{NAME}-by-{header.lower()}": {**_CUSTOM, "name": header} for header in TOKEN_HEADERS.values()}
 
 
 def add_to(template: dict[str, Any]) -> None:
@@ -37,4 +38,11 @@ def add_to(template: dict[str, Any]) -> None:
     for path, methods in definition["paths"].items():
         for method, operation in methods.items():
             if path not in OPEN and method != "options":  # browsers ask beforehand, without credentials
-                operation["security"] = _SECURITY
+                operation["security"] = _security(path)
+
+
+def _security(path: str) -> dict[str, Any]:
+    """Some agents show their token in a header of their own. They cannot sign."""
+    by_token = f"{NAME}-by-{TOKEN_HEADERS[path].lower()}" if path in TOKEN_HEADERS else NAME
+    otherwise = {"Fn::If": ["AsksForSignatures", [{_SIGV4: []}], {"Ref": "AWS::NoValue"}]}
+    return {"Fn::If": ["AsksForTokens", [{by_token: []}], otherwise]}

@@ -19,6 +19,7 @@ from chalicelib.ingestion.report import Report
 from chalicelib.ingestion.run_files import RunFiles
 from chalicelib.ingestion.run_objects import RunObjects
 from chalicelib.ports import Publisher, Run
+from chalicelib.runlog.layout import ParsedKey
 from tests.world import World
 
 BUCKET, ARCHIVE = "bucket", "archive"
@@ -31,11 +32,12 @@ def ingester_of(
     port: Callable[[Any], Any] = lambda inner: inner,
     watermark_bytes: int = 10**9,
     early_flush: Callable[[Run], None] = lambda run: None,
+    index_beside: Callable[[ParsedKey], None] = lambda parsed: None,
 ) -> Ingester:
     """``port`` wraps each port, the clock apart."""
     store, index, runs, database = port(world.store), port(world.index), port(runs), port(world.database)
     return Ingester(
-        run_objects=RunObjects(BUCKET, store, index, runs, world.layout, watermark_bytes, early_flush),
+        run_objects=RunObjects(BUCKET, store, index, runs, world.layout, watermark_bytes, early_flush, index_beside),
         run_files=RunFiles(BUCKET, store, index, world.layout),
         archive=ArchiveObjects(port(world.archive_store), ARCHIVE),
         registration=Registration(database, LatestFiles(database, Search(database)), world.clock),

@@ -154,9 +154,13 @@ def packed(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unpacked(item: Mapping[str, Any]) -> Item:
-    """DynamoDB's typed values as plain ones, whole numbers as ``int``."""
+    """DynamoDB's typed values as plain ones, whole numbers as ``int``, inside of maps and lists too."""
     return {name: value["S"] if "S" in value else _plain(_deserialize(value)) for name, value in item.items()}
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
     return int(value) if isinstance(value, Decimal) and value == value.to_integral_value() else value

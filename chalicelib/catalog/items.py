@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from chalicelib.aws.dynamodb import Item, Table
 from chalicelib.catalog.segments import run_key
-from chalicelib.ports import Run
+from chalicelib.ports import EVENT_ROWS, Run
 
 _NAMES = {"#run": "run"}
 
@@ -42,8 +42,9 @@ class DynamoDbRunItems:
         return self._runs.get(_key(run))
 
     def segments(self, run: Run) -> list[Item]:
-        """See ``RunItems``."""
-        return list(self._segments.query_all("#run = :run", {":run": run_key(run)}, ExpressionAttributeNames=_NAMES))
+        """See ``RunItems``. Rows of events, which stand beside them, are left out."""
+        rows = self._segments.query_all("#run = :run", {":run": run_key(run)}, ExpressionAttributeNames=_NAMES)
+        return [row for row in rows if not str(row["at"]).startswith(EVENT_ROWS)]
 
     def replace_run(self, run: Run, seen: Item | None, item: Item | None) -> bool:
         """See ``RunItems``."""

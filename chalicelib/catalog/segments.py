@@ -99,7 +99,12 @@ def _row(run: Run, entry: SegmentEntry, at: str, keep_s: int) -> dict[str, Any]:
         "appended_ms": entry.appended_ms,
         "expires_at": entry.appended_ms // 1000 + keep_s,
     }
-    optional = {"connector": entry.connector, "reason": entry.reason, "landmarks": [list(mark) for mark in entry.landmarks]}
+    optional: dict[str, Any] = {
+        "connector": entry.connector,
+        "reason": entry.reason,
+        "landmarks": [list(mark) for mark in entry.landmarks],
+    }
+    optional["events"] = entry.events
     counted = {} if entry.errors is None else {"errors": entry.errors}
     return row | {name: value for name, value in optional.items() if value} | counted
 
@@ -122,4 +127,5 @@ def entry_of_row(row: Mapping[str, Any]) -> SegmentEntry:
         reason=row.get("reason", ""),
         landmarks=tuple((int(line), int(byte)) for line, byte in row.get("landmarks", ())),
         errors=row.get("errors"),
+        events=row.get("events", 0),
     )

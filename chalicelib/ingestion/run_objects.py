@@ -18,6 +18,8 @@ from chalicelib.runlog.segment import entry_of
 _HEARTBEAT_MS = 60_000
 _SILENT = frozenset(["marker", "retired", "tombstone"])
 """Of these nothing is reported, and no request is made."""
+_BESIDE = frozenset(["companion", "writer", "step", "chosen"])
+"""What lies beside a run's text: indexed, not reported."""
 
 EARLY_FLUSH_S = 20.0
 """How long a notification may hold its function to compact a run that has outgrown the watermark; the schedule does the rest."""
@@ -25,7 +27,7 @@ EARLY_FLUSH_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class RunObjects:
-    """``early_flush`` is called for a run whenever its log has grown by ``watermark_bytes``.
+    """``early_flush`` is called for a run whenever its log has grown by ``watermark_bytes``, ``index_beside`` for what lies beside it.
 
     A segment costs a HEAD, a row in each table and a report; once a minute and run a marker.
     """
@@ -37,6 +39,7 @@ class RunObjects:
     layout: Layout
     watermark_bytes: int
     early_flush: Callable[[Run], None]
+    index_beside: Callable[[ParsedKey], None] = lambda _: None
 
     def parse(self, event: ObjectEvent) -> ParsedKey:
         """Which object of which run. Raises InvalidInputError."""
@@ -50,6 +53,9 @@ class RunObjects:
         nothing. Runs that have outgrown the watermark are added to ``due``. Raises ObjectNotFoundError, DamagedLogError,
         UnavailableError."""
         if parsed.kind in _SILENT or not event.created:
+            return None
+        if parsed.kind in _BESIDE:
+            self.index_beside(parsed)
             return None
         info = self.store.head(event.key)
         entry = None

@@ -5,25 +5,33 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BytesIO
 from typing import NamedTuple
 
-from chalicelib.masking.shapes import NAMES, Finder
+from chalicelib.masking.shapes import MARKERS, NAMES, Finder
 from chalicelib.masking.text import Text
 
 _NEWLINE = b"\n"
-_MARKERS = {shape: f"***{shape}***".encode() for shape in NAMES}
-"""What stands in place of a secret."""
-_MARKED = frozenset(_MARKERS.values())
+_MARKED = frozenset(MARKERS.values())
+
+
+class Edit(NamedTuple):
+    """Bytes [start, end) of a batch became ``length`` others."""
+
+    start: int
+    end: int
+    length: int
 
 
 @dataclass(frozen=True, slots=True)
 class Masked:
-    """``body`` is the very same object when there was nothing to mask; ``counts`` are secrets by the name of their shape."""
+    """``body`` is the very same object when there was nothing to mask; ``counts`` are secrets by the name of their shape, ``edits`` where
+    they stood, in order."""
 
     body: bytes
     counts: Mapping[str, int]
+    edits: tuple[Edit, ...] = field(default=(), compare=False)
 
 
 class Found(NamedTuple):
@@ -37,19 +45,19 @@ class Found(NamedTuple):
 def mask(body: bytes, finders: Sequence[tuple[str, Finder]], read: Callable[[bytes], Text] = Text) -> Masked:
     """Time and memory grow with the body's length, whatever stands in it; ``read`` is for tests that count."""
     counts: Counter[str] = Counter()
-    masked, view, at = BytesIO(), memoryview(body), 0
+    masked, view, at, edits = BytesIO(), memoryview(body), 0, list[Edit]()
     for start, end, shape in secrets(read(body), finders):
         secret = body[start:end]
         if secret in _MARKED:
             continue  # it was masked before it came
         masked.write(view[at:start])
-        masked.write(_replacement(secret, _MARKERS[shape]))
+        edits.append(Edit(start, end, masked.write(_replacement(secret, MARKERS[shape]))))
         counts[shape] += 1
         at = end
     if not counts:
         return Masked(body, {})
     masked.write(view[at:])
-    return Masked(masked.getvalue(), dict(counts))
+    return Masked(masked.getvalue(), dict(counts), tuple(edits))
 
 
 def secrets(text: Text, finders: Sequence[tuple[str, Finder]]) -> Iterator[Found]:

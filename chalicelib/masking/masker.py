@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from threading import Lock
 
 from chalicelib.errors import UnavailableError
 from chalicelib.masking.mask import Masked, mask
 from chalicelib.masking.rules import Rule, SecretName, value_lines
-from chalicelib.masking.shapes import NAMES, SHAPES, Finder, finders
+from chalicelib.masking.shapes import NAMES, SHAPES, Finder, finders, values_finder
+from chalicelib.masking.values import Values
 from chalicelib.ports import Clock
 
 VALUES_AGE_MS = 300_000
 """How long a value that was read from its parameter is used before it is read again."""
 _RETRY_MS = 30_000
 """And how long when it could not be read again."""
+_KEPT_FINDERS = 16
+"""Sets of values whose finders are kept: as many as there are sorts of pipelines, and what was before the last change."""
 
 SecretReader = Callable[[SecretName], str]
 """Reads a parameter or secret. Raises UnavailableError: then nothing of the batch is stored, masked or not."""
@@ -25,7 +29,9 @@ class Masker:
 
     def __init__(self, rules: Sequence[Rule], read: SecretReader | None, clock: Clock) -> None:
         self._rules, self._read, self._clock = tuple(rules), read, clock
+        self._given = {id(rule): tuple(_lines_of_values(rule)) for rule in self._rules}
         self._known: dict[str, tuple[int, tuple[bytes, ...]]] = {}
+        self._finders_of: OrderedDict[tuple[tuple[bytes, ...], ...], Values] = OrderedDict()
         self._lock = Lock()
 
     def mask(self, fqn: str, body: bytes) -> Masked:
@@ -35,18 +41,31 @@ class Masker:
 
     def may_vary(self, body: bytes) -> bool:
         """Whether some rules would have masked this batch, and others not: all shapes, and the values of all rules that are known now."""
-        everything = finders(tuple(SHAPES), tuple(self._values(self._rules)))
+        everything = finders(tuple(SHAPES), self._values(self._rules))
         return bool(mask(body, everything).counts)
 
     def _finders(self, rules: Sequence[Rule]) -> tuple[tuple[str, Finder], ...]:
         shapes = {shape for rule in rules for shape in rule.shapes}
-        return finders([name for name in NAMES if name in shapes], tuple(self._values(rules)))
+        return finders([name for name in NAMES if name in shapes], self._values(rules))
 
-    def _values(self, rules: Sequence[Rule]) -> Iterator[bytes]:
-        """Longest first, each once."""
-        given = {line for rule in rules for value in rule.values for line in value_lines(value.get_secret_value())}
-        read = {line for rule in rules for name in rule.values_from for line in self._lines_of(name)}
-        return iter(sorted(given | read, key=lambda line: (-len(line), line)))
+    def _values(self, rules: Sequence[Rule]) -> Values | tuple[()]:
+        """The finder of what rules name now. Made when their values change."""
+        groups = tuple(group for rule in rules for group in self._lines(rule) if group)
+        if not groups:
+            return ()
+        with self._lock:
+            found = self._finders_of.get(groups)
+            if found is None:
+                found = self._finders_of[groups] = values_finder(sorted({line for group in groups for line in group}))
+                if len(self._finders_of) > _KEPT_FINDERS:
+                    self._finders_of.popitem(last=False)
+            self._finders_of.move_to_end(groups)
+        return found
+
+    def _lines(self, rule: Rule) -> Iterator[tuple[bytes, ...]]:
+        yield self._given[id(rule)]
+        for name in rule.values_from:
+            yield self._lines_of(name)
 
     def _lines_of(self, name: str) -> tuple[bytes, ...]:
         now_ms = self._clock.now_ms()
@@ -65,3 +84,7 @@ class Masker:
             if name not in self._known:
                 raise
             return now_ms + _RETRY_MS, self._known[name][1]
+
+
+def _lines_of_values(rule: Rule) -> Iterator[bytes]:
+    return (line for value in rule.values for line in value_lines(value.get_secret_value()))

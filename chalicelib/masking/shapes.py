@@ -17,6 +17,7 @@ from chalicelib.masking.credentials import (
 from chalicelib.masking.pairs import WORDS, aws_secret_keys, passwords
 from chalicelib.masking.private_keys import private_keys
 from chalicelib.masking.text import Span, Text
+from chalicelib.masking.values import Values
 
 Finder = Callable[[Text], Iterator[Span]]
 """Places of secrets, in their order, none twice. Reads each byte a bounded number of times, whatever the bytes are."""
@@ -33,16 +34,18 @@ SHAPES: Mapping[str, tuple[Finder, ...]] = {
     "password": tuple(partial(passwords, word=word) for word in WORDS),
 }
 NAMES = (*SHAPES, CONFIGURED)
+MARKERS: Mapping[str, bytes] = {name: f"***{name}***".encode() for name in NAMES}
+"""What stands in place of a secret."""
 
 
-def finders(shapes: Sequence[str], values: Sequence[bytes] = ()) -> tuple[tuple[str, Finder], ...]:
-    """The finders of shapes and of configured values, each with its shape's name, in the order of names."""
+def finders(shapes: Sequence[str], values: Sequence[bytes] | Values = ()) -> tuple[tuple[str, Finder], ...]:
+    """The finders of shapes, and one of all configured values, each with its shape's name, in the order of names."""
     named = [(name, each) for name in SHAPES if name in shapes for each in SHAPES[name]]
-    return (*named, *((CONFIGURED, partial(_configured, value=value)) for value in values))
+    if not values:
+        return tuple(named)
+    return (*named, (CONFIGURED, values if isinstance(values, Values) else values_finder(values)))
 
 
-def _configured(text: Text, value: bytes) -> Iterator[Span]:
-    at = text.find(value, 0)
-    while at >= 0:
-        yield at, at + len(value)
-        at = text.find(value, at + len(value))
+def values_finder(values: Sequence[bytes]) -> Values:
+    """The finder of configured values: made once for many batches."""
+    return Values(values, tuple(MARKERS.values()))

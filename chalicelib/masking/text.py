@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import Protocol
 
 Letters = re.Pattern[bytes]
 """A run: possessive, and nothing in it can be matched in two ways, so a step looks at a byte once."""
 Span = tuple[int, int]
+
+
+class Automaton(Protocol):
+    """Many words that are looked for at once. Reads a text once, whatever the words are."""
+
+    def find_matches_as_indexes(self, haystack: bytes, overlapping: bool = False) -> Sequence[tuple[int, int, int]]:
+        """(number of a word, start, end), in order of their ends."""
 
 
 def letters(of: bytes) -> Letters:
@@ -33,6 +42,11 @@ class Text:
     def find_any_case(self, word: bytes, start: int, end: int | None = None) -> int:
         """Where a word of small letters stands, however it is written; -1: nowhere."""
         return self.lowered.find(word, start, end)
+
+    def occurrences(self, of: Automaton, start: int, end: int) -> list[tuple[int, int, int]]:
+        """Where any of many words stands between two places: (its number, start, end), those that overlap too."""
+        found = of.find_matches_as_indexes(self.body[start:end], overlapping=True)
+        return [(number, first + start, last + start) for number, first, last in found]
 
     def run(self, of: Letters, start: int, most: int | None = None) -> int:
         """The end of a run that begins here."""

@@ -26,8 +26,10 @@ from chalicelib.runlog.batch import Batch
 _JSON = "application/json"
 _GZIP = frozenset({"application/gzip", "application/x-gzip"})
 _PLAIN = frozenset({"text/plain", "application/x-ndjson", "application/octet-stream"})
-BINARY_TYPES = sorted(_GZIP | {"application/x-ndjson", "application/octet-stream"})
-"""What a gateway must hand over as bytes. No answer has one of these types, so Chalice never asks for an ``Accept`` header."""
+_PACKED = frozenset({"application/msgpack", "application/x-msgpack", "application/x-protobuf"})
+"""What agents send beside JSON."""
+BINARY_TYPES = sorted(_GZIP | _PACKED | {"application/x-ndjson", "application/octet-stream"})
+"""What a gateway must hand over as bytes. No answer has one of these types for Chalice, so it never asks for an ``Accept`` header."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_AS_TEXT = "\x1f\ufffd"  # what is left of the magic where a gateway took bytes for text
@@ -73,20 +75,26 @@ class LogBatch(BaseModel):
 
 def batch_of(event: Mapping[str, Any], headers: Mapping[str, str], limit_bytes: int) -> Batch:
     """The batch in an API Gateway event. Raises InvalidBatchError, BatchTooLargeError, UnsupportedMediaTypeError."""
-    body = event.get("body")
-    if not body:
+    if not event.get("body"):
         return Batch.from_bytes(b"")
+    content_type, content = content_of(event, headers, limit_bytes)
+    if content_type == _JSON:
+        return _from_json(content, limit_bytes)
+    if content_type in _PLAIN or content_type in _GZIP:
+        return Batch.from_bytes(content) if isinstance(content, bytes) else Batch.from_text(content)
+    raise UnsupportedMediaTypeError(f"a log is application/json, text/plain or application/gzip content_type={content_type!r}")
+
+
+def content_of(event: Mapping[str, Any], headers: Mapping[str, str], limit_bytes: int) -> tuple[str, str | bytes]:
+    """The type of a body, and its content, unpacked. Raises InvalidBatchError, BatchTooLargeError, UnsupportedMediaTypeError."""
+    body = event.get("body") or ""
     content_type = headers.get("content-type", _JSON).partition(";")[0].strip().lower()
     content: str | bytes = _base64(body) if event.get("isBase64Encoded") else body
     if len(content) > limit_bytes:
         raise BatchTooLargeError(f"body is too large bytes={len(content)} limit={limit_bytes}")
     if _is_packed(content_type, headers):
         content = _unpacked(content, content_type in _GZIP, by_gateway=not isinstance(body, bytes), limit_bytes=limit_bytes)
-    if content_type == _JSON:
-        return _from_json(content, limit_bytes)
-    if content_type in _PLAIN or content_type in _GZIP:
-        return Batch.from_bytes(content) if isinstance(content, bytes) else Batch.from_text(content)
-    raise UnsupportedMediaTypeError(f"a log is application/json, text/plain or application/gzip content_type={content_type!r}")
+    return content_type, content
 
 
 def gunzip(packed: bytes, limit_bytes: int) -> bytes:

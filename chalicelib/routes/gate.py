@@ -24,6 +24,9 @@ OPEN = frozenset({"/v1/health", "/v1/openapi.json", "/v1/ui", "/v1/ui/config", "
 """What tells nothing of anybody: whether the API is there, how it is called, and the page that asks it. All else is closed, at the
 gateway too."""
 
+TOKEN_HEADERS = {"/v1/agents/firehose": "X-Amz-Firehose-Access-Key"}
+"""Where a client can show its token in no other header than one of its own: the header holds the token and nothing else."""
+
 
 @dataclass(slots=True)
 class Visit:
@@ -90,12 +93,20 @@ def decide(action: str, resource: str, allowed: bool, reason: str = "") -> None:
 def _principal(request: Request, action: str) -> Principal:
     services = composition.services()
     identity = request.context.get("identity") or {}
-    shown = Shown(request.headers.get("authorization", ""), identity.get("userArn") or "")
+    shown = Shown(_authorization(request), identity.get("userArn") or "")
     try:
         return services.door().principal(shown)
     except UnauthenticatedError as error:
         _report("", services.settings.auth, action, request.context["path"], False, str(error))
         raise
+
+
+def _authorization(request: Request) -> str:
+    authorization: str = request.headers.get("authorization", "")
+    if own := TOKEN_HEADERS.get(request.context["resourcePath"]):
+        token = request.headers.get(own, "").strip()
+        return f"Bearer {token}" if token else authorization
+    return authorization
 
 
 def _report(name: str, kind: str, action: str, resource: str, allowed: bool, reason: str) -> None:

@@ -34,7 +34,7 @@ from chalicelib.runlog.writer import Appended
 blueprint = Blueprint(__name__)
 
 COOKIE = "PIPELINE_SESSION"
-_COOKIE_AGE_S = 86_400
+COOKIE_AGE_S = 86_400
 _CLOSED = {"message": "Log stream closed successfully"}
 _TEXT = "text/plain; charset=utf-8"
 _INLINE_BYTES = 6_000_000
@@ -98,7 +98,7 @@ def _append(call: Call) -> Response:
     try:
         batch = _masked(call, batch_of(call.event, call.headers, call.services.settings.max_expanded_bytes))
         appended = call.services.writer.append(
-            call.run, batch, position=_session(call.headers), idempotency_key=call.headers.get("idempotency-key")
+            call.run, batch, position=session_of(call.headers), idempotency_key=call.headers.get("idempotency-key")
         )
     except Exception:
         record(LOGS_FAILED, 1)
@@ -107,7 +107,7 @@ def _append(call: Call) -> Response:
         record(LOG_SHIPMENT_MS, (time.perf_counter() - started_s) * 1000)
         record(LOGS_SENT, 1)
         record(BATCH_SIZE_LINES, appended.entry.lines)
-    cookie = f"{COOKIE}={appended.position}; Path=/; Max-Age={_COOKIE_AGE_S}"
+    cookie = f"{COOKIE}={appended.position}; Path=/; Max-Age={COOKIE_AGE_S}"
     return json_answer(_appended(appended), Set_Cookie=cookie)
 
 
@@ -127,7 +127,7 @@ def _appended(appended: Appended) -> dict[str, Any]:
 
 
 def _close(call: Call) -> Response:
-    call.services.finalizer.close(call.run, _session(call.headers))
+    call.services.finalizer.close(call.run, session_of(call.headers))
     return json_answer(_CLOSED)
 
 
@@ -238,7 +238,7 @@ def _newest(call: Call) -> Run | None:
     return rows[0].run if rows else None
 
 
-def _session(headers: CaseInsensitiveMapping) -> str | None:
+def session_of(headers: CaseInsensitiveMapping) -> str | None:
     """The position that the client's cookie carries."""
     cookies: str = headers.get("cookie", "")
     for part in cookies.split(";"):

@@ -1,7 +1,7 @@
 """The OpenAPI 3.1 document of every endpoint, as ``GET /spec/`` and ``GET /v1/openapi.json`` answer it and ``GET /docs/`` shows it.
 
-The resources are tables (here, in ``openapi_logs``, ``openapi_catalog``, ``openapi_archive``, ``openapi_coordination`` and
-``openapi_viewer``), one entry for each ``"METHOD /path"``::
+The resources are tables (here, in ``openapi_logs``, ``openapi_events``, ``openapi_catalog``, ``openapi_archive``,
+``openapi_coordination`` and ``openapi_viewer``), one entry for each ``"METHOD /path"``::
 
     "GET /v0/archive/files/": {
         "id": "listFiles",                    operationId
@@ -23,9 +23,11 @@ from typing import Any
 
 from chalicelib import __version__
 from chalicelib.routes import (
+    openapi_agents,
     openapi_archive,
     openapi_catalog,
     openapi_coordination,
+    openapi_events,
     openapi_logs,
     openapi_security,
     openapi_viewer,
@@ -119,6 +121,25 @@ _RESOURCES = (
         openapi_logs.SCHEMAS,
         openapi_logs.PARAMETERS,
         openapi_logs.ERRORS,
+        "LogError",
+    ),
+    _Resource(
+        "Events",
+        "The log of a run as events: append them, browse them, read the log of a step, know whether all of it is there.",
+        openapi_events.OPERATIONS,
+        openapi_events.SCHEMAS,
+        openapi_events.PARAMETERS,
+        openapi_events.ERRORS,
+        "LogError",
+    ),
+    _Resource(
+        "Agents",
+        "Log agents append to runs, each as it speaks: Fluent Bit, Fluentd, Logstash, Elasticsearch's and OpenSearch's clients, "
+        "OpenTelemetry, syslog-ng, rsyslog, AWS Data Firehose.",
+        openapi_agents.OPERATIONS,
+        openapi_agents.SCHEMAS,
+        openapi_agents.PARAMETERS,
+        openapi_agents.ERRORS,
         "LogError",
     ),
     _Resource(

@@ -15,6 +15,9 @@ _FILE = "/v0/archive/files/{id}"
 _LATEST = "/v0/archive/latest/{what}/{where}"
 _PIPELINES = "/v1/catalog/pipelines"
 _COORDINATION = "/v1/coordination/{source}"
+_AGENTS = "/v1/agents"
+_ES = f"{_AGENTS}/elasticsearch"
+_EVENTS = "/v1/events/{fqn}/{runId}"
 
 SCHEMES: dict[str, dict[str, Any]] = {
     "bearer": {
@@ -46,11 +49,26 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
     f"GET {_LOGS}/stream/{{runId}}": (Scope.LOGS_READ,),
     f"POST {_LOGS}/{{runId}}": (Scope.LOGS_WRITE,),
     f"POST {_LOGS}/{{runId}}/close": (Scope.LOGS_WRITE,),
+    **{f"POST {_AGENTS}/{name}": (Scope.LOGS_WRITE,) for name in ("fluent", "logstash", "syslog", "firehose", "otlp/v1/logs")},
+    **{f"{method} {_ES}{path}/_bulk": (Scope.LOGS_WRITE,) for method in ("POST", "PUT") for path in ("", "/{index}")},
+    **{
+        f"{name}": (Scope.LOGS_WRITE,)
+        for name in (f"GET {_ES}", f"HEAD {_ES}", f"GET {_ES}/_license", f"GET {_ES}/_cluster/health")
+    },
     f"GET {_PIPELINES}": (Scope.LOGS_READ,),
     f"GET {_PIPELINES}/{{fqn}}/runs": (Scope.LOGS_READ,),
     f"GET {_PIPELINES}/{{fqn}}/runs/{{runId}}": (Scope.LOGS_READ,),
     f"GET {_PIPELINES}/{{fqn}}/runs/{{runId}}/grep": (Scope.LOGS_READ,),
     f"GET {_PIPELINES}/{{fqn}}/runs/{{runId}}/histogram": (Scope.LOGS_READ,),
+    f"GET {_EVENTS}": (Scope.LOGS_READ,),
+    f"GET {_EVENTS}/log": (Scope.LOGS_READ,),
+    f"GET {_EVENTS}/steps": (Scope.LOGS_READ,),
+    f"GET {_EVENTS}/completeness": (Scope.LOGS_READ,),
+    f"POST {_EVENTS}": (Scope.LOGS_WRITE,),
+    f"POST {_EVENTS}/steps/{{step}}": (Scope.LOGS_WRITE,),
+    f"PUT {_EVENTS}/writers/{{writer}}": (Scope.LOGS_WRITE,),
+    f"POST {_EVENTS}/writers/{{writer}}/close": (Scope.LOGS_WRITE,),
+    "GET /v1/configuration": (Scope.ADMIN,),
     "GET /v0/archive/files/": (Scope.ARCHIVE_READ, Scope.LOGS_READ),
     "POST /v0/archive/files": (Scope.ARCHIVE_WRITE,),
     f"GET {_FILE}/data": (Scope.ARCHIVE_READ, Scope.LOGS_READ),

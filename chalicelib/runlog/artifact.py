@@ -8,7 +8,7 @@ User metadata: ``last-flushed-line``, ``total-bytes``, ``writer-epoch``, ``write
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from chalicelib import __version__
 from chalicelib.errors import DamagedLogError, ObjectNotFoundError
@@ -24,7 +24,7 @@ class Artifact:
     """Bytes [0, ``bytes``) and lines [0, ``lines``) of a log in the object ``key``, as it was at ``etag``.
 
     ``next_segment``: everything below is in it. ``reason``: "closed" or "abandoned" when it ends with that seal, else empty.
-    ``lines`` is None where only counting could tell (an object of OpenMetadata's own).
+    ``lines`` is None where only counting could tell (an object of OpenMetadata's own). ``modified_ms``: when S3 took it.
     """
 
     key: str
@@ -34,6 +34,7 @@ class Artifact:
     next_segment: int
     epoch: int
     reason: str
+    modified_ms: int = field(default=0, compare=False)
 
     @property
     def is_legacy(self) -> bool:
@@ -57,7 +58,7 @@ def artifact_of(info: ObjectInfo) -> Artifact:
     """What an object's metadata says of it. Raises DamagedLogError when it contradicts itself or the object's size."""
     metadata = info.metadata
     if "next-segment" not in metadata:
-        return Artifact(info.key, info.etag, info.size, None, 0, 0, "")
+        return Artifact(info.key, info.etag, info.size, None, 0, 0, "", info.last_modified_ms)
     try:
         artifact = Artifact(
             key=info.key,
@@ -67,6 +68,7 @@ def artifact_of(info: ObjectInfo) -> Artifact:
             next_segment=int(metadata["next-segment"]),
             epoch=int(metadata["writer-epoch"]),
             reason=metadata.get("reason", ""),
+            modified_ms=info.last_modified_ms,
         )
     except (KeyError, ValueError) as error:
         raise DamagedLogError(f"object without its metadata key={info.key} missing={error}") from error

@@ -16,7 +16,7 @@ class Batch:
 
     ``lines`` counts newlines: lines split on ``\\n`` only, and a batch without a final newline still ends its line. ``digest`` is
     BLAKE2b-128 in hex of what was sent. ``connector`` is kept as metadata, never written into the lines. ``sent`` is what came, where
-    it was masked; None: ``body`` itself.
+    it was masked, and of events always, for there is more to them than text; None: ``body`` itself. ``events``: how many it is made of.
     """
 
     body: bytes
@@ -24,6 +24,7 @@ class Batch:
     digest: str
     connector: str = ""
     sent: bytes | None = None
+    events: int = 0
 
     @classmethod
     def from_text(cls, text: str, connector: str = "") -> Batch:

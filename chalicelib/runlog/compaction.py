@@ -23,7 +23,7 @@ from chalicelib.runlog.layout import SEQUENCE_DIGITS, Layout
 from chalicelib.runlog.plan import Part, Span
 from chalicelib.runlog.retirement import Retirement
 from chalicelib.runlog.segment import SEAL
-from chalicelib.runlog.tail import TailFinder, list_all
+from chalicelib.runlog.tail import TailFinder, list_log
 
 RETIRE_AFTER_MS = 20 * 60_000
 """A compacted segment is deleted no sooner than this after it was written (decision 0001: 60 s + 30 s + 15 min are less)."""
@@ -31,18 +31,22 @@ RETIRABLE_MS = RETIRE_AFTER_MS + 60_000
 """How long after a run's last line all its segments can be retired: S3's clock and the writer's may differ a little."""
 RETIRE_TOGETHER = 100
 """Segments of a run that goes on: a few requests for all of them, and one object that keeps what they were."""
+EVENTS_LOOK_BACK = 1000
+"""Segments before the artifact's end whose companions may have come after it was written: an append takes seconds."""
 _TRIES = 4
 _ROWS = 1000
 _PLACES = 10_000
 """More than an answer of DynamoDB holds (1 MB of rows, about 4,000), so it is as few queries as can be."""
 
 Outcome = TypeVar("Outcome")
+IndexEvents = Callable[[Run, int], None]
+"""Makes the index know all companions of a run from a number on. Raises UnavailableError."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunState:
     """A run's objects as one look found them. ``base`` holds the log's beginning (None: nothing yet), ``pending`` what follows it, up to
-    ``last``."""
+    ``last``. ``has_events``: something lies beside its text (decision 0022)."""
 
     partial: Artifact | None
     logs: Artifact | None
@@ -51,6 +55,7 @@ class RunState:
     segments: Sequence[ListedObject]
     pending: Sequence[ListedObject]
     last: SegmentEntry | None
+    has_events: bool = False
 
     @property
     def pending_bytes(self) -> int:
@@ -75,10 +80,19 @@ class Compaction:
 
 class Compactor:
     """Compacts runs. ``now`` for retirement is the injected clock's; everything else is decided by what the store holds. ``readers``: see
-    ``Assembler``."""
+    ``Assembler``. ``index_events`` is asked for runs that have any."""
 
-    def __init__(self, store: ObjectStore, index: SegmentIndex, layout: Layout, clock: Clock, readers: int = READERS) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        index: SegmentIndex,
+        layout: Layout,
+        clock: Clock,
+        readers: int = READERS,
+        index_events: IndexEvents | None = None,
+    ) -> None:
         self.layout = layout
+        self._index_events = index_events
         self._store, self._index, self._clock = store, index, clock
         self._tails = TailFinder(store, index, layout)
         self._retirement = Retirement(store, index, layout, self._tails)
@@ -87,7 +101,7 @@ class Compactor:
     def look(self, run: Run) -> RunState:
         """A run's objects. A LIST (per 1,000), a HEAD for each artifact and for the last segment behind them; a LIST and a HEAD more where
         OpenMetadata's objects may be meant. Raises DamagedLogError."""
-        listed = list(list_all(self._store, self.layout.run_prefix(run)))
+        listed = list(list_log(self._store, self.layout, run))
         keys = {found.key for found in listed}
         artifacts = (key if key in keys else None for key in (self.layout.partial(run), self.layout.logs(run)))
         partial_, logs = (find_artifact(self._store, key) if key else None for key in artifacts)
@@ -98,7 +112,8 @@ class Compactor:
         last = self._tails.segment(run, self.layout.sequence_of(run, pending[-1].key)) if pending else None
         if base is None and (last is None or last.end_byte != sum(found.size for found in pending)):
             base = find_legacy(self._store, self.layout, run)
-        return RunState(partial_, logs, base, extent_of(self._store, base), segments, pending, last)
+        has_events = any(key.startswith(self.layout.events(run)) for key in keys)
+        return RunState(partial_, logs, base, extent_of(self._store, base), segments, pending, last, has_events)
 
     def compact(self, run: Run, deadline: Deadline) -> Compaction:
         """Bring ``partial.txt`` up to the log's end and retire old segments; a sealed log is left to the finalizer (see ``seal``).
@@ -141,6 +156,7 @@ class Compactor:
         with ThreadPoolExecutor(READERS) as readers:
             for first in range(0, len(missing), _ROWS):
                 self._index.put(run, list(readers.map(partial(self._tails.segment, run), missing[first : first + _ROWS])))
+        self._bring_events_up_to_date(run, state)
 
     def retire(self, run: Run, segments: Sequence[ListedObject], below: int) -> int:
         """Delete segments whose number is less than ``below`` and whose time has come, behind their entries; never the highest-numbered
@@ -180,8 +196,15 @@ class Compactor:
         below = base.next_segment if base else 0
         epoch = base.epoch if base else 0
         reason = seal.reason if seal else (base.reason if base else "")
+        if len(state.segments) > 1:  # they are retired by one of the next passes: until then companions may come
+            self._bring_events_up_to_date(run, state)
         retired = self.retire(run, state.segments, below)
         return Compaction(state.extent.lines, state.extent.bytes, below, epoch, reason, retired_segments=retired)
+
+    def _bring_events_up_to_date(self, run: Run, state: RunState) -> None:
+        """Also of what the last pass compacted: a companion may have come after it."""
+        if state.has_events and self._index_events:
+            self._index_events(run, max(0, (state.base.next_segment if state.base else 0) - EVENTS_LOOK_BACK))
 
     def _drop_if_finalized(self, run: Run, etag: str, last: SegmentEntry) -> None:
         """The first partial.txt has no older version to be conditional on: one that a finalizer overtook is taken away again."""

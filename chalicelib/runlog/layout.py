@@ -6,6 +6,10 @@
                             partial.txt                 bytes [0, F) while the run is open
                             logs.txt                    bytes [0, end) once it is finalized
                             retired/{digest}            what deleted segments were (``runlog.retirement``)
+                            events/{sequence:010d}      a segment's companion: what is not text of its events (``events.companion``)
+                            events/writers/{w}/opened   a writer of events was registered; ``closed``: it has ended (``events.writers``)
+                            events/steps/{step}         what was told of a step (``events.told``)
+                            events/chosen               how its events are written and browsed (``events.registry``)
     {prefix}/.active/{fqn}/{run_id}/{writer_id}         heartbeat marker, diagnostics only
     {prefix}/.tombstones/{fqn}/{run_id}/expired.json    why a run is gone (``runlog.tombstones``)
 
@@ -17,7 +21,7 @@ which maps many names to one key: ``legacy_*`` find its objects for reading.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import quote, unquote
 
 from chalicelib.errors import InvalidNameError
@@ -34,6 +38,10 @@ _SEGMENT_SUFFIX = re.compile(r"segments/(\d{10})", re.ASCII)
 _RETIRED_SUFFIX = re.compile(r"retired/[A-Za-z0-9_-]{11}")  # no longer than a segment's, and behind partial.txt in a listing
 _LONGEST_SUFFIX = len("segments/") + SEQUENCE_DIGITS
 _MARKERS = ".active"
+_EVENTS, _CHOSEN = "events", "chosen"
+_COMPANION = re.compile(rf"{_EVENTS}/(\d{{10}})", re.ASCII)
+_WRITER = re.compile(rf"{_EVENTS}/writers/([^/]+)/(?:opened|closed)")
+_STEP = re.compile(rf"{_EVENTS}/steps/([^/]+)")
 _TOMBSTONES, _TOMBSTONE = ".tombstones", "expired.json"
 
 
@@ -61,11 +69,14 @@ def checked_run(fqn: str, run_id: str) -> Run:
 
 @dataclass(frozen=True, slots=True)
 class ParsedKey:
-    """What a key is. ``kind``: segment, partial, logs, retired, marker or tombstone; ``sequence`` of a segment, else None."""
+    """What a key is. ``kind``: segment, partial, logs, retired, companion, writer, step, chosen, marker or tombstone; ``sequence`` of a segment,
+    else None; ``companion``: the number of the segment that it belongs to; ``name``: the writer's, the step's."""
 
     run: Run
     kind: str
     sequence: int | None = None
+    companion: int | None = None
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +120,42 @@ class Layout:
     def retired(self, run: Run, digest: str) -> str:
         """Entries of segments that were deleted together."""
         return self.all_retired(run) + digest
+
+    def events(self, run: Run) -> str:
+        """What lies beside a run's text begins with this: it stands before all else in a listing."""
+        return f"{self.run_prefix(run)}{_EVENTS}/"
+
+    def companion(self, run: Run, sequence: int) -> str:
+        """What is not text of the events of the segment with this number."""
+        return f"{self.events(run)}{sequence:010d}"
+
+    def before_companion(self, run: Run, sequence: int) -> str:
+        """A key to start a listing after, so that the companion with this number comes first."""
+        return self.companion(run, sequence - 1) if sequence > 0 else self.events(run)
+
+    def behind_companions(self, run: Run) -> str:
+        """A key that all companions sort before."""
+        return f"{self.events(run)}:"
+
+    def writers(self, run: Run) -> str:
+        """All that tells of a run's writers begins with this."""
+        return f"{self.events(run)}writers/"
+
+    def writer(self, run: Run, writer: str, what: str) -> str:
+        """That a writer was ``opened`` or ``closed``. Raises InvalidNameError."""
+        return _fitting(f"{self.writers(run)}{encode_name(writer)}/{what}")
+
+    def steps(self, run: Run) -> str:
+        """All that was told of a run's steps begins with this."""
+        return f"{self.events(run)}steps/"
+
+    def step(self, run: Run, step: str) -> str:
+        """What was told of a step. Raises InvalidNameError."""
+        return _fitting(self.steps(run) + encode_name(step))
+
+    def chosen(self, run: Run) -> str:
+        """How a run's events are written and browsed."""
+        return self.events(run) + _CHOSEN
 
     def all_markers(self) -> str:
         """All heartbeat markers of all runs begin with this."""
@@ -164,8 +211,24 @@ class Layout:
             return self._parsed(elements[:2], kind)
         if _RETIRED_SUFFIX.fullmatch("/".join(elements[2:])):
             return self._parsed(elements[:2], "retired")
+        if elements[2:3] == [_EVENTS]:
+            return self._parsed_beside(elements)
         segment = _SEGMENT_SUFFIX.fullmatch("/".join(elements[2:]))
         return self._parsed(elements[:2], "segment", int(segment[1])) if segment else None
+
+    def _parsed_beside(self, elements: list[str]) -> ParsedKey | None:
+        """What lies beside the text."""
+        name, parsed = "/".join(elements[2:]), self._parsed(elements[:2], "companion")
+        if parsed is None:
+            return None
+        if name == f"{_EVENTS}/{_CHOSEN}":
+            return replace(parsed, kind="chosen")
+        if companion := _COMPANION.fullmatch(name):
+            return replace(parsed, companion=int(companion[1]))
+        for kind, found in (("writer", _WRITER.fullmatch(name)), ("step", _STEP.fullmatch(name))):
+            if found:
+                return _named(parsed, kind, found[1])
+        return None
 
     @staticmethod
     def _parsed(names: list[str], kind: str, sequence: int | None = None) -> ParsedKey | None:
@@ -174,3 +237,16 @@ class Layout:
             return ParsedKey(checked_run(fqn, run_id), kind, sequence)
         except (UnicodeDecodeError, InvalidNameError):
             return None
+
+
+def _named(parsed: ParsedKey, kind: str, name: str) -> ParsedKey | None:
+    try:
+        return replace(parsed, kind=kind, name=unquote(name, errors="strict"))
+    except UnicodeDecodeError:
+        return None
+
+
+def _fitting(key: str) -> str:
+    if len(key) > MAX_KEY_BYTES:
+        raise InvalidNameError(f"names are too long once encoded bytes={len(key)} limit={MAX_KEY_BYTES}")
+    return key

@@ -30,7 +30,7 @@ from chalicelib.runlog.tail import TailFinder
 
 TOGETHER = 1000
 """Segments that are deleted by one request, behind one object of entries."""
-_OPTIONAL = ("connector", "reason", "landmarks")
+_OPTIONAL = ("connector", "reason", "landmarks", "events")
 
 
 @dataclass(frozen=True, slots=True)

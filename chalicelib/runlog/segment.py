@@ -1,8 +1,8 @@
 """A segment's metadata: where it stands in the log, and who wrote it, as S3 user metadata and back.
 
 Keys: ``kind``, ``epoch``, ``first-line``, ``first-byte``, ``lines``, ``session``, ``base``, ``digest``, ``appended-ms``, and where
-there is one ``connector`` (percent-encoded), ``reason`` (of a seal), ``landmarks``, ``errors``. The number is in the object's key, the bytes are
-its size. Metadata stays below S3's 2 KB whatever the batch.
+there is one ``connector`` (percent-encoded), ``reason`` (of a seal), ``landmarks``, ``errors``, ``events``. The number is in the
+object's key, the bytes are its size. Metadata stays below S3's 2 KB whatever the batch.
 """
 
 from __future__ import annotations
@@ -73,6 +73,8 @@ def metadata_of(entry: SegmentEntry) -> dict[str, str]:
         metadata["landmarks"] = pack_landmarks(entry.landmarks)
     if entry.errors is not None:
         metadata["errors"] = str(entry.errors)
+    if entry.events:
+        metadata["events"] = str(entry.events)
     return metadata
 
 
@@ -95,6 +97,7 @@ def entry_of(sequence: int, metadata: Mapping[str, str], size: int) -> SegmentEn
             reason=metadata.get("reason", ""),
             landmarks=unpack_landmarks(metadata.get("landmarks", "")),
             errors=int(metadata["errors"]) if "errors" in metadata else None,
+            events=int(metadata.get("events", "0")),
         )
     except (KeyError, ValueError) as error:
         raise DamagedLogError(f"segment without its metadata sequence={sequence} missing={error}") from error

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 
 from chalicelib.errors import DamagedLogError, ObjectNotFoundError, UnavailableError
-from chalicelib.ports import ListedObject, ObjectInfo, ObjectStore, Run, SegmentEntry, SegmentIndex
+from chalicelib.ports import ListedObject, ObjectInfo, ObjectStore, Run, SegmentEntry, SegmentIndex, behind_folder
 from chalicelib.runlog.artifact import Artifact, artifact_of, extent_of, find_legacy
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.position import Position
@@ -76,11 +76,7 @@ class TailFinder:
         known = self._last_indexed(run)
         # The highest-numbered segment is never retired: a listing that begins at a known one finds it, or one above it.
         listed = list(self.list_segments(run, known.sequence)) if known else []
-        return (
-            self.after_listing(run, listed, known)
-            if listed
-            else self._find_in(run, list_all(self.store, self.layout.run_prefix(run)))
-        )
+        return self.after_listing(run, listed, known) if listed else self._find_in(run, list_log(self.store, self.layout, run))
 
     def after_listing(self, run: Run, listed: Sequence[ListedObject], known: SegmentEntry | None = None) -> Tail:
         """The tail behind listed segments (at least one); ``known`` saves the HEAD when it is the last of them."""
@@ -120,6 +116,19 @@ class TailFinder:
     def _legacy(self, run: Run) -> Artifact | None:
         shared = self.layout.legacy_run_prefix(run) == self.layout.run_prefix(run)
         return None if shared else find_legacy(self.store, self.layout, run)
+
+
+def list_log(store: ObjectStore, layout: Layout, run: Run) -> Iterator[ListedObject]:
+    """A run's keys, ascending; of what lies beside its text no more than the first page. One request for each 1,000."""
+    prefix, beside = layout.run_prefix(run), layout.events(run)
+    start_after = ""
+    while True:
+        page = store.list(prefix, start_after=start_after)
+        yield from page.objects
+        if not page.truncated:
+            return
+        last = page.objects[-1].key
+        start_after = behind_folder(beside) if last.startswith(beside) else last
 
 
 def list_all(store: ObjectStore, prefix: str, start_after: str = "") -> Iterator[ListedObject]:

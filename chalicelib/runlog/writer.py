@@ -213,7 +213,8 @@ class Writer:
         epoch = tail.epoch + 1 if tail.seal == ABANDONED else tail.epoch
         entry = self._entry(replace(tail, epoch=epoch), DATA, author, batch.body)
         body = batch.body
-        return replace(entry, lines=batch.lines, connector=batch.connector, landmarks=landmarks_of(body), errors=errors_of(body))
+        told = replace(entry, lines=batch.lines, connector=batch.connector, events=batch.events)
+        return replace(told, landmarks=landmarks_of(body), errors=errors_of(body))
 
     def _entry(self, tail: Tail, kind: str, author: Author, body: bytes, reason: str = "") -> SegmentEntry:
         if tail.sequence > MAX_SEQUENCE:

@@ -116,6 +116,10 @@ def main() -> None:
             file = logging.FileHandler(Path(folder) / "log")
             rows.append(measured("logging.FileHandler", file, records, per_s, lambda: 0))
             rows.append(measured("RunlogHandler", RunlogHandler("p", "r", settings=settings), records, per_s, requests))
+            events = RunlogHandler("p", "r", events=True, settings=settings)
+            rows.append(measured("RunlogHandler, events", events, records, per_s, requests))
+            masking = RunlogHandler("p", "r", secrets=[f"s3cret/{number}+value" for number in range(10)], settings=settings)
+            rows.append(measured("RunlogHandler, 10 secrets", masking, records, per_s, requests))
             rows.append(measured("one POST a record", PostingHandler(url), slow_records, per_s, requests))
     if arguments.json:
         print(json.dumps([asdict(row) for row in rows]))

@@ -14,6 +14,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from client.tests.fake_events import StoredEvents, answer_events
+
 LOGS = "/v1/services/ingestionPipelines/logs/"
 Fault = str
 """``500``, ``503``, ``cut`` (before anything is done), ``lost`` (done, but not answered), ``hang``, ``page`` (somebody
@@ -31,6 +33,7 @@ class Segment:
 class StoredRun:
     segments: list[Segment] = field(default_factory=list)
     closed: bool = False
+    events: StoredEvents = field(default_factory=StoredEvents)
 
     @property
     def data(self) -> bytes:
@@ -50,6 +53,7 @@ class FakeServer:
         self.requests: list[tuple[str, str, dict[str, str]]] = []
         self.token: str | None = None
         self.has_stream = True
+        self.has_events = True
         self.links_above_bytes = 1 << 30
         self.link_cuts: list[int] = []
         self.stream_lines = 1000
@@ -136,6 +140,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._answer("POST")
 
+    def do_PUT(self) -> None:
+        self._answer("PUT")
+
     def _answer(self, method: str) -> None:
         fake = self.server.fake
         self.body = self.rfile.read(int(self.headers.get("content-length") or 0))
@@ -158,6 +165,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._route(method, [unquote(each) for each in url.path.removeprefix("/api").strip("/").split("/")])
 
     def _route(self, method: str, parts: list[str]) -> None:
+        fake = self.server.fake
         match (method, *parts):
             case ("POST", "v1", "services", _, "logs", fqn, run_id):
                 self._append(self.server.fake.runs[fqn, run_id])
@@ -182,6 +190,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._json(self._facts(fqn, run_id) | {"lost": 0})
             case ("GET", "v1", "catalog", "pipelines", fqn, "runs", run_id, "grep"):
                 self._grep(self.server.fake.runs[fqn, run_id])
+            case (_, "v1", "events", fqn, run_id, *rest) if fake.has_events:
+                self._events(fake.runs[fqn, run_id], [method, *rest])
             case _:
                 self._json({"code": 404, "message": "there is no such path"}, 404)
 
@@ -204,6 +214,15 @@ class _Handler(BaseHTTPRequestHandler):
             fake.changed.notify_all()
         lines = body.count(b"\n") + (not body.endswith(b"\n"))
         self._json({"position": f"{session}.{len(run.segments)}", "sequence": 0, "line": 0, "lines": lines, "repeated": bool(same)})
+
+    def _events(self, run: StoredRun, path: list[str]) -> None:
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        with self.server.fake.changed:
+            status, answer, text = answer_events(run.events, path, self.query, headers, self.body, run.closed, len(run.lines))
+            if text:
+                run.segments.append(Segment("events", len(run.segments), text))
+            self.server.fake.changed.notify_all()
+        self._json(answer, status)
 
     def _page(self, run: StoredRun) -> None:
         fake = self.server.fake

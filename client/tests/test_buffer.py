@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 from hypothesis import given
+from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from runlake.batches import MAX_LINE_BYTES, cut, lines_of
@@ -14,6 +15,7 @@ from runlake.buffer import Buffer, gap_line
 from runlake.spool import Spool
 
 
+@examples(deadline=None)  # other work on the machine is no fault
 @given(st.lists(st.one_of(st.integers(1, 300), st.none()), max_size=60), st.integers(0, 500))
 def test_what_comes_out_is_what_went_in(steps: list[int | None], memory_bytes: int) -> None:
     """A number: put so many bytes; None: take some. Whatever stands in memory and whatever on disk."""
@@ -93,6 +95,7 @@ def test_the_spool_is_nobody_elses(tmp_path: Path) -> None:
     own.remove()
 
 
+@examples(deadline=None)  # other work on the machine is no fault
 @given(st.lists(st.binary(max_size=12)), st.integers(1, 20))
 def test_batches_are_whole_lines_and_all_of_them(parts: list[bytes], batch_bytes: int) -> None:
     data = b"\n".join(parts)

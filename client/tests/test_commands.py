@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from client.tests.fake_server import FakeServer
 from runlake.__main__ import runlake
 from runlake.commands.output import duration_of, harmless, marked, size_of
-from runlake.commands.reading import since_of
+from runlake.commands.times import since_of
 
 
 @pytest.fixture

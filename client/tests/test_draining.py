@@ -49,7 +49,8 @@ def leave(root: Path, server: FakeServer, *, sent: bytes, position: str | None) 
     rest = TEXT[len(sent) :]
     for number, begin in enumerate(range(0, len(rest), 3001)):
         (folder / f"{number:010d}.chunk").write_bytes(rest[begin : begin + 3001])
-    keep_leftover(folder, Leftover(server.url, RUN, position, close=True), gzip.compress(sent) if sent else None)
+    leftover = Leftover(server.url, RUN, position, close=True, sent=sent.count(b"\n"))
+    keep_leftover(folder, leftover, gzip.compress(sent) if sent else None)
 
 
 def drained(root: Path, steps: Steps | None = None) -> int:

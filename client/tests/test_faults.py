@@ -101,7 +101,9 @@ def test_the_disk_is_used_while_the_server_is_away_and_emptied_after(server: Fak
     handler = RunlogHandler("p", "r", settings=replace(settings, memory_bytes=1000), pace=pace)
     for number in range(20_000):
         handler.write(f"{number}\n")
-    assert sum(chunk.stat().st_size for chunk in settings.spool_root.rglob("*.chunk")) > 90_000
+    assert (
+        sum(chunk.stat().st_size for chunk in settings.spool_root.rglob("*.chunk")) > 50_000
+    )  # the shipper holds what it took before there was more
     server.up()
     handler.close()
     assert [int(line) for line in server.lines("p", "r")] == list(range(20_000))

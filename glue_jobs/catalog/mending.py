@@ -7,7 +7,7 @@ read; when ingestion or a schedule moved it meanwhile, all of it is done again, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -57,7 +57,8 @@ class Mended:
 @dataclass(frozen=True, slots=True)
 class Mender:
     """``keep_s``: as the catalog has it. ``tables``: which of the two are put right. ``prune``: rows of runs of which S3 has nothing are
-    removed, once their last sign of life is older than ``grace_ms``. ``threads``: requests at a time."""
+    removed, once their last sign of life is older than ``grace_ms``. ``threads``: requests at a time. ``events`` makes the index of a run's
+    events anew, with its segments' rows."""
 
     items: RunItems
     store: ObjectStore
@@ -69,6 +70,7 @@ class Mender:
     prune: bool = False
     grace_ms: int = 3_600_000
     dry_run: bool = False
+    events: Callable[[Run], object] | None = None
 
     def mend(self, run: Run) -> Mended:
         """A GetItem, a Query and what ``Examiner`` needs; writes for the rows that differ. Idempotent; an error is in the answer."""
@@ -91,8 +93,14 @@ class Mender:
             if SEGMENTS in self.tables:
                 self._mend_segments(mended, examiner, census, rows)
             if RUNS not in self.tables or self._mend_run(mended, census, seen):
+                self._index_events(run)
                 return mended
         raise StoreUnavailableError(f"the run's row changes faster than it is put right tries={ATTEMPTS}")
+
+    def _index_events(self, run: Run) -> None:
+        """Not before: the row of a busy run moves on while its events are read."""
+        if self.events and SEGMENTS in self.tables and not self.dry_run:
+            self.events(run)
 
     def _mend_run(self, mended: Mended, census: Census, seen: Item | None) -> bool:
         """False when the row was moved meanwhile."""

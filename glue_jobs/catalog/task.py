@@ -111,6 +111,7 @@ class Task:
             prune=self._told["prune"],
             grace_ms=self._told["grace_ms"],
             dry_run=self._told["dry_run"],
+            events=services.events.indexing.rebuild,
         )
 
 

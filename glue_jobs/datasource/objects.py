@@ -12,6 +12,7 @@ from chalicelib.runlog.layout import SEQUENCE_DIGITS, Layout
 
 _SEGMENTS = "segments/"
 _RETIRED = "retired/"  # what deleted segments were: no log's bytes
+_EVENTS = "events/"  # what lies beside its text
 _SUFFIX = len(_SEGMENTS) + SEQUENCE_DIGITS
 
 
@@ -141,7 +142,7 @@ class Folder:
             current.logs = found
         elif name == "partial.txt":
             current.partial = found
-        elif self._on_foreign and not name.startswith(_RETIRED):
+        elif self._on_foreign and not name.startswith((_RETIRED, _EVENTS)):
             self._on_foreign(current.run, found.key)
 
 

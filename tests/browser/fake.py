@@ -25,8 +25,22 @@ STORED = "/stored"
 _ROUTE = re.compile(
     r"/api(?:"
     r"(?P<ui>/v1/ui.*)|(?P<pipelines>/v1/catalog/pipelines)|/v1/catalog/pipelines/(?P<of>[^/]+)/runs(?:/(?P<run>[^/]+)(?:/(?P<what>grep|histogram))?)?"
+    r"|/v1/events/(?P<efqn>[^/]+)/(?P<erun>[^/]+)(?P<events>/log|/steps|/completeness|)"
     r"|/v1/services/ingestionPipelines/logs/(?P<fqn>[^/]+)/(?:stream/(?P<stream>[^/]+)|(?P<log>[^/]+)(?P<download>/download)?))"
 )
+
+
+@dataclass
+class FakeStep:
+    """What is told of a step; ``after_s`` since the run's start, ``took_s`` None: it runs."""
+
+    step: str
+    name: str | None = None
+    parent: str | None = None
+    after_s: float = 0
+    took_s: float | None = 1
+    status: str | None = "succeeded"
+    complete: bool = True
 
 
 @dataclass
@@ -42,6 +56,9 @@ class FakeRun:
     end: str | None = "closed"
     line_ms: float = 250
     share: Callable[[float], float] = float
+    steps: list[FakeStep] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
     lag: int = 0
     changed: threading.Condition = field(default_factory=threading.Condition)
 
@@ -51,6 +68,24 @@ class FakeRun:
 
     def slice(self, first: int, last: int) -> list[str]:
         return [self.text(number) for number in range(first, last)] if self.text else self.lines[first:last]
+
+    def say(self, message: str, step: str | None = None, level: str = "INFO", notes: Sequence[tuple[int, Any]] = ()) -> None:
+        """An event: its lines are lines of the log."""
+        annotations = [{"position": position, "note": note} for position, note in notes]
+        lines = message.split("\n")
+        told = {
+            "line": self.total,
+            "lines": len(lines),
+            "message": message,
+            "step": step,
+            "level": level,
+            "annotations": annotations,
+        }
+        self.events.append({"id": len(self.events), "writer": "w", "timestamp": START_MS, "data": {}, **told})
+        self.append(*lines)
+
+    def of_step(self, step: str) -> list[dict[str, Any]]:
+        return [event for event in self.events if event["step"] == step]
 
     def append(self, *lines: str) -> None:
         with self.changed:
@@ -156,12 +191,12 @@ class _Handler(BaseHTTPRequestHandler):
         return self._answer(given)
 
     def _answer(self, given: dict[str, str]) -> None:
-        fqn = given.get("of") or given.get("fqn", "")
+        fqn = given.get("of") or given.get("fqn") or given.get("efqn", "")
         if "pipelines" in given:
             return self._pipelines()
         if fqn not in self.server_of.runs:
             return self._json({"code": 404, "message": "there is no such run"}, 404)
-        run_id = given.get("run") or given.get("stream") or given.get("log")
+        run_id = given.get("erun") or given.get("run") or given.get("stream") or given.get("log")
         if run_id is None:
             return self._json({"runs": [run.facts() for run in self.server_of.runs[fqn]], "cursor": None})
         run = self.server_of.run(fqn, run_id)
@@ -170,6 +205,8 @@ class _Handler(BaseHTTPRequestHandler):
         return self._of_run(run, given)
 
     def _of_run(self, run: FakeRun, given: dict[str, str]) -> None:
+        if "erun" in given:
+            return self._json(_EVENTS[given.get("events", "")](run, self.query))
         if given.get("what") == "grep":
             return self._json(_grep(run, self.query))
         if given.get("what") == "histogram":
@@ -291,6 +328,48 @@ def _histogram(run: FakeRun, buckets: int) -> dict[str, Any]:
         from_ms = START_MS + index * step
         rows.append({"fromMs": from_ms, "toMs": from_ms + step, "line": first, "lines": last - first, "errors": errors})
     return {"fromMs": START_MS, "toMs": end_ms, "buckets": rows, "partial": False}
+
+
+def _steps(run: FakeRun, _query: dict[str, str]) -> dict[str, Any]:
+    rows = []
+    for step in run.steps:
+        said = run.of_step(step.step)
+        started = START_MS + int(step.after_s * 1000)
+        took = None if step.took_s is None else int(step.took_s * 1000)
+        lines = [line for event in said for line in event["message"].split("\n")]
+        errors, first = sum(event["level"] == "ERROR" for event in said), said[0]["line"] if said else None
+        size = sum(len(line.encode()) + 1 for line in lines)
+        times = {"startedMs": started, "endedMs": None if took is None else started + took, "durationMs": took}
+        told = {"step": step.step, "name": step.name or step.step, "parent": step.parent, "status": step.status, **times}
+        rows.append({**told, "lines": len(lines), "bytes": size, "errors": errors, "firstLine": first, "complete": step.complete})
+    return {"steps": rows}
+
+
+def _step_log(run: FakeRun, query: dict[str, str]) -> dict[str, Any]:
+    whole = "".join(event["message"] + "\n" for event in run.of_step(query["step"])).encode()
+    start = int(query.get("start", "0"))
+    part = whole[start : start + 50_000]
+    part = part[: part.rfind(b"\n") + 1] or part
+    end = start + len(part)
+    return {"text": part.decode(), "next": end, "complete": run.status != "open" and end == len(whole), "lines": part.count(b"\n")}
+
+
+def _found_events(run: FakeRun, query: dict[str, str]) -> dict[str, Any]:
+    """``after`` is a line of the log, as the real one's is."""
+    limit = int(query.get("limit", "100"))
+    wanted = run.of_step(query["step"]) if "step" in query else run.events
+    found = [event for event in wanted if event["line"] >= int(query.get("after", "0"))]
+    after = str(found[limit]["line"]) if limit < len(found) else None
+    return {"events": found[:limit], "after": after}
+
+
+def _completeness(run: FakeRun, _query: dict[str, str]) -> dict[str, Any]:
+    state = "lost" if run.lost else "pending" if run.status == "open" else "complete"
+    writers = [{"writer": name} for name in ["w", *run.lost]] if run.events else []
+    return {"state": state, "sealed": run.status != "open", "writers": writers, "lost": run.lost}
+
+
+_EVENTS = {"": _found_events, "/log": _step_log, "/steps": _steps, "/completeness": _completeness}
 
 
 def numbered(count: int, levels: Sequence[str] = ("INFO", "INFO", "DEBUG", "INFO", "WARN")) -> Callable[[int], str]:

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.browser import fake
 from tests.browser.conftest import CHROMIUM
-from tests.browser.fake import FakeRun, FakeServer
+from tests.browser.fake import FakeRun, FakeServer, FakeStep
 from tests.functional.gateway import installed
 from tests.world import World
 
@@ -86,7 +86,53 @@ def runs() -> dict[str, list[FakeRun]]:
         ]
         for index, name in enumerate(named)
     }
-    return {_FQN: [night, *others], "mysql_prod.backfill": [live], **small}
+    return {_FQN: [night, *others], "mysql_prod.backfill": [live], "shop.release": [release()], **small}
+
+
+def release() -> FakeRun:
+    """A run of steps, one of which has failed."""
+    run = FakeRun("release-42")
+    told = [
+        ("checkout", "Checkout", None, 0, 4.2, "succeeded"),
+        ("build", "Build", None, 4, 171, "succeeded"),
+        ("compile", "Compile", "build", 4, 140, "succeeded"),
+        ("image", "Image", "build", 144, 31, "succeeded"),
+        ("test", "Test", None, 175, 283, "failed"),
+        ("unit", "Unit tests", "test", 175, 96, "succeeded"),
+        ("integration", "Integration tests", "test", 271, 187, "failed"),
+        ("orders", "orders-service", "integration", 271, 81, "succeeded"),
+        ("payments", "payments-service", "integration", 271, 187, "failed"),
+        ("report", "Report", None, 458, 3, "succeeded"),
+    ]
+    run.steps = [FakeStep(*each) for each in told]  # type: ignore[arg-type]
+    for step, name, parent, after_s, took_s, _ in told:
+        of = int(took_s / 3) + 3
+        for at in range(of if parent or step != "build" else 0):
+            stamp = time.strftime("%H:%M:%S", time.gmtime(fake.START_MS // 1000 + int(after_s) + at * 3))
+            who = f"INFO  [{name.lower()}] \x1b[36m{step}\x1b[0m"
+            run.say(f"{stamp} {who}: {at + 1} of {of} done in {at % 7 / 10 + 0.2:.1f} s", step)
+        if step == "payments":
+            _fail(run, step, time.strftime("%H:%M:%S", time.gmtime(fake.START_MS // 1000 + int(after_s + took_s))))
+    run.line_ms = 461_000 / run.total
+    return run
+
+
+def _fail(run: FakeRun, step: str, stamp: str) -> None:
+    link = "https://ci.example.com/payments/tests/refund"
+    text = f"{stamp} ERROR [payments-service] test_refund failed, see {link}"
+    trace = "\n".join(
+        f'  File "payments/{name}.py", line {40 + len(name)}, in {name}' for name in ("refund", "ledger", "connection")
+    )
+    note = {"kind": "link", "length": len(link), "href": link}
+    run.say(f"{text}\n{trace}\nTimeoutError: no answer in 30 s", step, "ERROR", [(text.index(link), note), (0, {"kind": "fold"})])
+    run.say(f"{stamp} WARN  [payments-service] 1 of 214 tests failed", step, "WARN")
+
+
+def take_steps(page: Page, server: FakeServer, theme: str) -> None:
+    page.goto(f"{server.url}?p=shop.release&r=release-42&s=payments#L66")
+    page.locator('.step-pane [data-line="65"]').wait_for()
+    page.wait_for_timeout(800)
+    page.screenshot(path=IMAGES / f"viewer-steps-{theme}.png")
 
 
 def take(page: Page, server: FakeServer, theme: str) -> None:
@@ -122,6 +168,7 @@ def main() -> None:
                 viewport={"width": 1280, "height": 760}, color_scheme="dark" if theme == "dark" else "light", timezone_id="UTC"
             )
             take(page, server, theme)
+            take_steps(page, server, theme)
         take_narrow(browser, server)
         server.stop()
 

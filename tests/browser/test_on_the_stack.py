@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 import requests
@@ -53,6 +55,30 @@ def test_what_a_program_logs_is_found_followed_searched_and_downloaded(stack: St
         page.get_by_role("button", name="Download").click()
     assert Path(downloading.value.path()).read_text().splitlines() == expected
     eventually(lambda: newest(stack)["lines"] == len(expected))
+
+
+def test_steps_are_a_tree_and_a_step_is_read_alone(stack: Stack, page: Page, tmp_path: Path) -> None:
+    run_id = f"steps-{time.time_ns()}"
+    given = {"url": stack.api_url, "spool_dir": str(tmp_path), "logger": None, "exit_s": 120, "events": True, "writer": "w"}
+    with runlake.run(FQN, run_id, **given) as run:
+        run.event("begin")
+        with run.step("Build"), run.step("Compile <b>"):
+            note = runlake.link(4, 4, "https://example.com/x")
+            run.event("see this", level="ERROR", annotations=[note, runlake.fold()])
+            run.handler.flush()
+            page.goto(f"{stack.api_url}/v1/ui/?p={quote(FQN)}&r={run_id}")
+            expect(page.get_by_role("treeitem")).to_have_count(3, timeout=60_000)
+            page.get_by_role("treeitem", name="Compile <b>").click()
+            expect(page.locator(".step-pane .text")).to_have_text("see this", timeout=30_000)
+            expect(page.locator(".step-pane").get_by_role("link", name="this")).to_have_attribute("href", "https://example.com/x")
+            for number in range(3000):
+                run.event(f"compiled {number}")
+    expect(page.locator(".state")).to_contain_text("Complete", timeout=120_000)
+    expect(page.get_by_role("treeitem", name="Compile <b>")).to_contain_text("succeeded")
+    expect(page.get_by_role("treeitem", name="Compile <b>")).to_contain_text("1 error")
+    page.locator(".step-pane .log").focus()
+    page.keyboard.press("End")
+    expect(page.locator('.step-pane [data-line="3000"] .text')).to_have_text("compiled 2999", timeout=30_000)
 
 
 def newest(stack: Stack) -> Any:

@@ -106,6 +106,15 @@ def test_whole_numbers_come_back_as_such(database: Database, number: int) -> Non
     assert found and type(found["number"]) is int and found["number"] == number
 
 
+def test_whole_numbers_inside_of_others_come_back_as_such(database: Database) -> None:
+    """A step's times are in a map. Equal is not enough: ``Decimal(1) == 1``."""
+    database.put_many([put(object_key("k"), told={"startedMs": 1, "more": [2, {"deep": 3}]}, fraction=[Decimal("1.5")])])
+    found = row_of(database, object_key("k"))
+    assert found
+    assert [type(found["told"]["startedMs"]), *(type(each) for each in found["told"]["more"])] == [int, int, dict]
+    assert type(found["told"]["more"][1]["deep"]) is int and found["fraction"] == [Decimal("1.5")]
+
+
 def test_a_deep_document_comes_back_equal(database: Database) -> None:
     deep: dict[str, Any] = {"leaf": [1, "x"]}
     for level in range(14):

@@ -7,13 +7,23 @@ import re
 import pytest
 
 import app
-from chalicelib.routes import catalog, coordination, openapi_archive, openapi_catalog, openapi_coordination, paths, queries
+from chalicelib.routes import (
+    catalog,
+    coordination,
+    event_paths,
+    openapi_archive,
+    openapi_catalog,
+    openapi_coordination,
+    openapi_events,
+    paths,
+    queries,
+)
 from chalicelib.routes.archive_queries import Code
 from docs import generate
 from tests.docs.pages import DOCS, headings, rows, section
 
 PAGE = DOCS / "http-api.md"
-ENDPOINTS = [heading.split(" ") for heading in headings(PAGE) if re.match(r"(GET|POST|PATCH|DELETE) /", heading)]
+ENDPOINTS = [heading.split(" ") for heading in headings(PAGE) if re.match(r"(GET|HEAD|POST|PUT|PATCH|DELETE) /", heading)]
 
 
 def test_every_action_is_described_and_every_description_is_an_action() -> None:
@@ -27,7 +37,7 @@ def test_every_action_is_described_and_every_description_is_an_action() -> None:
 
 def test_every_route_of_the_app_is_named() -> None:
     """A route of one resource more (one that names no runs) must have a heading of its own."""
-    of_runs = {*paths.ROUTES, *coordination.ROUTES, *catalog.ROUTES}
+    of_runs = {*paths.ROUTES, *coordination.ROUTES, *catalog.ROUTES, *event_paths.ROUTES}
     plain = {(method, path) for path, methods in app.app.routes.items() if path not in of_runs for method in methods}
     assert plain == {(method, route(path)) for method, path in ENDPOINTS if "{fqn}" not in path}
     listed = {row[1].strip("`"): set(row[0].split(", ")) for row in rows(section(PAGE, "Paths"))}
@@ -43,6 +53,15 @@ def test_every_operation_of_pipelines_is_described_with_its_parameters_fields_an
         told = re.search(r"Errors: ([^.]*)", text)
         assert told, operation
         assert [code for code in known["errors"] if str(code) not in told[1]] == []
+
+
+@pytest.mark.parametrize("operation", openapi_events.OPERATIONS)
+def test_every_operation_of_events_is_described_with_its_parameters_and_errors(operation: str) -> None:
+    text, known = section(PAGE, operation), openapi_events.OPERATIONS[operation]
+    names = [openapi_events.PARAMETERS[each] for each in known.get("parameters", ()) if each in openapi_events.PARAMETERS]
+    assert [each["name"] for each in names if each["in"] == "query" and f"`{each['name']}`" not in text] == []
+    told = re.search(r"Errors: ([^.]*)", text)
+    assert told and [code for code in known["errors"] if str(code) not in told[1]] == []
 
 
 def test_every_operation_of_coordination_is_described_with_its_parameters_and_errors() -> None:

@@ -19,6 +19,8 @@ import app
 from chalicelib.composition import COMPACTION
 from chalicelib.coordination import Partition, Status
 from chalicelib.coordination.instants import instant
+from chalicelib.events.codecs import bulk, firehose, logstash, otlp
+from chalicelib.events.event import NewEvent
 from chalicelib.ingestion.run_files import object_id
 from chalicelib.memory.publisher import InMemoryPublisher
 from chalicelib.ports import Run
@@ -53,7 +55,8 @@ PRINCIPALS: dict[str, dict[str, list[str]] | None] = {
 }
 
 # $sales and $hr are files of the archive (what: sales_db and hr_db); $log, $hr_log and $shouted_log are logs of runs; $none is no file.
-# Behind a path stands the body, if there is one.
+# Behind a path stands the body, if there is one; %sales, %hr and %nobodys are records of their runs, as the agent sends them. What it is
+# told is told of each: Elasticsearch's 200 may have refused them all.
 TABLE = """
                                                           nobody forger nothing writer reader filer finder operator hr  root
 GET    /v1/health                                         200    200    200     200    200    200   200    200      200 200
@@ -134,6 +137,64 @@ POST   $LOGS/svc_sales.a/b/c/d/run-2/close                401    401    403     
 POST   $LOGS/svc_sales.a/b/c/d/e/run-2/close              401    401    403     200    403    403   403    403      403 200
 POST   $LOGS/svc_sales.a/b/c/d/e/f/run-2/close            401    401    403     200    403    403   403    403      403 200
 POST   $LOGS/svc_hr.etl/%2E%2E/svc_sales.etl/run-2 "x"    401    401    403     403    403    403   403    403      200 200
+
+GET    /v1/events/svc_sales.etl/run-1                     401    401    403     403    200    403   403    403      403 200
+GET    /v1/events/svc_sales.etl/no-such-run               401    401    403     403    200    403   403    403      403 200
+GET    /v1/events/svc_sales.etl/run-1/log                 401    401    403     403    200    403   403    403      403 200
+GET    /v1/events/svc_sales.etl/run-1/steps               401    401    403     403    200    403   403    403      403 200
+GET    /v1/events/svc_sales.etl/run-1/completeness        401    401    403     403    200    403   403    403      403 200
+GET    /v1/events/svc_sales.a/b/run-9                     401    401    403     403    200    403   403    403      403 200
+GET    /v1/events/svc_sales.a/b/c/run-9                   401    401    403     403    200    403   403    403      403 200
+GET    /v1/events/svc_sales.a/b/c/d/run-9                 401    401    403     403    200    403   403    403      403 200
+GET    /v1/events/svc_sales.a/b/c/d/e/run-9               401    401    403     403    200    403   403    403      403 200
+GET    /v1/events/svc_sales.a/b/c/d/e/f/run-9             401    401    403     403    200    403   403    403      403 200
+GET    /v1/events/svc_sales.a/b/c/d/e/f/g/run-9           401    401    403     403    200    403   403    403      403 200
+GET    /v1/events/svc_sales.etl/run-1/log?step=x          401    401    403     403    200    403   403    403      403 200
+GET    /v1/events/svc_hr.etl/run-1                        401    401    403     403    403    403   403    403      200 200
+GET    /v1/events/svc_hr.etl/run-1/log                    401    401    403     403    403    403   403    403      200 200
+GET    /v1/events/svc_hr.etl/run-1/steps                  401    401    403     403    403    403   403    403      200 200
+GET    /v1/events/svc_hr.etl/run-1/completeness           401    401    403     403    403    403   403    403      200 200
+GET    /v1/events/SVC_SALES.etl/run-1                     401    401    403     403    403    403   403    403      403 200
+POST   /v1/events/svc_sales.etl/run-2 [{"message":"x"}]   401    401    403     200    403    403   403    403      403 200
+POST   /v1/events/svc_sales.a/b/run-9 [{"message":"x"}]   401    401    403     200    403    403   403    403      403 200
+POST   /v1/events/svc_sales.a/b/c/run-9 [{"message":"x"}] 401    401    403     200    403    403   403    403      403 200
+POST   /v1/events/svc_sales.a/b/c/d/run-9 [{"message":"x"}] 401    401    403     200    403    403   403    403      403 200
+POST   /v1/events/svc_sales.a/b/c/d/e/run-9 [{"message":"x"}] 401    401    403     200    403    403   403    403      403 200
+POST   /v1/events/svc_sales.a/b/c/d/e/f/run-9 [{"message":"x"}] 401    401    403     200    403    403   403    403      403 200
+POST   /v1/events/svc_sales.a/b/c/d/e/f/g/run-9 [{"message":"x"}] 401    401    403     200    403    403   403    403      403 200
+POST   /v1/events/svc_sales.etl/run-1 [{"message":"x"}]   401    401    403     409    403    403   403    403      403 409
+POST   /v1/events/svc_hr.etl/run-2 [{"message":"x"}]      401    401    403     403    403    403   403    403      200 200
+PUT    /v1/events/svc_sales.etl/run-2/writers/w           401    401    403     200    403    403   403    403      403 200
+PUT    /v1/events/svc_sales.a/b/run-2/writers/w           401    401    403     200    403    403   403    403      403 200
+PUT    /v1/events/svc_sales.a/b/c/run-2/writers/w         401    401    403     200    403    403   403    403      403 200
+PUT    /v1/events/svc_sales.a/b/c/d/run-2/writers/w       401    401    403     200    403    403   403    403      403 200
+PUT    /v1/events/svc_sales.a/b/c/d/e/run-2/writers/w     401    401    403     200    403    403   403    403      403 200
+PUT    /v1/events/svc_hr.etl/run-2/writers/w              401    401    403     403    403    403   403    403      200 200
+POST   /v1/events/svc_sales.etl/run-2/writers/w/close []  401    401    403     400    403    403   403    403      403 400
+POST   /v1/events/svc_hr.etl/run-2/steps/s []             401    401    403     403    403    403   403    403      400 400
+POST   /v1/events/svc_sales.etl/run-2/steps/s []          401    401    403     400    403    403   403    403      403 400
+
+GET    /v1/configuration                                  401    401    403     403    403    403   403    200      200 200
+
+POST   $AGENTS/fluent %sales                             401    401    403     200    403    403   403    403      403 200
+POST   $AGENTS/fluent %hr                                401    401    403     403    403    403   403    403      200 200
+POST   $AGENTS/logstash %sales                           401    401    403     200    403    403   403    403      403 200
+POST   $AGENTS/logstash %hr                              401    401    403     403    403    403   403    403      200 200
+POST   $AGENTS/syslog %sales                             401    401    403     200    403    403   403    403      403 200
+POST   $AGENTS/syslog %hr                                401    401    403     403    403    403   403    403      200 200
+POST   $AGENTS/firehose %sales                           401    401    403     200    403    403   403    403      403 200
+POST   $AGENTS/firehose %hr                              401    401    403     403    403    403   403    403      200 200
+POST   $AGENTS/otlp/v1/logs %sales                       401    401    403     200    403    403   403    403      403 200
+POST   $AGENTS/otlp/v1/logs %hr                          401    401    403     403    403    403   403    403      200 200
+POST   $AGENTS/fluent %nobodys                           401    401    403     400    403    403   403    403      400 400
+POST   $AGENTS/elasticsearch/_bulk %sales                401    401    403     200    403    403   403    403      200 200
+POST   $AGENTS/elasticsearch/i/_bulk %sales              401    401    403     200    403    403   403    403      200 200
+PUT    $AGENTS/elasticsearch/_bulk %sales                401    401    403     200    403    403   403    403      200 200
+PUT    $AGENTS/elasticsearch/i/_bulk %sales              401    401    403     200    403    403   403    403      200 200
+GET    $AGENTS/elasticsearch                             401    401    403     200    403    403   403    403      200 200
+HEAD   $AGENTS/elasticsearch                             401    401    403     200    403    403   403    403      200 200
+GET    $AGENTS/elasticsearch/_license                    401    401    403     200    403    403   403    403      200 200
+GET    $AGENTS/elasticsearch/_cluster/health             401    401    403     200    403    403   403    403      200 200
 
 GET    /v0/archive/files/?what=sales_db&work_id=w         401    401    403     403    200    403   200    403      200 200
 GET    /v0/archive/files/?what=*&work_id=w                401    401    403     403    200    403   200    403      200 200
@@ -231,6 +292,25 @@ def put_partition(world: World, run: Run) -> None:
     assert store.create(made) is None
 
 
+def addressed(path: str) -> str:
+    return path.replace("$LOGS", LOGS).replace("$WORK", "/v1/coordination/compaction").replace("$AGENTS", "/v1/agents")
+
+
+def sent(row: Row) -> str:
+    """One record of a run, as an agent sends it."""
+    assert row.body
+    names = {"%sales": {"fqn": SALES_RUN.fqn, "run_id": "run-9"}, "%hr": {"fqn": HR_RUN.fqn, "run_id": "run-9"}, "%nobodys": {}}[
+        row.body
+    ]
+    event = NewEvent(message="x", data={"runlake": names, "attributes": {f"runlake.{name}": each for name, each in names.items()}})
+    agent = row.path.removeprefix("$AGENTS/").partition("/")[0]
+    if agent == "firehose":
+        return firehose.encode([event], "request", START_MS).decode()
+    if agent == "elasticsearch":
+        return bulk.encode([event], "logs").decode()
+    return (otlp.encode_json([event]) if agent == "otlp" else logstash.encode([event])).decode()
+
+
 def credentials(name: str) -> dict[str, str]:
     grants = PRINCIPALS[name]
     if grants is not None:
@@ -241,11 +321,11 @@ def credentials(name: str) -> dict[str, str]:
 def asked(row: Row, name: str) -> Answer:
     """One cell."""
     with house() as (_, ids):
-        path = row.path.replace("$LOGS", LOGS).replace("$WORK", "/v1/coordination/compaction")
+        path = addressed(row.path)
         for key in sorted(ids, key=len, reverse=True):
             path = path.replace(f"${key}", ids[key])
-        body = row.body
-        if row.method == "POST" and body and body.startswith("{"):
+        body = sent(row) if row.body and row.body.startswith("%") else row.body
+        if row.path == "/v0/archive/files" and body:
             body = json.dumps(FULL | json.loads(body))
         return call(row.method, path, body, credentials(name))
 
@@ -256,7 +336,8 @@ def test_each_cell(row: Row) -> None:
     assert {name: answer.status for name, answer in answers.items()} == row.expected
     for answer in answers.values():
         if answer.status in (401, 403):
-            assert answer.json.keys() == {"code", "message"} and answer.json["code"] == answer.status
+            own = {"error", "status", "requestId", "timestamp", "errorMessage"} if row.path.startswith("$AGENTS") else set()
+            assert answer.json.keys() - own == {"code", "message"} and answer.json["code"] == answer.status
             assert answer.headers.get("WWW-Authenticate") == ('Bearer realm="runlake"' if answer.status == 401 else None)
         if answer.status >= 400:
             assert "secret" not in answer.body
@@ -267,7 +348,7 @@ def test_every_route_has_a_row() -> None:
     matcher = RouteMatcher(list(app.app.routes))
     covered = set()
     for row in ROWS:
-        path = row.path.replace("$LOGS", LOGS).replace("$WORK", "/v1/coordination/compaction").partition("?")[0]
+        path = addressed(row.path).partition("?")[0]
         covered.add((row.method, matcher.match_route(path).route))
     assert covered == {(method, route) for route, methods in app.app.routes.items() for method in methods}
 

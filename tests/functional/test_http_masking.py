@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.parse import quote
 
 import pytest
 from pydantic import SecretStr
@@ -56,6 +58,18 @@ def test_what_is_stored_is_masked_and_counted(capsys: pytest.CaptureFixture[str]
     assert line["om_streamable_logs_masked_secrets_password"] == [2]
     assert line["om_streamable_logs_masked_secrets_jwt"] == [1]
     assert "hunter2" not in json.dumps(line)
+
+
+def test_a_value_is_masked_in_every_form_and_over_what_it_shares_with_another() -> None:
+    rules: list[dict[str, object]] = [{"shapes": [], "values": ["geheim & co", "co-operation"]}]
+    world = World()
+    with masking(world, rules):
+        line = f"a geheim & co-operation {b64encode(b'user:geheim & co').decode()} {quote('geheim & co')} geheim+%26+co z"
+        send(line)
+        marker = "***configured-value***"
+        (stored,) = log()
+        assert stored.startswith(f"a {marker} ") and stored.endswith(f" {marker} {marker} z")
+        assert stored.count(marker) == 4 and b"geheim" not in world.body("segments/0000000000", RUN)
 
 
 @pytest.mark.parametrize("rules", [None, OFF, [{"fqn": "other.*"}]])

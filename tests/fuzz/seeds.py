@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from chalicelib.events.codecs import bulk, firehose, fluent, logstash, otlp
+from chalicelib.events.event import NewEvent
 from tests.fuzz.targets import ENCODINGS, NOW_MS, TYPES
 
 _EVENT = {"eventVersion": "2.1", "eventName": "ObjectCreated:Put", "s3": {"bucket": {"name": "b"}, "object": {"key": "a%2Fb+c"}}}
@@ -20,6 +22,19 @@ _FILE = {
 _SEGMENT = "1:a,2:b|data|1|0|0|3|00ff|7|0123456789abcdef|1790000000000|host%2017|closed|1:a,2:b"
 _KEY_BLOCK = "-----BEGIN PRIVATE KEY-----\nQUJD\n-----END PRIVATE KEY-----\n"
 _SECRETS = f'password=a AKIAIOSFODNN7EXAMPLE Bearer 0123456789abcdef\nx://u:p@h {{"token": "t"}}\n{_KEY_BLOCK}'
+
+_EVENTS = [NewEvent(message="one", timestamp=NOW_MS, level="INFO", step="s", data={"a": {"b": [1, 2.5, None]}})]
+_AGENTS = [
+    fluent.encode_json_lines(_EVENTS),
+    fluent.encode_msgpack(_EVENTS),
+    logstash.encode(_EVENTS),
+    bulk.encode(_EVENTS, "logs", ["id"]),
+    otlp.encode_json(_EVENTS, {"service.name": "x"}),
+    otlp.encode_protobuf(_EVENTS, {"service.name": "x"}),
+    b"one\ntwo\n",
+    b'<13>1 2026-09-21T14:13:20.123456Z h app 42 ID [runlake@1 fqn="a"] one\n at two\n<34>Oct 11 22:14:15 h su[1]: x',
+    firehose.encode(_EVENTS, "r", NOW_MS),
+]
 
 
 def _typed(content_type: str, encoding: str, form: int, body: bytes) -> bytes:
@@ -50,4 +65,5 @@ SEEDS: dict[str, list[bytes]] = {
     "documents": [b"\x01" + json.dumps(_FILE).encode(), b'\x00{"version": 0}', b"\x02/var/log/x"],
     "segments": [_SEGMENT.encode()],
     "masking": [_SECRETS.encode()],
+    "agents": [bytes([number]) + body for number, body in enumerate(_AGENTS)],
 }

@@ -9,7 +9,7 @@ import base64
 import gzip
 import json
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
@@ -29,11 +29,15 @@ from chalicelib.errors import (
     DamagedLogError,
     InvalidBatchError,
     InvalidCursorError,
+    InvalidEventError,
     InvalidInputError,
     InvalidMetadataError,
     InvalidNameError,
     InvalidTimeError,
 )
+from chalicelib.events.codecs import bulk, firehose, fluent, logstash, otlp, plain, syslog
+from chalicelib.events.codecs.items import Decoded
+from chalicelib.events.ports import Refused
 from chalicelib.ingestion.notification import parse_notification
 from chalicelib.masking.mask import mask
 from chalicelib.masking.shapes import SHAPES, finders
@@ -133,7 +137,7 @@ def positions(raw: bytes) -> None:
     )
     assert signer.loads(RUN, signer.dumps(RUN, position)) == position
     text = given.text()
-    token = logs._session(CaseInsensitiveMapping({"cookie": text}))
+    token = logs.session_of(CaseInsensitiveMapping({"cookie": text}))
     assert signer.loads(RUN, token) is None and signer.loads(RUN, text) is None
     broken = signer.loads(RUN, signer.dumps(RUN, position)[: given.number(128)] + text)
     assert broken in (None, position), "base64 has more than one text for the same signature, and none for another position"
@@ -281,14 +285,33 @@ def segments(raw: bytes) -> None:
 
 
 def masking(raw: bytes) -> None:
-    """Every shape over anything."""
+    """Every shape, and values in all their forms, over anything."""
     found = mask(raw, _FINDERS)
+    assert not any(value in found.body for value in _VALUES)
     assert found.body.count(b"\n") == raw.count(b"\n")
     assert bool(found.counts) == (found.body != raw)
 
 
-_FINDERS = finders(tuple(SHAPES), [b"hush-hush"])
+AGENTS: list[Callable[[bytes], Iterable[Any]]] = [
+    fluent.decode_json, fluent.decode_msgpack, logstash.decode, bulk.decode, otlp.decode_json, otlp.decode_protobuf, plain.decode,
+    lambda body: syslog.decode(body, NOW_MS),
+    lambda body: firehose.decode(body, lambda packed: gunzip(packed, LIMIT_BYTES)).items,
+]  # fmt: skip
+
+
+def agents(raw: bytes) -> None:
+    """What log agents send: each item is an event or a refusal, numbered in order."""
+    given = Bytes(raw)
+    decode = given.choice(AGENTS)
+    with suppress(InvalidEventError):
+        items = [getattr(each, "item", each) for each in decode(given.rest())]
+        assert all(isinstance(each, Decoded | Refused) for each in items)
+        assert [each.index for each in items] == list(range(len(items)))
+
+
+_VALUES = [b"hush-hush", b"hush-hush-hush", b"ge/he im+", b"aXVzaC1odXNo"]
+_FINDERS = finders(tuple(SHAPES), _VALUES)
 TARGETS: dict[str, Target] = {
     each.__name__: each
-    for each in (bodies, packed, positions, cursors, notifications, names, parameters, documents, segments, masking)
+    for each in (bodies, packed, positions, cursors, notifications, names, parameters, documents, segments, masking, agents)
 }

@@ -7,8 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import Any
 
+import requests
+
 from tests.integration.stacks import Stack
 from tests.permissions import Calls, Grant, Need, grants, refused, unused
+
+EVENTS = [{"message": "one", "id": 0, "step": "s"}, {"message": "two", "id": 1, "step": "s"}]
 
 START_MS = 1_790_000_000_000
 BY_GLUE = {"Code": "Glue fetches it before the job begins", "Logs": "Glue writes what a job prints"}
@@ -80,6 +84,12 @@ def _put(s3: Any, bucket: str, key: str, file_id: str, what: str, where: str, st
         "id": file_id, "hash": "0" * 32,
     }  # fmt: skip
     s3.put_object(Bucket=bucket, Key=key, Body=b"x", Metadata={"datalake": json.dumps(document)})
+
+
+def append_events(stack: Stack, fqn: str, run_id: str) -> None:
+    """A batch of events of a run, whose rows can be lost as those of segments."""
+    with requests.post(f"{stack.api_url}/v1/events/{fqn}/{run_id}?writer=w", json=EVENTS, timeout=60) as answer:
+        assert answer.status_code == 200, answer.text
 
 
 def lose_rows(stack: Stack, fqn: str, run_id: str, *, with_run: bool = False) -> None:

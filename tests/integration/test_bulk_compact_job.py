@@ -18,7 +18,8 @@ from bench.spark_compaction_kill import dirty, kills
 from chalicelib.ports import Run
 from local.jobs import environment_of
 from local.state import PROJECT
-from tests.integration.roles import assert_job_fits, lose_rows, output
+from tests.integration.rebuilding import wait_until_quiet
+from tests.integration.roles import append_events, assert_job_fits, lose_rows, output
 from tests.integration.stacks import Stack, running_stack
 from tests.permissions import Calls
 
@@ -199,11 +200,14 @@ def test_its_role_allows_what_it_does_and_nothing_else(quiet: Stack, calls: Call
     """Runs of every state; one so large that it is uploaded in parts; and an hour later, when segments are removed."""
     runs = appended(quiet, "svc.bulk-role", 4)
     large = Run("svc.bulk-role", "large")
+    append_events(quiet, large.fqn, large.run_id)
     for number in range(3):
         append(quiet, large, ("y" * 999 + "\n") * 4000, close=number == 2)
     summary = f"s3://{output(quiet, 'JobsBucketName')}/summaries/bulk_compact.json"
     assert job(quiet, "--fqn", "svc.bulk-role", "--dry-run")[1]["due"] >= len(runs), "as the catalog has it"
-    lose_rows(quiet, "svc.bulk-role", "run-00")
+    wait_until_quiet(quiet)
+    for run_id in ("run-00", large.run_id):
+        lose_rows(quiet, "svc.bulk-role", run_id)
     code, told = job(quiet, "--fqn", "svc.bulk-role", "--source", "bucket", "--summary", summary)
     assert code == 0 and told["runs"]["finalized"] + told["runs"]["compacted"] == len(runs) + 1, told
     assert told["requests"]["s3:CompleteMultipartUpload"] >= 1

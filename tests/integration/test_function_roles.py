@@ -25,7 +25,7 @@ from chalicelib.catalog.runs import shard_of
 from chalicelib.coordination import Status
 from chalicelib.triggers.schedules import RUNS_PER_WORKER
 from tests.integration.rebuilding import wait_until_quiet
-from tests.integration.roles import assert_fits, changes, lose_rows
+from tests.integration.roles import EVENTS, assert_fits, changes, lose_rows
 from tests.integration.stacks import Stack, eventually, stack_with_tokens
 from tests.integration.test_coordination_on_the_stack import put
 from tests.integration.test_workers_on_the_stack import key, some_runs, write
@@ -141,6 +141,7 @@ def test_the_api(recorded: tuple[Stack, Calls], web: requests.Session) -> None:
     stack, calls = recorded
     api, run = Api(stack, web), f"{LOGS}/role-{uuid4().hex[:8]}/run"
     _logs(api, run)
+    _events(api, f"/v1/events/role-{uuid4().hex[:8]}/run")
     _files(api, f"role-{uuid4().hex[:8]}")
     _partitions(stack, api)
     assert_function_fits(stack, calls, "api")
@@ -165,6 +166,23 @@ def _logs(api: Api, run: str) -> None:
     for path in ("", f"/{fqn}/runs", f"/{fqn}/runs/run", f"/{fqn}/runs/run/grep?q=one", f"/{fqn}/runs/run/histogram"):
         api.ask("GET", f"/v1/catalog/pipelines{path}")
     api.ask("GET", f"{LOGS}/{fqn}/stream/run")
+
+
+def _events(api: Api, run: str) -> None:
+    api.ask("PUT", f"{run}/writers/w")
+    api.ask("POST", f"{run}?writer=w", json=EVENTS)
+    api.ask("POST", f"{run}/steps/s", json={"name": "S"})
+    api.ask("POST", f"{run}/writers/w/close", json={"count": len(EVENTS)})
+    for path in (
+        run,
+        f"{run}?step=s",
+        f"{run}/log?step=s",
+        f"{run}/log",
+        f"{run}/steps",
+        f"{run}/completeness",
+        "/v1/configuration",
+    ):
+        api.ask("GET", path)
 
 
 def _files(api: Api, what: str) -> None:
@@ -203,6 +221,8 @@ def test_the_ingestion(recorded: tuple[Stack, Calls], web: requests.Session) -> 
     api.append(f"{LOGS}/{fqn}/small", "a line\n")
     api.append(f"{LOGS}/{fqn}/small", "a line\n", **{"Idempotency-Key": "key"})
     api.ask("POST", f"{LOGS}/{fqn}/small/close")
+    api.ask("POST", f"/v1/events/{fqn}/events?writer=w", json=EVENTS)
+    api.ask("POST", f"/v1/events/{fqn}/events/steps/s", json={"name": "S"})
     for _ in changes(stack, uuid4().hex[:8], fqn, notified=True):
         wait_until_quiet(stack)
     api.upload(fqn, b"one\n")
@@ -217,6 +237,7 @@ def test_the_schedules(recorded: tuple[Stack, Calls], web: requests.Session, fun
     api, fqn = Api(stack, web), f"role-{uuid4().hex[:8]}"
     for number in range(3):
         api.append(f"{LOGS}/{fqn}/run-{number}", "a line\n")
+    api.ask("POST", f"/v1/events/{fqn}/run-0?writer=w", json=EVENTS)
     wait_until_quiet(stack)
     lose_rows(stack, fqn, "run-0")
     tick(stack, function)

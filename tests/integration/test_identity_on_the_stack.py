@@ -227,3 +227,19 @@ def test_a_role_of_iam_does_what_the_policy_grants_it(signed: Stack) -> None:
     unsigned = ask(signed, "POST", run_path("svc_sales.etl"), {}, b"x\n")
     assert unsigned.status in (401, 404) and unsigned.json["code"] == unsigned.status
     assert ask(signed, "GET", "/v1/health").status == 200
+
+
+def test_firehose_shows_its_token_in_a_header_of_its_own(asking: Stack, issuer: Issuer) -> None:
+    """It can send no other: its path has an authorizer that reads this one."""
+    token = bearer(issuer.granted("firehose", logs_write=["svc_sales.*"]))["Authorization"].removeprefix("Bearer ")
+    attributes = {"commonAttributes": {"runlake.fqn": "svc_sales.etl", "runlake.run_id": uuid.uuid4().hex}}
+    named = {"Content-Type": "application/json", "X-Amz-Firehose-Common-Attributes": json.dumps(attributes)}
+    body = b'{"requestId": "r-1", "records": [{"data": "b25l"}]}'
+
+    def deliver(path: str, key: str) -> Said:
+        return ask(asking, "POST", path, named | {"X-Amz-Firehose-Access-Key": key}, body)
+
+    assert deliver("/v1/agents/firehose", token).status == 200
+    assert deliver("/v1/agents/firehose", Issuer("RS256").token()).status == 401
+    assert ask(asking, "POST", "/v1/agents/firehose", named, body).status == 401
+    assert deliver("/v1/agents/fluent", token).status == 401, "nobody else's"

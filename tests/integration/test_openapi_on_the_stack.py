@@ -81,7 +81,7 @@ def session(issuer: Issuer) -> Iterator[requests.Session]:
     """One connection for all requests of somebody who may do everything."""
     token = issuer.granted("root", _HOUR_S, **EVERYTHING)
     with requests.Session() as session:
-        session.headers.update(bearer(token))
+        session.headers.update(bearer(token) | {"X-Amz-Firehose-Access-Key": token})
         yield session
 
 

@@ -22,7 +22,7 @@ from tests.integration.rebuilding import (
     snapshot,
     wait_until_quiet,
 )
-from tests.integration.roles import assert_job_fits, changes, lose_rows, output
+from tests.integration.roles import append_events, assert_job_fits, changes, lose_rows, output
 from tests.integration.stacks import Stack, running_stack
 from tests.permissions import Calls
 
@@ -112,6 +112,9 @@ def test_its_role_allows_what_it_does_and_nothing_else(filled: tuple[Stack, list
     add_rows_of_nothing(stack)
     add_unreadable_rows(stack)
     lose_rows(stack, runs[0].fqn, runs[0].run_id, with_run=True)
+    append_events(stack, "of-roles", "events")
+    wait_until_quiet(stack)
+    lose_rows(stack, "of-roles", "events")
     job(stack, "--dry-run", "--prune")
     job(stack, "--prune")
     assert_job_fits(stack, "rebuild_catalog", calls)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from chalicelib.masking import credentials, pairs
 from chalicelib.masking.mask import mask
 from chalicelib.masking.shapes import SHAPES, finders
-from chalicelib.masking.text import Letters, Text
+from chalicelib.masking.text import Automaton, Letters, Text
 
 ALL = finders(tuple(SHAPES), [b"hush-hush", b"aaaaaaaaab"])
 PASSES = len(ALL)
@@ -60,6 +60,11 @@ class Counted(Text):
     def before(self, at: int, most: int) -> bytes:
         self.looks += most
         return super().before(at, most)
+
+    def occurrences(self, of: Automaton, start: int, end: int) -> list[tuple[int, int, int]]:
+        found = super().occurrences(of, start, end)
+        self.looks += min(end, len(self)) - start + len(found)
+        return found
 
     def _searched(self, found: int, word: bytes, start: int, end: int | None) -> int:
         stop = min(len(self) if end is None else end, len(self))

@@ -24,12 +24,15 @@ from chalicelib.routes import (
     catalog,
     coordination,
     docs_page,
+    event_paths,
     gate,
     logs,
     openapi,
+    openapi_agents,
     openapi_archive,
     openapi_catalog,
     openapi_coordination,
+    openapi_events,
     openapi_logs,
     openapi_security,
     paths,
@@ -175,7 +178,9 @@ def test_every_error_lists_its_codes(name: str) -> None:
     tables = {
         "/v0": openapi_archive.ERRORS,
         coordination.BASE: openapi_coordination.ERRORS,
+        event_paths.BASE: openapi_events.ERRORS,
         catalog.BASE: openapi_catalog.ERRORS,
+        "/v1/agents": openapi_agents.ERRORS,
     }
     table: Any = next((table for base, table in tables.items() if path.startswith(f"{base}/")), openapi_logs.ERRORS)
     for status, response in OPERATIONS[name]["responses"].items():
@@ -202,6 +207,9 @@ def meaning(method: str, path: str) -> set[tuple[str, str]]:
         return {(method, path.rpartition("/")[2])}
     if path.startswith(f"{catalog.BASE}/"):
         return {(method, path.removeprefix(catalog.BASE).replace("{fqn}", "a").replace("{runId}", "b"))}
+    if path.startswith(f"{event_paths.BASE}/"):
+        named = path.format(fqn="a", runId="b", writer="c", step="c")
+        return {(method, f"events {event_paths.parse(method, named).action}")}
     if path.startswith(paths.BASE):
         return {(method, paths.parse(method, path.format(fqn="a", runId="b")).action)}
     return {(method, re.sub(r"{[^}]+}", "{}", path).rstrip("/"))}
@@ -213,6 +221,8 @@ def meanings(method: str, route: str) -> set[tuple[str, str]]:
         return {(method, action) for action in coordination._ACTIONS}
     if route in catalog.ROUTES:
         return {(method, f"/a/runs{of}") for of in ("", "/b", *(f"/b/{name}" for name in catalog.VIEWS if name))}
+    if route in event_paths.ROUTES:
+        return _event_meanings(method, route.count("{"))
     if route not in paths.ROUTES:
         return meaning(method, route)
     names = ["a"] * route.count("{")
@@ -221,6 +231,17 @@ def meanings(method: str, route: str) -> set[tuple[str, str]]:
         path = "/".join([*names[len(tail) :], *tail])
         try:
             found |= {(method, paths.parse(method, f"{paths.BASE}/logs/{path}").action)}
+        except NotFoundError:
+            continue
+    return found
+
+
+def _event_meanings(method: str, depth: int) -> set[tuple[str, str]]:
+    found: set[tuple[str, str]] = set()
+    for tail in ([], ["log"], ["steps"], ["completeness"], ["steps", "s"], ["writers", "w"], ["writers", "w", "close"]):
+        try:
+            path = "/".join([event_paths.BASE, *["a"] * (depth - len(tail)), *tail])
+            found |= {(method, f"events {event_paths.parse(method, path).action}")}
         except NotFoundError:
             continue
     return found

@@ -21,6 +21,25 @@ export interface Match { line: number; text: string; spans: [number, number][] }
 export interface Grep { matches: Match[]; after: string | null; scannedLines: number; scannedBytes: number; total: number }
 export interface Bucket { fromMs: number; toMs: number; line: number; lines: number; errors: number | null }
 export interface Histogram { fromMs: number; toMs: number; buckets: Bucket[]; partial: boolean }
+export interface Step {
+  step: string;
+  name: string | null;
+  parent: string | null;
+  startedMs: number | null;
+  endedMs: number | null;
+  durationMs: number | null;
+  lines: number;
+  bytes: number;
+  errors: number;
+  firstLine: number | null;
+  status: "running" | "succeeded" | "failed" | null;
+  complete: boolean;
+}
+export interface Completeness { state: "complete" | "pending" | "lost"; sealed: boolean; writers: { writer: string }[]; lost: string[] }
+/** Part of a step's log: `next` is the byte to go on from; `complete`: nothing will ever follow. */
+export interface StepText { text: string; next: number; complete: boolean }
+export interface Event { line: number; lines: number; message: string; annotations: { position: number; note: unknown }[] }
+export interface Events { events: Event[]; after: string | null }
 export interface Config { auth: "jwt" | "iam" | "none"; version: string }
 
 type Query = Record<string, string | number | boolean | null | undefined>;
@@ -40,6 +59,7 @@ export class ApiError extends Error {
 export const base = new URL("../..", document.baseURI).href.replace(/\/$/, "");
 const LOGS = "/v1/services/ingestionPipelines/logs";
 const name = (text: string): string => encodeURIComponent(text);
+const events = (fqn: string, runId: string): string => `/v1/events/${name(fqn)}/${name(runId)}`;
 const run = (fqn: string, runId: string): string => `/v1/catalog/pipelines/${name(fqn)}/runs/${name(runId)}`;
 
 /** A request with the token, if there is one. Throws ApiError where it was not answered 200. */
@@ -76,6 +96,11 @@ export const api = {
   grep: (fqn: string, runId: string, query: Query, signal?: AbortSignal) => json<Grep>(`${run(fqn, runId)}/grep`, query, signal),
   histogram: (fqn: string, runId: string, buckets: number, signal?: AbortSignal) =>
     json<Histogram>(`${run(fqn, runId)}/histogram`, { buckets }, signal),
+  steps: (fqn: string, runId: string) => json<{ steps: Step[] }>(`${events(fqn, runId)}/steps`),
+  completeness: (fqn: string, runId: string) => json<Completeness>(`${events(fqn, runId)}/completeness`),
+  stepText: (fqn: string, runId: string, step: string, start: number, signal?: AbortSignal) =>
+    json<StepText>(`${events(fqn, runId)}/log`, { step, start }, signal),
+  events: (fqn: string, runId: string, query: Query, signal?: AbortSignal) => json<Events>(events(fqn, runId), query, signal),
   link: (fqn: string, runId: string) => json<{ location: string | null }>(downloadPath(fqn, runId), { link: true }),
   stream: (fqn: string, runId: string, after: number, signal: AbortSignal) =>
     request(`${LOGS}/${name(fqn)}/stream/${name(runId)}`, { after }, { signal, headers: { Accept: "text/event-stream" }, cache: "no-store" }),

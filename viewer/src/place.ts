@@ -1,4 +1,5 @@
-/** Where one is, as the page's address says it: `?p=PIPELINE&r=RUN#L10-L20`. Lines are counted from 1 here, as people do. */
+/** Where one is, as the page's address says it: `?p=PIPELINE&r=RUN&s=STEP#L10-L20`. Lines are counted from 1 here, as people do:
+ * those of the run, or those of the step where one is named. */
 
 export interface Lines {
   /** From 0, as in the API; both included. */
@@ -10,16 +11,18 @@ export interface Place {
   prefix?: string;
   fqn?: string;
   runId?: string;
+  step?: string;
   lines?: Lines;
 }
 
 export function parsePlace(search: string, hash: string): Place {
   const query = new URLSearchParams(search);
   const place: Place = {};
-  const [prefix, fqn, runId] = [query.get("q"), query.get("p"), query.get("r")];
+  const [prefix, fqn, runId, step] = [query.get("q"), query.get("p"), query.get("r"), query.get("s")];
   if (prefix) place.prefix = prefix;
   if (fqn) place.fqn = fqn;
   if (fqn && runId) place.runId = runId;
+  if (fqn && runId && step) place.step = step;
   const lines = parseLines(hash);
   if (lines) place.lines = lines;
   return place;
@@ -30,6 +33,7 @@ export function addressOf(place: Place): string {
   if (place.prefix) query.set("q", place.prefix);
   if (place.fqn) query.set("p", place.fqn);
   if (place.fqn && place.runId) query.set("r", place.runId);
+  if (place.fqn && place.runId && place.step) query.set("s", place.step);
   const told = query.toString();
   return (told ? `?${told}` : "./") + (place.lines ? formatLines(place.lines) : "");
 }

@@ -8,6 +8,7 @@ test.each<Place>([
   { fqn: "svc/with slash & more?", runId: "run=1#2" },
   { fqn: "שירות.日本", runId: "ß", lines: { from: 9, to: 19 } },
   { fqn: "a", runId: "b", lines: { from: 0, to: 0 } },
+  { fqn: "a", runId: "b", step: "compile/1 ü", lines: { from: 0, to: 2 } },
 ])("an address leads back to its place: %j", (place) => {
   const address = new URL(addressOf(place), "http://host/api/v1/ui/");
   expect(parsePlace(address.search, address.hash)).toEqual(place);

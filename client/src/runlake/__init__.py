@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from runlake.annotations import Annotation, colour, fold, link
 from runlake.archive import Archive, Page
 from runlake.errors import (
     AccessError,
@@ -14,22 +15,28 @@ from runlake.errors import (
     SettingsError,
     UnavailableError,
 )
+from runlake.eventwriter import EventWriter
 from runlake.handler import RunlogHandler
+from runlake.masking import Mask
 from runlake.names import RunName
 from runlake.runs import Run, run
 from runlake.settings import Settings, load_settings
 from runlake.shipper import Counts, Pace
+from runlake.steps import Step
 from runlake.structured import ArchivedLoggerFactory, processor
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AccessError",
+    "Annotation",
     "ApiError",
     "Archive",
     "ArchivedLoggerFactory",
     "Counts",
+    "EventWriter",
     "IncompleteError",
+    "Mask",
     "NotFoundError",
     "Pace",
     "Page",
@@ -41,8 +48,12 @@ __all__ = [
     "RunlogHandler",
     "Settings",
     "SettingsError",
+    "Step",
     "UnavailableError",
     "__version__",
+    "colour",
+    "fold",
+    "link",
     "load_settings",
     "processor",
     "run",

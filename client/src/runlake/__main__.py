@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from runlake import __version__
-from runlake.commands import reading, setting, writing
+from runlake.commands import events, reading, setting, writing
 from runlake.commands.session import Session
 from runlake.errors import RunlakeError
 
@@ -49,8 +49,8 @@ def runlake(ctx: click.Context, /, **given: Any) -> None:
 
 
 for _command in (
-    reading.runs, reading.tail, reading.cat, reading.grep, reading.download, writing.execute_command, writing.drain,
-    writing.close, setting.status, setting.config, setting.completion,
+    reading.runs, reading.tail, reading.cat, reading.grep, reading.download, events.steps, events.events, setting.status,
+    writing.execute_command, writing.drain, writing.close, setting.config, setting.completion,
 ):  # fmt: skip
     runlake.add_command(_command)
 

@@ -21,6 +21,7 @@ _CONNECT_S = 5.0
 _STREAM_HOLDS_S = 25.0
 _LOGS = "/v1/services/ingestionPipelines/logs"
 _PIPELINES = "/v1/catalog/pipelines"
+_EVENTS = "/v1/events"
 _TRY_AGAIN = frozenset({408, 425, 429})
 _NO_ANSWER = (httpx.TransportError, httpx.DecodingError)
 Json = dict[str, Any]
@@ -83,6 +84,47 @@ class Archive:
     def close_run(self, run: RunName) -> None:
         """End a run for good; again is harmless. Raises ApiError, UnavailableError."""
         self._json("POST", self._log(run) + "/close")
+
+    def register_writer(self, run: RunName, writer: str) -> None:
+        """Have the run wait for what this writer writes, and for its end; again is harmless. Raises ApiError, UnavailableError."""
+        self._json("PUT", self._writer(run, writer))
+
+    def append_events(self, run: RunName, writer: str, events: bytes, key: str, position: str = "") -> Json:
+        """Store events, a line of JSON each; the same with the same key are stored once. ``errors`` of the answer are those that are not.
+
+        Raises RunClosedError (nothing was stored), RefusedError (all are bad), AccessError, UnavailableError (send it again).
+        """
+        headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": key} | (
+            {"Cookie": f"{COOKIE}={position}"} if position else {}
+        )
+        answer = self._json("POST", self._events(run), params={"writer": writer}, content=events, headers=headers)
+        return _checked(answer, "position")
+
+    def close_writer(self, run: RunName, writer: str, count: int, last_timestamp_ms: int | None = None) -> None:
+        """Tell how many events a writer wrote; the same again is harmless. Raises ApiError, UnavailableError."""
+        last = {} if last_timestamp_ms is None else {"lastTimestamp": last_timestamp_ms}
+        self._json("POST", self._writer(run, writer) + "/close", json={"count": count, **last})
+
+    def tell_step(self, run: RunName, step: str, facts: Json) -> None:
+        """Tell of a step: ``name``, ``parent``, ``startedMs``, ``endedMs``, ``status``; told again it says the same."""
+        self._json("POST", f"{self._events(run)}/steps/{part(step)}", json=facts)
+
+    def steps(self, run: RunName) -> list[Json]:
+        """The steps of a run, in the order of their start. Raises NotFoundError, ApiError, UnavailableError."""
+        return list(self._json("GET", self._events(run) + "/steps")["steps"])
+
+    def completeness(self, run: RunName, wait_s: int = 0) -> Json:
+        """``state``: complete, pending or lost; the writers; those that are ``lost``. ``wait_s``: wait so long while it is pending."""
+        params = {"wait": wait_s} if wait_s else {}
+        return self._json("GET", self._events(run) + "/completeness", params=params, wait_s=wait_s)
+
+    def events_page(self, run: RunName, **query: Any) -> Json:
+        """A page of events: ``step``, ``level``, ``from``, ``to``, ``text``, ``limit``; ``after`` of the answer is where to go on."""
+        return self._json("GET", self._events(run), params=query)
+
+    def step_log(self, run: RunName, step: str, start: int = 0) -> Json:
+        """Part of a step's log from its own byte ``start`` on: ``text``, ``next``, ``complete``. Raises ApiError, UnavailableError."""
+        return self._json("GET", self._events(run) + "/log", params={"step": step, "start": start})
 
     def page(self, run: RunName, **query: Any) -> Page:
         """A page of lines: ``after``, ``limit``, ``tail``, ``since``, ``wait``. Raises ApiError, UnavailableError."""
@@ -152,6 +194,12 @@ class Archive:
 
     def _log(self, run: RunName) -> str:
         return f"{_LOGS}/{part(run.fqn)}/{part(run.run_id)}"
+
+    def _events(self, run: RunName) -> str:
+        return f"{_EVENTS}/{part(run.fqn)}/{part(run.run_id)}"
+
+    def _writer(self, run: RunName, writer: str) -> str:
+        return f"{self._events(run)}/writers/{part(writer)}"
 
     def _facts(self, run: RunName) -> str:
         return f"{_PIPELINES}/{part(run.fqn)}/runs/{part(run.run_id)}"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-
 MAX_LINE_BYTES = 4 * 1024 * 1024
 """What one request can carry of bytes that do not compress: API Gateway and Lambda take 4.5 MB. A longer line is cut."""
 
@@ -22,11 +20,6 @@ def cut(waiting: bytearray, batch_bytes: int, *, final: bool) -> bytes:
     batch = bytes(waiting[:end])
     del waiting[:end]
     return batch
-
-
-def packed(batch: bytes) -> bytes:
-    """A batch as it is sent: the same batch is the same bytes. Level 1: a third of the time of level 6 for a tenth more bytes."""
-    return gzip.compress(batch, 1, mtime=0)
 
 
 def lines_of(batch: bytes) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
 
 from runlake.spool import Spool
 
@@ -25,10 +26,12 @@ class Buffer:
     """A bounded queue of bytes between an application's threads and the one that ships.
 
     Memory: ``memory_bytes``, and a chunk of the spool while it is read. Disk: what the spool may hold. A ``put`` copies
-    into memory, or writes to a file without waiting for the disk; only ``wait_s`` lets it wait.
+    into memory, or writes to a file without waiting for the disk; only ``wait_s`` lets it wait. ``gap`` makes the line that
+    tells how many are missing.
     """
 
-    def __init__(self, memory_bytes: int, spool: Spool | None = None) -> None:
+    def __init__(self, memory_bytes: int, spool: Spool | None = None, gap: Callable[[int], bytes] = gap_line) -> None:
+        self._gap = gap
         self._changed = threading.Condition()  # reentrant: a signal handler may log while its own thread is in here
         self._memory_bytes, self._spool = memory_bytes, spool
         self._blocks: deque[bytearray] = deque()
@@ -200,7 +203,7 @@ class Buffer:
         lines, self._gap_lines = self._gap_lines, 0
         if not lines:
             return b""
-        return (b"" if self._at_line_start else b"\n") + gap_line(lines)
+        return (b"" if self._at_line_start else b"\n") + self._gap(lines)
 
     def _from_next_line(self, data: bytes) -> bytes:
         """The rest of a line whose beginning was dropped is not a line."""

@@ -7,7 +7,6 @@ same position, and the archive stores it once.
 
 from __future__ import annotations
 
-import gzip
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
@@ -18,8 +17,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from runlake.archive import Archive
-from runlake.batches import MAX_LINE_BYTES, cut, lines_of, packed
-from runlake.errors import UnavailableError
+from runlake.batches import MAX_LINE_BYTES, cut
+from runlake.errors import NotFoundError, RefusedError, RunClosedError, UnavailableError
 from runlake.leftovers import Leftover, chunks_in, keep_facts, remove, sent_path
 from runlake.pacing import Backoff
 
@@ -50,7 +49,9 @@ class Drain:
     patience_s: float
     pause: Callable[[float], object] = time.sleep
     backoff: Backoff = field(default_factory=Backoff)
-    stored_lines: int = 0
+    stored: int = 0
+    refused: int = 0
+    reason: str = ""
     _chunks: list[_Chunk] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -59,11 +60,10 @@ class Drain:
         self._chunks = [_Chunk(path, first_byte) for path, first_byte in zip(paths, first_bytes, strict=False)]
 
     def run(self) -> int:
-        """Lines that wait on; with 0 the folder is gone. Raises ApiError (nothing of what is left was taken), OSError."""
+        """Lines (or events) that wait on; with 0 the folder is gone. Raises ApiError (nothing of what is left was taken), OSError."""
         try:
             self._send_all()
-            if self.leftover.close:
-                self._insist(lambda: self.archive.close_run(self.leftover.run))
+            self._end()
         except UnavailableError:
             return self._count_left()
         remove(self.folder)
@@ -71,36 +71,44 @@ class Drain:
 
     def _send_all(self) -> None:
         if self.leftover.position is None:
-            self._keep(replace(self.leftover, position=self._insist(lambda: self.archive.open_session(self.leftover.run))))
-        if self.leftover.has_sent:
-            self._send(sent_path(self.folder).read_bytes(), replace(self.leftover, has_sent=False))
-        while batch := self._next_batch():
-            begin = self.leftover.begin + len(batch)
-            self._send(packed(batch), replace(self.leftover, begin=begin))
+            self._keep(replace(self.leftover, position=self._insist(lambda: self.leftover.delivery.open(self.archive))))
+        if self.leftover.sent:
+            self._send(sent_path(self.folder).read_bytes(), replace(self.leftover, sent=0))
+        while batch := self._batch_at(self.leftover.begin):
+            behind = replace(self.leftover, begin=self.leftover.begin + len(batch))
+            self._send(self.leftover.delivery.pack(batch), behind)
 
-    def _send(self, sent: bytes, behind: Leftover) -> None:
+    def _send(self, packed: bytes, behind: Leftover) -> None:
         position = str(self.leftover.position)
-        answer = self._insist(lambda: self.archive.append(self.leftover.run, sent, position))
-        self._keep(replace(behind, position=str(answer["position"])))
-        self.stored_lines += int(answer.get("lines", 0))
+        stored = self._insist(lambda: self.leftover.delivery.append(self.archive, packed, position))
+        self._keep(replace(behind, position=stored.position))
+        self.stored, self.refused = self.stored + stored.items, self.refused + stored.refused
+        self.reason = self.reason or stored.reason
+
+    def _end(self) -> None:
+        try:
+            self._insist(lambda: self.leftover.delivery.close(self.archive))
+        except (NotFoundError, RefusedError, RunClosedError) as error:
+            self.reason = self.reason or str(error)  # the run can be closed all the same
+        if self.leftover.close:
+            self._insist(lambda: self.archive.close_run(self.leftover.run))
 
     def _keep(self, leftover: Leftover) -> None:
         keep_facts(self.folder, leftover)
         self.leftover = leftover
 
-    def _next_batch(self) -> bytes:
+    def _batch_at(self, begin: int) -> bytes:
         """Reads a batch's worth; of a line that is longer, as much as may be sent."""
         waiting, is_end = bytearray(), True
-        for data in self._rest():
+        for data in self._bytes_from(begin):
             waiting += data
             if len(waiting) > MAX_LINE_BYTES or (len(waiting) >= BATCH_BYTES and b"\n" in waiting[:BATCH_BYTES]):
                 is_end = False
                 break
         return cut(waiting, BATCH_BYTES, final=is_end)
 
-    def _rest(self) -> Iterator[bytes]:
-        """What begins at ``begin``, counted over all chunks. What was sent is not opened again."""
-        begin = self.leftover.begin
+    def _bytes_from(self, begin: int) -> Iterator[bytes]:
+        """Counted over all chunks. Those before are not opened."""
         for chunk in self._chunks[max(bisect_right(self._chunks, begin, key=_first_byte) - 1, 0) :]:
             with open(chunk.path, "rb") as file:
                 file.seek(max(begin - chunk.first_byte, 0))
@@ -123,8 +131,7 @@ class Drain:
                 return answer
 
     def _count_left(self) -> int:
-        lines = lines_of(gzip.decompress(sent_path(self.folder).read_bytes())) if self.leftover.has_sent else 0
-        last = b"\n"
-        for data in self._rest():
-            lines, last = lines + data.count(b"\n"), data[-1:]
-        return lines + (last != b"\n")
+        begin, count = self.leftover.begin, self.leftover.sent
+        while batch := self._batch_at(begin):
+            begin, count = begin + len(batch), count + self.leftover.delivery.count(batch)
+        return count

@@ -24,7 +24,8 @@ def execute(command: Sequence[str], handler: RunlogHandler, out: BinaryIO, patie
 
     Memory does not depend on how much is written: where the archive is slow and the spool is full, the command waits in its own
     ``write``. Where nothing moves for ``patience_s`` lines are dropped and counted instead. Like ``| tee`` it ends when the last
-    process that holds the output has ended. The run's last line tells the end; closing the run is the caller's.
+    process that holds the output has ended. The run's last line tells the end; closing the run is the caller's. The archive gets
+    the handler's secrets masked, wherever the pieces of the output are cut; ``out`` gets the bytes as they are.
     """
     started_s = time.monotonic()
     reading, writing = os.pipe()
@@ -59,10 +60,14 @@ class _Tee:
 
 def _copy(read: Callable[[int], bytes | None], handler: RunlogHandler, tee: _Tee, patience_s: float) -> None:
     ends_in_newline = True
+    masked = handler.mask.stream()
     while data := read(_READ_BYTES):
         tee.write(data)
-        handler.write_bytes(data, patience_s)
+        if certain := masked.put(data):
+            handler.write_bytes(certain, patience_s)
         ends_in_newline = data.endswith(b"\n")
+    if rest := masked.end():
+        handler.write_bytes(rest, patience_s)
     if not ends_in_newline:
         handler.write_bytes(b"\n", patience_s)  # what follows is a line of its own
 

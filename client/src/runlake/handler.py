@@ -5,18 +5,26 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import threading
+import traceback
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from multiprocessing import util as processes
 from typing import Any
 
+from runlake.annotations import Annotation
 from runlake.archive import Archive
-from runlake.buffer import Buffer
+from runlake.buffer import Buffer, gap_line
+from runlake.deliveries import EventDelivery, TextDelivery
+from runlake.errors import SettingsError
+from runlake.events import EventLines, Said, checked_name, new_writer
+from runlake.masking import Mask
 from runlake.names import RunName, new_run_id
 from runlake.settings import Settings, load_settings
 from runlake.shipper import Counts, Pace, Shipper, is_shipping, to_stderr
 from runlake.spool import Spool
+from runlake.steps import Step, current_step
 
 FORMAT = "%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s"
 """As ``2026-11-21 10:00:00.123 INFO app: message``: times and levels that the archive knows."""
@@ -29,6 +37,10 @@ class RunlogHandler(logging.Handler):
     dropped, counted, and a line in the log tells how many. Each line is stored once and in order, though the server may be away.
     ``close`` waits at most ``exit_s`` seconds, at exit too; what is left then is kept on disk for ``runlake drain``.
     After a fork parent and child ship to the same run, each its own lines; only the process that made the handler closes the run.
+    Secrets are masked before they get into memory or on disk.
+
+    With ``events`` each record is an event: its message is the formatted record, its data the logger's name and the exception, its
+    step the one that the code is in. The handler is then one writer of the run, in each process one of its own.
 
     Raises SettingsError where settings cannot be read or the address is missing; nothing later.
     """
@@ -40,13 +52,17 @@ class RunlogHandler(logging.Handler):
         *,
         level: int | str = logging.NOTSET,
         close_run: bool = False,
+        events: bool = False,
+        writer: str | None = None,
+        secrets: Iterable[str] | Mask = (),
         settings: Settings | None = None,
         connect: Callable[[], Archive] | None = None,
         tell: Callable[[str], None] = to_stderr,
         pace: Pace | None = None,
         **given: Any,
     ) -> None:
-        """``given`` are settings as in ``runlake config``. ``close_run``: closing the handler ends the run."""
+        """``given`` are settings as in ``runlake config``. ``close_run``: closing the handler ends the run. ``writer``: the name under
+        which it writes events, unlike all others of the run; made up unless it is given."""
         super().__init__(level)
         self.settings = settings or load_settings(given)
         self.settings.required_url()
@@ -54,8 +70,10 @@ class RunlogHandler(logging.Handler):
         self.setFormatter(logging.Formatter(FORMAT, "%Y-%m-%d %H:%M:%S"))
         self._connect = connect or partial(Archive.of, self.settings)
         self._tell, self._pace, self._close_run = tell, pace or pace_of(self.settings), close_run
+        self.mask = secrets if isinstance(secrets, Mask) else Mask(secrets)
         self._owner = os.getpid()
-        self._begin()
+        self._writer_given = None if writer is None else checked_name("writer", self.mask.text(writer))
+        self._begin(EventLines(self.mask) if events else None)
         _handlers.add(self)
         atexit.register(_close_at_exit, weakref.ref(self))
         # Processes of multiprocessing leave without atexit; they have their own list of what to do last.
@@ -63,29 +81,73 @@ class RunlogHandler(logging.Handler):
 
     @property
     def counts(self) -> Counts:
-        """Lines stored, dropped, refused and kept so far, of this process."""
-        return self._shipper.counts
+        """Lines (or events) stored, dropped, refused and kept so far, of this process."""
+        counts = self._shipper.counts
+        if self._lines is not None:
+            counts.cut_lines = self._lines.cut
+        return counts
+
+    @property
+    def writer(self) -> str | None:
+        """The name under which this process writes events; None: it writes lines."""
+        return self._writer
 
     def emit(self, record: logging.LogRecord) -> None:
         """Format and hand over. A record that cannot be formatted is told as ``logging`` tells it, and nothing is raised."""
         if is_shipping():
             return
         try:
-            self.write(self.format(record) + "\n")
+            if self._lines is None:
+                self.write(self.format(record) + "\n")
+            else:
+                self._emit_event(record)
         except RecursionError:
             raise
         except Exception:
             self.handleError(record)
 
-    def write(self, text: str) -> None:
-        """Add text as it is, whole lines. Anything after ``close`` is dropped, and counted."""
-        self._buffer.put(text.encode("utf-8", "replace"))
-        self._shipper.start()
+    def write(self, text: str, level: str | None = None) -> None:
+        """Add text as it is, whole lines; as events they are one, of this level. Anything after ``close`` is dropped, and counted."""
+        if self._lines is not None:
+            return self.event(text.removesuffix("\n"), level=level)
+        self._put(self.mask.bytes(text.encode("utf-8", "replace")))
 
     def write_bytes(self, data: bytes, wait_s: float) -> None:
-        """Add bytes as they are, and wait for room while the archive moves: for those who can be held up. See ``Buffer.put``."""
-        self._buffer.put(data, wait_s)
-        self._shipper.start()
+        """Add bytes as they are, and wait for room while the archive moves: for those who can be held up. See ``Buffer.put``.
+
+        A secret that is cut by their end is not seen: ``mask.stream()`` is for bytes that come in pieces.
+        """
+        if self._lines is not None:
+            return self._say(Said(data.decode("utf-8", "replace").removesuffix("\n"), self._step()), wait_s)
+        self._put(self.mask.bytes(data), wait_s)
+
+    def event(
+        self,
+        message: str,
+        *,
+        level: str | None = None,
+        data: Mapping[str, Any] | None = None,
+        annotations: Iterable[Annotation] = (),
+        step: str | None = None,
+        timestamp_ms: int | None = None,
+    ) -> None:
+        """Add an event: one or many lines, with ``data`` (JSON; what is none becomes its ``repr``) and notes beside the text.
+
+        ``step``: the id of its step; the one that this code is in unless it is given. ``data`` and annotations have 60 KB at most
+        between them, or are left out; the names instanceId, loggableType, loggableId, jobId and stepId are the archive's own.
+        Raises SettingsError without ``events``.
+        """
+        given = None if step is None else checked_name("step", self.mask.text(step))
+        self._say(Said(message, given or self._step(), level, timestamp_ms, data or {}, annotations))
+
+    def step(self, name: str, step_id: str | None = None, parent: Step | str | None = None) -> Step:
+        """A step, for ``with``; inside of another one it is a part of that, unless ``parent`` names one. Raises SettingsError."""
+        self._events()
+        return Step(self, name, step_id, parent)
+
+    def tell_step(self, step_id: str, facts: Mapping[str, Any]) -> None:
+        """Tell of a step: ``name``, ``parent``, ``startedMs``, ``endedMs``, ``status``; what is told later counts. Raises SettingsError."""
+        self._put(self._events().step(step_id, facts))
 
     def flush(self) -> None:
         """Wait until what was logged is stored, at most ``exit_s`` seconds."""
@@ -104,16 +166,67 @@ class RunlogHandler(logging.Handler):
         super().close()
         return counts
 
-    def _begin(self) -> None:
+    def beside(self, writer: str | None = None) -> RunlogHandler:
+        """Another writer of events to the same run, with the same settings and secrets. Closing it ends no run."""
+        return RunlogHandler(
+            self.run.fqn, self.run.run_id, events=True, writer=writer, secrets=self.mask, settings=self.settings,
+            connect=self._connect, tell=self._tell, pace=self._pace,
+        )  # fmt: skip
+
+    def leave_open(self) -> None:
+        """Close no run after all: a writer beside this one has events on disk, and a closed run would not take them."""
+        if self._close_run:
+            self._close_run = False
+            self._tell(f"{self.run} stays open for what waits on disk: run `runlake drain`, then `runlake close`")
+
+    def start(self) -> None:
+        """Begin before there is anything to ship: a writer of events is registered, so that it is missed if it dies."""
+        self._shipper.start()
+
+    def _begin(self, lines: EventLines | None) -> None:
         settings = self.settings
         spool = Spool(settings.spool_root, settings.spool_bytes) if settings.spool_bytes else None
-        self._buffer = Buffer(settings.memory_bytes, spool)
-        self._shipper = Shipper(self._connect, self.run, self._buffer, self._pace, self._tell)
+        self._order = threading.RLock()  # ids in the order of the buffer; reentrant, as the buffer's own
+        self._lines = lines
+        self._writer = None if lines is None else self._writer_name()
+        self._buffer = Buffer(settings.memory_bytes, spool, lines.gap if lines else gap_line)
+        delivery = EventDelivery(self.run, self._writer, lines.ended) if lines and self._writer else TextDelivery(self.run)
+        self._shipper = Shipper(self._connect, delivery, self._buffer, self._pace, self._tell)
+
+    def _writer_name(self) -> str:
+        if self._writer_given is None:
+            return new_writer()
+        return self._writer_given if os.getpid() == self._owner else f"{self._writer_given}-{new_writer()}"
 
     def _begin_in_child(self) -> None:
         """After a fork: the parent ships what it has; here everything is new, locks and connection too."""
         self._shipper.abandon()
-        self._begin()
+        self._begin(None if self._lines is None else EventLines(self.mask))
+
+    def _emit_event(self, record: logging.LogRecord) -> None:
+        data = {"logger": record.name}
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None:
+            data["exception"] = "".join(traceback.format_exception_only(error)).strip()
+        self.event(self.format(record), level=record.levelname, data=data, timestamp_ms=int(record.created * 1000))
+
+    def _say(self, said: Said, wait_s: float = 0.0) -> None:
+        lines = self._events()
+        with self._order:
+            self._put(lines.event(said), wait_s)
+
+    def _put(self, data: bytes, wait_s: float = 0.0) -> None:
+        self._buffer.put(data, wait_s)
+        self._shipper.start()
+
+    def _events(self) -> EventLines:
+        if self._lines is None:
+            raise SettingsError("this run is written as plain lines: steps and events need runlake.run(…, events=True)")
+        return self._lines
+
+    def _step(self) -> str | None:
+        step = current_step(self.run)
+        return step.id if step else None
 
     def _close_at_the_end_of_a_child(self) -> None:
         processes.Finalize(None, _close_at_exit, args=(weakref.ref(self),), exitpriority=0)

@@ -1,7 +1,7 @@
 """Lines that a program could not ship before it ended: kept in a folder, shipped by ``runlake drain``.
 
 A folder holds ``run.json`` (which server, run and position, and how far a drain has come), ``sent.gz`` (a batch that was sent and not
-answered, whose position makes it harmless to send it again), and the chunks of the spool, oldest first.
+answered, as it was sent: its position makes it harmless to send it again), and the chunks of the spool, oldest first.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from runlake.deliveries import Delivery, delivery_of
 from runlake.names import RunName
 
 _FACTS = "run.json"
@@ -22,20 +24,27 @@ _SENT = "sent.gz"
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """What is known of kept lines. ``close``: the run was to be closed after them. ``position`` is what the next batch presents;
-    ``has_sent``: that is ``sent.gz``; else it begins at byte ``begin`` of all chunks in a row."""
+    """What is known of kept lines. ``close``: the run was to be closed after them; ``facts``: those of the delivery. ``position`` is what
+    the next batch presents: ``sent.gz``, which has ``sent`` items, or with 0 what begins at byte ``begin`` of all chunks in a row."""
 
     url: str
     run: RunName
     position: str | None
     close: bool
-    has_sent: bool = False
+    facts: dict[str, Any] = field(default_factory=dict)
+    sent: int = 0
     begin: int = 0
+
+    @property
+    def delivery(self) -> Delivery:
+        """How they get into the archive."""
+        return delivery_of(self.run, self.facts)
 
     def as_json(self) -> str:
         """For ``run.json``."""
         of_run = {"url": self.url, "fqn": self.run.fqn, "runId": self.run.run_id, "close": self.close}
-        return json.dumps(of_run | {"position": self.position, "hasSent": self.has_sent, "begin": self.begin})
+        how_far = {"position": self.position, "sent": self.sent, "begin": self.begin}
+        return json.dumps(of_run | how_far | {"delivery": self.facts})
 
 
 def keep_leftover(folder: Path, leftover: Leftover, sent: bytes | None) -> None:
@@ -44,7 +53,7 @@ def keep_leftover(folder: Path, leftover: Leftover, sent: bytes | None) -> None:
     if sent:
         (folder / _SENT).write_bytes(sent)
     # The position is a credential of sorts, and the last to be written: a folder with it is whole.
-    keep_facts(folder, replace(leftover, has_sent=bool(sent)))
+    keep_facts(folder, leftover)
 
 
 def keep_facts(folder: Path, leftover: Leftover) -> None:
@@ -95,7 +104,7 @@ def remove(folder: Path) -> None:
 def _read(folder: Path) -> Leftover:
     facts = json.loads((folder / _FACTS).read_text())
     run = RunName(facts["fqn"], facts["runId"])
-    return Leftover(facts["url"], run, facts["position"], facts["close"], facts["hasSent"], facts["begin"])
+    return Leftover(facts["url"], run, facts["position"], facts["close"], facts["delivery"], facts["sent"], facts["begin"])
 
 
 def _replace(path: Path, text: str) -> None:

@@ -6,15 +6,16 @@ import io
 import logging
 import sys
 import threading
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, TextIO
 
+from runlake.eventwriter import EventWriter
 from runlake.handler import RunlogHandler
 from runlake.names import RunName
 from runlake.shipper import Counts
+from runlake.steps import Step
 
 
 class Run:
@@ -23,6 +24,7 @@ class Run:
     def __init__(self, handler: RunlogHandler, logger: logging.Logger | None) -> None:
         self.handler = handler
         self._logger = logger
+        self._writers: list[EventWriter] = []
 
     @property
     def name(self) -> RunName:
@@ -38,6 +40,24 @@ class Run:
         """Add lines as they are; the last one is ended where it is not."""
         if text:
             self.handler.write(text if text.endswith("\n") else text + "\n")
+
+    def event(self, message: str, **more: Any) -> None:
+        """Say something with ``level``, ``data``, ``annotations``; see ``RunlogHandler.event``. Raises SettingsError without ``events``."""
+        self.handler.event(message, **more)
+
+    def step(self, name: str, step_id: str | None = None, parent: Step | str | None = None) -> Step:
+        """A part of the run, for ``with``: what is logged inside belongs to it. Its id is made up unless it is given, unlike all
+        others of the run. Raises SettingsError without ``events``."""
+        return self.handler.step(name, step_id, parent)
+
+    def events(self, writer: str | None = None) -> EventWriter:
+        """One more writer of events, with ids, a thread and an end of its own; the run waits for it to be complete.
+
+        It needs no ``events`` of the run. The run's end closes it where nobody did.
+        """
+        made = EventWriter(self.handler.beside(writer))
+        self._writers.append(made)
+        return made
 
     @contextmanager
     def capture_prints(self, *, stderr: bool = False) -> Iterator[None]:
@@ -62,11 +82,14 @@ class Run:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """An exception is archived with its trace, and goes on its way."""
-        if kind is not None:
-            text = "".join(traceback.format_exception(kind, error, trace))
-            self.handler.handle(_record_of(f"the run ended by an exception\n{text}".rstrip()))
+        if kind is not None and error is not None:
+            self.handler.handle(_record_of("the run ended by an exception", (kind, error, trace)))
         if self._logger is not None:
             self._logger.removeHandler(self.handler)
+        for writer in self._writers:
+            writer.close()
+        if any(writer.counts.kept_lines for writer in self._writers):
+            self.handler.leave_open()
         self.handler.close()
 
 
@@ -74,7 +97,8 @@ def run(fqn: str, run_id: str | None = None, *, logger: logging.Logger | str | N
     """A run of a pipeline, for ``with``; its id is made up unless it is given.
 
     The handler is added to ``logger``: the root logger unless another is named, none with None. Levels stay as they are.
-    ``options`` are those of RunlogHandler, settings among them. Raises SettingsError.
+    ``options`` are those of RunlogHandler, settings among them: ``events=True`` for steps, ``secrets=[…]`` for what must not be
+    seen. Raises SettingsError.
     """
     handler = RunlogHandler(fqn, run_id, close_run=True, **options)
     return Run(handler, logging.getLogger(logger) if isinstance(logger, str) else logger)
@@ -124,5 +148,5 @@ class Copied(io.TextIOBase):
         return self._stream.encoding
 
 
-def _record_of(text: str) -> logging.LogRecord:
-    return logging.LogRecord("runlake", logging.ERROR, __file__, 0, text, None, None)
+def _record_of(text: str, error: tuple[type[BaseException], BaseException, TracebackType | None]) -> logging.LogRecord:
+    return logging.LogRecord("runlake", logging.ERROR, __file__, 0, text, None, error)

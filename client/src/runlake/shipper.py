@@ -19,11 +19,20 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from runlake.archive import Archive
-from runlake.batches import MAX_LINE_BYTES, cut, lines_of, packed
+from runlake.batches import MAX_LINE_BYTES, cut
 from runlake.buffer import Buffer
-from runlake.errors import AccessError, ApiError, RunClosedError, RunlakeError, SettingsError, UnavailableError
+from runlake.deliveries import Delivery
+from runlake.errors import (
+    AccessError,
+    ApiError,
+    NotFoundError,
+    RefusedError,
+    RunClosedError,
+    RunlakeError,
+    SettingsError,
+    UnavailableError,
+)
 from runlake.leftovers import Leftover, keep_leftover
-from runlake.names import RunName
 from runlake.pacing import Backoff
 
 _ACCESS_WAIT_S = 5.0
@@ -45,7 +54,7 @@ def to_stderr(text: str) -> None:
 
 @dataclass(slots=True)
 class Counts:
-    """Lines by what became of them; requests that were sent, and how many of them failed."""
+    """Lines (or events) by what became of them; requests that were sent, and how many of them failed."""
 
     stored_lines: int = 0
     dropped_lines: int = 0
@@ -82,7 +91,7 @@ class _Sent:
 
 
 class Shipper:
-    """Ships what is put into ``buffer`` to one run. The thread starts with the first ``start``; ``finish`` ends it.
+    """Ships what is put into ``buffer`` to one run, by its ``delivery``. The thread starts with the first ``start``; ``finish`` ends it.
 
     Memory beyond the buffer's: a batch or a line, twice, and a chunk of the spool. ``tell`` gets what a person should know, once each.
     """
@@ -90,12 +99,13 @@ class Shipper:
     def __init__(
         self,
         connect: Callable[[], Archive],
-        run: RunName,
+        delivery: Delivery,
         buffer: Buffer,
         pace: Pace | None = None,
         tell: Callable[[str], None] = to_stderr,
     ) -> None:
-        self._connect, self._run, self._buffer, self._tell = connect, run, buffer, tell
+        self._connect, self._delivery, self._buffer, self._tell = connect, delivery, buffer, tell
+        self._run = delivery.run
         self._pace = pace or Pace()
         self._counts = Counts()
         self._position: str | None = None
@@ -148,14 +158,15 @@ class Shipper:
             return self.counts
         self._finish.close = close
         self._buffer.end()
-        if close or self._buffer.pending_bytes:
+        has_work = self._has_an_end() or bool(self._buffer.pending_bytes)
+        if has_work:
             self.start()
         self._finish.asked = True
         self._finish.nudge.set()
         try:
             if self._thread is not None:
                 self._wait(timeout_s, while_moving)
-            elif close or self._buffer.pending_bytes:
+            elif has_work:
                 self._finish.deadline = time.monotonic() + timeout_s
                 self._work()
         finally:
@@ -188,11 +199,18 @@ class Shipper:
                 self._keep()
             else:
                 self._buffer.remove_spool()
-                if self._finish.close and not self._finish.closed and not self._closed_by_others:
-                    self._say(f"{self._run} could not be closed: run `runlake close` later, it ends by itself after a day")
+                self._tell_what_stays_open()
         if self._thread is None or self._finish.ended:
             self._let_go()
         self._sum_up()
+
+    def _tell_what_stays_open(self) -> None:
+        if self._finish.closed or self._closed_by_others:
+            return
+        if self._finish.close:
+            self._say(f"{self._run} could not be closed: run `runlake close` later, it ends by itself after a day")
+        elif self._has_an_end():
+            self._say(f"a writer of {self._run} could not be closed: the run will not be called complete")
 
     def _keep(self) -> None:
         """Put what is left on disk, with what ``runlake drain`` needs to know."""
@@ -202,14 +220,17 @@ class Shipper:
             if spool is None:
                 self._buffer.dropped_lines += sent.lines if sent else 0
                 return
-            leftover = Leftover(self._url(), self._run, self._position, close=self._finish.close)
+            facts, count = self._delivery.facts(), sent.lines if sent else 0
+            leftover = Leftover(self._url(), self._run, self._position, self._finish.close, facts, count)
             keep_leftover(spool.folder, leftover, sent.packed if sent else None)
         except (OSError, RunlakeError) as error:
             self._buffer.dropped_lines += sent.lines if sent else 0
-            self._say(f"lines of {self._run} could not be kept on disk reason={error}")
+            self._say(f"{self._delivery.unit} of {self._run} could not be kept on disk reason={error}")
             return
         self._counts.kept_lines += lines + (sent.lines if sent else 0)
-        self._say(f"{self._counts.kept_lines} lines of {self._run} wait in {spool.folder.parent}: run `runlake drain` later")
+        self._say(
+            f"{self._counts.kept_lines} {self._delivery.unit} of {self._run} wait in {spool.folder.parent}: run `runlake drain` later"
+        )
 
     def _url(self) -> str:
         """Which server it is; without a connection only when there has been none yet."""
@@ -222,16 +243,17 @@ class Shipper:
     def _sum_up(self) -> None:
         counts = self.counts
         if counts.lost_lines:
-            self._say(
-                f"{counts.lost_lines} lines of {self._run} are lost: dropped={counts.dropped_lines} refused={counts.refused_lines}"
-            )
+            how = f"dropped={counts.dropped_lines} refused={counts.refused_lines}"
+            self._say(f"{counts.lost_lines} {self._delivery.unit} of {self._run} are lost: {how}")
 
     def _work(self) -> None:
         _own.shipping = True
         try:
+            if self._delivery.must_end:
+                self._insist(self._open)
             while not self._finish.abandoned.is_set() and self._ship_next():
                 pass
-            if self._finish.close and not self._closed_by_others and not self._finish.abandoned.is_set():
+            if self._has_an_end() and not self._closed_by_others and not self._finish.abandoned.is_set():
                 self._insist(self._close)
         except Exception as error:
             self._say(f"shipping {self._run} stopped reason={error!r}")  # a fault of ours must not be one of the application's
@@ -270,7 +292,8 @@ class Shipper:
 
     def _packed(self, batch: bytes) -> _Sent:
         self._counts.cut_lines += not batch.endswith(b"\n") and len(batch) == MAX_LINE_BYTES
-        return _Sent(b"" if self._closed_by_others else packed(batch), lines_of(batch), len(batch))
+        packed = b"" if self._closed_by_others else self._delivery.pack(batch)
+        return _Sent(packed, self._delivery.count(batch), len(batch))
 
     def _insist(self, act: Callable[[Archive], None]) -> None:
         """Do it until it is done, refused for good, or nobody waits for it any more."""
@@ -307,24 +330,41 @@ class Shipper:
             self._refused(error)
         return None
 
+    def _open(self, archive: Archive) -> None:
+        if self._position is None:
+            self._position = self._delivery.open(archive)
+
     def _append(self, archive: Archive) -> None:
         sent = self._sent
         assert sent is not None
         if self._closed_by_others:
             raise RunClosedError(409, "the run is closed")
         if self._position is None:
-            self._position = archive.open_session(self._run)
+            self._open(archive)
             self._counts.requests += 1
-        position = str(archive.append(self._run, sent.packed, self._position)["position"])
+        assert self._position is not None
+        stored = self._delivery.append(archive, sent.packed, self._position)
         with self._state:
             if self._finish.abandoned.is_set():
                 return  # it is kept, with its position: to be sent again is harmless
-            self._position = position
-            self._counts.stored_lines += sent.lines
+            self._position = stored.position
+            self._counts.stored_lines += sent.lines - stored.refused
+            self._counts.refused_lines += stored.refused
             self._answered(sent)
+        if stored.reason:
+            self._say_once(RefusedError(400, stored.reason))
+
+    def _has_an_end(self) -> bool:
+        return self._finish.close or (self._delivery.must_end and self._position is not None)
 
     def _close(self, archive: Archive) -> None:
-        archive.close_run(self._run)
+        if self._position is not None:
+            try:
+                self._delivery.close(archive)
+            except (NotFoundError, RefusedError, RunClosedError) as error:
+                self._say_once(error)  # the run can be closed all the same
+        if self._finish.close:
+            archive.close_run(self._run)
         self._finish.closed = True
 
     def _refused(self, error: ApiError) -> None:

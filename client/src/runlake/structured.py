@@ -21,7 +21,7 @@ def processor(handler: RunlogHandler) -> Callable[[Any, str, EventDict], EventDi
     """
 
     def archive(_logger: Any, method: str, event: EventDict) -> EventDict:
-        handler.write(json.dumps({"level": method, **event}, default=repr, ensure_ascii=False) + "\n")
+        handler.write(json.dumps({"level": method, **event}, default=repr, ensure_ascii=False) + "\n", method.upper())
         return event
 
     return archive

@@ -12,15 +12,27 @@ const PAGE_LINES = 256;
 
 export interface Line {
   text: string;
+  /** Its number, where lines before it are folded away. */
+  number?: number;
+  /** So many lines below it belong to it, and can be folded. */
+  fold?: { lines: number; isFolded: boolean };
   /** Characters of the whole line, where `text` is not all of it. */
   cut?: number;
+}
+
+/** What a view needs of a log. */
+export interface LineSource {
+  readonly total: number;
+  get(line: number): Line | undefined;
+  /** See to it that these are at hand; `came` is called when some came. Throws ApiError. */
+  want(from: number, to: number, came: () => void): Promise<void>;
 }
 
 export type Fetch = (after: number, limit: number, signal: AbortSignal) => Promise<Page>;
 
 interface Block { lines: (Line | undefined)[]; chars: number }
 
-export class Lines {
+export class Lines implements LineSource {
   total = 0;
   private readonly blocks = new Map<number, Block>(); // the one used longest ago comes first
   private chars = 0;
@@ -115,6 +127,6 @@ export class Lines {
 }
 
 /** A slice keeps the whole text in memory; a copy of it does not. */
-function detached(text: string): string {
+export function detached(text: string): string {
   return JSON.parse(JSON.stringify(text)) as string;
 }

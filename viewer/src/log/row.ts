@@ -5,6 +5,7 @@ import { count, size } from "../format";
 import { parseLine, type Piece, type Style } from "./ansi";
 import { levelOf } from "./level";
 import type { Line } from "./lines";
+import type { Note } from "./notes";
 import type { Span } from "./spans";
 
 export interface Look {
@@ -12,19 +13,22 @@ export interface Look {
   isCurrent: boolean;
   isMatch: boolean;
   spans: Span[];
+  /** Links and colours beside the text. */
+  notes?: Note[];
 }
 
 /** A cut at the bounds of other things: part of a piece that is of one look. */
-interface Part { text: string; style: Style; isControl: boolean; isHit: boolean; isLevel: boolean }
+interface Part { text: string; style: Style; isControl: boolean; isHit: boolean; isLevel: boolean; note?: Note }
 
-export function rowOf(number: number, line: Line | undefined, look: Look): HTMLElement {
+export function rowOf(place: number, line: Line | undefined, look: Look): HTMLElement {
+  const number = line?.number ?? place;
   const text = el("span", { class: "text", dir: "ltr" });
   const row = el("div", { class: "row", "data-line": number, role: "listitem" }, numberOf(number), text);
   if (look.isSelected) row.classList.add("selected");
   if (look.isMatch) row.classList.add("match");
   if (look.isCurrent) row.classList.add("current");
   if (!line) row.classList.add("absent");
-  else fill(row, text, line, look.spans);
+  else fill(row, text, line, look);
   return row;
 }
 
@@ -32,30 +36,38 @@ function numberOf(number: number): HTMLElement {
   return el("a", { class: "number", href: `#L${number + 1}`, tabindex: -1, "aria-label": `Line ${count(number + 1)}` }, String(number + 1));
 }
 
-function fill(row: HTMLElement, text: HTMLElement, line: Line, spans: Span[]): void {
+function fill(row: HTMLElement, text: HTMLElement, line: Line, { spans, notes = [] }: Look): void {
   const pieces = parseLine(line.text);
   const shown = pieces.map((piece) => piece.text).join("");
   const found = levelOf(shown);
   if (found) row.classList.add(found.level);
-  for (const part of partsOf(pieces, spans, found ? [found.from, found.to] : [0, 0])) text.append(nodeOf(part));
+  if (line.fold) text.append(foldOf(line.fold), " ");
+  for (const part of partsOf(pieces, spans, notes, found ? [found.from, found.to] : [0, 0])) text.append(nodeOf(part));
   if (line.cut) {
     const title = `Only the beginning is shown: the line has ${count(line.cut)} characters`;
     text.append(" ", el("button", { class: "more", "data-more": true, title }, `… show all ${size(line.cut)}`));
   }
 }
 
-/** `spans` count in the raw line, `level` in the text that is shown. */
-function partsOf(pieces: Piece[], spans: Span[], level: Span): Part[] {
+function foldOf({ lines, isFolded }: { lines: number; isFolded: boolean }): HTMLElement {
+  const title = `${isFolded ? "Show" : "Fold"} ${count(lines)} more`;
+  return el("button", { class: "more", "data-fold": true, title, "aria-expanded": String(!isFolded), "aria-label": title }, isFolded ? `▸ ${count(lines)}` : "▾");
+}
+
+/** `spans` and `notes` count in the raw line, `level` in the text that is shown. */
+function partsOf(pieces: Piece[], spans: Span[], notes: Note[], level: Span): Part[] {
   const parts: Part[] = [];
   let shownAt = 0;
   for (const piece of pieces) {
-    const rawCuts = piece.isControl ? [] : spans.flat().map((at) => at - piece.at);
+    const rawCuts = piece.isControl ? [] : [...spans.flat(), ...notes.flatMap((note) => [note.from, note.to])].map((at) => at - piece.at);
     const cuts = [0, ...rawCuts, level[0] - shownAt, level[1] - shownAt, piece.text.length];
     const bounds = [...new Set(cuts.filter((at) => at >= 0 && at <= piece.text.length))].sort((a, b) => a - b);
     bounds.slice(1).forEach((to, index) => {
       const from = bounds[index] ?? 0;
       const raw = piece.at + (piece.isControl ? 0 : from);
+      const note = notes.findLast((each) => raw >= each.from && raw < each.to);
       parts.push({
+        ...(note && { note }),
         text: piece.text.slice(from, to),
         style: piece.style,
         isControl: Boolean(piece.isControl),
@@ -70,12 +82,13 @@ function partsOf(pieces: Piece[], spans: Span[], level: Span): Part[] {
 
 function nodeOf(part: Part): Node {
   const hasStyle = Object.keys(part.style).length > 0;
-  if (!hasStyle && !part.isHit && !part.isLevel && !part.isControl) return document.createTextNode(part.text);
+  if (!hasStyle && !part.isHit && !part.isLevel && !part.isControl && !part.note) return document.createTextNode(part.text);
   const node = el(part.isHit ? "mark" : "span", {}, part.text);
   if (part.isControl) node.classList.add("control");
   if (part.isLevel) node.classList.add("level");
-  dress(node, part.style);
-  return node;
+  dress(node, part.note?.colour === undefined ? part.style : { ...part.style, fg: part.note.colour });
+  if (!part.note?.href) return node;
+  return el("a", { class: "link", href: part.note.href, target: "_blank", rel: "noopener noreferrer nofollow" }, node);
 }
 
 const FLAGS = ["bold", "dim", "italic", "underline", "strike"] as const;

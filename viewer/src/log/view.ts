@@ -4,7 +4,7 @@
  */
 
 import { el } from "../dom";
-import type { Line, Lines } from "./lines";
+import type { Line, LineSource } from "./lines";
 import { rowOf, type Look } from "./row";
 import { ScrollMap } from "./scroll";
 
@@ -36,7 +36,7 @@ export class LogView {
   private isPinned = false;
   private readonly rows = new Map<number, { node: HTMLElement; key: string; line: Line | undefined }>();
 
-  constructor(private readonly lines: Lines, private readonly events: ViewEvents) {
+  constructor(private readonly lines: LineSource, private readonly events: ViewEvents) {
     this.element.addEventListener("scroll", () => this.scrolled(), { passive: true });
     this.watcher.observe(this.element);
   }
@@ -154,7 +154,7 @@ export class LogView {
   private row(number: number): HTMLElement {
     const [line, look] = [this.lines.get(number), this.events.look(number)];
     const known = this.rows.get(number);
-    const key = `${look.isSelected}${look.isCurrent}${look.isMatch}${look.spans}${line?.text.length}${line?.cut}`;
+    const key = `${look.notes?.length ?? 0}${look.isSelected}${look.isCurrent}${look.isMatch}${look.spans}${line?.text.length}${line?.cut}`;
     if (known?.key === key && known.line === line) return known.node;
     const node = rowOf(number, line, look);
     this.rows.set(number, { node, key, line });

@@ -1,6 +1,6 @@
 /** One run: its facts, its lines, and what can be done with them. Puts the parts of log/ together. */
 
-import { api, ApiError, linesOf, type RunFacts } from "../api";
+import { api, linesOf, type RunFacts } from "../api";
 import type { App, View } from "../app";
 import { el } from "../dom";
 import { count, plural } from "../format";
@@ -16,6 +16,7 @@ import { SearchBox } from "../log/searchbox";
 import { LogView } from "../log/view";
 import { type Lines as Range, type Place } from "../place";
 import { RunHead } from "../log/head";
+import { RunSteps } from "../steps/steps";
 import { saying } from "../ui/notice";
 
 const FACTS_MS = 10_000;
@@ -44,6 +45,7 @@ class RunPage implements View {
   private readonly box: SearchBox;
   private readonly histogram: HistogramView;
   private readonly head: RunHead;
+  private readonly steps: RunSteps;
   readonly element: HTMLElement;
 
   constructor(private readonly app: App, private readonly fqn: string, private readonly runId: string, place: Place) {
@@ -75,9 +77,15 @@ class RunPage implements View {
       download: () => void this.download(),
       retry: () => this.feed.hurry(),
     });
-    this.element = el("div", { class: "run" }, this.head.element, this.histogram.element, this.trouble, this.view.element, this.head.foot);
+    this.steps = new RunSteps(fqn, runId, this.view, {
+      opened: (step, lines) => this.opened(step?.step, lines),
+      goTo: (line) => this.jump(line),
+      seen: (...where) => this.head.seen(...where),
+      failed: (error) => this.linesFailed(error),
+    });
+    this.element = el("div", { class: "run" }, this.head.element, this.histogram.element, this.trouble, this.steps.element, this.head.foot);
     this.view.element.addEventListener("click", (event) => this.click(event));
-    this.selected = place.lines;
+    this.selected = place.step === undefined ? place.lines : undefined;
     this.wrap(localStorage.getItem(WRAP_KEY) === "yes");
     void this.open(place);
   }
@@ -92,10 +100,11 @@ class RunPage implements View {
       w: () => this.wrap(!this.head.isWrapped),
       c: () => void this.copy(),
       d: () => void this.download(),
-      j: () => this.view.element.scrollBy(0, this.view.map.rowPx),
-      k: () => this.view.element.scrollBy(0, -this.view.map.rowPx),
-      Home: () => this.jump(0, 0),
-      End: () => this.jump(this.lines.total, 0),
+      s: () => void this.steps.focus(),
+      j: () => this.steps.view.element.scrollBy(0, this.view.map.rowPx),
+      k: () => this.steps.view.element.scrollBy(0, -this.view.map.rowPx),
+      Home: () => (this.steps.pane ? this.steps.pane.show(0) : this.jump(0, 0)),
+      End: () => (this.steps.pane ? void this.steps.pane.end() : this.jump(this.lines.total, 0)),
       Escape: () => this.escape(),
     };
     const action = actions[event.key];
@@ -104,13 +113,17 @@ class RunPage implements View {
   }
 
   moved(place: Place): void {
+    const step = place.step === undefined ? undefined : this.steps.find(place.step);
+    if (step) return this.steps.open(step, place.lines);
     this.selected = place.lines;
+    if (this.steps.pane) this.steps.open(null);
     if (place.lines) this.jump(place.lines.from);
     this.view.update();
   }
 
   leave(): void {
     this.isLeft = true;
+    this.steps.leave();
     this.feed.end();
     this.search.clear();
     this.lines.stop();
@@ -124,7 +137,8 @@ class RunPage implements View {
   private async open(place: Place): Promise<void> {
     this.head.say("Loading…");
     try {
-      const first = place.lines ? Math.max(0, place.lines.from - 50) : 0;
+      const lines = place.step === undefined ? place.lines : undefined;
+      const first = lines ? Math.max(0, lines.from - 50) : 0;
       const [facts, page] = await Promise.all([api.facts(this.fqn, this.runId), api.page(this.fqn, this.runId, { after: first, limit: FIRST_LINES })]);
       if (this.isLeft) return;
       this.lines.putPage(first, page);
@@ -132,9 +146,10 @@ class RunPage implements View {
       this.tell(facts);
       this.head.say("");
       this.view.update();
-      if (place.lines) this.jump(place.lines.from);
-      if (facts.status === "open") this.watch(!place.lines);
-      else this.lookBack();
+      if (lines) this.jump(lines.from);
+      if (facts.status === "open") this.watch(!lines);
+      else void this.lookBack();
+      void this.steps.start(facts.status === "open", place.step, place.step === undefined ? undefined : place.lines);
       if (!this.element.contains(document.activeElement)) this.view.element.focus({ preventScroll: true }); // somebody may type already
     } catch (error) {
       if (!this.isLeft) this.app.fail(this.trouble, error, () => void this.open(place));
@@ -181,6 +196,7 @@ class RunPage implements View {
     const isFinished = state.reason === "runFinished";
     void this.settle(isFinished).then(() => this.head.say(isFinished ? "The run has ended." : "Nothing came for a while: press f to follow on."));
     void this.lookBack();
+    this.steps.ended();
   }
 
   /** The catalog, which has the facts, knows of an end a moment later than the stream does. */
@@ -209,6 +225,7 @@ class RunPage implements View {
   }
 
   private jump(line: number, share = SHARE_ABOVE): void {
+    if (this.steps.pane) this.steps.open(null); // lines are those of the whole log
     this.follow(false);
     this.view.show(Math.min(line, this.lines.total), share);
   }
@@ -237,7 +254,17 @@ class RunPage implements View {
     }
   }
 
+  /** A step's log stands in the place of the whole one, or no longer. */
+  private opened(step: string | undefined, lines: Range | undefined): void {
+    const place: Place = { fqn: this.fqn, runId: this.runId };
+    const shown = step === undefined ? this.selected : lines;
+    this.app.note({ ...place, ...(step !== undefined && { step }), ...(shown && { lines: shown }) });
+    if (step === undefined) this.view.update();
+    else this.follow(false);
+  }
+
   private seen(first: number): void {
+    if (this.steps.pane) return;
     const [, behind] = this.view.range;
     this.head.seen(first, behind, this.lines.total);
     this.histogram.mark(first);
@@ -304,8 +331,9 @@ class RunPage implements View {
 
   private escape(): void {
     if (this.search.state !== "none") this.box.clear();
+    else if (this.steps.pane) this.steps.open(null);
     else if (this.selected) this.select(undefined);
-    this.view.element.focus({ preventScroll: true });
+    this.steps.view.element.focus({ preventScroll: true });
   }
 
   // Taking away
@@ -314,18 +342,27 @@ class RunPage implements View {
     localStorage.setItem(WRAP_KEY, isWrapped ? "yes" : "no");
     this.head.wrapped(isWrapped);
     this.view.setWrap(isWrapped);
+    this.steps.wrap(isWrapped);
   }
 
   private async copy(): Promise<void> {
+    if (this.steps.pane) return this.copied(this.steps.pane.texts());
     const [first, behind] = this.view.range;
     const { from, to } = this.selected ?? { from: first, to: behind - 1 };
     try {
       const texts = await wholeLines((after, limit) => api.page(this.fqn, this.runId, { after, limit }), from, to);
-      await copyText(texts.join("\n") + "\n");
-      const isAll = to - from < MOST_COPIED_LINES;
-      this.head.say(`Copied ${plural(texts.length, "line")}${isAll ? "" : ": no more fit, download the log for all"}.`);
+      await this.copied(texts, to - from < MOST_COPIED_LINES);
     } catch (error) {
-      this.head.say(error instanceof ApiError ? saying(error).next : "The browser did not let this page copy: select the text and copy it.");
+      this.head.say(saying(error).next);
+    }
+  }
+
+  private async copied(texts: string[], isAll = true): Promise<void> {
+    try {
+      await copyText(texts.join("\n") + "\n");
+      this.head.say(`Copied ${plural(texts.length, "line")}${isAll ? "" : ": no more fit, download the log for all"}.`);
+    } catch {
+      this.head.say("The browser did not let this page copy: select the text and copy it.");
     }
   }
 

@@ -9,6 +9,7 @@ const KEYS: [string, string][] = [
   ["n, N", "Next match, match before"],
   ["g", "Go to a line or a time"],
   ["Home, End", "First line, last line"],
+  ["s", "The steps of the run: arrow keys walk and fold, Enter shows a step's log"],
   ["j, k", "A line down, up"],
   ["f", "Follow: stay at the end"],
   ["w", "Wrap long lines"],

@@ -81,3 +81,13 @@ def duration_of(span_ms: int) -> str:
     minutes, seconds = divmod(span_ms // 1000, 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{seconds:02d}"
+
+
+def clock_of(at_ms: int) -> str:
+    """A time to the millisecond: ISO 8601, UTC."""
+    return f"{time_of(at_ms)[:-1]}.{at_ms % 1000:03d}Z"
+
+
+def took(span_ms: int) -> str:
+    """A short duration for people, as ``0.250 s``; from a minute on as ``0:01:02``."""
+    return f"{span_ms / 1000:.3f} s" if span_ms < 60_000 else duration_of(span_ms)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-import time
+from collections.abc import Iterable
 from contextlib import ExitStack
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import click
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from runlake.archive import Archive
+from runlake.browsing import step_log, step_of
 from runlake.commands.output import (
     duration_of,
     is_terminal,
@@ -25,11 +25,11 @@ from runlake.commands.output import (
     time_of,
 )
 from runlake.commands.session import Session, fqn_and_run, json_option, pass_session, run_of
+from runlake.commands.times import since_of
 from runlake.fetching import Download, Fetched
 from runlake.following import Follower, Piece, pages
 from runlake.names import RunName
 
-_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _NO_MATCH = 1
 
@@ -76,23 +76,18 @@ def tail(session: Session, fqn: str, run_id: str | None, follow: bool, lines: in
 
 @click.command()
 @fqn_and_run
+@click.option("--step", help="Only what this step said: its id, or its name where no other step has it.")
 @click.option("--raw", is_flag=True, help="To a terminal too: the bytes as they are.")
 @pass_session
-def cat(session: Session, fqn: str, run_id: str | None, raw: bool) -> None:
+def cat(session: Session, fqn: str, run_id: str | None, step: str | None, raw: bool) -> None:
     """Write a whole log, byte for byte; to a terminal without its control characters."""
-    with session.archive() as archive, archive.download(run_of(archive, fqn, run_id)) as (_, pieces):
-        if raw or not is_terminal():
-            for piece in pieces:
-                sys.stdout.buffer.write(piece)
-            sys.stdout.buffer.flush()
+    with session.archive() as archive:
+        run = run_of(archive, fqn, run_id)
+        if step is not None:
+            _write(step_log(archive, run, step_of(archive, run, step)), raw)
             return
-        begun = b""
-        for piece in pieces:
-            *whole, begun = (begun + piece).split(b"\n")
-            for line in whole:
-                show_line(line.decode("utf-8", "replace"))
-        if begun:
-            show_line(begun.decode("utf-8", "replace"))
+        with archive.download(run) as (_, pieces):
+            _write(pieces, raw)
 
 
 @click.command()
@@ -141,18 +136,19 @@ def download(session: Session, fqn: str, run_id: str | None, output: Path | None
     _show_fetched(fetched, as_json)
 
 
-def since_of(text: str) -> str:
-    """A time as the API takes it: of ``10m``, ``2h`` and the like it is that long ago. Raises click.BadParameter."""
-    if found := re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text):
-        return str(int((time.time() - float(found[1]) * _UNITS_S[found[2]]) * 1000))
-    if not text.isdecimal():
-        try:
-            datetime.fromisoformat(text)
-        except ValueError as error:
-            raise click.BadParameter(
-                f"{text!r} is neither 10m, 2h, 1d nor a time as 2026-11-21T10:00:00Z", param_hint="--since"
-            ) from error
-    return text
+def _write(pieces: Iterable[bytes], raw: bool) -> None:
+    if raw or not is_terminal():
+        for piece in pieces:
+            sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+        return
+    begun = b""
+    for piece in pieces:
+        *whole, begun = (begun + piece).split(b"\n")
+        for line in whole:
+            show_line(line.decode("utf-8", "replace"))
+    if begun:
+        show_line(begun.decode("utf-8", "replace"))
 
 
 def _follow(follower: Follower, as_json: bool) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 from click.shell_completion import get_completion_class
 
+from runlake.browsing import completeness_of
 from runlake.commands.output import duration_of, show_json, show_rows, size_of, time_of
 from runlake.commands.session import Session, fqn_and_run, json_option, pass_session, run_of
 from runlake.settings import NAMES, help_of, settings_path
@@ -15,12 +18,13 @@ from runlake.settings import NAMES, help_of, settings_path
 @json_option
 @pass_session
 def status(session: Session, fqn: str, run_id: str | None, as_json: bool) -> None:
-    """Tell how a run stands: whether its log is complete, what is pending, and what is lost."""
+    """Tell how a run stands: whether its log is complete, what is pending, what is lost, and whose."""
     with session.archive() as archive:
         run = run_of(archive, fqn, run_id)
         facts = archive.facts(run)
+        events = completeness_of(archive, run)
     if as_json:
-        show_json(facts)
+        show_json(facts if events is None else {**facts, "events": events})
         return
     show_rows(
         ("", ""),
@@ -35,8 +39,26 @@ def status(session: Session, fqn: str, run_id: str | None, as_json: bool) -> Non
             ("started", time_of(facts["startedMs"])),
             ("last line", time_of(facts["lastAppendMs"])),
             ("duration", duration_of(facts["durationMs"])),
+            *_events_rows(events),
         ],
     )
+
+
+def _events_rows(events: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """Nothing of a run without writers of events."""
+    if events is None or not events["writers"]:
+        return []
+    rows = [("events", events["state"])]
+    for writer in events["writers"]:
+        count = "?" if writer["count"] is None else str(writer["count"])
+        state = "lost" if writer["writer"] in events["lost"] else "closed" if writer["closed"] else "open"
+        rows.append((f"writer {writer['writer']}", f"{state}, {writer['visible']} of {count} events{_missing(writer['missing'])}"))
+    return rows
+
+
+def _missing(spans: list[list[int]]) -> str:
+    told = ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
+    return f", missing {told}" if told else ""
 
 
 @click.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from runlake.archive import Archive
 from runlake.commands.output import show_json
 from runlake.commands.session import Session, json_option, pass_session
 from runlake.draining import Drain
-from runlake.errors import RunlakeError
+from runlake.errors import RunlakeError, SettingsError
 from runlake.execution import execute
 from runlake.handler import RunlogHandler
 from runlake.leftovers import claimed, leftovers_in
@@ -27,10 +28,19 @@ _CANNOT_BEGIN = 125  # as env(1), timeout(1) and the like tell their own faults
     "--patience", default=60.0, show_default=True, help="Seconds to hold the command up, or wait at its end, while nothing moves."
 )
 @click.option("-q", "--quiet", is_flag=True, help="Do not tell the run's name.")
+@click.option("--mask-env", multiple=True, metavar="NAME", help="Mask the value of this variable in the archive; may be repeated.")
 @click.argument("fqn")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True)
 @pass_session
-def execute_command(session: Session, fqn: str, command: tuple[str, ...], run_id: str | None, patience: float, quiet: bool) -> None:
+def execute_command(
+    session: Session,
+    fqn: str,
+    command: tuple[str, ...],
+    run_id: str | None,
+    patience: float,
+    quiet: bool,
+    mask_env: tuple[str, ...],
+) -> None:
     """Run COMMAND and archive its output as a run of pipeline FQN: runlake exec nightly.orders -- ./load.sh --all
 
     Output, signals and the exit code are the command's own (128 + N when signal N killed it). The run's last line tells its
@@ -38,7 +48,7 @@ def execute_command(session: Session, fqn: str, command: tuple[str, ...], run_id
     """
     try:
         settings = session.settings()
-        handler = RunlogHandler(fqn, run_id, close_run=True, settings=settings)
+        handler = RunlogHandler(fqn, run_id, close_run=True, settings=settings, secrets=_values_of(mask_env))
     except RunlakeError as error:
         click.echo(f"runlake: {error}\nnext: {error.next_step}", err=True)
         sys.exit(_CANNOT_BEGIN)
@@ -86,6 +96,13 @@ def close(session: Session, fqn: str, run_id: str, as_json: bool) -> None:
         click.echo(f"{fqn}/{run_id} is closed")
 
 
+def _values_of(names: tuple[str, ...]) -> list[str]:
+    """Raises SettingsError for a variable that is not there: a name with a mistake in it would mask nothing."""
+    if missing := [name for name in names if name not in os.environ]:
+        raise SettingsError(f"there is nothing to mask: the variable is not set name={', '.join(missing)}")
+    return [os.environ[name] for name in names]
+
+
 def _drained(folder: Path, settings: Settings, patience_s: float) -> tuple[int, int]:
     """Lines that were stored, and lines that wait on where they were."""
     with claimed(folder) as leftover:
@@ -94,4 +111,6 @@ def _drained(folder: Path, settings: Settings, patience_s: float) -> tuple[int, 
         with Archive(leftover.url, settings.bearer, settings.timeout_s) as archive:
             draining = Drain(folder, leftover, archive, patience_s)
             left = draining.run()
-        return draining.stored_lines, left
+        if draining.refused:
+            click.echo(f"runlake: {draining.refused} of {leftover.run} were refused: {draining.reason}", err=True)
+        return draining.stored, left

@@ -1,0 +1,124 @@
+"""What a step's log costs inside a large run: requests and bytes, in memory, so that they are counted and not guessed.
+
+``python -m bench.events [--run-mb 1024] [--step-mb 1]`` prints a JSON line for each way in which the step lies in the run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from chalicelib.events.companion import Companion, Noted
+from chalicelib.events.index import EventIndex
+from chalicelib.events.indexing import EventIndexing
+from chalicelib.events.step_log import StepLogs
+from chalicelib.events.tail import EventTails
+from chalicelib.events.told import ToldSteps
+from chalicelib.events.views import Views
+from chalicelib.memory.clock import ManualClock
+from chalicelib.memory.database import InMemoryDatabase
+from chalicelib.memory.object_store import InMemoryObjectStore
+from chalicelib.memory.segment_index import InMemorySegmentIndex
+from chalicelib.ports import Run, StoredObject
+from chalicelib.runlog.artifact import artifact_metadata
+from chalicelib.runlog.layout import Layout
+
+RUN = Run("bench.events", "run-1")
+LINE = b"x" * 99 + b"\n"
+MB = 1024 * 1024
+BATCH_LINES = 1000
+WAYS = {
+    "contiguous": 1.0,  # the step's batches follow each other, and all their lines are its
+    "every fourth line a neighbour's": 0.75,
+    "every second line a neighbour's": 0.5,
+    "one line in eight": 0.125,
+    "every second batch a neighbour's": 0.0,  # told apart by batches, not by lines
+}
+
+
+class _Counting(InMemoryObjectStore):
+    """Counts the bytes that GETs answer."""
+
+    read_bytes = 0
+
+    def get(self, key: str, start: int | None = None, end: int | None = None, *, if_match: str | None = None) -> StoredObject:
+        found = super().get(key, start, end, if_match=if_match)
+        self.read_bytes += len(found.body)
+        return found
+
+
+def companions(share: float, run_bytes: int, step_bytes: int) -> Iterator[Companion]:
+    """Of a run in which a step of so many bytes begins in the middle, and has ``share`` of the lines from there on."""
+    lines, wanted, owed = run_bytes // len(LINE), step_bytes // len(LINE), 0.0
+    for first in range(0, lines, BATCH_LINES):
+        events, in_turn = [], not share and first >= lines // 2 and first // BATCH_LINES % 2 == 0
+        for line in range(first, min(first + BATCH_LINES, lines)):
+            step = f"step-{first // BATCH_LINES // 10}"
+            if first >= lines // 2 and wanted:
+                owed += 1 if in_turn else share
+                if owed >= 1:
+                    step, owed, wanted = "wanted", owed - 1, wanted - 1
+            events.append(Noted(line, line * len(LINE), 1, len(LINE) - 1, line, id=line, step=step))
+        size = len(events)
+        yield Companion(first // BATCH_LINES, first, first * len(LINE), size, size * len(LINE), "w", "bench", 0, events)
+
+
+def measured(way: str, share: float, run_bytes: int, step_bytes: int) -> dict[str, Any]:
+    """One way: what reading the step's log from its beginning to its end takes."""
+    clock, layout = ManualClock(1_790_000_000_000), Layout()
+    store, database, index_ = _Counting(clock), InMemoryDatabase(), InMemorySegmentIndex()
+    index = EventIndex(database, clock, 86_400)
+    indexing = EventIndexing(store, layout, index, ToldSteps(store, layout, index))
+    number = 0
+    for companion in companions(share, run_bytes, step_bytes):
+        # Ids of all would be one range that is read and written 10,000 times: it is not what is measured.
+        index.put(RUN, [replace(companion, writer="")])
+        number += 1
+    size = run_bytes // len(LINE) * len(LINE)
+    metadata = artifact_metadata(size // len(LINE), size, number + 1, 1, "closed")
+    store.put_repeated(layout.logs(RUN), LINE, size, metadata)
+    clock.advance(3600)  # it was finished a while ago
+    views = Views(store, index_, layout)
+    logs = StepLogs(views, index, EventTails(views, indexing, index, clock))
+    store.calls.clear()
+    database.calls.clear()
+    database.read_bytes = store.read_bytes = 0
+    started_s, answers, text_bytes, start = time.perf_counter(), 0, 0, 0
+    while True:
+        answer = logs.step(RUN, "wanted", start)
+        answers, text_bytes, start = answers + 1, text_bytes + len(answer.text), answer.next
+        if answer.complete:
+            break
+    requests = store.calls.total() + database.calls.total()
+    return {
+        "way": way,
+        "run_mb": run_bytes // MB,
+        "step_bytes": text_bytes,
+        "answers": answers,
+        "requests": requests,
+        "s3_gets": store.calls["get"],
+        "s3_bytes": store.read_bytes,
+        "catalog_bytes": database.read_bytes,
+        "seconds": round(time.perf_counter() - started_s, 3),
+    }
+
+
+def main() -> None:
+    """Print what is measured."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--run-mb", type=int, default=1024)
+    parser.add_argument("--step-mb", type=float, default=1)
+    parser.add_argument("--way", choices=WAYS)
+    given = parser.parse_args()
+    for way, share in WAYS.items():
+        if given.way not in (None, way):
+            continue
+        print(json.dumps(measured(way, share, given.run_mb * MB, int(given.step_mb * MB))), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""What sending events on costs this side: processor time for encoding, batching and masking, to targets that take everything at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from bench.bench_world import Function
+from bench.masking_measures import values
+from bench.measure import Measure
+from chalicelib.events.event import Event, Loggable
+from chalicelib.events.forwarding import Forwarder
+from chalicelib.events.masking import Mask
+from chalicelib.events.ports import Target
+from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
+from chalicelib.events.targets.otlp import OtlpTarget
+from chalicelib.events.targets.shippers import ShipperTarget, logstash_record
+from chalicelib.events.targets.transport import Answer
+from chalicelib.masking.mask import mask
+from chalicelib.masking.shapes import SHAPES, finders
+from chalicelib.memory.clock import ManualClock
+from chalicelib.ports import Run
+
+_EVENTS = 20_000
+_LOGGABLE = Loggable.of_run(Run("svc.orders", "run-1"), "here")
+_LINE = "2026-11-21 03:12:45 INFO  {metadata.Ingestion} processed table warehouse.public.orders rows=1048576 in 132 ms"
+
+
+class _Taking:
+    """A transport whose other end takes everything."""
+
+    def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        return Answer(200, b'{"errors": false}')
+
+    def close(self) -> None:
+        pass
+
+
+def forwarding(_: Function) -> list[Measure]:
+    """Events of one line, in batches of the target's limits."""
+    wire = _Taking()
+    targets: dict[str, Target] = {
+        "Elasticsearch": ElasticsearchTarget(wire, "https://es", "logs"),
+        "Logstash": ShipperTarget(wire, "https://logstash", logstash_record),
+        "OTLP": OtlpTarget(wire, "https://otel"),
+    }
+    data = _LOGGABLE.mandatory_data("build")
+    events = [Event(id=number, message=_LINE, timestamp=number, data=data, writer="w", level="INFO") for number in range(_EVENTS)]
+    found = finders(tuple(SHAPES), values(1000))
+    plain = "; ".join(f"{name} {_rate(target, events):,.0f}" for name, target in targets.items())
+    masked = _rate(targets["Elasticsearch"], events, lambda body: mask(body, found))
+    return [
+        Measure("events a second that are encoded and sent on, of processor time", "told", plain, True),
+        Measure("the same to Elasticsearch, masked with all shapes and 1,000 values", "told", f"{masked:,.0f}", True),
+    ]
+
+
+def _rate(target: Target, events: Sequence[Event], masked_by: Mask | None = None) -> float:
+    forwarder = Forwarder(target, _LOGGABLE, ManualClock(0), masked_by)
+    started_s = time.process_time()
+    for event in events:
+        forwarder.add(event)
+    forwarder.flush()
+    return len(events) / (time.process_time() - started_s)

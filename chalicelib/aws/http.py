@@ -1,0 +1,87 @@
+"""HTTP for targets of events, by urllib3, which boto3 brings along."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+import boto3
+import urllib3
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    HTTPError,
+    LocationParseError,
+    LocationValueError,
+    MaxRetryError,
+    NewConnectionError,
+    ProxyError,
+    SSLError,
+)
+
+from chalicelib.errors import InvalidConfigurationError, OutcomeUnknownError, TargetUnavailableError
+from chalicelib.events.targets.transport import Answer, Transport
+
+_NEVER_SENT = (ConnectTimeoutError, NewConnectionError, ProxyError, SSLError, MaxRetryError, LocationParseError, LocationValueError)
+CONNECT_TIMEOUT_S = 5.0
+READ_TIMEOUT_S = 30.0
+
+
+class Urllib3Transport:
+    """``targets.transport.Transport`` with connections that are kept. Certificates are checked; redirects are not followed: they would
+    carry events, and credentials, to wherever an answer says."""
+
+    def __init__(self, connect_timeout_s: float = CONNECT_TIMEOUT_S, read_timeout_s: float = READ_TIMEOUT_S) -> None:
+        timeout = urllib3.Timeout(connect=connect_timeout_s, read=read_timeout_s)
+        self._pool = urllib3.PoolManager(timeout=timeout, retries=False, maxsize=2)
+
+    def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        """See the port."""
+        try:
+            found = self._pool.request("POST", url, body=body, headers=dict(headers), redirect=False)
+        except _NEVER_SENT as error:
+            raise TargetUnavailableError(f"request was not sent host={_host(url)} error={type(error).__name__}") from None
+        except (HTTPError, OSError) as error:
+            raise OutcomeUnknownError(f"answer was lost host={_host(url)} error={type(error).__name__}") from None
+        return Answer(found.status, found.data, {name.lower(): value for name, value in found.headers.items()})
+
+    def close(self) -> None:
+        """See the port."""
+        self._pool.clear()
+
+
+class SignedTransport:
+    """Requests with AWS's signature (SigV4): ``service`` is ``es`` for a domain of OpenSearch Service, ``aoss`` for a serverless collection.
+
+    ``credentials`` are botocore's, which are asked for each request: they may be renewed while a run is forwarded.
+    """
+
+    def __init__(self, inner: Transport, credentials: Any, region: str, service: str) -> None:
+        self._inner, self._credentials, self._region, self._service = inner, credentials, region, service
+
+    def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        """See the port."""
+        signed = {**headers, "X-Amz-Content-SHA256": sha256(body).hexdigest()}
+        request = AWSRequest("POST", url, signed, body)
+        SigV4Auth(self._credentials.get_frozen_credentials(), self._service, self._region).add_auth(request)
+        return self._inner.post(url, dict(request.headers.items()), body)
+
+    def close(self) -> None:
+        """See the port."""
+        self._inner.close()
+
+
+def signed(inner: Transport, region: str | None, service: str) -> SignedTransport:
+    """Requests are signed by the process's own credentials. Raises InvalidConfigurationError where there are none, or no region."""
+    session = boto3.Session(region_name=region)
+    credentials = session.get_credentials()
+    if credentials is None or session.region_name is None:
+        raise InvalidConfigurationError(f"requests cannot be signed, credentials or region are missing service={service}")
+    return SignedTransport(inner, credentials, session.region_name, service)
+
+
+def _host(url: str) -> str:
+    """An address without what may be secret in it."""
+    return str(urllib3.util.parse_url(url).host)

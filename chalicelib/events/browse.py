@@ -1,0 +1,188 @@
+"""A run's events in the log's order, page by page: those that have companions, and between them plain lines, lifted.
+
+A page ends at the border of an event, after so many of them, or where its bytes or its time are used up: the next one goes on there. S3
+alone is asked, so what is durable is seen; of a step, which takes the index too, the segments are read that have any of it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from threading import Lock
+
+from chalicelib.deadline import Deadline
+from chalicelib.events.companion import Companion
+from chalicelib.events.event import Loggable
+from chalicelib.events.indexing import EventIndexing
+from chalicelib.events.lifting import format_of, lifted
+from chalicelib.events.shown import ShownEvent, Wanted, shown
+from chalicelib.events.step_events import StepEvents
+from chalicelib.events.tail import EventTails
+from chalicelib.events.views import Views, untorn
+from chalicelib.lines.formats import Format
+from chalicelib.lines.text import numbered
+from chalicelib.ports import Clock, Run, SegmentIndex
+from chalicelib.runlog.reader import Reader
+
+DEFAULT_LIMIT, MAX_LIMIT = 100, 1000
+MAX_READ_BYTES = 16 * 1024 * 1024
+MAX_ANSWER_BYTES = 1024 * 1024
+MAX_TIME_S = 5.0
+_SAMPLE_BYTES = 64 * 1024
+_COMPANIONS = 64
+_MAX_FORMATS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """``after``: the line with which the next page begins; None: there is no more now."""
+
+    events: Sequence[ShownEvent]
+    after: int | None
+
+
+@dataclass(slots=True)
+class _Page:
+    """What is gathered. ``line``: the border that was come to."""
+
+    line: int
+    limit: int
+    deadline: Deadline
+    events: list[ShownEvent]
+    read_bytes: int = 0
+    answer_bytes: int = 0
+
+    @property
+    def is_full(self) -> bool:
+        is_answer = len(self.events) >= self.limit or self.answer_bytes >= MAX_ANSWER_BYTES
+        return is_answer or self.read_bytes >= MAX_READ_BYTES or self.deadline.remaining_s() <= 0
+
+    def filled(self, events: Iterator[ShownEvent], wanted: Wanted) -> EventPage:
+        """The wanted ones of them, until it is full or they end."""
+        for event in events:
+            if self.is_full:
+                return EventPage(self.events, self.line)
+            self.line = event.end_line
+            self.read_bytes += event.bytes
+            if wanted.has(event):
+                self.events.append(event)
+                self.answer_bytes += event.bytes + len(str(event.data)) + len(str(event.annotations))
+        return EventPage(self.events, None)
+
+
+class EventBrowser:
+    """Pages of events. ``instance_id`` is put where a companion does not tell it."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        views: Views,
+        tails: EventTails,
+        indexing: EventIndexing,
+        steps: StepEvents,
+        index: SegmentIndex,
+        clock: Clock,
+        instance_id: str,
+    ) -> None:
+        self._reader, self._views, self._tails, self._indexing, self._index = reader, views, tails, indexing, index
+        self._clock, self._instance_id, self._steps = clock, instance_id, steps
+        self._formats: OrderedDict[Run, Format] = OrderedDict()
+        self._lock = Lock()
+
+    def page(self, run: Run, wanted: Wanted, after: int = 0, limit: int = DEFAULT_LIMIT) -> EventPage:
+        """The wanted ones from a line on. The requests of a scan of the log, a LIST and a GET for each companion in it; at most 5 s and 16 MiB
+        more or less. Raises UnavailableError."""
+        return untorn(lambda: self._page(run, wanted, after, limit))
+
+    def all(self, run: Run) -> Iterator[ShownEvent]:
+        """Every event, page after page."""
+        after: int | None = 0
+        while after is not None:
+            page = self.page(run, Wanted(), after, MAX_LIMIT)
+            yield from page.events
+            after = page.after
+
+    def _page(self, run: Run, wanted: Wanted, after: int, limit: int) -> EventPage:
+        page = _Page(after, limit, Deadline(self._clock, MAX_TIME_S), [])
+        loggable = Loggable.of_run(run, self._instance_id)
+        if wanted.step is not None:
+            return page.filled(self._steps.read(run, wanted.step, after, loggable), wanted)
+        scan = self._reader.scan(run, after)
+        if after >= scan.end.line:
+            return EventPage([], None)
+        under_way = self._tails.end_line(run)
+        is_final = bool(scan.end.seal) and under_way is None
+        lines = numbered(scan.chunks, after - scan.skip)
+        wanted_lines = ((number, raw) for number, raw in lines if number >= after and (under_way is None or number < under_way))
+        return page.filled(self._events(run, loggable, wanted_lines, after, is_final=is_final), wanted)
+
+    def _events(
+        self, run: Run, loggable: Loggable, lines: Iterator[tuple[int, bytes]], after: int, *, is_final: bool
+    ) -> Iterator[ShownEvent]:
+        at, ahead = after, _Ahead(lines)
+        for companion in self._companions(run, after):
+            if companion.line > at:
+                yield from lifted(ahead.until(companion.line), self._format(run), final=True)
+            yield from self._noted(companion, loggable, ahead, max(at, companion.line))
+            at = max(at, companion.end_line)
+        if ahead.has_more():
+            yield from lifted(ahead.until(None), self._format(run), final=is_final)
+
+    def _noted(self, companion: Companion, loggable: Loggable, ahead: _Ahead, at: int) -> Iterator[ShownEvent]:
+        for noted in companion.events:
+            if noted.line >= at:
+                ahead.skip(noted.line)
+                raw = [line for _, line in ahead.until(noted.end_line)]
+                if len(raw) != noted.lines:
+                    return  # it came after the log was looked at: another page
+                yield shown(noted, companion, b"\n".join(raw), loggable)
+
+    def _companions(self, run: Run, line: int) -> Iterator[Companion]:
+        """Those that reach behind a line, in order: a row of the index tells where to begin, where it knows."""
+        row = self._index.at_line(run, line) if line else None
+        numbers = self._indexing.numbers(run, row.sequence if row else 0)
+        while batch := [number for number, _ in zip(numbers, range(_COMPANIONS), strict=False)]:
+            yield from (each for each in self._indexing.companions(run, batch) if each.end_line > line)
+
+    def _format(self, run: Run) -> Format:
+        """Of the run's plain lines, by what the log begins with."""
+        with self._lock:
+            known = self._formats.get(run)
+        if known is not None:
+            return known
+        view = self._views.take(run, 0, _SAMPLE_BYTES)
+        sample = b"".join(self._views.bytes(view, [(0, min(_SAMPLE_BYTES, view.end_byte))]))
+        found = format_of(sample[: sample.rfind(b"\n") + 1] or sample)
+        if view.end_byte >= _SAMPLE_BYTES:  # it will not change
+            with self._lock:
+                self._formats[run] = found
+                if len(self._formats) > _MAX_FORMATS:
+                    self._formats.popitem(last=False)
+        return found
+
+
+class _Ahead:
+    """Lines that are taken up to a border, which is not taken."""
+
+    def __init__(self, lines: Iterator[tuple[int, bytes]]) -> None:
+        self._lines = lines
+        self._next: tuple[int, bytes] | None = None
+
+    def has_more(self) -> bool:
+        if self._next is None:
+            self._next = next(self._lines, None)
+        return self._next is not None
+
+    def skip(self, line: int) -> None:
+        """Leave out what is before a line: of an event in whose middle somebody began."""
+        for _ in self.until(line):
+            pass
+
+    def until(self, line: int | None) -> Iterator[tuple[int, bytes]]:
+        while self.has_more():
+            assert self._next is not None
+            if line is not None and self._next[0] >= line:
+                return
+            found, self._next = self._next, None
+            yield found

@@ -1,0 +1,97 @@
+"""Elasticsearch's and OpenSearch's ``_bulk``: a line that says what to do, and for most of it a line with the document.
+
+Documents are events here: ``create`` and ``index`` append one. There is nothing to ``update`` or ``delete`` in a log: each such item is
+refused, and no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib.events.codecs import json_text, records
+from chalicelib.events.codecs.items import Item, reason_of
+from chalicelib.events.event import NewEvent
+from chalicelib.events.ports import Refused
+from chalicelib.lines.clock import Clock
+
+CREATE, INDEX, UPDATE, DELETE = "create", "index", "update", "delete"
+_TAKEN = (CREATE, INDEX)
+_ACTIONS = (CREATE, INDEX, UPDATE, DELETE)
+_INDEX, _ID = "_index", "_id"
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """An action as it was asked for: the answer has one item for each, in the same order. ``name`` is ``index`` where it cannot be
+    read; so are the document's index and id ""."""
+
+    name: str
+    index: str
+    id: str
+    item: Item
+
+
+def decode(body: bytes | str, index: str = "") -> Iterator[Action]:
+    """The actions of a body. ``index``: the one of the address, for actions that name none."""
+    clock = Clock()
+    lines = _lines(body)
+    for number, line in enumerate(lines):  # it counts actions: their documents are taken from between them
+        found = _head(line)
+        if found is None:
+            yield Action(INDEX, index, "", Refused(number, "an action is an object with one of create, index, update, delete"))
+            continue
+        name, meta = found
+        document = None if name == DELETE else next(lines, None)
+        its_index, its_id = _text(meta, _INDEX) or index, _text(meta, _ID)
+        yield Action(name, its_index, its_id, _item(number, name, document, _about(its_index, its_id), clock))
+
+
+def encode(events: Sequence[NewEvent], index: str, ids: Sequence[str] | None = None) -> bytes:
+    """Actions ``create``, with ids if there are any."""
+    lines = []
+    for number, event in enumerate(events):
+        meta = {_INDEX: index} | ({_ID: ids[number]} if ids else {})
+        lines += [json_text.compact({CREATE: meta}), json_text.compact(records.record_of(event))]
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _lines(body: bytes | str) -> Iterator[str]:
+    return (line for line in json_text.text_of(body).split("\n") if line.strip())
+
+
+def _head(line: str) -> tuple[str, Mapping[str, Any]] | None:
+    try:
+        action = json_text.value_of(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(action, dict) or len(action) != 1:
+        return None
+    ((name, meta),) = action.items()
+    return (name, meta if isinstance(meta, dict) else {}) if name in _ACTIONS else None
+
+
+def _item(number: int, name: str, document: str | None, about: Mapping[str, Any], clock: Clock) -> Item:
+    if name not in _TAKEN:
+        return Refused(number, f"a log is appended to, never changed: use create action={name}")
+    if document is None:
+        return Refused(number, "the document is missing")
+    try:
+        record = json_text.value_of(document)
+        decoded = records.decoded(number, record, clock, about)
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        return Refused(number, reason_of(error))
+    if not about.get("id"):
+        return decoded
+    event = decoded.event.model_copy(update={"data": {**decoded.event.data, _ID: about["id"]}})
+    return type(decoded)(number, event, decoded.about, decoded.writer, is_unmistakable=True)
+
+
+def _about(index: str, id: str) -> dict[str, Any]:
+    return {name: value for name, value in (("index", index), ("id", id)) if value}
+
+
+def _text(meta: Mapping[str, Any], name: str) -> str:
+    value = meta.get(name)
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""

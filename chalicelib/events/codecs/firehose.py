@@ -1,0 +1,162 @@
+"""AWS Data Firehose's HTTP endpoint: a JSON object with records in base64. A record is an object with fields, some of them (a line
+each), a text, or what a subscription of CloudWatch Logs delivers: gzip of its events."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from chalicelib.errors import InvalidEventError, RunlakeError
+from chalicelib.events.codecs import json_text, records
+from chalicelib.events.codecs.items import Decoded, Item, reason_of
+from chalicelib.events.codecs.records import Moment
+from chalicelib.events.event import MAX_TIMESTAMP_MS, NewEvent
+from chalicelib.events.ports import Refused
+from chalicelib.lines.clock import Clock
+
+MAX_ERROR_CHARS = 8192
+_GZIP_MAGIC = b"\x1f\x8b"
+_DATA, _CONTROL = "DATA_MESSAGE", "CONTROL_MESSAGE"
+Unpack = Callable[[bytes], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What one request brings: its id, the same in all attempts of it, and its items."""
+
+    request_id: str
+    items: Iterator[Item]
+
+
+def decode(body: bytes | str, gunzip: Unpack, common: str = "") -> Delivery:
+    """``common``: the header ``X-Amz-Firehose-Common-Attributes``; its fields are a source ``common``. ``gunzip`` raises RunlakeError
+    where a record is no gzip, or expands too far. Raises InvalidEventError where the body is no delivery."""
+    try:
+        request = json_text.value_of(body)
+    except (ValueError, RecursionError) as error:
+        raise InvalidEventError("the body is no delivery of Firehose: it is not json") from error
+    if (
+        not isinstance(request, dict)
+        or not isinstance(request.get("requestId"), str)
+        or not isinstance(request.get("records"), list)
+    ):
+        raise InvalidEventError("the body is no delivery of Firehose: it has requestId and records")
+    return Delivery(request["requestId"], _items(request["records"], gunzip, {"common": _common(common)}))
+
+
+def encode(events: Sequence[NewEvent], request_id: str, now_ms: int) -> bytes:
+    """A delivery, a record for each event."""
+    packed = [base64.b64encode(json_text.compact(records.record_of(event, "timestamp")).encode()).decode() for event in events]
+    return json_text.compact(
+        {"requestId": request_id, "timestamp": now_ms, "records": [{"data": each} for each in packed]}
+    ).encode()
+
+
+def answer(request_id: str, now_ms: int, error: str = "") -> dict[str, Any]:
+    """What Firehose wants to read."""
+    told = {"errorMessage": error[:MAX_ERROR_CHARS]} if error else {}
+    return {"requestId": request_id, "timestamp": now_ms, **told}
+
+
+def _items(given: Sequence[Any], gunzip: Unpack, about: Mapping[str, Any]) -> Iterator[Item]:
+    clock = Clock()
+    number = 0
+    for record in given:
+        try:
+            found = list(_of_record(record, gunzip, about, clock))
+        except (ValueError, TypeError, RecursionError, RunlakeError) as error:
+            found = [Refused(0, reason_of(error))]
+        for each in found:
+            yield _numbered(each, number)
+            number += 1
+
+
+def _of_record(record: Any, gunzip: Unpack, about: Mapping[str, Any], clock: Clock) -> Iterator[Item]:
+    data = _data(record)
+    if data.startswith(_GZIP_MAGIC):
+        data = gunzip(data)
+    text = json_text.text_of(data)
+    values = list(json_text.values(text)) if text.lstrip()[:1] == "{" else []
+    if all(isinstance(value, Refused) for value in values):
+        message = json_text.sound(text).removesuffix("\n").removesuffix("\r")
+        yield Decoded(0, NewEvent(message=message), about)
+        return
+    for value in values:
+        if isinstance(value, Refused):
+            yield value
+        elif isinstance(value, dict) and value.get("messageType") in (_DATA, _CONTROL) and isinstance(value.get("logEvents"), list):
+            yield from _of_cloudwatch(value, about)
+        else:
+            yield _attempt(partial(records.decoded, 0, value, clock, about))
+
+
+def _of_cloudwatch(message: Mapping[str, Any], about: Mapping[str, Any]) -> Iterator[Item]:
+    """Control messages only ask whether somebody is there."""
+    if message["messageType"] == _CONTROL:
+        return
+    group, stream = message.get("logGroup"), message.get("logStream")
+    known = {name: value for name, value in (("log_group", group), ("log_stream", stream)) if isinstance(value, str)}
+    for event in message["logEvents"]:
+        yield _attempt(partial(_log_event, event, {**about, **known}))
+
+
+def _log_event(event: Any, about: Mapping[str, Any]) -> Decoded:
+    if not isinstance(event, dict) or not isinstance(event.get("message"), str):
+        raise ValueError("a log event has a message")
+    time, number = event.get("timestamp"), event.get("id")
+    moment = Moment(time) if isinstance(time, int) and not isinstance(time, bool) and 0 <= time <= MAX_TIMESTAMP_MS else Moment()
+    fields = event.get("extractedFields")
+    data = {"logGroup": about.get("log_group"), "logStream": about.get("log_stream"), "eventId": number, "extractedFields": fields}
+    own, record = _own_json(event["message"])
+    given = records.new_event(
+        event["message"].removesuffix("\n"), moment, None, {name: value for name, value in data.items() if value}, own
+    )
+    return Decoded(0, given, {**about, "record": record}, records.writer_of(own), isinstance(number, str))
+
+
+def _own_json(message: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """What a message that is an object says to Runlake, and its fields."""
+    if message[:1] != "{":
+        return {}, {}
+    try:
+        record = json_text.value_of(message)
+    except (ValueError, RecursionError):
+        return {}, {}
+    return (records.split_own(record)[0], record) if isinstance(record, dict) else ({}, {})
+
+
+def _data(record: Any) -> bytes:
+    if not isinstance(record, dict) or not isinstance(record.get("data"), str):
+        raise ValueError("a record has data")
+    try:
+        return base64.b64decode(record["data"], validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise ValueError("the record's data is not base64") from error
+
+
+def _common(header: str) -> Mapping[str, Any]:
+    """A header that cannot be read tells nothing."""
+    try:
+        given = json.loads(header or "{}")
+        attributes = given.get("commonAttributes")
+    except (ValueError, AttributeError, RecursionError):
+        return {}
+    return attributes if isinstance(attributes, dict) else {}
+
+
+def _attempt(decode: Callable[[], Decoded]) -> Item:
+    try:
+        return decode()
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        return Refused(0, reason_of(error))
+
+
+def _numbered(item: Item, number: int) -> Item:
+    if isinstance(item, Refused):
+        return Refused(number, item.reason, item.retryable)
+    return Decoded(number, item.event, item.about, item.writer, item.is_unmistakable)

@@ -1,0 +1,197 @@
+"""Fluent Bit's and Fluentd's HTTP outputs: JSON in any of its forms, and MessagePack.
+
+MessagePack comes in four forms, all of which may follow one another: Fluent Bit's chunks (``[time, record]``, since 2.1
+``[[time, metadata], record]``), Fluentd's formatter (records alone), and the modes of the forward protocol (``[tag, time, record]``,
+``[tag, [[time, record], …]]``, and the same packed into one binary). Times are seconds, or EventTime with nanoseconds.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from chalicelib.events.codecs import json_text, records
+from chalicelib.events.codecs.items import Decoded, Item, decoded_each
+from chalicelib.events.codecs.records import Moment
+from chalicelib.events.event import NewEvent
+from chalicelib.events.ports import Refused
+from chalicelib.lines.clock import Clock
+
+EVENT_TIME = 0
+"""MessagePack's extension type of Fluentd's times: seconds and nanoseconds, 32 bits each, big endian."""
+_NS = 1_000_000_000
+_GROUP_BEGINS, _GROUP_ENDS = 0xFFFFFFFF, 0xFFFFFFFE
+"""Seconds of Fluent Bit's marks around records that share a resource."""
+_Entry = tuple[str | None, Any, Any, Mapping[str, Any]]
+"""Tag, time, record, and the group's fields."""
+
+
+def decode_json(body: bytes | str, tag: str | None = None) -> Iterator[Item]:
+    """Formats ``json``, ``json_lines``, ``json_stream`` and ``gelf``; Fluentd's ``json`` with and without ``json_array``."""
+    clock, about = Clock(), _tagged(tag)
+    return decoded_each(json_text.values(body), lambda index, value: records.decoded(index, value, clock, about))
+
+
+def decode_msgpack(body: bytes, tag: str | None = None) -> Iterator[Item]:
+    """Format ``msgpack``. Where the packing breaks, what stood before is good, and the rest is one refusal."""
+    clock = Clock()
+
+    def decode(index: int, entry: _Entry) -> Decoded:
+        own_tag, time, record, group = entry
+        about = {**_tagged(own_tag or tag), **group}
+        return records.decoded(index, jsonable(record), clock, about, None if time is None else _moment(time))
+
+    return decoded_each(_entries(body), decode)
+
+
+def encode_json(events: Sequence[NewEvent]) -> bytes:
+    """As Fluent Bit's ``json`` writes it, with times in ms."""
+    return json_text.compact([records.record_of(event, "timestamp") for event in events]).encode()
+
+
+def encode_json_lines(events: Sequence[NewEvent]) -> bytes:
+    """As Fluent Bit's ``json_lines`` and Fluentd's ``json`` write it."""
+    return "".join(json_text.compact(records.record_of(event, "timestamp")) + "\n" for event in events).encode()
+
+
+def encode_msgpack(events: Sequence[NewEvent]) -> bytes:
+    """As Fluent Bit's ``msgpack`` writes it; an event without a time as Fluentd does."""
+    import msgpack
+
+    packer = msgpack.Packer()
+    return b"".join(packer.pack(_packable(event, msgpack)) for event in events)
+
+
+def jsonable(value: Any) -> Any:
+    """What MessagePack knows and JSON does not, as JSON: bytes as text, other names of fields and extensions as texts."""
+    if isinstance(value, dict):
+        return {name if isinstance(name, str) else str(jsonable(name)): jsonable(each) for name, each in value.items()}
+    if isinstance(value, list | tuple) and not hasattr(value, "code"):
+        return [jsonable(each) for each in value]
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if isinstance(value, float) and value - value != 0:
+        return str(value)
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return _extension(value)
+
+
+def _extension(value: Any) -> Any:
+    if hasattr(value, "to_unix_nano"):
+        return value.to_unix_nano() / _NS
+    if value.code == EVENT_TIME and len(value.data) == 8:
+        return _ns(value) / _NS
+    return base64.b64encode(value.data).decode()
+
+
+def _entries(body: bytes) -> Iterator[_Entry | Refused]:
+    group: dict[str, Any] = {}
+    for value in _unpacked(body):
+        for entry in [value] if isinstance(value, Refused) else _entries_of(value):
+            if isinstance(entry, Refused):
+                yield entry
+                continue
+            mark = _mark(entry[1])
+            if mark == _GROUP_BEGINS:
+                group = _group(entry[2])
+            elif mark == _GROUP_ENDS:
+                group = {}
+            else:
+                yield entry[0], entry[1], entry[2], group
+
+
+def _unpacked(body: bytes) -> Iterator[Any | Refused]:
+    import msgpack
+
+    unpacker = msgpack.Unpacker(raw=False, unicode_errors="replace", strict_map_key=False, max_buffer_size=len(body) or 1)
+    unpacker.feed(body)
+    while True:
+        begun = unpacker.tell()
+        try:
+            value = unpacker.unpack()
+        except msgpack.OutOfData:
+            if begun < len(body):
+                yield Refused(0, "the msgpack ends too early")
+            return
+        except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
+            yield Refused(0, f"the msgpack breaks here: {type(error).__name__.lower()}")
+            return
+        yield value
+
+
+def _entries_of(value: Any) -> Iterable[_Entry | Refused]:
+    match value:
+        case dict():
+            return [(None, None, value, {})]
+        case [str(tag), time, dict(record), *_] if not isinstance(time, list | bytes):
+            return [(tag, time, record, {})]
+        case [str(tag), bytes(packed), *options]:
+            return _of_stream(tag, packed, options)
+        case [str(tag), list(entries), *_]:
+            return (each for entry in entries for each in _of_pair(tag, entry))
+        case _:
+            return _of_pair(None, value)
+
+
+def _of_pair(tag: str | None, pair: Any) -> Iterable[_Entry | Refused]:
+    match pair:
+        case [[time, dict()], dict(record)] | [time, dict(record)]:
+            return [(tag, time, record, {})]
+        case _:
+            return [Refused(0, "an entry is a record, or a time and a record")]
+
+
+def _of_stream(tag: str, packed: bytes, options: Sequence[Any]) -> Iterator[_Entry | Refused]:
+    if options and isinstance(options[0], dict) and options[0].get("compressed") not in (None, "text"):
+        yield Refused(0, "packed entries are not compressed: compress the request")
+        return
+    for value in _unpacked(packed):
+        yield from [value] if isinstance(value, Refused) else _of_pair(tag, value)
+
+
+def _mark(time: Any) -> int | None:
+    if isinstance(time, int) and not isinstance(time, bool) and time < 0:
+        return time & 0xFFFFFFFF
+    seconds = _ns(time) // _NS if _is_event_time(time) else None
+    return seconds if seconds in (_GROUP_BEGINS, _GROUP_ENDS) else None
+
+
+def _group(record: Any) -> dict[str, Any]:
+    """Fields of the resource that a group of records has."""
+    fields = jsonable(record)
+    resource = fields.get("resource") if isinstance(fields, dict) else None
+    attributes = resource.get("attributes") if isinstance(resource, dict) else None
+    return {"resource": attributes} if isinstance(attributes, dict) else {}
+
+
+def _is_event_time(time: Any) -> bool:
+    return getattr(time, "code", None) == EVENT_TIME and len(time.data) == 8
+
+
+def _ns(time: Any) -> int:
+    return int.from_bytes(time.data[:4], "big") * _NS + int.from_bytes(time.data[4:], "big")
+
+
+def _moment(time: Any) -> Moment:
+    if _is_event_time(time):
+        return Moment.of_ns(_ns(time))
+    if hasattr(time, "to_unix_nano"):
+        return Moment.of_ns(time.to_unix_nano())
+    if isinstance(time, int | float) and not isinstance(time, bool):
+        return Moment.of_ns(round(time * 1_000_000) * 1000)
+    raise ValueError(f"a time is seconds, or EventTime type={type(time).__name__}")
+
+
+def _tagged(tag: str | None) -> dict[str, Any]:
+    return {"tag": tag} if tag else {}
+
+
+def _packable(event: NewEvent, packing: Any) -> Any:
+    record = records.record_of(event, "timestamp")
+    if event.timestamp is None:
+        return record
+    del record["timestamp"]
+    seconds, ms = divmod(event.timestamp, 1000)
+    return [packing.ExtType(EVENT_TIME, seconds.to_bytes(4, "big") + (ms * 1_000_000).to_bytes(4, "big")), record]

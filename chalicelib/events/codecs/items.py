@@ -1,0 +1,57 @@
+"""An item of a body: an event with what is known about it, or why it is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from chalicelib.events.event import NewEvent
+from chalicelib.events.ports import Refused
+
+T = TypeVar("T")
+MAX_REASON_CHARS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """An event, and what a rule may look at to tell its run.
+
+    ``about``: sources by name: ``record``, ``attributes``, ``resource``, ``common`` hold fields; ``tag``, ``index``, ``log_group``,
+    ``log_stream``, ``id`` are texts. ``writer``: who counts the event's id. ``is_unmistakable``: no other event could look the
+    same: the agent gave it an id, or a time finer than milliseconds.
+    """
+
+    index: int
+    event: NewEvent
+    about: Mapping[str, Any] = field(default_factory=dict)
+    writer: str | None = None
+    is_unmistakable: bool = False
+
+
+Item = Decoded | Refused
+
+
+def decoded_each(values: Iterable[T | Refused], decode: Callable[[int, T], Decoded], first: int = 0) -> Iterator[Item]:
+    """An item for each value: what cannot be decoded is refused, and told why. Refusals among the values stay refusals."""
+    for index, value in enumerate(values, first):
+        if isinstance(value, Refused):
+            yield Refused(index, value.reason, value.retryable)
+            continue
+        try:
+            yield decode(index, value)
+        except (ValueError, TypeError, OverflowError, RecursionError) as error:
+            yield Refused(index, reason_of(error))
+
+
+def reason_of(error: Exception) -> str:
+    """What is wrong, short, without what was sent: it may hold secrets."""
+    if isinstance(error, ValidationError):
+        wrong = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        place = ".".join(map(str, wrong["loc"]))[:100]
+        return f"the event does not hold: {wrong['msg'].lower()} field={place}"[:MAX_REASON_CHARS]
+    if isinstance(error, RecursionError):
+        return "the item is nested too deeply"
+    return str(error)[:MAX_REASON_CHARS] or type(error).__name__

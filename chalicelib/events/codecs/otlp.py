@@ -1,0 +1,301 @@
+"""OTLP/HTTP logs, in JSON and in protobuf (opentelemetry-proto 1.x): a record of a log is an event.
+
+The body is the message (one that is no text as JSON, and as it is in ``data.body``), severity the level, and the rest is data: ``attributes``,
+``resource``, ``scope``, ``traceId``, ``spanId``, ``flags``, ``eventName``, and times that milliseconds cannot hold.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib.errors import InvalidEventError
+from chalicelib.events.codecs import json_text, records
+from chalicelib.events.codecs.items import Decoded, Item, decoded_each
+from chalicelib.events.codecs.otlp_values import (
+    any_value,
+    fields_of_json,
+    fields_of_proto,
+    key_values,
+    value_of_json,
+    value_of_proto,
+)
+from chalicelib.events.codecs.records import OWN, Moment
+from chalicelib.events.event import NewEvent
+from chalicelib.events.ports import Refused
+from chalicelib.lines.parsed import CRITICAL, DEBUG, ERROR, INFO, TRACE, WARNING
+
+PROTOBUF = "application/x-protobuf"
+_LEVELS = (TRACE, DEBUG, INFO, WARNING, ERROR, CRITICAL)
+_MAX_NS = (1 << 64) - 1
+_UNDECODABLE = "the body is no ExportLogsServiceRequest"
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What the records of a scope share."""
+
+    resource: Mapping[str, Any]
+    scope: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """A record, whichever way it was encoded."""
+
+    time_ns: int
+    observed_ns: int
+    severity: int
+    severity_text: str
+    body: Any
+    attributes: dict[str, Any]
+    trace_id: str
+    span_id: str
+    flags: int
+    event_name: str
+
+
+_Pair = tuple[_Shared, Any]
+
+
+def decode_json(body: bytes | str) -> Iterator[Item]:
+    """Raises InvalidEventError where the body is no request at all."""
+    try:
+        request = json_text.value_of(body)
+    except (ValueError, RecursionError) as error:
+        raise InvalidEventError(_UNDECODABLE) from error
+    if not isinstance(request, dict):
+        raise InvalidEventError(_UNDECODABLE)
+    return decoded_each(_json_pairs(request), lambda index, pair: _decoded(index, pair[0], _json_record(pair[1])))
+
+
+def decode_protobuf(body: bytes) -> Iterator[Item]:
+    """Raises InvalidEventError: a protobuf that breaks tells nothing of what stood in it."""
+    from google.protobuf.message import DecodeError
+    from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+
+    try:
+        request = ExportLogsServiceRequest.FromString(body)
+    except DecodeError as error:
+        raise InvalidEventError(_UNDECODABLE) from error
+    return decoded_each(_proto_pairs(request), lambda index, pair: _decoded(index, pair[0], _proto_record(pair[1])))
+
+
+def encode_json(events: Sequence[NewEvent], resource: Mapping[str, Any] | None = None) -> bytes:
+    """A request with the events under one resource. What a decoder put into an event's data goes where it came from."""
+    logs = [{"scope": scope, "logRecords": [_json_of(event) for event in same]} for scope, same in _by_scope(events)]
+    request = {"resourceLogs": [{"resource": {"attributes": key_values(resource or {})}, "scopeLogs": logs}]}
+    return json_text.compact(request).encode()
+
+
+def encode_protobuf(events: Sequence[NewEvent], resource: Mapping[str, Any] | None = None) -> bytes:
+    """The same in protobuf."""
+    from google.protobuf.json_format import ParseDict
+    from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+
+    request = json_text.value_of(encode_json(events, resource))
+    for each in request["resourceLogs"][0]["scopeLogs"]:
+        for record in each["logRecords"]:  # ids are hexadecimal in OTLP's JSON, base64 in protobuf's
+            for name in ("traceId", "spanId"):
+                if name in record:
+                    record[name] = base64.b64encode(bytes.fromhex(record[name])).decode()
+    packed: bytes = ParseDict(request, ExportLogsServiceRequest()).SerializeToString()
+    return packed
+
+
+def _decoded(index: int, shared: _Shared, record: _Record) -> Decoded:
+    own, attributes = records.split_own(record.attributes)
+    body, moment = record.body, Moment.of_ns(record.time_ns or record.observed_ns)
+    data: dict[str, Any] = {
+        "attributes": attributes,
+        "resource": records.split_own(shared.resource)[1],
+        "scope": shared.scope,
+        "traceId": record.trace_id,
+        "spanId": record.span_id,
+        "flags": record.flags,
+        "eventName": record.event_name,
+        "body": None if isinstance(body, str) else body,
+        "timeUnixNano": str(record.time_ns) if moment.is_fine and record.time_ns else None,
+    }
+    level = _level(record)
+    if level is None or _severity_of(level) != record.severity:
+        data["severityNumber"] = record.severity
+    if record.severity_text != (level or ""):
+        data["severityText"] = record.severity_text
+    message = body if isinstance(body, str) else record.event_name if body is None else json_text.compact(body)
+    event = records.new_event(message, moment, level, {name: value for name, value in data.items() if value}, own)
+    about = {"attributes": record.attributes, "resource": shared.resource, "scope": shared.scope}
+    return Decoded(index, event, about, records.writer_of(own), moment.is_fine)
+
+
+def _level(record: _Record) -> str | None:
+    """Four numbers for each of six levels, from 1 on; 0 says nothing."""
+    if 1 <= record.severity <= 24:
+        return _LEVELS[(record.severity - 1) // 4]
+    return records.level_of(record.severity_text) if record.severity_text else None
+
+
+def _severity_of(level: str) -> int:
+    return _LEVELS.index(level) * 4 + 1 if level in _LEVELS else 0
+
+
+def _json_pairs(request: Mapping[str, Any]) -> Iterator[_Pair | Refused]:
+    for logs in _list(request, "resourceLogs"):
+        try:
+            resource = _attributes_json(_object(logs, "resource"))
+            scopes = _list(logs, "scopeLogs")
+        except (ValueError, TypeError, RecursionError):
+            yield Refused(0, "resourceLogs holds what is none")
+            continue
+        for scope_logs in scopes:
+            try:
+                scope = _scope_json(_object(scope_logs, "scope"))
+                log_records = _list(scope_logs, "logRecords")
+            except (ValueError, TypeError, RecursionError):
+                yield Refused(0, "scopeLogs holds what is none")
+                continue
+            for record in log_records:
+                yield _Shared(resource, scope), record
+
+
+def _json_record(given: Any) -> _Record:
+    if not isinstance(given, dict):
+        raise ValueError(f"a log record is an object type={type(given).__name__}")
+    return _Record(
+        time_ns=_number(given, "timeUnixNano"),
+        observed_ns=_number(given, "observedTimeUnixNano"),
+        severity=_number(given, "severityNumber"),
+        severity_text=_word(given, "severityText"),
+        body=value_of_json(given.get("body")),
+        attributes=_attributes_json(given),
+        trace_id=_hex(given, "traceId", 32),
+        span_id=_hex(given, "spanId", 16),
+        flags=_number(given, "flags"),
+        event_name=_word(given, "eventName"),
+    )
+
+
+def _scope_json(scope: Mapping[str, Any]) -> dict[str, Any]:
+    found = {"name": _word(scope, "name"), "version": _word(scope, "version"), "attributes": _attributes_json(scope)}
+    return {name: value for name, value in found.items() if value}
+
+
+def _list(given: Any, name: str) -> list[Any]:
+    value = given.get(name) if isinstance(given, dict) else ValueError
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise InvalidEventError(f"{_UNDECODABLE}: {name} is a list") if name == "resourceLogs" else ValueError(f"{name} is a list")
+    return value
+
+
+def _object(given: Any, name: str) -> Mapping[str, Any]:
+    value = given.get(name) if isinstance(given, dict) else ValueError
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise ValueError(f"{name} is an object")
+    return value
+
+
+def _number(given: Mapping[str, Any], name: str) -> int:
+    """64 bits come as text, or as a number."""
+    value = given.get(name)
+    if value is None or value == "":
+        return 0
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | str)
+        or (isinstance(value, str) and not (value.isdecimal() and len(value) <= 20))
+    ):
+        raise ValueError(f"{name} is a whole number")
+    number = int(value)
+    if not 0 <= number <= _MAX_NS:
+        raise ValueError(f"{name} is out of range")
+    return number
+
+
+def _word(given: Mapping[str, Any], name: str) -> str:
+    value = given.get(name)
+    if value is not None and not isinstance(value, str):
+        raise ValueError(f"{name} is a text")
+    return value or ""
+
+
+def _hex(given: Mapping[str, Any], name: str, digits: int) -> str:
+    value = _word(given, name).lower()
+    if value and (len(value) != digits or not set(value) <= set("0123456789abcdef")):
+        raise ValueError(f"{name} has {digits} hexadecimal digits")
+    return value
+
+
+def _attributes_json(given: Mapping[str, Any]) -> dict[str, Any]:
+    return fields_of_json(given.get("attributes"))
+
+
+def _proto_pairs(request: Any) -> Iterator[_Pair]:
+    for logs in request.resource_logs:
+        resource = fields_of_proto(logs.resource.attributes)
+        for scope_logs in logs.scope_logs:
+            scope = scope_logs.scope
+            found = {"name": scope.name, "version": scope.version, "attributes": fields_of_proto(scope.attributes)}
+            shared = _Shared(resource, {name: value for name, value in found.items() if value})
+            for record in scope_logs.log_records:
+                yield shared, record
+
+
+def _proto_record(given: Any) -> _Record:
+    return _Record(
+        time_ns=given.time_unix_nano,
+        observed_ns=given.observed_time_unix_nano,
+        severity=given.severity_number,
+        severity_text=given.severity_text,
+        body=value_of_proto(given.body),
+        attributes=fields_of_proto(given.attributes),
+        trace_id=given.trace_id.hex(),
+        span_id=given.span_id.hex(),
+        flags=given.flags,
+        event_name=given.event_name,
+    )
+
+
+def _by_scope(events: Sequence[NewEvent]) -> Iterator[tuple[dict[str, Any], list[NewEvent]]]:
+    """Neighbours of one scope, in the order of the events."""
+    scope: Any = None
+    same: list[NewEvent] = []
+    for event in events:
+        its = event.data.get("scope") or {}
+        if same and its != scope:
+            yield _scope_of(scope), same
+            same = []
+        scope = its
+        same.append(event)
+    if same:
+        yield _scope_of(scope), same
+
+
+def _scope_of(scope: Any) -> dict[str, Any]:
+    if not isinstance(scope, Mapping):
+        return {}
+    attributes = scope.get("attributes")
+    known = {name: scope[name] for name in ("name", "version") if isinstance(scope.get(name), str)}
+    return known | ({"attributes": key_values(attributes)} if isinstance(attributes, Mapping) else {})
+
+
+def _json_of(event: NewEvent) -> dict[str, Any]:
+    data, level = event.data, event.level or ""
+    attributes = data.get("attributes")
+    fields = dict(attributes) if isinstance(attributes, Mapping) else {}
+    fields |= {f"{OWN}.{name}": value for name, value in records.own_of(event).items()}
+    time_ns = data.get("timeUnixNano") or (str(event.timestamp * 1_000_000) if event.timestamp is not None else None)
+    record = {
+        "timeUnixNano": time_ns,
+        "severityNumber": data.get("severityNumber", _severity_of(level)),
+        "severityText": data.get("severityText", level),
+        "body": any_value(data.get("body", event.message)),
+        "attributes": key_values(fields),
+        **{name: data.get(name) for name in ("traceId", "spanId", "flags", "eventName")},
+    }
+    return {name: value for name, value in record.items() if value}

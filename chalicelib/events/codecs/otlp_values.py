@@ -1,0 +1,154 @@
+"""Values and attributes of OTLP, in JSON and in protobuf, to JSON as anybody reads it, and back.
+
+Bytes become ``{"bytesValue": base64}``; numbers that JSON does not have become texts.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+_MAX_DEPTH = 64
+
+
+def fields_of_json(pairs: Any, depth: int = 0) -> dict[str, Any]:
+    """Attributes of OTLP's JSON. Raises ValueError, TypeError."""
+    if pairs is None:
+        return {}
+    if not isinstance(pairs, list):
+        raise ValueError("attributes are a list of keys and values")
+    fields = {}
+    for pair in pairs:
+        if not isinstance(pair, dict) or not isinstance(pair.get("key", ""), str):
+            raise ValueError("an attribute has a key and a value")
+        fields[pair.get("key", "")] = value_of_json(pair.get("value"), depth + 1)
+    return fields
+
+
+def value_of_json(value: Any, depth: int = 0) -> Any:
+    """A value of OTLP's JSON; what is empty is None. Raises ValueError, TypeError."""
+    if value is None or value == {}:
+        return None
+    if depth > _MAX_DEPTH or not isinstance(value, dict) or len(value) != 1:
+        raise ValueError("a value is one of stringValue, boolValue, intValue, doubleValue, arrayValue, kvlistValue, bytesValue")
+    ((kind, given),) = value.items()
+    read = _KINDS.get(kind)
+    if read is None:
+        raise ValueError("a value is of a kind that is not known")
+    return read(given, depth)
+
+
+def _string(given: Any, _: int) -> str:
+    if not isinstance(given, str):
+        raise ValueError("stringValue is a text")
+    return given
+
+
+def _truth(given: Any, _: int) -> bool:
+    if not isinstance(given, bool):
+        raise ValueError("boolValue is true or false")
+    return given
+
+
+def _int(given: Any, _: int) -> int:
+    if isinstance(given, bool) or not isinstance(given, int | str) or len(str(given)) > 20:
+        raise ValueError("intValue is a whole number")
+    return int(given)
+
+
+def _double(given: Any, _: int) -> Any:
+    if isinstance(given, bool) or not isinstance(given, int | float | str):
+        raise ValueError("doubleValue is a number")
+    return _finite(float(given))
+
+
+def _values(given: Any) -> Any:
+    if not isinstance(given, dict):
+        raise ValueError("arrayValue and kvlistValue are objects with values")
+    return given.get("values")
+
+
+def _array(given: Any, depth: int) -> list[Any]:
+    items = _values(given)
+    if items is not None and not isinstance(items, list):
+        raise ValueError("arrayValue has a list of values")
+    return [value_of_json(each, depth + 1) for each in items or ()]
+
+
+def _kvlist(given: Any, depth: int) -> dict[str, Any]:
+    return fields_of_json(_values(given), depth)
+
+
+def _bytes(given: Any, _: int) -> dict[str, str]:
+    try:
+        return {"bytesValue": base64.b64encode(base64.b64decode(_string(given, 0), validate=True)).decode()}
+    except binascii.Error as error:
+        raise ValueError("bytesValue is base64") from error
+
+
+_KINDS: dict[str, Callable[[Any, int], Any]] = {
+    "stringValue": _string,
+    "boolValue": _truth,
+    "intValue": _int,
+    "doubleValue": _double,
+    "arrayValue": _array,
+    "kvlistValue": _kvlist,
+    "bytesValue": _bytes,
+}
+
+
+def _finite(number: float) -> float | str:
+    return number if math.isfinite(number) else str(number)
+
+
+def fields_of_proto(pairs: Iterable[Any], depth: int = 0) -> dict[str, Any]:
+    """Attributes of a protobuf. Raises ValueError."""
+    return {pair.key: value_of_proto(pair.value, depth + 1) for pair in pairs}
+
+
+def value_of_proto(value: Any, depth: int = 0) -> Any:
+    """A value of a protobuf; what is empty is None. Raises ValueError."""
+    kind = value.WhichOneof("value")
+    if kind is None:
+        return None
+    if depth > _MAX_DEPTH:
+        raise ValueError("the value is nested too deeply")
+    given = getattr(value, kind)
+    if kind == "array_value":
+        return [value_of_proto(each, depth + 1) for each in given.values]
+    if kind == "kvlist_value":
+        return fields_of_proto(given.values, depth)
+    if kind == "bytes_value":
+        return {"bytesValue": base64.b64encode(given).decode()}
+    return _finite(given) if kind == "double_value" else given
+
+
+def key_values(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Attributes as OTLP's JSON has them."""
+    return [{"key": name, "value": any_value(value)} for name, value in fields.items()]
+
+
+def any_value(value: Any) -> dict[str, Any]:
+    """A value as OTLP's JSON has it."""
+    match value:
+        case None:
+            return {}
+        case bool():
+            return {"boolValue": value}
+        case int() if -(1 << 63) <= value < 1 << 63:
+            return {"intValue": str(value)}
+        case float():
+            return {"doubleValue": value}
+        case str():
+            return {"stringValue": value}
+        case {"bytesValue": str(packed)} if len(value) == 1:
+            return {"bytesValue": packed}
+        case Mapping():
+            return {"kvlistValue": {"values": key_values(value)}}
+        case list() | tuple():
+            return {"arrayValue": {"values": [any_value(each) for each in value]}}
+        case _:
+            return {"stringValue": str(value)}

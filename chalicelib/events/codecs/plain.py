@@ -1,0 +1,17 @@
+"""Text without any structure: an event a line. What its run is only headers, or the address, can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chalicelib.events.codecs import json_text
+from chalicelib.events.codecs.items import Decoded, Item
+from chalicelib.events.event import NewEvent
+
+
+def decode(body: bytes | str) -> Iterator[Item]:
+    """An event for each line; an unterminated last one is one too. Lines end at ``\\n`` alone."""
+    lines = json_text.sound(json_text.text_of(body)).split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    return (Decoded(index, NewEvent(message=line)) for index, line in enumerate(lines))

@@ -1,0 +1,152 @@
+"""Objects with fields, as most agents send them, to events: which field is the message, the time, the level; and back.
+
+A field that became part of the event to the letter (the message; a level or a time that was already of our form) is not repeated in
+its data; whatever was changed on the way (``"warn"`` to WARNING, ISO 8601 to milliseconds) stays there as it was sent. What agents say
+to Runlake itself stands in an object ``runlake``, or in fields ``runlake.…``: ``fqn``, ``run_id``, ``step``, ``writer``, ``id``,
+``annotations``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib.events.codecs.items import Decoded
+from chalicelib.events.codecs.json_text import compact
+from chalicelib.events.event import NewEvent
+from chalicelib.events.fields import MISSING, at
+from chalicelib.lines.clock import Clock
+from chalicelib.lines.parsed import LEVELS, level_of_number, level_of_word
+
+MESSAGES = ("message", "log", "msg", "short_message", "MESSAGE", "@message", "body", "text")
+TIMES = ("@timestamp", "timestamp", "time", "date", "ts", "ISODATE", "timereported", "eventTime", "timeMillis", "created")
+LEVEL_NAMES = ("level", "log.level", "severity", "levelname", "lvl", "loglevel", "log_level", "PRIORITY", "severity_text")
+OWN = "runlake"
+_OWN_PREFIX = "runlake."
+_ENDS_ITS_LINE = frozenset({"log"})  # what containers write: each line with its newline
+_NS_OF_MS = 1_000_000
+_US_OF_MS = 1000
+Own = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When: ``ms`` since the epoch; ``is_fine``: it was told finer than that."""
+
+    ms: int | None = None
+    is_fine: bool = False
+
+    @classmethod
+    def of_ns(cls, ns: int) -> Moment:
+        """Nanoseconds since the epoch; 0 is no time."""
+        return cls(ns // _NS_OF_MS, ns % _NS_OF_MS != 0) if ns > 0 else cls()
+
+
+def decoded(index: int, record: Any, clock: Clock, about: Mapping[str, Any], moment: Moment | None = None) -> Decoded:
+    """A record that names its fields. ``moment``: when the agent says it was; None: a field tells. Raises ValueError, TypeError."""
+    if not isinstance(record, dict):
+        raise ValueError(f"a record is an object type={type(record).__name__}")
+    if not record:
+        raise ValueError("the record is empty")
+    own, data = split_own(record)
+    moment = moment or _time(data, clock)
+    level, message = _level(data), _message(data)
+    event = new_event(message, moment, level, data, own)
+    return Decoded(index, event, {**about, "record": record}, writer_of(own), moment.is_fine)
+
+
+def new_event(message: str, moment: Moment, level: str | None, data: Mapping[str, Any], own: Own) -> NewEvent:
+    """An event with what the agent says to Runlake itself. Raises ValidationError, TypeError."""
+    step, number, notes = own.get("step"), own.get("id"), own.get("annotations")
+    given: dict[str, Any] = {"message": message, "timestamp": moment.ms, "level": level, "data": data}
+    if step is not None:
+        given["step"] = step
+    if number is not None:
+        given["id"] = number
+    if notes is not None:
+        given["annotations"] = tuple(notes)
+    return NewEvent(**given)
+
+
+def split_own(record: Mapping[str, Any]) -> tuple[Own, dict[str, Any]]:
+    """What is said to Runlake, and a copy of the rest."""
+    data = dict(record)
+    nested = data.get(OWN)
+    own = dict(data.pop(OWN)) if isinstance(nested, dict) else {}
+    for name in [name for name in record if name.startswith(_OWN_PREFIX)]:
+        own[name[len(_OWN_PREFIX) :]] = data.pop(name)
+    return own, data
+
+
+def writer_of(own: Own) -> str | None:
+    """Who counts the ids. Raises ValueError."""
+    writer = own.get("writer")
+    if writer is not None and (not isinstance(writer, str) or not writer):
+        raise ValueError("runlake.writer is a text")
+    return writer
+
+
+def level_of(value: Any) -> str | None:
+    """A level's name, of what agents call it: words, or syslog's numbers."""
+    if isinstance(value, str):
+        word = value.strip()
+        return LEVELS.get(word) or (level_of_number(int(word)) if word.isdecimal() and len(word) < 3 else level_of_word(word))
+    return level_of_number(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _message(data: dict[str, Any]) -> str:
+    for name in MESSAGES:
+        value = data.get(name)
+        if isinstance(value, str):
+            del data[name]
+            return value.removesuffix("\n") if name in _ENDS_ITS_LINE else value
+    return compact(data)
+
+
+def _level(data: dict[str, Any]) -> str | None:
+    for name in LEVEL_NAMES:
+        value = data[name] if name in data else at(data, name) if "." in name else MISSING
+        if value is not MISSING and (level := level_of(value)) is not None:
+            if data.get(name) == level:
+                del data[name]
+            return level
+    return None
+
+
+def _time(data: dict[str, Any], clock: Clock) -> Moment:
+    for name in TIMES:
+        if name not in data:
+            continue
+        value = data[name]
+        us = _us(value, clock)
+        if us is not None and us >= 0:
+            if type(value) is int and value * _US_OF_MS == us:
+                del data[name]
+            return Moment(us // _US_OF_MS, us % _US_OF_MS != 0)
+    return Moment()
+
+
+def _us(value: Any, clock: Clock) -> int | None:
+    if isinstance(value, str):
+        return clock.of_text(value)
+    return clock.of_number(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def record_of(event: NewEvent, time_name: str = "@timestamp") -> dict[str, Any]:
+    """An event as a record that ``decoded`` reads back."""
+    record: dict[str, Any] = dict(event.data)
+    record["message"] = event.message
+    if event.timestamp is not None:
+        record[time_name] = event.timestamp
+    if event.level is not None:
+        record["level"] = event.level
+    if own := own_of(event):
+        record[OWN] = own
+    return record
+
+
+def own_of(event: NewEvent) -> dict[str, Any]:
+    """What an event has that no agent's format knows."""
+    given = {"step": event.step, "id": event.id, "annotations": [each.model_dump() for each in event.annotations] or None}
+    return {name: value for name, value in given.items() if value is not None}

@@ -1,0 +1,110 @@
+"""Whether a run's events are all there (decision 0023).
+
+complete    the run is sealed, every registered writer is closed, and its ids 0 to count - 1 are visible
+lost        it cannot become that any more: after a time of grace ids of a closed writer are missing, or a writer of a sealed run is not closed
+pending     neither yet
+
+All of it is read from what is durable: S3 tells who was registered and closed and whether the run is sealed, rows what is visible. A row
+is written after what it makes visible, so a lag of the index can only delay the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chalicelib.deadline import Deadline
+from chalicelib.events.index import EventIndex, Visible
+from chalicelib.events.ranges import Range, missing, size
+from chalicelib.events.writers import WriterFacts, Writers
+from chalicelib.ports import Clock, Run
+from chalicelib.runlog.tail import Tail, TailFinder
+
+COMPLETE, PENDING, LOST = "complete", "pending", "lost"
+MAX_WAIT_S = 25.0
+POLL_S = 0.5
+SHOWN_RANGES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class WriterState:
+    """``missing``: the first ranges of ids that are not visible, of those that are known to be. ``count`` None: it is not closed."""
+
+    writer: str
+    opened: bool
+    closed: bool
+    count: int | None
+    visible: int
+    missing: Sequence[Range]
+    last_timestamp_ms: int | None
+    lost: bool
+
+    @property
+    def complete(self) -> bool:
+        """Whether it is closed and everything is visible."""
+        return self.closed and not self.missing
+
+
+@dataclass(frozen=True, slots=True)
+class Completeness:
+    """``writers``: by name. ``lost``: the names of those that something is missing of, after the time of grace."""
+
+    state: str
+    sealed: bool
+    writers: Sequence[WriterState]
+
+    @property
+    def lost(self) -> list[str]:
+        """Names."""
+        return [each.writer for each in self.writers if each.lost]
+
+
+class CompletenessWatch:
+    """``grace_ms``: how long after the last sign of a writer what is missing counts as on its way."""
+
+    def __init__(self, writers: Writers, index: EventIndex, tails: TailFinder, clock: Clock, grace_ms: int) -> None:
+        self._writers, self._index, self._tails, self._clock, self._grace_ms = writers, index, tails, clock, grace_ms
+
+    def look(self, run: Run) -> Completeness:
+        """As it is now. A LIST and a GET for each closed writer; a query; what the run's tail takes. Raises UnavailableError.
+
+        The seal is looked at first, then who is registered, then what is visible: whoever comes meanwhile can only make it pending.
+        """
+        tail = self._tails.find(run)
+        registered = self._writers.all(run)
+        visible = self._index.visible(run)
+        names = sorted(set(registered) | set(visible))
+        states = [self._state(name, registered.get(name), visible.get(name), tail) for name in names]
+        counted = [each for each in states if each.writer in registered]
+        if tail.seal and all(each.complete for each in counted):
+            return Completeness(COMPLETE, True, states)
+        return Completeness(LOST if any(each.lost for each in states) else PENDING, bool(tail.seal), states)
+
+    def wait(self, run: Run, seconds: float) -> Completeness:
+        """Held until it is not pending, for so long at most: a look twice a second."""
+        deadline = Deadline(self._clock, min(seconds, MAX_WAIT_S))
+        found = self.look(run)
+        while found.state == PENDING and deadline.remaining_s() > 0:
+            self._clock.sleep(min(POLL_S, deadline.remaining_s()))
+            found = self.look(run)
+        return found
+
+    def _state(self, name: str, facts: WriterFacts | None, visible: Visible | None, tail: Tail) -> WriterState:
+        ranges = visible.ranges if visible else ()
+        count = facts.count if facts else None
+        known = count if count is not None else (ranges[-1][1] + 1 if ranges else 0)
+        lacks = missing(ranges, known)
+        last_sign_ms = max(facts.changed_ms if facts else 0, visible.indexed_ms if visible else 0)
+        is_due = bool(facts) and ((count is not None and bool(lacks)) or (bool(tail.seal) and count is None))
+        since_ms = max(last_sign_ms, tail.appended_ms if tail.seal and count is None else 0)
+        last_ms = facts.last_timestamp_ms if facts and facts.last_timestamp_ms is not None else visible.last_ms if visible else None
+        return WriterState(
+            writer=name,
+            opened=bool(facts and facts.opened),
+            closed=count is not None,
+            count=count,
+            visible=size(ranges),
+            missing=lacks[:SHOWN_RANGES],
+            last_timestamp_ms=last_ms,
+            lost=is_due and self._clock.now_ms() - since_ms > self._grace_ms,
+        )

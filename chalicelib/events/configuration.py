@@ -1,0 +1,103 @@
+"""How events are written and browsed: chosen by the operator, in variables of the environment and a YAML document, validated as a whole.
+
+::
+
+    method: runlog                    # how they are written; its name in the registry
+    browser: runlog                   # where they are browsed
+    methods:                          # options, by name
+      files: {directory: /var/log/runs}
+    browsers: {}
+    rules: []                         # which run an agent's record belongs to (docs/agents.md)
+    outputs: []                       # where events go too (docs/forwarding.md)
+
+``RUNLAKE_LOGGING_METHOD`` and ``RUNLAKE_LOG_BROWSER`` go before the document. JSON is YAML too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from chalicelib.errors import InvalidConfigurationError
+
+RUN_LOG, FILES = "runlog", "files"
+HIDDEN = "***"
+_VARIABLE = "RUNLAKE_EVENTS"
+_SECRET = re.compile(
+    r"secret|passw|passphrase|token|api.?key|access.?key|private.?key|authorization|credential|cookie", re.IGNORECASE
+)
+_Options = dict[str, dict[str, JsonValue]]
+
+
+class EventsConfiguration(BaseModel):
+    """See the module."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+
+    method: str = Field(RUN_LOG, pattern=r"^[A-Za-z0-9_.-]{1,100}$")
+    browser: str = Field(RUN_LOG, pattern=r"^[A-Za-z0-9_.-]{1,100}$")
+    methods: _Options = {}
+    browsers: _Options = {}
+    rules: list[JsonValue] = []
+    outputs: list[JsonValue] = []
+
+    def shown(self) -> dict[str, Any]:
+        """For everybody who may see it: secrets are hidden."""
+        return {name: hidden(value) for name, value in self.model_dump().items()}
+
+
+def configured(document: str, method: str | None = None, browser: str | None = None) -> EventsConfiguration:
+    """From the environment. Raises InvalidConfigurationError, which says what is wrong and no value."""
+    given = _parsed(document) if document.strip() else {}
+    chosen = {name: value for name, value in (("method", method), ("browser", browser)) if value}
+    try:
+        return EventsConfiguration.model_validate(given | chosen)
+    except ValidationError as error:
+        wrong = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = ".".join(map(str, wrong["loc"]))
+        raise InvalidConfigurationError(f"invalid setting, {wrong['msg'].lower()} variable={_VARIABLE} field={where}") from None
+
+
+def hidden(value: JsonValue, name: str = "") -> JsonValue:
+    """A part of a configuration without what is secret in it: by its name, or as a password in an address."""
+    if isinstance(value, Mapping):
+        return {key: hidden(each, key) for key, each in value.items()}
+    if isinstance(value, list):
+        return [hidden(each, name) for each in value]
+    if value is not None and not isinstance(value, bool) and _SECRET.search(name):
+        return HIDDEN
+    return _without_password(value) if isinstance(value, str) else value
+
+
+def _without_password(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        if "@" not in parts.netloc:
+            return text
+    except ValueError:
+        return text
+    return parts._replace(netloc=f"{HIDDEN}@{parts.netloc.rpartition('@')[2]}").geturl()
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    try:
+        document = json.loads(text) if text.lstrip().startswith("{") else _yaml(text)
+    except ValueError as error:
+        raise InvalidConfigurationError(f"invalid setting, not a document of yaml or json variable={_VARIABLE}") from error
+    if not isinstance(document, dict):
+        raise InvalidConfigurationError(f"invalid setting, the document is no mapping variable={_VARIABLE}")
+    return document
+
+
+def _yaml(text: str) -> Any:
+    import yaml  # only where there is such a document: a cold start has no time for it
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError("not yaml") from error

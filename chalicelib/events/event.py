@@ -1,0 +1,96 @@
+"""An event: what was said, when, by which writer, about what. Facts of the seed ``jenkins-jep-212``; all of it is JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from chalicelib.errors import InvalidEventError
+from chalicelib.ports import Run
+
+INSTANCE_ID, LOGGABLE_TYPE, LOGGABLE_ID, JOB_ID, STEP_ID = "instanceId", "loggableType", "loggableId", "jobId", "stepId"
+RUN = "run"
+"""The loggable type of a pipeline's run."""
+MANDATORY: Mapping[str, tuple[str, ...]] = {RUN: (INSTANCE_ID, LOGGABLE_TYPE, LOGGABLE_ID, JOB_ID)}
+"""What an event's data must have, by loggable type; a type that is not here needs what is there of every event."""
+_OF_EVERY = (INSTANCE_ID, LOGGABLE_TYPE, LOGGABLE_ID)
+MAX_TIMESTAMP_MS = 253_402_300_799_999
+"""The last millisecond of the year 9999."""
+
+Timestamp = Annotated[int, Field(ge=0, le=MAX_TIMESTAMP_MS)]
+
+
+class Annotation(BaseModel):
+    """A note beside the text (a link, a colour, a fold): ``position`` in characters of the message, ``note`` any JSON."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    position: Annotated[int, Field(ge=0)]
+    note: JsonValue
+
+
+class NewEvent(BaseModel):
+    """An event as it comes: a writer or the archive adds what is missing. ``timestamp`` in ms since the epoch."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    message: str
+    timestamp: Timestamp | None = None
+    id: Annotated[int, Field(ge=0)] | None = None
+    step: str | None = None
+    level: str | None = None
+    data: Mapping[str, JsonValue] = {}
+    annotations: tuple[Annotation, ...] = ()
+
+
+class Event(BaseModel):
+    """An event whole. ``id`` is unique within its writer; ``data`` has what is mandatory of its loggable type."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    id: Annotated[int, Field(ge=0)]
+    message: str
+    timestamp: Timestamp
+    data: Mapping[str, JsonValue]
+    annotations: tuple[Annotation, ...] = ()
+    level: str | None = None
+    writer: str = ""
+
+    @property
+    def step(self) -> str | None:
+        """The pipeline step that said it."""
+        step = self.data.get(STEP_ID)
+        return step if isinstance(step, str) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Loggable:
+    """What is logged about. Of a run: ``loggable_id`` is the run's id, ``job_id`` its pipeline's FQN."""
+
+    instance_id: str
+    loggable_type: str
+    loggable_id: str
+    job_id: str | None = None
+
+    @classmethod
+    def of_run(cls, run: Run, instance_id: str) -> Loggable:
+        """A pipeline's run on an installation."""
+        return cls(instance_id, RUN, run.run_id, run.fqn)
+
+    def mandatory_data(self, step: str | None = None) -> dict[str, JsonValue]:
+        """What a writer injects into each event's data."""
+        given = {INSTANCE_ID: self.instance_id, LOGGABLE_TYPE: self.loggable_type, LOGGABLE_ID: self.loggable_id}
+        more = {JOB_ID: self.job_id, STEP_ID: step}
+        return {**given, **{name: value for name, value in more.items() if value is not None}}
+
+
+def check_mandatory(data: Mapping[str, JsonValue]) -> None:
+    """Raises InvalidEventError where mandatory data is missing or no text."""
+    kind = data.get(LOGGABLE_TYPE)
+    names = MANDATORY.get(kind, _OF_EVERY) if isinstance(kind, str) else _OF_EVERY
+    missing = [name for name in names if not isinstance(data.get(name), str) or not data[name]]
+    if missing:
+        raise InvalidEventError(f"an event lacks mandatory data missing={','.join(missing)}")

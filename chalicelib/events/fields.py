@@ -1,0 +1,23 @@
+"""A field by its path: ``log.level`` is the field of that name, or ``level`` within ``log``. Agents write both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+MISSING = object()
+
+
+def at(value: Any, path: str) -> Any:
+    """What stands at a path of objects; MISSING if nothing does. The longest name goes first: a field called ``log.level`` before
+    ``level`` of ``log``."""
+    if not isinstance(value, Mapping):
+        return MISSING
+    if path in value:
+        return value[path]
+    head, dot, _ = path.rpartition(".")
+    while dot:
+        if head in value and (found := at(value[head], path[len(head) + 1 :])) is not MISSING:
+            return found
+        head, dot, _ = head.rpartition(".")
+    return MISSING

@@ -1,0 +1,182 @@
+"""Plain files as a method and a browser: for machines without AWS, and the fallback where a browser is not installed.
+
+::
+
+    {directory}/{job}/{loggable}/log.txt          the text, as a run's log has it
+                                 events.jsonl     a line of JSON for each event, with its place (``companion.Noted``), behind its text
+
+Writers of several processes share the files: each batch is appended under a lock of the file.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import BinaryIO, TextIO
+
+from chalicelib.errors import DamagedLogError, InvalidEventError
+from chalicelib.events.batch import prepared
+from chalicelib.events.browsing import last_lines
+from chalicelib.events.companion import Companion, Noted
+from chalicelib.events.event import Event, Loggable
+from chalicelib.events.ports import EventWriter, LogText
+from chalicelib.events.shown import shown
+from chalicelib.events.sinks import BatchSink, as_new
+from chalicelib.events.spans import Span, joined
+from chalicelib.events.text import ANSWER_BYTES, cut
+from chalicelib.events.text import shown as as_text
+from chalicelib.events.writing import SinkWriter
+from chalicelib.masking.mask import Masked
+from chalicelib.ports import Clock
+from chalicelib.runlog.layout import encode_name
+
+_COUNTED_BYTES = 1024 * 1024
+
+
+def folder_of(directory: Path, loggable: Loggable) -> Path:
+    """Where the files of a loggable stand: names are percent-encoded, so none leaves the directory."""
+    return directory / encode_name(loggable.job_id or loggable.loggable_type) / encode_name(loggable.loggable_id)
+
+
+@dataclass(frozen=True, slots=True)
+class FilesMethod:
+    """``LoggingMethod``: ``mask`` runs over each batch before it is written."""
+
+    directory: Path
+    clock: Clock
+    mask: Callable[[str, bytes], Masked] = lambda _, body: Masked(body, {})
+
+    def create_writer(self, loggable: Loggable, *, writer: str | None = None, step: str | None = None) -> EventWriter:
+        """See the port."""
+        folder = folder_of(self.directory, loggable)
+        folder.mkdir(parents=True, exist_ok=True)
+        files = _Files(self, loggable, folder)
+        return SinkWriter(BatchSink(files.send), loggable, self.clock, writer=writer, step=step, closed=files.end)
+
+
+class _Files:
+    """One writer's way into the files of a loggable."""
+
+    def __init__(self, method: FilesMethod, loggable: Loggable, folder: Path) -> None:
+        self._method, self._loggable, self._folder = method, loggable, folder
+        self._known = (0, 0)  # bytes and lines that were counted
+
+    def send(self, events: Sequence[Event]) -> None:
+        fqn, writer = self._loggable.job_id or "", events[0].writer
+        now_ms = self._method.clock.now_ms()
+        given = [as_new(event) for event in events]
+        ready = prepared(given, self._loggable, writer, now_ms, lambda body: self._method.mask(fqn, body))
+        if ready.refused:
+            raise InvalidEventError(f"an event was refused: {ready.refused[0].reason} index={ready.refused[0].index}")
+        with open(self._folder / "log.txt", "a+b") as log, open(self._folder / "events.jsonl", "ab") as beside:
+            fcntl.flock(log, fcntl.LOCK_EX)
+            byte, line = self._end_of(log)
+            placed = [replace(each, line=each.line + line, byte=each.byte + byte) for each in ready.noted]
+            _durable(log, ready.batch.body)
+            documents = [{"writer": writer, "instance": self._loggable.instance_id} | asdict(each) for each in placed]
+            _durable(beside, b"".join(json.dumps(each).encode() + b"\n" for each in documents))
+            self._known = (byte + len(ready.batch.body), line + ready.batch.lines)
+
+    def end(self, writer: str, count: int, last_ms: int | None) -> None:
+        end = {"writer": writer, "count": count, "lastTimestampMs": last_ms}
+        with open(self._folder / "writers.jsonl", "ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            _durable(file, json.dumps(end).encode() + b"\n")
+
+    def _end_of(self, log: BinaryIO) -> tuple[int, int]:
+        """Bytes and lines of the log: what others appended since is counted."""
+        byte, line = self._known
+        log.seek(byte)
+        while piece := log.read(_COUNTED_BYTES):
+            byte, line = byte + len(piece), line + piece.count(b"\n")
+        return byte, line
+
+
+def _durable(file: BinaryIO, body: bytes) -> None:
+    file.write(body)
+    file.flush()
+    os.fsync(file.fileno())
+
+
+class FilesBrowser:
+    """``LogBrowser`` of plain files. A step's log reads what is told of events, and of the text the step's bytes."""
+
+    def __init__(self, directory: Path, loggable: Loggable) -> None:
+        self._folder, self._loggable = folder_of(directory, loggable), loggable
+
+    def overall_log(self, start: int = 0) -> LogText:
+        """See the port. Files never tell that nothing follows."""
+        with self.open_binary() as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(min(start, size))
+            data = cut(file.read(ANSWER_BYTES), more=start + ANSWER_BYTES < size)
+        return LogText(as_text(data), start + len(data), False)
+
+    def step_log(self, step: str, completed: bool, start: int = 0) -> LogText:
+        """See the port. Whether the step is over is the caller's to know."""
+        spans = joined(
+            Span(each.byte, each.end_byte - each.byte, each.line, each.lines) for _, each in self._noted() if each.step == step
+        )
+        found, skip = bytearray(), start
+        with self.open_binary() as file:
+            for span in spans:
+                if skip < span.bytes and len(found) < ANSWER_BYTES:
+                    file.seek(span.byte + skip)
+                    found += file.read(min(span.bytes - skip, ANSWER_BYTES - len(found)))
+                skip = max(0, skip - span.bytes)
+        end = sum(span.bytes for span in spans)
+        data = cut(bytes(found), more=start + len(found) < end)
+        return LogText(as_text(data), start + len(data), completed and start + len(data) >= end)
+
+    def open_binary(self) -> BinaryIO:
+        """See the port."""
+        try:
+            return open(self._folder / "log.txt", "rb")
+        except FileNotFoundError:
+            return io.BytesIO()
+
+    def open_text(self) -> TextIO:
+        """See the port."""
+        return io.TextIOWrapper(self.open_binary(), encoding="utf-8", errors="replace", newline="\n")
+
+    def lines(self, maximum: int) -> list[str]:
+        """See the port."""
+        return last_lines(self.open_binary(), maximum)
+
+    def log_file(self) -> Path:
+        """See the port: the log itself, which is not to be removed."""
+        return self._folder / "log.txt"
+
+    def events(self) -> Iterator[Event]:
+        """See the port."""
+        with self.open_binary() as file:
+            for head, each in self._noted():
+                file.seek(each.byte)
+                place = Companion(0, each.line, each.byte, each.lines, each.bytes, head["writer"], head["instance"], 0, ())
+                yield shown(each, place, file.read(each.bytes), self._loggable).event()
+
+    def delete(self) -> None:
+        """See the port."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _noted(self) -> Iterator[tuple[dict[str, str], Noted]]:
+        """What is told of events, in the log's order. A last line without its end was never acknowledged."""
+        path = self._folder / "events.jsonl"
+        if not path.exists():
+            return
+        with open(path, "rb") as file:
+            for raw in file:
+                if not raw.endswith(b"\n"):
+                    return
+                try:
+                    document = json.loads(raw)
+                    head = {name: str(document.pop(name)) for name in ("writer", "instance")}
+                    yield head, Noted(**document)
+                except (ValueError, TypeError, KeyError) as error:
+                    raise DamagedLogError(f"not what is told of an event path={path}") from error

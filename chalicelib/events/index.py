@@ -1,0 +1,184 @@
+"""The index of events: where each step stands in the log, and which ids of each writer are visible.
+
+Rows in the table of segments, beside theirs, hash ``run``; their ``at``, in which names are percent-encoded::
+
+    event#companion#{sequence:010d}          the segment's companion is indexed whole; written last
+    event#step#{step}#{sequence:010d}        a ``Part``
+    event#writer#{writer}                    merged ranges of visible ids, when the last one came; moves by its version
+    event#told#{step}                        what was told of a step; moves by its version
+
+A row of a companion or a part is a function of the companion: written again it is the same. ``expires_at`` is the table's TTL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, unquote
+
+from chalicelib.errors import PreconditionFailedError, StoreUnavailableError, WriteConflictError
+from chalicelib.events.companion import Companion
+from chalicelib.events.parts import Part, ids_of, parts_of
+from chalicelib.events.ranges import Range, merged
+from chalicelib.events.spans import packed, unpacked
+from chalicelib.ports import EVENT_ROWS, Clause, Clock, Database, Key, Put, Row, Run, When
+
+EVENTS = "events"
+"""The table, as the database knows it."""
+MAX_RANGES = 4000
+"""Of one writer: a row has no room for more. Higher ids then count as missing, which they are in the meantime."""
+_COMPANION, _STEP, _WRITER, _TOLD = (f"{EVENT_ROWS}{kind}#" for kind in ("companion", "step", "writer", "told"))
+_BEHIND = "~"  # above whatever a name or number has
+_PAGE = 5000
+_TRIES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Visible:
+    """What is visible of a writer, and when the last of it was indexed; ``last_ms``: the last timestamp of its events."""
+
+    writer: str
+    ranges: tuple[Range, ...]
+    last_ms: int
+    indexed_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class EventIndex:
+    """``keep_s``: how long a row is kept after it was written."""
+
+    database: Database
+    clock: Clock
+    keep_s: int
+
+    def put(self, run: Run, companions: Sequence[Companion]) -> None:
+        """Index companions. A request for 25 rows: one of each step in each, one of each; a query and a conditional write for each writer.
+        Repeatable."""
+        partition = run_key(run)
+        parts = [_part_row(partition, part, self._expires_at(each.appended_ms)) for each in companions for part in parts_of(each)]
+        self.database.put_many([_put(row) for row in parts])
+        by_writer: dict[str, list[Companion]] = {}
+        for each in companions:
+            by_writer.setdefault(each.writer, []).append(each)
+        for writer, its in by_writer.items():
+            if ranges := merged(*map(ids_of, its)):
+                self._show(partition, writer, its, ranges)
+        self.database.put_many([_put(_companion_row(partition, each, self._expires_at(each.appended_ms))) for each in companions])
+
+    def indexed(self, run: Run, first: int) -> set[int]:
+        """The numbers from ``first`` on of companions that are indexed. A query for each MB of rows."""
+        rows = self._rows(run, f"{_COMPANION}{first:010d}", _COMPANION + _BEHIND)
+        return {int(row["at"][len(_COMPANION) :]) for row in rows}
+
+    def parts(self, run: Run, step: str | None = None, first: int = 0) -> Iterator[Part]:
+        """Parts of a step in the log's order, from a segment on; or those of all steps, one step after the other. A query for each MB."""
+        begin = f"{_STEP}{_name(step)}#" if step is not None else _STEP
+        rows = self._rows(run, begin + (f"{first:010d}" if step is not None else ""), begin + _BEHIND)
+        return map(_part, rows)
+
+    def visible(self, run: Run) -> dict[str, Visible]:
+        """Of all writers that are known, by name. One query."""
+        rows = self._rows(run, _WRITER, _WRITER + _BEHIND)
+        return {found.writer: found for found in map(_visible, rows)}
+
+    def tell(self, run: Run, step: str, told: Mapping[str, Any], version: int) -> None:
+        """What was told of a step, unless more is known by now. A conditional write."""
+        row = {"run": run_key(run), "at": _TOLD + _name(step), "told": dict(told), "version": version}
+        row["expires_at"] = self._expires_at(self.clock.now_ms())
+        newer: When = ((Clause(("version",), "absent"),), (Clause(("version",), "<", version),))
+        self._when(row, newer)
+
+    def told(self, run: Run) -> dict[str, Mapping[str, Any]]:
+        """What was told of steps, by name. One query."""
+        rows = self._rows(run, _TOLD, _TOLD + _BEHIND)
+        return {unquote(row["at"][len(_TOLD) :]): row["told"] for row in rows}
+
+    def _show(self, partition: str, writer: str, companions: Sequence[Companion], ranges: Sequence[Range]) -> None:
+        """Add to what is visible of a writer; others may do the same. Raises StoreUnavailableError."""
+        last_ms = max((event.timestamp for each in companions for event in each.events), default=0)
+        since_ms = max(each.appended_ms for each in companions)
+        at = _WRITER + _name(writer)
+        for _ in range(_TRIES):
+            seen = next(iter(self.database.query(EVENTS, partition, at, at, limit=1)[0]), None)
+            before = [(int(low), int(high)) for low, high in seen["ranges"]] if seen else []
+            after = merged(before, ranges)[:MAX_RANGES]
+            if seen and after == before:
+                return
+            row = {
+                "run": partition,
+                "at": at,
+                "ranges": [list(each) for each in after],
+                "last_ms": max(last_ms, seen["last_ms"] if seen else 0),
+                "indexed_ms": self.clock.now_ms(),
+                "version": (seen["version"] if seen else 0) + 1,
+                "expires_at": self._expires_at(since_ms),
+            }
+            clause = Clause(("version",), "=", seen["version"]) if seen else Clause(("version",), "absent")
+            if self._when(row, ((clause,),)):
+                return
+        raise StoreUnavailableError(f"others keep changing what is visible of a writer writer={writer} tries={_TRIES}")
+
+    def _when(self, row: Row, condition: When) -> bool:
+        try:
+            self.database.transact([Put(_key(row), row, condition)])
+            return True
+        except (PreconditionFailedError, WriteConflictError):
+            return False
+
+    def _rows(self, run: Run, first: str, last: str) -> Iterator[Row]:
+        while True:
+            rows, more = self.database.query(EVENTS, run_key(run), first, last, limit=_PAGE)
+            yield from rows
+            if not more or not rows:
+                return
+            first = rows[-1]["at"] + "\0"
+
+    def _expires_at(self, since_ms: int) -> int:
+        return since_ms // 1000 + self.keep_s
+
+
+def run_key(run: Run) -> str:
+    """As rows of segments have it (``catalog.segments.run_key``)."""
+    return f"{quote(run.fqn, safe='')}/{quote(run.run_id, safe='')}"
+
+
+def _name(name: str) -> str:
+    return quote(name, safe="")
+
+
+def _key(row: Row) -> Key:
+    return Key(EVENTS, row["run"], row["at"])
+
+
+def _put(row: Row) -> Put:
+    return Put(_key(row), row)
+
+
+def _companion_row(partition: str, companion: Companion, expires_at: int) -> Row:
+    at = f"{_COMPANION}{companion.sequence:010d}"
+    return {"run": partition, "at": at, "events": len(companion.events), "expires_at": expires_at}
+
+
+def _part_row(partition: str, part: Part, expires_at: int) -> Row:
+    return {
+        "run": partition,
+        "at": f"{_STEP}{_name(part.step)}#{part.sequence:010d}",
+        "spans": packed(part.spans),
+        "first_ms": part.first_ms,
+        "last_ms": part.last_ms,
+        "events": part.events,
+        "errors": part.errors,
+        "expires_at": expires_at,
+    }
+
+
+def _part(row: Row) -> Part:
+    step, _, number = row["at"][len(_STEP) :].partition("#")
+    times = int(row["first_ms"]), int(row["last_ms"])
+    return Part(unquote(step), int(number), unpacked(row["spans"]), *times, int(row["events"]), int(row["errors"]))
+
+
+def _visible(row: Row) -> Visible:
+    ranges = tuple((int(low), int(high)) for low, high in row["ranges"])
+    return Visible(unquote(row["at"][len(_WRITER) :]), ranges, int(row["last_ms"]), int(row["indexed_ms"]))

@@ -1,0 +1,151 @@
+"""What becomes of an agent's items: the run of each is told, items of one run and writer are appended together, in their order, and
+every item's fate is told by its number.
+
+Nobody's trouble is another's: a record without a run, a pipeline that may not be written, a closed run, a store that is away cost
+their own items. A request that is repeated is stored once where it can be told from a new one (decision 0024).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import blake2b
+from itertools import islice
+
+from chalicelib.errors import (
+    ConflictError,
+    DamagedLogError,
+    DeadlineExceededError,
+    InvalidInputError,
+    StoreConditionError,
+    UnavailableError,
+)
+from chalicelib.events.codecs.items import Decoded, Item
+from chalicelib.events.ports import EventLog, Refused
+from chalicelib.events.routing import Router
+from chalicelib.ports import Run
+
+MAX_ITEMS = 50_000
+"""More items of one request are refused, as such that may come again."""
+MAX_BATCH = 5_000
+"""Items of one append."""
+
+
+class Fate(StrEnum):
+    """What became of an item. ``AWAY``: it may be taken later."""
+
+    STORED = "stored"
+    MALFORMED = "malformed"
+    FORBIDDEN = "forbidden"
+    CLOSED = "closed"
+    AWAY = "away"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An item's fate; ``reason`` is "" of what was stored."""
+
+    fate: Fate
+    reason: str = ""
+
+
+STORED = Told(Fate.STORED)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is known of the request that brought the items. ``name``: what is the same in each attempt of it, and in no other request;
+    "" where the agent gives no such thing. ``digest``: of the body as it came. ``repeats_bytes``: the agent repeats the very same
+    body, so the digest may stand for a name if no item could be mistaken for another. ``headers``: names in lower case."""
+
+    headers: Mapping[str, str]
+    digest: str
+    name: str = ""
+    repeats_bytes: bool = False
+
+
+@dataclass(slots=True)
+class _Group:
+    """Items of one run and writer. They are numbered as in the body."""
+
+    run: Run
+    writer: str | None
+    items: list[Decoded]
+
+
+class Intake:
+    """``may_write``: whether whoever asks may write a pipeline, by its FQN. ``has_time``: whether there is time for another append."""
+
+    def __init__(self, log: EventLog, router: Router, may_write: Callable[[str], bool], has_time: Callable[[], bool]) -> None:
+        self._log, self._router, self._may_write, self._has_time = log, router, may_write, has_time
+
+    def take(self, items: Iterable[Item], request: Request) -> list[Told]:
+        """Each item's fate, in their order. What is ``STORED`` is durable."""
+        given = iter(items)
+        known = list(islice(given, MAX_ITEMS))
+        fates: dict[int, Told] = {item.index: Told(Fate.MALFORMED, item.reason) for item in known if isinstance(item, Refused)}
+        for group in self._groups([item for item in known if isinstance(item, Decoded)], request, fates):
+            for begin in range(0, len(group.items), MAX_BATCH):
+                self._append(_Group(group.run, group.writer, group.items[begin : begin + MAX_BATCH]), request, fates)
+        beyond = sum(1 for _ in given)
+        return [fates[item.index] for item in known] + [
+            Told(Fate.AWAY, f"too many items for one request limit={MAX_ITEMS}")
+        ] * beyond
+
+    def _groups(self, items: Sequence[Decoded], request: Request, fates: dict[int, Told]) -> list[_Group]:
+        groups: dict[tuple[Run, str | None], _Group] = {}
+        permitted: dict[str, bool] = {}
+        for item in items:
+            try:
+                run = self._router.run_of(item, request.headers)
+            except InvalidInputError as error:
+                fates[item.index] = Told(Fate.MALFORMED, str(error))
+                continue
+            if run.fqn not in permitted:
+                permitted[run.fqn] = self._may_write(run.fqn)
+            if permitted[run.fqn]:
+                groups.setdefault((run, item.writer), _Group(run, item.writer, [])).items.append(item)
+            else:
+                fates[item.index] = Told(
+                    Fate.FORBIDDEN, f"not permitted: ask for the scope logs:write of this name name={run.fqn[:200]!r}"
+                )
+        return list(groups.values())
+
+    def _append(self, group: _Group, request: Request, fates: dict[int, Told]) -> None:
+        """One batch. A refusal of all of it, or of some, is told of each."""
+        try:
+            if not self._has_time():
+                raise DeadlineExceededError("there was no time left for this run: send it again")
+            accepted = self._log.append(
+                group.run, [item.event for item in group.items], writer=group.writer, idempotency_key=key_of(request, group.items)
+            )
+        except (InvalidInputError, ConflictError, UnavailableError, StoreConditionError, DamagedLogError) as error:
+            fates.update((item.index, Told(_fate_of(error), str(error))) for item in group.items)
+            return
+        fates.update((item.index, STORED) for item in group.items)
+        for refused in accepted.refused:
+            fate = Fate.AWAY if refused.retryable else Fate.MALFORMED
+            fates[group.items[refused.index].index] = Told(fate, refused.reason)
+
+
+def key_of(request: Request, items: Sequence[Decoded]) -> str | None:
+    """What names this batch in every attempt of its request, and no other batch; None where there is no such thing, and a repeat is
+    stored again.
+
+    Which items of the request it has is a part of it: where a rule or a permission changed between two attempts, the batch is another.
+    """
+    if request.name:
+        name = f"name {request.name}"
+    elif request.repeats_bytes and all(item.is_unmistakable for item in items):
+        name = f"digest {request.digest}"
+    else:
+        return None
+    numbers = ",".join(str(item.index) for item in items)
+    return "agent-" + blake2b(f"{name}\n{numbers}".encode(errors="replace"), digest_size=16).hexdigest()
+
+
+def _fate_of(error: Exception) -> Fate:
+    if isinstance(error, InvalidInputError):
+        return Fate.MALFORMED
+    return Fate.CLOSED if isinstance(error, ConflictError) else Fate.AWAY

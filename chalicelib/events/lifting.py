@@ -1,0 +1,37 @@
+"""Lines that came as plain text, lifted to events: id is the line's number, timestamp and level are what it says of itself, and what belongs
+to it (a stack trace) is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from chalicelib.events.shown import ShownEvent
+from chalicelib.lines.choice import choose
+from chalicelib.lines.events import events
+from chalicelib.lines.formats import Format
+
+_US_OF_A_MS = 1000
+
+
+def format_of(sample: bytes) -> Format:
+    """The format of a run's lines, from those that it begins with."""
+    return choose(sample.split(b"\n"))
+
+
+def lifted(lines: Iterable[tuple[int, bytes]], format: Format, *, final: bool) -> Iterator[ShownEvent]:
+    """Numbered lines as events. ``final`` False: the last one may go on, and is kept back. An event's message is its bytes as text."""
+    for each in events(lines, format, final=final):
+        timestamp = each.parsed.timestamp
+        yield ShownEvent(
+            id=each.line,
+            writer="",
+            line=each.line,
+            lines=each.lines,
+            timestamp=None if timestamp is None else timestamp // _US_OF_A_MS,
+            level=each.parsed.level,
+            step=None,
+            message=each.raw.decode(errors="replace"),
+            data={},
+            annotations=(),
+            bytes=len(each.raw) + 1,
+        )

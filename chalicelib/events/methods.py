@@ -1,0 +1,48 @@
+"""Logging methods made of parts: a target, or a primary with copies beside it. What they write is masked by the pipeline's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from chalicelib.events.event import Loggable
+from chalicelib.events.forwarding import Forwarder
+from chalicelib.events.ports import EventWriter, Target
+from chalicelib.events.sinks import Sink
+from chalicelib.events.tee import Secondary, Tee
+from chalicelib.events.writing import Closed, SinkWriter
+from chalicelib.masking.masker import Masker
+from chalicelib.ports import Clock
+
+MakeSink = Callable[[Loggable], Sink]
+"""Makes the sink of one writer."""
+
+
+class SinkMethod:
+    """``LoggingMethod`` whose writers each have a sink of their own."""
+
+    def __init__(self, make_sink: MakeSink, clock: Clock, closed: Closed | None = None) -> None:
+        self._make_sink, self._clock, self._closed = make_sink, clock, closed
+
+    def create_writer(self, loggable: Loggable, *, writer: str | None = None, step: str | None = None) -> EventWriter:
+        """See the port."""
+        return SinkWriter(self._make_sink(loggable), loggable, self._clock, writer=writer, step=step, closed=self._closed)
+
+
+def to_target(make_target: Callable[[], Target], masker: Masker | None, clock: Clock) -> MakeSink:
+    """Events go to another system. Each writer has a connection of its own."""
+
+    def make(loggable: Loggable) -> Sink:
+        mask = partial(masker.mask, loggable.job_id or loggable.loggable_id) if masker else None
+        return Forwarder(make_target(), loggable, clock, mask)
+
+    return make
+
+
+def teed(primary: MakeSink, secondaries: Sequence[MakeSink]) -> MakeSink:
+    """Events go to the primary, and copies of what it took to the others, which it never waits for."""
+
+    def make(loggable: Loggable) -> Sink:
+        return Tee(primary(loggable), [Secondary(secondary(loggable)) for secondary in secondaries])
+
+    return make

@@ -1,0 +1,184 @@
+"""Methods and browsers by name: those of ours, and what is installed beside them as entry points of their groups.
+
+A factory is called with what it may use (``Context``) and the options of the configuration. The choice is kept with the run, by its first
+writer, so that it is browsed where it was written whatever is configured later; a browser that is not installed (any more) is replaced by
+plain files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue
+
+from chalicelib.errors import DamagedLogError, InvalidConfigurationError, ObjectNotFoundError, PreconditionFailedError
+from chalicelib.events.browse import EventBrowser
+from chalicelib.events.configuration import FILES, RUN_LOG, EventsConfiguration
+from chalicelib.events.event import Loggable
+from chalicelib.events.files import FilesBrowser, FilesMethod
+from chalicelib.events.methods import MakeSink, teed
+from chalicelib.events.ports import EventLog, EventWriter, LogBrowser, LoggingMethod
+from chalicelib.events.run_method import RunLogBrowser, RunLogMethod, run_of
+from chalicelib.events.sinks import WriterSink
+from chalicelib.events.step_log import StepLogs
+from chalicelib.events.views import Views
+from chalicelib.events.writers import Writers
+from chalicelib.events.writing import SinkWriter
+from chalicelib.masking.mask import Masked
+from chalicelib.ports import ABSENT, Clock, ObjectStore, PutOptions
+
+METHODS_GROUP, BROWSERS_GROUP = "runlake.logging_methods", "runlake.log_browsers"
+DEFAULT_DIRECTORY = "runlake-logs"
+
+
+@dataclass(frozen=True, slots=True)
+class RunLogParts:
+    """The run log: what there is only where a store is."""
+
+    store: ObjectStore
+    log: EventLog
+    writers: Writers
+    views: Views
+    logs: StepLogs
+    events: EventBrowser
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a factory may use. ``run_log`` None: without AWS. ``mask`` takes the pipeline's name and text. ``make_output`` makes of an entry of
+    ``outputs`` what sends copies of events there; raises InvalidConfigurationError."""
+
+    clock: Clock
+    mask: Callable[[str, bytes], Masked]
+    run_log: RunLogParts | None = None
+    make_output: Callable[[JsonValue], MakeSink] | None = None
+
+
+Options = Mapping[str, JsonValue]
+MethodFactory = Callable[[Context, Options], LoggingMethod]
+BrowserFactory = Callable[[Context, Options, Loggable], LogBrowser]
+
+
+class Registry:
+    """Chooses by configuration. Raises InvalidConfigurationError at once for a method or browser that is not installed, or an output that
+    is none."""
+
+    def __init__(self, context: Context, configuration: EventsConfiguration) -> None:
+        self.configuration = configuration
+        self._context = context
+        self._methods: dict[str, MethodFactory] = {RUN_LOG: _run_log_method, FILES: _files_method, **_installed(METHODS_GROUP)}
+        self._browsers: dict[str, BrowserFactory] = {RUN_LOG: _run_log_browser, FILES: _files_browser, **_installed(BROWSERS_GROUP)}
+        for what, name, known in (("method", self.method, self._methods), ("browser", self.browser, self._browsers)):
+            if name not in known:
+                raise InvalidConfigurationError(f"no such {what} is installed {what}={name!r} known={','.join(sorted(known))}")
+        make_output = context.make_output
+        self._outputs = [make_output(each) for each in configuration.outputs] if make_output else []
+
+    @property
+    def method(self) -> str:
+        """Its name; plain files without AWS."""
+        return self._without_aws(self.configuration.method)
+
+    @property
+    def browser(self) -> str:
+        """Its name; plain files without AWS."""
+        return self._without_aws(self.configuration.browser)
+
+    def create_writer(self, loggable: Loggable, *, writer: str | None = None, step: str | None = None) -> EventWriter:
+        """A writer of the chosen method, whose events the outputs get copies of; the choice is kept with the run. One PUT more."""
+        self._keep(loggable)
+        method = self._methods[self.method](self._context, self.configuration.methods.get(self.method, {}))
+        primary = method.create_writer(loggable, writer=writer, step=step)
+        if not self._outputs:
+            return primary
+        copied = teed(lambda _: WriterSink(primary), self._outputs)
+        return SinkWriter(copied(loggable), loggable, self._context.clock, writer=primary.writer, step=step)
+
+    def open_browser(self, loggable: Loggable) -> LogBrowser:
+        """The browser that the run was begun with, else the chosen one. One GET."""
+        kept = self._kept(loggable).get("browser", self.browser)
+        name = kept if kept in self._browsers else FILES
+        return self._browsers[name](self._context, self.configuration.browsers.get(name, {}), loggable)
+
+    def shown(self) -> dict[str, Any]:
+        """For ``GET /v1/configuration``."""
+        return self.configuration.shown() | {
+            "method": self.method,
+            "browser": self.browser,
+            "installed": {"methods": sorted(self._methods), "browsers": sorted(self._browsers)},
+        }
+
+    def _without_aws(self, name: str) -> str:
+        return FILES if name == RUN_LOG and self._context.run_log is None else name
+
+    def _keep(self, loggable: Loggable) -> None:
+        if parts := self._context.run_log:
+            body = json.dumps({"method": self.method, "browser": self.browser}).encode()
+            with suppress(PreconditionFailedError):
+                parts.store.put(_chosen(parts, loggable), body, PutOptions(content_type="application/json"), ABSENT)
+
+    def _kept(self, loggable: Loggable) -> dict[str, str]:
+        parts = self._context.run_log
+        if parts is None:
+            return {}
+        key = _chosen(parts, loggable)
+        try:
+            return dict(json.loads(parts.store.get(key).body))
+        except ObjectNotFoundError:
+            return {}
+        except (ValueError, TypeError) as error:
+            raise DamagedLogError(f"not a choice of method and browser key={key}") from error
+
+
+def _chosen(parts: RunLogParts, loggable: Loggable) -> str:
+    return parts.views.layout.chosen(run_of(loggable))
+
+
+def _installed(group: str) -> dict[str, Any]:
+    """What is installed beside us, loaded when it is asked for."""
+    return {point.name: _Lazy(point.load) for point in entry_points(group=group)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Lazy:
+    load: Callable[[], Any]
+
+    def __call__(self, *given: Any) -> Any:
+        return self.load()(*given)
+
+
+def _run_log(context: Context) -> RunLogParts:
+    if context.run_log is None:
+        raise InvalidConfigurationError("the run log needs a store")
+    return context.run_log
+
+
+def _run_log_method(context: Context, options: Options) -> LoggingMethod:
+    parts = _run_log(context)
+    return RunLogMethod(parts.log, parts.writers, context.clock)
+
+
+def _run_log_browser(context: Context, options: Options, loggable: Loggable) -> LogBrowser:
+    parts = _run_log(context)
+    return RunLogBrowser(loggable, parts.store, parts.views, parts.logs, parts.events)
+
+
+def _files_method(context: Context, options: Options) -> LoggingMethod:
+    return FilesMethod(_directory(options), context.clock, context.mask)
+
+
+def _files_browser(context: Context, options: Options, loggable: Loggable) -> LogBrowser:
+    return FilesBrowser(_directory(options), loggable)
+
+
+def _directory(options: Options) -> Path:
+    directory = options.get("directory", DEFAULT_DIRECTORY)
+    if not isinstance(directory, str) or not directory or set(options) - {"directory"}:
+        raise InvalidConfigurationError("plain files have one option: directory, a path")
+    return Path(directory)

@@ -1,0 +1,202 @@
+"""Which run an agent's record belongs to: rules, tried in order; the first that names both pipeline and run decides.
+
+A rule is one of the objects of ``rules`` in ``RUNLAKE_EVENTS``. ``fqn`` and ``run_id`` are templates over what is known of a record;
+``from`` and ``as`` take a text apart::
+
+    {"fqn": "{service.name}", "run_id": "{attributes.job.id|header.X-Job}"}          the first of several that there is
+    {"from": "tag", "as": "runlake.{fqn}.{run_id}"}                                  the run id is what stands behind the last dot
+    {"from": "log_group", "as": "/jobs/{fqn}", "run_id": "{log_stream}"}             both
+    {"fqn": "hosts.{record.host}", "run_id": "{day}"}                                a run a day
+
+What a name means: ``header.NAME``; ``tag``, ``index``, ``id``, ``log_group``, ``log_stream``; ``day`` and ``hour`` of the event (UTC); a
+field of ``record``, ``attributes``, ``resource``, ``scope`` or ``common``; or a field of whichever of these has it first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+
+from chalicelib.errors import InvalidConfigurationError, InvalidEventError, InvalidNameError
+from chalicelib.events.codecs.items import Decoded
+from chalicelib.events.fields import MISSING, at
+from chalicelib.ports import Run
+from chalicelib.runlog.layout import checked_run
+
+FQN, RUN_ID = "fqn", "run_id"
+HEADER = "header"
+TEXTS = ("tag", "index", "id", "log_group", "log_stream")
+FIELDS = ("record", "attributes", "resource", "scope", "common")
+"""Where a bare name is looked for, in this order."""
+_TIMES = {"day": "%Y-%m-%d", "hour": "%Y-%m-%dT%H"}
+MAX_NAME_CHARS = 512
+_MAX_RULES = 50
+_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+_LITERAL = re.compile(r"[^{}]*")
+
+_FQN_NAMES = "runlake.fqn|header.X-Runlake-Fqn|cicd.pipeline.name|service.name|runlake_fqn"
+_RUN_NAMES = "runlake.run_id|header.X-Runlake-Run-Id|cicd.pipeline.run.id|runlake_run_id|run_id"
+DEFAULT: Sequence[Any] = (
+    {"fqn": f"{{{_FQN_NAMES}}}", "run_id": f"{{{_RUN_NAMES}}}"},
+    {"from": "tag", "as": "runlake.{fqn}.{run_id}"},
+    {"from": "index", "as": "runlake-{fqn}-{run_id}"},
+    {"from": "log_stream", "as": "runlake/{fqn}/{run_id}"},
+)
+"""What holds where nothing is set."""
+
+
+def _checked_template(text: str) -> str:
+    for name in _PLACEHOLDER.findall(text):
+        if not all(part.strip() for part in name.split("|")):
+            raise ValueError("a placeholder has a name: {service.name}")
+    if not _LITERAL.fullmatch(_PLACEHOLDER.sub("", text)):
+        raise ValueError("braces stand around names, and nowhere else")
+    return text
+
+
+class Rule(BaseModel):
+    """One way to tell a run. Immutable; see this module."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    fqn: str | None = Field(None, min_length=1, max_length=1000)
+    run_id: str | None = Field(None, min_length=1, max_length=1000)
+    source: str | None = Field(None, min_length=1, max_length=200, alias="from")
+    pattern: str | None = Field(None, min_length=1, max_length=1000, alias="as")
+
+    @model_validator(mode="after")
+    def _holds(self) -> Self:
+        for template in (self.fqn, self.run_id):
+            if template is not None:
+                _checked_template(template)
+        if (self.source is None) != (self.pattern is None):
+            raise ValueError("from and as go together")
+        names = _PLACEHOLDER.findall(_checked_template(self.pattern)) if self.pattern else []
+        if self.pattern and (not names or len(set(names)) < len(names) or not set(names) <= {FQN, RUN_ID}):
+            raise ValueError("as has {fqn}, {run_id} or both, each once")
+        told = {*names, *(name for name in (FQN, RUN_ID) if getattr(self, name) is not None)}
+        if told != {FQN, RUN_ID}:
+            raise ValueError("a rule tells both, fqn and run_id")
+        return self
+
+
+_RULES: TypeAdapter[list[Rule]] = TypeAdapter(Annotated[list[Rule], Field(max_length=_MAX_RULES, min_length=1)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """A rule as it is applied."""
+
+    rule: Rule
+    pattern: re.Pattern[str] | None
+
+    @classmethod
+    def of(cls, rule: Rule) -> _Compiled:
+        return cls(rule, _regex(rule.pattern) if rule.pattern else None)
+
+    def names(self, known: _Known) -> tuple[str, str] | None:
+        found: dict[str, str] = {}
+        if self.pattern and self.rule.source:
+            text = known.text(self.rule.source)
+            match = self.pattern.fullmatch(text) if text else None
+            if match is None:
+                return None
+            found = match.groupdict()
+        fqn, run_id = found.get(FQN) or known.filled(self.rule.fqn), found.get(RUN_ID) or known.filled(self.rule.run_id)
+        return (fqn, run_id) if fqn and run_id else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of one record. ``headers``: names in lower case."""
+
+    about: Mapping[str, Any]
+    headers: Mapping[str, str]
+    timestamp_ms: int | None
+
+    def filled(self, template: str | None) -> str | None:
+        """A template with all its names filled in; None where one is not known."""
+        if template is None:
+            return None
+        missing = False
+
+        def fill(found: re.Match[str]) -> str:
+            nonlocal missing
+            text = self.text(found[1])
+            missing = missing or text is None
+            return text or ""
+
+        text = _PLACEHOLDER.sub(fill, template)
+        return None if missing else text
+
+    def text(self, names: str) -> str | None:
+        """The first that there is, of names with bars between them."""
+        return next((text for name in names.split("|") if (text := _as_name(self._value(name.strip()))) is not None), None)
+
+    def _value(self, name: str) -> Any:
+        source, _, path = name.partition(".")
+        if source == HEADER:
+            return self.headers.get(path.lower(), MISSING)
+        if name in _TIMES:
+            return (
+                MISSING
+                if self.timestamp_ms is None
+                else datetime.fromtimestamp(self.timestamp_ms / 1000, UTC).strftime(_TIMES[name])
+            )
+        if name in TEXTS and name in self.about:
+            return self.about[name]
+        if source in FIELDS and (found := at(self.about.get(source), path)) is not MISSING:
+            return found
+        return next((found for each in FIELDS if (found := at(self.about.get(each), name)) is not MISSING), MISSING)
+
+
+class Router:
+    """Tells the runs of records. Made from the setting; holds nothing else."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self._rules = tuple(map(_Compiled.of, rules))
+
+    @classmethod
+    def of(cls, rules: Sequence[Any]) -> Router:
+        """From the ``rules`` of a configuration; none: DEFAULT. Raises InvalidConfigurationError."""
+        try:
+            return cls(_RULES.validate_python(list(rules or DEFAULT)))
+        except ValidationError as error:
+            wrong = error.errors(include_url=False, include_input=False, include_context=False)[0]
+            place = ".".join(("rules", *map(str, wrong["loc"])))
+            raise InvalidConfigurationError(
+                f"invalid setting, {wrong['msg'].lower()} variable=RUNLAKE_EVENTS field={place}"
+            ) from None
+
+    def run_of(self, item: Decoded, headers: Mapping[str, str]) -> Run:
+        """The run that a record belongs to. ``headers``: names in lower case. Raises InvalidEventError where no rule can tell, or what
+        it tells is no name."""
+        known = _Known(item.about, headers, item.event.timestamp)
+        for rule in self._rules:
+            if names := rule.names(known):
+                try:
+                    return checked_run(*names)
+                except InvalidNameError as error:
+                    raise InvalidEventError(f"the record's run has no name that can be stored: {error}") from error
+        raise InvalidEventError(
+            "no rule can tell the record's run: send runlake.fqn and runlake.run_id, or set rules in RUNLAKE_EVENTS"
+        )
+
+
+def _as_name(value: Any) -> str | None:
+    """A text, or a whole number; nothing else names anything."""
+    if isinstance(value, bool):
+        return None
+    text = value if isinstance(value, str) else str(value) if isinstance(value, int) else ""
+    return text if 0 < len(text) <= MAX_NAME_CHARS else None
+
+
+def _regex(pattern: str) -> re.Pattern[str]:
+    """The FQN takes what it can: the run id is what stands behind the last of what is between them."""
+    parts = _PLACEHOLDER.split(pattern)  # literals and names in turn
+    return re.compile("".join(f"(?P<{part}>.+)" if number % 2 else re.escape(part) for number, part in enumerate(parts)), re.DOTALL)

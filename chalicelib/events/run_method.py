@@ -1,0 +1,120 @@
+"""The run log as a method and a browser: the default."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, TextIO
+
+from chalicelib.errors import InvalidEventError
+from chalicelib.events.browse import EventBrowser
+from chalicelib.events.browsing import buffered, last_lines, temporary
+from chalicelib.events.event import RUN, Event, Loggable
+from chalicelib.events.ports import EventLog, EventWriter, LogText
+from chalicelib.events.sinks import BatchSink, as_new
+from chalicelib.events.step_log import StepLogs
+from chalicelib.events.views import Views, untorn
+from chalicelib.events.writers import Writers
+from chalicelib.events.writing import SinkWriter
+from chalicelib.ports import Clock, ObjectStore, Run
+from chalicelib.runlog.tail import list_all
+
+_PIECE_BYTES = 5 * 1024 * 1024
+_DELETE_MANY = 1000
+
+
+def run_of(loggable: Loggable) -> Run:
+    """Whose log it is. Raises InvalidEventError: the run log has runs."""
+    if loggable.loggable_type != RUN or not loggable.job_id:
+        raise InvalidEventError(f"the run log has runs alone loggableType={loggable.loggable_type!r}")
+    return Run(loggable.job_id, loggable.loggable_id)
+
+
+@dataclass(frozen=True, slots=True)
+class RunLogMethod:
+    """``LoggingMethod``: batches of the run's log, each durable once it is flushed. Its writers are registered, so that their end counts."""
+
+    log: EventLog
+    writers: Writers
+    clock: Clock
+
+    def create_writer(self, loggable: Loggable, *, writer: str | None = None, step: str | None = None) -> EventWriter:
+        """See the port. One PUT."""
+        run = run_of(loggable)
+        ends = partial(self.writers.close, run)
+        sink = BatchSink(_Appends(self.log, run).send)
+        made = SinkWriter(sink, loggable, self.clock, writer=writer, step=step, closed=ends)
+        self.writers.open(run, made.writer)
+        return made
+
+
+class _Appends:
+    """Batches of one writer, one behind the other: each presents the position of the one before."""
+
+    def __init__(self, log: EventLog, run: Run) -> None:
+        self._log, self._run = log, run
+        self._position: str | None = None
+
+    def send(self, events: Sequence[Event]) -> None:
+        if self._position is None:  # so that the first batch, too, is stored once
+            self._position = self._log.append(self._run, []).position
+        given = [as_new(event) for event in events]
+        accepted = self._log.append(self._run, given, writer=events[0].writer, position=self._position)
+        self._position = accepted.position
+        if accepted.refused:
+            raise InvalidEventError(f"an event was refused: {accepted.refused[0].reason} index={accepted.refused[0].index}")
+
+
+class RunLogBrowser:
+    """``LogBrowser`` of a run's log. Holds nothing of it."""
+
+    def __init__(self, loggable: Loggable, store: ObjectStore, views: Views, logs: StepLogs, events: EventBrowser) -> None:
+        self._run, self._store, self._views, self._logs, self._events = run_of(loggable), store, views, logs, events
+
+    def overall_log(self, start: int = 0) -> LogText:
+        """See the port."""
+        return self._logs.whole(self._run, start)
+
+    def step_log(self, step: str, completed: bool, start: int = 0) -> LogText:
+        """See the port. What is complete is known here: ``completed`` is not believed."""
+        return self._logs.step(self._run, step, start)
+
+    def open_binary(self) -> BinaryIO:
+        """See the port. Holds a piece of 5 MiB."""
+        return buffered(self._chunks())
+
+    def open_text(self) -> TextIO:
+        """See the port. Lines end at ``\\n`` alone."""
+        return io.TextIOWrapper(self.open_binary(), encoding="utf-8", errors="replace", newline="\n")
+
+    def lines(self, maximum: int) -> list[str]:
+        """See the port. Reads all of the log."""
+        return last_lines(self.open_binary(), maximum)
+
+    def log_file(self) -> Path:
+        """See the port: a temporary file."""
+        return temporary(self.open_binary())
+
+    def events(self) -> Iterator[Event]:
+        """See the port."""
+        return (shown.event() for shown in self._events.all(self._run))
+
+    def delete(self) -> None:
+        """Remove all of the run's objects. Nobody may write to it any more; its rows go by their time to live."""
+        keys = [found.key for found in list_all(self._store, self._views.layout.run_prefix(self._run))]
+        for first in range(0, len(keys), _DELETE_MANY):
+            self._store.delete_many(keys[first : first + _DELETE_MANY])
+
+    def _chunks(self) -> Iterator[bytes]:
+        at = 0
+        while piece := untorn(partial(self._piece, at)):
+            yield piece
+            at += len(piece)
+
+    def _piece(self, at: int) -> bytes:
+        view = self._views.take(self._run, at, _PIECE_BYTES)
+        end = min(at + _PIECE_BYTES, view.end_byte)
+        return self._views.bytes(view, [(at, end)])[0] if at < end else b""

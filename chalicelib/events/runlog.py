@@ -1,0 +1,95 @@
+"""The run's log as a place for events: text in a segment, the rest in its companion; both are on S3 before a batch is acknowledged.
+
+::
+
+    PUT segments/n    (takes the number; exactly once, as of any batch)
+    PUT events/n      put-if-absent; a retry that meets its own segment writes it, if it is not there
+
+A crash between the two leaves lines without a companion: they were never acknowledged, and read as plain text until the retry comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from chalicelib.errors import PreconditionFailedError, StoreUnavailableError, WriteConflictError
+from chalicelib.events.batch import placed_in, prepared
+from chalicelib.events.companion import Companion, packed
+from chalicelib.events.event import Loggable, NewEvent
+from chalicelib.events.names import checked_name
+from chalicelib.events.ports import Accepted
+from chalicelib.lines.text import numbered
+from chalicelib.masking.masker import Masker
+from chalicelib.ports import ABSENT, Clock, ObjectStore, PutOptions, Run, SegmentEntry
+from chalicelib.runlog.batch import Batch
+from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.reader import Reader
+from chalicelib.runlog.writer import Writer
+
+_TRIES = 5
+_PACKED = PutOptions(content_type="application/gzip")
+
+
+class RunEventLog:
+    """``EventLog`` on the run log. Holds no state. ``on_masked`` is told what was masked, by shape."""
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        layout: Layout,
+        clock: Clock,
+        writer: Writer,
+        reader: Reader,
+        masker: Masker,
+        instance_id: str,
+        on_masked: Callable[[Mapping[str, int]], None] = lambda _: None,
+    ) -> None:
+        self._store, self._layout, self._clock, self._writer, self._reader = store, layout, clock, writer, reader
+        self._masker, self._instance_id, self._on_masked = masker, instance_id, on_masked
+
+    def append(
+        self,
+        run: Run,
+        events: Sequence[NewEvent],
+        *,
+        writer: str | None = None,
+        position: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Accepted:
+        """See the port. Two PUTs; a repeat a HEAD or two more. Raises BatchTooLargeError too."""
+        name = checked_name("writer", writer) if writer else ""
+        if not events:
+            opened = self._writer.append(run, Batch.from_bytes(b""), position=position)
+            return Accepted(0, None, opened.position)
+        loggable = Loggable.of_run(run, self._instance_id)
+        ready = prepared(events, loggable, name, self._clock.now_ms(), lambda body: self._masker.mask(run.fqn, body))
+        self._on_masked(ready.masked)
+        appended = self._writer.append(run, ready.batch, position=position, idempotency_key=idempotency_key)
+        entry = appended.entry
+        assert entry, "events always have lines"
+        noted = ready.noted
+        if appended.repeated and entry.bytes != len(ready.batch.body):
+            noted = placed_in(self._stored(run, entry), noted)
+        placed = [replace(each, line=each.line + entry.line, byte=each.byte + entry.byte) for each in noted]
+        self._put_companion(run, Companion.beside(entry, name, self._instance_id, placed))
+        return Accepted(len(placed), entry.line, appended.position, appended.repeated, tuple(ready.refused))
+
+    def _put_companion(self, run: Run, companion: Companion) -> None:
+        key, body = self._layout.companion(run, companion.sequence), packed(companion)
+        for _ in range(_TRIES):
+            try:
+                self._store.put(key, body, _PACKED, ABSENT)
+                return
+            except PreconditionFailedError:
+                return  # of an earlier try
+            except WriteConflictError:
+                continue
+        raise StoreUnavailableError(f"conflicting writes do not settle key={key} tries={_TRIES}")
+
+    def _stored(self, run: Run, entry: SegmentEntry) -> bytes:
+        """What an earlier try stored, where other rules of masking made other bytes of it."""
+        scan = self._reader.scan(run, entry.line)
+        lines = islice(numbered(scan.chunks), scan.skip, scan.skip + entry.lines)
+        return b"".join(line + b"\n" for _, line in lines)

@@ -1,0 +1,103 @@
+"""An event as it is browsed, and which of them are wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from chalicelib.events.companion import Companion, Noted
+from chalicelib.events.event import STEP_ID, Annotation, Event, Loggable
+from chalicelib.lines.parsed import level_of_word
+
+
+@dataclass(frozen=True, slots=True)
+class ShownEvent:
+    """``line`` and ``lines``: where its message stands; ``timestamp`` in ms, None where a plain line does not say. ``bytes`` of the log."""
+
+    id: int
+    writer: str
+    line: int
+    lines: int
+    timestamp: int | None
+    level: str | None
+    step: str | None
+    message: str
+    data: Mapping[str, JsonValue]
+    annotations: Sequence[Mapping[str, JsonValue]]
+    bytes: int
+
+    @property
+    def end_line(self) -> int:
+        """The line behind it."""
+        return self.line + self.lines
+
+    def document(self) -> dict[str, JsonValue]:
+        """As JSON has it."""
+        names = ("id", "writer", "line", "lines", "timestamp", "level", "step", "message")
+        told: dict[str, JsonValue] = {name: getattr(self, name) for name in names}
+        return told | {"data": dict(self.data), "annotations": [dict(each) for each in self.annotations]}
+
+    def event(self) -> Event:
+        """Whole, as a browser gives it. A line without a time has time 0."""
+        notes = tuple(Annotation.model_validate(dict(each)) for each in self.annotations)
+        return Event(
+            id=self.id,
+            message=self.message,
+            timestamp=max(self.timestamp or 0, 0),
+            data=self.data,
+            annotations=notes,
+            level=self.level,
+            writer=self.writer,
+        )
+
+
+def shown(noted: Noted, companion: Companion, message: bytes, loggable: Loggable) -> ShownEvent:
+    """An event of a companion with its message, and the data that is mandatory."""
+    mandatory = Loggable(companion.instance, loggable.loggable_type, loggable.loggable_id, loggable.job_id).mandatory_data(
+        noted.step
+    )
+    return ShownEvent(
+        id=noted.line if noted.id is None else noted.id,
+        writer=companion.writer,
+        line=noted.line,
+        lines=noted.lines,
+        timestamp=noted.timestamp,
+        level=noted.level,
+        step=noted.step,
+        message=message.decode(errors="replace"),
+        data={**noted.data, **mandatory, **{name: noted.data[name] for name in noted.data if name != STEP_ID}},
+        annotations=noted.annotations,
+        bytes=noted.bytes + 1,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which events: of a step, of a level in any spelling, from a time on, before a time (ms, the end not included), with a text."""
+
+    step: str | None = None
+    level: str | None = None
+    from_ms: int | None = None
+    to_ms: int | None = None
+    text: str = ""
+
+    def has(self, event: ShownEvent) -> bool:
+        """Whether an event is wanted. One without a time is not, where a time is asked for."""
+        if self.step is not None and event.step != self.step:
+            return False
+        if self.level is not None and _level(event.level) != _level(self.level):
+            return False
+        return self._is_in_time(event.timestamp) and self.text in event.message
+
+    def _is_in_time(self, timestamp: int | None) -> bool:
+        if self.from_ms is None and self.to_ms is None:
+            return True
+        if timestamp is None:
+            return False
+        return (self.from_ms is None or timestamp >= self.from_ms) and (self.to_ms is None or timestamp < self.to_ms)
+
+
+def _level(level: str | None) -> str | None:
+    return level and (level_of_word(level) or level.upper())

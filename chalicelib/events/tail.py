@@ -1,0 +1,121 @@
+"""The end of an open run's events: what stands behind the artifact, where the index may lag.
+
+The log up to a place may be shown when no companion can come to stand before it any more. A segment of events whose companion is not there
+is one whose append is still under way (or broke off): it holds back what follows, for ``UNDER_WAY_MS``.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from threading import Lock
+
+from chalicelib.errors import ObjectNotFoundError
+from chalicelib.events.companion import Companion
+from chalicelib.events.index import EventIndex
+from chalicelib.events.indexing import EventIndexing
+from chalicelib.events.views import Views, held
+from chalicelib.ports import Clock, ListedObject, Run
+from chalicelib.runlog.compaction import EVENTS_LOOK_BACK
+from chalicelib.runlog.segment import CLOSED
+from chalicelib.runlog.view import TornViewError, View
+
+SETTLED_MS = 30 * 60_000
+"""A run that was finished so long ago is indexed whole: its segments were retired 21 minutes after its last line."""
+UNDER_WAY_MS = 60_000
+"""A function lives 30 s: an append whose companion is not there after this has broken off."""
+_THREADS = 16
+_MAX_REMEMBERED = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class EventTail:
+    """``end``: the first number that is not to be shown yet, None: all that the view has. ``companions``: those that the index lacks.
+    ``holds_back``: there is more that is not to be shown yet."""
+
+    end: int | None
+    companions: Sequence[Companion] = ()
+    holds_back: bool = False
+
+    def has(self, sequence: int) -> bool:
+        """Whether a segment's events may be shown."""
+        return self.end is None or sequence < self.end
+
+
+class EventTails:
+    """Looks at the log's end, and a little before what the artifact holds: it may have been written while a companion was under way."""
+
+    def __init__(self, views: Views, indexing: EventIndexing, index: EventIndex, clock: Clock) -> None:
+        self._views, self._indexing, self._index, self._clock = views, indexing, index, clock
+        self._counts: OrderedDict[tuple[Run, int, str], int] = OrderedDict()
+        self._lock = Lock()
+
+    def look(self, run: Run, view: View) -> EventTail:
+        """Two LISTs and a query; a GET for each companion that is not indexed, a HEAD for each young segment without one. Nothing at all of a
+        run that was finished ``SETTLED_MS`` ago. Raises TornViewError."""
+        if self._is_settled(view):
+            return EventTail(None)
+        first, companions, end = self._under_way(run, view)
+        shown = [number for number in companions if number < end]
+        known = self._index.indexed(run, first) if shown else set()
+        lacking = [number for number in shown if number not in known]
+        return EventTail(end, list(self._indexing.companions(run, lacking)), end < self._behind(run, view))
+
+    def end_line(self, run: Run) -> int | None:
+        """The first line that is not to be shown yet; None: none. A view, and the LISTs and the HEADs of ``look``. Raises TornViewError."""
+        view = self._views.take(run)
+        if self._is_settled(view):
+            return None
+        _, _, end = self._under_way(run, view)
+        return None if end >= self._behind(run, view) else self._views.tails.segment(run, end).line
+
+    def _is_settled(self, view: View) -> bool:
+        """Whether the index knows all of it: the pass that retires segments has seen to that."""
+        artifact = view.artifact
+        if artifact is None or artifact.reason != CLOSED:
+            return False
+        return not view.segments and self._clock.now_ms() - artifact.modified_ms > SETTLED_MS
+
+    def _behind(self, run: Run, view: View) -> int:
+        """The number behind the last segment of a view."""
+        last = (self._views.layout.sequence_of(run, found.key) + 1 for found in view.segments)
+        return max(last, default=held(view))
+
+    def _under_way(self, run: Run, view: View) -> tuple[int, Sequence[int], int]:
+        """From which number on was looked, the companions from there, and the first number that is not to be shown."""
+        first = max(0, held(view) - EVENTS_LOOK_BACK)
+        segments = list(self._views.tails.list_segments(run, first))
+        companions = list(self._indexing.numbers(run, first))  # after the segments: whose append is over has its companion by now
+        there, behind = set(companions), self._behind(run, view)
+        numbered = ((self._views.layout.sequence_of(run, found.key), found) for found in segments)
+        end = self._end(run, [found for number, found in numbered if first <= number < behind and number not in there])
+        return first, companions, behind if end is None else end
+
+    def _end(self, run: Run, without: Sequence[ListedObject]) -> int | None:
+        """The first of these segments whose companion is still to come."""
+        since_ms = self._clock.now_ms() - UNDER_WAY_MS
+        young = [found for found in without if found.last_modified_ms > since_ms]
+        with ThreadPoolExecutor(_THREADS) as threads:
+            counts = list(threads.map(partial(self._events, run), young) if young else ())
+        numbers = (self._views.layout.sequence_of(run, found.key) for found in young)
+        return next((number for number, count in zip(numbers, counts, strict=True) if count), None)
+
+    def _events(self, run: Run, found: ListedObject) -> int:
+        """How many events a segment is made of. One HEAD, once in a process: a segment never changes."""
+        sequence = self._views.layout.sequence_of(run, found.key)
+        place = run, sequence, found.etag
+        with self._lock:
+            if place in self._counts:
+                return self._counts[place]
+        try:
+            count = self._views.tails.segment(run, sequence).events
+        except ObjectNotFoundError as error:
+            raise TornViewError(str(error)) from error
+        with self._lock:
+            self._counts[place] = count
+            if len(self._counts) > _MAX_REMEMBERED:
+                self._counts.popitem(last=False)
+        return count

@@ -1,0 +1,119 @@
+"""OTLP over HTTP, in JSON: OpenTelemetry's collectors and whoever takes their logs.
+
+Source: the OTLP specification 1.10: 64-bit numbers are texts in JSON; a 200 may tell that some records were rejected (not which), and
+such a request must not be repeated; 429, 502, 503 and 504 are to be repeated, after ``Retry-After``, and no other answer is.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from chalicelib.events.event import Event, Loggable
+from chalicelib.events.ports import Limits, Refused
+from chalicelib.events.targets.document import packed, uid
+from chalicelib.events.targets.transport import Answer, Transport, check
+
+PATH = "/v1/logs"
+SEVERITIES: Mapping[str, int] = {
+    "TRACE": 1,
+    "DEBUG": 5,
+    "INFO": 9,
+    "WARNING": 13,
+    "WARN": 13,
+    "ERROR": 17,
+    "CRITICAL": 21,
+    "FATAL": 21,
+}
+_FINAL = frozenset(range(500, 600)) - {502, 503, 504}
+_INT64 = range(-(1 << 63), 1 << 63)
+_NANOSECONDS = 1_000_000
+
+
+class OtlpTarget:
+    """A receiver; ``url`` without ``/v1/logs``. It cannot tell an event that it has already; ``log.record.uid`` lets others."""
+
+    limits = Limits(events=5_000, bytes=4 * 1024 * 1024)
+
+    def __init__(self, transport: Transport, url: str, headers: Mapping[str, str] | None = None) -> None:
+        self._transport, self._url = transport, url.rstrip("/") + PATH
+        self._headers = {**(headers or {}), "Content-Type": "application/json"}
+
+    def size(self, event: Event) -> int:
+        """See the port."""
+        return len(packed(record(event))) + 1
+
+    def send(self, loggable: Loggable, events: Sequence[Event]) -> Sequence[Refused]:
+        """See the port. What was rejected is counted by the receiver, and not named."""
+        if not events:
+            return ()
+        answer = self._transport.post(self._url, self._headers, packed(request(loggable, events)))
+        check(answer, "otlp", final=_FINAL)
+        return tuple(_rejected(answer))
+
+    def close(self) -> None:
+        """See the port."""
+        self._transport.close()
+
+
+def request(loggable: Loggable, events: Sequence[Event]) -> dict[str, Any]:
+    """An ``ExportLogsServiceRequest``: one resource, the pipeline and its run."""
+    names = {"service.name": loggable.job_id or loggable.instance_id, "service.instance.id": loggable.loggable_id}
+    about = {**names, "runlake.instance_id": loggable.instance_id, "runlake.loggable_type": loggable.loggable_type}
+    scope = {"scope": {"name": "runlake"}, "logRecords": [record(event) for event in events]}
+    return {"resourceLogs": [{"resource": {"attributes": _attributes(about)}, "scopeLogs": [scope]}]}
+
+
+def record(event: Event) -> dict[str, Any]:
+    """A ``LogRecord``. The event's data are its attributes; beside them stand ``log.record.uid`` and what begins with ``runlake.``."""
+    own: dict[str, Any] = {"log.record.uid": uid(event), "runlake.id": event.id, "runlake.writer": event.writer}
+    if event.annotations:
+        own["runlake.annotations"] = [{"position": each.position, "note": each.note} for each in event.annotations]
+    found: dict[str, Any] = {
+        "timeUnixNano": str(event.timestamp * _NANOSECONDS),
+        "body": {"stringValue": event.message},
+        "attributes": _attributes({**event.data, **own}),
+    }
+    if event.level is not None:
+        found["severityText"] = event.level
+        if number := SEVERITIES.get(event.level.upper()):
+            found["severityNumber"] = number
+    return found
+
+
+def _attributes(of: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [{"key": key, "value": _value(value)} for key, value in of.items()]
+
+
+def _value(value: Any) -> dict[str, Any]:
+    """An ``AnyValue``. A number that has no place in it is a text."""
+    if value is None:
+        return {}
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(value)} if value in _INT64 else {"stringValue": str(value)}
+    if isinstance(value, float):
+        return {"doubleValue": value} if math.isfinite(value) else {"doubleValue": _not_finite(value)}
+    if isinstance(value, str):
+        return {"stringValue": value}
+    if isinstance(value, Mapping):
+        return {"kvlistValue": {"values": _attributes(value)}}
+    return {"arrayValue": {"values": [_value(each) for each in value]}}
+
+
+def _not_finite(value: float) -> str:
+    """As protobuf's JSON writes it."""
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _rejected(answer: Answer) -> Iterator[Refused]:
+    try:
+        told = json.loads(answer.body or b"{}").get("partialSuccess") or {}
+        count, reason = int(told.get("rejectedLogRecords") or 0), str(told.get("errorMessage") or "")
+    except (ValueError, TypeError, AttributeError):
+        return  # 200 is the answer; what else it says is not needed
+    for _ in range(count):
+        yield Refused(-1, f"rejected: {reason}"[:200])

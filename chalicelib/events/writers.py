@@ -1,0 +1,104 @@
+"""Writers of a run's events: registered and closed, each by one small object that is written once (decision 0023).
+
+::
+
+    {run}/events/writers/{writer}/opened     {"openedMs": …}
+                                  closed     {"count": N, "lastTimestampMs": … | null, "closedMs": …}
+
+S3 tells them, never the index: a registration whose notification is late must not be overlooked.
+"""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib.errors import (
+    ConflictError,
+    DamagedLogError,
+    InvalidEventError,
+    PreconditionFailedError,
+    StoreUnavailableError,
+    WriteConflictError,
+)
+from chalicelib.events.names import checked_name
+from chalicelib.ports import ABSENT, Clock, ListedObject, ObjectStore, PutOptions, Run
+from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.tail import list_all
+
+OPENED, CLOSED = "opened", "closed"
+MAX_COUNT = 10**12
+_THREADS = 16
+_TRIES = 5
+_JSON = PutOptions(content_type="application/json")
+
+
+@dataclass(frozen=True, slots=True)
+class WriterFacts:
+    """A writer as S3 tells it. ``count`` None: it is not closed. Times in ms; ``changed_ms``: when it was opened or closed, by S3's clock."""
+
+    writer: str
+    opened: bool
+    count: int | None
+    last_timestamp_ms: int | None
+    changed_ms: int
+
+
+class Writers:
+    """Registers, closes and lists. Every step can be repeated."""
+
+    def __init__(self, store: ObjectStore, layout: Layout, clock: Clock) -> None:
+        self._store, self._layout, self._clock = store, layout, clock
+
+    def open(self, run: Run, writer: str) -> None:
+        """Register a writer. One PUT. Raises InvalidEventError, InvalidNameError, UnavailableError."""
+        self._put(self._layout.writer(run, checked_name("writer", writer), OPENED), {"openedMs": self._clock.now_ms()})
+
+    def close(self, run: Run, writer: str, count: int, last_timestamp_ms: int | None = None) -> None:
+        """A writer has ended, after ids 0 to ``count`` - 1. One PUT; again a GET more. Raises ConflictError when it was closed with another
+        count, InvalidEventError, UnavailableError."""
+        if not 0 <= count <= MAX_COUNT:
+            raise InvalidEventError(f"a writer's count is a whole number from 0 to {MAX_COUNT} count={count}")
+        key = self._layout.writer(run, checked_name("writer", writer), CLOSED)
+        document = {"count": count, "lastTimestampMs": last_timestamp_ms, "closedMs": self._clock.now_ms()}
+        if not self._put(key, document) and (known := self._document(key)["count"]) != count:
+            raise ConflictError(f"the writer was closed with another count writer={writer[:80]!r} count={known}")
+
+    def all(self, run: Run) -> dict[str, WriterFacts]:
+        """Every writer that was registered or closed, by name. A LIST, and a GET for each that is closed, beside each other."""
+        listed = [(self._layout.parse(found.key), found) for found in list_all(self._store, self._layout.writers(run))]
+        by_writer: dict[str, dict[str, ListedObject]] = {}
+        for parsed, found in listed:
+            if parsed and parsed.kind == "writer":
+                by_writer.setdefault(parsed.name, {})[found.key.rpartition("/")[2]] = found
+        with ThreadPoolExecutor(_THREADS) as threads:
+            facts = threads.map(lambda each: self._facts(*each), by_writer.items())
+            return {each.writer: each for each in facts}
+
+    def _facts(self, writer: str, objects: dict[str, ListedObject]) -> WriterFacts:
+        closed = self._document(objects[CLOSED].key) if CLOSED in objects else {}
+        changed_ms = max(found.last_modified_ms for found in objects.values())
+        return WriterFacts(writer, OPENED in objects, closed.get("count"), closed.get("lastTimestampMs"), changed_ms)
+
+    def _document(self, key: str) -> dict[str, Any]:
+        try:
+            document = json.loads(self._store.get(key).body)
+            if isinstance(document, dict) and isinstance(document.get("count"), int):
+                return document
+        except ValueError:
+            pass
+        raise DamagedLogError(f"not a writer's end key={key}")
+
+    def _put(self, key: str, document: dict[str, Any]) -> bool:
+        """False when it was there."""
+        for _ in range(_TRIES):
+            with suppress(WriteConflictError):
+                try:
+                    self._store.put(key, json.dumps(document).encode(), _JSON, ABSENT)
+                    return True
+                except PreconditionFailedError:
+                    return False
+        raise StoreUnavailableError(f"conflicting writes do not settle key={key} tries={_TRIES}")

@@ -1,0 +1,129 @@
+"""What every writer of events does: ids, mandatory data, streams, an end that is told once. Where events go is its sink's."""
+
+from __future__ import annotations
+
+import io
+import secrets
+from collections.abc import Callable
+from typing import TextIO, cast
+
+from chalicelib.errors import InvalidEventError
+from chalicelib.events.event import Event, Loggable, NewEvent, check_mandatory
+from chalicelib.events.names import checked_name
+from chalicelib.events.sinks import Sink
+from chalicelib.ports import Clock
+
+Closed = Callable[[str, int, int | None], None]
+"""Told once when a writer is closed: its name, how many events it wrote (their ids are below that), the last timestamp (None: no event)."""
+
+
+class SinkWriter:
+    """``EventWriter`` over a sink. ids count from 0, whatever id an event brings.
+
+    A writer's name is its own: made anew unless it is given, so ids never begin again under a name.
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        loggable: Loggable,
+        clock: Clock,
+        *,
+        writer: str | None = None,
+        step: str | None = None,
+        closed: Closed | None = None,
+    ) -> None:
+        self.writer = checked_name("writer", writer or f"w-{secrets.token_hex(8)}")
+        self._mandatory = loggable.mandatory_data()
+        check_mandatory(self._mandatory)
+        self._sink, self._loggable, self._clock, self._step, self._closed = sink, loggable, clock, step, closed
+        self._count = 0
+        self._last_ms: int | None = None
+        self._is_closed = False
+
+    def write_event(self, event: NewEvent) -> None:
+        """See the port. Raises InvalidEventError for one that tells of another run, or of a writer that is closed."""
+        if self._is_closed:
+            raise InvalidEventError(f"the writer is closed writer={self.writer}")
+        whole = self._whole(event)
+        self._sink.add(whole)
+        self._count += 1
+        self._last_ms = max(whole.timestamp, self._last_ms or 0)
+
+    def write_message(self, message: str, *, step: str | None = None, level: str | None = None) -> None:
+        """See the port."""
+        self.write_event(NewEvent(message=message, step=step, level=level))
+
+    def stream(self, *, step: str | None = None) -> TextIO:
+        """See the port."""
+        return cast(TextIO, LineStream(lambda line: self.write_message(line, step=step)))
+
+    def flush(self) -> None:
+        """See the port."""
+        self._sink.flush()
+
+    def close(self) -> None:
+        """See the port. When the sink does not take the rest it raises and the writer is not closed: close it again."""
+        if self._is_closed:
+            return
+        self._sink.flush()
+        if self._closed:
+            self._closed(self.writer, self._count, self._last_ms)
+        self._is_closed = True
+        self._sink.close()
+
+    def _whole(self, event: NewEvent) -> Event:
+        if any(event.data.get(name, value) != value for name, value in self._mandatory.items()):
+            raise InvalidEventError("an event's data tell of another run")
+        return Event(
+            id=self._count,
+            message=event.message,
+            timestamp=self._clock.now_ms() if event.timestamp is None else event.timestamp,
+            data={**event.data, **self._loggable.mandatory_data(self._step if event.step is None else event.step)},
+            annotations=event.annotations,
+            level=event.level,
+            writer=self.writer,
+        )
+
+
+class LineStream(io.TextIOBase):
+    """A text stream that hands over each line without its newline; the last one, when it has none, at the close. Splits at ``\\n`` alone."""
+
+    def __init__(self, write_line: Callable[[str], None]) -> None:
+        super().__init__()
+        self._write_line = write_line
+        self._rest: list[str] = []
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def write(self, text: str, /) -> int:
+        """Hands over the lines that it ends. When one cannot be written it raises, and that line and those behind it are kept."""
+        if self.closed:
+            raise ValueError("the stream is closed")
+        self._rest.append(text)
+        if "\n" in text:
+            self._hand_over("".join(self._rest))
+        return len(text)
+
+    def close(self) -> None:
+        """An unterminated last line is a line too. May be called twice."""
+        if self.closed:
+            return
+        if "\n" in (rest := "".join(self._rest)):
+            self._hand_over(rest)
+        if rest := "".join(self._rest):
+            self._write_line(rest)
+            self._rest = []
+        super().close()
+
+    def _hand_over(self, text: str) -> None:
+        *lines, rest = text.split("\n")
+        for number, line in enumerate(lines):
+            try:
+                self._write_line(line)
+            except BaseException:
+                self._rest = ["\n".join([*lines[number:], rest])]
+                raise
+        self._rest = [rest] if rest else []

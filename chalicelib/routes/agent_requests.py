@@ -1,0 +1,129 @@
+"""A request of a log agent: its body and what names it, on its way to the intake; and what is told in the answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+from chalice.app import CaseInsensitiveMapping, Response
+from chalice.app import Request as HttpRequest
+
+from chalicelib import composition
+from chalicelib.access.grants import Scope
+from chalicelib.composition import Services
+from chalicelib.errors import ForbiddenError
+from chalicelib.events.codecs.items import Item
+from chalicelib.events.intake import Fate, Intake, Request, Told
+from chalicelib.observability import LOGS_FAILED, logger, note, record
+from chalicelib.routes import gate
+from chalicelib.routes.answers import error_answer, json_answer
+from chalicelib.routes.bodies import content_of
+
+STATUS = {Fate.STORED: 200, Fate.MALFORMED: 400, Fate.FORBIDDEN: 403, Fate.CLOSED: 409, Fate.AWAY: 503}
+MAX_TOLD = 100
+"""So many refused items are told one by one."""
+_ANSWER_WITHIN_S = 4.0
+"""Kept of the function's time: for the append that has begun, and the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request of an agent. ``content``: its body, unpacked."""
+
+    agent: str
+    services: Services
+    headers: CaseInsensitiveMapping
+    query: Mapping[str, str]
+    content: str | bytes
+    content_type: str
+    path: str
+    context: Any
+
+    @classmethod
+    def of(cls, agent: str, request: HttpRequest) -> Call:
+        """Whoever may write some pipeline may come in; which ones is asked for each. Raises ForbiddenError, InvalidBatchError,
+        BatchTooLargeError, UnsupportedMediaTypeError."""
+        note(agent=agent)
+        gate.permit_some("agents", Scope.LOGS_WRITE)
+        services, headers = composition.services(), request.headers
+        content_type, content = content_of(request.to_original_event(), headers, services.settings.max_expanded_bytes)
+        path = request.context["path"]
+        return cls(agent, services, headers, request.query_params or {}, content, content_type, path, request.lambda_context)
+
+    @property
+    def packed(self) -> bytes:
+        """The body of a binary type. A gateway that took it for text has broken it, and its decoder says so."""
+        return self.content if isinstance(self.content, bytes) else self.content.encode(errors="replace")
+
+    def take(self, items: Iterable[Item], *, name: str = "", repeats_bytes: bool = False) -> list[Told]:
+        """Each item's fate. ``name`` and ``repeats_bytes`` as the intake has them; an ``Idempotency-Key`` of the agent's goes first."""
+        headers = {key.lower(): value for key, value in self.headers.items()}
+        own = headers.get("idempotency-key", "")
+        request = Request(headers, self._digest(), f"{self.agent} {own or name}" if own or name else "", repeats_bytes)
+        intake = Intake(self.services.events.log, self.services.router(), _may_write, self._has_time)
+        told = intake.take(items, request)
+        self._report(told)
+        return told
+
+    def _digest(self) -> str:
+        raw = self.content if isinstance(self.content, bytes) else self.content.encode(errors="surrogatepass")
+        return blake2b(raw, digest_size=16, person=self.agent.encode()[:16]).hexdigest()
+
+    def _has_time(self) -> bool:
+        remaining_ms: int = self.context.get_remaining_time_in_millis()
+        return remaining_ms / 1000 > _ANSWER_WITHIN_S
+
+    def _report(self, told: list[Told]) -> None:
+        """Whoever runs the archive sees what agents may not show anybody."""
+        refused = [each for each in told if each.fate is not Fate.STORED]
+        note(items=len(told), refused=len(refused))
+        if refused:
+            record(LOGS_FAILED, 1)
+            fates = Counter(str(each.fate) for each in refused)
+            logger.warning(
+                "items of an agent were refused", extra={"agent": self.agent, "fates": dict(fates), "first": refused[0].reason}
+            )
+
+
+def _may_write(fqn: str) -> bool:
+    try:
+        gate.permit(Scope.LOGS_WRITE, fqn)
+    except ForbiddenError:
+        return False
+    return True
+
+
+def refused_of(told: Iterable[Told]) -> list[tuple[int, Told]]:
+    """The refused, with their numbers."""
+    return [(index, each) for index, each in enumerate(told) if each.fate is not Fate.STORED]
+
+
+def status_of(told: list[Told]) -> int:
+    """The one status where an answer has but one: 503 if any item may be taken later (the agent repeats its request, and what was
+    stored before is known by its name), 200 if anything was stored, or else why nothing was."""
+    fates = {each.fate for each in told}
+    if Fate.AWAY in fates:
+        return 503
+    if Fate.STORED in fates or not fates:
+        return 200
+    return STATUS[fates.pop()] if len(fates) == 1 else 400
+
+
+def first_reason(told: list[Told], fate: Fate | None = None) -> str:
+    """In a few words: how many were refused, and why the first of them."""
+    refused = [each for _, each in refused_of(told)]
+    chosen = next((each for each in refused if each.fate is fate), refused[0])
+    return f"{chosen.reason} refused={len(refused)} items={len(told)}"
+
+
+def answer(told: list[Told]) -> Response:
+    """How agents are answered whose protocol has no answer of its own."""
+    status = status_of(told)
+    if status != 200:
+        return error_answer(status, first_reason(told, Fate.AWAY if status == 503 else None))
+    refused = refused_of(told)
+    errors = [{"index": index, "code": STATUS[each.fate], "message": each.reason} for index, each in refused[:MAX_TOLD]]
+    return json_answer({"accepted": len(told) - len(refused), "refused": len(refused), "errors": errors})

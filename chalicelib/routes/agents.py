@@ -1,0 +1,144 @@
+"""Log agents over HTTP, each in its own shape: Fluent Bit and Fluentd, Logstash, syslog-ng and rsyslog, AWS Data Firehose, OTLP.
+
+Elasticsearch's bulk is in ``elasticsearch``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from chalice.app import Blueprint, Request, Response
+
+from chalicelib.errors import InvalidBatchError
+from chalicelib.events.codecs import firehose, fluent, logstash, otlp, otlp_answers, plain, syslog
+from chalicelib.routes.agent_requests import Call, answer, first_reason, refused_of, status_of
+from chalicelib.routes.answers import RETRY_AFTER_S, answering, json_answer, refusal
+from chalicelib.routes.bodies import UnsupportedMediaTypeError, gunzip
+
+blueprint = Blueprint(__name__)
+
+BASE = "/v1/agents"
+_MSGPACK = frozenset({"application/msgpack", "application/x-msgpack"})
+_TEXT = "text/plain"
+_TAG_HEADERS = ("fluent-tag", "x-fluent-tag", "x-tag")
+_JSON = "application/json"
+_FIREHOSE_ID = "x-amz-firehose-request-id"
+
+
+def _route(path: str) -> Callable[[Callable[[Request], Response]], Any]:
+    """POST of whatever type: the type says how to decode it."""
+
+    def registered(view: Callable[[Request], Response]) -> Callable[..., Response]:
+        answered = answering(view)
+        blueprint.route(f"{BASE}/{path}", methods=["POST"], content_types=["*/*"])(answered)
+        return answered
+
+    return registered
+
+
+@_route("fluent")
+def fluent_records(request: Request) -> Response:
+    """Both repeat a chunk byte for byte."""
+    call = Call.of("fluent", request)
+    tag = next((call.headers[name] for name in _TAG_HEADERS if name in call.headers), None) or call.query.get("tag")
+    if call.content_type in _MSGPACK:
+        return answer(call.take(fluent.decode_msgpack(call.packed, tag), repeats_bytes=True))
+    if call.content_type == _TEXT:
+        return answer(call.take(plain.decode(call.content)))
+    return answer(call.take(fluent.decode_json(call.content, tag), repeats_bytes=True))
+
+
+@_route("logstash")
+def logstash_events(request: Request) -> Response:
+    """It repeats a request byte for byte; its times are milliseconds or finer, as the event has them."""
+    call = Call.of("logstash", request)
+    if call.content_type == _TEXT:
+        return answer(call.take(plain.decode(call.content)))
+    return answer(call.take(logstash.decode(call.content), repeats_bytes=True))
+
+
+@_route("syslog")
+def syslog_messages(request: Request) -> Response:
+    """A batch that failed is made anew, with what came meanwhile: nothing tells it from another."""
+    call = Call.of("syslog", request)
+    return answer(call.take(syslog.decode(call.content, call.services.clock.now_ms())))
+
+
+@_route("firehose")
+def firehose_delivery(request: Request) -> Response:
+    """Answered in Firehose's own form, good or bad: it takes any other for a failure, and tries again."""
+    now_ms, request_id = 0, request.headers.get(_FIREHOSE_ID, "")
+    try:
+        call = Call.of("firehose", request)
+        now_ms = call.services.clock.now_ms()
+        unpack = partial(gunzip, limit_bytes=call.services.settings.max_expanded_bytes)
+        delivery = firehose.decode(call.content, unpack, call.headers.get("x-amz-firehose-common-attributes", ""))
+        if request_id not in ("", delivery.request_id):
+            raise InvalidBatchError("the delivery has another requestId than its header")
+        request_id = delivery.request_id
+        told = call.take(delivery.items, name=request_id)
+    except Exception as error:
+        refused = refusal(error)
+        return _delivered(refused.status_code, request_id, now_ms, _message(refused))
+    status = status_of(told)
+    return _delivered(status, request_id, now_ms, first_reason(told) if refused_of(told) else "")
+
+
+def _delivered(status: int, request_id: str, now_ms: int, error: str) -> Response:
+    envelope = {"code": status, "message": error} if status >= 400 else {}
+    return json_answer(envelope | firehose.answer(request_id, now_ms, error), status, **_headers(status))
+
+
+@_route("otlp/v1/logs")
+def otlp_logs(request: Request) -> Response:
+    """Answered in the encoding of the request, as OTLP asks for. Exporters repeat a request byte for byte."""
+    encoding = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    is_packed = encoding == otlp.PROTOBUF
+    try:
+        call = Call.of("otlp", request)
+        if not is_packed and call.content_type != _JSON:
+            raise UnsupportedMediaTypeError(f"OTLP is application/json or {otlp.PROTOBUF}")
+        items = otlp.decode_protobuf(call.packed) if is_packed else otlp.decode_json(call.content)
+        told = call.take(items, repeats_bytes=True)
+    except Exception as error:
+        refused = refusal(error)
+        return _otlp_refusal(refused.status_code, _message(refused), is_packed)
+    status, rejected = status_of(told), len(refused_of(told))
+    reason = first_reason(told) if rejected else ""
+    if status != 200:
+        return _otlp_refusal(status, reason, is_packed)
+    if is_packed:
+        return PackedAsText(otlp_answers.partial_success_protobuf(rejected, reason))
+    return json_answer(otlp_answers.partial_success_json(rejected, reason))
+
+
+def _otlp_refusal(status: int, message: str, is_packed: bool) -> Response:
+    if is_packed:
+        return PackedAsText(otlp_answers.status_protobuf(message), status, _headers(status))
+    return json_answer({"code": status, "message": message}, status, **_headers(status))
+
+
+class PackedAsText(Response):
+    """Protobuf of ASCII alone, as a text: bytes reach only clients that ask for their type, and most exporters do not ask. Chalice takes
+    the type for bytes, so it is told at the very end."""
+
+    def to_dict(self, binary_types: list[str] | None = None) -> dict[str, Any]:
+        """What the gateway gets."""
+        given: dict[str, Any] = super().to_dict(None)
+        given["headers"]["Content-Type"] = otlp.PROTOBUF
+        return given
+
+    def __init__(self, body: str, status_code: int = 200, headers: dict[str, str] | None = None) -> None:
+        named = {name.replace("_", "-"): value for name, value in (headers or {}).items()}
+        super().__init__(body, {"Content-Type": _TEXT, **named}, status_code)
+
+
+def _headers(status: int) -> dict[str, str]:
+    return {"Retry_After": str(RETRY_AFTER_S)} if status == 503 else {}
+
+
+def _message(refused: Response) -> str:
+    return str(json.loads(refused.body)["message"])

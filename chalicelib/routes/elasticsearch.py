@@ -1,0 +1,142 @@
+"""Elasticsearch's and OpenSearch's API, as far as senders of logs need it: ``_bulk``, and what clients ask before."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+from chalice.app import Blueprint, Request, Response
+
+from chalicelib.access.grants import Scope
+from chalicelib.events.codecs import bulk
+from chalicelib.events.codecs.bulk import Action
+from chalicelib.events.intake import Fate, Told
+from chalicelib.routes import gate, paths
+from chalicelib.routes.agent_requests import STATUS, Call, first_reason
+from chalicelib.routes.answers import RETRY_AFTER_S, answering, json_answer, refusal
+
+blueprint = Blueprint(__name__)
+
+BASE = "/v1/agents/elasticsearch"
+VERSION = "8.19.0"
+"""What clients take this for: the last line that their eighth and ninth versions both talk to."""
+_PRODUCT = {"X_Elastic_Product": "Elasticsearch"}
+_CREATED = 201
+_TRY_AGAIN = 429
+"""Of an item, never of an answer: what clients send again by themselves."""
+_ERRORS = {
+    Fate.MALFORMED: (400, "document_parsing_exception"),
+    Fate.FORBIDDEN: (403, "security_exception"),
+    Fate.CLOSED: (409, "cluster_block_exception"),
+    Fate.AWAY: (_TRY_AGAIN, "es_rejected_execution_exception"),
+}
+_SHARDS = {"total": 1, "successful": 1, "failed": 0}
+_ROOT = {
+    "name": "runlake",
+    "cluster_name": "runlake",
+    "cluster_uuid": "runlake",
+    "version": {
+        "number": VERSION,
+        "build_flavor": "default",
+        "build_type": "zip",
+        "build_hash": "0000000000000000000000000000000000000000",
+        "build_date": "2025-07-01T00:00:00.000Z",
+        "build_snapshot": False,
+        "lucene_version": "9.12.2",
+        "minimum_wire_compatibility_version": "7.17.0",
+        "minimum_index_compatibility_version": "7.0.0",
+    },
+    "tagline": "You Know, for Search",
+}
+_LICENSE = {"license": {"status": "active", "uid": "runlake", "type": "basic", "issued_to": "runlake", "issuer": "runlake"}}
+_HEALTH = {"cluster_name": "runlake", "status": "green", "timed_out": False, "number_of_nodes": 1}
+Made = Callable[[Request], Response]
+
+
+def _route(path: str, *methods: str) -> Callable[[Made], Made]:
+    """A view whose errors have Elasticsearch's form, beside ours."""
+
+    def registered(make: Made) -> Made:
+        def view(request: Request) -> Response:
+            try:
+                return make(request)
+            except Exception as error:
+                return _refusal(refusal(error))
+
+        view.__doc__, view.__name__ = make.__doc__, make.__name__
+        blueprint.route(BASE + path, methods=list(methods), content_types=["*/*"])(answering(view))
+        return make
+
+    return registered
+
+
+def _asked(document: dict[str, Any]) -> Response:
+    gate.permit_some("agents", Scope.LOGS_WRITE)
+    return json_answer(document, 200, **_PRODUCT)
+
+
+@_route("", "GET", "HEAD")
+def elasticsearch_root(request: Request) -> Response:
+    """What every client asks first."""
+    return _asked(_ROOT)
+
+
+@_route("/_license", "GET")
+def elasticsearch_license(request: Request) -> Response:
+    """Beats and Logstash ask for it."""
+    return _asked(_LICENSE)
+
+
+@_route("/_cluster/health", "GET")
+def elasticsearch_health(request: Request) -> Response:
+    """Vector asks for it."""
+    return _asked(_HEALTH)
+
+
+@_route("/_bulk", "POST", "PUT")
+def elasticsearch_bulk(request: Request) -> Response:
+    """Actions that name their index, or none."""
+    return _bulk(request, "")
+
+
+@_route("/{index}/_bulk", "POST", "PUT")
+def elasticsearch_index_bulk(request: Request) -> Response:
+    """Actions that name no index are of this one."""
+    return _bulk(request, paths.decoded(paths.segments_below(request.context["path"], BASE)[0]))
+
+
+def _bulk(request: Request, index: str) -> Response:
+    """Items in the order of the actions. Where all wait for a store that is away, the whole request does: 503, and clients repeat it."""
+    started_s = time.perf_counter()
+    call = Call.of("elasticsearch", request)
+    actions = list(bulk.decode(call.content, index))
+    told = call.take((action.item for action in actions), repeats_bytes=True)
+    if told and all(each.fate is Fate.AWAY for each in told):
+        return _error(503, first_reason(told))
+    items = [_item(number, *each) for number, each in enumerate(zip(actions, told, strict=True))]
+    took_ms = int((time.perf_counter() - started_s) * 1000)
+    return json_answer(
+        {"took": took_ms, "errors": any(each.fate is not Fate.STORED for each in told), "items": items}, 200, **_PRODUCT
+    )
+
+
+def _item(number: int, action: Action, told: Told) -> dict[str, Any]:
+    named = {"_index": action.index, "_id": action.id or str(number)}
+    if told.fate is Fate.STORED:
+        stored = {"_version": 1, "result": "created", "_shards": _SHARDS, "_seq_no": number, "_primary_term": 1, "status": _CREATED}
+        return {action.name: named | stored}
+    status, kind = _ERRORS[told.fate]
+    return {action.name: named | {"status": status, "error": {"type": kind, "reason": told.reason}}}
+
+
+def _refusal(refused: Response) -> Response:
+    return _error(refused.status_code, str(json.loads(refused.body)["message"]))
+
+
+def _error(status: int, message: str) -> Response:
+    kind = next((kind for fate, (_, kind) in _ERRORS.items() if STATUS[fate] == status), "exception")
+    error = {"type": kind, "reason": message, "root_cause": [{"type": kind, "reason": message}]}
+    more = {"Retry_After": str(RETRY_AFTER_S)} if status == 503 else {}
+    return json_answer({"code": status, "message": message, "error": error, "status": status}, status, **_PRODUCT, **more)

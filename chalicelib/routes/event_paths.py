@@ -1,0 +1,90 @@
+"""Which run a path under ``events/`` means, and what is wanted of it: read from its right end, as a log's is (see ``paths``).
+
+``{fqn}/{runId}``, and behind it ``log``, ``steps``, ``steps/{step}``, ``completeness``, ``writers/{writer}``, ``writers/{writer}/close``.
+A run whose id is one of these words is not reached here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from chalice.app import NotFoundError
+
+from chalicelib.ports import Run
+from chalicelib.routes.paths import decoded, routes_below, segments_below
+from chalicelib.runlog.layout import checked_run
+
+BASE = "/v1/events"
+ROUTES = routes_below(BASE, least=2)
+PUT_ROUTES = ROUTES[2:]
+"""Where writers are registered: a name of one part, the run, ``writers`` and the writer at least."""
+
+
+class Action(StrEnum):
+    """What is wanted of a run's events."""
+
+    APPEND = "append"
+    EVENTS = "events"
+    LOG = "log"
+    STEPS = "steps"
+    TELL = "tell"
+    COMPLETENESS = "completeness"
+    OPEN = "open"
+    CLOSE = "close"
+
+
+@dataclass(frozen=True, slots=True)
+class EventPath:
+    """What a path asks for. ``name``: the writer's or the step's."""
+
+    action: Action
+    fqn: str
+    run_id: str
+    name: str = ""
+
+    @property
+    def run(self) -> Run:
+        """The run that is meant. Raises InvalidNameError."""
+        return checked_run(self.fqn, self.run_id)
+
+
+def parse(method: str, path: str) -> EventPath:
+    """Read a path as it came over the wire. Raises NotFoundError, InvalidNameError."""
+    segments = segments_below(path, BASE)
+    found = {"POST": _post, "PUT": _put, "GET": _get}[method](segments)
+    if found is None or not all(found[1]):
+        raise NotFoundError(f"no such path: events are at events/{{fqn}}/{{runId}} method={method}")
+    action, names = found
+    return EventPath(action, *map(decoded, names))
+
+
+_Found = tuple[Action, tuple[str, ...]] | None
+
+
+def _post(segments: list[str]) -> _Found:
+    match segments:
+        case [*fqn, run_id, "writers", writer, "close"] if fqn:
+            return Action.CLOSE, ("/".join(fqn), run_id, writer)
+        case [*fqn, run_id, "steps", step] if fqn:
+            return Action.TELL, ("/".join(fqn), run_id, step)
+        case [*fqn, run_id] if fqn:
+            return Action.APPEND, ("/".join(fqn), run_id)
+    return None
+
+
+def _put(segments: list[str]) -> _Found:
+    match segments:
+        case [*fqn, run_id, "writers", writer] if fqn:
+            return Action.OPEN, ("/".join(fqn), run_id, writer)
+    return None
+
+
+def _get(segments: list[str]) -> _Found:
+    words = {each.value: each for each in (Action.LOG, Action.STEPS, Action.COMPLETENESS)}
+    match segments:
+        case [*fqn, run_id, word] if fqn and word in words:
+            return words[word], ("/".join(fqn), run_id)
+        case [*fqn, run_id] if fqn:
+            return Action.EVENTS, ("/".join(fqn), run_id)
+    return None

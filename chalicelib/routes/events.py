@@ -1,0 +1,254 @@
+"""Events of a run over HTTP: append, writers, steps; browse events, logs by position, steps, completeness."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from chalice.app import Blueprint, CaseInsensitiveMapping, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from chalicelib import composition
+from chalicelib.access.grants import Scope
+from chalicelib.composition import EventServices, Services
+from chalicelib.errors import InvalidEventError, InvalidInputError
+from chalicelib.events.browse import DEFAULT_LIMIT, MAX_LIMIT, EventPage
+from chalicelib.events.completeness import MAX_WAIT_S, Completeness, WriterState
+from chalicelib.events.event import MAX_TIMESTAMP_MS, Timestamp
+from chalicelib.events.names import checked_name
+from chalicelib.events.shown import Wanted
+from chalicelib.events.steps import StepFacts
+from chalicelib.events.text import fits
+from chalicelib.events.told import ToldStep
+from chalicelib.events.writers import MAX_COUNT
+from chalicelib.observability import BATCH_SIZE_LINES, LOG_SHIPMENT_MS, LOGS_FAILED, LOGS_SENT, note, record
+from chalicelib.routes import event_paths, gate
+from chalicelib.routes.answers import answering, json_answer
+from chalicelib.routes.event_bodies import document_of, items_of
+from chalicelib.routes.event_paths import Action
+from chalicelib.routes.logs import COOKIE, COOKIE_AGE_S, session_of
+from chalicelib.routes.parameters import truth, whole_number
+
+blueprint = Blueprint(__name__)
+
+MAX_LINES = 1_000_000
+MAX_BYTE = 10**15
+MAX_TEXT_CHARS = 500
+_TEXT = "text/plain; charset=utf-8"
+_ANSWER_WITHIN_S = 4.0
+"""Kept of the function's time for the answer itself when completeness is waited for."""
+_WRITES = frozenset({Action.APPEND, Action.OPEN, Action.CLOSE, Action.TELL})
+
+
+class WriterEnd(BaseModel):
+    """What a writer says at its end."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
+
+    count: Annotated[int, Field(ge=0, le=MAX_COUNT)]
+    last_timestamp: Timestamp | None = Field(None, alias="lastTimestamp")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request under ``events/``."""
+
+    services: Services
+    events: EventServices
+    path: event_paths.EventPath
+    event: Mapping[str, Any]
+    headers: CaseInsensitiveMapping
+    query: Mapping[str, str]
+    context: Any
+
+    def document(self, model: type[BaseModel]) -> Any:
+        """The body. Raises InvalidEventError."""
+        return document_of(self.event, self.headers, self.services.settings.max_expanded_bytes, model)
+
+
+@answering
+def events(request: Request) -> Response:
+    """Everything under events/: the path is read from its right end."""
+    path = event_paths.parse(request.method, request.context["path"])
+    note(fqn=path.fqn, run_id=path.run_id)
+    gate.permit(Scope.LOGS_WRITE if path.action in _WRITES else Scope.LOGS_READ, path.fqn)
+    services = composition.services()
+    call = Call(
+        services=services,
+        events=services.events,
+        path=path,
+        event=request.to_original_event(),
+        headers=request.headers,
+        query=request.query_params or {},
+        context=request.lambda_context,
+    )
+    return _ACTIONS[path.action](call)
+
+
+for _route in event_paths.ROUTES:
+    _methods = ["GET", "POST", "PUT"] if _route in event_paths.PUT_ROUTES else ["GET", "POST"]
+    blueprint.route(_route, methods=_methods, content_types=["*/*"])(events)
+
+
+def _append(call: Call) -> Response:
+    started_s = time.perf_counter()
+    run = call.path.run
+    try:
+        items = items_of(call.event, call.headers, call.services.settings.max_expanded_bytes)
+        if items.refused and not items.events:
+            raise InvalidEventError(
+                f"no event of the batch can be stored: {items.refused[0].reason} index={items.refused[0].index}"
+            )
+        accepted = call.events.log.append(
+            run,
+            [event for _, event in items.events],
+            writer=call.query.get("writer") or None,
+            position=session_of(call.headers),
+            idempotency_key=call.headers.get("idempotency-key"),
+        )
+    except Exception:
+        record(LOGS_FAILED, 1)
+        raise
+    if accepted.accepted:
+        record(LOG_SHIPMENT_MS, (time.perf_counter() - started_s) * 1000)
+        record(LOGS_SENT, 1)
+        record(BATCH_SIZE_LINES, accepted.accepted)
+    told = {
+        "accepted": accepted.accepted,
+        "firstLine": accepted.first_line,
+        "position": accepted.position,
+        "repeated": accepted.repeated,
+        "errors": items.told(accepted.refused),
+    }
+    return json_answer(told, Set_Cookie=f"{COOKIE}={accepted.position}; Path=/; Max-Age={COOKIE_AGE_S}")
+
+
+def _open(call: Call) -> Response:
+    call.events.writers.open(call.path.run, call.path.name)
+    return json_answer({"writer": call.path.name})
+
+
+def _close(call: Call) -> Response:
+    end: WriterEnd = call.document(WriterEnd)
+    call.events.writers.close(call.path.run, call.path.name, end.count, end.last_timestamp)
+    return json_answer({"writer": call.path.name, "count": end.count})
+
+
+def _tell(call: Call) -> Response:
+    told: ToldStep = call.document(ToldStep)
+    run = call.path.run
+    if told.name is not None:
+        masked = call.services.masker.mask(run.fqn, told.name.encode())
+        told = told.model_copy(update={"name": masked.body.decode(errors="replace")[:200]})
+    known = call.events.told.tell(run, call.path.name, told)
+    return json_answer({"step": call.path.name} | known.model_dump(by_alias=True))
+
+
+def _events(call: Call) -> Response:
+    limit = whole_number(call.query, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
+    page = call.events.browser.page(call.path.run, _wanted(call.query), whole_number(call.query, "after", 0, 0, MAX_BYTE), limit)
+    documents, after = _fitting(page)
+    return json_answer({"events": documents, "after": None if after is None else str(after)})
+
+
+def _fitting(page: EventPage) -> tuple[list[dict[str, Any]], int | None]:
+    """As many of a page's events as travel, and where the next page begins. One that is too large for any answer is cut."""
+    documents: list[dict[str, Any]] = [each.document() for each in page.events]
+    after = page.after
+    while not fits(documents):
+        if len(documents) > 1:
+            documents = documents[: len(documents) // 2]
+            after = page.events[len(documents)].line
+        else:
+            (document,) = documents
+            documents = [document | {"message": document["message"][: len(document["message"]) // 2], "truncated": True}]
+    return documents, after
+
+
+def _wanted(query: Mapping[str, str]) -> Wanted:
+    text = query.get("text") or ""
+    if len(text) > MAX_TEXT_CHARS:
+        raise InvalidInputError(f"text has at most {MAX_TEXT_CHARS} characters length={len(text)}")
+    step = query.get("step")
+    return Wanted(
+        step=checked_name("step", step) if step else None,
+        level=query.get("level") or None,
+        from_ms=_time(query, "from"),
+        to_ms=_time(query, "to"),
+        text=text,
+    )
+
+
+def _time(query: Mapping[str, str], name: str) -> int | None:
+    return whole_number(query, name, 0, 0, MAX_TIMESTAMP_MS) if query.get(name) else None
+
+
+def _log(call: Call) -> Response:
+    run, query = call.path.run, call.query
+    start = whole_number(query, "start", 0, 0, MAX_BYTE)
+    lines = whole_number(query, "maxLines", 0, 1, MAX_LINES) if query.get("maxLines") else None
+    step, is_raw = query.get("step"), truth(query, "raw")
+    logs = call.events.logs
+    found = logs.step(run, checked_name("step", step), start, lines) if step else logs.whole(run, start, lines)
+    if is_raw:
+        told = {"X-Next": str(found.next), "X-Complete": "true" if found.complete else "false"}
+        return Response(found.text, headers={"Content-Type": _TEXT, "X-Content-Type-Options": "nosniff", **told})
+    return json_answer({"text": found.text, "next": found.next, "complete": found.complete, "lines": found.text.count("\n")})
+
+
+def _steps(call: Call) -> Response:
+    return json_answer({"steps": [_step(each) for each in call.events.steps.all(call.path.run)]})
+
+
+def _step(facts: StepFacts) -> dict[str, Any]:
+    return {
+        "step": facts.step,
+        "name": facts.name,
+        "parent": facts.parent,
+        "startedMs": facts.started_ms,
+        "endedMs": facts.ended_ms,
+        "durationMs": facts.duration_ms,
+        "lines": facts.lines,
+        "bytes": facts.bytes,
+        "errors": facts.errors,
+        "firstLine": facts.first_line,
+        "status": facts.status,
+        "complete": facts.complete,
+    }
+
+
+def _completeness(call: Call) -> Response:
+    spare_s = call.context.get_remaining_time_in_millis() / 1000 - _ANSWER_WITHIN_S
+    wait_s = min(whole_number(call.query, "wait", 0, 0, int(MAX_WAIT_S)), max(spare_s, 0.0))
+    return json_answer(completeness_document(call.events.watch.wait(call.path.run, wait_s)))
+
+
+def completeness_document(found: Completeness) -> dict[str, Any]:
+    """As it is answered."""
+    return {"state": found.state, "sealed": found.sealed, "writers": [_writer(each) for each in found.writers], "lost": found.lost}
+
+
+def _writer(state: WriterState) -> dict[str, Any]:
+    return {
+        "writer": state.writer,
+        "opened": state.opened,
+        "closed": state.closed,
+        "count": state.count,
+        "visible": state.visible,
+        "missing": [list(each) for each in state.missing],
+        "lastTimestamp": state.last_timestamp_ms,
+    }
+
+
+_ACTIONS: dict[Action, Callable[[Call], Response]] = {
+    Action.APPEND: _append,
+    Action.OPEN: _open,
+    Action.CLOSE: _close,
+    Action.TELL: _tell,
+    Action.EVENTS: _events,
+    Action.LOG: _log,
+    Action.STEPS: _steps,
+    Action.COMPLETENESS: _completeness,
+}

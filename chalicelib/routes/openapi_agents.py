@@ -1,0 +1,217 @@
+"""Log agents in the OpenAPI document: tables only; ``openapi`` tells how they are read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chalicelib.routes.openapi_logs import query_parameter
+
+_BASE = "/v1/agents"
+_ES = f"{_BASE}/elasticsearch"
+_OWN = {"runlake": {"fqn": "mysql.ingest", "run_id": "run-1"}}
+_RECORD = {"message": "one", "level": "info", **_OWN}
+_LINES = '{"message": "one", "runlake": {"fqn": "mysql.ingest", "run_id": "run-1"}}\n'
+_REQUEST_ID = "ed4acda5-034f-9f42-bba1-f29aea6d7d8f"
+_DELIVERY = {"requestId": _REQUEST_ID, "timestamp": 1790000000000, "records": [{"data": "b25lCg=="}]}
+_OTLP = {
+    "resourceLogs": [
+        {
+            "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "mysql.ingest"}}]},
+            "scopeLogs": [{"logRecords": [{"timeUnixNano": "1790000000000000000", "body": {"stringValue": "one"}}]}],
+        }
+    ]
+}
+
+
+def _object(description: str, required: list[str], properties: dict[str, Any], *examples: Any) -> dict[str, Any]:
+    return {
+        "description": description,
+        "type": "object",
+        "required": required,
+        "properties": properties,
+        "examples": list(examples),
+    }
+
+
+_COUNT = {"type": "integer", "minimum": 0}
+_TEXT = {"type": "string"}
+_ITEM = {"_index": "logs", "_id": "0", "_version": 1, "result": "created", "status": 201}
+
+SCHEMAS: dict[str, dict[str, Any]] = {
+    "AgentItems": _object(
+        "What was stored, and what of the rest was wrong with each; the first hundred of them.",
+        ["accepted", "refused", "errors"],
+        {
+            "accepted": _COUNT,
+            "refused": _COUNT,
+            "errors": {
+                "type": "array",
+                "maxItems": 100,
+                "items": {
+                    "type": "object",
+                    "required": ["index", "code", "message"],
+                    "properties": {"index": _COUNT, "code": {"enum": [400, 403, 409]}, "message": _TEXT},
+                },
+            },
+        },
+        {"accepted": 1, "refused": 1, "errors": [{"index": 1, "code": 400, "message": "the record is empty"}]},
+    ),
+    "FirehoseAnswer": _object(
+        "Firehose's own form; `errorMessage` where something was refused.",
+        ["requestId", "timestamp"],
+        {"requestId": _TEXT, "timestamp": {"type": "integer"}, "errorMessage": {"type": "string", "maxLength": 8192}},
+        {"requestId": _REQUEST_ID, "timestamp": 1790000000000},
+    ),
+    "FirehoseDelivery": _object(
+        "What AWS Data Firehose sends to an HTTP endpoint.",
+        ["requestId", "records"],
+        {
+            "requestId": _TEXT,
+            "timestamp": {"type": "integer"},
+            "records": {"type": "array", "items": {"type": "object", "properties": {"data": _TEXT}}},
+        },
+        _DELIVERY,
+    ),
+    "OtlpAnswer": _object(
+        "An ExportLogsServiceResponse: empty where all was stored.",
+        [],
+        {"partialSuccess": {"type": "object", "properties": {"rejectedLogRecords": _TEXT, "errorMessage": _TEXT}}},
+        {},
+        {"partialSuccess": {"rejectedLogRecords": "1", "errorMessage": "no rule can tell the record's run refused=1 items=2"}},
+    ),
+    "BulkAnswer": _object(
+        "An item for each action, in their order; those with an `error` were not stored, and of these `status` 429 may come again.",
+        ["took", "errors", "items"],
+        {"took": _COUNT, "errors": {"type": "boolean"}, "items": {"type": "array", "items": {"type": "object"}}},
+        {"took": 12, "errors": False, "items": [{"create": _ITEM}]},
+    ),
+    "ElasticsearchInfo": _object(
+        "What a client of Elasticsearch or OpenSearch asks before it sends.",
+        [],
+        {},
+        {"version": {"number": "8.19.0"}, "tagline": "You Know, for Search"},
+    ),
+}
+
+ERRORS: dict[int, tuple[int, str, str]] = {
+    400: (400, "No item can ever be stored: fix it.", "no rule can tell the record's run refused=1 items=1"),
+    403: (403, "No pipeline of the items may be written.", "not permitted: ask for the scope logs:write refused=1 items=1"),
+    409: (409, "The runs of all items are closed.", "the run is closed: its log takes no more lines refused=1 items=1"),
+    413: (413, "The body is too large, or expands too far.", "gzip body expands too far limit=67108864"),
+    415: (
+        415,
+        "The body is of another type, or packed with something else than gzip.",
+        "OTLP is application/json or application/x-protobuf",
+    ),
+    503: (503, "Some items may be stored later: repeat the request.", "the store is away refused=1 items=2"),
+}
+
+
+def _header(name: str, description: str, example: str) -> dict[str, Any]:
+    return {"name": name, "in": "header", "description": description, "schema": {"type": "string"}, "example": example}
+
+
+PARAMETERS: dict[str, dict[str, Any]] = {
+    "agentFqn": _header("X-Runlake-Fqn", "The pipeline of records that name none.", "mysql.ingest"),
+    "agentRun": _header("X-Runlake-Run-Id", "The run of records that name none.", "run-1"),
+    "agentTag": query_parameter("tag", {"type": "string"}, "Fluentd's tag; the header `Fluent-Tag` goes first."),
+    "firehoseId": _header("X-Amz-Firehose-Request-Id", "The same in every attempt of a delivery.", _REQUEST_ID),
+    "firehoseAttributes": _header(
+        "X-Amz-Firehose-Common-Attributes",
+        "Parameters of the stream: they may name the run.",
+        '{"commonAttributes":{"runlake.fqn":"mysql.ingest","runlake.run_id":"run-1"}}',
+    ),
+    "bulkIndex": {
+        "name": "index",
+        "in": "path",
+        "required": True,
+        "description": "The index of actions that name none. A rule may tell the run from it.",
+        "schema": {"type": "string", "minLength": 1},
+        "example": "runlake-mysql.ingest-run1",
+    },
+}
+
+_NAMED = ["agentFqn", "agentRun", "idempotencyKey"]
+_EACH = "Each item is stored or refused by itself. Which run it belongs to, rules tell: docs/agents.md."
+
+
+def _body(**types: Any) -> dict[str, Any]:
+    names = {"json": "application/json", "lines": "application/x-ndjson", "text": "text/plain", "msgpack": "application/msgpack"}
+    content = {
+        names.get(name, "application/x-protobuf"): {"schema": {}, "example": each} if each else {} for name, each in types.items()
+    }
+    return {"required": True, "content": content}
+
+
+def _operation(id: str, summary: str, parameters: list[str], body: dict[str, Any], answer: Any = "AgentItems") -> dict[str, Any]:
+    return {
+        "id": id,
+        "summary": summary,
+        "description": _EACH,
+        "parameters": parameters,
+        "body": body,
+        "answers": {200: answer},
+        "errors": [400, 403, 409, 413, 415, 503],
+    }
+
+
+_BULK = _body(lines=f'{{"create": {{"_index": "logs"}}}}\n{_LINES}', json=f'{{"create": {{}}}}\n{_LINES}')
+_EXPORTED = {
+    "description": "Stored; in the encoding of the request.",
+    "content": {
+        "application/json": {
+            "schema": {"$ref": "#/components/schemas/OtlpAnswer"},
+            "examples": {"all": {"value": {}}, "some": {"value": SCHEMAS["OtlpAnswer"]["examples"][1]}},
+        },
+        "application/x-protobuf": {},
+    },
+}
+
+
+def _bulk(method: str, path: str, id: str, parameters: list[str]) -> dict[str, dict[str, Any]]:
+    operation = _operation(id, "Append documents as Elasticsearch's bulk does", parameters, _BULK, "BulkAnswer")
+    return {f"{method} {_ES}{path}": operation | {"errors": [400, 413, 415, 503]}}
+
+
+def _asked(method: str, path: str, id: str, summary: str) -> dict[str, dict[str, Any]]:
+    return {f"{method} {_ES}{path}": {"id": id, "summary": summary, "answers": {200: "ElasticsearchInfo"}, "errors": []}}
+
+
+OPERATIONS: dict[str, dict[str, Any]] = {
+    f"POST {_BASE}/fluent": _operation(
+        "appendFluentRecords",
+        "Append records of Fluent Bit or Fluentd",
+        [*_NAMED, "agentTag"],
+        _body(json=[_RECORD], lines=_LINES, msgpack=None, text="one\n"),
+    ),
+    f"POST {_BASE}/logstash": _operation(
+        "appendLogstashEvents", "Append events of Logstash", _NAMED, _body(json=[_RECORD], lines=_LINES, text="one\n")
+    ),
+    f"POST {_BASE}/syslog": _operation(
+        "appendSyslogMessages",
+        "Append messages of syslog-ng or rsyslog",
+        _NAMED,
+        _body(text="<13>1 2026-09-21T14:13:20Z host app 42 - - one\n", json=[_RECORD], lines=_LINES),
+    ),
+    f"POST {_BASE}/firehose": _operation(
+        "appendFirehoseDelivery",
+        "Append a delivery of AWS Data Firehose",
+        ["firehoseId", "firehoseAttributes"],
+        {
+            "required": True,
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/FirehoseDelivery"}, "example": _DELIVERY}},
+        },
+        "FirehoseAnswer",
+    ),
+    f"POST {_BASE}/otlp/v1/logs": _operation(
+        "exportLogs", "Append log records of OpenTelemetry", _NAMED, _body(json=_OTLP, protobuf=None), _EXPORTED
+    ),
+    **_bulk("POST", "/_bulk", "bulk", _NAMED),
+    **_bulk("PUT", "/_bulk", "putBulk", _NAMED),
+    **_bulk("POST", "/{index}/_bulk", "indexBulk", ["bulkIndex", *_NAMED]),
+    **_bulk("PUT", "/{index}/_bulk", "putIndexBulk", ["bulkIndex", *_NAMED]),
+    **_asked("GET", "", "elasticsearchInfo", "What a client of Elasticsearch asks first"),
+    **_asked("HEAD", "", "elasticsearchPing", "Whether somebody is there"),
+    **_asked("GET", "/_license", "elasticsearchLicense", "What Beats and Logstash ask before they send"),
+    **_asked("GET", "/_cluster/health", "elasticsearchHealth", "What Vector asks before it sends"),
+}

@@ -1,0 +1,79 @@
+"""Commands about events: the steps of a run, and what was said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from runlake.browsing import as_tree, events_of
+from runlake.commands.output import clock_of, harmless, is_terminal, show_json, show_line, show_rows, took
+from runlake.commands.session import Session, fqn_and_run, json_option, pass_session, run_of
+from runlake.commands.times import ms_of
+
+_SIGNS = {"succeeded": "ok", "failed": "FAILED", "running": "running", None: "-"}
+
+
+@click.command()
+@fqn_and_run
+@json_option
+@pass_session
+def steps(session: Session, fqn: str, run_id: str | None, as_json: bool) -> None:
+    """Show the steps of a run as a tree: how each ended, how long it took, its lines and errors, and whether they are all there."""
+    with session.archive() as archive:
+        found = archive.steps(run_of(archive, fqn, run_id))
+    if as_json:
+        for step in found:
+            show_json(step)
+        return
+    show_rows(("STEP", "STATUS", "TOOK", "LINES", "ERRORS", "LOG", "ID"), [_row(depth, step) for depth, step in as_tree(found)])
+
+
+@click.command()
+@fqn_and_run
+@click.option("--level", help="Only of this level, as ERROR.")
+@click.option("--step", help="Only of this step: its id.")
+@click.option("--text", help="Only with this text.")
+@click.option("--from", "from_time", help="Only from this time on: 10m, 2h, 1d ago, ISO 8601, or ms since the epoch.")
+@click.option("--to", "to_time", help="Only before this time.")
+@click.option("-n", "--limit", type=click.IntRange(min=1), help="How many at most; all unless it is given.")
+@json_option
+@pass_session
+def events(
+    session: Session, fqn: str, run_id: str | None, level: str | None, step: str | None, text: str | None,
+    from_time: str | None, to_time: str | None, limit: int | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Show the events of a run, found by the server: time, level, step and message of each; with --json all that is known."""
+    query = {"level": level, "step": step, "text": text, "from": _time(from_time), "to": _time(to_time)}
+    given = {name: value for name, value in query.items() if value is not None}
+    with session.archive() as archive:
+        for event in events_of(archive, run_of(archive, fqn, run_id), limit, **given):
+            if as_json:
+                show_json(event)
+            else:
+                _show(event)
+
+
+def _time(text: str | None) -> int | None:
+    return None if text is None else ms_of(text)
+
+
+def _show(event: dict[str, Any]) -> None:
+    head = [clock_of(event["timestamp"]), event["level"] or "-", event["step"] or "-"]
+    if not is_terminal():
+        show_line("\t".join([*head, event["message"]]))
+        return
+    time, level, step = (harmless(part) for part in head)
+    colour = {"ERROR": "red", "CRITICAL": "red", "FATAL": "red", "WARNING": "yellow", "WARN": "yellow"}.get(level.upper())
+    click.echo(
+        f"{click.style(time, dim=True)} {click.style(level, fg=colour)} {click.style(step, dim=True)} ", nl=False, color=True
+    )
+    for line in event["message"].split("\n"):
+        show_line(line)
+
+
+def _row(depth: int, step: dict[str, Any]) -> list[str]:
+    name = "  " * depth + (step["name"] or step["step"])
+    lasted = "-" if step["durationMs"] is None else took(step["durationMs"])
+    state = "complete" if step["complete"] else "incomplete"
+    return [name, _SIGNS.get(step["status"], "-"), lasted, str(step["lines"]), str(step["errors"]), state, step["step"]]

@@ -1,0 +1,198 @@
+"""What a batch is to the archive: lines of text, or events. The shipper knows neither; it repeats what was not answered.
+
+Each says how it begins (``open``), how a batch is stored once however often it is sent (``append``), and how it ends (``close``).
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, Protocol
+
+from runlake.archive import Archive
+from runlake.batches import lines_of
+from runlake.errors import AccessError, ApiError, RefusedError, RunClosedError
+from runlake.names import RunName
+
+_LEVEL = 1  # of gzip: a third of the time of level 6 for a tenth more bytes
+MAX_EVENTS = 10_000
+"""What the archive takes at once."""
+STEP = "@step"
+_OF_STEP = b'{"@step":'
+"""How a line begins that tells of a step; one of an event begins with its id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What became of a batch: items stored, items refused for good, and why the first of them was."""
+
+    position: str
+    items: int
+    refused: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What a writer of events wrote: how many ids it gave, and the last of its times."""
+
+    count: int
+    last_timestamp_ms: int | None = None
+
+
+class Delivery(Protocol):
+    """The way of one run's bytes into the archive. Bytes are lines, each ended by a newline."""
+
+    @property
+    def run(self) -> RunName:
+        """Whose they are."""
+
+    @property
+    def unit(self) -> str:
+        """What a person calls its lines."""
+
+    @property
+    def must_end(self) -> bool:
+        """Whether it is opened as soon as there is something, and closed although the run goes on."""
+
+    def pack(self, batch: bytes) -> bytes:
+        """A batch as it is sent, and kept."""
+
+    def count(self, batch: bytes) -> int:
+        """How many items a batch has."""
+
+    def open(self, archive: Archive) -> str:
+        """What the first batch presents. Raises ApiError, UnavailableError."""
+
+    def append(self, archive: Archive, packed: bytes, position: str) -> Stored:
+        """Store a batch; the same with the same position is stored once. Raises ApiError (nothing is stored), UnavailableError."""
+
+    def close(self, archive: Archive) -> None:
+        """The end of what was opened, not of the run; again is harmless. Raises ApiError, UnavailableError."""
+
+    def facts(self) -> dict[str, Any]:
+        """What ``delivery_of`` needs in another process, once all is put."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelivery:
+    """Lines of a log. A batch presents the position of the answer before."""
+
+    run: RunName
+    unit: str = "lines"
+    must_end: bool = False
+
+    def pack(self, batch: bytes) -> bytes:
+        """With gzip."""
+        return gzip.compress(batch, _LEVEL, mtime=0)
+
+    def count(self, batch: bytes) -> int:
+        """Its lines."""
+        return lines_of(batch)
+
+    def open(self, archive: Archive) -> str:
+        """A session."""
+        return archive.open_session(self.run)
+
+    def append(self, archive: Archive, packed: bytes, position: str) -> Stored:
+        """A part of the log."""
+        answer = archive.append(self.run, packed, position)
+        return Stored(str(answer["position"]), int(answer.get("lines", 0)))
+
+    def close(self, archive: Archive) -> None:
+        """A session needs no end."""
+
+    def facts(self) -> dict[str, Any]:
+        """None beside the run."""
+        return {}
+
+
+@dataclass(frozen=True, slots=True)
+class EventDelivery:
+    """Events of one writer, and what it tells of steps, as lines of JSON.
+
+    A request has an Idempotency-Key made of its bytes: its ids make them unlike all others of the writer. Events go first, what it
+    tells of steps second, a request for each step; told again that says the same. ``ended`` is asked when all is put.
+    """
+
+    run: RunName
+    writer: str
+    ended: Callable[[], Ended]
+    unit: str = "events"
+    must_end: bool = True
+
+    def pack(self, batch: bytes) -> bytes:
+        """As it is."""
+        return batch
+
+    def count(self, batch: bytes) -> int:
+        """Its events."""
+        return len(_events_of(batch))
+
+    def open(self, archive: Archive) -> str:
+        """Registers the writer: from now on the run is not complete without it."""
+        archive.register_writer(self.run, self.writer)
+        return ""
+
+    def append(self, archive: Archive, packed: bytes, position: str) -> Stored:
+        """Events, then steps."""
+        events = _events_of(packed)
+        stored = Stored(position, 0)
+        for begin in range(0, len(events), MAX_EVENTS):
+            part = self._append(archive, events[begin : begin + MAX_EVENTS], stored.position)
+            reason = stored.reason or part.reason
+            stored = Stored(part.position, stored.items + part.items, stored.refused + part.refused, reason)
+        for step, facts in _steps_of(packed).items():
+            try:
+                archive.tell_step(self.run, step, facts)
+            except (AccessError, RunClosedError):
+                raise
+            except ApiError as error:  # what is told of a step is not worth its events
+                stored = Stored(stored.position, stored.items, stored.refused, stored.reason or f"step {step}: {error}")
+        return stored
+
+    def close(self, archive: Archive) -> None:
+        """Tells how many events there were."""
+        ended = self.ended()
+        archive.close_writer(self.run, self.writer, ended.count, ended.last_timestamp_ms)
+
+    def facts(self) -> dict[str, Any]:
+        """The writer, and what it wrote."""
+        ended = self.ended()
+        return {"writer": self.writer, "count": ended.count, "lastTimestampMs": ended.last_timestamp_ms}
+
+    def _append(self, archive: Archive, events: list[bytes], position: str) -> Stored:
+        body = b"".join(event + b"\n" for event in events)
+        key = f"{self.writer[:100]}-{blake2b(body, digest_size=16).hexdigest()}"
+        try:
+            answer = archive.append_events(self.run, self.writer, body, key, position)
+        except RefusedError as error:
+            return Stored(position, 0, len(events), str(error))
+        errors = answer.get("errors") or []
+        reason = str(errors[0].get("message", "")) if errors else ""
+        return Stored(str(answer["position"]), len(events) - len(errors), len(errors), reason)
+
+
+def delivery_of(run: RunName, facts: Mapping[str, Any]) -> Delivery:
+    """The one whose facts these are."""
+    if "writer" not in facts:
+        return TextDelivery(run)
+    ended = Ended(int(facts["count"]), facts.get("lastTimestampMs"))
+    return EventDelivery(run, str(facts["writer"]), lambda: ended)
+
+
+def _events_of(batch: bytes) -> list[bytes]:
+    return [line for line in batch.split(b"\n") if line and not line.startswith(_OF_STEP)]
+
+
+def _steps_of(batch: bytes) -> dict[str, dict[str, Any]]:
+    """What a batch tells of each step: what is said later counts."""
+    told: dict[str, dict[str, Any]] = {}
+    for line in batch.split(b"\n"):
+        if line.startswith(_OF_STEP):
+            facts = json.loads(line)
+            told.setdefault(facts.pop(STEP), {}).update(facts)
+    return told

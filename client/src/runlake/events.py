@@ -1,0 +1,123 @@
+"""Events as lines of JSON: what one writer says, with ids from 0, masked, and none of them longer than a request can carry."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import socket
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+from urllib.parse import quote
+
+from runlake.annotations import Annotation
+from runlake.deliveries import STEP, Ended
+from runlake.errors import SettingsError
+from runlake.masking import Mask
+
+MAX_EVENT_BYTES = 1024 * 1024
+"""Of one event as JSON. A longer one loses its data first, then the end of its message, and says so."""
+MAX_BESIDE_BYTES = 60_000
+"""Of data and annotations as ASCII JSON: the archive takes 64 KiB, and refuses an event that has more."""
+MAX_NAME_CHARS = 200
+_MAX_LEVEL_CHARS = 40
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What somebody says. ``message``: one or many lines, without the last newline; ``timestamp_ms`` None: now."""
+
+    message: str
+    step: str | None = None
+    level: str | None = None
+    timestamp_ms: int | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+    annotations: Iterable[Annotation] = ()
+
+
+class EventLines:
+    """Makes the lines of one writer. Ids are given in the order of the calls; an event that is dropped later keeps its id, so that the
+    archive knows what is missing. Safe for threads and in signal handlers."""
+
+    def __init__(self, mask: Mask) -> None:
+        self._mask = mask
+        self._ids = count()
+        self._last_ms: int | None = None
+        self._ended: Ended | None = None
+        self.cut = 0
+
+    def event(self, said: Said) -> bytes:
+        """A line. Values of data that are no JSON become their ``repr``."""
+        timestamp_ms = now_ms() if said.timestamp_ms is None else said.timestamp_ms
+        self._last_ms = max(self._last_ms or 0, timestamp_ms)
+        head = {"id": next(self._ids), "timestamp": timestamp_ms}
+        message, moved = self._mask.moved(said.message)
+        more = {"step": said.step, "level": said.level and said.level[:_MAX_LEVEL_CHARS]}
+        within = [each for each in said.annotations if 0 <= each.position <= len(said.message)]
+        notes = [self._annotation(each, moved(each.position)) for each in within]
+        beside = {"data": self._mask.json(said.data), "annotations": notes}
+        line = _line({**head, "message": message, **_given(more | beside)})
+        if len(line) <= MAX_EVENT_BYTES and (len(line) < MAX_BESIDE_BYTES // 6 or len(json.dumps(beside)) <= MAX_BESIDE_BYTES):
+            return line
+        return self._shortened({**head, **_given(more)}, message)
+
+    def step(self, step: str, facts: Mapping[str, Any]) -> bytes:
+        """A line that tells of a step."""
+        return _line({STEP: step, **self._mask.json(facts)})
+
+    def gap(self, lines: int) -> bytes:
+        """A line that tells how many are missing before it."""
+        return self.event(
+            Said(f"[runlake] {lines} events are missing here: they were dropped, the buffer was full", level="WARNING")
+        )
+
+    def ended(self) -> Ended:
+        """How many ids were given, and the last time, as it was when this was asked first."""
+        if self._ended is None:
+            self._ended = Ended(next(self._ids), self._last_ms)
+        return self._ended
+
+    def _annotation(self, annotation: Annotation, position: int) -> dict[str, Any]:
+        return {"position": position, "note": self._mask.json(annotation.note)}
+
+    def _shortened(self, head: Mapping[str, Any], message: str) -> bytes:
+        """Without data and annotations, and as much of the message as fits; JSON makes six letters of some."""
+        self.cut += 1
+        kept = len(message)
+        while True:
+            note = f"\n[runlake] cut here: {len(message) - kept} more characters" if kept < len(message) else ""
+            line = _line({**head, "message": message[:kept] + note})
+            if len(line) <= MAX_EVENT_BYTES or not kept:
+                return line
+            kept = min(kept, MAX_EVENT_BYTES) // 2
+
+
+def checked_name(what: str, name: str) -> str:
+    """A step's id or a writer's name, as the archive takes it. Raises SettingsError."""
+    if not 0 < len(name) <= MAX_NAME_CHARS or not name.isprintable() or len(quote(name, safe="")) > 3 * MAX_NAME_CHARS:
+        raise SettingsError(f"a {what} has 1 to {MAX_NAME_CHARS} printable characters {what}={name[:80]!r}")
+    return name
+
+
+def new_writer() -> str:
+    """A writer's name that nobody else makes up; it says where to look for one that is lost."""
+    host = _NOT_IN_A_NAME.sub("-", socket.gethostname())[:40]
+    return f"{host}-{os.getpid()}-{secrets.token_hex(4)}"
+
+
+def now_ms() -> int:
+    """The time, in ms since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value}
+
+
+def _line(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"

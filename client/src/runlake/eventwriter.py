@@ -1,0 +1,90 @@
+"""A writer of events: registered with the run, so that it is missed until it is closed with the count of what it wrote."""
+
+from __future__ import annotations
+
+import io
+import threading
+from types import TracebackType
+from typing import Any
+
+from runlake.handler import RunlogHandler
+from runlake.names import RunName
+from runlake.shipper import Counts
+from runlake.steps import Step
+
+
+class EventWriter:
+    """Writes events of one run from a thread of its own, with what RunlogHandler promises. For ``with``, or close it.
+
+    Ids count from 0 over all its steps. Safe for threads.
+    """
+
+    def __init__(self, handler: RunlogHandler) -> None:
+        """``handler``: one that writes events. Made by ``Run.events``."""
+        self._handler = handler
+
+    @property
+    def name(self) -> str:
+        """What ``runlake status`` calls it when it is lost."""
+        return str(self._handler.writer)
+
+    @property
+    def run(self) -> RunName:
+        """Its pipeline and run."""
+        return self._handler.run
+
+    @property
+    def counts(self) -> Counts:
+        """What became of its events so far."""
+        return self._handler.counts
+
+    def write(self, message: str, **more: Any) -> None:
+        """An event: ``level``, ``data``, ``annotations``, ``step``, ``timestamp_ms``; see ``RunlogHandler.event``."""
+        self._handler.event(message, **more)
+
+    def step(self, name: str, step_id: str | None = None, parent: Step | str | None = None) -> Step:
+        """A step, for ``with``."""
+        return self._handler.step(name, step_id, parent)
+
+    def stream(self, *, level: str | None = None, step: str | None = None) -> io.TextIOBase:
+        """A text stream whose lines are events; its unterminated last line is one when it is closed."""
+        return _Lines(self, level, step)
+
+    def flush(self) -> None:
+        """Wait until what was written is stored, at most ``exit_s`` seconds."""
+        self._handler.flush()
+
+    def close(self) -> None:
+        """Ship what is left, and tell the archive how many there were. Again: nothing."""
+        self._handler.close()
+
+    def __enter__(self) -> EventWriter:
+        self._handler.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+class _Lines(io.TextIOBase):
+    def __init__(self, writer: EventWriter, level: str | None, step: str | None) -> None:
+        self._writer, self._more = writer, {"level": level, "step": step}
+        self._begun = ""
+        self._lock = threading.Lock()
+
+    def write(self, text: str) -> int:
+        with self._lock:
+            *whole, self._begun = (self._begun + text).split("\n")
+            for line in whole:
+                self._writer.write(line, **self._more)
+        return len(text)
+
+    def writable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        with self._lock:
+            begun, self._begun = self._begun, ""
+            if begun and not self.closed:
+                self._writer.write(begun, **self._more)
+        super().close()

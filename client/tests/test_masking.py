@@ -1,0 +1,127 @@
+"""Secrets are masked in every form, wherever a stream is cut, before anything leaves the process."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import logging
+from urllib.parse import quote, quote_plus, urlencode
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+import runlake
+from client.tests.fake_server import FakeServer
+from runlake import Annotation, Mask, RunlogHandler, Settings
+from runlake.masking import MARK
+
+_PASSWORD = "p4ss/w+rd& ü~'x'"
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        _PASSWORD,
+        quote(_PASSWORD),
+        quote(_PASSWORD, safe=""),
+        quote_plus(_PASSWORD),
+        quote(_PASSWORD, safe="").lower(),
+        quote(_PASSWORD, safe="!'()*"),  # encodeURIComponent
+        urlencode({"a": _PASSWORD})[2:],
+        base64.b64encode(_PASSWORD.encode()).decode(),
+        base64.urlsafe_b64encode(_PASSWORD.encode()).decode(),
+        json.dumps(_PASSWORD)[1:-1],
+        json.dumps(_PASSWORD, ensure_ascii=False)[1:-1],
+    ],
+)
+def test_every_form_is_masked(form: str) -> None:
+    mask = Mask([_PASSWORD])
+    assert mask.text(f"a{form}b") == f"a{MARK}b"
+    assert mask.bytes(f"a{form}b".encode()) == f"a{MARK}b".encode()
+
+
+@examples(deadline=None)  # other work on the machine is no fault
+@given(st.text(max_size=9), st.text(max_size=9))
+def test_in_base64_of_something_longer_nothing_but_the_edges_is_left(before: str, behind: str) -> None:
+    """As in ``Authorization: Basic``: at most a letter at each edge holds some of its bits."""
+    secret = "correct-horse-battery"
+    encoded = base64.b64encode(f"{before}{secret}{behind}".encode()).decode()
+    left = Mask([secret]).text(encoded)
+    assert MARK in left
+    assert len(left.replace(MARK, "")) <= len(encoded) - len(secret) * 8 // 6 + 2
+
+
+def test_the_longest_wins_and_what_overlaps_is_one() -> None:
+    mask = Mask(["abc", "abcdef", "efgh", ""])
+    assert mask.text("abcdef abc") == f"{MARK} {MARK}"
+    assert mask.text("xabcdefghx") == f"x{MARK}x"
+    assert mask.text("abcabc") == MARK + MARK
+    assert Mask(["aa"]).text("aaa a") == f"{MARK} a"
+    assert not Mask([""])
+
+
+def test_a_key_of_many_lines_is_masked_line_by_line_too() -> None:
+    key = "-----BEGIN KEY-----\nMIIBOgIBAAJBAKj34Gkx\nab\n-----END KEY-----\n"
+    mask = Mask([key])
+    assert mask.text(f"<{key}>") == f"<{MARK}>"
+    assert mask.text("10:00 MIIBOgIBAAJBAKj34Gkx") == f"10:00 {MARK}"
+    assert mask.text("ab") == "ab"
+
+
+@examples(deadline=None)  # other work on the machine is no fault
+@given(st.lists(st.text("ab", min_size=1, max_size=4), min_size=1, max_size=3), st.text("abc", max_size=30), st.data())
+def test_a_stream_is_masked_as_if_it_came_at_once(secrets: list[str], text: str, data: st.DataObject) -> None:
+    """Whatever its pieces: what is no secret is the same, and so is what is left out."""
+    mask = Mask(secrets)
+    stream = mask.stream()
+    masked, rest = b"", text.encode()
+    while rest:
+        size = data.draw(st.integers(1, len(rest)))
+        masked += stream.put(rest[:size])
+        rest = rest[size:]
+    masked += stream.end()
+    assert masked == mask.bytes(text.encode())
+
+
+@examples(deadline=None)  # other work on the machine is no fault
+@given(st.text("abxy", max_size=30))
+def test_positions_move_with_the_text(text: str) -> None:
+    masked, moved = Mask(["ab", "bba"]).moved(text)
+    for position, letter in enumerate(text):
+        if letter in "xy":  # of no secret
+            assert masked[moved(position)] == letter
+            assert [each for each in masked[: moved(position)] if each in "xy"] == [
+                each for each in text[:position] if each in "xy"
+            ]
+    assert moved(len(text)) == len(masked)
+    assert Mask(["ab"]).moved("xaby")[1](2) == 1
+
+
+def test_what_is_logged_written_and_annotated_is_masked_on_its_way(server: FakeServer, settings: Settings) -> None:
+    logger = logging.Logger("app")
+    with runlake.run("p", "r", logger=logger, events=True, secrets=["hunter2!"], settings=settings) as run:
+        logger.info("logged %s", "hunter2!")
+        run.write("written hunter2!\n")
+        with run.step("with hunter2!"):
+            data = {"deep": [{"hunter2!": ("hunter2!", ValueError("hunter2!"))}], "n": float("nan")}
+            run.event("see hunter2! here", data=data, annotations=[Annotation(13, {"href": "https://x/hunter2%21"})])
+    events = server.runs["p", "r"].events
+    assert events.stored[1]["message"] == f"written {MARK}"
+    assert events.stored[2]["data"] == {"deep": [{MARK: [MARK, f"ValueError('{MARK}')"]}], "n": "nan"}
+    assert events.stored[2]["annotations"] == [{"position": 5 + len(MARK), "note": {"href": f"https://x/{MARK}"}}]
+    assert b"hunter2" not in server.runs["p", "r"].data
+    assert "hunter2" not in json.dumps([events.stored, events.steps])
+
+
+def test_lines_are_masked_before_they_stand_in_memory_or_on_disk(server: FakeServer, settings: Settings) -> None:
+    server.down()
+    handler = RunlogHandler("p", "r", secrets=["hunter2!"], settings=settings, tell=lambda text: None)
+    handler.write("text hunter2!\n")
+    handler.write_bytes(b"bytes hunter2!\n", 0)
+    handler.finish(0.01)
+    sent = b"".join(gzip.decompress(path.read_bytes()) for path in settings.spool_root.rglob("sent.gz"))
+    kept = sent + b"".join(path.read_bytes() for path in sorted(settings.spool_root.rglob("*.chunk")))
+    assert kept == f"text {MARK}\nbytes {MARK}\n".encode()

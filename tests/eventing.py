@@ -1,0 +1,132 @@
+"""Events over a world in memory, or over wrappers of its ports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib.events.browse import EventBrowser
+from chalicelib.events.completeness import CompletenessWatch
+from chalicelib.events.event import NewEvent
+from chalicelib.events.index import EventIndex
+from chalicelib.events.indexing import EventIndexing
+from chalicelib.events.ports import Accepted
+from chalicelib.events.runlog import RunEventLog
+from chalicelib.events.step_events import StepEvents
+from chalicelib.events.step_log import StepLogs
+from chalicelib.events.steps import Steps
+from chalicelib.events.tail import EventTails
+from chalicelib.events.told import ToldSteps
+from chalicelib.events.views import Views
+from chalicelib.events.writers import Writers
+from chalicelib.masking.masker import Masker
+from chalicelib.masking.rules import Rule
+from chalicelib.ports import Run
+from chalicelib.runlog.compaction import Compactor
+from chalicelib.runlog.finalization import Finalizer
+from chalicelib.runlog.identity import Identities
+from chalicelib.runlog.reader import Reader
+from chalicelib.runlog.tail import list_all
+from chalicelib.runlog.writer import Writer
+from tests.world import RUN, World
+
+INSTANCE = "house-1"
+GRACE_MS = 60_000
+
+
+@dataclass
+class EventParts:
+    """What a process has."""
+
+    writer: Writer
+    compactor: Compactor
+    finalizer: Finalizer
+    log: RunEventLog
+    writers: Writers
+    told: ToldSteps
+    index: EventIndex
+    indexing: EventIndexing
+    logs: StepLogs
+    steps: Steps
+    browser: EventBrowser
+    watch: CompletenessWatch
+
+
+def event_parts(
+    world: World, port: Callable[[Any], Any] = lambda inner: inner, rules: Sequence[Rule] = (), masked: Any = None
+) -> EventParts:
+    """``port`` wraps each port, the clock apart."""
+    store, segments, database, layout, clock = port(world.store), port(world.index), port(world.database), world.layout, world.clock
+    masker = Masker(rules, None, clock)
+    writer = Writer(store, segments, layout, world.signer, clock, Identities(["test-key"], masker.may_vary))
+    index = EventIndex(database, clock, 86_400)
+    told = ToldSteps(store, layout, index)
+    indexing = EventIndexing(store, layout, index, told)
+    compactor = Compactor(store, segments, layout, clock, index_events=indexing.bring_up_to_date)
+    reader = Reader(store, segments, layout, clock, compactor)
+    views, writers = Views(store, segments, layout), Writers(store, layout, clock)
+    tails = EventTails(views, indexing, index, clock)
+    return EventParts(
+        writer=writer,
+        compactor=compactor,
+        finalizer=Finalizer(store, compactor, writer, clock),
+        log=RunEventLog(store, layout, clock, writer, reader, masker, INSTANCE, masked or (lambda counts: None)),
+        writers=writers,
+        told=told,
+        index=index,
+        indexing=indexing,
+        logs=StepLogs(views, index, tails),
+        steps=Steps(views, index, tails),
+        browser=EventBrowser(reader, views, tails, indexing, StepEvents(views, index, indexing, tails), segments, clock, INSTANCE),
+        watch=CompletenessWatch(writers, index, writer.tails, clock, GRACE_MS),
+    )
+
+
+def said(message: str, step: str | None = None, **given: Any) -> NewEvent:
+    """An event as it comes."""
+    return NewEvent(message=message, step=step, **given)
+
+
+class Author:
+    """A writer that keeps its position and counts its ids, as a client does."""
+
+    def __init__(self, parts: EventParts, writer: str | None = None, run: Run = RUN) -> None:
+        self.parts, self.writer, self.run = parts, writer, run
+        self.position: str | None = None
+        self.next_id = 0
+
+    def say(self, *events: NewEvent) -> Accepted:
+        """A batch, with ids where the writer has a name."""
+        numbered = (
+            [event.model_copy(update={"id": self.next_id + at}) for at, event in enumerate(events)] if self.writer else events
+        )
+        answer = self.parts.log.append(self.run, numbered, writer=self.writer, position=self.position)
+        self.position = answer.position
+        self.next_id += len(events) if self.writer else 0
+        return answer
+
+
+def notify(world: World, parts: EventParts, run: Run = RUN) -> None:
+    """Every notification of what lies beside a run's text, in order."""
+    for found in list_all(world.store, world.layout.events(run)):
+        parsed = world.layout.parse(found.key)
+        assert parsed
+        parts.indexing.landed(parsed)
+
+
+def whole_log(parts: EventParts, run: Run = RUN) -> str:
+    """The overall log, answer by answer."""
+    return _all(lambda start: parts.logs.whole(run, start))
+
+
+def step_log(parts: EventParts, step: str, run: Run = RUN, max_lines: int | None = None) -> str:
+    """A step's log, answer by answer."""
+    return _all(lambda start: parts.logs.step(run, step, start, max_lines))
+
+
+def _all(read: Callable[[int], Any]) -> str:
+    text, start = "", 0
+    while (answer := read(start)).next != start:
+        text, start = text + answer.text, answer.next
+    return text

@@ -1,0 +1,60 @@
+"""Stop at every store call of an agent's request with records of three runs, before and after, as an error and as a crash; then the agent
+repeats it, as agents do. Every record stands in its run once; the model is a list for each run."""
+
+from __future__ import annotations
+
+import pytest
+
+from chalicelib.events.codecs.items import Decoded, Item
+from chalicelib.events.event import NewEvent
+from chalicelib.events.intake import Fate, Intake, Request, Told
+from chalicelib.events.routing import Router
+from chalicelib.ports import Run
+from tests.eventing import event_parts
+from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
+from tests.world import World
+
+RUNS = [Run("svc.a", "r"), Run("svc.b", "r"), Run("svc.a", "s")]
+ITEMS: list[Item] = [
+    Decoded(number, NewEvent(message=f"m{number}\nmore", step="s"), {"record": {"runlake": {"fqn": run.fqn, "run_id": run.run_id}}})
+    for number, run in enumerate(RUNS * 3)
+]
+REQUEST = Request({}, "digest", "the name")
+
+
+def take(world: World, gate: StopAt | None = None) -> list[Told]:
+    parts = event_parts(world, lambda port: Intercepted(port, gate)) if gate else event_parts(world)
+    return Intake(parts.log, Router.of([]), lambda _: True, lambda: True).take(ITEMS, REQUEST)
+
+
+def messages(world: World) -> list[list[str]]:
+    return [world.read_all(run) for run in RUNS]
+
+
+EXPECTED = [[line for number in range(at, 9, 3) for line in (f"m{number}", "more")] for at in range(3)]
+
+
+def calls_of_a_request() -> int:
+    gate = StopAt(-1, BEFORE, "error")
+    take(World(), gate)
+    return len(gate.calls)
+
+
+@pytest.mark.parametrize("how", ["error", "crash"])
+@pytest.mark.parametrize("moment", [BEFORE, AFTER])
+@pytest.mark.parametrize("number", range(calls_of_a_request()))
+def test_a_request_that_stops_anywhere_and_is_repeated_is_stored_once(number: int, moment: str, how: str) -> None:
+    world = World()
+    gate = StopAt(number, moment, how)
+    try:
+        told = take(world, gate)
+    except Crash:
+        told = []
+    assert gate.fired
+    acknowledged = {index for index, each in enumerate(told) if each.fate is Fate.STORED}
+    stored = [line for lines in messages(world) for line in lines]
+    assert all(f"m{index}" in stored for index in acknowledged), "what was acknowledged is durable"
+    assert all(each.fate in (Fate.STORED, Fate.AWAY) for each in told), "an outage is no refusal"
+    assert {each.fate for each in take(world)} == {Fate.STORED}
+    assert messages(world) == EXPECTED
+    assert {each.fate for each in take(world)} == {Fate.STORED} and messages(world) == EXPECTED

@@ -1,0 +1,137 @@
+"""Stop at every store call of an append of events, its ingestion and what compaction adds, before and after, as an error and as a crash.
+
+The model is the list of batches that were acknowledged. Recovery is what really happens: the client repeats, notifications come again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from chalicelib.errors import UnavailableError
+from chalicelib.events.completeness import COMPLETE
+from chalicelib.events.event import NewEvent
+from chalicelib.events.told import ToldStep
+from tests.eventing import Author, EventParts, event_parts, notify, said, step_log, whole_log
+from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
+from tests.world import RUN, World
+
+BATCH = (said("in question", "s", timestamp=1), said("of another\nstep", "t", timestamp=2))
+
+
+class Scenario:
+    """A run with events, a plain segment, and a writer that is about to go on."""
+
+    def __init__(self) -> None:
+        self.world = World()
+        self.parts = event_parts(self.world)
+        self.parts.writers.open(RUN, "w")
+        self.author = Author(self.parts, "w")
+        self.model: list[NewEvent] = []
+        self.say(said("first", "s", timestamp=0))
+        self.world.clock.advance(1)
+
+    def say(self, *events: NewEvent) -> None:
+        self.author.say(*events)
+        self.model += events
+
+    def with_batch(self) -> Scenario:
+        self.say(*BATCH)
+        return self
+
+
+def append(scenario: Scenario, parts: EventParts) -> None:
+    scenario.author.parts = parts
+    scenario.say(*BATCH)
+
+
+def keyed(scenario: Scenario, parts: EventParts) -> None:
+    events = [event.model_copy(update={"id": 1 + at}) for at, event in enumerate(BATCH)]
+    parts.log.append(RUN, events, writer="w", idempotency_key="key")
+    scenario.model += BATCH
+
+
+def ingest(scenario: Scenario, parts: EventParts) -> None:
+    notify(scenario.world, parts)
+
+
+def compact(scenario: Scenario, parts: EventParts) -> None:
+    parts.compactor.compact(RUN, scenario.world.deadline())
+
+
+def close(scenario: Scenario, parts: EventParts) -> None:
+    parts.finalizer.close(RUN)
+
+
+def tell(scenario: Scenario, parts: EventParts) -> None:
+    parts.told.tell(RUN, "s", ToldStep(name="told"))
+
+
+def close_writer(scenario: Scenario, parts: EventParts) -> None:
+    parts.writers.close(RUN, "w", 3)
+
+
+CASES: list[tuple[str, Callable[[], Scenario], Callable[[Scenario, EventParts], None]]] = [
+    ("append", Scenario, append),
+    ("append with a key", Scenario, keyed),
+    ("ingest", lambda: Scenario().with_batch(), ingest),
+    ("compact", lambda: Scenario().with_batch(), compact),
+    ("close", lambda: Scenario().with_batch(), close),
+    ("tell of a step", lambda: Scenario().with_batch(), tell),
+    ("close a writer", lambda: Scenario().with_batch(), close_writer),
+]
+
+
+@pytest.mark.parametrize("how", ["error", "crash"])
+@pytest.mark.parametrize("moment", [BEFORE, AFTER])
+@pytest.mark.parametrize(("name", "prepare", "operation"), CASES, ids=[name for name, _, _ in CASES])
+def test_stop_at_every_call(name: str, prepare: Any, operation: Any, moment: str, how: str) -> None:
+    number = 0
+    while _stopped_at(prepare(), operation, StopAt(number, moment, how)):
+        number += 1
+    assert number >= (2 if name != "close a writer" else 1)
+
+
+def _stopped_at(scenario: Scenario, operation: Any, stop: StopAt) -> bool:
+    acknowledged = list(scenario.model)
+    failed = False
+    try:
+        operation(scenario, event_parts(scenario.world, lambda port: Intercepted(port, stop)))
+    except (UnavailableError, Crash):
+        failed = True
+    if not stop.fired:
+        return False
+    if failed:
+        _check(scenario.world, acknowledged, at_most=[*acknowledged, *BATCH])
+        operation(scenario, event_parts(scenario.world))
+    _check(scenario.world, scenario.model, at_most=scenario.model)
+    _check_end(scenario)
+    return True
+
+
+def _check(world: World, model: list[NewEvent], at_most: list[NewEvent]) -> None:
+    """All that was acknowledged is in the log and in the steps; of the batch in question all lines or none."""
+    parts = event_parts(world)
+    logs = {step: step_log(parts, step) for step in ("s", "t")}
+    for step, text in logs.items():
+        assert text in (_text(model, step), _text(at_most, step))
+    assert whole_log(parts) in (_text(model), _text(at_most))
+
+
+def _check_end(scenario: Scenario) -> None:
+    world, parts = scenario.world, event_parts(scenario.world)
+    if len(scenario.model) < 3:
+        append(scenario, parts)
+    parts.writers.close(RUN, "w", 3)
+    parts.finalizer.close(RUN)
+    notify(world, parts)
+    assert parts.watch.look(RUN).state == COMPLETE
+    assert [event.message for event in parts.browser.all(RUN)] == [event.message for event in scenario.model]
+    assert [(event.id, event.writer) for event in parts.browser.all(RUN)] == [(0, "w"), (1, "w"), (2, "w")]
+    _check(world, scenario.model, at_most=scenario.model)
+
+
+def _text(events: list[NewEvent], step: str | None = None) -> str:
+    return "".join(f"{event.message}\n" for event in events if step in (None, event.step))

@@ -1,0 +1,242 @@
+"""Events over HTTP: what was sent is what is browsed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+
+from chalicelib import composition
+from tests.eventing import notify
+from tests.functional.gateway import Answer, call, installed, post
+from tests.world import START_MS, World
+
+RUN = "/v1/events/svc.pipeline/run-1"
+JSON = {"Content-Type": "application/json"}
+NDJSON = {"Content-Type": "application/x-ndjson"}
+
+
+@pytest.fixture
+def world() -> Any:
+    with installed(World(), instance_id="house-1") as world:
+        yield world
+
+
+def send(body: Any, query: str = "", headers: dict[str, str] = JSON) -> Answer:
+    text = body if isinstance(body, str | bytes) else json.dumps(body)
+    return call("POST", RUN + query, text, headers)
+
+
+def get(what: str = "", query: str = "") -> Any:
+    answer = call("GET", f"{RUN}{what}{query}")
+    assert answer.status == 200, answer.body
+    return answer.json
+
+
+def close() -> None:
+    assert post("svc.pipeline/run-1/close").status == 200
+
+
+def test_one_event_a_list_and_ndjson(world: World) -> None:
+    one = send({"message": "one"})
+    assert one.status == 200
+    assert one.json == {"accepted": 1, "firstLine": 0, "position": one.json["position"], "repeated": False, "errors": []}
+    assert one.cookie == f"PIPELINE_SESSION={one.json['position']}"
+    assert send([{"message": "two"}, {"message": "three\nlines"}]).json["firstLine"] == 1
+    assert send('{"message": "four"}\n\n{"message": "five"}\n', headers=NDJSON).json["accepted"] == 2
+    assert send(b'{"message": "six"}', headers=NDJSON).json["accepted"] == 1
+    packed = gzip.compress(b'[{"message": "seven"}]')
+    assert send(packed, headers=JSON | {"Content-Encoding": "gzip"}).json["accepted"] == 1
+    events = get()["events"]
+    assert [event["message"] for event in events] == ["one", "two", "three\nlines", "four", "five", "six", "seven"]
+    assert events[0]["data"] == {
+        "instanceId": "house-1", "loggableType": "run", "loggableId": "run-1", "jobId": "svc.pipeline",
+    }  # fmt: skip
+
+
+def test_bad_items_are_told_one_by_one_and_good_ones_stored(world: World) -> None:
+    body = [
+        {"message": "a"},
+        {"message": 5},
+        7,
+        {"message": "b", "what": 1},
+        {"message": "c", "data": {"loggableId": "no"}},
+        {"message": "d"},
+    ]
+    answer = send(body)
+    assert answer.json["accepted"] == 2
+    assert [(each["index"], each["code"]) for each in answer.json["errors"]] == [(1, 400), (2, 400), (3, 400), (4, 400)]
+    lines = send('{"message": "e"}\nno json\n{"message": "f"}', headers=NDJSON)
+    assert (lines.json["accepted"], [each["index"] for each in lines.json["errors"]]) == (2, [1])
+    assert [event["message"] for event in get()["events"]] == ["a", "d", "e", "f"]
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status"),
+    [
+        ("no json", JSON, 400),
+        ('{"message": NaN}', JSON, 400),
+        ("5", JSON, 400),
+        ('[{"message": 5}]', JSON, 400),
+        ("[" * 100_000, JSON, 400),
+        ('{"message": "x"}', {"Content-Type": "image/png"}, 415),
+        ('{"message": "x"}', {"Content-Type": "text/plain"}, 415),
+    ],
+)
+def test_what_is_no_batch_stores_nothing(world: World, body: str, headers: dict[str, str], status: int) -> None:
+    answer = send(body, headers=headers)
+    assert (answer.status, answer.json["code"]) == (status, status)
+    assert get()["events"] == []
+
+
+def test_lone_surrogates_cost_no_batch(world: World) -> None:
+    assert send('{"message": "a\\ud800b", "data": {"\\udc00": "\\ud800"}}').json["accepted"] == 1
+    (event,) = get()["events"]
+    assert event["message"] == "a\ufffdb" and event["data"]["\ufffd"] == "\ufffd"
+
+
+def test_a_repeat_is_stored_once_by_cookie_and_by_key(world: World) -> None:
+    opened = send([])
+    assert opened.json["firstLine"] is None
+    headers = JSON | {"Cookie": opened.cookie}
+    first, again = send({"message": "x"}, headers=headers), send({"message": "x"}, headers=headers)
+    assert (first.json["repeated"], again.json["repeated"], again.json["firstLine"]) == (False, True, 0)
+    keyed = JSON | {"Idempotency-Key": "k"}
+    assert [send({"message": "y"}, headers=keyed).json["repeated"] for _ in range(2)] == [False, True]
+    assert [event["message"] for event in get()["events"]] == ["x", "y"]
+
+
+def test_writers_and_completeness(world: World) -> None:
+    writer = f"{RUN}/writers/agent%2F1"
+    assert call("PUT", writer).json == {"writer": "agent/1"}
+    assert send({"message": "x", "id": 0}, "?writer=agent/1").status == 200
+    assert call("POST", f"{writer}/close", '{"count": 2, "lastTimestamp": 9}', JSON).json == {"writer": "agent/1", "count": 2}
+    assert call("POST", f"{writer}/close", '{"count": 3}', JSON).status == 409
+    assert call("POST", f"{writer}/close", '{"count": -1}', JSON).status == 400
+    assert get("/completeness", "?wait=1")["state"] == "pending"
+    close()
+    world.clock.advance(301)
+    assert get("/completeness") == {
+        "state": "lost", "sealed": True, "lost": ["agent/1"],
+        "writers": [{"writer": "agent/1", "opened": True, "closed": True, "count": 2, "visible": 1, "missing": [[1, 1]], "lastTimestamp": 9}],
+    }  # fmt: skip
+
+
+def test_steps_and_their_logs(world: World) -> None:
+    send([{"message": f"{n}", "step": "ab"[n % 2], "timestamp": START_MS + n} for n in range(6)])
+    told = call("POST", f"{RUN}/steps/a", json.dumps({"name": "Compile", "startedMs": START_MS, "status": "running"}), JSON)
+    assert told.json == {
+        "step": "a",
+        "name": "Compile",
+        "parent": None,
+        "startedMs": START_MS,
+        "endedMs": None,
+        "status": "running",
+    }
+    assert call("POST", f"{RUN}/steps/a", '{"endedMs": 5, "status": "perhaps"}', JSON).status == 400
+    first, second = get("/steps")["steps"]
+    assert first == {
+        "step": "a", "name": "Compile", "parent": None, "startedMs": START_MS, "endedMs": None, "durationMs": 4, "lines": 3, "bytes": 6,
+        "errors": 0, "firstLine": 0, "status": "running", "complete": False,
+    }  # fmt: skip
+    assert second["step"] == "b"
+    page = get("/log", "?step=a&maxLines=2")
+    assert page == {"text": "0\n2\n", "next": 4, "complete": False, "lines": 2}
+    close()
+    assert get("/log", "?step=a&start=4") == {"text": "4\n", "next": 6, "complete": True, "lines": 1}
+    assert get("/log")["text"] == "0\n1\n2\n3\n4\n5\n"
+    raw = call("GET", f"{RUN}/log?raw=true&step=b")
+    assert (raw.body, raw.headers["X-Next"], raw.headers["X-Complete"]) == ("1\n3\n5\n", "6", "true")
+    assert raw.headers["Content-Type"].startswith("text/plain")
+
+
+def test_filters_and_cursor(world: World) -> None:
+    send([{"message": f"m{n}", "step": "ab"[n % 2], "level": ["info", "WARN"][n % 2], "timestamp": n} for n in range(10)])
+    page = get("", "?step=b&limit=2")
+    assert [event["message"] for event in page["events"]] == ["m1", "m3"] and page["after"] == "4"
+    assert [event["message"] for event in get("", "?step=b&after=4")["events"]] == ["m5", "m7", "m9"]
+    assert [event["message"] for event in get("", "?level=warning&from=3&to=8&text=m")["events"]] == ["m3", "m5", "m7"]
+    for query in ("?limit=0", "?limit=1001", "?after=x", "?from=-1", "?text=" + "x" * 1001, "?step=%0A"):
+        assert call("GET", RUN + query).status == 400
+    for query in ("?start=-1", "?maxLines=0", "?raw=perhaps"):
+        assert call("GET", f"{RUN}/log{query}").status == 400
+    assert call("GET", f"{RUN}/completeness?wait=99").status == 400
+
+
+def test_a_closed_run_is_a_conflict_and_an_unknown_one_is_empty(world: World) -> None:
+    assert get() == {"events": [], "after": None}
+    assert get("/log") == {"text": "", "next": 0, "complete": False, "lines": 0}
+    assert get("/steps") == {"steps": []}
+    assert get("/completeness") == {"state": "pending", "sealed": False, "writers": [], "lost": []}
+    send({"message": "x"})
+    close()
+    assert send({"message": "y"}).status == 409
+
+
+def test_names_with_slashes_and_other_paths(world: World) -> None:
+    for url in ("/v1/events/a%2Fb/run-1", "/v1/events/a/b/run-1"):
+        assert call("POST", url, '{"message": "x"}', JSON).status == 200
+    assert len(call("GET", "/v1/events/a/b/run-1").json["events"]) == 2
+    for method, url in (("POST", f"{RUN}/nonsense/x/y"), ("PUT", f"{RUN}/x/y"), ("GET", "/v1/events//run-1")):
+        assert call(method, url, "{}", JSON).status in (404, 400, 200)
+    assert call("PUT", f"{RUN}/x/y").status == 404
+
+
+def test_plain_lines_and_events_stand_in_one_log(world: World) -> None:
+    post("svc.pipeline/run-1", '"INFO plain\\n"', JSON)
+    send({"message": "event"})
+    assert call("GET", "/v1/services/ingestionPipelines/logs/svc.pipeline/run-1").json["logs"] == "INFO plain\nevent"
+    close()
+    assert [(event["id"], event["message"]) for event in get()["events"]] == [(0, "INFO plain"), (1, "event")]
+
+
+def test_masking_is_on_the_path_of_events_too() -> None:
+    rules = '[{"fqn": "*", "values": ["hunter2-secret"]}]'
+    with installed(World(), masking=rules) as world:
+        send({"message": "a hunter2-secret", "data": {"x": "hunter2-secret"}, "step": "s"})
+        call("POST", f"{RUN}/steps/s", '{"name": "hunter2-secret"}', JSON)
+        everything = json.dumps([get(), get("/steps"), get("/log")])
+        assert "hunter2" not in everything and everything.count("***configured-value***") == 4
+        assert b"hunter2" not in b"".join(found.rope.materialize() for found in world.store._objects.values())
+
+
+def test_notifications_bring_events_into_the_index(world: World) -> None:
+    send({"message": "x", "step": "s", "id": 0}, "?writer=w")
+    services = composition.services()
+    assert services.events.index.visible(_run()) == {}
+    notify(world, services.events, _run())  # type: ignore[arg-type]
+    assert services.events.index.visible(_run())["w"].ranges == ((0, 0),)
+
+
+def _run() -> Any:
+    from chalicelib.ports import Run
+
+    return Run("svc.pipeline", "run-1")
+
+
+def test_what_is_too_large_for_an_answer_comes_in_parts(world: World) -> None:
+    """Letters that are escaped twice on their way: six bytes for each."""
+    hard = "\x01" * 900_000
+    for letter in "ab":
+        assert send({"message": letter + hard, "step": "s"}).status == 200
+    first = get()
+    assert [event["message"][0] for event in first["events"]] == ["a"] and first["after"] == "1"
+    assert first["events"][0].get("truncated") is True
+    text, start = "", 0
+    while (page := get("/log", f"?step=s&start={start}"))["next"] != start:
+        text, start = text + page["text"], page["next"]
+    assert text == f"a{hard}\nb{hard}\n"
+
+
+def test_the_configuration_is_shown_without_secrets() -> None:
+    document = "methods: {files: {directory: /x}}\noutputs: [{kind: logstash, url: 'https://h', headers: {api_key: hunter2}}]"
+    with installed(World(), events=document, log_browser="files"):
+        found = call("GET", "/v1/configuration").json
+    assert (found["method"], found["browser"], found["methods"]) == ("runlog", "files", {"files": {"directory": "/x"}})
+    assert found["outputs"] == [{"kind": "logstash", "url": "https://h", "headers": {"api_key": "***"}}]
+    with installed(World(), events="outputs: [{kind: logstash}]"):
+        assert call("GET", "/v1/configuration").status == 500
+    with installed(World(), logging_method="nonsense"):
+        assert call("GET", "/v1/configuration").status == 500

@@ -1,0 +1,159 @@
+"""Forwarding over real sockets, and the command as a person runs it: to vendors' servers, and to CloudWatch Logs on the emulator."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chalicelib.aws.clock import SystemClock
+from chalicelib.aws.http import Urllib3Transport
+from chalicelib.errors import OutcomeUnknownError, TargetUnavailableError
+from chalicelib.events.forwarding import Forwarder, Patience
+from chalicelib.events.targets.document import document
+from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
+from chalicelib.events.targets.transport import Answer
+from chalicelib.memory.clock import ManualClock
+from local.emulator import CREDENTIALS, REGION, Emulator, free_port
+from tests.contract.conftest import client_of
+from tests.unit.test_event_targets import LOGGABLE, event, events_of
+from tests.vendors import Bulk, Otlp, Shipper, Site
+
+PROJECT = Path(__file__).parents[2]
+
+
+class Api:
+    """The archive's events, over HTTP."""
+
+    def __init__(self, count: int) -> None:
+        now = SystemClock().now_ms()
+        self.events = [event(number, f"line {number}", now + number // 3) for number in range(count)]
+
+    def handle(self, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        if headers.get("Authorization") != "Bearer hush":
+            return Answer(401, b"{}")
+        if "/completeness" in path:
+            return Answer(200, b'{"state": "complete"}')
+        assert path.startswith("/api/v1/events/svc.orders/run%2F1")
+        at = int(path.partition("after=")[2] or 0)
+        page = [json.loads(each.model_dump_json()) for each in self.events[at : at + 100]]
+        behind = str(at + 100) if at + 100 < len(self.events) else None
+        return Answer(200, json.dumps({"events": page, "after": behind}).encode())
+
+
+def run(folder: Path, url: str, target: Mapping[str, Any], *more: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """``python -m local forward``."""
+    (folder / "target.json").write_text(json.dumps(target))
+    command = [
+        sys.executable,
+        "-m",
+        "local",
+        "forward",
+        "svc.orders",
+        "run/1",
+        "--url",
+        f"{url}/api",
+        "--target",
+        str(folder / "target.json"),
+    ]
+    given = os.environ | {"TOKEN": "hush"} | environment
+    return subprocess.run(
+        [*command, "--position", str(folder / "position"), *more],
+        cwd=PROJECT,
+        env=given,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "path", "vendor", "count"),
+    [
+        ({"kind": "elasticsearch", "index": "logs"}, "es", Bulk(), lambda vendor: len(vendor.documents)),
+        ({"kind": "logstash"}, "es", Shipper(), lambda vendor: len(vendor.records)),
+        ({"kind": "otlp"}, "es", Otlp(), lambda vendor: len(vendor.records)),
+    ],
+)
+def test_the_command_forwards_a_run_and_goes_on_where_it_was(
+    tmp_path: Path, target: Any, path: str, vendor: Any, count: Any
+) -> None:
+    api = Api(250)
+    with Site({path: vendor, "api": api}, ["close", 503, None]) as site:
+        done = run(tmp_path, site.url, {**target, "url": f"{site.url}/{path}"}, "--follow")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith("runlake: taken=250 refused=0 requests=3 repeated=500")
+        assert count(vendor) == 250
+        api.events += Api(300).events[250:]
+        again = run(tmp_path, site.url, {**target, "url": f"{site.url}/{path}"})
+        assert "taken=50 " in again.stdout, again.stderr
+        assert count(vendor) == 300
+
+
+def test_the_command_tells_what_is_wrong(tmp_path: Path) -> None:
+    with Site({"api": Api(1)}) as site:
+        wrong = run(tmp_path, site.url, {"kind": "otlp", "url": "ftp://h"})
+        assert wrong.returncode == 1 and "field=otlp.url" in wrong.stderr and "Traceback" not in wrong.stderr
+        denied = run(tmp_path, site.url, {"kind": "otlp", "url": f"{site.url}/x"}, TOKEN="other")
+        assert denied.returncode == 1 and "status=401" in denied.stderr and "Traceback" not in denied.stderr
+
+
+@pytest.fixture(scope="module")
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("logs")
+    started = Emulator(free_port(), folder / "scratch", folder / "emulator.log")
+    try:
+        started.wait_until_healthy()
+        yield started.endpoint_url
+    finally:
+        started.stop()
+
+
+def test_cloudwatch_logs_have_what_the_command_sent(tmp_path: Path, emulator: str) -> None:
+    api = Api(250)
+    names = {"aws_access_key_id": "AWS_ACCESS_KEY_ID", "aws_secret_access_key": "AWS_SECRET_ACCESS_KEY"}
+    given = {names[name]: value for name, value in CREDENTIALS.items() if name in names}
+    with Site({"api": api}) as site:
+        target = {"kind": "cloudwatch", "group": "runs", "region": REGION}
+        done = run(tmp_path, site.url, target, AWS_ENDPOINT_URL=emulator, AWS_DEFAULT_REGION=REGION, **given)
+        assert done.returncode == 0, done.stderr
+    with closing(client_of("logs", emulator)) as client:
+        page = client.get_log_events(logGroupName="runs", logStreamName="svc.orders/run/1", startFromHead=True)
+    assert [json.loads(row["message"]) for row in page["events"]] == [json.loads(json.dumps(document(each))) for each in api.events]
+
+
+# The transport
+
+
+def test_redirects_are_not_followed_and_what_was_sent_is_known() -> None:
+    bulk = Bulk()
+    with Site({"es": bulk}, [302, "close", "lost"]) as site, closing(Urllib3Transport(1, 5)) as transport:
+        target = ElasticsearchTarget(transport, f"{site.url}/es", "logs")
+        with pytest.raises(TargetUnavailableError, match="status=302"):
+            target.send(LOGGABLE, events_of(1))
+        for _ in range(2):
+            with pytest.raises(OutcomeUnknownError):
+                target.send(LOGGABLE, events_of(1))
+        assert len(bulk.documents) == 1 and target.send(LOGGABLE, events_of(2)) == ()
+        assert len(bulk.documents) == 2
+    with pytest.raises(TargetUnavailableError, match="not sent"):
+        Urllib3Transport(1, 5).post(f"http://127.0.0.1:{free_port()}/", {}, b"")
+
+
+def test_a_large_run_over_sockets_that_break() -> None:
+    bulk = Bulk()
+    faults = ["close", "lost", None, 500, None, "lost", 429, None] * 5
+    with Site({"es": bulk}, faults) as site, closing(Urllib3Transport(1, 5)) as transport:
+        target = ElasticsearchTarget(transport, f"{site.url}/es", "logs")
+        forwarder = Forwarder(target, LOGGABLE, ManualClock(0), patience=Patience(attempts=6))
+        for each in events_of(20_000):
+            forwarder.add(each)
+        forwarder.flush()
+    assert [found["id"] for found in bulk.documents.values()] == list(range(20_000))

@@ -1,0 +1,510 @@
+"""Writers, streams of lines, tees, and forwarding from a position: nothing is left out, nothing secondary disturbs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from random import Random
+from threading import Event as Signal
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from chalicelib.errors import InvalidConfigurationError, InvalidEventError, StoreUnavailableError, TargetUnavailableError
+from chalicelib.events.event import STEP_ID, Annotation, Event, Loggable, NewEvent
+from chalicelib.events.forwarding import Forwarder, Patience
+from chalicelib.events.masking import masked_event, moved
+from chalicelib.events.methods import SinkMethod, teed, to_target
+from chalicelib.events.relay import BrowserSource, follow, forward
+from chalicelib.events.targets.configuration import parsed_target, target_of, target_over_http
+from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
+from chalicelib.events.targets.shippers import ShipperTarget, logstash_record
+from chalicelib.events.tee import Room, Secondary, Tee
+from chalicelib.events.writing import LineStream, SinkWriter
+from chalicelib.masking.mask import Edit, mask
+from chalicelib.masking.masker import Masker
+from chalicelib.masking.rules import parsed_text
+from chalicelib.masking.shapes import SHAPES, finders
+from chalicelib.memory.clock import ManualClock
+from chalicelib.ports import Run
+from local.forward import ApiSource, event_of
+from tests.faults.interception import Crash
+from tests.unit.test_event_targets import LOGGABLE, NOW_MS, es, events_of
+from tests.vendors import Bulk, Otlp, Shipper, Wire
+
+QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+class Listed:
+    """A sink that is a list; fails on demand."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.flushed = self.closed = 0
+        self.fails: Exception | None = None
+
+    def add(self, event: Event) -> None:
+        if self.fails:
+            raise self.fails
+        self.events.append(event)
+
+    def flush(self) -> None:
+        if self.fails:
+            raise self.fails
+        self.flushed = len(self.events)
+
+    def close(self) -> None:
+        self.flush()
+        self.closed += 1
+
+    @property
+    def messages(self) -> list[str]:
+        return [event.message for event in self.events]
+
+
+def writer(sink: Any, clock: ManualClock | None = None, **more: Any) -> SinkWriter:
+    return SinkWriter(sink, LOGGABLE, clock or ManualClock(NOW_MS), **more)
+
+
+# Writers
+
+
+def test_ids_count_from_0_and_mandatory_data_is_there() -> None:
+    sink, clock = Listed(), ManualClock(NOW_MS)
+    mine = writer(sink, clock, writer="w", step="compile")
+    mine.write_message("one", level="INFO")
+    clock.advance(1)
+    mine.write_event(NewEvent(message="two\nlines", id=77, timestamp=5, step="test", data={"a": 1, "jobId": LOGGABLE.job_id}))
+    mine.write_event(NewEvent(message="", annotations=(Annotation(position=0, note="x"),)))
+    assert [event.id for event in sink.events] == [0, 1, 2] and {event.writer for event in sink.events} == {"w"}
+    assert [event.timestamp for event in sink.events] == [NOW_MS, 5, NOW_MS + 1000]
+    assert [event.data[STEP_ID] for event in sink.events] == ["compile", "test", "compile"]
+    assert sink.events[1].data == {**LOGGABLE.mandatory_data("test"), "a": 1}
+    assert sink.events[2].annotations[0].note == "x"
+
+
+def test_writers_without_a_name_have_one_each() -> None:
+    method = SinkMethod(lambda _: Listed(), ManualClock(0))
+    assert len({method.create_writer(LOGGABLE).writer for _ in range(50)}) == 50
+    assert method.create_writer(LOGGABLE, writer="w").writer == "w"
+
+
+def test_what_lacks_mandatory_data_is_refused() -> None:
+    with pytest.raises(InvalidEventError, match="missing=jobId"):
+        SinkWriter(Listed(), Loggable("here", "run", "run-1"), ManualClock(0)).write_message("x")
+
+
+def test_close_flushes_tells_how_many_and_may_be_called_twice() -> None:
+    sink, told = Listed(), []
+    mine = writer(sink, writer="w", closed=lambda *what: told.append(what))
+    for ms in (5, 9, 7):
+        mine.write_event(NewEvent(message="x", timestamp=ms))
+    mine.close()
+    mine.close()
+    assert told == [("w", 3, 9)] and sink.flushed == 3 and sink.closed == 1
+    with pytest.raises(InvalidEventError, match="closed"):
+        mine.write_message("late")
+    other = writer(Listed(), writer="v", closed=lambda *what: told.append(what))
+    other.close()
+    assert told[1] == ("v", 0, None)
+
+
+def test_a_close_that_fails_is_none_and_can_be_repeated() -> None:
+    sink, told = Listed(), []
+    mine = writer(sink, writer="w", closed=lambda *what: told.append(what))
+    mine.write_message("x")
+    sink.fails = StoreUnavailableError("away")
+    with pytest.raises(StoreUnavailableError):
+        mine.close()
+    assert told == []
+    with pytest.raises(StoreUnavailableError):
+        mine.write_message("not taken")
+    sink.fails = None
+    mine.write_message("taken")
+    mine.close()
+    assert told == [("w", 2, NOW_MS)] and [event.id for event in sink.events] == [0, 1], "what was not taken has no id"
+
+
+@QUIET
+@given(st.lists(st.text(st.sampled_from("ab\n\r\u2028é"), max_size=8), max_size=12))
+def test_a_stream_is_its_lines(pieces: list[str]) -> None:
+    sink = Listed()
+    stream = writer(sink).stream(step="s")
+    for piece in pieces:
+        assert stream.write(piece) == len(piece)
+        assert len(sink.events) == "".join(pieces[: pieces.index(piece)]).count("\n") + piece.count("\n") or pieces.count(piece) > 1
+    stream.close()
+    stream.close()
+    text = "".join(pieces)
+    wanted = text.split("\n")
+    assert sink.messages == (wanted[:-1] if not wanted[-1] else wanted)
+
+
+def test_a_stream_works_with_print_and_keeps_what_could_not_be_written() -> None:
+    sink = Listed()
+    stream = writer(sink).stream()
+    print("one", 2, file=stream)
+    sink.fails = StoreUnavailableError("away")
+    with pytest.raises(StoreUnavailableError):
+        stream.write("three\nfour\nfi")
+    sink.fails = None
+    with stream:
+        stream.write("ve")
+    assert sink.messages == ["one 2", "three", "four", "five"] and stream.closed
+    with pytest.raises(ValueError, match="closed"):
+        stream.write("x")
+    assert LineStream(print).writable()
+
+
+# Tees
+
+
+def test_secondaries_get_what_the_primary_took_in_order() -> None:
+    primary, copy = Listed(), Listed()
+    tee = Tee(primary, [Secondary(copy)])
+    mine = writer(tee)
+    for number in range(500):
+        mine.write_message(str(number))
+    mine.flush()
+    assert len(primary.events) == 500 == primary.flushed
+    mine.close()
+    assert copy.events == primary.events and copy.closed == 1 and tee.dropped == 0
+
+
+def test_what_the_primary_did_not_take_goes_nowhere() -> None:
+    primary, copy = Listed(), Listed()
+    primary.fails = StoreUnavailableError("away")
+    tee = Tee(primary, [Secondary(copy, make_thread=lambda _: None)])
+    with pytest.raises(StoreUnavailableError):
+        tee.add(events_of(1)[0])
+    with pytest.raises(StoreUnavailableError):
+        tee.close()
+    assert copy.events == [] and copy.closed == 1
+
+
+def test_a_secondary_that_fails_is_counted_and_never_seen() -> None:
+    primary, broken, copy = Listed(), Listed(), Listed()
+    broken.fails = RuntimeError("what a secondary may do wrong is anything")
+    secondaries = [Secondary(broken, make_thread=lambda _: None), Secondary(copy, make_thread=lambda _: None)]
+    tee = Tee(primary, secondaries)
+    for each in events_of(5):
+        tee.add(each)
+    tee.flush()
+    tee.close()
+    assert len(primary.events) == len(copy.events) == 5 and tee.dropped == 5
+    assert secondaries[0].failures == 7 and "RuntimeError" in secondaries[0].last_failure
+
+
+def test_a_secondary_that_hangs_delays_nothing_and_what_does_not_fit_is_counted() -> None:
+    primary, gate, begun = Listed(), Signal(), Signal()
+
+    class Hanging(Listed):
+        def add(self, event: Event) -> None:
+            begun.set()
+            gate.wait(30)
+            super().add(event)
+
+    copy = Hanging()
+    secondary = Secondary(copy, Room(events=10))
+    tee = Tee(primary, [secondary], linger_s=0)
+    events = events_of(100)
+    tee.add(events[0])
+    assert begun.wait(30), "it has the first in hand"
+    for each in events[1:]:
+        tee.add(each)
+    tee.flush()
+    assert len(primary.events) == 100 and secondary.dropped == 89
+    tee.close()
+    assert secondary.dropped == 99
+    gate.set()
+    assert secondary._thread
+    secondary._thread.join(30)
+
+
+def test_the_room_of_a_secondary_is_bytes_too() -> None:
+    copy = Listed()
+    secondary = Secondary(copy, Room(events=100, bytes=3_000), make_thread=lambda _: None)
+    for number in range(5):
+        secondary.offer(Event(id=number, message="x" * 900, timestamp=0, data={}))
+    assert secondary.dropped == 3
+    secondary.close()
+    secondary.offer(events_of(1)[0])
+    assert len(copy.events) == 2 and secondary.dropped == 4
+
+
+def test_what_a_secondary_did_not_get_rid_of_is_dropped_at_the_close() -> None:
+    kit = es([503] * 99)
+    away = Forwarder(kit.target, LOGGABLE, kit.clock, patience=Patience(attempts=2), random=Random(1))
+    secondary = Secondary(away, make_thread=lambda _: None)
+    for each in events_of(4):
+        secondary.offer(each)
+    secondary.close()
+    assert secondary.dropped == 4 and kit.received() == []
+
+
+# From a position
+
+
+class Log:
+    """A browser of a log that grows."""
+
+    def __init__(self, count: int) -> None:
+        self.all = events_of(count)
+        self.shown = count
+
+    def events(self) -> Iterator[Event]:
+        return iter(self.all[: self.shown])
+
+
+@pytest.mark.parametrize("stop", range(1, 12))
+def test_forwarding_goes_on_where_it_was_settled(stop: int) -> None:
+    """The target goes away at the nth request; what was saved is all settled, and the next time the rest is sent."""
+    bulk, kept = Bulk(), list[str]()
+    log, source = Log(4_500), BrowserSource(Log(4_500))
+    kit = es([None] * (stop - 1) + [503] * 9, vendor=bulk)
+    small = _Small(kit.target)
+    first = Forwarder(small, LOGGABLE, kit.clock, patience=Patience(attempts=2), random=Random(1))
+    try:
+        forward(source, first, None, kept.append)
+        assert stop > 9
+    except TargetUnavailableError:
+        assert len(bulk.documents) >= int(kept[-1] if kept else 0)
+        assert len(bulk.documents) - int(kept[-1] if kept else 0) < 1_500
+    rest = Forwarder(es(vendor=bulk).target, LOGGABLE, kit.clock)
+    assert forward(source, rest, kept[-1] if kept else None, kept.append) == "4500" == kept[-1]
+    assert [each["id"] for each in bulk.documents.values()] == [event.id for event in log.all]
+    assert kept == sorted(kept, key=int)
+
+
+class _Small:
+    def __init__(self, inner: Any) -> None:
+        from chalicelib.events.ports import Limits
+
+        self.limits, self.size, self.send, self.close = Limits(500, 1 << 30), inner.size, inner.send, inner.close
+
+
+@pytest.mark.parametrize("is_applied", [False, True])
+@pytest.mark.parametrize("stop", range(1, 10))
+def test_stopped_at_every_request_and_begun_again(stop: int, is_applied: bool) -> None:
+    """The process dies at the nth request, before or after it was applied: what was saved is never ahead of what is there."""
+
+    class Stopping(Wire):
+        def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Any:
+            is_last = len(self.sent) == stop - 1
+            if is_last and not is_applied:
+                raise Crash
+            answer = super().post(url, headers, body)
+            if is_last:
+                raise Crash
+            return answer
+
+    log = BrowserSource(Log(4_500))
+    for there, make in (
+        (Bulk(), lambda wire: ElasticsearchTarget(wire, "https://es", "logs")),
+        (Shipper(), lambda wire: ShipperTarget(wire, "http://l", logstash_record)),
+    ):
+        kept = list[str]()
+        with pytest.raises(Crash):
+            forward(log, Forwarder(_Small(make(Stopping(there))), LOGGABLE, ManualClock(0)), None, kept.append)
+        found = list(there.documents.values()) if isinstance(there, Bulk) else there.records
+        assert int(kept[-1] if kept else 0) <= len(found)
+        forward(log, Forwarder(make(Wire(there)), LOGGABLE, ManualClock(0)), kept[-1] if kept else None, kept.append)
+        ids = [each["id"] for each in (there.documents.values() if isinstance(there, Bulk) else there.records)]
+        assert sorted(set(ids)) == list(range(4_500)) and kept[-1] == "4500"
+        if isinstance(there, Bulk):
+            assert ids == list(range(4_500)), "each once, in order"
+
+
+def test_of_an_event_that_is_put_off_the_position_stays_in_front() -> None:
+    """Others of its batch are taken, then the target is gone: the next time begins at what was put off."""
+    calls = []
+
+    def reject(found: Mapping[str, Any]) -> int:
+        calls.append(found["id"])
+        return 429 if found["id"] == 0 and len(calls) <= 5 else 201
+
+    bulk, kept = Bulk(reject), list[str]()
+    kit = es([None] + [503] * 3, vendor=bulk)
+    first = Forwarder(kit.target, LOGGABLE, kit.clock, patience=Patience(attempts=3), random=Random(1))
+    with pytest.raises(TargetUnavailableError):
+        forward(BrowserSource(Log(5)), first, None, kept.append)
+    assert len(bulk.documents) == 4 and kept == [] and first.done == 0
+    forward(BrowserSource(Log(5)), Forwarder(es(vendor=bulk).target, LOGGABLE, kit.clock), None, kept.append)
+    assert len(bulk.documents) == 5 and kept == ["5"]
+
+
+def test_a_live_run_is_followed_until_it_is_complete() -> None:
+    log, kit, kept = Log(100), es(), list[str]()
+    log.shown = 10
+    clock = ManualClock(0)
+
+    def grow(_: float) -> None:
+        log.shown = min(log.shown + 30, 100)
+
+    clock.sleep = grow  # type: ignore[method-assign]
+    source = BrowserSource(log, lambda: log.shown == 100)
+    assert follow(source, Forwarder(kit.target, LOGGABLE, kit.clock), clock, None, kept.append) == "100"
+    assert kit.received() == log.all and kept == ["10", "40", "70", "100"]
+
+
+@pytest.mark.parametrize(("times", "wanted"), [((0, 0, 5, 0, 7, 0), (5, 5, 5, 5, 7, 7)), ((0, 0), (NOW_MS, NOW_MS))])
+def test_lines_without_a_time_have_that_of_the_event_before_them(times: Sequence[int], wanted: Sequence[int]) -> None:
+    log, kit = Log(len(times)), es()
+    log.all = [each.model_copy(update={"timestamp": ms}) for each, ms in zip(log.all, times, strict=True)]
+    forward(BrowserSource(log), Forwarder(kit.target, LOGGABLE, kit.clock))
+    assert [each.timestamp for each in kit.received()] == list(wanted)
+
+
+class Api:
+    """The events of a run over HTTP: pages of three with a cursor, none behind the last."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self.events = list(events)
+        self.asked: list[Mapping[str, str]] = []
+
+    def get(self, path: str, query: Mapping[str, str]) -> Any:
+        if path == "/completeness":
+            return {"state": "complete"}
+        self.asked.append(query)
+        at = int(query.get("after", "0").removeprefix("c"))
+        page = self.events[at : at + 3]
+        behind = f"c{at + 3}" if at + 3 < len(self.events) else None
+        more = {"line": 1, "lines": 1, "step": None}
+        return {"events": [{**json.loads(each.model_dump_json()), **more} for each in page], "after": behind}
+
+
+@pytest.mark.parametrize("cut", range(8))
+def test_events_are_read_over_http_and_a_log_that_grew_is_gone_on_with(cut: int) -> None:
+    events, kit = events_of(8), es()
+    position = None
+    for shown in (cut, cut, 8):
+        source = ApiSource(Api(events[:shown]).get)
+        position = forward(source, Forwarder(kit.target, LOGGABLE, kit.clock), position)
+        assert kit.received() == events[:shown]
+    assert source.is_complete()
+    api = Api(events)
+    list(ApiSource(api.get).pages(position))
+    assert [query.get("after") for query in api.asked] == ["c6"], "what was read is not read again"
+
+
+def test_an_event_of_the_api_is_an_event() -> None:
+    one = events_of(1)[0].model_copy(update={"annotations": (Annotation(position=1, note=[1]),), "level": "INFO"})
+    found = {**json.loads(one.model_dump_json()), "line": 4, "lines": 1, "step": None}
+    assert event_of(found) == one
+    assert event_of({**found, "timestamp": None, "level": None}) == one.model_copy(update={"timestamp": 0, "level": None})
+
+
+# Configuration
+
+
+@pytest.mark.parametrize(
+    ("text", "vendor"),
+    [
+        ({"kind": "opensearch", "url": "https://es:9200", "index": "logs", "headers_from": {"Authorization": "ssm:/es"}}, Bulk()),
+        ({"kind": "fluentd", "url": "http://f:9880/app.log"}, Shipper()),
+        ({"kind": "logstash", "url": "http://l:8080", "shape": "json_lines"}, Shipper()),
+        ({"kind": "otlp", "url": "https://o:4318", "headers": {"x-key": "hush"}}, Otlp()),
+    ],
+)
+def test_a_target_of_a_configuration_works(text: Mapping[str, Any], vendor: Any) -> None:
+    seen: list[Mapping[str, str]] = []
+
+    class Seeing(Wire):
+        def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Any:
+            seen.append(headers)
+            return super().post(url, headers, body)
+
+    made = target_over_http(parsed_target(json.dumps(text)), Seeing(vendor), lambda name: f"read of {name.name}")  # type: ignore[arg-type]
+    assert made.send(LOGGABLE, events_of(2)) == ()
+    assert target_of(dict(text)) == parsed_target(json.dumps(text))
+    assert seen[0].get("Authorization") == ("read of /es" if "headers_from" in text else None)
+    assert seen[0].get("x-key") == text.get("headers", {}).get("x-key")
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("no", "kind"),
+        ('{"kind": "kafka"}', "kind"),
+        ('{"kind": "otlp"}', "otlp.url"),
+        ('{"kind": "otlp", "url": "https://user:hush@h"}', "otlp.url"),
+        ('{"kind": "otlp", "url": "https://h", "headers": {"a": 1}}', "otlp.headers.a"),
+        ('{"kind": "otlp", "url": "https://h", "headers_from": {"a": "hush"}}', "otlp.headers_from"),
+        ('{"kind": "cloudwatch", "group": "a b"}', "cloudwatch.group"),
+    ],
+)
+def test_what_is_wrong_with_a_target_is_told_without_its_values(text: str, field: str) -> None:
+    with pytest.raises(InvalidConfigurationError) as caught:
+        parsed_target(text)
+    assert str(caught.value).endswith(f"field={field}") and "hush" not in str(caught.value)
+
+
+# Secrets of an event
+
+
+def all_shapes(body: bytes) -> Any:
+    return mask(body, finders(tuple(SHAPES), [b"geheim"]))
+
+
+def test_an_event_without_secrets_is_the_very_same() -> None:
+    for each in (
+        events_of(1)[0],
+        NewEvent(message="x", data={"a": [1, None, {"b": "c"}]}, annotations=(Annotation(position=0, note={"k": 1}),)),
+    ):
+        assert masked_event(each, all_shapes) == (each, {}) and masked_event(each, all_shapes)[0] is each
+
+
+def test_names_of_what_it_is_about_stay_and_other_data_is_masked_wherever_it_stands() -> None:
+    data = {
+        **Loggable.of_run(Run("svc.geheim", "run-geheim"), "geheim").mandatory_data("step geheim"),
+        "list": ["geheim", {"geheim": "x", "n": 1}],
+        "token": 12345678,
+        "count": 5,
+        "flag": True,
+    }
+    found, counts = masked_event(NewEvent(message="m", data=data), all_shapes)  # type: ignore[arg-type]
+    assert (found.data["jobId"], found.data["loggableId"], found.data["instanceId"]) == ("svc.geheim", "run-geheim", "geheim")
+    assert found.data["stepId"] == "step ***configured-value***"
+    assert found.data["list"] == ["***configured-value***", {"***configured-value***": "x", "n": 1}]
+    assert (found.data["token"], found.data["count"], found.data["flag"]) == ("***password***", 5, True)
+    assert counts == {"configured-value": 3, "password": 1}
+
+
+@QUIET
+@given(
+    st.lists(st.tuples(st.text("aé\U0001f600\n", max_size=4), st.text("bü", min_size=1, max_size=4)), max_size=5),
+    st.lists(st.integers(0, 60), max_size=6),
+)
+def test_annotations_stay_at_what_they_are_about(parts: list[tuple[str, str]], positions: list[int]) -> None:
+    """A model: each character of the text has its place in the masked one; of a secret, its marker's start."""
+    text, masked, places, edits = "", "", list[int](), list[Edit]()
+    for plain, secret in parts:
+        places += [len(masked) + offset for offset in range(len(plain))]
+        text, masked = text + plain, masked + plain
+        start = len(text.encode())
+        places += [len(masked)] * len(secret)
+        text, masked = text + secret, masked + "***"
+        edits.append(Edit(start, start + len(secret.encode()), 3))
+    shift = len(masked) - len(text)
+    wanted = [places[each] if each < len(places) else each + shift for each in positions]
+    assert moved(positions, text, edits) == wanted
+
+
+# Methods
+
+
+def test_a_method_of_a_target_masks_by_the_pipelines_rules_and_a_tee_has_copies() -> None:
+    masker = Masker(parsed_text('[{"fqn": "svc.*", "shapes": ["jwt"], "values": ["geheim"]}]'), None, ManualClock(0))
+    main, copy, clock = Bulk(), Shipper(), ManualClock(NOW_MS)
+    to_main = to_target(lambda: ElasticsearchTarget(Wire(main), "https://es", "logs"), masker, clock)
+    to_copy = to_target(lambda: ShipperTarget(Wire(copy), "http://l", logstash_record), masker, clock)
+    made = SinkMethod(teed(to_main, [to_copy]), clock).create_writer(LOGGABLE, step="build")
+    with made.stream() as stream:
+        stream.write("one geheim\ntwo password=x")
+    made.close()
+    wanted = ["one ***configured-value***", "two password=x"]
+    assert [each["message"] for each in main.documents.values()] == [each["message"] for each in copy.records] == wanted
+    assert [each["data"]["stepId"] for each in copy.records] == ["build"] * 2

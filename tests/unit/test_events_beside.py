@@ -1,0 +1,171 @@
+"""What lies beside a run's text is known to everything that walks a run's objects, or rightly left aside."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.errors import DamagedLogError, InvalidNameError
+from chalicelib.events.companion import Companion, Noted, packed, unpacked
+from chalicelib.events.told import ToldStep
+from chalicelib.memory.publisher import InMemoryPublisher
+from chalicelib.memory.run_catalog import InMemoryRunCatalog
+from chalicelib.ports import PutOptions, Run
+from chalicelib.runlog.census import Examiner
+from chalicelib.runlog.layout import Layout, ParsedKey
+from chalicelib.runlog.tail import list_all
+from glue_jobs.datasource.objects import Folder, Listed
+from glue_jobs.expiring.expiry import Condemned, Expiry, Outcome
+from glue_jobs.expiring.inventory import Inventory
+from tests.eventing import Author, event_parts, said, step_log
+from tests.ingesting import ingest_one, ingester_of, message, s3_record
+from tests.world import RUN, World
+
+NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=20)
+
+
+class Rows:
+    def forget(self, run: Run) -> None:
+        """Nothing here."""
+
+
+def ended() -> World:
+    """A closed run with everything that can lie beside a text."""
+    world = World()
+    parts = event_parts(world)
+    parts.writers.open(RUN, "w")
+    author = Author(parts, "w")
+    for number in range(3):
+        author.say(said(f"{number}", "s"))
+    parts.told.tell(RUN, "s", ToldStep(name="S"))
+    world.store.put(world.layout.chosen(RUN), b"{}", PutOptions())
+    parts.writers.close(RUN, "w", 3)
+    world.clock.advance(3600)
+    parts.finalizer.close(RUN)
+    return world
+
+
+@given(NAMES, NAMES, NAMES, st.integers(0, 10**10 - 1))
+def test_keys_come_back(fqn: str, run_id: str, name: str, number: int) -> None:
+    run, layout = Run(fqn, run_id.replace("/", "_") + "-"), Layout("p")
+    assert layout.parse(layout.companion(run, number)) == ParsedKey(run, "companion", companion=number)
+    assert layout.parse(layout.writer(run, name, "opened")) == ParsedKey(run, "writer", name=name)
+    assert layout.parse(layout.writer(run, name, "closed")) == ParsedKey(run, "writer", name=name)
+    assert layout.parse(layout.step(run, name)) == ParsedKey(run, "step", name=name)
+    assert layout.parse(layout.chosen(run)) == ParsedKey(run, "chosen")
+    assert layout.companion(run, number) < layout.behind_companions(run) < layout.chosen(run) < layout.logs(run)
+
+
+def test_what_is_none_of_it_is_not_known() -> None:
+    layout = Layout("p")
+    for name in (
+        "events/1",
+        "events/writers/w",
+        "events/writers/w/else",
+        "events/steps/a/b",
+        "events/",
+        "events/steps/%ff",
+        "events/x",
+    ):
+        assert layout.parse(f"p/a/b/{name}") is None
+    with pytest.raises(InvalidNameError):
+        layout.step(Run("a" * 800, "b"), "ä" * 100)
+
+
+def test_a_census_finds_nothing_foreign_and_no_number_of_a_companion() -> None:
+    world = ended()
+    census = Examiner(world.store, world.layout, RUN).examine()
+    assert (list(census.problems), sorted(census.entries)) == ([], [0, 1, 2, 3])
+    assert [census.entries[number].events for number in range(4)] == [1, 1, 1, 0]
+
+
+def test_retirement_keeps_how_many_events_a_segment_had() -> None:
+    world = ended()
+    world.parts().finalizer.settle(RUN, world.deadline())
+    world.clock.advance(3600)
+    world.parts().finalizer.settle(RUN, world.deadline())
+    assert [entry.events for entry in world.kept()] == [1, 1, 1]
+    assert step_log(event_parts(world), "s") == "0\n1\n2\n"
+
+
+def test_an_inventory_and_an_expiry_take_it_for_the_runs() -> None:
+    world = ended()
+    inventory = Inventory(world.store, world.layout)
+    (found,) = [row for folder in inventory.folders() for row in inventory.runs(folder)]
+    run, status, ended_ms, size, objects, log_bytes, tail, _ = found
+    assert (run, status, tail) == (RUN, "finalized", 3)
+    world.clock.advance(3600)
+    condemned = Condemned(RUN.fqn, RUN.run_id, "age", 0, ended_ms, size, objects, log_bytes, tail)
+    expiry = Expiry(world.store, Rows(), world.parts().writer, world.layout, world.clock, "plan")
+    assert expiry.expire(condemned) is Outcome.EXPIRED
+    assert list(list_all(world.store, world.layout.run_prefix(RUN))) == []
+
+
+def test_the_data_source_of_spark_leaves_it_aside() -> None:
+    world, foreign = ended(), []
+    folder = Folder(world.layout, lambda run: True, lambda run, key: foreign.append(key))
+    folder.add(Listed(found.key, found.size, found.etag, 0) for found in list_all(world.store, world.layout.prefix))
+    assert foreign == []
+    (objects,) = folder.runs
+    assert objects.logs is not None
+
+
+def test_notifications_of_it_are_indexed_and_not_reported() -> None:
+    world = ended()
+    parts, topic = event_parts(world), InMemoryPublisher()
+    world.database.__init__()  # type: ignore[misc]
+    ingester = ingester_of(world, InMemoryRunCatalog(), topic, index_beside=parts.indexing.landed)
+    for found in list_all(world.store, world.layout.events(RUN)):
+        report = ingest_one(ingester, message(s3_record(found.key)))
+        assert (list(report.problems), list(report.records)) == ([], [])
+    assert topic.messages == []
+    assert parts.index.visible(RUN)["w"].ranges == ((0, 2),) and parts.index.told(RUN)["s"]["name"] == "S"
+    gone = ingest_one(ingester, message(s3_record(world.layout.companion(RUN, 9))))
+    assert "is gone" in gone.problems[0]
+    assert ingest_one(ingester, message(s3_record(world.layout.companion(RUN, 0), "ObjectRemoved:Delete"))).problems == []
+
+
+def test_a_damaged_companion_stops_nothing() -> None:
+    world = ended()
+    parts = event_parts(world)
+    world.store.put(world.layout.companion(RUN, 1), b"no gzip", PutOptions())
+    assert parts.indexing.rebuild(RUN) == 3
+    ingester = ingester_of(world, InMemoryRunCatalog(), InMemoryPublisher(), index_beside=parts.indexing.landed)
+    assert "not a companion" in ingest_one(ingester, message(s3_record(world.layout.companion(RUN, 1)))).problems[0]
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+NOTED = st.builds(
+    Noted,
+    *[st.integers(0, 10**12)] * 5,
+    id=st.none() | st.integers(0, 10**9),
+    step=st.none() | NAMES,
+    level=st.none() | NAMES,
+    error=st.booleans(),
+    data=st.dictionaries(NAMES, JSON, max_size=3),
+    annotations=st.lists(st.fixed_dictionaries({"position": st.integers(0, 9), "note": JSON}), max_size=2),
+)
+
+
+@given(st.lists(NOTED, max_size=4))
+def test_a_companion_comes_back(events: list[Noted]) -> None:
+    companion = Companion(3, 1, 2, 4, 5, "ä\nw", "house", 7, tuple(events))
+    found = unpacked(packed(companion))
+    assert [(each.line, each.id, each.step, each.level, dict(each.data), list(each.annotations)) for each in found.events] == [
+        (each.line, each.id, each.step, each.level, dict(each.data), list(each.annotations)) for each in events
+    ]
+    assert packed(found) == packed(companion)
+    for damaged in (b"", b"x", packed(companion)[:-9]):
+        with pytest.raises(DamagedLogError):
+            unpacked(damaged)

@@ -1,0 +1,319 @@
+"""Methods that write and browsers that read, chosen apart from each other: the run log and plain files behave alike."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import SecretStr
+
+from chalicelib.errors import InvalidConfigurationError, InvalidEventError, UnavailableError
+from chalicelib.events import registry as registry_module
+from chalicelib.events.configuration import EventsConfiguration, configured, hidden
+from chalicelib.events.event import Annotation, Event, Loggable, NewEvent
+from chalicelib.events.ports import EventWriter, LogBrowser
+from chalicelib.events.registry import Context, Registry, RunLogParts
+from chalicelib.events.views import Views
+from chalicelib.masking.masker import Masker
+from chalicelib.masking.rules import Rule
+from tests.eventing import INSTANCE, event_parts
+from tests.faults.interception import AFTER, Intercepted, StopAt
+from tests.world import RUN, World
+
+LOGGABLE = Loggable.of_run(RUN, INSTANCE)
+RULES = [Rule(fqn="*", values=(SecretStr("hunter2-secret"),))]
+
+
+class House:
+    """A registry: ``name`` is the method and the browser."""
+
+    def __init__(self, name: str, directory: Path, port: Callable[[Any], Any] = lambda inner: inner) -> None:
+        self.world = World()
+        self.configuration = EventsConfiguration(
+            method=name,
+            browser=name,
+            methods={"files": {"directory": str(directory)}},
+            browsers={"files": {"directory": str(directory)}},
+        )
+        self.registry = self.build(port)
+
+    def build(self, port: Callable[[Any], Any] = lambda inner: inner, with_store: bool = True) -> Registry:
+        parts, world = event_parts(self.world, port, RULES), self.world
+        views = Views(world.store, world.index, world.layout)
+        run_log = RunLogParts(world.store, parts.log, parts.writers, views, parts.logs, parts.browser)
+        mask = Masker(RULES, None, world.clock).mask
+        return Registry(Context(world.clock, mask, run_log if with_store else None), self.configuration)
+
+    def writer(self, writer: str | None = None) -> EventWriter:
+        return self.registry.create_writer(LOGGABLE, writer=writer)
+
+    @property
+    def browser(self) -> LogBrowser:
+        return self.registry.open_browser(LOGGABLE)
+
+
+@pytest.fixture(params=["runlog", "files"])
+def house(request: pytest.FixtureRequest, tmp_path: Path) -> House:
+    return House(request.param, tmp_path)
+
+
+def texts(house: House) -> str:
+    text, start = "", 0
+    while (answer := house.browser.overall_log(start)).next != start:
+        text, start = text + answer.text, answer.next
+    return text
+
+
+def test_a_writer_injects_mandatory_data_and_counts_its_ids_from_0(house: House) -> None:
+    writer = house.writer("agent")
+    note = Annotation(position=1, note={"url": "x"})
+    writer.write_event(NewEvent(message="a\nb", timestamp=3, step="s", level="INFO", data={"k": [1]}, annotations=(note,)))
+    writer.write_message("c", step="t")
+    writer.flush()
+    first, second = house.browser.events()
+    assert (first.id, first.message, first.timestamp, first.level, first.writer, first.step) == (0, "a\nb", 3, "INFO", "agent", "s")
+    assert first.annotations == (note,)
+    assert first.data == {**LOGGABLE.mandatory_data("s"), "k": [1]}
+    assert (second.id, second.timestamp, second.step) == (1, house.world.clock.now_ms(), "t")
+
+
+def test_an_event_of_another_run_is_refused(house: House) -> None:
+    with pytest.raises(InvalidEventError):
+        house.writer().write_event(NewEvent(message="x", data={"loggableId": "another"}))
+    with pytest.raises(InvalidEventError, match="missing=instanceId"):
+        house.registry.create_writer(Loggable("", "run", RUN.run_id, RUN.fqn))
+
+
+def test_a_stream_is_split_into_lines_and_keeps_the_last_one(house: House) -> None:
+    writer = house.writer()
+    with writer.stream(step="s") as stream:
+        for piece in ("one", " and\ntw", "o\r\n", "\n", "three"):
+            stream.write(piece)
+    stream.close()
+    writer.close()
+    assert [event.message for event in house.browser.events()] == ["one and", "two\r", "", "three"]
+    assert house.browser.step_log("s", True).text == "one and\ntwo\r\n\nthree\n"
+
+
+def test_close_is_told_once_and_nothing_is_written_behind_it(house: House) -> None:
+    writer = house.writer()
+    writer.write_message("x")
+    writer.close()
+    writer.close()
+    with pytest.raises(InvalidEventError, match="closed"):
+        writer.write_message("y")
+    if house.configuration.method == "runlog":
+        (state,) = event_parts(house.world).watch.look(RUN).writers
+        assert (state.opened, state.count, state.last_timestamp_ms) == (True, 1, house.world.clock.now_ms())
+
+
+def test_browsers_read_the_log_in_every_way(house: House) -> None:
+    one, two = house.writer("one"), house.writer("two")
+    one.write_message("a", step="s")
+    one.flush()
+    two.write_message("b\nc")
+    two.flush()
+    one.write_message("d", step="s")
+    one.close()
+    browser = house.browser
+    assert texts(house) == "a\nb\nc\nd\n"
+    with browser.open_binary() as binary, browser.open_text() as text:
+        assert binary.read() == text.read().encode() == b"a\nb\nc\nd\n"
+    assert browser.lines(2) == ["c", "d"] and browser.lines(99) == ["a", "b", "c", "d"]
+    first = browser.step_log("s", False)
+    assert (first.text, first.complete) == ("a\nd\n", False)
+    assert browser.step_log("s", False, 2).text == "d\n" and browser.step_log("none", False).text == ""
+    path = browser.log_file()
+    assert path.read_text() == "a\nb\nc\nd\n"
+    browser.delete()
+    assert texts(house) == "" and list(house.browser.events()) == []
+    if path.exists():
+        path.unlink()
+
+
+def test_secrets_are_masked_on_every_path(house: House) -> None:
+    writer = house.writer()
+    writer.write_event(NewEvent(message="a hunter2-secret", data={"x": "hunter2-secret"}))
+    with writer.stream() as stream:
+        stream.write("hunter2-secret\n")
+    writer.close()
+    assert "hunter2" not in texts(house) + repr(list(house.browser.events()))
+    assert texts(house).count("***configured-value***") == 2
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.lists(
+        st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(["", "x", "y\nz", "\r"])), min_size=1, max_size=4), max_size=5
+    )
+)
+def test_files_are_read_as_the_run_log_is(tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[str, str]]]) -> None:
+    seen = []
+    for name in ("runlog", "files"):
+        house = House(name, tmp_path_factory.mktemp("files"))
+        writers = {step: house.writer(step) for step in "ab"}
+        for batch in batches:
+            for step, message in batch:
+                writers[step].write_message(message, step=step)
+            for writer in writers.values():
+                writer.flush()
+        events = [event.model_dump() for event in house.browser.events()]
+        seen.append((texts(house), house.browser.step_log("a", True).text, events))
+    assert seen[0] == seen[1]
+
+
+def test_a_batch_that_could_not_be_sent_is_sent_again_and_stored_once(tmp_path: Path) -> None:
+    house = House("runlog", tmp_path)
+    for number in range(8):
+        stop = StopAt(number, AFTER, "error")
+        house = House("runlog", tmp_path, lambda port, stop=stop: Intercepted(port, stop))  # type: ignore[misc]
+        writer, written = None, False
+        for _ in range(3):
+            try:
+                writer = writer or house.writer("w")
+                if not written:
+                    writer.write_message("a")
+                    written = True
+                writer.close()
+            except UnavailableError:
+                continue
+        house.registry = house.build()
+        assert texts(house) == "a\n"
+        assert [event.id for event in house.browser.events()] == [0]
+
+
+def test_the_choice_is_kept_with_the_run(tmp_path: Path) -> None:
+    house = House("runlog", tmp_path)
+    writer = house.writer()
+    writer.write_message("x")
+    writer.close()
+    house.configuration = EventsConfiguration(method="files", browser="files")
+    house.registry = house.build()
+    assert texts(house) == "x\n"
+    key = house.world.layout.chosen(RUN)
+    assert json.loads(house.world.store.get(key).body) == {"method": "runlog", "browser": "runlog"}
+
+
+def test_a_browser_that_is_gone_falls_back_to_plain_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    house = House("runlog", tmp_path)
+    house.registry.configuration.methods["gone"] = {}
+    key = house.world.layout.chosen(RUN)
+    from chalicelib.ports import PutOptions
+
+    house.world.store.put(key, b'{"browser": "gone"}', PutOptions())
+    assert type(house.browser).__name__ == "FilesBrowser"
+
+
+def test_without_aws_it_is_plain_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    house = House("runlog", tmp_path)
+    house.registry = house.build(with_store=False)
+    assert (house.registry.method, house.registry.browser) == ("files", "files")
+    writer = house.writer()
+    writer.write_message("x")
+    writer.close()
+    assert texts(house) == "x\n" and (tmp_path / "svc.pipeline" / RUN.run_id / "log.txt").read_text() == "x\n"
+
+
+class Elsewhere:
+    """A method and a browser that somebody else has written."""
+
+    def __init__(self, context: Context, options: Any, loggable: Loggable | None = None) -> None:
+        self.options = options
+
+
+def test_others_are_found_by_their_entry_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def points(group: str) -> list[EntryPoint]:
+        return [EntryPoint("elsewhere", "tests.unit.test_events_methods:Elsewhere", group)]
+
+    monkeypatch.setattr(registry_module, "entry_points", points)
+    monkeypatch.setattr(EntryPoint, "load", lambda _: Elsewhere)
+    house = House("runlog", tmp_path)
+    house.configuration = configured("browser: elsewhere\nbrowsers: {elsewhere: {url: x}}")
+    registry = house.build()
+    browser: Any = registry.open_browser(LOGGABLE)
+    assert browser.options == {"url": "x"}
+    assert registry.shown()["installed"] == {
+        "methods": ["elsewhere", "files", "runlog"],
+        "browsers": ["elsewhere", "files", "runlog"],
+    }
+
+
+def test_configuration_by_environment_and_yaml_is_validated() -> None:
+    found = configured("method: files\nmethods:\n  files: {directory: /x}\n", None, "runlog")
+    assert (found.method, found.browser, found.methods) == ("files", "runlog", {"files": {"directory": "/x"}})
+    assert configured('{"method": "files"}', "runlog").method == "runlog"
+    assert configured("") == EventsConfiguration()
+    for document in (
+        "- a",
+        "{",
+        "a: [",
+        "methd: files",
+        "method: 5",
+        "method: 'a b'",
+        "methods: [1]",
+        "!!python/object:os.system {}",
+    ):
+        with pytest.raises(InvalidConfigurationError, match="variable=RUNLAKE_EVENTS"):
+            configured(document)
+
+
+def test_what_is_not_installed_cannot_be_chosen(tmp_path: Path) -> None:
+    house = House("runlog", tmp_path)
+    house.configuration = EventsConfiguration(method="nonsense")
+    with pytest.raises(InvalidConfigurationError, match="known=files,runlog"):
+        house.build()
+    house.configuration = EventsConfiguration(method="files", methods={"files": {"dir": "x"}})
+    with pytest.raises(InvalidConfigurationError, match="directory"):
+        house.build().create_writer(LOGGABLE)
+
+
+def test_secrets_of_a_configuration_are_hidden() -> None:
+    document = {
+        "url": "https://user:hunter2@host:9200/x", "api_key": "hunter2", "nested": [{"Password": "hunter2", "plain": "x"}],
+        "tokens": ["hunter2"], "auth": {"client_secret": 5}, "apiKey": "hunter2", "on": True,
+    }  # fmt: skip
+    found = configured(json.dumps({"methods": {"m": document}, "outputs": [document], "rules": [document]})).shown()
+    assert "hunter2" not in json.dumps(found)
+    assert found["methods"]["m"]["url"] == "https://***@host:9200/x" and found["methods"]["m"]["nested"][0]["plain"] == "x"
+    assert hidden({"client_secret": 5}) == {"client_secret": "***"}
+
+
+def test_outputs_get_copies_of_what_the_method_took(tmp_path: Path) -> None:
+    """As the primary has them: the same ids under the same writer, in order, and masked by whoever sends them on."""
+    house, copies = House("runlog", tmp_path), list[Event]()
+
+    class Copy:
+        def add(self, event: Event) -> None:
+            copies.append(event)
+
+        def flush(self) -> None:
+            """It is a list."""
+
+        def close(self) -> None:
+            """It is a list."""
+
+    parts = event_parts(house.world, lambda inner: inner, RULES)
+    views = Views(house.world.store, house.world.index, house.world.layout)
+    run_log = RunLogParts(house.world.store, parts.log, parts.writers, views, parts.logs, parts.browser)
+    context = Context(
+        house.world.clock, Masker(RULES, None, house.world.clock).mask, run_log, lambda document: lambda loggable: Copy()
+    )
+    registry = Registry(context, EventsConfiguration(outputs=[{"kind": "any"}]))
+    writer = registry.create_writer(LOGGABLE, writer="w", step="compile")
+    for number in range(2500):
+        writer.write_event(NewEvent(message=f"line {number}", step="test" if number % 2 else None, timestamp=number))
+    writer.close()
+    kept = list(registry.open_browser(LOGGABLE).events())
+    assert [event.message for event in kept] == [f"line {number}" for number in range(2500)]
+    assert [(event.id, event.writer, event.message, event.step) for event in copies] == [
+        (number, "w", f"line {number}", "test" if number % 2 else "compile") for number in range(2500)
+    ]
+    assert [(event.id, event.writer, event.step) for event in kept] == [(event.id, event.writer, event.step) for event in copies]

@@ -1,0 +1,295 @@
+"""The log of a step is the overall log filtered: whatever the order, however it was stored, notified and read."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chalicelib.catalog.segments import run_key as segments_key
+from chalicelib.events import spans
+from chalicelib.events.event import NewEvent
+from chalicelib.events.index import run_key
+from chalicelib.events.shown import Wanted
+from chalicelib.events.spans import Span
+from chalicelib.events.step_log import MAX_READS
+from chalicelib.events.told import ToldStep
+from chalicelib.ports import PutOptions, Run
+from chalicelib.runlog.batch import Batch
+from tests.eventing import Author, EventParts, event_parts, notify, said, step_log, whole_log
+from tests.world import RUN, START_MS, World
+
+STEPS = ("a", "b/c", "ä#", None)
+OPERATIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("events"), st.lists(st.tuples(st.sampled_from(STEPS), st.sampled_from(["", "x", "y\nz", "é\r"])), min_size=1, max_size=4)),
+        st.tuples(st.just("plain"), st.just("plain\n")),
+        st.tuples(st.just("compact"), st.none()),
+        st.tuples(st.just("notify"), st.integers(0, 3)),
+        st.tuples(st.just("later"), st.just(21 * 60)),
+    ),
+    min_size=1,
+    max_size=12,
+)  # fmt: skip
+
+
+@settings(deadline=None, max_examples=60)
+@given(OPERATIONS, st.booleans(), st.sampled_from([None, 1, 3]))
+def test_step_log_equals_the_overall_log_filtered(
+    operations: list[tuple[str, object]], closed: bool, max_lines: int | None
+) -> None:
+    world = World()
+    parts = event_parts(world)
+    author, model, plain = Author(parts, "w"), [], []
+    for kind, given_ in operations:
+        if kind == "events":
+            author.say(*(said(message, step) for step, message in given_))  # type: ignore[attr-defined]
+            model += given_  # type: ignore[arg-type]
+        elif kind == "plain":
+            parts.writer.append(RUN, Batch.from_text(str(given_)))
+            model.append((None, "plain"))
+        elif kind == "compact":
+            parts.finalizer.settle(RUN, world.deadline())
+        elif kind == "notify":
+            _notify_some(world, parts, int(given_))  # type: ignore[call-overload]
+        else:
+            world.clock.advance(float(given_))  # type: ignore[arg-type]
+        plain.append(kind)
+        _check(parts, model, max_lines)
+    if closed:
+        parts.finalizer.close(RUN)
+        _check(event_parts(world), model, max_lines)
+
+
+def _notify_some(world: World, parts: EventParts, each: int) -> None:
+    """Some notifications, the last ones first."""
+    for number in list(parts.indexing.numbers(RUN, 0))[:: -1 - each]:
+        parsed = world.layout.parse(world.layout.companion(RUN, number))
+        assert parsed
+        parts.indexing.landed(parsed)
+
+
+def _events_of(parts: EventParts, step: str) -> list[str]:
+    """By small pages."""
+    found: list[str] = []
+    after: int | None = 0
+    while after is not None:
+        page = parts.browser.page(RUN, Wanted(step=step), after, 2)
+        found += [event.message for event in page.events]
+        after = page.after
+    return found
+
+
+def _check(parts: EventParts, model: list[tuple[str | None, str]], max_lines: int | None) -> None:
+    assert whole_log(parts) == "".join(f"{message}\n" for _, message in model)
+    for step in STEPS[:3]:
+        wanted = "".join(f"{message}\n" for of, message in model if of == step)
+        assert step_log(parts, str(step), max_lines=max_lines) == wanted
+        assert _events_of(parts, str(step)) == [message for of, message in model if of == step]
+    for facts in parts.steps.all(RUN):
+        of = [message for step, message in model if step == facts.step]
+        assert (facts.lines, facts.bytes) == (sum(m.count("\n") + 1 for m in of), sum(len(m.encode()) + 1 for m in of))
+
+
+def test_a_position_stays_true_while_the_log_grows() -> None:
+    world = World()
+    parts = event_parts(world)
+    author, text, start = Author(parts, "w"), "", 0
+    for number in range(30):
+        author.say(said(f"one {number}", "s"), said("other", "t"), said(f"two {number}\n", "s"))
+        if number % 7 == 3:
+            parts.compactor.compact(RUN, world.deadline())
+        if number % 5 == 2:
+            notify(world, parts)
+        answer = event_parts(world).logs.step(RUN, "s", start, max_lines=4)
+        text, start = text + answer.text, answer.next
+        assert not answer.complete
+    parts.finalizer.close(RUN)
+    while not (answer := parts.logs.step(RUN, "s", start, max_lines=4)).complete:
+        text, start = text + answer.text, answer.next
+    text += answer.text
+    assert text == "".join(f"one {number}\ntwo {number}\n\n" for number in range(30))
+
+
+def test_an_append_that_is_under_way_holds_back_what_follows() -> None:
+    """The segment of one batch is there and its companion not yet, while another's is: the step's log ends before both."""
+    world = World()
+    parts = event_parts(world)
+    parts.log.append(RUN, [said("first", "s")])
+    position = parts.log.append(RUN, []).position
+    parts.log.append(RUN, [said("under way", "s")], position=position)
+    key = world.layout.companion(RUN, 1)
+    body = world.store.get(key).body
+    world.store.delete(key)
+    parts.log.append(RUN, [said("third", "s")])
+    notify(world, parts)
+    assert step_log(parts, "s") == "first\n"
+    assert [event.message for event in parts.browser.page(RUN, Wanted()).events] == ["first"]
+    world.clock.advance(61)  # it has broken off
+    assert step_log(event_parts(world), "s") == "first\nthird\n"
+    assert body
+    parts.log.append(RUN, [said("under way", "s")], position=position)
+    assert step_log(event_parts(world), "s") == "first\nunder way\nthird\n"
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_compaction_while_an_append_is_under_way_hides_nothing(closed: bool) -> None:
+    """The artifact holds the lines of a batch whose companion comes a moment later, and whose notification never comes."""
+    world = World()
+    parts = event_parts(world)
+    parts.log.append(RUN, [said("first", "s")])
+    position = parts.log.append(RUN, []).position
+    parts.log.append(RUN, [said("under way", "s")], position=position)
+    key = world.layout.companion(RUN, 1)
+    body = world.store.get(key).body
+    world.store.delete(key)
+    parts.log.append(RUN, [said("third", "s")])
+    parts.finalizer.close(RUN) if closed else parts.compactor.compact(RUN, world.deadline())
+    assert step_log(parts, "s") == "first\n"
+    assert [event.message for event in parts.browser.page(RUN, Wanted()).events][:1] == ["first"]
+    assert not parts.logs.step(RUN, "s").complete
+    world.store.put(key, body, PutOptions())
+    assert step_log(event_parts(world), "s") == "first\nunder way\nthird\n"
+    world.clock.advance(22 * 60)
+    parts.finalizer.settle(RUN, world.deadline())
+    assert parts.index.indexed(RUN, 0) == {0, 1, 2}
+    world.clock.advance(22 * 60)
+    assert step_log(event_parts(world), "s") == "first\nunder way\nthird\n"
+
+
+def test_the_index_is_rebuilt_from_s3_alone() -> None:
+    world = World()
+    parts = event_parts(world)
+    author = Author(parts, "w")
+    for number in range(6):
+        author.say(said(f"{number}", "a"), said("x", "b"))
+    parts.told.tell(RUN, "a", ToldStep(name="Compile", startedMs=3))
+    parts.finalizer.close(RUN)
+    before = {row["at"]: row for row in world.database.rows("events")}
+    world.database.__init__()  # type: ignore[misc]
+    assert parts.indexing.rebuild(RUN) == 6
+    after = {row["at"]: row for row in world.database.rows("events")}
+    varying = {"version": 0, "indexed_ms": 0, "expires_at": 0}
+    assert {at: row | varying for at, row in after.items()} == {at: row | varying for at, row in before.items()}
+
+
+def test_notifications_twice_and_in_any_order_are_the_same() -> None:
+    world = World()
+    parts = event_parts(world)
+    author = Author(parts, "w")
+    for number in range(9):
+        author.say(*(said(f"{number}", "ab"[at % 2]) for at in range(3)))
+    notify(world, parts)
+    expected = {row["at"]: row | {"version": 0} for row in world.database.rows("events")}
+    seed = Random().randrange(10**9)
+    print(f"seed: {seed}")
+    numbers = list(range(9)) * 2
+    Random(seed).shuffle(numbers)
+    world.database.__init__()  # type: ignore[misc]
+    for number in numbers:
+        parts.indexing.landed(world.layout.parse(world.layout.companion(RUN, number)))  # type: ignore[arg-type]
+    assert {row["at"]: row | {"version": 0} for row in world.database.rows("events")} == expected
+    assert parts.index.visible(RUN)["w"].ranges == ((0, 26),)
+
+
+def test_steps_in_order_of_start_with_what_was_told() -> None:
+    world = World()
+    parts = event_parts(world)
+    parts.log.append(RUN, [
+        said("x", "late", timestamp=START_MS + 50), said("ERROR: no", "early", timestamp=START_MS + 10),
+        said("y", "late", timestamp=START_MS + 90, level="fatal"),
+    ])  # fmt: skip
+    parts.told.tell(
+        RUN, "early", ToldStep(name="Early one", parent="root", startedMs=START_MS + 5, endedMs=START_MS + 25, status="failed")
+    )
+    parts.told.tell(RUN, "early", ToldStep(status="succeeded"))
+    parts.told.tell(RUN, "root", ToldStep(startedMs=START_MS))
+    found = parts.steps.all(RUN)
+    assert [(each.step, each.name, each.parent, each.status, each.errors, each.duration_ms, each.first_line) for each in found] == [
+        ("root", "root", None, "running", 0, None, None),
+        ("early", "Early one", "root", "succeeded", 1, 20, 1),
+        ("late", "late", None, "running", 1, 40, 0),
+    ]
+    assert not any(each.complete for each in found)
+    parts.finalizer.close(RUN)
+    late = parts.steps.all(RUN)[2]
+    assert (late.status, late.ended_ms, late.complete) == (None, START_MS + 90, True)
+
+
+def test_a_step_costs_what_it_has_not_what_the_run_has() -> None:
+    """A step of 200 lines in the middle of a log a hundred times as long: two requests for its text, and no byte of others."""
+    world = World()
+    parts = event_parts(world)
+    author = Author(parts, "w")
+    for number in range(100):
+        author.say(*(said("x" * 100, f"step-{number}") for _ in range(200)))
+    parts.finalizer.close(RUN)
+    world.clock.advance(3600)
+    fresh = event_parts(world)
+    world.store.calls.clear()
+    world.database.calls.clear()
+    answer = fresh.logs.step(RUN, "step-50")
+    assert (len(answer.text), answer.complete) == (20_200, True)
+    assert (dict(world.store.calls), dict(world.database.calls)) == ({"get": 1}, {"query": 1})
+
+
+def test_a_strewn_step_is_read_in_bounded_requests_and_bytes() -> None:
+    world = World()
+    parts = event_parts(world)
+    for number in range(200):
+        parts.log.append(
+            RUN,
+            [
+                NewEvent(message="s" * 50, step="s"),
+                NewEvent(message="o" * 30_000, step="o"),
+                NewEvent(message=str(number), step="s"),
+            ],
+        )
+    parts.finalizer.close(RUN)
+    world.clock.advance(3600)
+    world.store.calls.clear()
+    first = parts.logs.step(RUN, "s")
+    assert world.store.calls["get"] <= MAX_READS + 1 and first.text and not first.complete
+    assert step_log(parts, "s") == "".join("s" * 50 + f"\n{number}\n" for number in range(200))
+
+
+def test_many_companions_cost_compaction_one_listing_more() -> None:
+    """What lies beside the text stands before all else in a listing: it is leapt over."""
+    world = World()
+    parts = event_parts(world)
+    for number in range(1200):
+        parts.log.append(RUN, [said(f"{number}", "s")], idempotency_key=f"{number}")
+    world.store.calls.clear()
+    state = parts.compactor.look(RUN)
+    assert (len(state.pending), state.has_events, world.store.calls["list"]) == (1200, True, 3)
+    world.store.calls.clear()
+    world.database.calls.clear()
+    parts.compactor.compact(RUN, world.deadline())
+    assert parts.index.indexed(RUN, 0) == set(range(1200))
+    assert world.store.calls["list"] == 5 and world.database.calls["put_many"] <= 2 * 1200 // 25 + 40
+    world.database.calls.clear()
+    parts.log.append(RUN, [said("more", "s")])
+    parts.compactor.compact(RUN, world.deadline())
+    assert dict(world.database.calls) == {"query": 1, "put_many": 2}
+
+
+def test_the_keys_of_rows_are_those_of_segments() -> None:
+    for run in (RUN, Run("a/b c", "r#1")):
+        assert run_key(run) == segments_key(run)
+
+
+@given(st.lists(st.tuples(st.integers(0, 100_000), st.integers(1, 50_000)), max_size=30))
+def test_reads_cover_all_spans_and_not_much_more(drawn: list[tuple[int, int]]) -> None:
+    found, at = [], 0
+    for gap, size in drawn:
+        found.append(Span(at + gap, size, at, 1))
+        at += gap + size
+    found = spans.joined(found)
+    ranges = spans.reads(found)
+    assert all(any(start <= each.byte and each.end_byte <= end for start, end in ranges) for each in found)
+    assert ranges == sorted(ranges) and len(ranges) <= len(found)
+    wanted = sum(each.bytes for each in found)
+    assert sum(end - start for start, end in ranges) <= wanted * spans.MOST_READ + spans.ALWAYS_MERGED_BYTES * len(found)
+    assert spans.unpacked(spans.packed(found)) == tuple(found)

@@ -1,0 +1,185 @@
+"""What becomes of an agent's items: every item's fate, nobody's trouble another's, and a repeated request stored once where it can be
+told from a new one."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.errors import OutcomeUnknownError, RunClosedError, StoreUnavailableError
+from chalicelib.events import intake
+from chalicelib.events.codecs.items import Decoded, Item
+from chalicelib.events.event import NewEvent
+from chalicelib.events.intake import Fate, Intake, Request, Told
+from chalicelib.events.ports import Refused
+from chalicelib.events.routing import Router
+from chalicelib.ports import Run
+from tests.events_log import InMemoryEventLog
+
+ONE = Request({}, "digest", "name")
+
+
+def item(index: int, run: str = "a/r", message: str | None = None, writer: str | None = None, unmistakable: bool = True) -> Decoded:
+    fqn, run_id = run.split("/")
+    names = {"runlake.fqn": fqn, "runlake.run_id": run_id} if fqn else {}
+    return Decoded(index, NewEvent(message=message or f"m{index}"), {"record": names}, writer, unmistakable)
+
+
+def taken(
+    log: InMemoryEventLog,
+    items: list[Item],
+    request: Request = ONE,
+    may_write: Callable[[str], bool] = lambda _: True,
+    has_time: Callable[[], bool] = lambda: True,
+) -> list[Told]:
+    return Intake(log, Router.of([]), may_write, has_time).take(items, request)
+
+
+def fates(told: list[Told]) -> list[str]:
+    return [str(each.fate) for each in told]
+
+
+def test_items_of_several_runs_are_each_in_their_own_in_order() -> None:
+    log = InMemoryEventLog()
+    told = taken(log, [item(0), item(1, "b/r"), item(2), item(3, "a/s"), item(4)])
+    assert fates(told) == ["stored"] * 5
+    assert [log.messages(*run) for run in (("a", "r"), ("b", "r"), ("a", "s"))] == [["m0", "m2", "m4"], ["m1"], ["m3"]]
+    assert len(log.batches) == 3, "one append for each run"
+
+
+def test_writers_of_one_run_append_apart() -> None:
+    log = InMemoryEventLog()
+    taken(log, [item(0, writer="w"), item(1), item(2, writer="w")])
+    assert log.batches == [(Run("a", "r"), "w", 2), (Run("a", "r"), None, 1)]
+
+
+def test_every_item_has_its_own_fate() -> None:
+    log = InMemoryEventLog()
+
+    def fails(run: Run) -> None:
+        if run.fqn == "closed":
+            raise RunClosedError("the run is closed")
+        if run.fqn == "away":
+            raise StoreUnavailableError("the store is away")
+
+    log.fails = fails
+    items: list[Item] = [
+        item(0), Refused(1, "not json"), item(2, "hr/r"), item(3, "closed/r"), item(4, "away/r"), item(5, "/"), item(6, message="bad"),
+        item(7, "allbad/r", "bad"), item(8),
+    ]  # fmt: skip
+    told = taken(log, items, may_write=lambda fqn: fqn != "hr")
+    assert fates(told) == ["stored", "malformed", "forbidden", "closed", "away", "malformed", "malformed", "malformed", "stored"]
+    assert log.runs.keys() == {Run("a", "r")} and log.messages("a", "r") == ["m0", "m8"]
+    assert all(bool(each.reason) == (each.fate is not Fate.STORED) for each in told)
+
+
+def test_who_may_write_is_asked_once_for_each_pipeline() -> None:
+    asked: list[str] = []
+    taken(InMemoryEventLog(), [item(0), item(1), item(2, "b/r"), item(3, "a/s")], may_write=lambda fqn: asked.append(fqn) is None)
+    assert asked == ["a", "b"]
+
+
+def test_what_there_is_no_time_for_may_come_again_and_is_stored_once() -> None:
+    log, time = InMemoryEventLog(), iter([True, False, True, True])
+    items: list[Item] = [item(0), item(1, "b/r")]
+    assert fates(taken(log, items, has_time=lambda: next(time))) == ["stored", "away"]
+    assert fates(taken(log, items, has_time=lambda: next(time))) == ["stored", "stored"]
+    assert log.messages("a", "r") == ["m0"] and log.messages("b", "r") == ["m1"]
+
+
+def test_a_lost_answer_is_met_by_the_repeat() -> None:
+    log, lost = InMemoryEventLog(), itertools.count()
+
+    def fails(run: Run) -> Callable[[], None] | None:
+        def lose() -> None:
+            raise OutcomeUnknownError("the answer was lost")
+
+        return lose if next(lost) == 0 else None
+
+    log.fails = fails
+    assert fates(taken(log, [item(0)])) == ["away"]
+    assert fates(taken(log, [item(0)])) == ["stored"]
+    assert log.messages("a", "r") == ["m0"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "unmistakable", "copies"),
+    [
+        (Request({}, "d", "the id"), False, 1),
+        (Request({}, "d", repeats_bytes=True), True, 1),
+        (Request({}, "d", repeats_bytes=True), False, 2),
+        (Request({}, "d", repeats_bytes=False), True, 2),
+    ],
+)
+def test_a_repeat_is_stored_once_where_it_can_be_told_from_a_new_request(
+    request_: Request, unmistakable: bool, copies: int
+) -> None:
+    """Equal lines are legitimate: content alone never decides."""
+    log = InMemoryEventLog()
+    for _ in range(2):
+        assert fates(taken(log, [item(0, message="x", unmistakable=unmistakable)], request_)) == ["stored"]
+    assert log.messages("a", "r") == ["x"] * copies
+
+
+def test_other_requests_are_never_taken_for_a_repeat() -> None:
+    log = InMemoryEventLog()
+    for request in (
+        Request({}, "d", "1"),
+        Request({}, "d", "2"),
+        Request({}, "d", repeats_bytes=True),
+        Request({}, "e", repeats_bytes=True),
+    ):
+        taken(log, [item(0, message="x")], request)
+    assert len(log.messages("a", "r")) == 4
+
+
+def test_a_permission_that_came_between_two_attempts_costs_no_line() -> None:
+    """The batch is another then: what was stored before is stored again with it, and nothing is refused."""
+    log = InMemoryEventLog()
+    log.fails = lambda run: None
+    items: list[Item] = [item(0), item(1, "a/r", "bad"), item(2)]
+    assert fates(taken(log, items)) == ["stored", "malformed", "stored"]
+    repaired: list[Item] = [item(0), Refused(1, "x"), item(2)]
+    assert fates(taken(log, repaired)) == ["stored", "malformed", "stored"]
+
+
+def test_a_request_has_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intake, "MAX_ITEMS", 3)
+    log = InMemoryEventLog()
+    assert fates(taken(log, [item(number) for number in range(5)])) == ["stored"] * 3 + ["away"] * 2
+
+
+def test_large_groups_are_appended_in_parts_and_stored_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intake, "MAX_BATCH", 3)
+    log = InMemoryEventLog()
+    items: list[Item] = [item(number, "b/r" if number == 4 else "a/r") for number in range(8)]
+    for _ in range(2):
+        assert fates(taken(log, items)) == ["stored"] * 8
+    assert [count for run, _, count in log.batches if run.fqn == "a"] == [3, 3, 1]
+    assert log.messages("a", "r") == [f"m{number}" for number in range(8) if number != 4]
+
+
+KINDS = st.lists(st.sampled_from(["a/r", "b/r", "away/r", "hr/r", "/", "refused"]), max_size=12)
+
+
+@given(kinds=KINDS, outages=st.integers(0, 3))
+def test_whatever_is_repeated_until_nothing_is_away_is_stored_once(kinds: list[str], outages: int) -> None:
+    """Against a plain list: what each run's log should be."""
+    log, left = InMemoryEventLog(), iter([True] * outages)
+
+    def fails(run: Run) -> None:
+        if run.fqn == "away" and next(left, False):
+            raise StoreUnavailableError("the store is away")
+
+    log.fails = fails
+    items: list[Item] = [Refused(n, "bad") if kind == "refused" else item(n, kind) for n, kind in enumerate(kinds)]
+    while "away" in fates(told := taken(log, items, may_write=lambda fqn: fqn != "hr")):
+        pass
+    for kind in ("a/r", "b/r", "away/r"):
+        expected = [f"m{n}" for n, each in enumerate(kinds) if each == kind]
+        assert log.messages(*kind.split("/")) == expected
+    assert fates(told) == [{"hr/r": "forbidden", "/": "malformed", "refused": "malformed"}.get(kind, "stored") for kind in kinds]

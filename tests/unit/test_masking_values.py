@@ -1,0 +1,257 @@
+"""Configured values: every form of every one, in one pass, and nothing of any stays; what it costs does not depend on how many there are."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import re
+import string
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from chalicelib.masking.forms import forms
+from chalicelib.masking.mask import mask
+from chalicelib.masking.masker import Masker
+from chalicelib.masking.rules import parsed_text
+from chalicelib.masking.shapes import MARKERS, SHAPES, finders
+from chalicelib.masking.text import Automaton, Text
+from chalicelib.masking.values import WINDOW_BYTES, Values
+from chalicelib.memory.clock import ManualClock
+
+QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+M = "***configured-value***"
+SECRET = "S3cr#t pa/ss+wörd?~'\"\\"
+
+
+def masked(text: str, *values: str) -> str:
+    return mask(text.encode(), finders([], [value.encode() for value in values])).body.decode()
+
+
+# Forms
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        SECRET,
+        quote(SECRET, safe=""),
+        quote(SECRET),
+        quote_plus(SECRET),
+        re.sub(r"%..", lambda found: found[0].lower(), quote(SECRET, safe="")),
+        re.sub(r"%..", lambda found: found[0].lower(), quote_plus(SECRET)),
+        quote(SECRET, safe="!'()*"),
+        quote_plus(SECRET, safe="*").replace("~", "%7E"),
+        json.dumps(SECRET)[1:-1],
+        json.dumps(SECRET, ensure_ascii=False)[1:-1],
+    ],
+)
+def test_percent_encoded_in_both_cases_and_with_both_blanks_and_escaped(written: str) -> None:
+    assert masked(f"a={written}&b=1", SECRET) == f"a={M}&b=1"
+
+
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
+@pytest.mark.parametrize("is_padded", [True, False])
+@pytest.mark.parametrize("before", range(7))
+@pytest.mark.parametrize("behind", range(7))
+@pytest.mark.parametrize("secret", ["hunter2-and-more", "gehe", "geheim", "\u00fe\u00ff\u00fe\u00ff>>>???"])
+def test_base64_wherever_it_begins_standard_and_url_safe_padded_or_not(
+    encode: object, is_padded: bool, before: int, behind: int, secret: str
+) -> None:
+    raw = b"<" * before + secret.encode() + b">" * behind
+    text = encode(raw).decode()  # type: ignore[operator]
+    text = text if is_padded else text.rstrip("=")
+    found = masked(f"header {text}\n", secret)
+    assert M in found
+    rest = found.removeprefix("header ").removesuffix("\n").replace(M, "")
+    assert len(rest) <= (before * 4 + 2) // 3 + (behind * 4 + 2) // 3 + 2, "no letter that has a part of the secret is left"
+    left, _, right = found.removeprefix("header ").removesuffix("\n").partition(M)
+    assert text.startswith(left) and text.endswith(right)
+    assert len(left) * 6 <= before * 8
+    assert len(right.rstrip("=")) * 6 <= behind * 8 + 4 or (behind == 0 and right.strip("=") == "")
+
+
+def test_all_forms_of_plain_letters_are_four() -> None:
+    assert len(forms(b"hunter2-and-more")) == 4
+
+
+def test_the_blanks_of_a_form() -> None:
+    assert masked("user=a+b+c+d user=a%20b%20c%20d a b c d", "a b c d") == f"user={M} user={M} {M}"
+
+
+# What overlaps
+
+
+def test_longest_first() -> None:
+    assert masked("topsecretplus topsecret secretplus", "topsecret", "topsecretplus", "secret") == f"{M} {M} {M}plus"
+
+
+def test_of_values_that_overlap_nothing_stays() -> None:
+    assert masked("xabcdefghx", "abcdef", "defgh", "cdefg") == f"x{M}x"
+    assert masked("aaaaaaa", "aaaa") == M
+
+
+def test_values_of_several_lines_are_their_lines() -> None:
+    door = Masker(parsed_text(json.dumps([{"shapes": [], "values": ["first line\nsecond line\nno"]}])), None, ManualClock(0))
+    assert door.mask("any", b"x second line y first line\nno\n").body.decode() == f"x {M} y {M}\nno\n"
+
+
+def test_a_value_over_the_border_of_a_window() -> None:
+    for at in range(WINDOW_BYTES - 12, WINDOW_BYTES + 2):
+        text = "." * at + "hunter2-hunter2" + "." * 9
+        assert masked(text, "hunter2-hunter2") == "." * at + M + "." * 9
+
+
+# What is masked already
+
+
+def test_what_is_masked_is_not_cut() -> None:
+    text = "password=***password*** jwt ***jwt***"
+    assert masked(text, "password") == f"{M}=***password*** jwt ***jwt***"
+    assert masked(masked(text, "password"), "password", "value", "configured") == f"{M}=***password*** jwt ***jwt***"
+    for at in range(WINDOW_BYTES - 16, WINDOW_BYTES + 2):
+        long = "." * at + "***password***"
+        assert masked(long, "password", "word") == long
+
+
+def test_what_lies_across_a_marker_takes_it_whole() -> None:
+    assert masked("a ***jwt***-tail b", "***-tail") == f"a {M} b"
+    assert masked("a head-***jwt*** b", "head-***j") == f"a {M} b"
+
+
+# Against a plain model
+
+SECRETS = st.lists(
+    st.text(st.sampled_from("ab1 /+&é"), min_size=4, max_size=9).filter(lambda text: len(text.strip()) >= 4), max_size=6
+)
+
+
+@QUIET
+@given(SECRETS, st.text(st.sampled_from("ab1 /+&é%\n=x"), max_size=120), st.randoms(use_true_random=False))
+def test_nothing_of_any_value_is_left(secrets: list[str], noise: str, chance: random.Random) -> None:
+    values = [secret.strip() for secret in secrets]
+    pieces = [noise, *values, *(quote(value) for value in values), *(base64.b64encode(value.encode()).decode() for value in values)]
+    chance.shuffle(pieces)
+    text = "".join(pieces)
+    found = masked(text, *values)
+    covered = bytearray(len(text.encode()))
+    for value in values:
+        for form in forms(value.encode()):
+            at = text.encode().find(form.text)
+            while at >= 0:
+                covered[at : at + len(form.text)] = b"\1" * len(form.text)
+                at = text.encode().find(form.text, at + 1)
+    kept = [piece.encode() for piece in found.split(M)]
+    assert sum(map(len, kept)) <= covered.count(0), "at least what a search for each form finds is gone"
+    assert re.fullmatch(b".+?".join(map(re.escape, kept)), text.encode(), re.DOTALL), "and the rest is there, in order"
+    if not any(covered):
+        assert found == text
+    assert found.count("\n") == text.count("\n")
+
+
+@QUIET
+@given(SECRETS, st.text(st.sampled_from("ab1 x\n"), max_size=80))
+def test_plain_values_are_masked_byte_for_byte_as_a_model_says(secrets: list[str], text: str) -> None:
+    """All places of all forms, their union, each part of it a marker."""
+    values = [secret.strip() for secret in secrets if secret.isascii()]
+    every = {form.text for value in values for form in forms(value.encode())}
+    spans = sorted((at, at + len(each)) for each in every for at in range(len(text)) if text.encode().startswith(each, at))
+    united: list[list[int]] = []
+    for first, last in spans:
+        if united and first < united[-1][1]:
+            united[-1][1] = max(united[-1][1], last)
+        else:
+            united.append([first, last])
+    is_plain = not any(
+        form.before or form.behind for value in values for form in forms(value.encode()) if form.text in text.encode()
+    )
+    wanted, at = "", 0
+    for first, last in united:
+        wanted += text[at:first] + M
+        at = last
+    if is_plain:
+        assert masked(text, *values) == wanted + text[at:]
+
+
+# What it costs
+
+
+class Counted(Text):
+    """Counts the bytes that are searched, and what is found."""
+
+    __slots__ = ("finds", "looks")
+
+    def __init__(self, body: bytes) -> None:
+        super().__init__(body)
+        self.looks = self.finds = 0
+
+    def occurrences(self, of: Automaton, start: int, end: int) -> list[tuple[int, int, int]]:
+        found = super().occurrences(of, start, end)
+        self.looks += min(end, len(self)) - start
+        self.finds += len(found)
+        return found
+
+
+def secrets_of(count: int, seed: int = 7) -> list[bytes]:
+    chance = random.Random(seed)
+    return ["".join(chance.choices(string.ascii_letters + string.digits, k=chance.randint(12, 40))).encode() for _ in range(count)]
+
+
+def cost(text: bytes, values: list[bytes]) -> tuple[int, int]:
+    counted = Counted(text)
+    list(Values(values)(counted))
+    return counted.looks, counted.finds
+
+
+def test_bytes_looked_at_grow_with_the_text_and_not_with_the_secrets() -> None:
+    line = b"2026-11-21 03:12:45 INFO  processed table warehouse.public.orders rows=1048576 in 132 ms\n"
+    for size in (1, 4):
+        text = line * (size * 100_000 // len(line))
+        looked = [cost(text, secrets_of(count))[0] for count in (1, 10, 1000)]
+        windows = len(text) // WINDOW_BYTES + 1
+        assert all(len(text) <= each <= len(text) + windows * 100 for each in looked)
+
+
+NESTED = {
+    "each in the next": [b"a" * length for length in range(4, 300)],
+    "ends of one": [(secrets_of(1)[0] * 8)[-length:] for length in range(4, 200)],
+    "beginnings of one": [(secrets_of(1)[0] * 8)[:at] for at in range(4, 200)],
+    "parts of one": [secrets_of(1)[0][first:last] for first in range(20) for last in range(first + 4, 32)],
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_values_within_values_cost_no_more(name: str) -> None:
+    """The worst text for each: what is found is bounded by the text, however many values lie within one another."""
+    values = NESTED[name]
+    longest = max(values, key=len)
+    for text in (longest * (20_000 // len(longest)), b"a" * 20_000):
+        looks, finds = cost(text, values)
+        assert looks <= len(text) + 2 * WINDOW_BYTES
+        assert finds <= 2 * (1 + len(longest).bit_length()) * len(text)
+        assert finds <= 3 * len(text), "in practice"
+
+
+@settings(QUIET, max_examples=50)
+@given(st.lists(st.text("ab", min_size=4, max_size=24), min_size=1, max_size=40), st.text("ab", min_size=100, max_size=400))
+def test_finds_are_bounded_whatever_the_values_are(values: list[str], text: str) -> None:
+    _, finds = cost(text.encode(), [value.encode() for value in values])
+    assert finds <= 2 * (1 + 5) * len(text)
+
+
+def test_a_finder_is_made_once_for_many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    monkeypatch.setattr("chalicelib.masking.masker.values_finder", lambda values: made.append(values) or Values(values))
+    door = Masker(parsed_text(json.dumps([{"values": ["geheim"]}, {"fqn": "b.*", "values": ["anderes"]}])), None, ManualClock(0))
+    for _ in range(3):
+        assert door.mask("a.x", b"geheim anderes").body.startswith(b"***")
+        door.mask("b.x", b"geheim")
+        assert door.may_vary(b"geheim")
+    assert len(made) == 2
+
+
+def test_the_markers_are_what_stands_for_secrets() -> None:
+    assert [*MARKERS] == [*SHAPES, "configured-value"] and MARKERS["jwt"] == b"***jwt***"

@@ -1,0 +1,171 @@
+/** The steps of a run, for whoever looks for the one that failed: a tree by mouse and by keys (as the ARIA pattern has it). */
+
+import type { Completeness, Step } from "../api";
+import { el, name } from "../dom";
+import { count, duration, plural, size } from "../format";
+import { foldedAtFirst, treeOf, visible, type Node } from "./tree";
+
+export interface PanelEvents {
+  /** A step, or (null) the whole log. */
+  open(step: Step | null): void;
+}
+
+const SIGNS = { succeeded: ["✓", "succeeded"], failed: ["✗", "failed"], running: ["●", "is running"] } as const;
+const MOST_SHOWN = 2_000;
+
+export class StepPanel {
+  private readonly tree = el("ul", { class: "tree", role: "tree", "aria-label": "Steps" });
+  private readonly state = el("p", { class: "state", role: "status" });
+  readonly element = el("section", { class: "steps", "aria-label": "Steps of the run", hidden: true }, this.state, this.tree);
+  private steps: Step[] = [];
+  private roots: Node[] = [];
+  private folded: Set<string> | null = null;
+  private current: string | null = null;
+  private focused: string | null = null; // of the tree; null: the whole log
+
+  constructor(private readonly events: PanelEvents) {
+    this.tree.addEventListener("keydown", (event) => this.key(event));
+    this.tree.addEventListener("click", (event) => this.click(event));
+  }
+
+  get isEmpty(): boolean {
+    return this.steps.length === 0;
+  }
+
+  find(step: string): Step | undefined {
+    return this.steps.find((each) => each.step === step);
+  }
+
+  show(steps: Step[], completeness: Completeness | null): void {
+    const isSame = JSON.stringify(steps) === JSON.stringify(this.steps);
+    this.steps = steps;
+    this.element.hidden = this.isEmpty;
+    this.tell(completeness);
+    if (isSame) return;
+    this.roots = treeOf(steps);
+    this.folded ??= foldedAtFirst(this.roots);
+    this.draw();
+  }
+
+  /** Which one's log is in view. */
+  mark(step: string | null): void {
+    this.current = this.focused = step;
+    this.draw();
+  }
+
+  focus(): void {
+    (this.tree.querySelector<HTMLElement>('[tabindex="0"]') ?? this.tree).focus();
+  }
+
+  private tell(completeness: Completeness | null): void {
+    const { state, lost } = completeness ?? { state: "pending", lost: [] };
+    const told = this.text(state, lost);
+    if (this.state.dataset["told"] === told) return; // or it would be read aloud again
+    this.state.dataset["told"] = told;
+    this.state.hidden = completeness === null;
+    this.state.className = `state ${state}`;
+    this.state.replaceChildren(...(state === "lost" ? ["Events are lost. Writers: ", ...lost.flatMap((each, index) => [index ? ", " : "", name(each)])] : [told]));
+  }
+
+  private text(state: Completeness["state"], lost: string[]): string {
+    if (state === "lost") return `Events are lost. Writers: ${lost.join(", ")}`;
+    return state === "complete" ? "Complete: all events are here" : "Not complete yet";
+  }
+
+  private draw(): void {
+    const hadFocus = this.tree.contains(document.activeElement);
+    const shown = visible(this.roots, this.folded ?? new Set()).slice(0, MOST_SHOWN);
+    if (!shown.some((node) => node.step.step === this.focused)) this.focused = null;
+    this.tree.replaceChildren(this.whole(), ...shown.map((node) => this.item(node)));
+    if (hadFocus) this.focus();
+  }
+
+  private whole(): HTMLElement {
+    const attributes = this.attributes(null, 1);
+    return el("li", attributes, el("span", { class: "label" }, "Whole log"));
+  }
+
+  private item({ step, depth, children }: Node): HTMLElement {
+    const [sign, word] = step.status ? SIGNS[step.status] : ["·", "has no end that was told"];
+    const isFolded = this.folded?.has(step.step) ?? false;
+    const node = el("li", { ...this.attributes(step.step, depth + 1), "aria-expanded": children.length ? String(!isFolded) : null, title: this.about(step) },
+      el("span", { class: "fold", "aria-hidden": true }, children.length ? (isFolded ? "▸" : "▾") : ""),
+      el("span", { class: `sign ${step.status ?? "none"}`, "aria-hidden": true }, sign),
+      el("span", { class: "label" }, name(step.name ?? step.step)),
+      el("span", { class: "hidden" }, ` ${word}`),
+      step.errors > 0 && el("span", { class: "errors" }, ` ${plural(step.errors, "error")}`),
+      !step.complete && step.status !== "running" && el("span", { class: "partly" }, " incomplete"),
+      el("span", { class: "took" }, lasted(step)));
+    node.style.setProperty("--depth", String(Math.min(depth, 12)));
+    return node;
+  }
+
+  private attributes(step: string | null, level: number) {
+    return { role: "treeitem", "data-step": step ?? "", "aria-level": level, "aria-selected": String(step === this.current), tabindex: step === this.focused ? 0 : -1 };
+  }
+
+  private about(step: Step): string {
+    return `${step.name ?? step.step}: ${count(step.lines)} lines, ${size(step.bytes)}${step.complete ? "" : ", more may come"}`;
+  }
+
+  private click(event: MouseEvent): void {
+    const item = (event.target as Element).closest<HTMLElement>("[data-step]");
+    if (!item) return;
+    const step = item.dataset["step"] || null;
+    this.focused = step;
+    if (step && (event.target as Element).closest(".fold") && item.hasAttribute("aria-expanded")) this.toggle(step);
+    else this.events.open(step === null ? null : this.find(step) ?? null);
+    this.focus();
+  }
+
+  private key(event: KeyboardEvent): void {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const shown = visible(this.roots, this.folded ?? new Set()).slice(0, MOST_SHOWN);
+    const at = shown.findIndex((node) => node.step.step === this.focused); // -1: the whole log
+    const node = shown[at];
+    const actions: Record<string, () => void> = {
+      ArrowDown: () => this.move(shown[Math.min(at + 1, shown.length - 1)] ?? null),
+      ArrowUp: () => this.move(at <= 0 ? null : shown[at - 1] ?? null),
+      Home: () => this.move(null),
+      End: () => this.move(shown.at(-1) ?? null),
+      ArrowRight: () => this.into(node),
+      ArrowLeft: () => this.outOf(node),
+      Enter: () => this.events.open(node?.step ?? null),
+      " ": () => this.events.open(node?.step ?? null),
+    };
+    const action = actions[event.key];
+    if (!action) return;
+    event.preventDefault();
+    event.stopPropagation(); // the page has other uses for some of them
+    action();
+  }
+
+  private move(node: Node | null): void {
+    this.focused = node?.step.step ?? null;
+    for (const item of this.tree.children) (item as HTMLElement).tabIndex = (item as HTMLElement).dataset["step"] === (this.focused ?? "") ? 0 : -1;
+    this.focus();
+  }
+
+  private into(node: Node | undefined): void {
+    if (!node?.children.length) return;
+    if (this.folded?.has(node.step.step)) this.toggle(node.step.step);
+    else this.move(node.children[0] ?? null);
+  }
+
+  private outOf(node: Node | undefined): void {
+    if (!node) return;
+    if (node.children.length && !this.folded?.has(node.step.step)) this.toggle(node.step.step);
+    else if (node.parent) this.move(node.parent);
+  }
+
+  private toggle(step: string): void {
+    if (!this.folded?.delete(step)) this.folded?.add(step);
+    this.draw();
+  }
+}
+
+/** How long it took, or takes so far. */
+export function lasted(step: Step): string {
+  if (step.status === "running" && step.startedMs !== null) return `${duration(Date.now() - step.startedMs)} so far`;
+  return step.durationMs === null ? "" : duration(step.durationMs);
+}
