@@ -12,6 +12,7 @@ _OWN = {"runlake": {"fqn": "mysql.ingest", "run_id": "run-1"}}
 _RECORD = {"message": "one", "level": "info", **_OWN}
 _LINES = '{"message": "one", "runlake": {"fqn": "mysql.ingest", "run_id": "run-1"}}\n'
 _REQUEST_ID = "ed4acda5-034f-9f42-bba1-f29aea6d7d8f"
+_DELIVERY = {"requestId": _REQUEST_ID, "timestamp": 1790000000000, "records": [{"data": "b25lCg=="}]}
 _OTLP = {
     "resourceLogs": [
         {
@@ -60,6 +61,16 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         ["requestId", "timestamp"],
         {"requestId": _TEXT, "timestamp": {"type": "integer"}, "errorMessage": {"type": "string", "maxLength": 8192}},
         {"requestId": _REQUEST_ID, "timestamp": 1790000000000},
+    ),
+    "FirehoseDelivery": _object(
+        "What AWS Data Firehose sends to an HTTP endpoint.",
+        ["requestId", "records"],
+        {
+            "requestId": _TEXT,
+            "timestamp": {"type": "integer"},
+            "records": {"type": "array", "items": {"type": "object", "properties": {"data": _TEXT}}},
+        },
+        _DELIVERY,
     ),
     "OtlpAnswer": _object(
         "An ExportLogsServiceResponse: empty where all was stored.",
@@ -155,7 +166,6 @@ _EXPORTED = {
         "application/x-protobuf": {},
     },
 }
-_DELIVERY = {"requestId": _REQUEST_ID, "timestamp": 1790000000000, "records": [{"data": "b25lCg=="}]}
 
 
 def _bulk(method: str, path: str, id: str, parameters: list[str]) -> dict[str, dict[str, Any]]:
@@ -187,7 +197,10 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "appendFirehoseDelivery",
         "Append a delivery of AWS Data Firehose",
         ["firehoseId", "firehoseAttributes"],
-        _body(json=_DELIVERY),
+        {
+            "required": True,
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/FirehoseDelivery"}, "example": _DELIVERY}},
+        },
         "FirehoseAnswer",
     ),
     f"POST {_BASE}/otlp/v1/logs": _operation(

@@ -81,7 +81,7 @@ def test_runs_are_found_followed_searched_and_told_about() -> None:
     assert invoke(command, ["tail", "-f", "-n", "3", "client.commands", "first"]).stdout.splitlines() == lines[-3:]
     found = invoke(command, ["grep", "no disk", "client.commands", "first"]).stdout
     assert found.splitlines() == [line for line in lines if "no disk" in line]
-    (told,) = eventually(lambda: rows_of(["status", "client.commands", "first", "--json"]), lambda rows: rows[0]["complete"])
+    (told,) = eventually(lambda: rows_of(["status", "client.commands", "first", "--json"]), lambda rows: rows[0]["end"])
     assert (told["lines"], told["end"], told["lost"]) == (100, "closed", 0)
 
 

@@ -92,11 +92,15 @@ class Mender:
             mended.bytes = census.tail.end_byte if census.tail else 0
             if SEGMENTS in self.tables:
                 self._mend_segments(mended, examiner, census, rows)
-                if self.events and not self.dry_run:
-                    self.events(run)
             if RUNS not in self.tables or self._mend_run(mended, census, seen):
+                self._index_events(run)
                 return mended
         raise StoreUnavailableError(f"the run's row changes faster than it is put right tries={ATTEMPTS}")
+
+    def _index_events(self, run: Run) -> None:
+        """Not before: the row of a busy run moves on while its events are read."""
+        if self.events and SEGMENTS in self.tables and not self.dry_run:
+            self.events(run)
 
     def _mend_run(self, mended: Mended, census: Census, seen: Item | None) -> bool:
         """False when the row was moved meanwhile."""
