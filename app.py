@@ -85,6 +85,16 @@ def pipelines(event: CloudWatchEvent) -> dict[str, str]:
         return work_pipelines(composition.services(), _remaining_ms(event), _worker(event))
 
 
+_NEEDED = {
+    "app.app": ("door", "masker", "finalizer", "reader", "events.log", "events.router"),
+    "app.authorize": ("door",),
+    "app.ingest": ("registration", "events.indexing"),
+    "app.compact": ("finalizer", "reader"),
+    "app.sweep": ("finalizer", "reader"),
+}
+"""What a function will be asked for, as parts of ``Services``."""
+
+
 def _worker(event: CloudWatchEvent) -> int:
     """0 for the schedule's own invocation."""
     return int((event.detail or {}).get("worker", 0))
@@ -98,8 +108,4 @@ def _remaining_ms(event: CloudWatchEvent | SQSEvent) -> int:
 if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
     # While a function starts it has the most CPU, and settings that cannot work are told before any request.
     trace_recorder()
-    services = composition.services()
-    if os.environ.get("_HANDLER") in ("app.app", "app.authorize"):
-        services.door()
-    if os.environ.get("_HANDLER") == "app.app":
-        services.router()
+    composition.services().prepare(*_NEEDED.get(os.environ.get("_HANDLER", ""), ()))

@@ -14,7 +14,6 @@ import resource
 import sys
 import time
 from collections import Counter
-from dataclasses import replace
 from typing import Any, TextIO
 
 import boto3
@@ -109,7 +108,7 @@ def _warm_function(share: int, answers: TextIO) -> Any:
     from chalicelib.ports import Run
     from chalicelib.triggers import schedules
 
-    services = replace(composition.services(), workers=Starting(answers))
+    services = composition.services().over(workers=Starting(answers))
     composition.install(services)
     schedules.RUNS_PER_WORKER = share
     nobody = Run("svc.bench", "nobody-s")

@@ -10,7 +10,6 @@ import json
 import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from random import Random
 
 from bench.bench_world import ARCHIVE, MIB, archive_tables
@@ -67,7 +66,7 @@ def _rebuilt(archive: BenchArchive, made: list[BenchRun], what: str) -> Measure:
 def _expired(archive: BenchArchive, made: list[BenchRun], what: str) -> Measure:
     composition.install(None)
     counted()
-    expiry = expiry_of(replace(composition.services(), clock=_NextYear()), "bench")
+    expiry = expiry_of(composition.services().over(clock=_NextYear()), "bench")
     before = snapshot()
     outcomes = Counter(expiry.expire(_condemned(each)) for each in made)
     requests = snapshot() - before

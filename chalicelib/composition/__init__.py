@@ -7,67 +7,44 @@ first request does.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cache, partial
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from operator import attrgetter
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from chalicelib.access.doors import Door
-from chalicelib.access.sealing import Sealer
-from chalicelib.archive.archive import Archive
-from chalicelib.archive.objects import ArchiveObjects
-from chalicelib.archive.uploads import Uploads
-from chalicelib.catalog.cursor import CursorSigner
-from chalicelib.catalog.latest import LatestFiles
-from chalicelib.catalog.registration import Registration
-from chalicelib.catalog.runs import RunCatalog
-from chalicelib.catalog.search import Search
-from chalicelib.deadline import Deadline
-from chalicelib.events.browse import EventBrowser
-from chalicelib.events.completeness import CompletenessWatch
-from chalicelib.events.index import EventIndex
-from chalicelib.events.indexing import EventIndexing
-from chalicelib.events.routing import Router
-from chalicelib.events.runlog import RunEventLog
-from chalicelib.events.step_events import StepEvents
-from chalicelib.events.step_log import StepLogs
-from chalicelib.events.steps import Steps
-from chalicelib.events.tail import EventTails
-from chalicelib.events.told import ToldSteps
-from chalicelib.events.views import Views
-from chalicelib.events.writers import Writers
-from chalicelib.masking.masker import Masker, SecretReader
-from chalicelib.masking.rules import parsed_text
-from chalicelib.observability import (
-    ObservedStore,
-    record,
-    record_masked,
-    report_stale_identity,
-)
-from chalicelib.ports import Clock, Database, ObjectStore, Publisher, Run, SegmentIndex, Workers
-from chalicelib.runlog.assembly import READERS
-from chalicelib.runlog.compaction import Compactor
-from chalicelib.runlog.finalization import Finalizer
-from chalicelib.runlog.following import Follower
-from chalicelib.runlog.grep import Grep
-from chalicelib.runlog.identity import Identities
-from chalicelib.runlog.layout import Layout
-from chalicelib.runlog.pipelines import Pipelines
-from chalicelib.runlog.position import PositionSigner
-from chalicelib.runlog.reader import Reader
-from chalicelib.runlog.writer import Writer
+from chalicelib.errors import InvalidInputError
+from chalicelib.observability import ObservedStore, record
 
 if TYPE_CHECKING:
-    from chalicelib.access.policy import Policy
+    from chalicelib.access.doors import Door
+    from chalicelib.access.sealing import Sealer
+    from chalicelib.archive.archive import Archive
+    from chalicelib.archive.objects import ArchiveObjects
+    from chalicelib.archive.uploads import Uploads
+    from chalicelib.catalog.cursor import CursorSigner
+    from chalicelib.catalog.latest import LatestFiles
+    from chalicelib.catalog.registration import Registration
+    from chalicelib.catalog.runs import RunCatalog
+    from chalicelib.catalog.search import Search
+    from chalicelib.composition.events import EventServices
     from chalicelib.coordination import Administration, Lease, Source, SourceCoordinator
     from chalicelib.coordination.store import Store
-    from chalicelib.events.configuration import EventsConfiguration
-    from chalicelib.events.methods import MakeSink
-    from chalicelib.events.registry import Registry
     from chalicelib.ingestion.ingester import Ingester
     from chalicelib.ingestion.run_files import RunFiles
+    from chalicelib.masking.masker import Masker, SecretReader
     from chalicelib.pipelines.files.service import PipelineFiles
+    from chalicelib.ports import Clock, Database, ObjectStore, Publisher, Run, SegmentIndex, Workers
+    from chalicelib.runlog.compaction import Compactor
+    from chalicelib.runlog.finalization import Finalizer
+    from chalicelib.runlog.following import Follower
+    from chalicelib.runlog.grep import Grep
+    from chalicelib.runlog.identity import Identities
+    from chalicelib.runlog.layout import Layout
+    from chalicelib.runlog.pipelines import Pipelines
+    from chalicelib.runlog.reader import Reader
+    from chalicelib.runlog.writer import Writer
     from chalicelib.settings import Settings
 
 COMPACTION, SWEEP = "compaction", "sweep"
@@ -75,7 +52,6 @@ COMPACTION, SWEEP = "compaction", "sweep"
 SOURCES = (COMPACTION, SWEEP)
 SECONDS_OF_A_DAY = 86_400
 _MS_OF_A_MINUTE = 60_000
-_MS_OF_A_SECOND = 1000
 
 
 Sharing = Callable[[str], "tuple[Store, Source]"]
@@ -110,59 +86,206 @@ class Ports:
     secrets: SecretReader | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class EventServices:
-    """What works with events. ``indexing``: what the index is told by. ``registry`` is built when it is first asked for."""
-
-    log: RunEventLog
-    writers: Writers
-    told: ToldSteps
-    index: EventIndex
-    indexing: EventIndexing
-    tails: EventTails
-    logs: StepLogs
-    steps: Steps
-    browser: EventBrowser
-    watch: CompletenessWatch
-    registry: Callable[[], Registry]
-
-
-@dataclass(frozen=True, slots=True)
 class Services:
-    """What routes and triggers work with. Holds no state of runs: any number of processes may have one. ``door`` is built when it is
-    first asked for: only the API lets anybody in; so is ``pipeline_files``. Raises InvalidConfigurationError."""
+    """What routes and triggers work with. Holds no state of runs: any number of processes may have one.
 
-    settings: Settings
-    store: ObjectStore
-    archive_store: ObjectStore
-    index: SegmentIndex
-    runs: RunCatalog
-    database: Database
-    publisher: Publisher | None
-    clock: Clock
-    sharing: Sharing
-    workers: Workers | None
-    layout: Layout
-    writer: Writer
-    compactor: Compactor
-    finalizer: Finalizer
-    reader: Reader
-    follower: Follower
-    grep: Grep
-    pipelines: Pipelines
-    masker: Masker
-    events: EventServices
-    router: Callable[[], Router]
-    search: Search
-    latest: LatestFiles
-    registration: Registration
-    cursors: CursorSigner
-    archive_objects: ArchiveObjects
-    archive: Archive
-    uploads: Uploads
-    door: Callable[[], Door]
-    sealer: Sealer
-    pipeline_files: Callable[[], PipelineFiles]
+    Each part is made, and what it is of imported, when it is first asked for: a function pays for what it does. Asking for one that
+    settings do not allow raises InvalidConfigurationError."""
+
+    def __init__(self, settings: Settings, ports: Ports) -> None:
+        self.settings, self.ports = settings, ports
+        self.index, self.runs, self.database = ports.index, ports.runs, ports.database
+        self.publisher, self.clock, self.sharing, self.workers = ports.publisher, ports.clock, ports.sharing, ports.workers
+
+    def over(self, **ports: Any) -> Services:
+        """The same with other ports in place of some."""
+        return Services(self.settings, replace(self.ports, **ports))
+
+    def prepare(self, *names: str) -> None:
+        """Make these parts now (``events.log``: a part of a part). Raises InvalidConfigurationError."""
+        for name in names:
+            attrgetter(name)(self)
+
+    @cached_property
+    def store(self) -> ObjectStore:
+        """The bucket of logs."""
+        return ObservedStore(self.ports.store)
+
+    @cached_property
+    def archive_store(self) -> ObjectStore:
+        """The bucket of the archive."""
+        return ObservedStore(self.ports.archive_store)
+
+    def bucket(self, name: str) -> ObjectStore:
+        """A bucket by its name; "" is that of logs. Raises InvalidInputError for one that is none of ours."""
+        if name in ("", self.settings.bucket_name):
+            return self.store
+        if name == self.settings.archive_bucket_name:
+            return self.archive_store
+        raise InvalidInputError(f"there are the buckets of logs and of the archive, and no other bucket={name!r}")
+
+    # ------------------------------------------------------------------------------------------------- the log of a run
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Where objects of runs are."""
+        from chalicelib.runlog.layout import Layout
+
+        return Layout(self.settings.prefix)
+
+    @cached_property
+    def masker(self) -> Masker:
+        """What keeps secrets out."""
+        from chalicelib.masking.masker import Masker
+        from chalicelib.masking.rules import parsed_text
+
+        rules = parsed_text(self.settings.masking.get_secret_value() if self.settings.masking else "[]")
+        return Masker(rules, self.ports.secrets, self.clock)
+
+    @cached_property
+    def identities(self) -> Identities:
+        """Without the setting nothing was ever masked; an empty list says that something may have been."""
+        from chalicelib.runlog.identity import Identities
+
+        keys = self.settings.signing_keys
+        return Identities(keys, self.masker.may_vary) if self.settings.masking else Identities(keys)
+
+    @cached_property
+    def writer(self) -> Writer:
+        """Appends."""
+        from chalicelib.runlog.position import PositionSigner
+        from chalicelib.runlog.writer import Writer
+
+        signer = PositionSigner(self.settings.signing_keys)
+        return Writer(self.store, self.index, self.layout, signer, self.clock, self.identities)
+
+    @cached_property
+    def compactor(self) -> Compactor:
+        """Brings ``partial.txt`` up to date, and the index of events with it."""
+        from chalicelib.runlog.compaction import Compactor
+
+        return Compactor(self.store, self.index, self.layout, self.clock, index_events=self._index_events)
+
+    def _index_events(self, *given: Any) -> Any:
+        return self.events.indexing.bring_up_to_date(*given)
+
+    @cached_property
+    def finalizer(self) -> Finalizer:
+        """Ends runs."""
+        from chalicelib.runlog.finalization import Finalizer
+
+        return Finalizer(self.store, self.compactor, self.writer, self.clock, self.settings.storage_class)
+
+    @cached_property
+    def reader(self) -> Reader:
+        """Reads them."""
+        from chalicelib.runlog.reader import Reader
+
+        return Reader(self.store, self.index, self.layout, self.clock, self.compactor)
+
+    @cached_property
+    def follower(self) -> Follower:
+        """Waits for what is appended."""
+        from chalicelib.runlog.following import Follower
+
+        idle_ms = self.settings.viewer_idle_minutes * _MS_OF_A_MINUTE
+        return Follower(self.store, self.index, self.layout, self.clock, self.reader, idle_ms)
+
+    @cached_property
+    def grep(self) -> Grep:
+        """Searches in a run."""
+        from chalicelib.runlog.grep import Grep
+
+        return Grep(self.reader, self.clock)
+
+    @cached_property
+    def pipelines(self) -> Pipelines:
+        """Lists pipelines that have runs."""
+        from chalicelib.runlog.pipelines import Pipelines
+
+        return Pipelines(self.store, self.layout)
+
+    @cached_property
+    def events(self) -> EventServices:
+        """What works with events."""
+        from chalicelib.composition.events import EventServices
+
+        return EventServices(self)
+
+    # ------------------------------------------------------------------------------------------------------ the archive
+
+    @cached_property
+    def search(self) -> Search:
+        """Finds files."""
+        from chalicelib.catalog.search import Search
+
+        return Search(self.database)
+
+    @cached_property
+    def latest(self) -> LatestFiles:
+        """The latest file of each source."""
+        from chalicelib.catalog.latest import LatestFiles
+
+        return LatestFiles(self.database, self.search)
+
+    @cached_property
+    def registration(self) -> Registration:
+        """Keeps the rows of files."""
+        from chalicelib.catalog.registration import Registration
+
+        return Registration(self.database, self.latest, self.clock)
+
+    @cached_property
+    def cursors(self) -> CursorSigner:
+        """Cursors of lists."""
+        from chalicelib.catalog.cursor import CursorSigner
+
+        return CursorSigner(self.settings.signing_keys)
+
+    @cached_property
+    def archive_objects(self) -> ArchiveObjects:
+        """Objects that are files."""
+        from chalicelib.archive.objects import ArchiveObjects
+
+        return ArchiveObjects(self.archive_store, self.settings.archive_bucket_name)
+
+    @cached_property
+    def archive(self) -> Archive:
+        """Files, whichever bucket they are in."""
+        from chalicelib.archive.archive import Archive
+
+        stores = {self.settings.archive_bucket_name: self.archive_store, self.settings.bucket_name: self.store}
+        return Archive(self.archive_objects, stores, self.registration, self.clock)
+
+    @cached_property
+    def uploads(self) -> Uploads:
+        """Uploads by links."""
+        from chalicelib.archive.uploads import Uploads
+
+        return Uploads(self.archive_store, self.clock, lambda: uuid4().hex)
+
+    # ------------------------------------------------------------------------------------------------------- the others
+
+    @cached_property
+    def door(self) -> Door:
+        """How callers of the API show who they are."""
+        from chalicelib.composition.access import door
+
+        return door(self.settings, self.ports)
+
+    @cached_property
+    def sealer(self) -> Sealer:
+        """Seals what a function tells itself through the gateway."""
+        from chalicelib.access.sealing import Sealer
+
+        return Sealer(self.settings.signing_keys)
+
+    @cached_property
+    def pipeline_files(self) -> PipelineFiles:
+        """Files of processing pipelines."""
+        from chalicelib.composition.pipelines import pipeline_files
+
+        return pipeline_files(self)
 
 
 _services: Services | None = None
@@ -187,151 +310,7 @@ def install(built: Services | None) -> None:
 
 def assemble(settings: Settings, ports: Ports) -> Services:
     """Runlake over any set of ports."""
-    store = ObservedStore(ports.store)
-    layout = Layout(settings.prefix)
-    masker = _masker(settings, ports)
-    writer = Writer(store, ports.index, layout, PositionSigner(settings.signing_keys), ports.clock, _identities(settings, masker))
-    events = _EventParts(store, ports, layout, settings)
-    compactor = Compactor(store, ports.index, layout, ports.clock, index_events=events.indexing.bring_up_to_date)
-    finalizer = Finalizer(store, compactor, writer, ports.clock, settings.storage_class)
-    reader = Reader(store, ports.index, layout, ports.clock, compactor)
-    archive_store = ObservedStore(ports.archive_store)
-    search = Search(ports.database)
-    latest = LatestFiles(ports.database, search)
-    registration = Registration(ports.database, latest, ports.clock)
-    archive_objects = ArchiveObjects(archive_store, settings.archive_bucket_name)
-    stores = {settings.archive_bucket_name: archive_store, settings.bucket_name: store}
-    return Services(
-        settings=settings,
-        store=store,
-        archive_store=archive_store,
-        index=ports.index,
-        runs=ports.runs,
-        database=ports.database,
-        publisher=ports.publisher,
-        clock=ports.clock,
-        sharing=ports.sharing,
-        workers=ports.workers,
-        layout=layout,
-        writer=writer,
-        compactor=compactor,
-        finalizer=finalizer,
-        reader=reader,
-        follower=Follower(store, ports.index, layout, ports.clock, reader, settings.viewer_idle_minutes * _MS_OF_A_MINUTE),
-        grep=Grep(reader, ports.clock),
-        pipelines=Pipelines(store, layout),
-        masker=masker,
-        events=events.services(ports, settings, writer, reader, masker),
-        router=cache(lambda: Router.of(_events_configuration(settings).rules)),
-        search=search,
-        latest=latest,
-        registration=registration,
-        cursors=CursorSigner(settings.signing_keys),
-        archive_objects=archive_objects,
-        archive=Archive(archive_objects, stores, registration, ports.clock),
-        uploads=Uploads(archive_store, ports.clock, lambda: uuid4().hex),
-        door=cache(lambda: _door(settings, ports)),
-        sealer=Sealer(settings.signing_keys),
-        pipeline_files=cache(lambda: _files_of_pipelines(settings, store, archive_store, ports, layout, finalizer)),
-    )
-
-
-class _EventParts:
-    """What of events the compactor needs, and the rest once there is a reader."""
-
-    def __init__(self, store: ObjectStore, ports: Ports, layout: Layout, settings: Settings) -> None:
-        self._store, self._layout = store, layout
-        self.index = EventIndex(ports.database, ports.clock, settings.expiration_days * SECONDS_OF_A_DAY)
-        self.told = ToldSteps(store, layout, self.index)
-        self.indexing = EventIndexing(store, layout, self.index, self.told)
-
-    def services(self, ports: Ports, settings: Settings, writer: Writer, reader: Reader, masker: Masker) -> EventServices:
-        """All of it."""
-        store, layout, clock = self._store, self._layout, ports.clock
-        views, writers = Views(store, ports.index, layout), Writers(store, layout, clock)
-        tails, grace_ms = EventTails(views, self.indexing, self.index, clock), settings.events_lost_after_seconds * _MS_OF_A_SECOND
-        log = RunEventLog(store, layout, clock, writer, reader, masker, settings.instance_id, record_masked)
-        logs, steps = StepLogs(views, self.index, tails), StepEvents(views, self.index, self.indexing, tails)
-        browser = EventBrowser(reader, views, tails, self.indexing, steps, ports.index, clock, settings.instance_id)
-        return EventServices(
-            log=log,
-            writers=writers,
-            told=self.told,
-            index=self.index,
-            indexing=self.indexing,
-            tails=tails,
-            logs=logs,
-            steps=Steps(views, self.index, tails),
-            browser=browser,
-            watch=CompletenessWatch(writers, self.index, writer.tails, clock, grace_ms),
-            registry=cache(lambda: _registry(settings, clock, masker, (store, log, writers, views, logs, browser))),
-        )
-
-
-def _registry(settings: Settings, clock: Clock, masker: Masker, run_log: tuple[Any, ...]) -> Registry:
-    from chalicelib.events.registry import Context, Registry, RunLogParts
-
-    make_output = partial(_output, clock, masker)
-    return Registry(Context(clock, masker.mask, RunLogParts(*run_log), make_output), _events_configuration(settings))
-
-
-def _output(clock: Clock, masker: Masker, document: Any) -> MakeSink:
-    from chalicelib.composition.environment import make_target
-    from chalicelib.events.methods import to_target
-    from chalicelib.events.targets.configuration import target_of
-
-    return to_target(partial(make_target, target_of(document)), masker, clock)
-
-
-def _events_configuration(settings: Settings) -> EventsConfiguration:
-    from chalicelib.events.configuration import configured
-
-    document = settings.events.get_secret_value() if settings.events else ""
-    return configured(document, settings.logging_method, settings.log_browser)
-
-
-def _door(settings: Settings, ports: Ports) -> Door:
-    """How callers of the API show who they are."""
-    from chalicelib.access.doors import IamDoor, OpenDoor, TokenDoor
-
-    settings.check_auth(is_emulated=ports.is_emulated)
-    if settings.auth == "none":
-        return OpenDoor()
-    if settings.auth == "iam":
-        return IamDoor(_policy(ports))
-    from chalicelib.access.keys import Keys
-    from chalicelib.access.tokens import Tokens
-
-    assert ports.keys and settings.jwt_issuer
-    keys = Keys(ports.keys, ports.clock, report_stale_identity)
-    tokens = Tokens(keys, settings.jwt_issuer, settings.audiences, settings.jwt_leeway_seconds)
-    return TokenDoor(tokens, settings.jwt_claim, _policy(ports))
-
-
-def _policy(ports: Ports) -> Callable[[], Policy]:
-    from chalicelib.access.kept import Kept
-    from chalicelib.access.policy import Policy
-
-    if ports.policy is None:
-        return Policy
-    read = ports.policy
-    return Kept(lambda: Policy.parse(read()), ports.clock, "the policy", report_stale_identity).get
-
-
-def _files_of_pipelines(*given: Any) -> PipelineFiles:
-    from chalicelib.composition.pipelines import pipeline_files
-
-    return pipeline_files(*given)
-
-
-def _masker(settings: Settings, ports: Ports) -> Masker:
-    rules = parsed_text(settings.masking.get_secret_value() if settings.masking else "[]")
-    return Masker(rules, ports.secrets, ports.clock)
-
-
-def _identities(settings: Settings, masker: Masker) -> Identities:
-    """Without the setting nothing was ever masked; an empty list says that something may have been."""
-    return Identities(settings.signing_keys, masker.may_vary) if settings.masking else Identities(settings.signing_keys)
+    return Services(settings, ports)
 
 
 def coordinator(services: Services, source: str) -> SourceCoordinator:
@@ -348,14 +327,19 @@ def administration(services: Services, source: str) -> Administration:
     return Administration(*services.sharing(source), services.clock)
 
 
-def leased_finalizer(services: Services, lease: Lease, *, readers: int = READERS, looks_for_markers: bool = True) -> Finalizer:
+def leased_finalizer(services: Services, lease: Lease, *, readers: int | None = None, looks_for_markers: bool = True) -> Finalizer:
     """What compacts and finishes runs, and asks the lease before each call of the store. See ``Assembler`` and ``Finalizer``."""
     from chalicelib.coordination.guard import guarded
+    from chalicelib.runlog.assembly import READERS
+    from chalicelib.runlog.compaction import Compactor
+    from chalicelib.runlog.finalization import Finalizer
+    from chalicelib.runlog.position import PositionSigner
+    from chalicelib.runlog.writer import Writer
 
     store = guarded(services.store, lease)
     # The index is not guarded: what is written there twice is the same.
     index_events = services.events.indexing.bring_up_to_date
-    compactor = Compactor(store, services.index, services.layout, services.clock, readers, index_events)
+    compactor = Compactor(store, services.index, services.layout, services.clock, readers or READERS, index_events)
     writer = Writer(store, services.index, services.layout, PositionSigner(services.settings.signing_keys), services.clock)
     storage_class = services.settings.storage_class
     return Finalizer(store, compactor, writer, services.clock, storage_class, looks_for_markers=looks_for_markers)
@@ -363,6 +347,7 @@ def leased_finalizer(services: Services, lease: Lease, *, readers: int = READERS
 
 def ingester(services: Services) -> Ingester:
     """What works S3's notifications."""
+    from chalicelib.deadline import Deadline
     from chalicelib.ingestion.ingester import Ingester
     from chalicelib.ingestion.run_objects import EARLY_FLUSH_S, RunObjects
 

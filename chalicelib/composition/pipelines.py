@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from chalicelib.composition import SECONDS_OF_A_DAY, Services, coordinator
-from chalicelib.errors import InvalidInputError
-from chalicelib.ports import ObjectStore, Run
+from chalicelib.ports import Run
 from chalicelib.runlog.pipelines import PipelineQuery
 
 if TYPE_CHECKING:
-    from chalicelib.composition import Ports
     from chalicelib.pipelines.configuration import PipelineFile
     from chalicelib.pipelines.files.service import PipelineFiles
     from chalicelib.pipelines.scan import Scanned
     from chalicelib.pipelines.supervisor import Supervisor
     from chalicelib.pipelines.worker import Parts
-    from chalicelib.runlog.finalization import Finalizer
-    from chalicelib.runlog.layout import Layout
-    from chalicelib.settings import Settings
 
 PIPELINES_WORK = "pipelines"
 """The source of work whose partitions are processing pipelines, by name."""
@@ -76,34 +70,25 @@ def pipeline_parts(services: Services, file: PipelineFile, buffer_bytes: int, te
         keep_s=services.settings.expiration_days * SECONDS_OF_A_DAY,
         buffer_bytes=buffer_bytes,
         tell=tell,
-        generation=services.pipeline_files().generation_of,
-        stores=lambda bucket: bucket_named(services.settings, services.store, services.archive_store, bucket),
+        generation=services.pipeline_files.generation_of,
+        stores=services.bucket,
         beside=StoredBeside(services.events.indexing, services.events.tails, services.index, services.clock),
     )
 
 
-def pipeline_files(
-    settings: Settings, store: ObjectStore, archive_store: ObjectStore, ports: Ports, layout: Layout, finalizer: Finalizer
-) -> PipelineFiles:
+def pipeline_files(services: Services) -> PipelineFiles:
     """What is done with the files of pipelines. They stand in the bucket of logs, beside its prefix; run logs go with them."""
     from chalicelib.pipelines.files.generations import Generations
     from chalicelib.pipelines.files.run_logs import StoredRunLogs
     from chalicelib.pipelines.files.service import PipelineFiles
 
+    runs, clock = services.runs, services.clock
+
     def started_ms(run: Run) -> int | None:
-        row = ports.runs.get(run)
+        row = runs.get(run)
         return row.started_ms if row else None
 
     def run_logs(generations: Generations) -> StoredRunLogs:
-        return StoredRunLogs(store, layout, finalizer, ports.clock, generations, started_ms, ports.runs.forget)
+        return StoredRunLogs(services.store, services.layout, services.finalizer, clock, generations, started_ms, runs.forget)
 
-    stores = partial(bucket_named, settings, store, archive_store)
-    return PipelineFiles(ports.database, ports.clock, stores, run_logs, started_ms)
-
-
-def bucket_named(settings: Settings, store: ObjectStore, archive_store: ObjectStore, name: str) -> ObjectStore:
-    """A bucket by its name; "" is that of logs. Raises InvalidInputError for one that is none of ours."""
-    found = {"": store, settings.bucket_name: store, settings.archive_bucket_name: archive_store}.get(name)
-    if found is None:
-        raise InvalidInputError(f"files of pipelines are in the buckets of logs and of the archive, not in another bucket={name!r}")
-    return found
+    return PipelineFiles(services.database, clock, services.bucket, run_logs, started_ms)

@@ -63,7 +63,7 @@ class Call:
         headers = {key.lower(): value for key, value in self.headers.items()}
         own = headers.get("idempotency-key", "")
         request = Request(headers, self._digest(), f"{self.agent} {own or name}" if own or name else "", repeats_bytes)
-        intake = Intake(self.services.events.log, self.services.router(), _may_write, self._has_time)
+        intake = Intake(self.services.events.log, self.services.events.router, _may_write, self._has_time)
         told = intake.take(items, request)
         self._report(told)
         return told

@@ -30,7 +30,7 @@ def authorize(request: AuthRequest) -> AuthResponse:
     """Raises Unauthorized, IdentityUnavailableError."""
     services = composition.services()
     try:
-        name = services.door().name(Shown(authorization=_authorization(request)))
+        name = services.door.name(Shown(authorization=_authorization(request)))
     except UnauthenticatedError as error:
         auth, route = services.settings.auth, request.method_arn.partition("/")[2]
         report_decision(principal="", kind=auth, action="enter", resource=route[:1000], allowed=False, reason=str(error))

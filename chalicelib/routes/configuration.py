@@ -17,4 +17,4 @@ blueprint = Blueprint(__name__)
 def configuration(_: Request) -> Response:
     """What is chosen."""
     gate.permit_some("configuration", Scope.ADMIN)
-    return json_answer(composition.services().events.registry().shown())
+    return json_answer(composition.services().events.registry.shown())

@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from chalicelib import composition
 from chalicelib.access.grants import Scope
-from chalicelib.composition import EventServices, Services
+from chalicelib.composition import Services
+from chalicelib.composition.events import EventServices
 from chalicelib.errors import InvalidEventError, InvalidInputError
 from chalicelib.events.browse import DEFAULT_LIMIT, MAX_LIMIT, EventPage
 from chalicelib.events.completeness import MAX_WAIT_S, Completeness, WriterState

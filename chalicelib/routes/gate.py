@@ -95,7 +95,7 @@ def _principal(request: Request, action: str) -> Principal:
     identity = request.context.get("identity") or {}
     shown = Shown(_authorization(request), identity.get("userArn") or "")
     try:
-        return services.door().principal(shown)
+        return services.door.principal(shown)
     except UnauthenticatedError as error:
         _report("", services.settings.auth, action, request.context["path"], False, str(error))
         raise

@@ -50,7 +50,7 @@ def events(request: Request) -> Response:
         may_see=lambda fqn: who.may(Scope.LOGS_READ, fqn),
     )
     limit = whole_number(query, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
-    page = services.pipeline_files().page(wanted, limit, Deadline(services.clock, READ_S), _place(query))
+    page = services.pipeline_files.page(wanted, limit, Deadline(services.clock, READ_S), _place(query))
     for what, why in page.left_out:
         logger.warning("a file of a pipeline is left out", extra={"what": what, "why": why})
     after = f"{page.after.time_ms}-{page.after.skipped}" if page.after else None
@@ -77,7 +77,7 @@ def delete(request: Request) -> Response:
     note(deleted=fqn or f"{namespace}.*")
     of = places(fqn)[0] if fqn else namespace
     assert of
-    done = services.pipeline_files().delete(of, fqn or None, Deadline(services.clock, WORK_S))
+    done = services.pipeline_files.delete(of, fqn or None, Deadline(services.clock, WORK_S))
     told = {"files": done.files, "bytes": done.bytes, "runs": done.runs, "waiting": done.waiting}
     return json_answer({"state": "deleted" if done.is_whole else "deleting", **told}, 200 if done.is_whole else 202)
 
@@ -87,7 +87,7 @@ def delete(request: Request) -> Response:
 def findings(request: Request) -> Response:
     """What is wrong with rows and objects."""
     gate.permit(Scope.ADMIN, "*")
-    found, is_all = composition.services().pipeline_files().findings(_base(request.query_params or {}))
+    found, is_all = composition.services().pipeline_files.findings(_base(request.query_params or {}))
     return json_answer({"findings": [_told(each) for each in found], "complete": is_all})
 
 
@@ -97,7 +97,7 @@ def mend(request: Request) -> Response:
     """Put right what is wrong."""
     gate.permit(Scope.ADMIN, "*")
     services = composition.services()
-    mended, is_whole = services.pipeline_files().mend(_base(request.query_params or {}), Deadline(services.clock, WORK_S))
+    mended, is_whole = services.pipeline_files.mend(_base(request.query_params or {}), Deadline(services.clock, WORK_S))
     return json_answer({"mended": [_told(each) for each in mended], "complete": is_whole})
 
 

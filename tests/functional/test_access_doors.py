@@ -249,4 +249,4 @@ def test_the_door_is_one_for_all_requests(world: World, issuer: Issuer) -> None:
     for _ in range(3):
         get("svc.a/r", headers=bearer(issuer.token("bot-7")))
     assert issuer.reads == 1
-    assert composition.services().door() is composition.services().door()
+    assert composition.services().door is composition.services().door

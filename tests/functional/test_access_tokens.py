@@ -318,7 +318,7 @@ def test_tokens_need_their_issuer(setting: str) -> None:
 def test_without_identity_nothing_starts_on_aws() -> None:
     with installed(World(), auth="none", is_emulated=False):
         with pytest.raises(InvalidConfigurationError, match="variable=RUNLAKE_AUTH value='none'"):
-            composition.services().door()
+            composition.services().prepare("door")
         assert get("svc.pipe").status == 500
 
 

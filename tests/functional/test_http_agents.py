@@ -511,7 +511,7 @@ def test_rules_of_ones_own_hold() -> None:
         assert lines("hosts.h/2026-09-21") == ["x"]
         assert call("GET", "/v1/configuration").json["rules"] == [{"fqn": "hosts.{host}", "run_id": "{day}"}]
     with pytest.raises(InvalidConfigurationError, match="field=rules"), installed(World(), events=SecretStr('{"rules": [{}]}')):
-        composition.services().router()
+        composition.services().prepare("events.router")
 
 
 def test_what_is_refused_is_logged_without_what_was_sent(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,7 +128,7 @@ def test_a_pipelines_runs_and_files_go_together() -> None:
         for fqn, run_id in (("svc.flow", "r1"), ("svc.flow", "r2"), ("svc.flow10", "r1"), ("other.flow", "r1")):
             assert post(f"{fqn}/{run_id}", '"one\\ntwo\\n"').status == 200
         assert post("svc.flow/r1/close").status == 200
-        files = composition.services().pipeline_files()
+        files = composition.services().pipeline_files
         for number, fqn in enumerate(("svc.flow", "svc.flow10")):
             write(world, number, fqn=fqn, generation=files.generation_of(Run(fqn, "r1")))
             DeadLetters(world.store, "audit", world.clock).put("h", record_of(number, fqn=fqn, run_id="r1"), ValueError("no"), 1)
@@ -206,7 +206,7 @@ def test_repair_over_http(world: World) -> None:
 def test_upkeep_lets_go_what_is_old_and_goes_on_with_deletions(world: World) -> None:
     from chalicelib.deadline import Deadline
 
-    files = composition.services().pipeline_files()
+    files = composition.services().pipeline_files
     write(world, 1)
     write(world, 2, handler=handler_of(world, base="audit", keep_days=30))
     world.clock.advance(8 * 86_400)

@@ -22,7 +22,6 @@ from tests.permissions import Calls
 LOGS = "/v1/services/ingestionPipelines/logs"
 AHEAD = """
 import json, sys
-from dataclasses import replace
 from chalicelib import composition
 from chalicelib.aws.clock import SystemClock
 from glue_jobs.shell.environment import use_stack
@@ -36,7 +35,7 @@ class Ahead(SystemClock):
 
 use_stack(sys.argv[1])
 made = read_plan(read_text(sys.argv[2]))
-expiry = expiry_of(replace(composition.services(), clock=Ahead()), made.id)
+expiry = expiry_of(composition.services().over(clock=Ahead()), made.id)
 print(json.dumps([expiry.expire(run) for run in made.runs * 2]))
 """
 """Applies a plan twice, an hour from now: the emulator's clock is ours, and nothing that young expires."""

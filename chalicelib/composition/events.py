@@ -1,0 +1,144 @@
+"""What works with events, made of the rest."""
+
+from __future__ import annotations
+
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from chalicelib.composition import SECONDS_OF_A_DAY, Services
+from chalicelib.events.index import EventIndex
+from chalicelib.events.indexing import EventIndexing
+from chalicelib.events.told import ToldSteps
+from chalicelib.observability import record_masked
+
+if TYPE_CHECKING:
+    from chalicelib.events.browse import EventBrowser
+    from chalicelib.events.completeness import CompletenessWatch
+    from chalicelib.events.configuration import EventsConfiguration
+    from chalicelib.events.methods import MakeSink
+    from chalicelib.events.registry import Registry
+    from chalicelib.events.routing import Router
+    from chalicelib.events.runlog import RunEventLog
+    from chalicelib.events.step_events import StepEvents
+    from chalicelib.events.step_log import StepLogs
+    from chalicelib.events.steps import Steps
+    from chalicelib.events.tail import EventTails
+    from chalicelib.events.views import Views
+    from chalicelib.events.writers import Writers
+
+_MS_OF_A_SECOND = 1000
+
+
+class EventServices:
+    """As ``Services``: each part when it is first asked for. ``indexing``: what the index is told by."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._store, self._layout, self._clock = services.store, services.layout, services.clock
+        keep_s = services.settings.expiration_days * SECONDS_OF_A_DAY
+        self.index = EventIndex(services.database, services.clock, keep_s)
+        self.told = ToldSteps(self._store, self._layout, self.index)
+        self.indexing = EventIndexing(self._store, self._layout, self.index, self.told)
+
+    @cached_property
+    def views(self) -> Views:
+        """The parts of a log."""
+        from chalicelib.events.views import Views
+
+        return Views(self._store, self._services.index, self._layout)
+
+    @cached_property
+    def writers(self) -> Writers:
+        """Writers of a run, as they told of themselves."""
+        from chalicelib.events.writers import Writers
+
+        return Writers(self._store, self._layout, self._clock)
+
+    @cached_property
+    def log(self) -> RunEventLog:
+        """Appends."""
+        from chalicelib.events.runlog import RunEventLog
+
+        services = self._services
+        return RunEventLog(
+            self._store, self._layout, self._clock, services.writer, services.reader, services.masker,
+            services.settings.instance_id, record_masked,
+        )  # fmt: skip
+
+    @cached_property
+    def tails(self) -> EventTails:
+        """What no index has yet."""
+        from chalicelib.events.tail import EventTails
+
+        return EventTails(self.views, self.indexing, self.index, self._clock)
+
+    @cached_property
+    def logs(self) -> StepLogs:
+        """Logs of steps."""
+        from chalicelib.events.step_log import StepLogs
+
+        return StepLogs(self.views, self.index, self.tails)
+
+    @cached_property
+    def step_events(self) -> StepEvents:
+        """Events of steps."""
+        from chalicelib.events.step_events import StepEvents
+
+        return StepEvents(self.views, self.index, self.indexing, self.tails)
+
+    @cached_property
+    def steps(self) -> Steps:
+        """Steps of a run."""
+        from chalicelib.events.steps import Steps
+
+        return Steps(self.views, self.index, self.tails)
+
+    @cached_property
+    def browser(self) -> EventBrowser:
+        """Events with filters."""
+        from chalicelib.events.browse import EventBrowser
+
+        services = self._services
+        return EventBrowser(
+            services.reader, self.views, self.tails, self.indexing, self.step_events, services.index, self._clock,
+            services.settings.instance_id,
+        )  # fmt: skip
+
+    @cached_property
+    def watch(self) -> CompletenessWatch:
+        """Whether a run is whole."""
+        from chalicelib.events.completeness import CompletenessWatch
+
+        grace_ms = self._services.settings.events_lost_after_seconds * _MS_OF_A_SECOND
+        return CompletenessWatch(self.writers, self.index, self._services.writer.tails, self._clock, grace_ms)
+
+    @cached_property
+    def router(self) -> Router:
+        """Which run a record of an agent is of."""
+        from chalicelib.events.routing import Router
+
+        return Router.of(self._configuration().rules)
+
+    @cached_property
+    def registry(self) -> Registry:
+        """Methods and browsers by name."""
+        from chalicelib.events.registry import Context, Registry, RunLogParts
+
+        parts = RunLogParts(self._store, self.log, self.writers, self.views, self.logs, self.browser)
+        make_output = partial(_output, self._services)
+        return Registry(Context(self._clock, self._services.masker.mask, parts, make_output), self._configuration())
+
+    def _configuration(self) -> EventsConfiguration:
+        from chalicelib.events.configuration import configured
+
+        settings = self._services.settings
+        document = settings.events.get_secret_value() if settings.events else ""
+        return configured(document, settings.logging_method, settings.log_browser)
+
+
+def _output(services: Services, document: Any) -> MakeSink:
+    from chalicelib.composition.environment import make_target
+    from chalicelib.events.methods import to_target
+    from chalicelib.events.targets.configuration import target_of
+
+    return to_target(partial(make_target, target_of(document)), services.masker, services.clock)
