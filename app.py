@@ -1,5 +1,5 @@
 """Entry points of the functions: the REST API (``app``), its ``authorize``, ``ingest``, ``compact``, ``sweep`` and ``pipelines``. Registered
-here, done elsewhere."""
+here, done elsewhere: each function imports what only it needs."""
 
 import os
 from typing import Any
@@ -8,40 +8,12 @@ from chalice.app import AuthRequest, AuthResponse, Chalice, CloudWatchEvent, Rat
 
 from chalicelib import composition
 from chalicelib.observability import invocation, trace_recorder
-from chalicelib.routes import (
-    agents,
-    archive,
-    authorizer,
-    catalog,
-    configuration,
-    coordination,
-    elasticsearch,
-    events,
-    health,
-    logs,
-    pipeline_files,
-    viewer,
-)
-from chalicelib.routes import pipelines as pipelines_routes
+from chalicelib.routes import authorizer, table
 from chalicelib.routes.answers import http_middleware
-from chalicelib.routes.bodies import BINARY_TYPES
-from chalicelib.triggers import schedules, upkeep
 
 app = Chalice(app_name="runlake", configure_logs=False)
-app.api.binary_types = BINARY_TYPES
 app.register_middleware(http_middleware, event_type="http")
-app.register_blueprint(health.blueprint)
-app.register_blueprint(logs.blueprint)
-app.register_blueprint(events.blueprint)
-app.register_blueprint(configuration.blueprint)
-app.register_blueprint(catalog.blueprint)
-app.register_blueprint(archive.blueprint)
-app.register_blueprint(coordination.blueprint)
-app.register_blueprint(pipeline_files.blueprint)
-app.register_blueprint(pipelines_routes.blueprint)
-app.register_blueprint(viewer.blueprint)
-app.register_blueprint(agents.blueprint)
-app.register_blueprint(elasticsearch.blueprint)
+table.register(app)
 
 
 @app.authorizer(name=authorizer.NAME, ttl_seconds=authorizer.TTL_S)
@@ -53,7 +25,7 @@ def authorize(request: AuthRequest) -> AuthResponse:
 @app.on_sqs_message(queue="ingest", batch_size=10)
 def ingest(event: SQSEvent) -> Any:
     """S3's notifications: catalogued, marked, reported."""
-    from chalicelib.triggers.ingest import ingest as ingest_messages  # only this function needs it
+    from chalicelib.triggers.ingest import ingest as ingest_messages
 
     with invocation("ingest", event.context):
         return ingest_messages(composition.ingester(composition.services()), event.to_dict(), _remaining_ms(event))
@@ -62,6 +34,8 @@ def ingest(event: SQSEvent) -> Any:
 @app.schedule(Rate(2, unit=Rate.MINUTES))
 def compact(event: CloudWatchEvent) -> dict[str, int]:
     """Bring partial.txt of open runs up to date, and finish what close left to be done."""
+    from chalicelib.triggers import schedules
+
     with invocation("compact", event.context):
         return schedules.compact(composition.services(), _remaining_ms(event), _worker(event))
 
@@ -69,6 +43,8 @@ def compact(event: CloudWatchEvent) -> dict[str, int]:
 @app.schedule(Rate(60, unit=Rate.MINUTES))
 def sweep(event: CloudWatchEvent) -> dict[str, int]:
     """Finalize runs that nobody closes; let files of pipelines go."""
+    from chalicelib.triggers import schedules, upkeep
+
     with invocation("sweep", event.context):
         done = schedules.sweep(composition.services(), _remaining_ms(event), _worker(event))
         if not _worker(event):
@@ -79,7 +55,7 @@ def sweep(event: CloudWatchEvent) -> dict[str, int]:
 @app.schedule(Rate(1, unit=Rate.MINUTES))
 def pipelines(event: CloudWatchEvent) -> dict[str, str]:
     """Processing pipelines go on from their checkpoints."""
-    from chalicelib.triggers.pipelines import work_pipelines  # only this function needs it
+    from chalicelib.triggers.pipelines import work_pipelines
 
     with invocation("pipelines", event.context):
         return work_pipelines(composition.services(), _remaining_ms(event), _worker(event))

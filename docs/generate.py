@@ -31,7 +31,7 @@ from chalicelib.coordination import permissions
 from chalicelib.coordination import settings as coordination
 from chalicelib.coordination.metrics import Metric
 from chalicelib.ingestion import run_files
-from chalicelib.routes import answers, archive_queries, bodies, logs, openapi_archive, paths, queries
+from chalicelib.routes import answers, archive_queries, logs, openapi_archive, paths, queries
 from chalicelib.runlog import compaction, finalization, layout, page, position, reader, segment, writer
 from local.demo_bill import PRICES
 
@@ -325,7 +325,7 @@ def _limits() -> str:
         ("what a close does itself", f"up to {_size(finalization.INLINE_UPLOADED_BYTES)} uploaded, {_size(finalization.INLINE_COPIED_BYTES)} copied, "
                                      f"{finalization.INLINE_SEGMENTS:,} segments; the schedule does the rest"),
         ("landmarks of a segment", f"{segment._MAX_LANDMARKS}, one for each {_size(segment._LANDMARK_STRIDE_BYTES)}"),
-        ("types of a binary body", ", ".join(f"`{each}`" for each in bodies.BINARY_TYPES)),
+        ("types of a binary body", ", ".join(f"`{each}`" for each in table.BINARY_TYPES)),
         ("files of a page", search.MAX_PAGE),
         ("rows that a page reads in vain", f"{search.MAX_ROWS:,}; then it ends with what it has, and `next`"),
         ("sources that one request of the archive looks into", f"{search.MAX_LANES}, wildcards written out"),

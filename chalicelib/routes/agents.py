@@ -6,21 +6,17 @@ Elasticsearch's bulk is in ``elasticsearch``.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from chalice.app import Blueprint, Request, Response
+from chalice.app import Request, Response
 
 from chalicelib.errors import InvalidBatchError
 from chalicelib.events.codecs import firehose, fluent, logstash, otlp, otlp_answers, plain, syslog
 from chalicelib.routes.agent_requests import Call, answer, first_reason, refused_of, status_of
-from chalicelib.routes.answers import RETRY_AFTER_S, answering, json_answer, refusal
+from chalicelib.routes.answers import RETRY_AFTER_S, json_answer, refusal
 from chalicelib.routes.bodies import UnsupportedMediaTypeError, gunzip
 
-blueprint = Blueprint(__name__)
-
-BASE = "/v1/agents"
 _MSGPACK = frozenset({"application/msgpack", "application/x-msgpack"})
 _TEXT = "text/plain"
 _TAG_HEADERS = ("fluent-tag", "x-fluent-tag", "x-tag")
@@ -28,18 +24,6 @@ _JSON = "application/json"
 _FIREHOSE_ID = "x-amz-firehose-request-id"
 
 
-def _route(path: str) -> Callable[[Callable[[Request], Response]], Any]:
-    """POST of whatever type: the type says how to decode it."""
-
-    def registered(view: Callable[[Request], Response]) -> Callable[..., Response]:
-        answered = answering(view)
-        blueprint.route(f"{BASE}/{path}", methods=["POST"], content_types=["*/*"])(answered)
-        return answered
-
-    return registered
-
-
-@_route("fluent")
 def fluent_records(request: Request) -> Response:
     """Both repeat a chunk byte for byte."""
     call = Call.of("fluent", request)
@@ -51,7 +35,6 @@ def fluent_records(request: Request) -> Response:
     return answer(call.take(fluent.decode_json(call.content, tag), repeats_bytes=True))
 
 
-@_route("logstash")
 def logstash_events(request: Request) -> Response:
     """It repeats a request byte for byte; its times are milliseconds or finer, as the event has them."""
     call = Call.of("logstash", request)
@@ -60,14 +43,12 @@ def logstash_events(request: Request) -> Response:
     return answer(call.take(logstash.decode(call.content), repeats_bytes=True))
 
 
-@_route("syslog")
 def syslog_messages(request: Request) -> Response:
     """A batch that failed is made anew, with what came meanwhile: nothing tells it from another."""
     call = Call.of("syslog", request)
     return answer(call.take(syslog.decode(call.content, call.services.clock.now_ms())))
 
 
-@_route("firehose")
 def firehose_delivery(request: Request) -> Response:
     """Answered in Firehose's own form, good or bad: it takes any other for a failure, and tries again."""
     now_ms, request_id = 0, request.headers.get(_FIREHOSE_ID, "")
@@ -92,7 +73,6 @@ def _delivered(status: int, request_id: str, now_ms: int, error: str) -> Respons
     return json_answer(envelope | firehose.answer(request_id, now_ms, error), status, **_headers(status))
 
 
-@_route("otlp/v1/logs")
 def otlp_logs(request: Request) -> Response:
     """Answered in the encoding of the request, as OTLP asks for. Exporters repeat a request byte for byte."""
     encoding = request.headers.get("content-type", "").partition(";")[0].strip().lower()

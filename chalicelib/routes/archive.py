@@ -8,7 +8,7 @@ from functools import wraps
 from typing import Any
 from urllib.parse import unquote, urlencode
 
-from chalice.app import Blueprint, Request, Response
+from chalice.app import Request, Response
 
 from chalicelib import __version__, composition
 from chalicelib.access.grants import Scope
@@ -31,13 +31,11 @@ from chalicelib.errors import (
 )
 from chalicelib.routes import gate
 from chalicelib.routes.addresses import base_url, slashed
-from chalicelib.routes.answers import View, answering, json_answer
+from chalicelib.routes.answers import View, json_answer
 from chalicelib.routes.archive_queries import ArchiveRequestError, Code, file_query, lookback_days
+from chalicelib.routes.paths import ARCHIVE
 from chalicelib.routes.sight import hidden, sight, to_make
 
-blueprint = Blueprint(__name__)
-
-_FILES = "/v0/archive/files"
 _CODES: tuple[tuple[type[RunlakeError], Code, int], ...] = (
     (InvalidMetadataError, Code.INVALID_METADATA, 400),
     (TooManyNamesError, Code.TOO_MANY_NAMES, 400),
@@ -65,8 +63,6 @@ def archive_view(view: View) -> View:
     return viewed
 
 
-@blueprint.route("/v0/archive", methods=["GET"])
-@answering
 @slashed
 def archive(_: Request) -> Response:
     """Where files are stored."""
@@ -74,8 +70,6 @@ def archive(_: Request) -> Response:
     return json_answer({"storage_url": f"s3://{composition.services().settings.archive_bucket_name}"})
 
 
-@blueprint.route("/v0/environment", methods=["GET"])
-@answering
 @slashed
 def environment(_: Request) -> Response:
     """Which build this is."""
@@ -83,8 +77,6 @@ def environment(_: Request) -> Response:
     return json_answer({"data": {"build": {"version": __version__}}})
 
 
-@blueprint.route(_FILES, methods=["GET"])
-@answering
 @slashed
 @archive_view
 def list_files(request: Request) -> Response:
@@ -101,12 +93,10 @@ def list_files(request: Request) -> Response:
     if page.after:
         cursor = services.cursors.write(query, page.after)
         cursor = cursor if seen.is_whole else services.sealer.sealed(cursor)
-        following = f"{base}{_FILES}/?" + urlencode(given | {"cursor": cursor}, errors="replace")
+        following = f"{base}{ARCHIVE}/files/?" + urlencode(given | {"cursor": cursor}, errors="replace")
     return json_answer({"records": records, "next": following})
 
 
-@blueprint.route(_FILES, methods=["POST"], content_types=["*/*"])
-@answering
 @archive_view
 def begin_upload(request: Request) -> Response:
     """Metadata of a file to come, checked; and where its bytes are to be sent."""
@@ -115,8 +105,6 @@ def begin_upload(request: Request) -> Response:
     return json_answer(_upload(services, upload, base_url(request)), 201)
 
 
-@blueprint.route(_FILES + "/{file_id}", methods=["DELETE"])
-@answering
 @archive_view
 def delete_file(request: Request) -> Response:
     """Remove a file for good."""
@@ -125,8 +113,6 @@ def delete_file(request: Request) -> Response:
     return Response("", status_code=204)
 
 
-@blueprint.route(_FILES + "/{file_id}/metadata", methods=["GET"])
-@answering
 @archive_view
 def get_metadata(request: Request) -> Response:
     """A file's metadata."""
@@ -134,8 +120,6 @@ def get_metadata(request: Request) -> Response:
     return json_answer(hidden(file_id, lambda: archive.metadata(file_id, sight().to_read)).document())
 
 
-@blueprint.route(_FILES + "/{file_id}/metadata", methods=["PATCH"], content_types=["*/*"])
-@answering
 @archive_view
 def change_metadata(request: Request) -> Response:
     """Other metadata for a file."""
@@ -143,8 +127,6 @@ def change_metadata(request: Request) -> Response:
     return json_answer(hidden(file_id, lambda: archive.change(file_id, changes, sight().to_write, to_make)).document())
 
 
-@blueprint.route(_FILES + "/{file_id}/data", methods=["GET"])
-@answering
 @archive_view
 def get_contents(request: Request) -> Response:
     """A file's bytes."""
@@ -152,16 +134,12 @@ def get_contents(request: Request) -> Response:
     return _contents(hidden(file_id, lambda: archive.contents(file_id, sight().to_read)))
 
 
-@blueprint.route("/v0/archive/latest/{what}/{where}", methods=["GET"])
-@answering
 @archive_view
 def latest(request: Request) -> Response:
     """The latest file of a source."""
     return json_answer(_record(composition.services(), _latest(request).document(), base_url(request)))
 
 
-@blueprint.route("/v0/archive/latest/{what}/{where}/data", methods=["GET"])
-@answering
 @archive_view
 def latest_contents(request: Request) -> Response:
     """The latest file's bytes."""
@@ -197,7 +175,7 @@ def _record(services: Services, document: Mapping[str, Any], base: str) -> dict[
     address here, and the one on S3 beside it."""
     metadata = document["metadata"]
     end = metadata.get("end")
-    http_url = f"{base}{_FILES}/{metadata['id']}/data"
+    http_url = f"{base}{ARCHIVE}/files/{metadata['id']}/data"
     is_own = document["url"].startswith(f"s3://{services.settings.archive_bucket_name}/")
     times = {"start_iso": iso(metadata["start"]), "end_iso": None if end is None else iso(end)}
     where = {"url": document["url"]} if is_own else {"url": http_url, "s3_url": document["url"]}
@@ -222,7 +200,7 @@ def _upload(services: Services, upload: Upload, base: str) -> dict[str, Any]:
     return {
         "id": metadata.id,
         "url": f"s3://{services.settings.archive_bucket_name}/{upload.key}",
-        "http_url": f"{base}{_FILES}/{metadata.id}/data",
+        "http_url": f"{base}{ARCHIVE}/files/{metadata.id}/data",
         "metadata": metadata.document(),
         "upload": _how(upload),
         "expires_at": iso(upload.expires_ms),

@@ -26,10 +26,6 @@ from chalicelib.runlog.batch import Batch
 _JSON = "application/json"
 _GZIP = frozenset({"application/gzip", "application/x-gzip"})
 _PLAIN = frozenset({"text/plain", "application/x-ndjson", "application/octet-stream"})
-_PACKED = frozenset({"application/msgpack", "application/x-msgpack", "application/x-protobuf"})
-"""What agents send beside JSON."""
-BINARY_TYPES = sorted(_GZIP | _PACKED | {"application/x-ndjson", "application/octet-stream"})
-"""What a gateway must hand over as bytes. No answer has one of these types for Chalice, so it never asks for an ``Accept`` header."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_AS_TEXT = "\x1f\ufffd"  # what is left of the magic where a gateway took bytes for text

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from chalice.app import Blueprint, NotFoundError, Request, Response
+from chalice.app import NotFoundError, Request, Response
 
 from chalicelib import composition
 from chalicelib.access.grants import Scope
@@ -20,19 +20,15 @@ from chalicelib.errors import InvalidInputError
 from chalicelib.observability import note
 from chalicelib.ports import Run
 from chalicelib.routes import gate
-from chalicelib.routes.answers import answering, json_answer
+from chalicelib.routes.answers import json_answer
 from chalicelib.routes.parameters import truth, whole_number
-from chalicelib.routes.paths import decoded, routes_below, segments_below
+from chalicelib.routes.paths import CATALOG, decoded, segments_below
 from chalicelib.runlog.gaps import lost_lines
 from chalicelib.runlog.grep import MAX_MATCHES, GrepRequest
 from chalicelib.runlog.histogram import histogram
 from chalicelib.runlog.layout import checked_run
 from chalicelib.runlog.pipelines import PipelineQuery
 
-blueprint = Blueprint(__name__)
-
-BASE = "/v1/catalog/pipelines"
-ROUTES = routes_below(BASE, least=2)
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 100
 MAX_PREFIX_CHARS = 500
@@ -43,8 +39,6 @@ MAX_BUCKETS = 500
 _THREADS = 8
 
 
-@blueprint.route(BASE, methods=["GET"])
-@answering
 def pipelines(request: Request) -> Response:
     """Pipelines by name, each with its newest run: those that may be read. A LIST or a few, and a query for each that is answered."""
     gate.permit_some("pipelines", Scope.LOGS_READ)
@@ -58,20 +52,15 @@ def pipelines(request: Request) -> Response:
     return json_answer({"pipelines": found, "cursor": cursor})
 
 
-@answering
 def pipeline(request: Request) -> Response:
     """The runs of a pipeline, newest first; or one of them."""
-    fqn, rest = _parsed(segments_below(request.context["path"], BASE))
+    fqn, rest = _parsed(segments_below(request.context["path"], CATALOG))
     gate.permit(Scope.LOGS_READ, fqn)
     note(fqn=fqn)
     services, query = composition.services(), _query(request)
     if not rest:
         return _runs(services, checked_run(fqn, "any").fqn, query)
     return VIEWS["".join(rest[1:])](services, checked_run(fqn, rest[0]), query)
-
-
-for _route in ROUTES:
-    blueprint.route(_route, methods=["GET"])(pipeline)
 
 
 def facts(row: RunRow) -> dict[str, Any]:

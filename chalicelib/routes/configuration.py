@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from chalice.app import Blueprint, Request, Response
+from chalice.app import Request, Response
 
 from chalicelib import composition
 from chalicelib.access.grants import Scope
 from chalicelib.routes import gate
-from chalicelib.routes.answers import answering, json_answer
-
-blueprint = Blueprint(__name__)
+from chalicelib.routes.answers import json_answer
 
 
-@blueprint.route("/v1/configuration", methods=["GET"])
-@answering
 def configuration(_: Request) -> Response:
     """What is chosen."""
     gate.permit_some("configuration", Scope.ADMIN)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from chalice.app import Blueprint, NotFoundError, Request, Response
+from chalice.app import NotFoundError, Request, Response
 
 from chalicelib import composition
 from chalicelib.access.grants import Scope
@@ -23,15 +23,10 @@ from chalicelib.errors import InvalidCursorError, InvalidInputError
 from chalicelib.observability import note
 from chalicelib.ports import Run
 from chalicelib.routes import gate
-from chalicelib.routes.answers import answering, json_answer
-from chalicelib.routes.paths import decoded, routes_below, segments_below
+from chalicelib.routes.answers import json_answer
+from chalicelib.routes.paths import COORDINATION, decoded, segments_below
 from chalicelib.runlog.layout import checked_run
 
-blueprint = Blueprint(__name__)
-
-BASE = "/v1/coordination"
-_SOURCE = f"{BASE}/{{source}}"
-ROUTES = routes_below(_SOURCE, least=3)
 DEFAULT_LIMIT = 25
 MAX_LIMIT = 100
 ORDER = (Status.COMPLETED, Status.CLOSED, Status.ASSIGNED, Status.UNASSIGNED)
@@ -43,13 +38,11 @@ _ERROR_CHARS = 1000
 Page = tuple[Sequence[Partition], str | None]
 
 
-@blueprint.route(_SOURCE, methods=["GET"])
-@answering
 def partitions(request: Request) -> Response:
     """Partitions of a source, of one status or of all: of a page those that may be seen."""
     gate.permit_some(request.context["path"], Scope.ADMIN)
     services, who = composition.services(), gate.principal()
-    administration = _administration("/".join(segments_below(request.context["path"], BASE)))
+    administration = _administration("/".join(segments_below(request.context["path"], COORDINATION)))
     query: Mapping[str, str] = request.query_params or {}
     after = services.sealer.opened(query.get("cursor") or "")
     found, cursor = _page(administration, _status(query), _limit(query), after)
@@ -60,19 +53,14 @@ def partitions(request: Request) -> Response:
     return json_answer({"partitions": seen, "cursor": cursor})
 
 
-@answering
 def change(request: Request) -> Response:
     """Try a partition again, or take it from its owner."""
-    source, action, run = _parsed(segments_below(request.context["path"], BASE))
+    source, action, run = _parsed(segments_below(request.context["path"], COORDINATION))
     gate.permit(Scope.ADMIN, run.fqn)
     administration = _administration(source)
     note(source=source, action=action, fqn=run.fqn, run_id=run.run_id)
     partition = _ACTIONS[action](administration, partition_key(run))
     return json_answer(document(partition, composition.services().clock.now_ms()))
-
-
-for _route in ROUTES:
-    blueprint.route(_route, methods=["POST"], content_types=["*/*"])(change)
 
 
 def document(partition: Partition, now_ms: int) -> dict[str, Any]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
-from chalice.app import Blueprint, Request, Response
+from chalice.app import Request, Response
 
 from chalicelib.access.grants import Scope
 from chalicelib.events.codecs import bulk
@@ -15,11 +16,8 @@ from chalicelib.events.codecs.bulk import Action
 from chalicelib.events.intake import Fate, Told
 from chalicelib.routes import gate, paths
 from chalicelib.routes.agent_requests import STATUS, Call, first_reason
-from chalicelib.routes.answers import RETRY_AFTER_S, answering, json_answer, refusal
+from chalicelib.routes.answers import RETRY_AFTER_S, json_answer, refusal
 
-blueprint = Blueprint(__name__)
-
-BASE = "/v1/agents/elasticsearch"
 VERSION = "8.19.0"
 """What clients take this for: the last line that their eighth and ninth versions both talk to."""
 _PRODUCT = {"X_Elastic_Product": "Elasticsearch"}
@@ -55,21 +53,17 @@ _HEALTH = {"cluster_name": "runlake", "status": "green", "timed_out": False, "nu
 Made = Callable[[Request], Response]
 
 
-def _route(path: str, *methods: str) -> Callable[[Made], Made]:
+def _elastic(make: Made) -> Made:
     """A view whose errors have Elasticsearch's form, beside ours."""
 
-    def registered(make: Made) -> Made:
-        def view(request: Request) -> Response:
-            try:
-                return make(request)
-            except Exception as error:
-                return _refusal(refusal(error))
+    @wraps(make)
+    def view(request: Request) -> Response:
+        try:
+            return make(request)
+        except Exception as error:
+            return _refusal(refusal(error))
 
-        view.__doc__, view.__name__ = make.__doc__, make.__name__
-        blueprint.route(BASE + path, methods=list(methods), content_types=["*/*"])(answering(view))
-        return make
-
-    return registered
+    return view
 
 
 def _asked(document: dict[str, Any]) -> Response:
@@ -77,34 +71,34 @@ def _asked(document: dict[str, Any]) -> Response:
     return json_answer(document, 200, **_PRODUCT)
 
 
-@_route("", "GET", "HEAD")
-def elasticsearch_root(request: Request) -> Response:
+@_elastic
+def root(request: Request) -> Response:
     """What every client asks first."""
     return _asked(_ROOT)
 
 
-@_route("/_license", "GET")
-def elasticsearch_license(request: Request) -> Response:
+@_elastic
+def license(request: Request) -> Response:
     """Beats and Logstash ask for it."""
     return _asked(_LICENSE)
 
 
-@_route("/_cluster/health", "GET")
-def elasticsearch_health(request: Request) -> Response:
+@_elastic
+def cluster_health(request: Request) -> Response:
     """Vector asks for it."""
     return _asked(_HEALTH)
 
 
-@_route("/_bulk", "POST", "PUT")
-def elasticsearch_bulk(request: Request) -> Response:
+@_elastic
+def bulk_of_any(request: Request) -> Response:
     """Actions that name their index, or none."""
     return _bulk(request, "")
 
 
-@_route("/{index}/_bulk", "POST", "PUT")
-def elasticsearch_index_bulk(request: Request) -> Response:
+@_elastic
+def bulk_of_index(request: Request) -> Response:
     """Actions that name no index are of this one."""
-    return _bulk(request, paths.decoded(paths.segments_below(request.context["path"], BASE)[0]))
+    return _bulk(request, paths.decoded(paths.segments_below(request.context["path"], paths.ELASTICSEARCH)[0]))
 
 
 def _bulk(request: Request, index: str) -> Response:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from chalice.app import Blueprint, CaseInsensitiveMapping, Request, Response
+from chalice.app import CaseInsensitiveMapping, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from chalicelib import composition
@@ -26,13 +26,11 @@ from chalicelib.events.told import ToldStep
 from chalicelib.events.writers import MAX_COUNT
 from chalicelib.observability import BATCH_SIZE_LINES, LOG_SHIPMENT_MS, LOGS_FAILED, LOGS_SENT, note, record
 from chalicelib.routes import event_paths, gate
-from chalicelib.routes.answers import answering, json_answer
+from chalicelib.routes.answers import json_answer
 from chalicelib.routes.event_bodies import document_of, items_of
 from chalicelib.routes.event_paths import Action
 from chalicelib.routes.logs import COOKIE, COOKIE_AGE_S, session_of
 from chalicelib.routes.parameters import truth, whole_number
-
-blueprint = Blueprint(__name__)
 
 MAX_LINES = 1_000_000
 MAX_BYTE = 10**15
@@ -69,7 +67,6 @@ class Call:
         return document_of(self.event, self.headers, self.services.settings.max_expanded_bytes, model)
 
 
-@answering
 def events(request: Request) -> Response:
     """Everything under events/: the path is read from its right end."""
     path = event_paths.parse(request.method, request.context["path"])
@@ -86,11 +83,6 @@ def events(request: Request) -> Response:
         context=request.lambda_context,
     )
     return _ACTIONS[path.action](call)
-
-
-for _route in event_paths.ROUTES:
-    _methods = ["GET", "POST", "PUT"] if _route in event_paths.PUT_ROUTES else ["GET", "POST"]
-    blueprint.route(_route, methods=_methods, content_types=["*/*"])(events)
 
 
 def _append(call: Call) -> Response:

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from chalice.app import Blueprint, Request, Response
+from chalice.app import Request, Response
 
 from chalicelib import __version__, composition
 from chalicelib.routes.addresses import base_url, slashed
-from chalicelib.routes.answers import answering, json_answer
+from chalicelib.routes.answers import json_answer
 from chalicelib.routes.docs_page import page
 from chalicelib.routes.openapi import document
 
-blueprint = Blueprint(__name__)
 
-
-@blueprint.route("/v1/health", methods=["GET"])
-@answering
 def health(_: Request) -> Response:
     """Whether this function can serve: it runs and its settings are good."""
     composition.services()
     return json_answer({"status": "ok", "version": __version__})
 
 
-@blueprint.route("/health", methods=["GET"])
-@answering
 @slashed
 def archive_health(_: Request) -> Response:
     """The same, as the datalake answers it."""
@@ -30,23 +24,17 @@ def archive_health(_: Request) -> Response:
     return json_answer({})
 
 
-@blueprint.route("/spec", methods=["GET"])
-@answering
 @slashed
 def spec(request: Request) -> Response:
     """The OpenAPI document."""
     return json_answer(document(base_url(request)))
 
 
-@blueprint.route("/v1/openapi.json", methods=["GET"])
-@answering
 def openapi_document(request: Request) -> Response:
     """The same document, where clients of ``/v1`` look for it."""
     return json_answer(document(base_url(request)))
 
 
-@blueprint.route("/docs", methods=["GET"])
-@answering
 @slashed
 def docs(_: Request) -> Response:
     """A page that shows the document."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from chalice.app import Blueprint, CaseInsensitiveMapping, ChaliceViewError, NotFoundError, Request, Response
+from chalice.app import CaseInsensitiveMapping, ChaliceViewError, NotFoundError, Request, Response
 
 from chalicelib import composition
 from chalicelib.access.grants import Scope
@@ -20,7 +20,7 @@ from chalicelib.errors import StoreUnavailableError, UnavailableError
 from chalicelib.observability import BATCH_SIZE_LINES, LOG_SHIPMENT_MS, LOGS_FAILED, LOGS_SENT, logger, note, record, record_masked
 from chalicelib.ports import Run
 from chalicelib.routes import gate, paths, queries
-from chalicelib.routes.answers import answering, json_answer
+from chalicelib.routes.answers import json_answer
 from chalicelib.routes.bodies import batch_of
 from chalicelib.routes.frames import news_answer, trouble_answer
 from chalicelib.routes.parameters import truth
@@ -30,8 +30,6 @@ from chalicelib.runlog.layout import checked_run
 from chalicelib.runlog.reader import Page, WholeLog
 from chalicelib.runlog.tombstones import find_tombstone
 from chalicelib.runlog.writer import Appended
-
-blueprint = Blueprint(__name__)
 
 COOKIE = "PIPELINE_SESSION"
 COOKIE_AGE_S = 86_400
@@ -72,7 +70,6 @@ class Call:
         return checked_run(self.path.fqn, self.path.run_id)
 
 
-@answering
 def logs(request: Request) -> Response:
     """Everything under logs/: the path is read from its right end, since names may contain slashes."""
     path = paths.parse(request.method, request.context["path"])
@@ -87,10 +84,6 @@ def logs(request: Request) -> Response:
         context=request.lambda_context,
     )
     return _ACTIONS[path.action](call)
-
-
-for _route in paths.ROUTES:
-    blueprint.route(_route, methods=["GET", "POST"], content_types=["*/*"])(logs)
 
 
 def _append(call: Call) -> Response:

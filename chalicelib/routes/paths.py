@@ -42,6 +42,12 @@ def decoded(name: str) -> str:
 BASE = "/v1/services/ingestionPipelines"
 _LOGS = "/services/ingestionPipelines/logs"
 ROUTES = routes_below(f"{BASE}/logs")
+CATALOG, COORDINATION = "/v1/catalog/pipelines", "/v1/coordination"
+PIPELINES, PIPELINE_FILES = "/v1/pipelines", "/v1/pipeline-files"
+ARCHIVE, AGENTS = "/v0/archive", "/v1/agents"
+ELASTICSEARCH = f"{AGENTS}/elasticsearch"
+CATALOG_ROUTES = routes_below(CATALOG, least=2)
+COORDINATION_ROUTES = routes_below(f"{COORDINATION}/{{source}}", least=3)
 
 
 class Action(StrEnum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from chalice.app import Blueprint, Request, Response
+from chalice.app import Request, Response
 
 from chalicelib import composition
 from chalicelib.access.grants import Scope
@@ -18,13 +18,10 @@ from chalicelib.pipelines.files.repair import Finding
 from chalicelib.pipelines.files.service import Place
 from chalicelib.pipelines.records import places
 from chalicelib.routes import gate
-from chalicelib.routes.answers import answering, json_answer
+from chalicelib.routes.answers import json_answer
 from chalicelib.routes.parameters import whole_number
 from chalicelib.runlog.layout import checked_run
 
-blueprint = Blueprint(__name__)
-
-BASE = "/v1/pipeline-files"
 DEFAULT_BASE = "pipeline-files"
 """Where the built-in pipeline writes."""
 DEFAULT_LIMIT, MAX_LIMIT = 1000, 10_000
@@ -33,8 +30,6 @@ _CURSOR = re.compile(r"([0-9]{1,15})-([0-9]{1,9})", re.ASCII)
 _MAX_NAME_CHARS = 1000
 
 
-@blueprint.route(BASE, methods=["GET"])
-@answering
 def events(request: Request) -> Response:
     """Events of an application's files, in order of time: of pipelines that may be read."""
     gate.permit_some("pipeline files", Scope.LOGS_READ)
@@ -57,8 +52,6 @@ def events(request: Request) -> Response:
     return json_answer({"events": [event.document() for event in page.events], "cursor": after, "leftOut": len(page.left_out)})
 
 
-@blueprint.route(BASE, methods=["DELETE"])
-@answering
 def delete(request: Request) -> Response:
     """The logs of a pipeline, or of a namespace: its runs, and what processors wrote of them."""
     query: Mapping[str, str] = request.query_params or {}
@@ -82,8 +75,6 @@ def delete(request: Request) -> Response:
     return json_answer({"state": "deleted" if done.is_whole else "deleting", **told}, 200 if done.is_whole else 202)
 
 
-@blueprint.route(f"{BASE}/repair", methods=["GET"])
-@answering
 def findings(request: Request) -> Response:
     """What is wrong with rows and objects."""
     gate.permit(Scope.ADMIN, "*")
@@ -91,8 +82,6 @@ def findings(request: Request) -> Response:
     return json_answer({"findings": [_told(each) for each in found], "complete": is_all})
 
 
-@blueprint.route(f"{BASE}/repair", methods=["POST"], content_types=["*/*"])
-@answering
 def mend(request: Request) -> Response:
     """Put right what is wrong."""
     gate.permit(Scope.ADMIN, "*")

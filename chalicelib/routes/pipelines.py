@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from chalice.app import Blueprint, NotFoundError, Request, Response
+from chalice.app import NotFoundError, Request, Response
 
 from chalicelib import composition
 from chalicelib.access.grants import Scope
@@ -21,22 +21,17 @@ from chalicelib.observability import note
 from chalicelib.pipelines.switches import DISABLED, REPLAYING, HandlerSwitch, Switch, Switches
 from chalicelib.ports import Row
 from chalicelib.routes import gate
-from chalicelib.routes.answers import answering, json_answer
-from chalicelib.routes.paths import decoded, segments_below
+from chalicelib.routes.answers import json_answer
+from chalicelib.routes.paths import PIPELINES, decoded, segments_below
 
 if TYPE_CHECKING:
     from chalicelib.pipelines.configuration import PipelineFile
 
-blueprint = Blueprint(__name__)
-
-BASE = "/v1/pipelines"
 BY_OPERATOR = "disabled by an operator"
 QUIET_MS = 10 * 60_000
 """A worker tells how it is each minute at least: one that was silent for so long does not run."""
 
 
-@blueprint.route(BASE, methods=["GET"])
-@answering
 def pipelines(request: Request) -> Response:
     """Every pipeline that may be seen, and files that are none."""
     gate.permit_some(request.context["path"], Scope.ADMIN)
@@ -48,29 +43,23 @@ def pipelines(request: Request) -> Response:
     return json_answer({"pipelines": _documents(services, seen), "problems": told})
 
 
-@blueprint.route(f"{BASE}/{{name}}/enable", methods=["POST"], content_types=["*/*"])
-@answering
 def enable(request: Request) -> Response:
     """Let a pipeline, or one of its handlers, get events; a handler gets what it missed."""
     return _change(request, _enabled)
 
 
-@blueprint.route(f"{BASE}/{{name}}/disable", methods=["POST"], content_types=["*/*"])
-@answering
 def disable(request: Request) -> Response:
     """Let a pipeline stand still, or one of its handlers get nothing."""
     return _change(request, _disabled)
 
 
-@blueprint.route(f"{BASE}/{{name}}/replay", methods=["POST"], content_types=["*/*"])
-@answering
 def replay(request: Request) -> Response:
     """Process again what is not older than a time."""
     return _change(request, _replayed)
 
 
 def _change(request: Request, change: Any) -> Response:
-    name, action = (decoded(segment) for segment in segments_below(request.context["path"], BASE)[:2])
+    name, action = (decoded(segment) for segment in segments_below(request.context["path"], PIPELINES)[:2])
     gate.permit(Scope.ADMIN, _resource(name))
     services = composition.services()
     file = pipelines_found(services).named(name)

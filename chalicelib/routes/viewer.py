@@ -7,11 +7,11 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from chalice.app import Blueprint, NotFoundError, Request, Response
+from chalice.app import NotFoundError, Request, Response
 
 from chalicelib import __version__, composition
 from chalicelib.routes.addresses import slashed
-from chalicelib.routes.answers import answering, json_answer
+from chalicelib.routes.answers import json_answer
 
 FOLDER = Path(__file__).parents[1] / "viewer"
 PAGE = "index.html"
@@ -33,27 +33,19 @@ _SAFE: dict[str, str | list[str]] = {
     "Referrer-Policy": "no-referrer",
 }
 
-blueprint = Blueprint(__name__)
 
-
-@blueprint.route("/v1/ui", methods=["GET"])
-@answering
 @slashed
 def page(_: Request) -> Response:
     """The page. Its files lie beside it, so it works wherever the stage is."""
     return _file(PAGE, _ASKED_AGAIN)
 
 
-@blueprint.route("/v1/ui/config", methods=["GET"])
-@answering
 def config(_: Request) -> Response:
     """How people show who they are here, and the version."""
     auth = composition.services().settings.auth
     return json_answer({"auth": auth, "version": __version__}, Cache_Control=_ASKED_AGAIN)
 
 
-@blueprint.route("/v1/ui/{file}", methods=["GET"])
-@answering
 def file(request: Request) -> Response:
     """A file of the page. Its name has a hash of what it holds, so browsers keep it for good."""
     name = (request.uri_params or {})["file"]

@@ -8,8 +8,6 @@ import pytest
 
 import app
 from chalicelib.routes import (
-    catalog,
-    coordination,
     event_paths,
     openapi_archive,
     openapi_catalog,
@@ -37,7 +35,7 @@ def test_every_action_is_described_and_every_description_is_an_action() -> None:
 
 def test_every_route_of_the_app_is_named() -> None:
     """A route of one resource more (one that names no runs) must have a heading of its own."""
-    of_runs = {*paths.ROUTES, *coordination.ROUTES, *catalog.ROUTES, *event_paths.ROUTES}
+    of_runs = {*paths.ROUTES, *paths.COORDINATION_ROUTES, *paths.CATALOG_ROUTES, *event_paths.ROUTES}
     plain = {(method, path) for path, methods in app.app.routes.items() if path not in of_runs for method in methods}
     assert plain == {(method, route(path)) for method, path in ENDPOINTS if "{fqn}" not in path}
     listed = {row[1].strip("`"): set(row[0].split(", ")) for row in rows(section(PAGE, "Paths"))}

@@ -217,9 +217,9 @@ def meaning(method: str, path: str) -> set[tuple[str, str]]:
 
 def meanings(method: str, route: str) -> set[tuple[str, str]]:
     """What Chalice's route can be asked for. It knows no slash at the end; the routes of runs stand for a number of segments each."""
-    if route in coordination.ROUTES:
+    if route in paths.COORDINATION_ROUTES:
         return {(method, action) for action in coordination._ACTIONS}
-    if route in catalog.ROUTES:
+    if route in paths.CATALOG_ROUTES:
         return {(method, f"/a/runs{of}") for of in ("", "/b", *(f"/b/{name}" for name in catalog.VIEWS if name))}
     if route in event_paths.ROUTES:
         return _event_meanings(method, route.count("{"))
