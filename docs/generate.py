@@ -31,7 +31,7 @@ from chalicelib.coordination import permissions
 from chalicelib.coordination import settings as coordination
 from chalicelib.coordination.metrics import Metric
 from chalicelib.ingestion import run_files
-from chalicelib.routes import answers, archive_queries, logs, openapi_archive, paths, queries
+from chalicelib.routes import answers, archive_queries, logs, openapi_archive, paths, queries, table
 from chalicelib.runlog import compaction, finalization, layout, page, position, reader, segment, writer
 from local.demo_bill import PRICES
 

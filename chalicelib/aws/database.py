@@ -60,7 +60,8 @@ class DynamoDbDatabase:
         only: str | None = None,
     ) -> tuple[Sequence[Row], bool]:
         """See the port. One Query."""
-        if first is not None and last is not None and first > last:
+        first = first or None  # all keys are behind the empty one, which DynamoDB knows none of
+        if last is not None and (first or "") >= last and first != last:
             return [], False  # DynamoDB takes that for a mistake
         schema = self._schemas[table]
         with translated("query", schema.name, write=False):

@@ -156,7 +156,7 @@ class Checkpoints:
 
     def let_go(self) -> Iterator[tuple[Run, Position]]:
         """All runs that are not in hand. A request for each MB of them."""
-        first = ""
+        first: str | None = None
         while True:
             rows, more = self._database.query(PIPELINES, runs_partition(self._name), first, None, limit=_PAGE)
             for row in rows:

@@ -136,7 +136,7 @@ ROUTES = (
     *(Route("GET", path, _catalog, "pipeline") for path in CATALOG_ROUTES),
     Route("GET", ARCHIVE, _archive, "archive"),
     Route("GET", "/v0/environment", _archive, "environment"),
-    Route("GET", f"{ARCHIVE}/files", _archive, "files"),
+    Route("GET", f"{ARCHIVE}/files", _archive, "list_files"),
     Route("POST", f"{ARCHIVE}/files", _archive, "begin_upload"),
     Route("DELETE", f"{ARCHIVE}/files/{{file_id}}", _archive, "delete_file"),
     Route("GET", f"{ARCHIVE}/files/{{file_id}}/metadata", _archive, "get_metadata"),

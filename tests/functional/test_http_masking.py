@@ -12,6 +12,7 @@ from urllib.parse import quote
 import pytest
 from pydantic import SecretStr
 
+from chalicelib import composition
 from chalicelib.errors import InvalidConfigurationError
 from chalicelib.ports import PutOptions, Run
 from chalicelib.runlog.batch import Batch
@@ -191,4 +192,4 @@ def test_without_masking_nothing_more_is_asked_of_the_store() -> None:
 
 def test_rules_that_cannot_work_are_told_at_start() -> None:
     with pytest.raises(InvalidConfigurationError, match="variable=RUNLAKE_MASKING"), masking(World(), [{"fqn": ""}]):
-        pass
+        composition.services().prepare("masker")

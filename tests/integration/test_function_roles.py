@@ -41,6 +41,7 @@ BY_OTHERS = {
     "Traces": "Lambda's daemon sends them",
     "Queue": "Lambda polls the queue",
     "GiveUpUploads": "when a call of an upload in parts fails; shown for the same code in the job bulk_compact",
+    "GiveUpFilesOfPipelines": "the same, of files of pipelines; shown for the same code in tests/contract/test_object_store.py",
     "AbsentFiles": "S3 says 404 of what is not there to whoever may list, 403 to others",
 }
 DAY_S = 90_000
@@ -241,14 +242,15 @@ def _processing(stack: Stack, api: Api, namespace: str) -> None:
         return api.ask("GET", f"/v1/pipeline-files?namespace={namespace}&app={app}").json()["events"]
 
     for app in ("one", "two"):
-        api.append(f"{LOGS}/{namespace}.{app}/run", "a line\n")
+        for run in ("run-1", "run-2"):
+            api.append(f"{LOGS}/{namespace}.{app}/{run}", "a line\n")
         eventually(partial(written, app))
     with closing(stack.client("s3")) as s3:
         one, two = _keys(stack, f"pipeline-files/{namespace}/")
         s3.put_object(Bucket=stack["bucket"], Key=one, Body=s3.get_object(Bucket=stack["bucket"], Key=one)["Body"].read() + b"more")
         s3.delete_object(Bucket=stack["bucket"], Key=two)
         s3.put_object(Bucket=stack["bucket"], Key=f"pipeline-files/{namespace}/lost.jsonl", Body=b"{}")
-        s3.put_object(Bucket=stack["bucket"], Key=f"_dead/{namespace}.one/run/a/b/0000000001.json", Body=b"{}")
+        s3.put_object(Bucket=stack["bucket"], Key=f"_dead/{namespace}.one/run-1/a/b/0000000001.json", Body=b"{}")
     set_ahead(stack, "api", 7200)
     found = api.ask("GET", "/v1/pipeline-files/repair").json()["findings"]
     assert {each["kind"] for each in found} >= {"longer", "row-only", "object-only"}
@@ -297,13 +299,25 @@ def test_the_schedules(recorded: tuple[Stack, Calls], web: requests.Session, fun
     api.ask("POST", f"/v1/events/{fqn}/run-0?writer=w", json=EVENTS)
     wait_until_quiet(stack)
     lose_rows(stack, fqn, "run-0")
+    if function == "sweep":
+        _files_that_go(stack, api, f"role{uuid4().hex[:8]}")
     tick(stack, function)
     tick(stack, function, DAY_S)
     wait_until_quiet(stack)
-    tick(stack, function, 2 * DAY_S)
+    tick(stack, function, 9 * DAY_S)
     crowd(stack)
-    tick(stack, function, 3 * DAY_S)
+    tick(stack, function, 10 * DAY_S)
     assert_function_fits(stack, calls, function)
+
+
+def _files_that_go(stack: Stack, api: Api, namespace: str) -> None:
+    """Files of pipelines that will be too old; and a pipeline that was deleted, of which there is more since."""
+    for run in ("old.a/run-1", "deleted.a/run-1", "deleted.a/run-2"):
+        api.append(f"{LOGS}/{namespace}.{run}", "a line\n")
+    eventually(lambda: tick(stack, "pipelines") and len(_keys(stack, f"pipeline-files/{namespace}/")) == 2)
+    api.ask("DELETE", f"/v1/pipeline-files?fqn={namespace}.deleted.a", 202)
+    with closing(stack.client("s3")) as s3:
+        s3.put_object(Bucket=stack["bucket"], Key=f"_dead/{namespace}.deleted.a/run-1/a/b/0000000001.json", Body=b"{}")
 
 
 def test_the_pipelines(recorded: tuple[Stack, Calls], web: requests.Session) -> None:

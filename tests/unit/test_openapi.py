@@ -177,9 +177,9 @@ def test_every_error_lists_its_codes(name: str) -> None:
     path = name.split(" ")[1]
     tables = {
         "/v0": openapi_archive.ERRORS,
-        coordination.BASE: openapi_coordination.ERRORS,
+        paths.COORDINATION: openapi_coordination.ERRORS,
         event_paths.BASE: openapi_events.ERRORS,
-        catalog.BASE: openapi_catalog.ERRORS,
+        paths.CATALOG: openapi_catalog.ERRORS,
         "/v1/agents": openapi_agents.ERRORS,
     }
     table: Any = next((table for base, table in tables.items() if path.startswith(f"{base}/")), openapi_logs.ERRORS)
@@ -202,11 +202,11 @@ def test_every_code_is_of_an_operation() -> None:
 
 def meaning(method: str, path: str) -> set[tuple[str, str]]:
     """What a request to a documented path asks for: the path without names, or the action on a run log or a partition."""
-    if path.startswith(f"{coordination.BASE}/{{source}}/"):
+    if path.startswith(f"{paths.COORDINATION}/{{source}}/"):
         assert path.count("/") == 6
         return {(method, path.rpartition("/")[2])}
-    if path.startswith(f"{catalog.BASE}/"):
-        return {(method, path.removeprefix(catalog.BASE).replace("{fqn}", "a").replace("{runId}", "b"))}
+    if path.startswith(f"{paths.CATALOG}/"):
+        return {(method, path.removeprefix(paths.CATALOG).replace("{fqn}", "a").replace("{runId}", "b"))}
     if path.startswith(f"{event_paths.BASE}/"):
         named = path.format(fqn="a", runId="b", writer="c", step="c")
         return {(method, f"events {event_paths.parse(method, named).action}")}

@@ -1,0 +1,30 @@
+"""The table of routes: what it names is there, and registering it imports none of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from chalicelib.routes.table import ROUTES, Route
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.methods} {route.path}")
+def test_each_view_is_where_the_table_says(route: Route) -> None:
+    assert callable(route.view) and route.view.__module__.startswith("chalicelib.routes.")
+
+
+def test_no_path_is_told_twice_for_a_method() -> None:
+    asked = [(method, route.path) for route in ROUTES for method in route.methods.split()]
+    assert len(asked) == len(set(asked)) > 50
+
+
+def test_the_app_is_registered_without_what_it_serves() -> None:
+    """A function that starts pays for what it is asked, not for all that can be."""
+    code = "import app, sys; print(*sorted(name for name in sys.modules if name.startswith('chalicelib') or '.' not in name))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert {"chalicelib.routes.table", "chalicelib.composition"} <= loaded
+    heavy = {"pydantic", "boto3", "chalicelib.routes.logs", "chalicelib.events", "chalicelib.archive", "chalicelib.pipelines"}
+    assert not loaded & heavy
