@@ -17,6 +17,18 @@ EVENTS = [{"message": "one", "id": 0, "step": "s"}, {"message": "two", "id": 1, 
 START_MS = 1_790_000_000_000
 BY_GLUE = {"Code": "Glue fetches it before the job begins", "Logs": "Glue writes what a job prints"}
 """Statements of jobs' roles that no client of the job's own needs."""
+GIVEN_UP = {
+    "GiveUpFilesOfPipelines": "when a call of an upload in parts fails; shown for the same code in tests/contract/test_object_store.py"
+}
+POISON = """
+errors: {retries: 0}
+logging:
+  version: 1
+  formatters: {bad: {format: "%(nobody_has_this)s"}}
+  handlers: {poison: {class: logging.StreamHandler, formatter: bad}}
+  root: {level: NOTSET, handlers: [poison]}
+"""
+"""A pipeline whose handler takes no event: each is put away."""
 
 
 def assert_job_fits(stack: Stack, job: str, calls: Calls, others: Mapping[str, str] = BY_GLUE) -> None:

@@ -27,7 +27,7 @@ from chalicelib.coordination import Status
 from chalicelib.triggers.schedules import RUNS_PER_WORKER
 from local.deploy import BUCKET
 from tests.integration.rebuilding import wait_until_quiet
-from tests.integration.roles import EVENTS, assert_fits, changes, lose_rows
+from tests.integration.roles import EVENTS, GIVEN_UP, POISON, assert_fits, changes, lose_rows
 from tests.integration.stacks import Stack, eventually, stack_with_tokens
 from tests.integration.test_coordination_on_the_stack import put
 from tests.integration.test_workers_on_the_stack import key, some_runs, write
@@ -41,9 +41,8 @@ BY_OTHERS = {
     "Traces": "Lambda's daemon sends them",
     "Queue": "Lambda polls the queue",
     "GiveUpUploads": "when a call of an upload in parts fails; shown for the same code in the job bulk_compact",
-    "GiveUpFilesOfPipelines": "the same, of files of pipelines; shown for the same code in tests/contract/test_object_store.py",
     "AbsentFiles": "S3 says 404 of what is not there to whoever may list, 403 to others",
-}
+} | GIVEN_UP
 DAY_S = 90_000
 QUIET = dict.fromkeys(("PartialFlushIntervalMinutes", "CleanupIntervalMinutes", "PipelinesIntervalMinutes"), "1440")
 POLICY, PARAMETER, SECRET = "/runlake/policy", "/role/password", "role/db"
@@ -55,15 +54,6 @@ NAMED = {
     "MaskingSecretArns": f"arn:aws:ssm:*:*:parameter{PARAMETER},arn:aws:secretsmanager:*:*:secret:{SECRET}",
 }
 """Settings that let a function read more."""
-POISON = """
-errors: {retries: 0}
-logging:
-  version: 1
-  formatters: {bad: {format: "%(nobody_has_this)s"}}
-  handlers: {poison: {class: logging.StreamHandler, formatter: bad}}
-  root: {level: NOTSET, handlers: [poison]}
-"""
-"""A pipeline whose handler takes no event: each is put away."""
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,9 @@ schedule begins, with the pipeline that is always there and one whose file lies 
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,8 +17,11 @@ import pytest
 import requests
 
 from local.deploy import BUCKET
+from local.state import PROJECT
+from tests.integration.roles import BY_GLUE, GIVEN_UP, POISON, assert_job_fits, output
 from tests.integration.stacks import Stack, running_stack
 from tests.integration.test_workers_on_the_stack import tick
+from tests.permissions import Calls
 from tests.piping import line
 
 LOGS = "/v1/services/ingestionPipelines/logs"
@@ -177,3 +183,26 @@ def test_what_is_deleted_is_gone_and_a_recreated_pipeline_is_new(lab: Lab) -> No
     lab.change("replay", {"from": 0})
     lab.work(lambda: lab.messages(OURS), ["[run-2 ] new"] * 2)
     assert lab.messages() == ["new"]
+
+
+def test_the_job_works_what_has_ended_and_its_role_allows_that_and_nothing_else(quiet: Stack, calls: Calls) -> None:
+    lab = Lab(quiet)
+    lab.write("run-1", ("INFO", "one"), ("ERROR", "two"))
+    lab.ask("POST", f"/v1/events/{lab.fqn}/run-2?writer=w", body=[{"message": "three", "step": "s"}])
+    for run in ("run-1", "run-2"):
+        lab.ask("POST", f"{LOGS}/{lab.fqn}/{run}/close")
+    with closing(quiet.client("s3")) as s3:
+        s3.put_object(Bucket=quiet["bucket"], Key="_pipelines/poison.yaml", Body=POISON.encode())
+    told = job(quiet, "--summary", f"s3://{output(quiet, 'JobsBucketName')}/summaries/run_pipelines.json")
+    assert {name: each["problems"] for name, each in told["pipelines"].items()} == {"runlake": [], "audit": [], "poison": []}
+    assert told["pipelines"]["poison"]["dead"] >= 3
+    assert sorted(lab.messages()) == ["one", "three", "two"] and lab.messages(OURS) == ["[run-1 ] two"]
+    assert_job_fits(quiet, "run_pipelines", calls, BY_GLUE | GIVEN_UP)
+
+
+def job(stack: Stack, *arguments: str) -> Any:
+    """The job as a process of its own; its summary."""
+    command = [sys.executable, "-m", "local", "job", "--port", str(stack["port"]), "run_pipelines", *arguments]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, (done.stdout[-2000:], done.stderr[-4000:])
+    return json.loads(done.stdout.splitlines()[-1])
