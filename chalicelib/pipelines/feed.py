@@ -34,12 +34,13 @@ class Logs(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A piece of a run. ``at_end``: there is no more now; ``final``: the run has ended. ``lines``: of the whole log."""
+    """A piece of a run. ``at_end``: there is no more now; ``final``: the run has ended. ``lines``, ``bytes``: of the whole log."""
 
     events: Sequence[Pending]
     at_end: bool
     final: bool
     lines: int
+    bytes: int
 
 
 class Feed:
@@ -81,7 +82,7 @@ class Feed:
                     self._skip_line()
                 return fetched
             if at_end:
-                return Fetched((), True, bool(stretch.end.seal), stretch.end.line)
+                return Fetched((), True, bool(stretch.end.seal), stretch.end.line, stretch.end.byte)
             length = min(length * 4, MOST_BYTES)
 
     def _lifted(self, body: bytes, stretch: Stretch, at_end: bool, *, forced: bool) -> Fetched:
@@ -108,7 +109,7 @@ class Feed:
         self.place = Place(line, byte, time_ms)
         # What was kept back is still to come.
         through = byte >= stretch.end.byte
-        return Fetched(found, at_end and (through or not final), final, stretch.end.line)
+        return Fetched(found, at_end and (through or not final), final, stretch.end.line, stretch.end.byte)
 
     def _settled_lines(self, lines: Sequence[bytes], appended_ms: int) -> int:
         """How many of these lines are known to be events or plain text for good: those before a batch of events that is being written."""

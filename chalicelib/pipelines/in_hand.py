@@ -26,7 +26,8 @@ _FIRST_WEIGHT = 10.0
 
 @dataclass(slots=True)
 class InHand:
-    """A run. ``position`` is as it was committed; ``unprocessed``: its events that were read, by line, in the order of reading."""
+    """A run. ``position`` is as it was committed; ``unprocessed``: its events that were read, by line, in the order of reading.
+    ``gone``: its log is shorter than it was, so it has expired or was deleted, and nothing more of it comes."""
 
     known: Known
     position: Position
@@ -36,12 +37,13 @@ class InHand:
     lines: int = 0
     at_end: bool = False
     final: bool = False
+    gone: bool = False
     not_before_ms: int = 0
 
     @property
     def is_done(self) -> bool:
         """Whether all that there is now was processed."""
-        return self.at_end and not self.unprocessed and self.feed.place.byte >= self.known.bytes
+        return self.at_end and not self.unprocessed and (self.gone or self.feed.place.byte >= self.known.bytes)
 
     def first_unprocessed(self) -> Place:
         """Where processing would begin again. Everything before it was processed."""
@@ -119,7 +121,7 @@ class RunsInHand:
         return came
 
     def _has_more(self, held: InHand) -> bool:
-        if held.not_before_ms > self._clock.now_ms():
+        if held.gone or held.not_before_ms > self._clock.now_ms():
             return False
         return not held.at_end or held.feed.place.byte < held.known.bytes or (held.known.ended and not held.final)
 
@@ -138,6 +140,8 @@ class RunsInHand:
             self.drop(run)
             return 0
         held.at_end, held.final, held.lines = fetched.at_end, fetched.final, fetched.lines
+        if fetched.at_end and fetched.bytes < held.known.bytes:
+            held.gone = held.final = True
         if held.at_end and not fetched.events:
             held.not_before_ms = self._clock.now_ms() + min(self._properties.event_delay_ms, _PAUSE_MS)
         if held.make is None:

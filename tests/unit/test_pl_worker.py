@@ -61,6 +61,29 @@ def test_it_goes_on_where_it_was(world: Piping) -> None:
     assert Remembering.messages() == ["one", "two"]
 
 
+@pytest.mark.parametrize("was_read", [False, True])
+def test_a_run_whose_log_is_gone_is_let_go_and_not_asked_for_again(world: Piping, was_read: bool) -> None:
+    """The catalog still knows it, for rows expire up to two days after objects."""
+    world.write(A, [line(START_MS, "one")])
+    world.write(B, [line(START_MS + 1, "two")])
+    worker = world.worker(pipeline())
+    worker.start()
+    if was_read:
+        world.clock.advance(3)
+        world.work(worker)
+        world.write(A, [line(START_MS + 2, "three")])
+    for name in world.names(A):
+        world.store.delete(f"{world.layout.run_prefix(A)}{name}")
+    world.clock.advance(120)
+    world.work(worker)
+    assert worker.is_idle and set(worker.hand.runs) == {B}
+    before = world.store.calls.total()
+    for _ in range(20):
+        world.clock.advance(60)
+        worker.step()
+    assert world.store.calls.total() == before and Remembering.messages() == (["one", "two"] if was_read else ["two"])
+
+
 def many(world: Piping, count: int, *, ended: bool) -> list[str]:
     for number in range(count):
         run = Run(f"svc.p{number}", "r1")
