@@ -146,6 +146,10 @@ class StoreUnavailableError(UnavailableError):
     """The store answered with an error, or throttled: nothing was done."""
 
 
+class RewrittenError(StoreUnavailableError):
+    """An object became another one while it was read: what it is now can be read at once."""
+
+
 class IdentityUnavailableError(UnavailableError):
     """The issuer's keys or the policy cannot be read, and what was read before is too old: nobody can be let in now."""
 

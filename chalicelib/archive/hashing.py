@@ -10,7 +10,7 @@ from itertools import islice
 from threading import TIMEOUT_MAX, Lock
 
 from chalicelib.deadline import Deadline
-from chalicelib.errors import DeadlineExceededError, PreconditionFailedError, StoreUnavailableError
+from chalicelib.errors import DeadlineExceededError, PreconditionFailedError, RewrittenError
 from chalicelib.ports import ObjectInfo, ObjectStore
 
 PIECE_BYTES = 8 * 1024 * 1024
@@ -21,14 +21,14 @@ _one_large = Lock()
 
 
 def content_hash(store: ObjectStore, info: ObjectInfo, deadline: Deadline) -> str:
-    """The hash of an object as it was when ``info`` was taken. A GET for each 8 MiB. Raises ObjectNotFoundError, UnavailableError
-    (also when the object is another one meanwhile), DeadlineExceededError."""
+    """The hash of an object as it was when ``info`` was taken. A GET for each 8 MiB. Raises ObjectNotFoundError, RewrittenError (the object
+    is another one meanwhile), UnavailableError, DeadlineExceededError."""
     hashed = blake2b(digest_size=16)
     try:
         for piece in _pieces(store, info, deadline):
             hashed.update(piece)
     except PreconditionFailedError as error:
-        raise StoreUnavailableError(f"the object was rewritten while it was read key={info.key}") from error
+        raise RewrittenError(f"the object was rewritten while it was read key={info.key}") from error
     return hashed.hexdigest()
 
 

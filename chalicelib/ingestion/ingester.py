@@ -7,12 +7,13 @@ is reported and done with; trouble of ours fails its message, and the queue brin
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from chalicelib.archive.objects import ArchiveObjects, archive_subject
 from chalicelib.catalog.registration import Description, Outcome, Registration, Subject
 from chalicelib.deadline import Deadline
-from chalicelib.errors import DamagedLogError, InvalidInputError, ObjectNotFoundError, UnavailableError
+from chalicelib.errors import DamagedLogError, InvalidInputError, ObjectNotFoundError, RewrittenError, UnavailableError
 from chalicelib.ingestion.notification import ObjectEvent, parse_notification
 from chalicelib.ingestion.report import Record, Report
 from chalicelib.ingestion.run_files import RunFiles
@@ -21,6 +22,8 @@ from chalicelib.ports import Clock, Message, Publisher, Run
 
 Result = Report | UnavailableError
 """What became of a message."""
+_LOOKS = 3
+"""At an object that becomes another one meanwhile, before its message waits."""
 
 
 @dataclass(slots=True)
@@ -101,6 +104,9 @@ class Ingester:
         def describe(subject: Subject) -> Description:
             looker = self.archive if subject.bucket == self.archive.bucket else self.run_files
             try:
+                for _ in range(_LOOKS - 1):
+                    with suppress(RewrittenError):
+                        return looker.describe(subject, deadline)
                 return looker.describe(subject, deadline)
             except UnavailableError:
                 raise

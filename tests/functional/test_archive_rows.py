@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 
@@ -206,6 +207,31 @@ def test_weak_11_run_logs_are_files_too(site: Site) -> None:
     site.world.store.delete(site.world.layout.logs(run))
     assert site.receive(message(s3_record(site.world.layout.logs(run), "LifecycleExpiration:Delete"))) == []
     assert site.ids(what="svc_my_pipeline") == [] and site.latest("svc_my_pipeline", "host_1_example").status == 404
+
+
+@pytest.mark.parametrize("rewrites", [1, 2, 3])
+def test_a_log_that_is_rewritten_while_it_is_read_is_looked_at_again(
+    site: Site, monkeypatch: pytest.MonkeyPatch, rewrites: int
+) -> None:
+    """A deletion empties a log right after its close. Who is overtaken three times leaves it to the next message."""
+    run = Run("svc.pipe", "r1")
+    site.write_run(run, "one\n")
+    key, store = site.world.layout.logs(run), site.world.store
+    read, left = store.get, [rewrites]
+
+    def overtaken(asked: str, *given: Any, **options: Any) -> Any:
+        if asked == key and options.get("if_match") and left[0]:
+            left[0] -= 1
+            old = store.head(key)
+            store.put(key, b"tw%d\n" % left[0], PutOptions(old.metadata))
+        return read(asked, *given, **options)
+
+    site.world.parts().finalizer.close(run)
+    monkeypatch.setattr(store, "get", overtaken)
+    failed = site.receive(message(s3_record(key)))
+    assert (len(failed), left) == (1 if rewrites == 3 else 0, [0])
+    found = [record["metadata"]["hash"] for record in site.list(what="svc_pipe").json["records"]]
+    assert found == ([] if failed else [hash_of(b"tw0\n")])
 
 
 @pytest.mark.parametrize(("connector", "where"), [("", "unknown"), ("Ünï.Host", "n_host")])

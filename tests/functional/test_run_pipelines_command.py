@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import yaml
 
 from chalicelib.ports import Run
 from local.run_pipelines import main
+from local.state import PROJECT
 from tests.functional.gateway import installed
 from tests.functional.test_http_pipelines import patiently
 from tests.piping import RECORDS, START_MS, Piping, Remembering, line
@@ -67,3 +69,14 @@ def test_help_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
             main(words)
         assert ended.value.code == 0
     assert "--config DIR" in capsys.readouterr().out
+
+
+def test_the_command_is_found_from_anywhere(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(
+        yaml.safe_dump(
+            {"logging": {"version": 1, "handlers": {"h": {"class": "logging.NullHandler"}}, "root": {"handlers": ["h"]}}}
+        )
+    )
+    command = [str(PROJECT / "bin" / "runlake-pipelines"), "validate", "--config", "."]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "2 pipelines: runlake, mine\n"), done.stderr

@@ -18,7 +18,8 @@ START_MS = 1_790_000_000_000
 BY_GLUE = {"Code": "Glue fetches it before the job begins", "Logs": "Glue writes what a job prints"}
 """Statements of jobs' roles that no client of the job's own needs."""
 GIVEN_UP = {
-    "GiveUpFilesOfPipelines": "when a call of an upload in parts fails; shown for the same code in tests/contract/test_object_store.py"
+    "GiveUpFilesOfPipelines": "when a call of an upload in parts fails; shown for the same code in tests/contract/test_object_store.py",
+    "Switches": "when a handler of a job blocks: tests/functional/test_run_pipelines_job.py",
 }
 POISON = """
 errors: {retries: 0}

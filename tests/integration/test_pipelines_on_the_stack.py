@@ -186,17 +186,26 @@ def test_what_is_deleted_is_gone_and_a_recreated_pipeline_is_new(lab: Lab) -> No
 
 
 def test_the_job_works_what_has_ended_and_its_role_allows_that_and_nothing_else(quiet: Stack, calls: Calls) -> None:
+    """More runs than tasks; one that the function has worked in part; pipelines that never ran, one of them with a handler that takes
+    nothing."""
     lab = Lab(quiet)
-    lab.write("run-1", ("INFO", "one"), ("ERROR", "two"))
-    lab.ask("POST", f"/v1/events/{lab.fqn}/run-2?writer=w", body=[{"message": "three", "step": "s"}])
-    for run in ("run-1", "run-2"):
-        lab.ask("POST", f"{LOGS}/{lab.fqn}/{run}/close")
+    events = f"/v1/events/{lab.fqn}/run-0?writer=w"
+    lab.ask("POST", events, body=[{"message": "0", "step": "s"}])
+    lab.work(lab.messages, ["0"])
+    lab.ask("POST", events, body=[{"message": "10", "step": "s"}])
+    for number in range(1, 10):
+        lab.write(f"run-{number}", ("ERROR" if number == 5 else "INFO", str(number)))
+    for number in range(10):
+        lab.ask("POST", f"{LOGS}/{lab.fqn}/run-{number}/close")
     with closing(quiet.client("s3")) as s3:
         s3.put_object(Bucket=quiet["bucket"], Key="_pipelines/poison.yaml", Body=POISON.encode())
+        s3.put_object(Bucket=quiet["bucket"], Key="_pipelines/new.yaml", Body=AUDIT.replace("/audit", "/new").encode())
     told = job(quiet, "--summary", f"s3://{output(quiet, 'JobsBucketName')}/summaries/run_pipelines.json")
-    assert {name: each["problems"] for name, each in told["pipelines"].items()} == {"runlake": [], "audit": [], "poison": []}
-    assert told["pipelines"]["poison"]["dead"] >= 3
-    assert sorted(lab.messages()) == ["one", "three", "two"] and lab.messages(OURS) == ["[run-1 ] two"]
+    assert sorted(told["pipelines"]) == ["audit", "new", "poison", "runlake"]
+    assert not any(each["problems"] for each in told["pipelines"].values()), told
+    assert told["pipelines"]["poison"]["dead"] >= 11
+    assert sorted(lab.messages(), key=int) == [str(number) for number in range(11)]
+    assert lab.messages(OURS) == lab.messages("pipeline-files/new") == ["[run-5 ] 5"]
     assert_job_fits(quiet, "run_pipelines", calls, BY_GLUE | GIVEN_UP)
 
 
