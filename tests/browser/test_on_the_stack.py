@@ -81,6 +81,24 @@ def test_steps_are_a_tree_and_a_step_is_read_alone(stack: Stack, page: Page, tmp
     expect(page.locator('.step-pane [data-line="3000"] .text')).to_have_text("compiled 2999", timeout=30_000)
 
 
+def test_a_processing_pipeline_is_switched_off_and_on(stack: Stack, page: Page) -> None:
+    def state() -> str:
+        with requests.get(f"{stack.api_url}/v1/pipelines", timeout=30) as answer:
+            (found,) = answer.json()["pipelines"]
+        return str(found["state"])
+
+    page.goto(f"{stack.api_url}/v1/ui/?pipelines")
+    asked, row = page.get_by_role("dialog"), page.locator("tbody").filter(has=page.locator("th", has_text="runlake"))
+    row.get_by_role("button", name="Disable runlake").click()
+    asked.get_by_role("button", name="Disable").click()
+    expect(page.locator(".outcome")).to_have_text("runlake is disabled.")
+    assert state() == "disabled"
+    row.get_by_role("button", name="Enable runlake").click()
+    asked.get_by_role("button", name="Enable").click()
+    expect(page.locator(".outcome")).to_have_text("runlake is enabled.")
+    assert state() != "disabled"
+
+
 def newest(stack: Stack) -> Any:
     """Facts of the pipeline's newest run, as soon as it is catalogued."""
     with requests.get(f"{stack.api_url}/v1/catalog/pipelines", params={"prefix": FQN}, timeout=30) as answer:
