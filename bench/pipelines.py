@@ -180,7 +180,12 @@ def memory(per_s: int, runs: int, loggers: int, seconds: int) -> None:
         while made.step():
             pass
     peak = _most_kib()
-    told = {"idle_mib": round(idle / 1024, 1), "peak_mib": round(peak / 1024, 1), "events": made.processed, "late": made.buffer.late}
+    told = {
+        "idle_mib": round(idle / 1024, 1),
+        "peak_mib": round(peak / 1024, 1),
+        "events": made.processed,
+        "late": made.buffer.late,
+    }
     print(json.dumps(told | {"routes": made.context.routes_kept}))
 
 
