@@ -133,6 +133,7 @@ def _describe(
         "latest_table": outputs["LatestTableName"],
         "listing_table": outputs["ListingTableName"],
         "pipeline_files_table": outputs["PipelineFilesTableName"],
+        "pipelines_table": outputs["PipelinesTableName"],
         "objects_table": outputs["ObjectsTableName"],
         "runs_table": outputs["RunsTableName"],
         "segments_table": outputs["SegmentsTableName"],

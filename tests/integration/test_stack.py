@@ -24,7 +24,7 @@ def test_description_says_where_everything_is(stack: Stack) -> None:
     assert stack.api_url.endswith("/api")
     for name in ("aws_endpoint_url", "bucket", "region", "report_topic_arn", "runs_table", "segments_table"):
         assert stack[name]
-    assert set(stack["functions"]) == {"api", "authorize", "ingest", "compact", "sweep"}
+    assert set(stack["functions"]) == {"api", "authorize", "ingest", "compact", "sweep", "pipelines"}
     with closing(stack.client("dynamodb")) as dynamodb:
         keys = {
             name: dynamodb.describe_table(TableName=stack[name])["Table"]["KeySchema"] for name in ("runs_table", "segments_table")

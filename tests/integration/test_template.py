@@ -236,7 +236,7 @@ def test_every_function_has_a_role_of_its_own(template: Template, name: str) -> 
     assert properties(template, role)["ManagedPolicyArns"] == [{"Ref": "FunctionsPolicy"}]
 
 
-@pytest.mark.parametrize("role", ["CompactRole", "SweepRole", "PipelinesRole"])
+@pytest.mark.parametrize("role", ["CompactRole", "SweepRole"])
 def test_schedules_may_do_what_a_coordinator_needs_and_make_no_table(template: Template, role: str) -> None:
     by_sid = {statement["Sid"]: statement for statement in own_statements(template, role)}
     leases, found = by_sid["Leases"], by_sid["PartitionsByStatus"]
