@@ -8,11 +8,14 @@ RUN := $(VENV)/bin/python
 # OpenMetadata's client and the datalake's pin what does not go with ours, so each has a venv of its own.
 CONNECTOR := .venv-openmetadata/ready
 DATALAKE := .venv-datalake/ready
-# So does the scanner of templates.
+# So do the scanner of templates, and what makes and audits locks.
 CHECKOV := .venv-checkov/ready
+AUDIT := .venv-audit/ready
+# Locks name every package with the digests of its files: nothing else is installed, and nothing is resolved.
+HASHED := --disable-pip-version-check --require-hashes --no-deps
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check checkov browser agents viewer viewer-check up down package deploy diff destroy smoke bench bench-spark bench-live job fuzz soak
+.PHONY: help demo test check checkov lock audit browser agents viewer viewer-check up down package deploy diff destroy smoke bench bench-spark bench-live job fuzz mutants soak
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -81,6 +84,14 @@ checkov: $(READY) $(CHECKOV) ## scan the packaged template; what is let through 
 	@$(RUN) -m local package
 	@$(CHECKOV:ready=bin/python) -m checkov.main --config-file infra/checkov.yaml -f build/sam.yaml
 
+lock: $(READY) $(AUDIT) ## make the locks anew after a change of the pins, with the digests of the package index
+	@$(RUN) -m local.locks
+
+audit: $(READY) $(AUDIT) ## look the locked packages up in the database of known vulnerabilities; Node's too, where npm is
+	@for each in requirements.lock requirements-dev.lock infra/checkov.lock infra/audit.lock; do \
+		echo "runlake: auditing $$each" && $(AUDIT:ready=bin/pip-audit) --strict --require-hashes --disable-pip --no-deps -r $$each || exit 1; done
+	@! npm --version >/dev/null 2>&1 || (cd viewer && npm audit --omit=dev)
+
 job: $(READY) ## a job in bulk against the stack on PORT; NAME=backfill, ARGS="--help"
 	@$(RUN) -m local job --port $(PORT) $(NAME) $(ARGS)
 
@@ -93,31 +104,40 @@ bench-spark: $(READY) ## the measurements of the jobs on Spark, an hour or so
 bench-live: $(READY) ## what who follows a run waits for, in a browser too; ARGS="hour", ARGS="crowd last-page"
 	@PYTHONPATH=client/src $(RUN) -m bench.live $(ARGS)
 
-fuzz: $(READY) ## feed the decoders a million inputs; ARGS="--count 10000 --seed 7 bodies"
+fuzz: $(READY) ## feed the decoders a million inputs, and measure small bodies that may be costly; ARGS="--count 10000 --seed 7 bodies"
 	@$(RUN) -m tests.fuzz $(ARGS)
+
+mutants: $(READY) ## change decisive lines one at a time: the tests must notice; ARGS="runlog --only Compactor"
+	@$(RUN) -m tests.mutants $(ARGS)
 
 soak: $(READY) ## 200 connectors for 3 minutes on a store that fails and is killed; ARGS="--seconds 30 --seed 7"
 	@$(RUN) -m bench.soak $(ARGS)
 
-$(READY): requirements.txt requirements-dev.txt
+$(READY): requirements-dev.lock
 	@test -n "$(PYTHON)" || $(call missing,Python 3.11 is missing: install it or name it with PYTHON=path)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || $(call missing,$(PYTHON) is not Python 3.11)
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || $(call missing,Python has no venv: install python3.11-venv)
 	@echo "runlake: installing into $(VENV), once, in about a minute"
 	@$(PYTHON) -m venv $(VENV)
-	@$(RUN) -m pip install -qq --disable-pip-version-check -r requirements-dev.txt || $(call missing,the packages could not be installed)
+	@$(RUN) -m pip install -qq $(HASHED) -r requirements-dev.lock || $(call missing,the packages could not be installed)
 	@touch $@
 
-.venv-checkov/ready: infra/checkov.txt | $(READY)
+.venv-checkov/ready: infra/checkov.lock | $(READY)
 	@echo "runlake: installing checkov into $(@D), once, in about a minute"
 	@$(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python -m pip install -qq --disable-pip-version-check -r $< || $(call missing,checkov could not be installed)
+	@$(@D)/bin/python -m pip install -qq $(HASHED) -r $< || $(call missing,checkov could not be installed)
 	@touch $@
 
-.venv-%/ready: tests/integration/%/requirements.txt | $(READY)
+.venv-audit/ready: infra/audit.lock | $(READY)
+	@echo "runlake: installing pip-audit and uv into $(@D), once"
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip install -qq $(HASHED) -r $< || $(call missing,pip-audit could not be installed)
+	@touch $@
+
+.venv-%/ready: tests/integration/%/requirements.lock | $(READY)
 	@echo "runlake: installing the $* client for the tests into $(@D), once, in about a minute"
 	@$(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python -m pip install -qq --disable-pip-version-check --no-deps -r $< || $(call missing,the $* client could not be installed)
+	@$(@D)/bin/python -m pip install -qq $(HASHED) -r $< || $(call missing,the $* client could not be installed)
 	@touch $@
 
 node = npm --version >/dev/null 2>&1 || $(call missing,the viewer is built with Node 20 or later: install nodejs and npm)

@@ -19,7 +19,8 @@ table.register(app)
 @app.authorizer(name=authorizer.NAME, ttl_seconds=authorizer.TTL_S)
 def authorize(request: AuthRequest) -> AuthResponse:
     """Where callers show tokens: the gateway asks this, before it wakes the API."""
-    return authorizer.authorize(request)
+    with invocation("authorize", None):  # refusals are counted, also here
+        return authorizer.authorize(request)
 
 
 @app.on_sqs_message(queue="ingest", batch_size=10)
@@ -81,7 +82,14 @@ def _remaining_ms(event: CloudWatchEvent | SQSEvent) -> int:
     return int(context.get_remaining_time_in_millis())
 
 
+def _prepare(handler: str) -> None:
+    services = composition.services()
+    if handler == "app.app":
+        services.settings.check_keys()
+    services.prepare(*_NEEDED.get(handler, ()))
+
+
 if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
     # While a function starts it has the most CPU, and settings that cannot work are told before any request.
     trace_recorder()
-    composition.services().prepare(*_NEEDED.get(os.environ.get("_HANDLER", ""), ()))
+    _prepare(os.environ.get("_HANDLER", ""))

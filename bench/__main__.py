@@ -1,4 +1,4 @@
-"""``python -m bench [NAME …]``: measure, print the table, and with ``--write`` keep it in docs/performance.md."""
+"""``make bench``: measure the functions on an emulator of its own and print the rows; with ``--write`` keep them for docs/performance.md."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ import io
 import sys
 
 from bench.bench_world import bench_world
-from bench.command import chosen, measured, parser_of
-from bench.measure import Measure
+from bench.command import chosen, measure_all, parser_of
+from bench.measure import Measure, Measurement
 from bench.measures import ALL
 
 
 def main() -> int:
-    """Exit code 1 when a figure was missed."""
-    measures = {measure.__name__: measure for measure in ALL}
-    given = chosen(parser_of("bench", __doc__, list(measures)), list(measures))
-    with bench_world() as function:
+    """Exit code 1 when a goal was missed or a measurement failed."""
+    by_name = {measurement.name: measurement for measurement in ALL}
+    arguments = chosen(parser_of("bench", __doc__, list(by_name)), list(by_name))
+    rows = sys.stdout
+    with contextlib.redirect_stdout(io.StringIO()), bench_world() as function:
 
-        def quietly(name: str) -> list[Measure]:
-            with contextlib.redirect_stdout(io.StringIO()):  # the function's own logs and metrics
-                return list(measures[name](function))
+        def run(measurement: Measurement, small: bool) -> list[Measure]:
+            return measurement.run(function, **(measurement.small if small else {}))
 
-        return measured(given.names, quietly, "measured", write=given.write)
+        selected = [by_name[name] for name in arguments.names]
+        return measure_all(selected, run, "functions", write=arguments.write, small=arguments.small, out=rows)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import tempfile
@@ -14,6 +15,7 @@ from typing import Any
 import boto3
 import yaml
 
+from bench.issuer import issuer
 from local.emulator import CREDENTIALS, REGION, Emulator, free_port
 
 BUCKET, ARCHIVE, RUNS, SEGMENTS = "bench-logs", "bench-archive", "bench-runs", "bench-segments"
@@ -59,13 +61,19 @@ class Requests:
 class Function:
     """The deployed function in this process: API Gateway's event in, its answer out."""
 
-    def __init__(self, app: Any, services: Any, client: Any, requests: Requests) -> None:
-        self.app, self.services, self.client, self.requests = app, services, client, requests
+    def __init__(self, app: Any, services: Any, client: Any, requests: Any, token: str = "") -> None:
+        self.app, self.services, self.client, self.requests, self.token = app, services, client, requests, token
         self.context = Context()
 
     def answer(self, event: dict[str, Any]) -> dict[str, Any]:
         """One invocation."""
-        return dict(self.app.app(event, self.context))
+        return dict(self.app.app(self.authorized(event), self.context))
+
+    def authorized(self, event: dict[str, Any]) -> dict[str, Any]:
+        """The event of a caller who shows the token."""
+        value = f"Bearer {self.token}"
+        headers = {"headers": {"Authorization": value}, "multiValueHeaders": {"Authorization": [value]}}
+        return event | {name: event[name] | added for name, added in headers.items()}
 
     def append(self, event: dict[str, Any]) -> str:
         """An append that must succeed; the cookie to send next."""
@@ -171,13 +179,14 @@ def gateway_event(
 @contextmanager
 def bench_world() -> Iterator[Function]:
     """An emulator of its own for as long as the block lasts."""
-    with tempfile.TemporaryDirectory(prefix="runlake-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="runlake-bench-") as folder, issuer() as identity:
         emulator = Emulator(free_port(), Path(folder) / "scratch", Path(folder) / "emulator.log")
         try:
             emulator.wait_until_healthy()
             set_environment(emulator.endpoint_url)
+            os.environ.update(identity.settings)
             _create(emulator.endpoint_url)
-            yield _function()
+            yield _function(identity.token)
         finally:
             emulator.stop()
 
@@ -214,14 +223,16 @@ def _create(endpoint_url: str) -> None:
         )
 
 
-def _function() -> Function:
+def _function(token: str) -> Function:
     import app
-    from chalicelib import composition
+    from chalicelib import composition, observability
 
+    for logger in (observability.logger, observability._decisions):
+        logger.registered_handler.setStream(io.StringIO())  # type: ignore[attr-defined]
     services = composition.services()
     requests = Requests()
     client = services.store._inner._client  # type: ignore[attr-defined]
     requests.watch(client)
     requests.watch(services.store._inner._patient_client())  # type: ignore[attr-defined]
     requests.watch(services.index._table._client)  # type: ignore[attr-defined]
-    return Function(app, services, client, requests)
+    return Function(app, services, client, requests, token)

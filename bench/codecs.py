@@ -1,4 +1,4 @@
-"""``python -m bench.codecs``: events a second of each codec, and of decoding alone, on one core.
+"""Events a second of each codec, and of decoding alone, on one core.
 
 "Decoding alone" is what any receiver must do: ``json.loads``, ``msgpack.unpackb``, ``ParseFromString``. What a codec adds is telling
 message, time, level and step apart, checking the event, and keeping the rest as its data. Times are of the process's own, the best of
@@ -7,7 +7,6 @@ some runs, from the bytes of a body to a list.
 
 from __future__ import annotations
 
-import argparse
 import base64
 import gzip
 import json
@@ -15,30 +14,33 @@ from collections.abc import Callable, Iterator
 from time import process_time
 from typing import Any
 
+from bench.bench_world import Function
+from bench.measure import Measure, reported
 from chalicelib.events.codecs import bulk, firehose, fluent, logstash, otlp, plain, syslog
 from chalicelib.events.event import NewEvent
 
-_EVENTS = 5_000
 _RUNS = 7
 _START_MS = 1_790_000_000_000
 _MESSAGE = "processed table warehouse.public.orders of the service in one go, 4217 rows, nothing rejected, next is customers"
 _RESOURCE = {"service.name": "mysql.ingest", "cicd.pipeline.run.id": "run-1", "host.name": "worker-3"}
-Codec = tuple[str, bytes, Callable[[bytes], Any], Callable[[bytes], Any]]
+Decoding = Callable[[bytes], Any]
+Codec = tuple[str, bytes, Decoding, Decoding]
 
 
-def main() -> None:
-    """Print a table."""
-    parser = argparse.ArgumentParser(prog="python -m bench.codecs", description=__doc__)
-    parser.add_argument("--events", type=int, default=_EVENTS, help="of one body")
-    events = parser.parse_args().events
-    print("| codec | bytes/event | decoding alone, events/s | codec, events/s | of it |")
-    print("|---|---|---|---|---|")
-    for name, body, alone, decode in codecs(events):
-        fast, slow = events / _seconds(alone, body), events / _seconds(lambda given: list(decode(given)), body)  # noqa: B023 called at once
-        print(f"| {name} | {len(body) // events} | {fast:,.0f} | {slow:,.0f} | {slow / fast:.0%} |")
+def codecs(_: Function, events: int = 5_000) -> list[Measure]:
+    """A row for each codec: bodies of so many events."""
+    return [_measured(events, *codec) for codec in _codecs(events)]
 
 
-def codecs(events: int) -> Iterator[Codec]:
+def _measured(events: int, name: str, body: bytes, alone: Decoding, decode: Decoding) -> Measure:
+    fast, slow = events / _seconds(alone, body), events / _seconds(lambda encoded: list(decode(encoded)), body)
+    figures = (
+        f"{slow:,.0f} events/s, {slow / fast:.0%} of decoding alone ({fast:,.0f} events/s); {len(body) // events} bytes an event"
+    )
+    return reported(f"decoding by the codec of {name}", figures)
+
+
+def _codecs(events: int) -> Iterator[Codec]:
     """Name, body, decoding alone, decoding by the codec."""
     made = [_event(number) for number in range(events)]
     yield "Fluent Bit, json", fluent.encode_json(made), json.loads, fluent.decode_json
@@ -109,7 +111,3 @@ def _seconds(work: Callable[[bytes], Any], body: bytes) -> float:
         work(body)
         best = min(best, process_time() - began)
     return max(best, 1e-9)
-
-
-if __name__ == "__main__":
-    main()

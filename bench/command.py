@@ -1,4 +1,4 @@
-"""What commands that measure have in common: which measurements, and where the table goes."""
+"""What commands that measure have in common: which measurements, at which size, and where the rows go."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
+from typing import TextIO
 
-from bench.measure import Measure
-from bench.page import PAGE, keep, table
+from bench import figures
+from bench.measure import Measure, Measurement
+
+Run = Callable[[Measurement, bool], list[Measure]]
+"""Makes one measurement; True: at its small sizes."""
 
 
 def parser_of(module: str, description: str | None, names: Sequence[str], long: Sequence[str] = ()) -> argparse.ArgumentParser:
@@ -16,28 +20,45 @@ def parser_of(module: str, description: str | None, names: Sequence[str], long: 
     others = f"; and {', '.join(long)}" if long else ""
     parser = argparse.ArgumentParser(prog=f"python -m {module}", description=description)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones; all by default: {', '.join(names)}{others}")
-    parser.add_argument("--write", action="store_true", help=f"keep the table in {PAGE.name}")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--write", action="store_true", help="keep the rows in docs/figures.json; then run python -m docs.generate")
+    size.add_argument("--small", action="store_true", help="at sizes that show only that the measurements work; goals do not count")
     return parser
 
 
 def chosen(parser: argparse.ArgumentParser, names: Sequence[str], long: Sequence[str] = ()) -> argparse.Namespace:
-    """What the command was given, with the names of what is to be measured. Ends the process where one is unknown."""
-    given = parser.parse_args()
-    if unknown := set(given.names) - {*names, *long}:
+    """The arguments, with the names of what is to be measured. Ends the process where one is unknown."""
+    arguments = parser.parse_args()
+    if unknown := set(arguments.names) - {*names, *long}:
         parser.error(f"no such measurement: {', '.join(sorted(unknown))}")
-    given.names = given.names or list(names)
-    return given
+    arguments.names = arguments.names or list(names)
+    return arguments
 
 
-def measured(names: Sequence[str], measure: Callable[[str], list[Measure]], part: str, *, write: bool) -> int:
-    """Make the measurements, tell how long each took, print the table; with ``write`` keep it in ``part`` of the page. Exit code 1 when a
-    figure was missed."""
-    rows: list[Measure] = []
-    for name in names:
+def measure_all(
+    measurements: Sequence[Measurement], run: Run, table: str, *, write: bool, small: bool, out: TextIO = sys.stdout
+) -> int:
+    """Make the measurements and print their rows as they come; with ``write`` keep them in a table of the page.
+
+    Exit code 1 when a goal was missed or a measurement failed; the others are made all the same.
+    """
+    failed: list[str] = []
+    print("\n".join(figures.HEAD), file=out, flush=True)
+    for measurement in measurements:
         started_s = time.perf_counter()
-        rows += measure(name)
-        print(f"{name}: {time.perf_counter() - started_s:.0f} s", file=sys.stderr)
-    print(table(rows))
-    if write:
-        keep(rows, part)
-    return 0 if all(row.reached for row in rows) else 1
+        try:
+            rows = run(measurement, small)
+        except Exception as error:
+            failed.append(measurement.name)
+            print(f"{measurement.name} failed: {type(error).__name__}: {error}", file=sys.stderr)
+            continue
+        if not small:
+            failed += [row.what for row in rows if row.reached is False]
+        print(f"{measurement.name}: {time.perf_counter() - started_s:.0f} s", file=sys.stderr)
+        for row in rows:
+            print(figures.line(row), file=out, flush=True)
+        if write:
+            figures.keep(rows, table, measurement.name, measurement.code)
+    if failed:
+        print(f"missed or failed: {'; '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0

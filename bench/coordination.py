@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,13 +44,13 @@ class Result:
         return self.requests / self.acquired
 
 
-def coordination(_: Function) -> list[Measure]:
-    """800 partitions, taken and completed by processes of one worker each, ours and Data Prepper's in turn."""
+def coordination(_: Function, workers: Sequence[int] = WORKERS, partitions: int = PARTITIONS) -> list[Measure]:
+    """Partitions, taken and completed by processes of one worker each, ours and Data Prepper's in turn."""
     client = make_client("dynamodb", region=None)
-    measures = [_creation(client)]
-    for workers in WORKERS:
-        theirs, ours = (_run(client, which, workers) for which in ("theirs", "ours"))
-        measures += _measures(workers, ours, theirs)
+    measures = [_creation(client, partitions)]
+    for count in workers:
+        theirs, ours = (_run(client, which, count, partitions) for which in ("theirs", "ours"))
+        measures += _measures(count, ours, theirs)
     return measures
 
 
@@ -67,21 +68,21 @@ def _measures(workers: int, ours: Result, theirs: Result) -> list[Measure]:
     ]
 
 
-def _creation(client: Any) -> Measure:
-    keys = [f"svc.pipeline/{number:05d}" for number in range(PARTITIONS)]
+def _creation(client: Any, partitions: int) -> Measure:
+    keys = [f"svc.pipeline/{number:05d}" for number in range(partitions)]
     table = _table(client, "created-theirs")
     theirs_s = _seconds(lambda: DataPrepper(client, table, SOURCE, "host").create_partitions(keys))
     table = _table(client, "created-ours")
     node = coordinator(client, table)
     ours_s = _seconds(lambda: node.create_partitions(keys))
     ratio = theirs_s / ours_s
-    measured = f"{ratio:.1f} ({PARTITIONS / ours_s:.0f} over {PARTITIONS / theirs_s:.0f} a second)"
+    measured = f"{ratio:.1f} ({partitions / ours_s:.0f} over {partitions / theirs_s:.0f} a second)"
     return Measure("partitions created over Data Prepper's algorithm", "at least 1", measured, ratio >= 1)
 
 
-def _run(client: Any, which: str, workers: int) -> Result:
+def _run(client: Any, which: str, workers: int, partitions: int) -> Result:
     table = _table(client, f"{which}-{workers}")
-    coordinator(client, table).create_partitions(f"svc.pipeline/{number:05d}" for number in range(PARTITIONS))
+    coordinator(client, table).create_partitions(f"svc.pipeline/{number:05d}" for number in range(partitions))
     processes = [_worker(which, table, number) for number in range(workers)]
     for process in processes:
         assert process.stdout and process.stdout.readline() == "ready\n"
@@ -91,7 +92,7 @@ def _run(client: Any, which: str, workers: int) -> Result:
         process.stdin.flush()
     done = [json.loads(process.communicate(timeout=_TIMEOUT_S)[0]) for process in processes]
     acquired = sum(each.get("acquired", 0) for each in done)
-    assert acquired == PARTITIONS, acquired
+    assert acquired == partitions, acquired
     seconds = max(each["to_s"] for each in done) - min(each["from_s"] for each in done)
     requests = sum(sum(each["sent"].values()) for each in done)
     return Result(acquired, sum(each["refused"] for each in done), requests, seconds)

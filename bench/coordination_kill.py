@@ -73,9 +73,9 @@ class Outcome:
         return f"{self.seconds:.0f} s, {self.kills} killed, {events}, {self.taken_over} taken over, {len(self.faults)} faults"
 
 
-def coordination_kill(_: Function) -> list[Measure]:
+def coordination_kill(_: Function, **plan_options: int) -> list[Measure]:
     """The long run: each partition is worked for some seconds, so that most of them meet a kill."""
-    plan = Plan(seed=time.time_ns() % 10**6, steps=LONG_STEPS)
+    plan = Plan(**{"seed": time.time_ns() % 10**6, "steps": LONG_STEPS} | plan_options)
     print(f"seed={plan.seed}", file=sys.stderr)
     with tempfile.TemporaryDirectory(prefix="runlake-kill-") as folder:
         outcome = run(plan, Path(folder))

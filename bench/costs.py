@@ -1,49 +1,85 @@
-"""What a GB of logs costs by the size of batches: requests counted on a stack of its own, from the first append to the finished log.
+"""What logs cost by the size of batches: counted on a stack of its own, from the first append to the finished log.
 
-``python -m bench.costs`` counts and prints; ``--write`` keeps the counts in docs/costs.json, of which ``python -m docs.generate`` makes the
-table. About two minutes, most of them for batches of one line.
+``python -m bench.costs`` counts and prints; ``--write`` keeps the counts in docs/costs.json, from which ``python -m docs.generate`` makes
+the tables of docs/operations.md and docs/performance.md. Each call of AWS of each function is recorded, so that LIST, reads, writes and
+storage classes are billed as what they are. Function time is what calls took here. About four minutes.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
+import tempfile
 import time
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from urllib.request import Request, urlopen
 
+from bench.figures import measured_at
 from local import control, deploy
-from local.demo_bill import bill, read_invocations
+from local.billing import Billing, Moment
 from local.emulator import free_port
+from local.prices import Units
+from local.recording import recording
 
 PAGE = Path(__file__).parents[1] / "docs" / "costs.json"
 LINE_BYTES = 100
-BATCHES = {"1 line": (1, 300), "100 lines": (100, 100), "64 KiB": (655, 60), "1 MiB": (10_485, 12)}
-"""Lines of a batch of that size, and how many batches make the run that is counted."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A run: so many batches of so many lines. ``alone``: each batch is catalogued before the next comes, as where writers are slow."""
+
+    lines: int
+    batches: int
+    alone: bool = False
+
+
+SHAPES = {
+    "1 line": Shape(1, 100, alone=True),
+    "4 KiB": Shape(41, 60, alone=True),
+    "64 KiB": Shape(655, 60, alone=True),
+    "1 MiB": Shape(10_485, 12, alone=True),
+}
 _LOGS = "/v1/services/ingestionPipelines/logs/cost.of.logs"
 _PATIENCE_S = 120.0
+_CALM_POLLS, _POLL_S = 3, 0.2
 Stack = Mapping[str, Any]
 
 
-def measured(stack: Stack, name: str, lines: int, batches: int) -> dict[str, Any]:
-    """Counts of one run of such batches: appended, catalogued, compacted by a tick, closed."""
-    before = len(_invocations(stack))
-    url = f"{stack['api_url']}{_LOGS}/{name.replace(' ', '-')}"
-    body = ("x" * (LINE_BYTES - 1) + "\n") * lines
-    cookie: dict[str, str] = {}
-    for _ in range(batches):
-        cookie = _append(url, body, cookie)
+def counted(stack: Stack, recorded: Billing, name: str, shape: Shape) -> dict[str, Any]:
+    """Billed units of one run by function: appended, catalogued, compacted by a tick, closed, read by the built-in pipeline."""
     _wait_until_quiet(stack)
-    _tick(stack)
+    start = recorded.now()
+    url = f"{stack['api_url']}{_LOGS}/{name.replace(' ', '-')}"
+    body = ("x" * (LINE_BYTES - 1) + "\n") * shape.lines
+    cookie: dict[str, str] = {}
+    for _ in range(shape.batches):
+        cookie = _append(url, body, cookie)
+        if shape.alone:
+            _wait_until_quiet(stack)
+    _wait_until_printed(stack, recorded, start, shape.batches)
+    appended = {name: +units for name, units in recorded.units_since(start).items() if +units}
+    _tick(stack, "compact")
     _post(f"{url}/close", b"", cookie)
     _wait_until_quiet(stack)
-    counted = _invocations(stack)[before:]
-    memory_gb = _memory_gb(stack)
-    return {"bytes": len(body) * batches, "counts": {line.what: round(line.count, 3) for line in bill(counted, memory_gb)}}
+    _tick(stack, "pipelines")
+    _wait_until_printed(stack, recorded, start, shape.batches + 1)
+    everything = {name: +units for name, units in recorded.units_since(start).items() if +units}
+    finished = {by: _minus(units, appended.get(by, Counter())) for by, units in everything.items()}
+    finished = {name: units for name, units in finished.items() if units}
+    return {"bytes": len(body) * shape.batches, "appends": shape.batches, "appended": appended, "finished": finished}
+
+
+def _minus(all_units: Units, some: Units) -> dict[str, float]:
+    return {name: round(all_units[name] - some[name], 3) for name in all_units if round(all_units[name] - some[name], 3)}
 
 
 def _append(url: str, body: str, cookie: dict[str, str]) -> dict[str, str]:
@@ -60,35 +96,31 @@ def _wait_until_quiet(stack: Stack) -> None:
     names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
     give_up, calm = time.monotonic() + _PATIENCE_S, 0
     with closing(deploy.client("sqs", stack["aws_endpoint_url"])) as sqs:
-        while calm < 4:
-            found = sqs.get_queue_attributes(QueueUrl=stack["ingest_queue_url"], AttributeNames=names)["Attributes"]
-            calm = calm + 1 if all(int(found[name]) == 0 for name in names) else 0
+        while calm < _CALM_POLLS:
+            waiting = sqs.get_queue_attributes(QueueUrl=stack["ingest_queue_url"], AttributeNames=names)["Attributes"]
+            calm = calm + 1 if all(int(waiting[name]) == 0 for name in names) else 0
             if time.monotonic() > give_up:
-                raise TimeoutError(f"notifications are not worked: {found}")
-            time.sleep(0.25)
+                raise TimeoutError(f"notifications are not processed: {waiting}")
+            time.sleep(_POLL_S)
 
 
-def _tick(stack: Stack) -> None:
+def _wait_until_printed(stack: Stack, recorded: Billing, start: Moment, requests: int) -> None:
+    """Until nothing is to be done, and the lines of all requests have arrived in CloudWatch Logs."""
+    _wait_until_quiet(stack)
+    give_up = time.monotonic() + _PATIENCE_S
+    while recorded.units_since(start)["api"]["API requests"] < requests:
+        if time.monotonic() > give_up:
+            raise TimeoutError(f"lines of requests are missing: {requests}")
+        time.sleep(_POLL_S)
+
+
+def _tick(stack: Stack, function: str) -> None:
     event: dict[str, Any] = dict.fromkeys(("version", "id", "detail-type", "source", "account", "time", "region"), "") | {
         "resources": [],
         "detail": {},
     }
     with closing(deploy.client("lambda", stack["aws_endpoint_url"])) as client:
-        client.invoke(FunctionName=stack["functions"]["compact"], Payload=json.dumps(event))["Payload"].read()
-
-
-def _invocations(stack: Stack) -> list[dict[str, Any]]:
-    with closing(deploy.client("logs", stack["aws_endpoint_url"])) as logs:
-        found = read_invocations(logs, stack["functions"].values())
-    return sorted(found, key=lambda each: int(each["_aws"]["Timestamp"]))
-
-
-def _memory_gb(stack: Stack) -> dict[str, float]:
-    with closing(deploy.client("lambda", stack["aws_endpoint_url"])) as client:
-        sizes = {
-            name: client.get_function_configuration(FunctionName=each)["MemorySize"] for name, each in stack["functions"].items()
-        }
-    return {name.replace("api", "http"): size / 1024 for name, size in sizes.items()}
+        client.invoke(FunctionName=stack["functions"][function], Payload=json.dumps(event))["Payload"].read()
 
 
 def main() -> int:
@@ -96,12 +128,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.costs", description=__doc__)
     parser.add_argument("--write", action="store_true", help=f"keep the counts in {PAGE.name}")
     arguments, port = parser.parse_args(), free_port()
-    try:
-        stack = control.up(port, {"PartialFlushIntervalMinutes": "1440", "CleanupIntervalMinutes": "1440"}, private=True)
-        found = {name: measured(stack, name, *size) for name, size in BATCHES.items()}
-    finally:
-        control.down(port)
-    text = json.dumps(found, indent=2) + "\n"
+    quiet = dict.fromkeys(("PartialFlushIntervalMinutes", "CleanupIntervalMinutes", "PipelinesIntervalMinutes"), "1440")
+    quiet["PipelineEventDelayMs"] = "0"  # the run is not waited for
+    with tempfile.TemporaryDirectory(prefix="runlake-costs-") as folder:
+        calls = Path(folder) / "calls.jsonl"
+        try:
+            with patch.dict(os.environ, recording(calls)):
+                stack = control.up(port, quiet, private=True)
+            recorded = Billing(stack, calls)
+            shapes = {name: counted(stack, recorded, name, shape) for name, shape in SHAPES.items()}
+        finally:
+            control.down(port)
+    text = json.dumps({"measured": measured_at(), "shapes": shapes} if arguments.write else shapes, indent=1) + "\n"
     if arguments.write:
         PAGE.write_text(text)
     sys.stdout.write(text)

@@ -7,21 +7,20 @@ from collections.abc import Mapping, Sequence
 
 from bench.bench_world import Function
 from bench.masking_measures import values
-from bench.measure import Measure
+from bench.measure import Measure, reported
 from chalicelib.events.event import Event, Loggable
 from chalicelib.events.forwarding import Forwarder
-from chalicelib.events.masking import Mask
 from chalicelib.events.ports import Target
 from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
 from chalicelib.events.targets.otlp import OtlpTarget
 from chalicelib.events.targets.shippers import ShipperTarget, logstash_record
 from chalicelib.events.targets.transport import Answer
+from chalicelib.masking.fields import Mask
 from chalicelib.masking.mask import mask
 from chalicelib.masking.shapes import SHAPES, finders
 from chalicelib.memory.clock import ManualClock
 from chalicelib.ports import Run
 
-_EVENTS = 20_000
 _LOGGABLE = Loggable.of_run(Run("svc.orders", "run-1"), "here")
 _LINE = "2026-11-21 03:12:45 INFO  {metadata.Ingestion} processed table warehouse.public.orders rows=1048576 in 132 ms"
 
@@ -36,7 +35,7 @@ class _Taking:
         pass
 
 
-def forwarding(_: Function) -> list[Measure]:
+def forwarding(_: Function, events: int = 20_000) -> list[Measure]:
     """Events of one line, in batches of the target's limits."""
     wire = _Taking()
     targets: dict[str, Target] = {
@@ -45,13 +44,13 @@ def forwarding(_: Function) -> list[Measure]:
         "OTLP": OtlpTarget(wire, "https://otel"),
     }
     data = _LOGGABLE.mandatory_data("build")
-    events = [Event(id=number, message=_LINE, timestamp=number, data=data, writer="w", level="INFO") for number in range(_EVENTS)]
+    batch = [Event(id=number, message=_LINE, timestamp=number, data=data, writer="w", level="INFO") for number in range(events)]
     found = finders(tuple(SHAPES), values(1000))
-    plain = "; ".join(f"{name} {_rate(target, events):,.0f}" for name, target in targets.items())
-    masked = _rate(targets["Elasticsearch"], events, lambda body: mask(body, found))
+    plain = "; ".join(f"{name} {_rate(target, batch):,.0f}" for name, target in targets.items())
+    masked = _rate(targets["Elasticsearch"], batch, lambda body: mask(body, found))
     return [
-        Measure("events a second that are encoded and sent on, of processor time", "told", plain, True),
-        Measure("the same to Elasticsearch, masked with all shapes and 1,000 values", "told", f"{masked:,.0f}", True),
+        reported("events a second that are encoded and sent on, of processor time", plain),
+        reported("the same to Elasticsearch, masked with all shapes and 1,000 values", f"{masked:,.0f}"),
     ]
 
 

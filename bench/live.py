@@ -1,4 +1,4 @@
-"""What people wait for who follow a run, and what they load: ``make bench-live``; with ``ARGS=--write`` kept in docs/performance.md.
+"""What people wait for who follow a run, and what they load: ``make bench-live``; with ``ARGS=--write`` kept for docs/performance.md.
 
 A stack of its own, gateway and functions. A line's way is measured from the call that logs it: through the client, the API, S3, the
 stream, and for the screen through the page in Chromium, which notes when it draws the line.
@@ -10,7 +10,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,9 +23,9 @@ from requests.adapters import HTTPAdapter
 from urllib3 import Retry
 
 import runlake
-from bench.command import chosen, measured, parser_of
+from bench.command import chosen, measure_all, parser_of
 from bench.live_viewer import Viewer
-from bench.measure import Measure
+from bench.measure import Measure, Measurement, reported
 from local import control
 from local.emulator import free_port
 from runlake import Archive, RunName
@@ -50,12 +50,12 @@ _NOTE_LINES = """() => {
 """Notes when each line is first in the page."""
 
 
-def to_viewer(url: str) -> list[Measure]:
+def to_viewer(url: str, lines: int = LINES) -> list[Measure]:
     """From the call that appends to a viewer of the stream."""
     path, sent_s = f"{url}{LOGS}/live.viewer", {}
     with ThreadPoolExecutor(1) as threads, requests.Session() as session:
         viewer = threads.submit(Viewer(f"{path}/stream/run-1").watch)
-        for number in range(LINES):
+        for number in range(lines):
             sent_s[f"number {number}"] = time.time()
             session.post(f"{path}/run-1", json=f"number {number}", timeout=30).raise_for_status()
             time.sleep(PACE_S)
@@ -65,7 +65,7 @@ def to_viewer(url: str) -> list[Measure]:
     return [_delays("append to a viewer of the stream", [came_s - sent_s[line] for line, came_s in seen.seen])]
 
 
-def to_screen(url: str) -> list[Measure]:
+def to_screen(url: str, lines: int = LINES) -> list[Measure]:
     """From a logging call to the page."""
     sent_s: dict[str, float] = {}
     logger = logging.Logger("live")
@@ -76,11 +76,11 @@ def to_screen(url: str) -> list[Measure]:
         page.goto(f"{url}/v1/ui/?p=live.screen&r=run-1")
         page.get_by_text("the first").wait_for()
         page.evaluate(_NOTE_LINES)
-        for number in range(LINES):
+        for number in range(lines):
             sent_s[f"number {number}"] = time.time()
             logger.info("number %d", number)
             page.wait_for_timeout(PACE_S * 1000)
-        page.get_by_text(f"number {LINES - 1}", exact=True).wait_for()
+        page.get_by_text(f"number {lines - 1}", exact=True).wait_for()
         drawn: dict[str, int] = page.evaluate("window.drawn")
     assert drawn.keys() == sent_s.keys()
     return [_delays("logging call to the page in a browser", [drawn[line] / 1000 - at_s for line, at_s in sent_s.items()])]
@@ -148,7 +148,7 @@ def quiet_tail(url: str, seconds: float = 126) -> list[Measure]:
         asked = (following.requests - before) * 3600 / seconds
         archive.close_run(name)
         assert [piece.lines for piece in rest.result()] == [[]]
-    return [Measure("requests of `runlake tail -f` an hour while nothing comes", "-", f"{asked:.0f}", True)]
+    return [reported("requests of `runlake tail -f` an hour while nothing comes", f"{asked:.0f}")]
 
 
 def hour(url: str, seconds: float = 3600) -> list[Measure]:
@@ -210,25 +210,33 @@ def _delays(what: str, delays_s: list[float]) -> Measure:
     return Measure(f"{what}: p50, p99", "p50 below 1 s", f"{p50:.2f} s, {p99:.2f} s, of {len(ordered)} lines", p50 < 1)
 
 
-MEASUREMENTS: dict[str, Callable[[str], list[Measure]]] = {
-    "viewer": to_viewer,
-    "screen": to_screen,
-    "crowd": crowd,
-    "last-page": last_page,
-    "tail": quiet_tail,
-}
-LONG = {"hour": hour}
+_STREAM = ("chalicelib/routes", "chalicelib/runlog/following.py", "chalicelib/runlog/reader.py", "local/gateway.py")
+_CLIENT, _PAGE = "client/src/runlake", "chalicelib/viewer"
+MEASUREMENTS = (
+    Measurement("viewer", to_viewer, _STREAM, {"lines": 3}),
+    Measurement("screen", to_screen, (*_STREAM, _CLIENT, _PAGE), {"lines": 3}),
+    Measurement("crowd", crowd, _STREAM, {"runs": 2, "viewers": 2}),
+    Measurement("last-page", last_page, (*_STREAM, _PAGE), {"size": 2 * BATCH_BYTES}),
+    Measurement("tail", quiet_tail, (*_STREAM, _CLIENT)),
+)
+LONG = (Measurement("hour", hour, (*_STREAM, _PAGE)),)
 """Only when they are named."""
 
 
 def main() -> int:
     """Exit code 1 when a figure was missed."""
-    known = MEASUREMENTS | LONG
-    given = chosen(parser_of("bench.live", __doc__, list(MEASUREMENTS), list(LONG)), list(MEASUREMENTS), list(LONG))
+    names, long = ([measurement.name for measurement in each] for each in (MEASUREMENTS, LONG))
+    by_name = {measurement.name: measurement for measurement in (*MEASUREMENTS, *LONG)}
+    arguments = chosen(parser_of("bench.live", __doc__, names, long), names, long)
     port = free_port()
     try:
         stack: dict[str, Any] = dict(control.up(port, _QUIET, private=True))
-        return measured(given.names, lambda name: known[name](stack["api_url"]), "measured live", write=given.write)
+
+        def run(measurement: Measurement, small: bool) -> list[Measure]:
+            return measurement.run(stack["api_url"], **(measurement.small if small else {}))
+
+        selected = [by_name[name] for name in arguments.names]
+        return measure_all(selected, run, "live", write=arguments.write, small=arguments.small)
     finally:
         control.down(port)
 

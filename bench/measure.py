@@ -1,15 +1,36 @@
-"""One row of the table of measurements."""
+"""A measured figure, and the measurement that yields it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
 class Measure:
-    """One row of the table."""
+    """One row of a table. ``goal`` empty and ``reached`` None: the figure is reported and has no goal."""
 
     what: str
-    reach: str
+    goal: str
     measured: str
-    reached: bool
+    reached: bool | None
+
+
+def reported(what: str, measured: str) -> Measure:
+    """A figure without a goal."""
+    return Measure(what, "", measured, None)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """``run(*world, **sizes)`` yields the rows.
+
+    ``code``: files and folders, relative to the project, whose change makes the rows stale.
+    ``small``: the sizes with which CI runs it, to see that it still works; such rows are never kept.
+    """
+
+    name: str
+    run: Callable[..., list[Measure]]
+    code: tuple[str, ...]
+    small: Mapping[str, Any] = field(default_factory=dict)

@@ -12,9 +12,21 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from bench import archive_measures, coordination, coordination_kill, forwarding_measures, masking_measures, schedule_measures
-from bench.bench_world import BUCKET, MIB, Function, append_event, cookie_of, gateway_event
-from bench.measure import Measure
+from bench import (
+    archive_measures,
+    codecs,
+    coordination,
+    coordination_kill,
+    forwarding_measures,
+    masking_measures,
+    schedule_measures,
+)
+from bench.append_latency import append_latency
+from bench.bench_world import MIB, Function, append_event, cookie_of, gateway_event
+from bench.identity import identity
+from bench.measure import Measure, Measurement
+from bench.start_up import start_up
+from bench.write_amplification import write_amplification
 from chalicelib.deadline import Deadline
 from chalicelib.ports import Run
 from chalicelib.runlog.batch import Batch
@@ -38,30 +50,6 @@ def requests_of_appends(function: Function) -> list[Measure]:
         Measure("requests of a retry", "2 and 0", _and(retry), retry == (2, 0)),
         Measure("requests of a cold append; to a new run", "at most 4 in all", f"{sum(cold)}; {sum(cold_new)}", most <= 4),
     ]
-
-
-def append_over_put(function: Function, count: int = 1500) -> list[Measure]:
-    """A warm append through the function's entry, and a bare put_object of the same bytes by a plain boto3 client, in turn."""
-    import boto3
-
-    run, plain = "svc.bench/time", boto3.client("s3")
-    cookie = function.append(append_event(run, BATCH))
-    body = BATCH.encode()
-    appends: list[float] = []
-    puts: list[float] = []
-    for number in range(count):
-        event = append_event(run, BATCH, cookie)
-        started_s = time.perf_counter()
-        answer = function.answer(event)
-        appends.append(time.perf_counter() - started_s)
-        cookie = cookie_of(answer)
-        started_s = time.perf_counter()
-        plain.put_object(Bucket=BUCKET, Key=f"bare/{number:010d}", Body=body)
-        puts.append(time.perf_counter() - started_s)
-    append_ms, put_ms = statistics.median(appends) * 1000, statistics.median(puts) * 1000
-    ratio = append_ms / put_ms
-    measured = f"{ratio:.2f} ({append_ms:.2f} ms over {put_ms:.2f} ms, {len(body)} bytes)"
-    return [Measure("handler time of a warm append over a bare put_object, p50", "at most 1.5", measured, ratio <= 1.5)]
 
 
 def two_writers(function: Function, count: int = 300) -> list[Measure]:
@@ -89,10 +77,10 @@ def two_writers(function: Function, count: int = 300) -> list[Measure]:
     return [Measure("two writers on one run", "no failure, at most 2.5 requests an append", measured, not failures and each <= 2.5)]
 
 
-def pages_of_a_large_log(function: Function) -> list[Measure]:
-    """First and last page of a finished log of 256 MiB."""
+def pages_of_a_large_log(function: Function, size: int = 256 * MIB) -> list[Measure]:
+    """First and last page of a finished log."""
     run = Run("svc.bench", "large")
-    _write(function, run, 256 * MIB, 4 * MIB)
+    _write(function, run, size, 4 * MIB)
     _finish(function, run)
     total = _page(function, run, 0)[0]
     last = total - 1000
@@ -105,7 +93,7 @@ def pages_of_a_large_log(function: Function) -> list[Measure]:
     gets, queries = max(s3 for s3, _ in spent), max(catalog for _, catalog in spent)
     return [
         Measure(
-            "requests of a page of a finished 256 MiB log",
+            f"requests of a page of a finished {size // MIB} MiB log",
             "at most 1 query + 2 GETs",
             f"{queries} query + {gets} GETs",
             gets <= 2 and queries <= 1,
@@ -119,27 +107,10 @@ def pages_of_a_large_log(function: Function) -> list[Measure]:
     ]
 
 
-def uploads_of_compaction(function: Function) -> list[Measure]:
-    """A run of 200 MiB, compacted 100 times on its way."""
-    run = Run("svc.bench", "compacted")
-    compacted = 0
-    position: str | None = None
-    batch = Batch.from_text((LINE * 20000)[: 2 * MIB - 1] + "\n")
-    for _ in range(100):
-        position = function.services.writer.append(run, batch, position=position).position
-        before = function.requests.uploaded_bytes
-        function.services.compactor.compact(run, Deadline(function.services.clock))
-        compacted += function.requests.uploaded_bytes - before
-    ratio = compacted / (100 * len(batch.body))
-    return [
-        Measure("bytes uploaded by compaction over bytes of log (200 MiB, 100 times)", "at most 1.2", f"{ratio:.3f}", ratio <= 1.2)
-    ]
-
-
-def finalizing_two_gibibytes(function: Function) -> list[Measure]:
-    """A log of 2 GiB that stands in segments only: the close, and the finalization behind it in a process of its own."""
+def finalizing(function: Function, size: int = 2048 * MIB) -> list[Measure]:
+    """A log that stands in segments only: the close, and the finalization behind it in a process of its own."""
     run = Run("svc.bench", "huge")
-    _write(function, run, 2048 * MIB, 4 * MIB)
+    _write(function, run, size, 4 * MIB)
     started_s = time.perf_counter()
     closed = function.services.finalizer.close(run)
     close_s = time.perf_counter() - started_s
@@ -152,27 +123,17 @@ def finalizing_two_gibibytes(function: Function) -> list[Measure]:
         raise RuntimeError(f"the finalization failed: {done.stderr[-3000:]}")
     peak = done.stdout.splitlines()[-1].split()
     finalize_s = time.perf_counter() - started_s
-    peak_mib, size = int(peak[0]) / 1024, int(peak[1])
-    assert size == 2048 * MIB
+    peak_mib = int(peak[0]) / 1024
+    assert int(peak[1]) == size
     return [
         Measure(
-            "peak memory while a 2 GiB log is finalized",
+            f"peak memory while a log of {size // MIB:,} MiB is finalized",
             "below 200 MiB",
             f"{peak_mib:.0f} MiB ({finalize_s:.0f} s)",
             peak_mib < 200,
         ),
-        Measure("close's answer for a 2 GiB log", "below 5 s", f"{close_s:.2f} s", close_s < 5),
+        Measure(f"response time of a close of a log of {size // MIB:,} MiB", "below 5 s", f"{close_s:.2f} s", close_s < 5),
     ]
-
-
-def import_time(_: Function) -> list[Measure]:
-    """`import app` over `import chalice, boto3`, each in a fresh process, in turn."""
-    ratios = []
-    for _round in range(9):
-        ours, theirs = _import_s("import app"), _import_s("import chalice, boto3")
-        ratios.append(ours / theirs)
-    ratio = statistics.median(ratios)
-    return [Measure("import time of app over import chalice, boto3", "at most 2", f"{ratio:.2f}", ratio <= 2)]
 
 
 def package_size(_: Function) -> list[Measure]:
@@ -184,22 +145,39 @@ def package_size(_: Function) -> list[Measure]:
     return [Measure("package size, zipped", "below 20 MB", f"{size / 1e6:.1f} MB", size < 20_000_000)]
 
 
-ALL: tuple[Callable[[Function], list[Measure]], ...] = (
-    requests_of_appends,
-    append_over_put,
-    two_writers,
-    pages_of_a_large_log,
-    uploads_of_compaction,
-    finalizing_two_gibibytes,
-    archive_measures.archive,
-    archive_measures.read_units_of_pages,
-    coordination.coordination,
-    coordination_kill.coordination_kill,
-    schedule_measures.schedules,
-    masking_measures.masking,
-    forwarding_measures.forwarding,
-    import_time,
-    package_size,
+_RUN_LOG = ("chalicelib/runlog", "chalicelib/aws/object_store.py")
+_HTTP = ("app.py", "chalicelib/routes", "chalicelib/access", "chalicelib/observability.py")
+_CATALOG = ("chalicelib/catalog", "chalicelib/aws/database.py")
+_COORDINATION = ("chalicelib/coordination", "chalicelib/aws/coordination.py")
+ALL = (
+    Measurement("requests_of_appends", requests_of_appends, (*_RUN_LOG, *_HTTP)),
+    Measurement("append_latency", append_latency, (*_RUN_LOG, *_HTTP, "chalicelib/masking"), {"count": 20}),
+    Measurement("two_writers", two_writers, (*_RUN_LOG, *_HTTP), {"count": 20}),
+    Measurement("pages_of_a_large_log", pages_of_a_large_log, (*_RUN_LOG, *_HTTP), {"size": 8 * MIB}),
+    Measurement("write_amplification", write_amplification, _RUN_LOG, {"sizes": (64 * 1024,)}),
+    Measurement("finalizing", finalizing, _RUN_LOG, {"size": 24 * MIB}),
+    Measurement(
+        "archive",
+        archive_measures.archive,
+        (*_CATALOG, *_HTTP, "chalicelib/ingestion"),
+        {"sizes": (120,), "ingested": 40, "queries": 3},
+    ),
+    Measurement("read_units_of_pages", archive_measures.read_units_of_pages, _CATALOG, {"sizes": (10,)}),
+    Measurement("coordination", coordination.coordination, _COORDINATION, {"workers": (1, 2), "partitions": 20}),
+    Measurement(
+        "coordination_kill", coordination_kill.coordination_kill, _COORDINATION, {"partitions": 10, "workers": 3, "steps": 2}
+    ),
+    Measurement(
+        "schedules", schedule_measures.schedules, (*_RUN_LOG, *_COORDINATION, "chalicelib/triggers"), {"open_runs": 64, "due": 40}
+    ),
+    Measurement("masking", masking_measures.masking, ("chalicelib/masking",), {"size": 64 * 1024}),
+    Measurement("forwarding", forwarding_measures.forwarding, ("chalicelib/events", "chalicelib/masking"), {"events": 200}),
+    Measurement("identity", identity, ("chalicelib/access",), {"tokens": 3}),
+    Measurement("codecs", codecs.codecs, ("chalicelib/events/codecs", "chalicelib/events/event.py"), {"events": 50}),
+    Measurement(
+        "start_up", start_up, ("app.py", "requirements.txt", "chalicelib/composition", "chalicelib/settings.py"), {"rounds": 1}
+    ),
+    Measurement("package_size", package_size, ("requirements.txt", "local/package.py", "local/bundle.py")),
 )
 
 
@@ -244,8 +222,3 @@ def _page_s(function: Function, run: Run, after: int) -> float:
     started_s = time.perf_counter()
     _page(function, run, after)
     return time.perf_counter() - started_s
-
-
-def _import_s(statement: str) -> float:
-    code = f"import time; s = time.perf_counter(); {statement}; print(time.perf_counter() - s)"
-    return float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)

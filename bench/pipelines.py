@@ -25,6 +25,7 @@ from chalicelib.lines.events import events
 from chalicelib.memory.clock import ManualClock
 from chalicelib.memory.database import InMemoryDatabase
 from chalicelib.memory.object_store import InMemoryObjectStore
+from chalicelib.pipelines.allowed_modules import AllowedModules
 from chalicelib.pipelines.configuration import PipelineFile, parsed
 from chalicelib.pipelines.finding import Known
 from chalicelib.pipelines.records import LEVEL_NUMBERS
@@ -77,7 +78,7 @@ class MadeUp:
 def worker(logs: MadeUp, handler: dict[str, object], clock: ManualClock, database: InMemoryDatabase, buffer_bytes: int) -> Worker:
     """A worker over made-up logs."""
     config = {"version": 1, "handlers": {"h": handler}, "root": {"level": "DEBUG", "handlers": ["h"]}}
-    file: PipelineFile = parsed(yaml.safe_dump({"logging": config}), "bench")
+    file: PipelineFile = parsed(yaml.safe_dump({"logging": config}), "bench", modules=AllowedModules((__name__,)))
     parts = Parts(
         logs, logs, InMemoryObjectStore(clock), database, clock, 86_400, buffer_bytes, lambda message, **_: print(message)
     )

@@ -22,6 +22,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from bench.figures import keep, printed
+from bench.measure import Measure
 from bench.soak_connector import Connector
 from bench.soak_store import FaultyAddress, Store
 from local import control
@@ -31,6 +33,7 @@ from local.emulator import CREDENTIALS, free_port
 _LOGS = "/v1/services/ingestionPipelines/logs"
 _A_RUN = 2  # connectors that share a run
 _PAGE = 1000
+_CODE = ("chalicelib/runlog", "chalicelib/aws/object_store.py", "chalicelib/routes/logs.py")
 _TRIES = 40
 _QUIET = dict.fromkeys(("PartialFlushIntervalMinutes", "CleanupIntervalMinutes", "PipelinesIntervalMinutes"), "1440")
 console = Console()
@@ -57,16 +60,22 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=2, help="how often the store is killed (default 2)")
     parser.add_argument("--at-once", type=int, default=8, help="requests under way, and so workers of the function (default 8)")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(2**31))
-    given = parser.parse_args()
-    plan = Plan(given.connectors, given.seconds, given.faults, given.kills, given.at_once, given.seed)
+    parser.add_argument(
+        "--write", action="store_true", help="keep the result in docs/figures.json; then run python -m docs.generate"
+    )
+    arguments = parser.parse_args()
+    plan = Plan(arguments.connectors, arguments.seconds, arguments.faults, arguments.kills, arguments.at_once, arguments.seed)
     console.print(
         f"seed {plan.seed}: {plan.connectors} connectors for {plan.seconds} s, {plan.share:.0%} errors, {plan.kills} kills"
     )
     with tempfile.TemporaryDirectory(prefix="runlake-soak-") as folder:
-        return asyncio.run(_soak(plan, Path(folder)))
+        row = asyncio.run(_soak(plan, Path(folder)))
+    if arguments.write:
+        keep([row], "soak", "soak", _CODE)
+    return printed([row])
 
 
-async def _soak(plan: Plan, folder: Path) -> int:
+async def _soak(plan: Plan, folder: Path) -> Measure:
     store = await asyncio.to_thread(Store, folder)
     address, port = FaultyAddress(store.endpoint_url, 0.0, plan.seed), free_port()
     await address.start()
@@ -89,7 +98,7 @@ def _parameters(address: FaultyAddress) -> dict[str, str]:
     }
 
 
-async def _loaded(plan: Plan, store: Store, address: FaultyAddress, session: ClientSession, logs: str) -> int:
+async def _loaded(plan: Plan, store: Store, address: FaultyAddress, session: ClientSession, logs: str) -> Measure:
     chance = random.Random(plan.seed)
     connectors = [
         Connector(number, f"{logs}/soak.pipeline-{number // _A_RUN % 10}/run-{number // _A_RUN}", random.Random(chance.random()))
@@ -106,10 +115,19 @@ async def _loaded(plan: Plan, store: Store, address: FaultyAddress, session: Cli
     console.print(_table(connectors, address, halves))
     for each in wrong[:20]:
         console.print(each, style="red")
-    console.print(
-        "every acknowledged line is there, in order, none twice" if not wrong else f"{len(wrong)} findings", highlight=False
+    return _measure(plan, connectors, address, len(wrong))
+
+
+def _measure(plan: Plan, connectors: list[Connector], address: FaultyAddress, wrong: int) -> Measure:
+    answers = sum((each.answers for each in connectors), Counter())
+    injected = ", ".join(f"{count} {kind}" for kind, count in sorted(address.injected.items()))
+    figures = (
+        f"{wrong} of {sum(len(each.acknowledged) for each in connectors):,} acknowledged lines in {answers['200'] - answers['opened']:,} "
+        f"batches; injected: {injected}; {answers['repeats']} batches repeated, {answers['met again']} stored by an earlier try, "
+        f"{answers['given up']} given up"
     )
-    return 1 if wrong else 0
+    what = f"{plan.connectors} connectors for {plan.seconds} s, {plan.share:.0%} errors, {plan.kills} kills, seed {plan.seed}"
+    return Measure(f"acknowledged lines lost, twice, changed or out of order: {what}", "0", figures, wrong == 0)
 
 
 async def _while_it_fails(plan: Plan, store: Store, connectors: list[Connector]) -> int:

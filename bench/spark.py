@@ -1,6 +1,6 @@
-"""``make bench-spark``: what the jobs on Spark are measured by; with ``--write`` kept in docs/performance.md.
+"""``make bench-spark``: measurements of the jobs on Spark; with ``--write`` kept for docs/performance.md.
 
-Each measurement is a process of its own: Spark's session, its memory and what it has warmed up are no other's.
+Each measurement is a process of its own: no two share a Spark session, its memory or its warm code.
 """
 
 from __future__ import annotations
@@ -11,28 +11,57 @@ import json
 import subprocess
 import sys
 from dataclasses import asdict
+from functools import partial
 
-from bench.command import chosen, measured, parser_of
-from bench.measure import Measure
+from bench.command import chosen, measure_all, parser_of
+from bench.measure import Measure, Measurement
 
-MODULES = ("spark_planning", "spark_dataset", "spark_compaction", "spark_upkeep", "spark_pipelines")
-"""Each has ``measure() -> list[Measure]``."""
+_SOURCE = ("glue_jobs/datasource", "chalicelib/lines")
+_JOBS = ("glue_jobs/shell", "glue_jobs/transforms")
+_MIB = 1024**2
+
+
+def _measurement(name: str, code: tuple[str, ...], **small: object) -> Measurement:
+    return Measurement(name, partial(_measured_here, name), code, small)
+
+
+def _measured_here(name: str, **sizes: object) -> list[Measure]:
+    """``bench.NAME.measure(**sizes)``, imported by the process that measures."""
+    rows: list[Measure] = importlib.import_module(f"bench.{name}").measure(**sizes)
+    return rows
+
+
+ALL = (
+    _measurement("spark_planning", _SOURCE, shapes=((20, 10),)),
+    _measurement("spark_dataset", (*_SOURCE, *_JOBS, "glue_jobs/dataset", "glue_jobs/build_dataset.py"), size=4 * _MIB, rounds=1),
+    _measurement(
+        "spark_compaction",
+        (*_JOBS, "glue_jobs/compaction", "glue_jobs/bulk_compact.py", "chalicelib/runlog"),
+        runs=20,
+        few=5,
+        rounds=1,
+    ),
+    _measurement("spark_upkeep", (*_JOBS, "glue_jobs/catalog", "glue_jobs/expiring", "chalicelib/catalog"), runs=10, files=10),
+    _measurement("spark_pipelines", (*_JOBS, "glue_jobs/pipelines", "chalicelib/pipelines"), runs=2, lines=200, rounds=1),
+)
 
 
 def main() -> int:
-    """Exit code 1 when a figure was missed."""
-    parser = parser_of("bench.spark", __doc__, MODULES)
+    """Exit code 1 when a goal was missed or a measurement failed."""
+    by_name = {measurement.name: measurement for measurement in ALL}
+    parser = parser_of("bench.spark", __doc__, list(by_name))
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
-    given = chosen(parser, MODULES)
-    if given.alone:
-        rows = importlib.import_module(f"bench.{given.names[0]}").measure()
-        print(json.dumps([asdict(row) for row in rows]))
+    arguments = chosen(parser, list(by_name))
+    selected = [by_name[name] for name in arguments.names]
+    if arguments.alone:
+        sizes = selected[0].small if arguments.small else {}
+        print(json.dumps([asdict(row) for row in selected[0].run(**sizes)]))
         return 0
-    return measured(given.names, _in_a_process, "measured on Spark", write=given.write)
+    return measure_all(selected, _in_a_process, "spark", write=arguments.write, small=arguments.small)
 
 
-def _in_a_process(name: str) -> list[Measure]:
-    command = [sys.executable, "-m", "bench.spark", name, "--alone"]
+def _in_a_process(measurement: Measurement, small: bool) -> list[Measure]:
+    command = [sys.executable, "-m", "bench.spark", measurement.name, "--alone", *(["--small"] if small else [])]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return [Measure(**row) for row in json.loads(done.stdout.splitlines()[-1])]
 

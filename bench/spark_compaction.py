@@ -15,7 +15,8 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from bench.measure import Measure
+from bench.figures import printed
+from bench.measure import Measure, reported
 from bench.spark_compaction_archive import BenchArchive, BenchRun, bench_archive, some_runs
 from glue_jobs.shell.prices import DPU_HOUR
 from local.state import PROJECT
@@ -122,20 +123,17 @@ def _measures(best: dict[str, float], told: dict[str, Any], runs: int, few: int)
             f"{flat:.2f} ({each_of_few:.1f} ms and {each:.1f} ms, without the start of Spark)",
             flat <= 1.3,
         ),
-        Measure(f"requests of a run in bulk, {SEGMENTS} segments", "told", requests, True),
-        Measure(
+        reported(f"requests of a run in bulk, {SEGMENTS} segments", requests),
+        reported(
             f"cost of bulk compaction for each GB, {what}",
-            "told",
             f"${told['dollars_per_gb']:.3f} of requests; {mb_per_s:.1f} MB/s a core, beside the emulator: about {hours:.0f} DPU-hours "
             f"(${hours * DPU_HOUR:.0f}) for each TB",
-            True,
         ),
     ]
 
 
 def main(given: Sequence[str] | None = None) -> int:
     """Exit code 1 when a figure was missed, or something was not as it must be."""
-    from bench.page import table
     from bench.spark_compaction_kill import dirty, kills
 
     parser = argparse.ArgumentParser(prog="python -m bench.spark_compaction", description=__doc__)
@@ -151,8 +149,7 @@ def main(given: Sequence[str] | None = None) -> int:
         rows = dirty(100_000)
     else:
         rows = measure(arguments.runs, arguments.runs // 10, arguments.rounds)
-    print(table(rows))
-    return 0 if all(row.reached for row in rows) else 1
+    return printed(rows)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bench.measure import Measure
+from bench.figures import printed
+from bench.measure import Measure, reported
 from bench.spark_dataset_logs import DAY, LogServer, write_day
 from glue_jobs.build_dataset import NAME, run
 from glue_jobs.dataset.building import Done, Wanted
@@ -41,6 +42,8 @@ SHARE, TIMES_MATCHING = 0.8, 3.0
 _CORES = 2
 _VCPU_OF_DPU = 4
 _LINE = r"^(\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}),(\d{3}) - (\S+) - (\w+) - (.*)$"
+_SEPARATOR = "\x01"
+_FIELDS = _SEPARATOR.join(("$1.$2", "$3", "$4", "$5"))
 _PLACE = r"([^/]+)/([^/]+)/logs\.txt$"
 _CONF = {
     **SESSION,
@@ -72,7 +75,7 @@ class Bench:
         return seconds, done
 
     def plain(self, name: str) -> float:
-        """Seconds of Spark's own text reader and regular expressions, with our way to write."""
+        """Seconds of Spark's own text reader and one regular expression a line, with our way to write."""
         started_s = time.perf_counter()
         no_arrivals = self.session.createDataFrame([], ARRIVALS)
         rows = gathered(dataset_rows(plain_events(self.session, self.logs), no_arrivals, BUCKETS))
@@ -84,22 +87,23 @@ def plain_events(session: SparkSession, folder: Path) -> DataFrame:
     """The same columns by what Spark has itself."""
     lines = session.read.option("recursiveFileLookup", "true").text(str(folder))
     value, place = F.col("value"), F.input_file_name()
-    stamp = F.concat_ws(".", F.regexp_extract(value, _LINE, 1), F.regexp_extract(value, _LINE, 2))
+    # One match a line: each regexp_extract would match the line anew.
+    fields = F.split(F.regexp_replace(value, _LINE, _FIELDS), _SEPARATOR, 4)
     nothing = {"segment": "bigint", "connector_id": "string", "epoch": "int"}
     return lines.select(
         F.regexp_extract(place, _PLACE, 1).alias("fqn"),
         F.regexp_extract(place, _PLACE, 2).alias("run_id"),
         F.monotonically_increasing_id().alias("line"),
-        F.to_timestamp(stamp, "yyyy-MM-dd HH:mm:ss.SSS").alias("timestamp"),
-        F.regexp_extract(value, _LINE, 4).alias("level"),
-        F.regexp_extract(value, _LINE, 3).alias("logger"),
-        F.regexp_extract(value, _LINE, 5).alias("message"),
+        F.to_timestamp(fields[0], "yyyy-MM-dd HH:mm:ss.SSS").alias("timestamp"),
+        fields[2].alias("level"),
+        fields[1].alias("logger"),
+        fields[3].alias("message"),
         F.concat(value, F.lit("\n")).cast("binary").alias("raw"),
         *(F.lit(None).cast(kind).alias(name) for name, kind in nothing.items()),
     )
 
 
-def throughput(bench: Bench, rounds: int = 2) -> list[Measure]:
+def throughput(bench: Bench, rounds: int) -> list[Measure]:
     """In turns, the best of each."""
     plain_s, ours_s = [], []
     for number in range(rounds):
@@ -117,11 +121,38 @@ def throughput(bench: Bench, rounds: int = 2) -> list[Measure]:
     glue = f"{per_core:.1f} MB/s a core, {hours_a_tb:.0f} DPU-hours, ${hours_a_tb * DPU_HOUR:.0f}"
     return [
         Measure(
-            f"build_dataset: {bench.size / GIB:.2g} GiB of text, of plain Spark's throughput", f"≥ {SHARE}", said, share >= SHARE
+            f"build_dataset: {bench.size / GIB:.2g} GiB of text, of the throughput of Spark with one regular expression",
+            f"≥ {SHARE}",
+            said,
+            share >= SHARE,
         ),
-        Measure("build_dataset: requests and dollars for 1 GB of finished logs", "stated", cost, True),
-        Measure("build_dataset: Glue, for 1 TB of text", "stated", glue, True),
+        reported("build_dataset: requests and dollars for 1 GB of finished logs", cost),
+        reported("build_dataset: Glue, for 1 TB of text", glue),
     ]
+
+
+def reading(bench: Bench, rounds: int) -> list[Measure]:
+    """Rows of the data source and lines of Spark's text reader, read and dropped, in turns; the best of each."""
+    ours = bench.session.read.format("runlake").options(**bench.server.options)
+    theirs = bench.session.read.option("recursiveFileLookup", "true")
+    spent_s: dict[str, list[float]] = {"ours": [], "theirs": []}
+    for _ in range(rounds):
+        spent_s["ours"].append(_dropped(ours.load()))
+        spent_s["theirs"].append(_dropped(theirs.text(str(bench.logs))))
+    ours_s, theirs_s = min(spent_s["ours"]), min(spent_s["theirs"])
+    rates = f"{bench.size / 1e6 / ours_s:.1f} MB/s against {bench.size / 1e6 / theirs_s:.0f} MB/s"
+    return [
+        reported(
+            "the data source's rows (format recognized, time, level, logger, message) against spark.read.text, which splits lines",
+            f"{ours_s / theirs_s:.1f} times slower ({rates})",
+        )
+    ]
+
+
+def _dropped(rows: DataFrame) -> float:
+    started_s = time.perf_counter()
+    rows.write.format("noop").mode("overwrite").save()
+    return time.perf_counter() - started_s
 
 
 def query_bytes(bench: Bench, name: str = "ours-0") -> list[Measure]:
@@ -142,7 +173,7 @@ def query_bytes(bench: Bench, name: str = "ours-0") -> list[Measure]:
         Measure(
             "dataset: a query of one pipeline and one hour, bytes read over bytes matching", "≤ 3", said, times <= TIMES_MATCHING
         ),
-        Measure("dataset: the same where an engine reads whole row groups", "stated", groups, True),
+        reported("dataset: the same where an engine reads whole row groups", groups),
     ]
 
 
@@ -173,7 +204,7 @@ def _bytes_of_groups(path: Path, fqn: str, start: Any) -> int:
     return size + (meta.serialized_size if size else 0)
 
 
-def measure(size: int = GIB, seed: int = 1) -> list[Measure]:
+def measure(size: int = GIB, seed: int = 1, rounds: int = 2) -> list[Measure]:
     """All rows."""
     folder = Path(tempfile.mkdtemp(prefix="runlake-dataset-"))
     logs = folder / "logs"
@@ -184,7 +215,7 @@ def measure(size: int = GIB, seed: int = 1) -> list[Measure]:
         with spark_session(NAME, _CONF) as session:
             whole = sum(path.stat().st_size for path in logs.rglob("logs.txt"))
             bench = Bench(session, logs, server, folder, whole)
-            return throughput(bench) + query_bytes(bench)
+            return throughput(bench, rounds) + reading(bench, rounds) + query_bytes(bench)
     finally:
         server.stop()
         shutil.rmtree(folder, ignore_errors=True)
@@ -205,9 +236,7 @@ def main() -> int:
         print(f"{arguments.kills} kills, seed {arguments.seed}: the same {rows} rows; killed {dict(outcomes)}")
         return 0
     measured = measure(arguments.mib * MIB, arguments.seed)
-    for row in measured:
-        print(f"{row.what} | {row.reach} | {row.measured} | {'reached' if row.reached else 'missed'}")
-    return 0 if all(row.reached for row in measured) else 1
+    return printed(measured)
 
 
 if __name__ == "__main__":

@@ -12,14 +12,15 @@ from pathlib import Path
 
 import duckdb
 
+from bench.figures import keep, printed
 from bench.measure import Measure
-from bench.page import table
 from bench.spark_compaction import job
 from bench.spark_compaction_archive import BenchArchive, BenchRun, bench_archive
 from bench.spark_upkeep import with_files
 from chalicelib.ports import Run
 
 SEGMENTS = 100_000
+_CODE = ("glue_jobs", "chalicelib/lines", "chalicelib/runlog")
 
 
 class _Turns:
@@ -84,9 +85,12 @@ def main() -> int:
     """Exit code 1 where a line was lost."""
     parser = argparse.ArgumentParser(prog="python -m bench.spark_many", description=__doc__)
     parser.add_argument("--segments", type=int, default=SEGMENTS)
-    rows = measure(parser.parse_args().segments)
-    print(table(rows))
-    return 0 if all(row.reached for row in rows) else 1
+    parser.add_argument("--write", action="store_true", help="keep the rows in docs/figures.json; then run python -m docs.generate")
+    arguments = parser.parse_args()
+    rows = measure(arguments.segments)
+    if arguments.write:
+        keep(rows, "large-run", "spark_many", _CODE)
+    return printed(rows)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,6 +25,7 @@ from typing import Any
 import psutil
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThanOrEqual, LessThan
 
+from bench.figures import printed
 from bench.measure import Measure
 from bench.spark_bucket import OPTIONS, BucketServer, put_log
 from bench.spark_listing import listing_server
@@ -42,10 +43,10 @@ _DAY = datetime(2026, 11, 21, tzinfo=UTC)
 _HOUR = 10
 
 
-def planning() -> list[Measure]:
-    """A million segments, in three shapes, and through Spark."""
-    rows = [_planned(runs, segments) for runs, segments in SHAPES]
-    return [*rows, _planned_by_spark(*SHAPES[0])]
+def planning(shapes: Sequence[tuple[int, int]] = SHAPES) -> list[Measure]:
+    """Segments in several shapes, and the first shape through Spark."""
+    rows = [_planned(runs, segments) for runs, segments in shapes]
+    return [*rows, _planned_by_spark(*shapes[0])]
 
 
 def bytes_read() -> list[Measure]:
@@ -187,9 +188,9 @@ def _read(server: BucketServer, *filters: Filter, **options: str) -> list[dict[s
     return [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
 
 
-def measure() -> list[Measure]:
-    """All of it."""
-    return [*planning(), *bytes_read()]
+def measure(shapes: Sequence[tuple[int, int]] = SHAPES) -> list[Measure]:
+    """The rows of both measurements."""
+    return [*planning(shapes), *bytes_read()]
 
 
 def main() -> int:
@@ -206,9 +207,7 @@ def main() -> int:
     if unknown := set(arguments.names) - set(known):
         parser.error(f"no such measurement: {', '.join(sorted(unknown))}")
     rows = [row for name in arguments.names or known for row in known[name]()]
-    for row in rows:
-        print(f"{'  ' if row.reached else '! '}{row.what}: {row.measured} ({row.reach})")
-    return 0 if all(row.reached for row in rows) else 1
+    return printed(rows)
 
 
 if __name__ == "__main__":

@@ -8,13 +8,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 from collections import Counter
 from collections.abc import Mapping
 from random import Random
 
 from bench.bench_world import ARCHIVE, MIB, archive_tables
-from bench.measure import Measure
-from bench.page import table
+from bench.figures import printed
+from bench.measure import Measure, reported
 from bench.spark_compaction import SEGMENT_BYTES, SEGMENTS, job
 from bench.spark_compaction_archive import BenchArchive, BenchRun, bench_archive, some_runs
 from chalicelib import composition
@@ -108,12 +109,12 @@ def _backfilled(archive: BenchArchive, files: int) -> Measure:
 def _costs(what: str, requests: Mapping[str, int], size: int, seconds: float | None) -> Measure:
     sent = f"{sum(requests.values()) / size * _GB:,.0f} requests, ${dollars(requests) / size * _GB:.4f}"
     if seconds is None:
-        return Measure(f"requests and dollars for 1 GB: {what}", "stated", sent, True)
+        return reported(f"requests and dollars for 1 GB: {what}", sent)
     rate = size / 1e6 / seconds / _CORES
     hours = 1e6 / rate / _VCPU_OF_DPU / 3600
     glue = f"{rate:.2f} MB/s a core with the start of Spark, beside the emulator: about {hours:.0f} DPU-hours (${hours * DPU_HOUR:.0f}) for 1 TB"
-    return Measure(f"requests and dollars for 1 GB: {what}", "stated", f"{sent}; {glue}", True)
+    return reported(f"requests and dollars for 1 GB: {what}", f"{sent}; {glue}")
 
 
 if __name__ == "__main__":
-    print(table(measure()))
+    sys.exit(printed(measure()))

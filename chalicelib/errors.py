@@ -13,8 +13,10 @@ RunlakeError
  │   ├─ InvalidCursorError       a cursor that was not made here, or for another query
  │   ├─ TooManyNamesError        wildcards that stand for more names than one request can ask for
  │   └─ InvalidConfigurationError  a setting that cannot work
+ │       └─ FormatUnavailableError   files of a format whose library is not installed here
  ├─ AccessError                show who you are, or ask for the permission
- │   ├─ UnauthenticatedError     no credentials, or such as do not hold (401)
+ │   ├─ UnauthenticatedError     no credentials, or invalid ones (401)
+ │   │   └─ DeniedPrincipalError   valid credentials that the policy's deny list names (401)
  │   └─ ForbiddenError           a principal that may not do this (403)
  ├─ ConflictError              the state says no
  │   ├─ RunClosedError           an append to a run that was closed
@@ -94,12 +96,24 @@ class InvalidConfigurationError(InvalidInputError):
     """A setting that cannot work. Raised at start, never while a request is served."""
 
 
+class FormatUnavailableError(InvalidConfigurationError):
+    """A format whose library is not installed here. Its files may be intact: read them where the library is."""
+
+
 class AccessError(RunlakeError):
     """Nothing was looked at or done: whoever asks has to show who they are, or to be allowed to."""
 
 
 class UnauthenticatedError(AccessError):
     """No credentials, or such as do not hold. The message never has any part of them."""
+
+
+class DeniedPrincipalError(UnauthenticatedError):
+    """Valid credentials of a principal, or with an id, that the policy denies. Both are for the audit line, and not in the message."""
+
+    def __init__(self, message: str, principal: str, token_id: str) -> None:
+        super().__init__(message)
+        self.principal, self.token_id = principal, token_id
 
 
 class ForbiddenError(AccessError):

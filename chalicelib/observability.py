@@ -7,6 +7,7 @@ share their bytes. (A metric with more than a hundred values makes further lines
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -64,9 +65,37 @@ _UNITS = {
     FLUSH_COPIED_BYTES: MetricUnit.Bytes,
 }
 
+_redact: Callable[[str], str] | None = None
+
+
+def redact_with(redact: Callable[[str], str] | None) -> None:
+    """Mask secrets in whatever this process says from now on: log lines, notes beside metrics, ``redacted``. None: nothing is masked."""
+    global _redact
+    _redact = redact
+
+
+def redacted(text: str) -> str:
+    """A text of a caller's, for an answer or a log line: without the secrets that are configured."""
+    return _redact(text) if _redact else text
+
+
+def _redacted_document(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {redacted(str(name)): _redacted_document(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_redacted_document(each) for each in value]
+    return value if value is None or isinstance(value, bool | int | float) else redacted(str(value))
+
+
+def _log_line(document: dict[str, Any]) -> str:
+    return json.dumps(_redacted_document(document) if _redact else document, default=str, separators=(",", ":"), ensure_ascii=False)
+
+
 _service = os.environ.get("POWERTOOLS_SERVICE_NAME") or SERVICE
-logger = Logger(service=_service)
-_decisions = Logger(service=f"{_service}-access", level="INFO")  # a logger of its own: written whatever POWERTOOLS_LOG_LEVEL says
+logger = Logger(service=_service, json_serializer=_log_line)
+_decisions = Logger(
+    service=f"{_service}-access", level="INFO", json_serializer=_log_line
+)  # a logger of its own: written whatever POWERTOOLS_LOG_LEVEL says
 metrics = Metrics(namespace=os.environ.get("POWERTOOLS_METRICS_NAMESPACE") or NAMESPACE, service=_service)
 _metrics_lock = Lock()
 Answer = TypeVar("Answer")
@@ -89,16 +118,27 @@ def note(**facts: Any) -> None:
     """Say what this invocation is about: printed beside its metrics."""
     with _metrics_lock:
         for name, value in facts.items():
-            metrics.add_metadata(name, value)
+            metrics.add_metadata(name, _redacted_document(value) if _redact else value)
 
 
-def report_decision(*, principal: str, kind: str, action: str, resource: str, allowed: bool, reason: str) -> None:
-    """Say who asked for what, and what was decided: a line of its own for each decision. Never any part of credentials."""
+def report_decision(
+    *,
+    principal: str,
+    kind: str,
+    action: str,
+    resource: str,
+    allowed: bool,
+    reason: str,
+    caller: Mapping[str, str] | None = None,
+    count: int = 1,
+) -> None:
+    """Write one audit line: who asked for what, and what was decided. ``caller``: further facts, such as the source address. Never any part
+    of credentials. ``count``: decisions that the line stands for."""
     if not allowed:
-        record(ACCESS_REFUSED, 1)
+        record(ACCESS_REFUSED, count)
     outcome = "allowed" if allowed else "refused"
     facts = {"principal": principal, "auth": kind, "action": action, "resource": resource, "outcome": outcome, "reason": reason}
-    _decisions.info("access", extra=facts)
+    _decisions.info("access", extra=facts | dict(caller or {}) | ({"count": count} if count > 1 else {}))
 
 
 def report_stale_identity(error: UnavailableError) -> None:

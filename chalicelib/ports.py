@@ -329,6 +329,17 @@ class Check:
 
 Write = Put | Delete | Check
 MAX_TRANSACTION_WRITES = 100
+MAX_PARTITION_KEY_BYTES = 2048
+MAX_SORT_KEY_BYTES = 1024
+
+
+def is_sort_key(text: object) -> bool:
+    """Whether a table could hold this value as a sort key: it refuses a request with any other, so no key of a row is one."""
+    return isinstance(text, str) and 0 < len(text.encode(errors="replace")) <= MAX_SORT_KEY_BYTES and _is_utf8(text)
+
+
+def _is_utf8(text: str) -> bool:
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 class Database(Protocol):

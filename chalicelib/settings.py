@@ -50,6 +50,9 @@ def _minutes(default: int, about: str, most: int) -> Any:
     return _setting(default, about, f"a whole number of minutes, 1 to {most}", ge=1, le=most)
 
 
+_OF_THE_STACK = "The template's parameter sets the schedule; changing the variable alone does nothing."
+
+
 def _table(default: str, about: str) -> Any:
     return _setting(default, about, "a table's name", pattern=r"^[A-Za-z0-9_.-]{3,255}$")
 
@@ -98,8 +101,8 @@ class Settings(BaseSettings):
     viewer_idle_minutes: int = _minutes(
         60, "A viewer of the live stream is told that nothing more comes when the run had no line for so long.", 525_600
     )
-    cleanup_interval_minutes: int = _minutes(60, "How often the sweep runs.", 1440)
-    partial_flush_interval_minutes: int = _minutes(2, "How often open runs are compacted into partial.txt.", 1440)
+    cleanup_interval_minutes: int = _minutes(60, f"How often the sweep runs. {_OF_THE_STACK}", 1440)
+    partial_flush_interval_minutes: int = _minutes(2, f"How often open runs are compacted into partial.txt. {_OF_THE_STACK}", 1440)
     early_flush_watermark_bytes: int = _setting(
         5 * _MIB,
         "A run whose log has grown by this is compacted at once, out of turn.",
@@ -120,7 +123,9 @@ class Settings(BaseSettings):
     max_workers: int = _setting(
         8, "Invocations of a schedule that share its work, when one alone would not be done in time.", "1 to 100", ge=1, le=100
     )
-    max_concurrent_streams: int = _setting(100, "Runs that one worker has in hand at once.", "1 to 1000", ge=1, le=1000)
+    max_concurrent_streams: int = _setting(
+        100, "Runs that one worker works on at once. More than 4 has no further effect.", "1 to 1000", ge=1, le=1000
+    )
 
     aws_region: str | None = _setting(
         None, "Region. Default: what the SDK finds (AWS_REGION).", "a region's name", pattern=r"^[a-z0-9-]{2,32}$"
@@ -154,6 +159,13 @@ class Settings(BaseSettings):
     )
     jwt_leeway_seconds: int = _setting(
         60, "How far the issuer's clock may be from ours: for `exp` and `nbf`.", "0 to 300", ge=0, le=300
+    )
+    jwt_max_lifetime_seconds: int = _setting(
+        0,
+        "The longest time from a token's `iat` to its `exp`; tokens that are valid for longer are refused.",
+        "0 (any) to 31536000",
+        ge=0,
+        le=31_536_000,
     )
     jwt_claim: str = _setting(
         "runlake", "The claim that says what its bearer may do: scopes with patterns of names.", "a claim's name", max_length=256
@@ -190,6 +202,13 @@ class Settings(BaseSettings):
         min_length=1,
         max_length=1024,
     )
+    pipeline_modules: str | None = _setting(
+        None,
+        "Python modules that files of processing pipelines may name, besides `logging`, `logging.handlers` and Runlake's own.",
+        "modules with commas between; `package.*` for a package with all its modules",
+        pattern=r"^[A-Za-z0-9_.*, ]+$",
+        max_length=4096,
+    )
     pipeline_event_delay_ms: int = _setting(
         2000, "How long events of runs that go on are held, to be put in order.", "0 to 3600000 ms", ge=0, le=3_600_000
     )
@@ -215,9 +234,14 @@ class Settings(BaseSettings):
         "a topic's ARN",
         pattern=r"^arn:[a-z-]+:sns:[^:]*:[^:]*:.+$",
     )
-    position_keys: SecretStr = _setting(
-        ...,
-        "Secrets that sign positions: the first signs, all verify.",
+    position_keys: SecretStr | None = _setting(
+        None,
+        "Secrets that sign positions: the first signs, all verify. The API needs them; schedules and jobs do without.",
+        f"comma-separated, {MIN_KEY_CHARS} or more characters each",
+    )
+    cursor_keys: SecretStr | None = _setting(
+        None,
+        "Secrets that sign and encrypt cursors of lists: the first does, all are accepted. Default: `position_keys`.",
         f"comma-separated, {MIN_KEY_CHARS} or more characters each",
     )
     masking: SecretStr | None = _setting(
@@ -227,7 +251,8 @@ class Settings(BaseSettings):
     )
     logging_method: str | None = _setting(
         None,
-        "How events are written: the name of a logging method. Default: what `events` says, else the run log.",
+        "How Python code writes events: the name of a logging method; over HTTP they go to the run log. Default: what `events` says, "
+        "else the run log.",
         "runlog, files, or what is installed",
         pattern=r"^[A-Za-z0-9_.-]{1,100}$",
     )
@@ -264,11 +289,10 @@ class Settings(BaseSettings):
     def _is_json(cls, value: Any) -> Any:
         return json.loads(value) if isinstance(value, str) else value
 
-    @field_validator("position_keys")
+    @field_validator("position_keys", "cursor_keys")
     @classmethod
-    def _keys_are_long(cls, value: SecretStr) -> SecretStr:
-        keys = value.get_secret_value().split(",")
-        if any(len(key.strip()) < MIN_KEY_CHARS for key in keys):
+    def _keys_are_long(cls, value: SecretStr | None) -> SecretStr | None:
+        if any(len(key) < MIN_KEY_CHARS for key in _keys(value)):
             raise ValueError("too short")
         return value
 
@@ -303,10 +327,26 @@ class Settings(BaseSettings):
         named = tuple(name.strip() for name in (self.jwt_audience or "").split(",") if name.strip())
         return () if named == ("*",) else named
 
+    def check_keys(self) -> None:
+        """Whether positions can be signed. Of the API alone: schedules and jobs hand none out. Raises InvalidConfigurationError."""
+        if not self.position_keys:
+            raise InvalidConfigurationError(
+                _message("position_keys", "", _extra(Settings.model_fields["position_keys"])["allowed"])
+            )
+
     @property
     def signing_keys(self) -> tuple[str, ...]:
-        """Secrets of positions: the first signs."""
-        return tuple(key.strip() for key in self.position_keys.get_secret_value().split(","))
+        """Secrets of positions: the first signs. None in processes that hand out no positions."""
+        return _keys(self.position_keys)
+
+    @property
+    def cursor_signing_keys(self) -> tuple[str, ...]:
+        """Secrets of cursors: the first signs and encrypts."""
+        return _keys(self.cursor_keys or self.position_keys)
+
+
+def _keys(value: SecretStr | None) -> tuple[str, ...]:
+    return tuple(key.strip() for key in value.get_secret_value().split(",")) if value else ()
 
 
 def load() -> Settings:

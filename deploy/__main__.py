@@ -10,17 +10,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import boto3
+import yaml
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from deploy import rules
 from deploy.artifacts import upload
 from deploy.change_sets import ChangeSet, Stacks
-from deploy.destroying import destroy
+from deploy.destroying import Clients, destroy
 from deploy.errors import DeployError
 from deploy.smoke import Smoke
-from deploy.stages import Stage, assignments, read_stage, shown
+from deploy.stages import Stage, assignments, read_stage, shown, stage_file
 from local import package
 from local.state import LocalError
+from local.terminal import show, show_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,25 +37,30 @@ class Account:
         style = {"addressing_style": "path"} if os.environ.get("AWS_ENDPOINT_URL") else {}
         return self.session.client(service, config=Config(s3=style, read_timeout=120))
 
+    def number(self) -> str:
+        """Of the account."""
+        return str(self.client("sts").get_caller_identity()["Account"])
+
     def stage(self, arguments: argparse.Namespace) -> Stage:
         """What the stage's file and the command line say."""
-        number = self.client("sts").get_caller_identity()["Account"]
-        stage = read_stage(arguments.stage, number, self.session.region_name)
+        stage = read_stage(arguments.stage, self.number(), self.session.region_name)
         return stage.model_copy(update={"artifacts": arguments.bucket}) if arguments.bucket else stage
 
 
 def _account(arguments: argparse.Namespace) -> Account:
-    session = boto3.Session(profile_name=arguments.profile or None)
+    # boto3 reads AWS_DEFAULT_REGION alone; the AWS command line prefers AWS_REGION.
+    session = boto3.Session(profile_name=arguments.profile or None, region_name=os.environ.get("AWS_REGION") or None)
     if not session.region_name:
-        raise DeployError("which region? set AWS_REGION or the profile's")
+        raise DeployError("which region? set AWS_REGION, AWS_DEFAULT_REGION or the profile's")
     return Account(session)
 
 
 def _proposed(arguments: argparse.Namespace, account: Account, stacks: Stacks) -> tuple[Stage, ChangeSet]:
-    stage = account.stage(arguments)
+    stage, given = account.stage(arguments), assignments(arguments.parameter)
     package.ensure_packaged(stage.architecture)
+    effective = stacks.parameters(stage.stack) | stage.parameters | given
+    rules.check(yaml.safe_load(package.TEMPLATE.read_text()), effective, str(stage_file(arguments.stage)))
     uploaded = upload(account.client("s3"), stage, account.session.region_name, package.TEMPLATE, package.ZIP)
-    given = assignments(arguments.parameter)
     if given:
         _say(f"parameters of this time: {shown(dict.fromkeys(given, '…'))}")
     return stage, stacks.propose(stage, uploaded, given)
@@ -61,7 +69,7 @@ def _proposed(arguments: argparse.Namespace, account: Account, stacks: Stacks) -
 def _show(proposed: ChangeSet) -> None:
     _say(f"{proposed.stack}: {len(proposed.lines)} changes" if proposed.lines else f"{proposed.stack}: nothing changes")
     for line in proposed.lines:
-        print(f"  {line}")
+        show(f"  {line}")
 
 
 def _deploy(arguments: argparse.Namespace) -> int:
@@ -75,7 +83,7 @@ def _deploy(arguments: argparse.Namespace) -> int:
         stacks.execute(proposed)
     stacks.protect(stage.stack, protected=stage.protected)
     for name, value in sorted(stacks.outputs(stage.stack).items()):
-        print(f"  {name} = {value}")
+        show(f"  {name} = {value}")
     return 0
 
 
@@ -94,7 +102,8 @@ def _destroy(arguments: argparse.Namespace) -> int:
     account = _account(arguments)
     stage = account.stage(arguments)
     stacks = Stacks(account.client("cloudformation"))
-    left = destroy(stacks, account.client("s3"), stage.stack, with_data=arguments.data == "delete", ask=_typed)
+    clients = Clients(account.client("s3"), account.client("dynamodb"), account.number())
+    left = destroy(stacks, clients, stage.stack, with_data=arguments.data == "delete", ask=_typed)
     _say(
         f"{stage.stack} is gone; kept, with all that is in them: {', '.join(left)}"
         if left
@@ -109,12 +118,12 @@ def _smoke(arguments: argparse.Namespace) -> int:
 
 
 def _typed(question: str) -> str:
-    print(question, end="", flush=True)
+    show(question, end="")
     return sys.stdin.readline()
 
 
 def _say(text: str) -> None:
-    print(f"runlake: {text}", flush=True)
+    show(f"runlake: {text}")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -149,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(parsed.run(parsed))
     except (DeployError, LocalError, BotoCoreError, ClientError) as error:
-        print(f"runlake: {error}", file=sys.stderr)
+        show_error(str(error))
         return 1
 
 

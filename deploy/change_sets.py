@@ -10,6 +10,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from deploy import changes
 from deploy.artifacts import Uploaded
 from deploy.errors import DeployError
 from deploy.stages import Stage
@@ -42,6 +43,17 @@ class Stacks:
             found: dict[str, Any] = self._client.describe_stacks(StackName=name)["Stacks"][0]
             return None if found["StackStatus"] in (*_UNMADE, "DELETE_COMPLETE") else found
         return None
+
+    def parameters(self, name: str) -> dict[str, str]:
+        """Of a stack, as it was deployed; those that are secret are stars. Of one that does not exist: none."""
+        described = self.find(name) or {}
+        return {row["ParameterKey"]: row.get("ParameterValue", "") for row in described.get("Parameters", ())}
+
+    def tables(self, name: str) -> list[str]:
+        """Names of its DynamoDB tables."""
+        rows = self._client.get_paginator("list_stack_resources").paginate(StackName=name)
+        summaries = [row for page in rows for row in page.get("StackResourceSummaries", ())]
+        return [row["PhysicalResourceId"] for row in summaries if row["ResourceType"] == "AWS::DynamoDB::Table"]
 
     def outputs(self, name: str) -> dict[str, str]:
         """Of a stack that is there."""
@@ -113,7 +125,7 @@ class Stacks:
         for _ in _pauses():
             told = self._client.describe_change_set(ChangeSetName=id_, StackName=stack)
             if told["Status"] == "CREATE_COMPLETE":
-                return sorted(_line(row["ResourceChange"]) for page in self._pages(id_, stack) for row in page.get("Changes", ()))
+                return changes.lines(row["ResourceChange"] for page in self._pages(id_, stack) for row in page.get("Changes", ()))
             if told["Status"] == "FAILED":
                 reason = str(told.get("StatusReason", ""))
                 if any(words in reason for words in _EMPTY):
@@ -138,15 +150,6 @@ def _parameters(wanted: Mapping[str, str], there: Mapping[str, Any] | None, know
     return [{"ParameterKey": name, "ParameterValue": value} for name, value in sorted(wanted.items())] + [
         {"ParameterKey": name, "UsePreviousValue": True} for name in kept
     ]
-
-
-def _line(change: Mapping[str, Any]) -> str:
-    """One change in words: what is replaced loses what it holds."""
-    scope = ", ".join(change.get("Scope", ()))
-    replaced = {"True": "  REPLACED", "Conditional": "  may be REPLACED"}.get(str(change.get("Replacement")), "")
-    return (
-        f"{change['Action']:<8}{change['LogicalResourceId']:<28}{change['ResourceType']}{replaced}{f'  ({scope})' if scope else ''}"
-    )
 
 
 def _pauses() -> Iterator[None]:

@@ -5,6 +5,7 @@ It leaves the finished log of one run of two lines, which expires as all logs do
 
 from __future__ import annotations
 
+import http.client
 import json
 import time
 import urllib.error
@@ -50,6 +51,7 @@ class Smoke:
     token: str
     tell: Callable[[str], None]
     failed: list[str] = field(default_factory=list)
+    has_written: bool = False
 
     def run(self) -> bool:
         """Whether all went well. A step that fails stops those that need it."""
@@ -62,12 +64,14 @@ class Smoke:
             self._log(path)
         with self._step("a file: upload, find, read, delete"):
             self._file()
-        self.tell(f"left behind: the log of the run {FQN} {run_id}, until it expires")
+        if self.has_written:
+            self.tell(f"left behind: the log of the run {FQN} {run_id}, until it expires")
         self.tell(f"{'FAILED: ' + ', '.join(self.failed) if self.failed else 'all well'}, in {time.monotonic() - started_s:.1f} s")
         return not self.failed
 
     def _log(self, path: str) -> None:
         first = self._ask("POST", path, b"one\n", _TEXT)
+        self.has_written = first.status == 200
         _expect(first.status == 200, f"an append was answered with {first.status}: {first.body[:200]!r}")
         cookie = {"Cookie": first.headers["Set-Cookie"].partition(";")[0]}
         for _ in range(2):  # the same batch from the same position: stored once
@@ -109,7 +113,7 @@ class Smoke:
         started_s = time.monotonic()
         try:
             yield
-        except (SmokeError, OSError, ValueError, KeyError) as error:
+        except (SmokeError, OSError, http.client.HTTPException, ValueError, KeyError) as error:
             self.failed.append(name.partition(":")[0])
             self.tell(f"FAILED {time.monotonic() - started_s:6.2f} s  {name}\n       {type(error).__name__}: {error}")
         else:

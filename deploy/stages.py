@@ -25,12 +25,14 @@ Shift = Literal[
 
 class Stage(BaseModel):
     """``parameters`` are the template's; those of a stack that are named neither here nor on the command line stay as they are.
-    ``artifacts``: the bucket that takes template and code, made if it is not there. ``protected``: the stack cannot be deleted."""
+    ``artifacts``: the bucket for template and code, made if there is none; ``artifacts_owner``: the account that must own it.
+    ``protected``: the stack cannot be deleted."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     stack: str
     artifacts: str = "runlake-artifacts-${account}-${region}"
+    artifacts_owner: str = "${account}"
     architecture: Literal["x86_64", "arm64"] = "x86_64"
     api_deployment: Shift = "AllAtOnce"
     protected: bool = False
@@ -38,9 +40,14 @@ class Stage(BaseModel):
     tags: dict[str, str] = {}
 
 
+def stage_file(name: str) -> Path:
+    """Where a stage is written."""
+    return Path(name) if name.endswith(".json") else FOLDER / f"{name}.json"
+
+
 def read_stage(name: str, account: str, region: str) -> Stage:
     """By its name, or the path of its file. Raises DeployError."""
-    path = Path(name) if name.endswith(".json") else FOLDER / f"{name}.json"
+    path = stage_file(name)
     try:
         stage = Stage.model_validate_json(path.read_text())
     except FileNotFoundError:

@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -24,19 +25,21 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 import app
+from bench import figures
 from chalicelib import observability, routes
 from chalicelib.archive import contents, uploads
 from chalicelib.catalog import metadata, remembered, search
-from chalicelib.coordination import permissions
+from chalicelib.coordination import crew, permissions
 from chalicelib.coordination import settings as coordination
 from chalicelib.coordination.metrics import Metric
 from chalicelib.ingestion import run_files
-from chalicelib.routes import answers, archive_queries, logs, openapi_archive, paths, queries, table
+from chalicelib.routes import answers, archive_queries, budgets, logs, openapi_archive, paths, queries, table
 from chalicelib.runlog import compaction, finalization, layout, page, position, reader, segment, writer
-from local.demo_bill import PRICES
+from docs import costs
 
 DOCS = Path(__file__).parent
 PROJECT = DOCS.parent
+_VALUE = re.compile(r"(<!-- value: ([a-z-]+) -->)([^<]*)(<!-- value: end -->)")
 _BLOCK = re.compile(r"(<!-- generated: ([a-z-]+) -->\n)(.*?)(<!-- generated: end -->)", re.DOTALL)
 
 STATUSES = {
@@ -243,34 +246,8 @@ def _memory(size: int | dict[str, str], parameters: dict[str, Any]) -> str:
     return f"`{size['Ref']}`, {parameters[size['Ref']]['Default']} MB"
 
 
-CLOUDWATCH_LOGS = 0.50
-"""Dollars for the ingestion of a GB of logs, us-east-1, November 2026."""
-_COSTS = {
-    "API and functions": ("API requests", "function calls", "function time, GB-seconds"),
-    "S3": ("S3 writes (PUT, copy, delete)", "S3 reads (GET, HEAD, LIST)"),
-    "catalog and reports": ("DynamoDB requests", "SNS reports"),
-}
-
-
-def costs() -> dict[str, dict[str, float]]:
-    """Dollars for a GB of logs, by size of batches and by what for: counted requests (docs/costs.json) at the prices of the code."""
-    assert sorted(PRICES) == sorted(what for group in _COSTS.values() for what in group)
-    counted = json.loads((DOCS / "costs.json").read_text())
-    return {
-        size: {
-            group: sum(row["counts"][what] * PRICES[what] for what in parts) / 1e6 / row["bytes"] * 1e9
-            for group, parts in _COSTS.items()
-        }
-        for size, row in counted.items()
-    }
-
-
-def _costs() -> str:
-    rows = []
-    for size, dollars in costs().items():
-        total = sum(dollars.values())
-        rows.append((size, *(f"{each:.3f}" for each in dollars.values()), f"**{total:.3f}**", f"{total / CLOUDWATCH_LOGS:.2f}"))
-    return _table(("batch", *_COSTS, "in all, dollars for a GB", "times CloudWatch Logs"), rows)
+def _figures(table_: str) -> str:
+    return figures.markdown(figures.load()[table_])
 
 
 def _alarms() -> str:
@@ -306,6 +283,7 @@ def _limits() -> str:
     room = layout.MAX_KEY_BYTES - layout._LONGEST_SUFFIX
     rows: list[tuple[str, object]] = [
         ("a request's body, as API Gateway and Lambda take it", "10 MB at the gateway, 6 MB in the event (base64 makes 4.5 MB of it)"),
+        ("what a request may send, hold and be answered", "[limits of requests](limits.md), by operation"),
         ("what a gzip body expands to", "`maxExpandedBytes`, 64 MiB unless set; with `Content-Encoding: gzip` the gateway unpacks it, "
                                       "and what comes out must fit its event"),
         ("FQN and run id together, percent-encoded, with the prefix", f"{room} bytes (a key of S3 has {layout.MAX_KEY_BYTES})"),
@@ -343,6 +321,28 @@ def _limits() -> str:
     return _table(("what", "how much"), rows)
 
 
+def _budgets() -> str:
+    """Rows of operations with the same limits are one row."""
+    same: dict[budgets.Budget, list[str]] = {}
+    for method, path, budget in budgets.rows():
+        same.setdefault(budget, []).append(f"`{method} {path}`")
+    rows = (
+        (", ".join(operations), budget.form, _size(budget.body_bytes), _growth(budget.expanded_bytes, _size),
+         _growth(budget.values, "{:,}".format), _growth(budget.items, "{:,}".format), budget.streams or "-", budget.depth or "-",
+         _size(budget.response_bytes))
+        for budget, operations in same.items()
+    )  # fmt: skip
+    return _table(("operations", "body is", "body", "unpacked", "values", "items", "appends", "depth", "response"), rows)
+
+
+def _growth(growth: budgets.Growth, text: Callable[[int], str]) -> str:
+    if not growth.limit:
+        return "-"
+    if growth.floor == growth.limit:
+        return text(growth.limit)
+    return f"{text(growth.floor)}, or {growth.per_byte:g} a byte received; at most {text(growth.limit)}"
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "routes": _routes,
     "errors": _errors,
@@ -350,17 +350,46 @@ TABLES: dict[str, Callable[[], str]] = {
     "metrics": _metrics,
     "functions": _functions,
     "alarms": _alarms,
-    "costs": _costs,
+    "costs-of-a-gigabyte": lambda: _table(*costs.of_a_gigabyte()),
+    "costs-of-a-million-appends": lambda: _table(*costs.of_a_million_appends()),
+    "costs-of-a-month": lambda: _table(*costs.of_a_month()),
+    "costs-of-storage": lambda: _table(*costs.of_storage()),
+    **{f"figures-{name}": partial(_figures, name) for name in ("functions", "spark", "large-run", "live", "soak")},
     "parameters": _parameters,
     "limits": _limits,
+    "budgets": _budgets,
     "coordination-metrics": _coordination_metrics,
     "coordination-settings": _coordination_settings,
     "coordination-permissions": _coordination_permissions,
 }
 
 
+def _unfinished_uploads() -> str:
+    buckets = [template()["Resources"][name]["Properties"] for name in ("Bucket", "ArchiveBucket")]
+    rules = [rule for bucket in buckets for rule in bucket["LifecycleConfiguration"]["Rules"]]
+    (days,) = {
+        rule["AbortIncompleteMultipartUpload"]["DaysAfterInitiation"] for rule in rules if "AbortIncompleteMultipartUpload" in rule
+    }
+    return f"{days} day{'s' * (days > 1)}"
+
+
+def _minutes_until_failure(number: int) -> str:
+    """From the first failure to this one: the pauses between them."""
+    pauses = (crew.Backoff(number).after(failures) for failures in range(1, number))
+    return f"{sum(pauses, timedelta()) / timedelta(minutes=1):g} minutes"
+
+
+VALUES: dict[str, Callable[[], str]] = {
+    "unfinished-uploads": _unfinished_uploads,
+    "five-failures": lambda: _minutes_until_failure(5),
+    "ten-failures": lambda: _minutes_until_failure(10),
+}
+"""Numbers within a text, between ``<!-- value: NAME -->`` and ``<!-- value: end -->``."""
+
+
 def regenerated(text: str) -> str:
-    """A document with its tables made anew."""
+    """A document with its tables and values made anew."""
+    text = _VALUE.sub(lambda value: f"{value[1]}{VALUES[value[2]]()}{value[4]}", text)
     return _BLOCK.sub(lambda block: f"{block[1]}{TABLES[block[2]]()}\n{block[4]}", text)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from local.state import DEFAULT_PORT, PROJECT, LocalError, StackFolder, running_stacks
+from local.terminal import show, show_error
 
 
 def _up(arguments: argparse.Namespace) -> None:
@@ -17,19 +18,20 @@ def _up(arguments: argparse.Namespace) -> None:
 
     description = up(arguments.port, dict(arguments.parameter), private=arguments.private)
     where = StackFolder(arguments.port).description.relative_to(PROJECT)
-    print(f"runlake: up at {description['api_url']}, AWS at {description['aws_endpoint_url']}, described in {where}")
+    show(f"runlake: up at {description['api_url']}, AWS at {description['aws_endpoint_url']}, described in {where}")
+    show(f"runlake: logs in a browser: {description['api_url']}/v1/ui/")
 
 
 def _down(arguments: argparse.Namespace) -> None:
     from local.control import down
 
-    print(
+    show(
         f"runlake: stopped on port {arguments.port}" if down(arguments.port) else f"runlake: nothing runs on port {arguments.port}"
     )
 
 
 def _status(_: argparse.Namespace) -> None:
-    print(json.dumps([folder.read() for folder in running_stacks()], indent=2))
+    show(json.dumps([folder.read() for folder in running_stacks()], indent=2))
 
 
 def _logs(arguments: argparse.Namespace) -> None:
@@ -37,15 +39,17 @@ def _logs(arguments: argparse.Namespace) -> None:
     for path in (folder.log, folder.emulator_log):
         if path.exists():
             lines = path.read_text(errors="replace").splitlines(keepends=True)
-            sys.stdout.write("".join(lines[-arguments.lines :]))
+            show("".join(lines[-arguments.lines :]), end="")
 
 
 def _package(arguments: argparse.Namespace) -> None:
-    from local import glue, package
+    from local import glue, package, sbom
 
     package.ensure_packaged(arguments.architecture)
     glue.ensure_packaged()
-    print(f"runlake: {package.summary()}\nrunlake: {glue.summary()}")
+    packages = sbom.write(package.BILL, package.ZIP, glue.WHEELS)
+    show(f"runlake: {package.summary()}\nrunlake: {glue.summary()}")
+    show(f"runlake: {package.BILL.relative_to(PROJECT)}, the {packages} packages in them")
 
 
 def _serve(arguments: argparse.Namespace) -> None:
@@ -73,7 +77,7 @@ def _forward(arguments: argparse.Namespace) -> None:
         is_live=arguments.follow,
         instance_id=arguments.instance,
     )
-    print(f"runlake: {told(figures)}")
+    show(f"runlake: {told(figures)}")
 
 
 def _assignment(text: str) -> tuple[str, str]:
@@ -136,13 +140,13 @@ def _add_stack_options(command: argparse.ArgumentParser) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
     if sys.version_info[:2] != (3, 11):
-        print(f"runlake: Python 3.11 is needed, the version that Lambda runs: version={sys.version.split()[0]}", file=sys.stderr)
+        show_error(f"Python 3.11 is needed, the version that Lambda runs: version={sys.version.split()[0]}")
         return 1
     parsed = _parser().parse_args(arguments)
     try:
         parsed.run(parsed)
     except LocalError as error:
-        print(f"runlake: {error}", file=sys.stderr)
+        show_error(str(error))
         return 1
     return 0
 

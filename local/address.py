@@ -16,7 +16,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from chalicelib.errors import BatchTooLargeError, InvalidBatchError
-from chalicelib.routes.bodies import gunzip
+from chalicelib.routes.allowance import gunzip
 from local.gateway import STAGE
 
 GATEWAY_LIMIT_BYTES = 10 * 1024 * 1024

@@ -13,8 +13,8 @@ from typing import Any
 from local import package
 from local.state import PROJECT, LocalError, StackFolder
 
-_UP_TIMEOUT_S = 180.0
-_DOWN_TIMEOUT_S = 120.0  # it removes what its functions were unpacked to: ten thousands of files
+_UP_TIMEOUT_S = 900.0
+_DOWN_TIMEOUT_S = 600.0  # it removes what its functions were unpacked to: ten thousands of files
 # By port, so that the stack's process is reaped by the one that started it.
 _started: dict[int, subprocess.Popen[bytes]] = {}
 

@@ -18,7 +18,7 @@ Metric = list[Any]
 Row = tuple[int, Sequence[Widget]]
 """A height, and what stands beside each other; what does not fit goes into further lines."""
 _COLUMNS = 24
-_FUNCTIONS = ("APIHandler", "Ingest", "Compact", "Sweep", "Pipelines")
+_FUNCTIONS = ("APIHandler", "Authorize", "Ingest", "Compact", "Sweep", "Pipelines")
 
 
 def add_to(template: dict[str, Any]) -> None:
@@ -97,6 +97,7 @@ def _behind() -> list[Widget]:
         _graph("Functions that failed", "Sum", *(_of_function("Errors", name) for name in _FUNCTIONS)),
         _graph("Functions that found no room", "Sum", *(_of_function("Throttles", name) for name in _FUNCTIONS)),
         _graph("Functions, ms", "Maximum", *(_of_function("Duration", name) for name in _FUNCTIONS)),
+        _graph("Requests that were refused", "Sum", _ours(figures.ACCESS_REFUSED)),
     ]
 
 

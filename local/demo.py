@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
@@ -27,14 +29,17 @@ from rich.progress import track
 from rich.table import Table
 
 from local import control
+from local.billing import Billing, Moment
 from local.demo_archive import archive_table, latest
-from local.demo_bill import bill, read_invocations
 from local.deploy import client
 from local.emulator import free_port
+from local.prices import PRICES, Units, dollars
+from local.recording import recording
 from local.state import LocalError
 
 JOB_S = 14.0
 KILL_AFTER_S = 7.0
+CALLS = "calls.jsonl"
 KILL_AFTER_BYTES = 20_000
 IDLE_S = 62  # the demo's stack counts a run as abandoned after a minute
 _LOGS = "/v1/services/ingestionPipelines/logs"
@@ -60,6 +65,11 @@ class Demo:
     stack: dict[str, Any]
     folder: Path
     jobs: list[Job] = field(default_factory=list)
+
+    @property
+    def calls(self) -> Path:
+        """The calls of AWS that the functions made."""
+        return self.folder / CALLS
 
     @property
     def runs(self) -> list[tuple[str, str]]:
@@ -90,7 +100,11 @@ def main() -> int:
     arguments = parser.parse_args()
     started_s = time.monotonic()
     try:
-        with _stack(arguments.port or free_port(), keep=arguments.keep) as stack, tempfile.TemporaryDirectory() as folder:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            patch.dict(os.environ, recording(Path(folder) / CALLS)),
+            _stack(arguments.port or free_port(), keep=arguments.keep) as stack,
+        ):
             exact = _show(Demo(stack, Path(folder)))
     except LocalError as error:
         print(f"runlake: {error}", file=sys.stderr)
@@ -299,15 +313,12 @@ def _show_archive(demo: Demo) -> bool:
 
 
 def _show_bill(demo: Demo) -> None:
-    _title("10. What it would cost", "requests as the functions counted them, at AWS's list prices (us-east-1)")
-    functions: dict[str, str] = demo.stack["functions"]
-    sizes = {name: demo.aws("lambda").get_function_configuration(FunctionName=function) for name, function in functions.items()}
-    memory_gb = {name.replace("api", "http"): size["MemorySize"] / 1024 for name, size in sizes.items()}
-    lines = bill(read_invocations(demo.aws("logs"), functions.values()), memory_gb)
+    _title("10. What it would cost", "what AWS would bill for the calls of the functions, at list prices (us-east-1)")
+    units = sum(Billing(demo.stack, demo.calls).units_since(Moment()).values(), Units())
     table = Table("what", "count", "dollars for a million", "dollars")
-    for line in lines:
-        table.add_row(line.what, f"{line.count:,.0f}", f"{line.price:g}", f"{line.dollars:.6f}")
-    table.add_row("in all", "", "", f"{sum(line.dollars for line in lines):.6f}", style="bold")
+    for name, price in PRICES.items():
+        table.add_row(name, f"{units[name]:,.0f}", f"{price:g}", f"{dollars({name: units[name]}):.6f}")
+    table.add_row("in all", "", "", f"{dollars(units):.6f}", style="bold")
     console.print(table)
 
 

@@ -16,7 +16,7 @@ from local.state import LocalError
 
 DAY_MS = 86_400_000
 _FILES = "/v0/archive/files"
-_GIVE_UP_S = 30.0
+_GIVE_UP_S = 180.0
 
 
 def archive_table(stack: Mapping[str, Any], fqn: str) -> tuple[Table, bool]:

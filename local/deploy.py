@@ -21,7 +21,7 @@ STACK = "runlake"
 BUCKET = "runlake-logs"
 ARCHIVE_BUCKET = "runlake-archive"
 _ARTIFACTS = "runlake-artifacts"
-_DEPLOY_TIMEOUT_S = 120.0
+_DEPLOY_TIMEOUT_S = 600.0
 _FUNCTIONS = {
     "api": "APIHandler",
     "authorize": "Authorize",
@@ -45,6 +45,7 @@ def deploy(endpoint_url: str, parameters: Mapping[str, str]) -> dict[str, Any]:
         "BucketName": BUCKET,
         "ArchiveBucketName": ARCHIVE_BUCKET,
         "PositionKeys": secrets.token_urlsafe(32),
+        "CursorKeys": secrets.token_urlsafe(32),
         "Auth": "none",  # whoever reaches this machine may
         **parameters,
     }

@@ -18,7 +18,7 @@ LOOPBACK = "127.0.0.1"
 REGION = "us-east-1"
 # The emulator takes any; a real key never reaches it, and it never asks a real AWS.
 CREDENTIALS = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
-_START_TIMEOUT_S = 60.0
+_START_TIMEOUT_S = 300.0
 
 
 def choose_port(friendly_port: int) -> int:

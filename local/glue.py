@@ -16,16 +16,13 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import re
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
-from importlib import metadata
 from pathlib import Path
 from zipfile import ZipFile
 
-from local import bundle
-from local.state import PROJECT, LocalError
+from local import bundle, locks, wheels
+from local.state import PROJECT
 
 FOLDER = PROJECT / "build" / "glue"
 CODE, WHEELS, VERSION = FOLDER / "glue-jobs.zip", FOLDER / "runlake.gluewheels.zip", FOLDER / "VERSION"
@@ -98,6 +95,10 @@ def _pinned(name: str) -> dict[str, str]:
     return dict(re.findall(r"^([\w-]+)==(\S+)$", (PROJECT / name).read_text(), re.MULTILINE))
 
 
+def _versions(requirements: str) -> dict[str, str]:
+    return dict(re.findall(r"^([\w.-]+)==([^\s;\\]+)", requirements, re.MULTILINE))
+
+
 def summary() -> str:
     """One line on what lies in build/glue/."""
     sizes = sum(path.stat().st_size for path in (CODE, WHEELS))
@@ -118,52 +119,23 @@ def _is_of(path: Path, contents: list[tuple[str, bytes]]) -> bool:
 
 
 def _ensure_wheels() -> None:
-    wanted = pins() | {package: metadata.version(package) for package in bundle.RUNTIME_PACKAGES}
-    requirements = "".join(f"{name}=={version}\n" for name, version in sorted(wanted.items()))
+    requirements = locks.hashed(locks.DEVELOPMENT, {*pins(), *bundle.RUNTIME_PACKAGES})
     digest = hashlib.sha256("\n".join([requirements, PYTHON, *_PLATFORMS]).encode()).hexdigest()
     if WHEELS.exists() and _STAMP.exists() and _STAMP.read_text() == digest:
         return
     with tempfile.TemporaryDirectory(dir=FOLDER.parent) as work:
-        wheels = Path(work, "wheels")
-        wheels.mkdir()
-        (wheels / "requirements.txt").write_text(requirements)
-        _download(wheels)
-        bundle.write(WHEELS, _contents(wheels), compressed=False)
+        folder = Path(work, "wheels")
+        folder.mkdir()
+        pinned = (f"{name}=={version}" for name, version in _versions(requirements).items())
+        (folder / "requirements.txt").write_text("\n".join(pinned) + "\n")  # Glue installs by it
+        platforms = [word for platform in _PLATFORMS for word in ("--platform", platform)]
+        wheels.download(requirements, folder, ["--implementation", "cp", "--python-version", PYTHON, *platforms])
+        bundle.write(WHEELS, _contents(folder), compressed=False)
     _STAMP.write_text(digest)
 
 
-def _download(into: Path) -> None:
-    """The wheels of ``requirements.txt``, all of them named there."""
-    platforms = [word for platform in _PLATFORMS for word in ("--platform", platform)]
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--no-deps",
-        "--only-binary=:all:",
-    ]
-    command += [
-        "--implementation",
-        "cp",
-        "--python-version",
-        PYTHON,
-        *platforms,
-        "-d",
-        str(into),
-        "-r",
-        str(into / "requirements.txt"),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        sys.stderr.write(done.stdout + done.stderr)
-        raise LocalError(f"the jobs' packages could not be downloaded, see above: exit_code={done.returncode}")
-
-
-def _contents(wheels: Path) -> Iterator[tuple[str, bytes]]:
-    for path in sorted(wheels.iterdir()):
+def _contents(folder: Path) -> Iterator[tuple[str, bytes]]:
+    for path in sorted(folder.iterdir()):
         yield f"wheels/{path.name}", path.read_bytes()
 
 

@@ -22,12 +22,14 @@ from typing import Any
 
 import yaml
 
-from local import bundle, dashboard, doors
+from local import bundle, dashboard, doors, wheels
 from local.state import PROJECT, LocalError
+from local.terminal import show
 
 BUILD = PROJECT / "build"
 TEMPLATE = BUILD / "sam.yaml"
 ZIP = BUILD / "deployment.zip"
+BILL = BUILD / "sbom.json"
 MERGED = PROJECT / "infra" / "template.yaml"
 HERE = "x86_64"
 """The architecture of the local stack's functions, and of a stage's that says none; a stage of .chalice/config.json. The other is arm64."""
@@ -57,11 +59,13 @@ def _inputs() -> Iterator[Path]:
     for name in (
         "app.py",
         "requirements.txt",
+        "requirements.lock",
         ".chalice/config.json",
         "local/package.py",
         "local/bundle.py",
         "local/dashboard.py",
         "local/doors.py",
+        "local/wheels.py",
     ):
         if not (PROJECT / name).exists():
             raise LocalError(f"cannot package, a file is missing: file={name}")
@@ -85,9 +89,10 @@ def _package(architecture: str) -> None:
 
 
 def _chalice_package(architecture: str, out: Path) -> None:
-    """Chalice fetches the wheels of the stage's architecture."""
+    """Chalice takes wheels whose digests were checked, of the stage's architecture."""
     shutil.rmtree(PROJECT / ".chalice" / "deployments", ignore_errors=True)
-    _run("chalice", "package", "--stage", architecture, "--merge-template", str(MERGED), str(out))
+    environment = wheels.offline(wheels.ensure(architecture))
+    _run("chalice", "package", "--stage", architecture, "--merge-template", str(MERGED), str(out), **environment)
 
 
 def _write_template(source: Path, target: Path) -> None:
@@ -107,12 +112,12 @@ def _lint() -> None:
     _run("cfn-lint", "--regions", "us-east-1", "--", str(TEMPLATE))
 
 
-def _run(tool: str, *arguments: str) -> None:
+def _run(tool: str, *arguments: str, **environment: str) -> None:
     """Run a tool that was installed beside this interpreter."""
     command = [str(Path(sys.executable).with_name(tool)), *arguments]
-    done = subprocess.run(command, cwd=PROJECT, env=os.environ | _ENVIRONMENT, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=PROJECT, env=os.environ | _ENVIRONMENT | environment, capture_output=True, text=True)
     if done.returncode:
-        sys.stderr.write(done.stdout + done.stderr)
+        show(done.stdout + done.stderr, end="", file=sys.stderr)
         raise LocalError(f"{tool} failed, see above: exit_code={done.returncode}")
 
 

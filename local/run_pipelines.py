@@ -20,12 +20,14 @@ from chalicelib import composition
 from chalicelib.composition.pipelines import pipelines_found, supervisor
 from chalicelib.deadline import Deadline
 from chalicelib.errors import RunlakeError
+from chalicelib.pipelines.allowed_modules import VARIABLE, AllowedModules
 from chalicelib.pipelines.configuration import PipelineFile
 from chalicelib.pipelines.context import checked
 from chalicelib.pipelines.memory import memory_bytes, shortage, used_bytes
 from chalicelib.pipelines.ordering import automatic_bytes
 from chalicelib.pipelines.scan import Problem, files_at, scan
 from chalicelib.pipelines.supervisor import Outcome, Supervisor
+from local.terminal import show
 
 NAME = "runlake-pipelines"
 BAD_CONFIGURATION = 2
@@ -55,7 +57,7 @@ def main(given: Sequence[str] | None = None) -> int:
     try:
         return _validate(arguments) if arguments.command == "validate" else _run(arguments)
     except RunlakeError as error:
-        print(f"{NAME}: {error}", file=sys.stderr)
+        show(f"{NAME}: {error}", file=sys.stderr)
         return BAD_CONFIGURATION
 
 
@@ -68,8 +70,10 @@ def use_wheels(folder: Path | None) -> None:
 
 def _validate(arguments: argparse.Namespace) -> int:
     """A folder needs no archive."""
-    is_folder = bool(arguments.config) and not arguments.config.startswith("s3://")
-    found = scan(files_at(arguments.config, {})) if is_folder else pipelines_found(composition.services(), arguments.config)
+    if arguments.config and not arguments.config.startswith("s3://"):
+        found = scan(files_at(arguments.config, {}), modules=AllowedModules.read(os.environ.get(VARIABLE)))
+    else:
+        found = pipelines_found(composition.services(), arguments.config)
     problems = list(found.problems)
     for file in found.pipelines:
         try:
@@ -77,8 +81,8 @@ def _validate(arguments: argparse.Namespace) -> int:
         except RunlakeError as error:
             problems.append(Problem(file.name, str(error)))
     for problem in problems:
-        print(f"{problem.place}: {problem.reason}", file=sys.stderr)
-    print(f"{len(found.pipelines)} pipelines: {', '.join(file.name for file in found.pipelines)}")
+        show(f"{problem.place}: {problem.reason}", file=sys.stderr)
+    show(f"{len(found.pipelines)} pipelines: {', '.join(file.name for file in found.pipelines)}")
     return BAD_CONFIGURATION if problems else 0
 
 
@@ -90,7 +94,7 @@ def _run(arguments: argparse.Namespace) -> int:
     files = [file for file in found.pipelines if not arguments.only or file.name in arguments.only]
     watching = supervisor(
         services,
-        automatic_bytes(memory_bytes(), services.settings.pipeline_fetch_bytes, len(files), used_bytes()),
+        automatic_bytes(memory_bytes(), services.settings.pipeline_fetch_bytes, sum(file.shards for file in files), used_bytes()),
         tell,
         until_idle=arguments.once,
         forever=not arguments.once,
@@ -100,7 +104,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if watching.was_short:
         _begin_anew()
     for name, outcome in outcomes.items():
-        print(f"{name}: {outcome.value}")
+        show(f"{name}: {outcome.value}")
     return 0 if all(outcome in _WELL for outcome in outcomes.values()) else 1
 
 
@@ -121,7 +125,7 @@ def _begin_anew() -> None:
 
 def tell(message: str, **facts: Any) -> None:
     """A warning, as a line of JSON."""
-    print(json.dumps({"at": round(time.time(), 3), "warning": message, **facts}, default=str), file=sys.stderr, flush=True)
+    show(json.dumps({"at": round(time.time(), 3), "warning": message, **facts}, default=str), file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -5,16 +5,15 @@ from __future__ import annotations
 import base64
 import json
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
+
+from bench.issuer import served as served_document
 
 ISSUER = "https://issuer.test/"
 AUDIENCE = "runlake"
@@ -91,27 +90,6 @@ def basic(token: str, user: str = "anybody") -> dict[str, str]:
     return {"Authorization": "Basic " + base64.b64encode(f"{user}:{token}".encode()).decode()}
 
 
-@contextmanager
-def served(issuer: Issuer) -> Iterator[str]:
+def served(issuer: Issuer) -> AbstractContextManager[str]:
     """The address where its document is, on this machine."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = issuer.read()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Quiet."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/keys"
-        finally:
-            server.shutdown()
-            thread.join()
+    return served_document(issuer.read)

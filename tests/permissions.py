@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -12,12 +11,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from local.state import PROJECT
+from local.recording import recording
 
 if TYPE_CHECKING:
     from tests.integration.stacks import Stack
 
-RECORDING = PROJECT / "tests" / "recording"
 _ON_OBJECTS = {
     "HeadObject": ["GetObject"],
     "CreateMultipartUpload": ["PutObject"],
@@ -73,8 +71,7 @@ class Calls:
     @property
     def environment(self) -> dict[str, str]:
         """To be added to a process's own."""
-        paths = [str(RECORDING), *filter(None, [os.environ.get("PYTHONPATH")])]
-        return {"PYTHONPATH": os.pathsep.join(paths), "RECORDED_CALLS": str(self._path)}
+        return recording(self._path)
 
     def needs(self, stack: Stack, by: str = "") -> set[Need]:
         """What the calls so far need, of all processes or of one function's."""

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
+from chalicelib.pipelines.allowed_modules import AllowedModules
 from chalicelib.pipelines.configuration import PipelineFile, parsed
 from chalicelib.pipelines.finding import CatalogFinder
 from chalicelib.pipelines.worker import Parts, Worker
@@ -17,6 +18,8 @@ from chalicelib.runlog.batch import Batch
 from tests.world import START_MS, World
 
 RECORDS = "tests.piping.Remembering"
+MODULES = AllowedModules(("tests.*",))
+"""Handlers of tests may be named by pipelines of tests."""
 
 
 class Remembering(logging.Handler):
@@ -60,7 +63,7 @@ def pipeline(name: str = "test", *, to: Sequence[str] = ("all",), **sections: An
     """A pipeline with a remembering handler for each of ``to``, named as it."""
     handlers = {each: {"class": RECORDS, "to": each} for each in to}
     logging_ = {"version": 1, "handlers": handlers, "root": {"level": "NOTSET", "handlers": list(to)}}
-    return parsed(yaml.safe_dump({"name": name, "logging": logging_, **sections}), name)
+    return parsed(yaml.safe_dump({"name": name, "logging": logging_, **sections}), name, modules=MODULES)
 
 
 class Piping(World):
@@ -118,4 +121,4 @@ def line(at_ms: int, text: str, level: str = "INFO", logger: str = "app") -> str
     return f"{stamp} {level:<8} {logger} - {text}"
 
 
-__all__ = ["RECORDS", "START_MS", "Piping", "Remembering", "line", "pipeline"]
+__all__ = ["MODULES", "RECORDS", "START_MS", "Piping", "Remembering", "line", "pipeline"]

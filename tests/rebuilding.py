@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -50,6 +50,16 @@ class Items:
         self.runs.pop(run, None)
         if item is not None:
             self.runs[run] = deepcopy(item)
+        return True
+
+    def change_run(self, run: Run, seen: Item, item: Item, names: Sequence[str]) -> bool:
+        row = self.runs.get(run)
+        if row is None or any((name in row, row.get(name)) != (name in seen, seen.get(name)) for name in names):
+            return False
+        for name in names:
+            row.pop(name, None)
+            if name in item:
+                row[name] = deepcopy(item[name])
         return True
 
     def put_segments(self, items: Iterable[Item]) -> None:

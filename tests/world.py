@@ -46,12 +46,13 @@ class World:
         self.sharing = in_memory_sharing()
         self.layout = Layout("pipeline-logs")
         self.signer = PositionSigner(["test-key"])
+        self.expiration_ms = 0
 
     def parts(self, store: ObjectStore | None = None, index: SegmentIndex | None = None) -> Parts:
         store, index = store or self.store, index or self.index
         writer = Writer(store, index, self.layout, self.signer, self.clock)
         compactor = Compactor(store, index, self.layout, self.clock)
-        finalizer = Finalizer(store, compactor, writer, self.clock, "STANDARD_IA")
+        finalizer = Finalizer(store, compactor, writer, self.clock, "STANDARD_IA", expiration_ms=self.expiration_ms)
         return Parts(writer, compactor, finalizer, Reader(store, index, self.layout, self.clock, compactor))
 
     def deadline(self, seconds: float = float("inf")) -> Deadline:

@@ -10,7 +10,7 @@ from chalicelib.access.credentials import token_of
 from chalicelib.access.grants import Grants
 from chalicelib.access.policy import Policy
 from chalicelib.access.principal import ANYBODY, Kind, Principal
-from chalicelib.errors import UnauthenticatedError
+from chalicelib.errors import DeniedPrincipalError, UnauthenticatedError
 
 if TYPE_CHECKING:
     from chalicelib.access.tokens import Tokens  # and with it cryptography: a tenth of a second
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a request shows of who asks: its ``Authorization``, and the ARN whose signature the gateway has checked."""
+    """The credentials of a request: its ``Authorization``, or the ARN and access key whose signature the gateway has checked."""
 
     authorization: str = ""
     user_arn: str = ""
+    access_key: str = ""
 
 
 class Door(Protocol):
@@ -58,8 +59,9 @@ class TokenDoor:
         """The token is checked here, whatever the gateway has done: nobody gets by if the gateway's authorizer is missing, and a token
         that has expired since the gateway looked at it is refused."""
         claims = self._claims(shown)
-        name: str = claims["sub"]
-        return Principal(name, Kind.TOKEN, Grants.read(claims.get(self.claim)) | self.policy().grants_of(name))
+        name, token_id, policy = str(claims["sub"]), str(claims.get("jti") or ""), self.policy()
+        _check_denied(policy, name, token_id)
+        return Principal(name, Kind.TOKEN, Grants.read(claims.get(self.claim)) | policy.grants_of(name), token_id)
 
     def name(self, shown: Shown) -> str:
         """The token's ``sub``."""
@@ -77,11 +79,17 @@ class IamDoor:
 
     def principal(self, shown: Shown) -> Principal:
         """A request without an ARN did not come through a gateway that checks."""
-        arn = self.name(shown)
-        return Principal(arn, Kind.IAM, self.policy().grants_of(arn))
+        arn, policy = self.name(shown), self.policy()
+        _check_denied(policy, arn, shown.access_key)
+        return Principal(arn, Kind.IAM, policy.grants_of(arn), shown.access_key)
 
     def name(self, shown: Shown) -> str:
         """The ARN."""
         if not shown.user_arn:
             raise UnauthenticatedError("no signature: sign the request with credentials of AWS (SigV4, service execute-api)")
         return shown.user_arn
+
+
+def _check_denied(policy: Policy, name: str, token_id: str) -> None:
+    if policy.denies(name, token_id):
+        raise DeniedPrincipalError("these credentials were revoked", name, token_id)

@@ -26,19 +26,28 @@ class Keys:
 
     def __init__(self, download: Callable[[], bytes], clock: Clock, on_failure: Callable[[UnavailableError], None]) -> None:
         self._kept = Kept(lambda: _parsed(download()), clock, "the issuer's keys", on_failure)
+        self._made: dict[tuple[str | None, str], tuple[Mapping[str, Any], PyJWK]] = {}
 
     def find(self, key_id: str | None, algorithm: str) -> PyJWK:
         """The key of a token's header. One that is not known is asked for once, which is how a new key is learned of.
-        Raises UnauthenticatedError, IdentityUnavailableError."""
+        The same object
+        is returned until the document is read anew. Raises UnauthenticatedError, IdentityUnavailableError."""
         key = _chosen(self._kept.get(), key_id) or _chosen(self._kept.get_newer(), key_id)
         if key is None:
             raise UnauthenticatedError("the token is signed with a key that its issuer does not list")
         if key.get("alg", algorithm) != algorithm or key["kty"] != _KINDS.get(algorithm[:2]):
             raise UnauthenticatedError("the token is signed in another way than its key is for")
-        try:
-            return PyJWK(dict(key), algorithm)
-        except PyJWTError as error:
-            raise UnauthenticatedError("the token is signed with a key that cannot be used") from error
+        return self._usable(key_id, algorithm, key)
+
+    def _usable(self, key_id: str | None, algorithm: str, key: Mapping[str, Any]) -> PyJWK:
+        source, made = self._made.get((key_id, algorithm), (None, None))
+        if made is None or source is not key:
+            try:
+                made = PyJWK(dict(key), algorithm)
+            except PyJWTError as error:
+                raise UnauthenticatedError("the token is signed with a key that cannot be used") from error
+            self._made[key_id, algorithm] = (key, made)
+        return made
 
 
 def _chosen(keys: Mapping[str | None, Mapping[str, Any]], key_id: str | None) -> Mapping[str, Any] | None:

@@ -2,6 +2,8 @@
 
 Case matters. Matching takes a time that is linear in the name, whatever the pattern: pieces between stars are looked for from left to
 right, each behind the one before, and never again.
+
+ARNs of principals are matched part by part, since a caller chooses some of their parts: see ``matches_principal``.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from dataclasses import dataclass
 
 ANY = "*"
 MAX_PATTERN_CHARS = 512
+_ARN, _ASSUMED_ROLE = "arn:", ":assumed-role"
+_PARTS_OF_A_ROLE = 2
 
 
 def matches(pattern: str, name: str) -> bool:
@@ -28,6 +32,20 @@ def matches(pattern: str, name: str) -> bool:
             return False
         at = found + len(piece)
     return True
+
+
+def matches_principal(pattern: str, principal: str) -> bool:
+    """Whether a policy's pattern stands for a principal: a token's ``sub``, or an ARN.
+
+    In an ARN a ``*`` ends at the next slash. The ARN of an assumed role, ``arn:aws:sts::ACCOUNT:assumed-role/ROLE/SESSION``, ends in a
+    name that whoever assumes the role chooses. A pattern of a role, ``…:assumed-role/ROLE``, means every session of it, and no session name
+    makes a role another one. ``*`` alone is everybody."""
+    if pattern == ANY or not principal.startswith(_ARN):
+        return matches(pattern, principal)
+    wanted, parts = pattern.split("/"), principal.split("/")
+    if parts[0].endswith(_ASSUMED_ROLE) and len(wanted) == _PARTS_OF_A_ROLE:
+        parts = parts[:_PARTS_OF_A_ROLE]
+    return len(wanted) == len(parts) and all(map(matches, wanted, parts))
 
 
 @dataclass(frozen=True, slots=True)

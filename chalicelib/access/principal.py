@@ -18,11 +18,12 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """``name``: a token's ``sub``, or the ARN that signed."""
+    """``name``: a token's ``sub``, or the ARN that signed. ``token_id``: the token's ``jti``, or the id of the access key; "" if it has none."""
 
     name: str
     kind: Kind
     grants: Grants
+    token_id: str = ""
 
     def may(self, scope: Scope, name: str) -> bool:
         """Whether it was granted."""

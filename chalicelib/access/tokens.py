@@ -5,16 +5,20 @@ Nothing of a token is believed before its signature is: its header says which ke
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jwt
+from jwt import PyJWK
 
 from chalicelib.access.keys import ALGORITHMS, Keys
 from chalicelib.errors import UnauthenticatedError
 
 MAX_TOKEN_CHARS = 8192
 MAX_SUBJECT_CHARS = 512
+MAX_REMEMBERED = 64
+"""Verified tokens that a process remembers: a connector sends the same token with each request."""
 _MALFORMED = (ValueError, TypeError, OverflowError, RecursionError, AttributeError)
 """What libraries raise of input that nobody thought of."""
 _REASONS: tuple[tuple[type[jwt.PyJWTError], str], ...] = (
@@ -22,48 +26,78 @@ _REASONS: tuple[tuple[type[jwt.PyJWTError], str], ...] = (
     (jwt.ImmatureSignatureError, "the token is not valid yet"),
     (jwt.InvalidAudienceError, "the token is for another audience"),
     (jwt.InvalidIssuerError, "the token is of another issuer"),
-    (jwt.MissingRequiredClaimError, "the token lacks a claim: it needs exp, iss and sub, and aud if an audience is set"),
+    (
+        jwt.MissingRequiredClaimError,
+        "the token lacks a claim: it needs exp, iss and sub, aud if an audience is set, iat if lifetimes are limited",
+    ),
     (jwt.InvalidSignatureError, "the token's signature is wrong"),
 )
 
 
-class Tokens:
-    """``audiences``: the token is for one of them; none: for whomever. ``leeway_s``: how far clocks may be apart."""
+class _Verified(NamedTuple):
+    """A token whose signature and claims were verified with ``key``. Nothing of this changes but the time."""
 
-    def __init__(self, keys: Keys, issuer: str, audiences: Sequence[str], leeway_s: int) -> None:
+    key: PyJWK
+    key_id: str | None
+    algorithm: str
+    claims: dict[str, Any]
+
+
+class Tokens:
+    """``audiences``: the token is for one of them; none: for any. ``leeway_s``: how far clocks may be apart. ``max_lifetime_s``: the longest
+    time from ``iat`` to ``exp``; 0: any."""
+
+    def __init__(self, keys: Keys, issuer: str, audiences: Sequence[str], leeway_s: int, max_lifetime_s: int = 0) -> None:
         self._keys, self._issuer, self._audiences, self._leeway_s = keys, issuer, list(audiences), leeway_s
+        self._max_lifetime_s = max_lifetime_s
+        self._verified: dict[str, _Verified] = {}
 
     def claims(self, token: str) -> dict[str, Any]:
         """What a token claims, if it holds. Raises UnauthenticatedError, IdentityUnavailableError."""
         if len(token) > MAX_TOKEN_CHARS:
             raise UnauthenticatedError(f"the token is too long limit={MAX_TOKEN_CHARS}")
         try:
-            return self._checked(token)
+            return self._remembered(token) or self._checked(token)
         except jwt.PyJWTError as error:
             raise UnauthenticatedError(_reason(error)) from error
         except _MALFORMED as error:
             raise UnauthenticatedError("the token is malformed") from error
+
+    def _remembered(self, token: str) -> dict[str, Any] | None:
+        """The claims of a token that was verified before, while its issuer lists the same key and it has not expired."""
+        verified = self._verified.get(token)
+        if verified is None or int(verified.claims["exp"]) <= time.time() - self._leeway_s:
+            return None
+        if self._keys.find(verified.key_id, verified.algorithm) is not verified.key:
+            return None
+        return verified.claims
 
     def _checked(self, token: str) -> dict[str, Any]:
         header = jwt.get_unverified_header(token)
         algorithm = header.get("alg")
         if algorithm not in ALGORITHMS:
             raise UnauthenticatedError("the token is signed in a way that is not accepted")
+        key = self._keys.find(header.get("kid"), algorithm)
         claims: dict[str, Any] = jwt.decode(
             token,
-            self._keys.find(header.get("kid"), algorithm),
+            key,
             algorithms=[algorithm],
             issuer=self._issuer,
             audience=self._audiences or None,
             leeway=self._leeway_s,
             options={
-                "require": ["exp", "iss", "sub", *(["aud"] if self._audiences else [])],
+                "require": ["exp", "iss", "sub", *(["aud"] if self._audiences else []), *(["iat"] if self._max_lifetime_s else [])],
                 "verify_aud": bool(self._audiences),
                 "enforce_minimum_key_length": True,
             },
         )
         if not 0 < len(claims["sub"]) <= MAX_SUBJECT_CHARS:
             raise UnauthenticatedError("the token's sub is empty or too long")
+        if self._max_lifetime_s and int(claims["exp"]) - int(claims["iat"]) > self._max_lifetime_s:
+            raise UnauthenticatedError(f"the token is valid for too long limit_s={self._max_lifetime_s}")
+        if len(self._verified) >= MAX_REMEMBERED:
+            self._verified.clear()
+        self._verified[token] = _Verified(key, header.get("kid"), algorithm, claims)
         return claims
 
 

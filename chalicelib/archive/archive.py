@@ -10,9 +10,15 @@ from typing import Any
 from chalicelib.archive.contents import Contents, contents_of
 from chalicelib.archive.objects import ANNOUNCED_BYTES, ArchiveObjects, archive_subject, metadata_of_object
 from chalicelib.catalog.metadata import NAME, Metadata, changed
-from chalicelib.catalog.registration import Registration, data_key
+from chalicelib.catalog.registration import Description, Registration, data_key
 from chalicelib.deadline import Deadline
-from chalicelib.errors import InvalidMetadataError, NotChangeableError, ObjectNotFoundError, StoreUnavailableError
+from chalicelib.errors import (
+    InvalidMetadataError,
+    NotChangeableError,
+    ObjectNotFoundError,
+    PreconditionFailedError,
+    StoreUnavailableError,
+)
 from chalicelib.ports import Clock, Condition, ObjectInfo, ObjectStore, PutOptions
 
 _REWRITTEN_BYTES = 5 * 1024**2
@@ -70,10 +76,11 @@ class Archive:
 
     def delete(self, file_id: str, permit: Permit) -> None:
         """Remove a file for good, an upload that was refused too, and from the catalog at once. Raises ObjectNotFoundError,
-        NotChangeableError, PreconditionFailedError."""
+        NotChangeableError, PreconditionFailedError (it is there again, or is another one by now)."""
         found = self._changeable(file_id, permit, proved=False)
         found.store.delete(found.info.key, if_match=found.info.etag)
-        self._catalogue(found)
+        if self._catalogue(found).record:
+            raise PreconditionFailedError(f"the object was written again while it was deleted id={file_id}")
 
     def _changeable(self, file_id: str, permit: Permit, *, proved: bool = True) -> _Found:
         found = self._find(file_id, permit, proved=proved)
@@ -141,14 +148,15 @@ class Archive:
             store.abort_multipart(info.key, upload_id)
             raise
 
-    def _catalogue(self, found: _Found) -> None:
-        """At once, for whoever asks next; the notification would do it too."""
+    def _catalogue(self, found: _Found) -> Description:
+        """What the object is by now. At once, for whoever asks next; the notification would do it too."""
         subject = archive_subject(found.bucket, found.info.key)
         deadline = Deadline(self._clock)
 
         outcome = self._registration.bring_up_to_date([subject], lambda each: self._objects.describe(each, deadline))[subject]
         if outcome.error:
             raise StoreUnavailableError(f"done, and catalogued in a while: {outcome.error}") from outcome.error
+        return outcome.description
 
 
 def _url(found: _Found) -> str:

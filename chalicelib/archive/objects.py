@@ -54,7 +54,8 @@ class ArchiveObjects:
             return Description()
         except InvalidMetadataError as error:
             return Description(problem=f"{error} url={subject.url}")
-        return Description(FileRecord(subject.url, info.size, info.last_modified_ms, metadata))
+        record = FileRecord(subject.url, info.size, info.last_modified_ms, metadata)
+        return Description(record, by_link=ANNOUNCED_BYTES in info.metadata)
 
     def _broken_promise(self, info: ObjectInfo, metadata: Metadata, deadline: Deadline) -> str:
         announced = info.metadata.get(ANNOUNCED_BYTES)

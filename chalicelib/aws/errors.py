@@ -35,7 +35,7 @@ from chalicelib.errors import (
     WriteConflictError,
 )
 
-_BY_CODE: dict[str, type[RunlakeError]] = {
+ERROR_BY_CODE: dict[str, type[RunlakeError]] = {
     "NoSuchKey": ObjectNotFoundError,
     "NoSuchUpload": ObjectNotFoundError,
     "NotFound": ObjectNotFoundError,
@@ -49,6 +49,7 @@ _BY_CODE: dict[str, type[RunlakeError]] = {
     "InvalidRange": RangeNotSatisfiableError,
     "416": RangeNotSatisfiableError,
 }
+"""By the code of an answer, or by its status where it has no body. Any other code: StoreUnavailableError, OutcomeUnknownError."""
 _NEVER_APPLIED = frozenset({
     "SlowDown", "ServiceUnavailable", "503", "Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequestsException",
     "ProvisionedThroughputExceededException", "AccessDenied", "403", "NoSuchBucket", "ResourceNotFoundException",
@@ -76,7 +77,7 @@ def translated(operation: str, what: str, *, write: bool) -> Iterator[None]:
 def translate(error: ClientError, operation: str, what: str, *, write: bool) -> RunlakeError:
     """Our error for an answer of the service. A code that is not known is trouble of ours: it is never taken for "nothing there"."""
     message = f"{operation} failed code={_code(error.response) or _status(error.response)} what={what}"
-    if known := _BY_CODE.get(_code(error.response)):
+    if known := ERROR_BY_CODE.get(_code(error.response)):
         return known(message)
     is_doubtful = _may_be_applied(error.response) or error.response.get(_DOUBT)
     return OutcomeUnknownError(message) if write and is_doubtful else StoreUnavailableError(message)

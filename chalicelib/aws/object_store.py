@@ -59,10 +59,13 @@ class S3ObjectStore:
 
     def put(self, key: str, body: bytes, options: PutOptions, condition: Condition = ANY) -> str:
         """See the port. One PutObject."""
-        with translated("put", key, write=True):
-            answer = self._client.put_object(
-                Bucket=self._bucket, Key=key, Body=body, **self._stored(options), **_conditions(condition)
-            )
+        try:
+            with translated("put", key, write=True):
+                answer = self._client.put_object(
+                    Bucket=self._bucket, Key=key, Body=body, **self._stored(options), **_conditions(condition)
+                )
+        except ObjectNotFoundError as error:  # S3's answer to If-Match where there is no object
+            raise PreconditionFailedError(str(error)) from error
         return _etag(answer)
 
     def get(self, key: str, start: int | None = None, end: int | None = None, *, if_match: str | None = None) -> StoredObject:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from chalicelib.aws.errors import translated
-from chalicelib.errors import StoreUnavailableError, UnavailableError
+from chalicelib.errors import RunlakeError, StoreUnavailableError, UnavailableError
 from chalicelib.ports import Message
 
 BATCH_MESSAGES = 10
@@ -30,6 +30,8 @@ class SnsPublisher:
                 answer = self._client.publish_batch(TopicArn=self._topic_arn, PublishBatchRequestEntries=entries)
         except UnavailableError as error:
             return [error] * len(batch)
+        except RunlakeError as error:  # no such topic, say
+            return [StoreUnavailableError(str(error))] * len(batch)
         failed = {int(row["Id"]): str(row.get("Code", "")) for row in answer.get("Failed", ())}
         return [
             StoreUnavailableError(f"a message was refused code={failed[number]} what={self._topic_arn}")

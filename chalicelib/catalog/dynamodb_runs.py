@@ -11,7 +11,7 @@ from typing import Any
 from chalicelib.aws.dynamodb import Table
 from chalicelib.catalog.runs import SHARDS, Landed, RunPage, RunRow, shard_of
 from chalicelib.errors import InvalidInputError
-from chalicelib.ports import Run, SegmentEntry
+from chalicelib.ports import Run, SegmentEntry, is_sort_key
 
 THREADS = 8
 _NUMBERS = (
@@ -138,7 +138,7 @@ def read_cursor(cursor: str) -> dict[str, Any]:
     """The inverse of ``write_cursor``. Raises InvalidInputError."""
     try:
         started_ms, run_id = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        if type(started_ms) is int and 0 <= started_ms < 2**53 and isinstance(run_id, str) and run_id:
+        if type(started_ms) is int and 0 <= started_ms < 2**53 and is_sort_key(run_id):
             return {"started_ms": started_ms, "run_id": run_id}
     except (ValueError, TypeError, RecursionError):
         pass

@@ -24,6 +24,10 @@ class RunItems(Protocol):
     def replace_run(self, run: Run, seen: Item | None, item: Item | None) -> bool:
         """Write a run's row whole, or remove it, if it is still what was seen. One request."""
 
+    def change_run(self, run: Run, seen: Item, item: Item, names: Sequence[str]) -> bool:
+        """Give these attributes of a row the values of ``item``, or remove those that it has not, if each is still what was seen. Whatever
+        else the row has stays, moved meanwhile or not. One request."""
+
     def put_segments(self, items: Sequence[Item]) -> None:
         """Write rows of segments, which never change. A request for 25."""
 
@@ -52,6 +56,20 @@ class DynamoDbRunItems:
         if item is None:
             return self._runs.delete_if(_key(run), condition, values, ExpressionAttributeNames=names) is None
         return self._runs.put_if(item, condition, values, ExpressionAttributeNames=names) is None
+
+    def change_run(self, run: Run, seen: Item, item: Item, names: Sequence[str]) -> bool:
+        """See ``RunItems``. One UpdateItem."""
+        condition, values, aliases = still({name: seen[name] for name in names if name in seen}, dict.fromkeys(names), "fqn")
+        alias_of = {name: alias for alias, name in aliases.items()}
+        set_ = [f"{alias_of[name]} = :w{number}" for number, name in enumerate(names) if name in item]
+        gone = [alias_of[name] for name in names if name not in item]
+        expression = " ".join(f"{verb} {', '.join(parts)}" for verb, parts in (("SET", set_), ("REMOVE", gone)) if parts)
+        values |= {f":w{number}": item[name] for number, name in enumerate(names) if name in item}
+        is_there = f"attribute_exists(#p) AND {condition}"
+        return (
+            self._runs.update_if(_key(run), expression, values, is_there, ExpressionAttributeNames=aliases | {"#p": "fqn"})
+            is not None
+        )
 
     def put_segments(self, items: Sequence[Item]) -> None:
         """See ``RunItems``."""

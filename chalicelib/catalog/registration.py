@@ -56,12 +56,13 @@ def data_key(file_id: str) -> str:
 class Description:
     """What an object is now: a file (``record``), nothing (neither), or something that is not listed, and why (``problem``).
 
-    ``refused_id``: with a problem, the file that is marked with it.
+    ``refused_id``: with a problem, the file that is marked with it. ``by_link``: it came by a presigned upload, which makes an object once.
     """
 
     record: FileRecord | None = None
     problem: str = ""
     refused_id: str | None = None
+    by_link: bool = False
 
     @property
     def id(self) -> str | None:
@@ -76,7 +77,7 @@ Describe = Callable[[Subject], Description]
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of a subject. ``error``: trouble of ours, to be tried again; the rows may have been written or not. ``left``: the files
-    that the object, under an odd key, was before: another object may be one of them now."""
+    that the object was before this look, or that it is refused as: another object may be one of them now."""
 
     description: Description = Description()
     error: UnavailableError | None = None
@@ -85,7 +86,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What to write for one object, and whose latest file that concerns: of the record that comes, of those that go or step back."""
+    """What to write for one object, and whose latest file that concerns: of the record that comes, of those that go or step back.
+
+    ``unsettled``: sources that an earlier look may not have settled. The writes remove them from the rows, so they are settled before.
+    """
 
     description: Description
     writes: tuple[Write, ...] = ()
@@ -108,10 +112,20 @@ class _Memory:
     names: Mapping[Key, Name]
     files: Mapping[Key, FileState]
 
+    def name(self, subject: Subject) -> Name | None:
+        """What is remembered of the object, where its key does not tell the file."""
+        return self.names.get(url_key(subject.url))
+
     def of(self, subject: Subject) -> list[FileState]:
         """The files that the object may have been: as its key tells, and as its name does."""
-        name = self.names.get(url_key(subject.url))
+        name = self.name(subject)
         return [self.files[file_key(each)] for each in dict.fromkeys([subject.id, name.id if name else None]) if each]
+
+    def owed(self, subject: Subject) -> frozenset[str]:
+        """Files that an earlier look left, which may have stopped before it looked at their originals. Those that the object may still be
+        are looked at behind this look."""
+        name = self.name(subject)
+        return frozenset(name.left if name else ()) - {state.id for state in self.of(subject)} - {subject.id or ""}
 
 
 class Registration:
@@ -136,22 +150,23 @@ class Registration:
                 outcomes[subject] = Outcome(error=look)
             else:
                 plans[subject] = self._plan(subject, look, memory, anew=anew)
-        ready = {subject: plan for subject, plan in plans.items() if plan and not plan.is_first_half}
+        ready = {subject: plan for subject, plan in plans.items() if plan and not plan.is_first_half and not memory.owed(subject)}
         for group in _groups(ready):
             if self._carried_out(list(group.values()), alone=False):
                 outcomes |= {subject: Outcome(plan.description, left=plan.left) for subject, plan in group.items()}
         for subject in subjects:
             outcome = outcomes.get(subject) or self._one(subject, describe, anew=anew)
-            outcomes[subject] = self._with_originals(subject, outcome, describe)
+            behind = self._look_at_originals(subject, outcome.left, describe)
+            outcomes[subject] = replace(outcome, error=outcome.error or behind)
         return {subject: outcomes[subject] for subject in subjects}
 
-    def _with_originals(self, subject: Subject, outcome: Outcome, describe: Describe) -> Outcome:
+    def _look_at_originals(self, subject: Subject, ids: Iterable[str], describe: Describe) -> UnavailableError | None:
         """Where a copy under an odd key was its file's object, the object under the key that tells the file takes its place again."""
-        for file_id in sorted(outcome.left):
-            original = self._one(Subject(subject.bucket, data_key(file_id), file_id), describe, anew=False)
-            if original.error:
-                return replace(outcome, error=original.error)
-        return outcome
+        for file_id in sorted(ids):
+            original = Subject(subject.bucket, data_key(file_id), file_id)
+            if error := self._one(original, describe, anew=False, is_original=True).error:
+                return error
+        return None
 
     def find(self, file_id: str) -> FileState | None:
         """What is remembered of a file. One read."""
@@ -159,17 +174,24 @@ class Registration:
         row = self._database.get_many([key]).get(key)
         return remembered_file(key, row) if row else None
 
-    def _one(self, subject: Subject, describe: Describe, *, anew: bool) -> Outcome:
-        """One subject by itself, again as long as others change what was read."""
+    def _one(self, subject: Subject, describe: Describe, *, anew: bool, is_original: bool = False) -> Outcome:
+        """One subject by itself, again as long as others change what was read. ``is_original``: it is looked at because of another
+        subject, so originals that it owes itself wait for its own turn."""
         met: set[str] = set()
         try:
             for attempt in range(ATTEMPTS):
                 self._clock.sleep(_FIRST_PAUSE_S * 2**attempt * (0.5 + random()) if attempt > 1 else 0)
                 memory = self._remembered([subject], met)
+                owed = frozenset() if is_original else memory.owed(subject)
+                if owed:
+                    if error := self._look_at_originals(subject, owed, describe):
+                        return Outcome(error=error)
+                    before, memory = memory, self._remembered([subject], met)  # they may have changed what was read
+                    owed = owed if memory.name(subject) == before.name(subject) else frozenset()
                 look = describe(subject)
-                plan = self._plan(subject, look, memory, anew=anew)
+                plan = self._plan(subject, look, memory, anew=anew, settled=owed)
                 if plan and self._carried_out([plan], alone=True) and not plan.is_first_half:
-                    return Outcome(look, left=plan.left)
+                    return Outcome(plan.description, left=plan.left)
                 met |= {look.id} if look.id else set()
         except UnavailableError as error:
             return Outcome(error=error)
@@ -185,25 +207,30 @@ class Registration:
             rows |= self._database.get_many(further)
         return _Memory(names, {key: remembered_file(key, rows.get(key)) for key in [*files, *further]})
 
-    def _plan(self, subject: Subject, look: Description, memory: _Memory, *, anew: bool) -> _Plan | None:
+    def _plan(
+        self, subject: Subject, look: Description, memory: _Memory, *, anew: bool, settled: frozenset[str] = frozenset()
+    ) -> _Plan | None:
         """What to write; None when the file that the object turned out to be was not read before the look.
 
         Every look is written down, in the file's row, or in the name's where the key does not tell the file, also one that finds
-        nothing new: whoever looked before, and writes after it, must find the row changed.
+        nothing new: whoever looked before, and writes after it, must find the row changed. ``settled``: files that the object left
+        earlier, whose originals were looked at since.
         """
         if look.id and file_key(look.id) not in memory.files:
             return None
-        name, was = memory.names.get(url_key(subject.url)), memory.of(subject)
+        look = _once(subject, look, memory)
+        name, was = memory.name(subject), memory.of(subject)
         is_named = name is not None or subject.id is None or look.id not in (None, subject.id)
         removals = [
             self._removal(subject, state)
             for state in was
             if state.id != look.id and (state.is_at(subject.url) or state.id == subject.id or not is_named)
         ]
-        left = ({state.id for state in was} | set(name.left if name else ())) - {look.id, subject.id}
+        left = {state.id for state in was} - {look.record.id if look.record else None, subject.id}
         plan = _Plan(look, unsettled=frozenset(source for state in was for source in state.unsettled), left=frozenset(left))
         if is_named:
-            more: Row = ({} if look.id else {"expires_at": self._forgotten_at()}) | ({"left": sorted(left)} if left else {})
+            remembered = sorted(left | (memory.owed(subject) - settled))
+            more: Row = ({} if look.id else {"expires_at": self._forgotten_at()}) | ({"left": remembered} if remembered else {})
             plan = replace(plan, writes=(_naming(subject, look.id or (name.id if name else ""), name, more),))
         for removal in removals:
             plan = _joined(plan, removal)
@@ -235,14 +262,13 @@ class Registration:
         """Whether all of the plans were carried out. Raises UnavailableError, when the plan stands alone."""
         gained = [plan.gained for plan in plans if plan.gained]
         lost = [record for plan in plans for record in plan.lost]
-        unsettled = {record.source for record in lost}.union(*(plan.unsettled for plan in plans))
         try:
+            self._settle(source for plan in plans for source in plan.unsettled)
             self._announce(gained)
             writes = [write for plan in plans for write in plan.writes] + self._latest.writes(gained, lost)
             if writes:
                 self._database.transact(writes)
-            for source in sorted(unsettled):
-                self._latest.settle(*source)
+            self._settle(record.source for record in lost)
         except (PreconditionFailedError, WriteConflictError):
             return False
         except UnavailableError:
@@ -250,6 +276,10 @@ class Registration:
                 raise
             return False
         return True
+
+    def _settle(self, sources: Iterable[Source]) -> None:
+        for source in sorted(set(sources)):
+            self._latest.settle(*source)
 
     def _announce(self, records: Iterable[FileRecord]) -> None:
         """Names and periods, before the first file that needs them, so that whoever sees the file's rows finds them."""
@@ -271,6 +301,15 @@ def _looks(subjects: Sequence[Subject], describe: Describe) -> Iterator[tuple[Su
         return
     with ThreadPoolExecutor(THREADS) as threads:
         yield from zip(subjects, threads.map(look, subjects), strict=True)
+
+
+def _once(subject: Subject, look: Description, memory: _Memory) -> Description:
+    """A link makes an object once: what comes by it after the file was deleted is none. The row says so until it expires, and each look
+    at the object puts that off."""
+    record = look.record
+    if record and look.by_link and memory.files[file_key(record.id)].is_made_again(subject.url, record.create_time):
+        return Description(problem=f"the file was deleted, and a link for an upload does not bring it back id={record.id}")
+    return look
 
 
 def _change(subject: Subject, look: Description, state: FileState, unsettled: Sequence[Source], *, anew: bool) -> _Plan:
@@ -299,8 +338,13 @@ def _naming(subject: Subject, file_id: str, name: Name | None, more: Row) -> Put
 
 
 def _joined(one: _Plan, other: _Plan) -> _Plan:
-    unsettled, left = one.unsettled | other.unsettled, one.left | other.left
-    return _Plan(one.description, one.writes + other.writes, other.gained, one.lost + other.lost, unsettled, left)
+    return replace(
+        one,
+        writes=one.writes + other.writes,
+        gained=other.gained,
+        lost=one.lost + other.lost,
+        unsettled=one.unsettled | other.unsettled,
+    )
 
 
 def _rows(record: FileRecord | None) -> dict[Key, Row]:

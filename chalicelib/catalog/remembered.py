@@ -31,11 +31,14 @@ def checkpoint_key(name: str) -> Key:
 class FileState:
     """A file as its rows were last written. Revision 0: never. Neither ``record`` nor ``problem``: it is gone.
 
-    ``unsettled``: sources (what, where) whose latest file may have to be found anew because of it.
+    ``unsettled``: sources (what, where) whose latest file may have to be found anew because of it. ``forgotten_s``: when the row of a
+    file that is gone expires, in seconds since the epoch.
     """
 
     KEPT_GONE_S: ClassVar[int] = 15 * 86_400
     """How long a file that is gone is remembered: no message of the queue is older."""
+    LINK_S: ClassVar[int] = 2 * 3600
+    """Twice as long as a link for an upload works, which is signed before the file is there: longer than an upload by it can last."""
 
     id: str
     revision: int = 0
@@ -43,6 +46,7 @@ class FileState:
     record: FileRecord | None = None
     problem: str = ""
     unsettled: tuple[tuple[str, str], ...] = ()
+    forgotten_s: int = 0
 
     @property
     def key(self) -> Key:
@@ -58,6 +62,11 @@ class FileState:
         """Whether this object is the file, good or refused."""
         return self.is_known and self.url == url
 
+    def is_made_again(self, url: str, created_ms: int) -> bool:
+        """Whether an object is one that a link made a second time, after the first was deleted."""
+        gone_s = self.forgotten_s - self.KEPT_GONE_S
+        return bool(self.revision) and not self.is_known and self.url == url and created_ms < (gone_s + self.LINK_S) * 1000
+
     @property
     def unchanged(self) -> When:
         """The condition that the row is still of this revision."""
@@ -66,11 +75,11 @@ class FileState:
     def next_row(
         self, url: str, record: FileRecord | None, problem: str, unsettled: Iterable[tuple[str, str]] = ()
     ) -> dict[str, Any]:
-        """The row of the next revision."""
+        """The row of the next revision. Sources that were unsettled before are settled by whoever writes it."""
         optional = {
             "document": record.text() if record else "",
             "problem": problem,
-            "unsettled": [list(source) for source in sorted({*self.unsettled, *unsettled})],
+            "unsettled": [list(source) for source in sorted(set(unsettled))],
         }
         row = {"key": self.key.partition, "revision": self.revision + 1, "url": url}
         return row | {name: value for name, value in optional.items() if value}
@@ -78,7 +87,8 @@ class FileState:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """Which file an object under an odd key is; empty: none that is known. ``left``: the files that it was before."""
+    """Which file an object under an odd key is; empty: none that is known. ``left``: the files that it was before its last look, whose
+    originals the next one has to look at."""
 
     id: str
     revision: int
@@ -102,4 +112,5 @@ def remembered_file(key: Key, row: Row | None) -> FileState:
         record=FileRecord.from_text(row["document"]) if "document" in row else None,
         problem=row.get("problem", ""),
         unsettled=tuple((what, where) for what, where in row.get("unsettled", ())),
+        forgotten_s=row.get("expires_at", 0),
     )

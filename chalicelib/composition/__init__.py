@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from chalicelib.errors import InvalidInputError
-from chalicelib.observability import ObservedStore, record
+from chalicelib.observability import ObservedStore, record, redact_with
 
 if TYPE_CHECKING:
     from chalicelib.access.doors import Door
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from chalicelib.runlog.identity import Identities
     from chalicelib.runlog.layout import Layout
     from chalicelib.runlog.pipelines import Pipelines
+    from chalicelib.runlog.position import PositionSigner
     from chalicelib.runlog.reader import Reader
     from chalicelib.runlog.writer import Writer
     from chalicelib.settings import Settings
@@ -52,6 +53,7 @@ COMPACTION, SWEEP = "compaction", "sweep"
 SOURCES = (COMPACTION, SWEEP)
 SECONDS_OF_A_DAY = 86_400
 _MS_OF_A_MINUTE = 60_000
+_MS_OF_A_DAY = 86_400_000
 
 
 Sharing = Callable[[str], "tuple[Store, Source]"]
@@ -142,6 +144,10 @@ class Services:
         rules = parsed_text(self.settings.masking.get_secret_value() if self.settings.masking else "[]")
         return Masker(rules, self.ports.secrets, self.clock)
 
+    def redact(self, text: str) -> str:
+        """A text of a caller's without configured values, for log lines and errors. Makes no request."""
+        return self.masker.redact(text)
+
     @cached_property
     def identities(self) -> Identities:
         """Without the setting nothing was ever masked; an empty list says that something may have been."""
@@ -151,13 +157,18 @@ class Services:
         return Identities(keys, self.masker.may_vary) if self.settings.masking else Identities(keys)
 
     @cached_property
+    def signer(self) -> PositionSigner:
+        """Signs positions. Without keys, as in schedules and jobs, runs can be sealed but nothing can be appended."""
+        from chalicelib.runlog.position import PositionSigner
+
+        return PositionSigner(self.settings.signing_keys)
+
+    @cached_property
     def writer(self) -> Writer:
         """Appends."""
-        from chalicelib.runlog.position import PositionSigner
         from chalicelib.runlog.writer import Writer
 
-        signer = PositionSigner(self.settings.signing_keys)
-        return Writer(self.store, self.index, self.layout, signer, self.clock, self.identities)
+        return Writer(self.store, self.index, self.layout, self.signer, self.clock, self.identities)
 
     @cached_property
     def compactor(self) -> Compactor:
@@ -165,6 +176,11 @@ class Services:
         from chalicelib.runlog.compaction import Compactor
 
         return Compactor(self.store, self.index, self.layout, self.clock, index_events=self._index_events)
+
+    @property
+    def expiration_ms(self) -> int:
+        """How long the logs' bucket keeps an object after it was written."""
+        return self.settings.expiration_days * _MS_OF_A_DAY
 
     def _index_events(self, *given: Any) -> Any:
         return self.events.indexing.bring_up_to_date(*given)
@@ -174,7 +190,8 @@ class Services:
         """Ends runs."""
         from chalicelib.runlog.finalization import Finalizer
 
-        return Finalizer(self.store, self.compactor, self.writer, self.clock, self.settings.storage_class)
+        expiration_ms, storage_class = self.expiration_ms, self.settings.storage_class
+        return Finalizer(self.store, self.compactor, self.writer, self.clock, storage_class, expiration_ms=expiration_ms)
 
     @cached_property
     def reader(self) -> Reader:
@@ -240,7 +257,7 @@ class Services:
         """Cursors of lists."""
         from chalicelib.catalog.cursor import CursorSigner
 
-        return CursorSigner(self.settings.signing_keys)
+        return CursorSigner(self.settings.cursor_signing_keys)
 
     @cached_property
     def archive_objects(self) -> ArchiveObjects:
@@ -275,10 +292,10 @@ class Services:
 
     @cached_property
     def sealer(self) -> Sealer:
-        """Seals what a function tells itself through the gateway."""
+        """Encrypts cursors."""
         from chalicelib.access.sealing import Sealer
 
-        return Sealer(self.settings.signing_keys)
+        return Sealer(self.settings.cursor_signing_keys)
 
     @cached_property
     def pipeline_files(self) -> PipelineFiles:
@@ -306,6 +323,7 @@ def install(built: Services | None) -> None:
     """Use these services in this process from now on; None: build them anew when they are asked for."""
     global _services
     _services = built
+    redact_with(built.redact if built and built.settings.masking else None)
 
 
 def assemble(settings: Settings, ports: Ports) -> Services:
@@ -333,16 +351,23 @@ def leased_finalizer(services: Services, lease: Lease, *, readers: int | None = 
     from chalicelib.runlog.assembly import READERS
     from chalicelib.runlog.compaction import Compactor
     from chalicelib.runlog.finalization import Finalizer
-    from chalicelib.runlog.position import PositionSigner
     from chalicelib.runlog.writer import Writer
 
     store = guarded(services.store, lease)
     # The index is not guarded: what is written there twice is the same.
     index_events = services.events.indexing.bring_up_to_date
     compactor = Compactor(store, services.index, services.layout, services.clock, readers or READERS, index_events)
-    writer = Writer(store, services.index, services.layout, PositionSigner(services.settings.signing_keys), services.clock)
+    writer = Writer(store, services.index, services.layout, services.signer, services.clock)
     storage_class = services.settings.storage_class
-    return Finalizer(store, compactor, writer, services.clock, storage_class, looks_for_markers=looks_for_markers)
+    return Finalizer(
+        store,
+        compactor,
+        writer,
+        services.clock,
+        storage_class,
+        looks_for_markers=looks_for_markers,
+        expiration_ms=services.expiration_ms,
+    )
 
 
 def ingester(services: Services) -> Ingester:

@@ -24,7 +24,7 @@ def door(settings: Settings, ports: Ports) -> Door:
 
     assert ports.keys and settings.jwt_issuer
     keys = Keys(ports.keys, ports.clock, report_stale_identity)
-    tokens = Tokens(keys, settings.jwt_issuer, settings.audiences, settings.jwt_leeway_seconds)
+    tokens = Tokens(keys, settings.jwt_issuer, settings.audiences, settings.jwt_leeway_seconds, settings.jwt_max_lifetime_seconds)
     return TokenDoor(tokens, settings.jwt_claim, _policy(ports))
 
 

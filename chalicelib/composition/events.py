@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from chalicelib.events.tail import EventTails
     from chalicelib.events.views import Views
     from chalicelib.events.writers import Writers
+    from chalicelib.masking.mask import Masked
 
 _MS_OF_A_SECOND = 1000
 
@@ -37,8 +38,12 @@ class EventServices:
         self._store, self._layout, self._clock = services.store, services.layout, services.clock
         keep_s = services.settings.expiration_days * SECONDS_OF_A_DAY
         self.index = EventIndex(services.database, services.clock, keep_s)
-        self.told = ToldSteps(self._store, self._layout, self.index)
+        self.told = ToldSteps(self._store, self._layout, self.index, self._masked)
         self.indexing = EventIndexing(self._store, self._layout, self.index, self.told)
+
+    def _masked(self, fqn: str, text: bytes) -> Masked:
+        """By a masker that only writes need."""
+        return self._services.masker.mask(fqn, text)
 
     @cached_property
     def views(self) -> Views:
@@ -52,7 +57,7 @@ class EventServices:
         """Writers of a run, as they told of themselves."""
         from chalicelib.events.writers import Writers
 
-        return Writers(self._store, self._layout, self._clock)
+        return Writers(self._store, self._layout, self._clock, self._services.masker)
 
     @cached_property
     def log(self) -> RunEventLog:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from chalicelib.composition import SECONDS_OF_A_DAY, Services, coordinator
@@ -24,13 +25,15 @@ _NAMES_A_PAGE = 1000
 def pipelines_found(services: Services, config: str | None = None) -> Scanned:
     """The processing pipelines of this installation, or of a folder or ``s3://bucket/prefix``. Raises InvalidConfigurationError,
     UnavailableError."""
+    from chalicelib.pipelines.allowed_modules import AllowedModules
     from chalicelib.pipelines.configuration import Properties
     from chalicelib.pipelines.scan import files_at, scan
 
     settings = services.settings
     stores = {settings.bucket_name: services.store, settings.archive_bucket_name: services.archive_store}
     given = {name: getattr(settings, f"pipeline_{name}") for name in Properties.model_fields}
-    return scan(files_at(config or settings.pipelines_config, stores), Properties(**given))
+    found = files_at(config or settings.pipelines_config, stores)
+    return scan(found, Properties(**given), modules=AllowedModules.read(settings.pipeline_modules))
 
 
 def supervisor(services: Services, buffer_bytes: int, tell: Callable[..., None], **manner: Any) -> Supervisor:
@@ -44,7 +47,9 @@ def supervisor(services: Services, buffer_bytes: int, tell: Callable[..., None],
     return Supervisor(
         coordinator(services, PIPELINES_WORK),
         switches,
-        lambda file, fence, owner: Worker(file, pipeline_parts(services, file, buffer_bytes, tell), fence, owner),
+        lambda share, fence, owner: Worker(
+            share.file, replace(pipeline_parts(services, share.file, buffer_bytes, tell), shard=share.shard), fence, owner
+        ),
         services.clock,
         tell,
         **manner,

@@ -7,10 +7,10 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from chalicelib.coordination.partition import MAX_KEY_BYTES, Partition, Source, Status
+from chalicelib.coordination.partition import Partition, Source, Status
 from chalicelib.coordination.store import PAGE, Look, Place, Refused, Store, settled
 from chalicelib.errors import InvalidCursorError, PartitionNotFoundError, PartitionUpdateError
-from chalicelib.ports import Clock
+from chalicelib.ports import Clock, is_sort_key
 
 _MAX_TRIES = 5
 
@@ -38,7 +38,7 @@ class Administration:
 
     def get(self, key: str) -> Partition:
         """A partition as it is now. Raises PartitionNotFoundError."""
-        if _is_key(key) and (found := self._store.get(self._source, key)):
+        if is_sort_key(key) and (found := self._store.get(self._source, key)):
             return found
         raise PartitionNotFoundError(f"no such partition key={key}")
 
@@ -80,16 +80,8 @@ def read_cursor(cursor: str) -> Place:
     """The inverse. Raises InvalidCursorError."""
     try:
         priority, key = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        if isinstance(priority, str) and isinstance(key, str) and _is_key(priority) and _is_key(key):
+        if is_sort_key(priority) and is_sort_key(key):
             return Place(priority, key)
     except (ValueError, TypeError, RecursionError):
         pass
     raise InvalidCursorError(f"the cursor was not made here: leave it out to begin anew cursor={cursor[:40]!r}")
-
-
-def _is_key(text: str) -> bool:
-    """Whether DynamoDB could hold it as a range key; it refuses requests with others."""
-    try:
-        return 0 < len(text.encode()) <= MAX_KEY_BYTES
-    except UnicodeEncodeError:
-        return False

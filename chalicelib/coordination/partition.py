@@ -14,10 +14,10 @@ from typing import Any
 
 from chalicelib.coordination.instants import instant, instant_us
 from chalicelib.errors import InvalidConfigurationError, InvalidInputError
+from chalicelib.ports import MAX_SORT_KEY_BYTES, is_sort_key
 
 GLOBAL_KEY = "GLOBAL_STATE_SOURCE_PARTITION_KEY_FOR_CREATING_PARTITIONS"
 """The key of the one item that nodes take to create partitions; its state is the map that they share."""
-MAX_KEY_BYTES = 1024
 _MAX_NAME_CHARS = 255
 
 
@@ -118,8 +118,8 @@ class Partition:
 
 def new_partition(source: str, key: str, now_us: int) -> Partition:
     """A partition that waits. Raises InvalidInputError for a key that DynamoDB cannot hold."""
-    if not 0 < len(key.encode()) <= MAX_KEY_BYTES:
-        raise InvalidInputError(f"a partition's key has 1 to {MAX_KEY_BYTES} bytes key={key[:80]!r}")
+    if not is_sort_key(key):
+        raise InvalidInputError(f"a partition's key has 1 to {MAX_SORT_KEY_BYTES} bytes of utf-8 key={key[:80]!r}")
     return Partition(source, key, Status.UNASSIGNED, instant_us(now_us))
 
 

@@ -29,8 +29,11 @@ RUN_LOG, FILES = "runlog", "files"
 HIDDEN = "***"
 _VARIABLE = "RUNLAKE_EVENTS"
 _SECRET = re.compile(
-    r"secret|passw|passphrase|token|api.?key|access.?key|private.?key|authorization|credential|cookie", re.IGNORECASE
+    r"secret|passw|passphrase|token|key|auth|credential|cookie|signature|bearer|session|^sig$|^pwd$", re.IGNORECASE
 )
+"""Names of options, headers and parameters. Hides too much rather than too little: headers of other systems have many names."""
+_HEADERS = re.compile(r"headers?", re.IGNORECASE)
+_SHOWN_HEADERS = frozenset({"accept", "accept-encoding", "content-encoding", "content-type", "host", "user-agent"})
 _Options = dict[str, dict[str, JsonValue]]
 
 
@@ -66,22 +69,28 @@ def configured(document: str, method: str | None = None, browser: str | None = N
 def hidden(value: JsonValue, name: str = "") -> JsonValue:
     """A part of a configuration without what is secret in it: by its name, or as a password in an address."""
     if isinstance(value, Mapping):
+        if _HEADERS.fullmatch(name):
+            return {key: each if key.lower() in _SHOWN_HEADERS else HIDDEN for key, each in value.items()}
         return {key: hidden(each, key) for key, each in value.items()}
     if isinstance(value, list):
         return [hidden(each, name) for each in value]
     if value is not None and not isinstance(value, bool) and _SECRET.search(name):
         return HIDDEN
-    return _without_password(value) if isinstance(value, str) else value
+    return _without_secrets(value) if isinstance(value, str) else value
 
 
-def _without_password(text: str) -> str:
+def _without_secrets(text: str) -> str:
+    """An address without its user and password, and without the values of its parameters."""
     try:
         parts = urlsplit(text)
-        if "@" not in parts.netloc:
-            return text
     except ValueError:
+        return HIDDEN if "://" in text else text
+    if not parts.netloc:
         return text
-    return parts._replace(netloc=f"{HIDDEN}@{parts.netloc.rpartition('@')[2]}").geturl()
+    host = parts.netloc.rpartition("@")
+    query = "&".join(f"{each.partition('=')[0]}={HIDDEN}" if "=" in each else HIDDEN for each in parts.query.split("&") if each)
+    fragment = HIDDEN if parts.fragment else ""
+    return parts._replace(netloc=f"{HIDDEN}@{host[2]}" if host[1] else parts.netloc, query=query, fragment=fragment).geturl()
 
 
 def _parsed(text: str) -> dict[str, Any]:

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 
 from chalicelib.errors import InvalidEventError
+from chalicelib.events.well_formed import WellFormedJson, WellFormedText, well_formed
 from chalicelib.ports import Run
 
 INSTANCE_ID, LOGGABLE_TYPE, LOGGABLE_ID, JOB_ID, STEP_ID = "instanceId", "loggableType", "loggableId", "jobId", "stepId"
@@ -29,20 +30,23 @@ class Annotation(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     position: Annotated[int, Field(ge=0)]
-    note: JsonValue
+    note: WellFormedJson
 
 
 class NewEvent(BaseModel):
-    """An event as it comes: a writer or the archive adds what is missing. ``timestamp`` in ms since the epoch."""
+    """An event as it comes: a writer or the archive adds what is missing. ``timestamp`` in ms since the epoch.
+
+    The one place where lone surrogates are replaced and nesting is bounded, for whoever makes an event: HTTP, agents, Python.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    message: str
+    message: WellFormedText
     timestamp: Timestamp | None = None
     id: Annotated[int, Field(ge=0)] | None = None
-    step: str | None = None
-    level: str | None = None
-    data: Mapping[str, JsonValue] = {}
+    step: WellFormedText | None = None
+    level: WellFormedText | None = None
+    data: Annotated[Mapping[str, JsonValue], BeforeValidator(well_formed)] = {}
     annotations: tuple[Annotation, ...] = ()
 
 
@@ -85,6 +89,13 @@ class Loggable:
         given = {INSTANCE_ID: self.instance_id, LOGGABLE_TYPE: self.loggable_type, LOGGABLE_ID: self.loggable_id}
         more = {JOB_ID: self.job_id, STEP_ID: step}
         return {**given, **{name: value for name, value in more.items() if value is not None}}
+
+
+def field_of(error: ValidationError) -> str:
+    """Where a document is wrong first, by names that its schema has: never by a name that was sent, which may be a secret."""
+    wrong = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    place = wrong["loc"][:-1] if wrong["type"] == "extra_forbidden" else wrong["loc"]
+    return ".".join(map(str, place[: 1 if place[:1] == ("data",) else 3])) or "item"
 
 
 def check_mandatory(data: Mapping[str, JsonValue]) -> None:

@@ -20,14 +20,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from chalicelib.errors import DamagedLogError, InvalidEventError
+from chalicelib.errors import DamagedLogError
 from chalicelib.events.batch import prepared
 from chalicelib.events.browsing import last_lines
 from chalicelib.events.companion import Companion, Noted
 from chalicelib.events.event import Event, Loggable
 from chalicelib.events.ports import EventWriter, LogText
 from chalicelib.events.shown import shown
-from chalicelib.events.sinks import BatchSink, as_new
+from chalicelib.events.sinks import BatchSink, as_new, rejection
 from chalicelib.events.spans import Span, joined
 from chalicelib.events.text import ANSWER_BYTES, cut
 from chalicelib.events.text import shown as as_text
@@ -68,12 +68,11 @@ class _Files:
         self._known = (0, 0)  # bytes and lines that were counted
 
     def send(self, events: Sequence[Event]) -> None:
+        """Raises InvalidEventError once the events that can be stored are durable."""
         fqn, writer = self._loggable.job_id or "", events[0].writer
         now_ms = self._method.clock.now_ms()
         given = [as_new(event) for event in events]
         ready = prepared(given, self._loggable, writer, now_ms, lambda body: self._method.mask(fqn, body))
-        if ready.refused:
-            raise InvalidEventError(f"an event was refused: {ready.refused[0].reason} index={ready.refused[0].index}")
         with open(self._folder / "log.txt", "a+b") as log, open(self._folder / "events.jsonl", "ab") as beside:
             fcntl.flock(log, fcntl.LOCK_EX)
             byte, line = self._end_of(log)
@@ -82,6 +81,8 @@ class _Files:
             documents = [{"writer": writer, "instance": self._loggable.instance_id} | asdict(each) for each in placed]
             _durable(beside, b"".join(json.dumps(each).encode() + b"\n" for each in documents))
             self._known = (byte + len(ready.batch.body), line + ready.batch.lines)
+        if ready.refused:
+            raise rejection(ready.refused)
 
     def end(self, writer: str, count: int, last_ms: int | None) -> None:
         end = {"writer": writer, "count": count, "lastTimestampMs": last_ms}

@@ -13,8 +13,9 @@ from random import Random
 
 from chalicelib.errors import RequestRefusedError, TargetUnavailableError, UnavailableError
 from chalicelib.events.event import Event, Loggable
-from chalicelib.events.masking import Mask, masked_event
+from chalicelib.events.masking import masked_event
 from chalicelib.events.ports import Limits, Refused, Target
+from chalicelib.masking.fields import Mask
 from chalicelib.ports import Clock
 
 MAX_TOLD = 100
@@ -83,7 +84,8 @@ class Forwarder:
         self.clock = clock
         self._pause = _Pause(clock, patience or Patience(), random or Random())
         self._batch = Batch(target.limits)
-        self._added = 0
+        self.added = 0
+        """Events that were taken so far, settled or waiting in the batch."""
         self.done = 0
         """So many of the events that were added first are settled, all of them."""
         self.figures = Figures()
@@ -95,12 +97,12 @@ class Forwarder:
         if size > self._target.limits.bytes:
             self.flush()
             self.figures.refuse(masked, f"too large bytes={size} limit={self._target.limits.bytes}")
-            self._added = self.done = self._added + 1
+            self.added = self.done = self.added + 1
             return
         if not self._batch.has_room(masked, size):
             self.flush()
         self._batch.add(masked, size)
-        self._added += 1
+        self.added += 1
 
     def flush(self) -> None:
         """Returns when all that was added is settled. Raises UnavailableError: what is not goes with the next flush."""
@@ -123,7 +125,7 @@ class Forwarder:
             together = max(2 * len(part), 1)
             self._wait_for(left, len(part))
         self._batch.clear()
-        self.done = self._added
+        self.done = self.added
 
     def close(self) -> None:
         """Flushes, and gives the target's connections back."""

@@ -14,6 +14,7 @@ from hashlib import blake2b
 from itertools import islice
 
 from chalicelib.errors import (
+    BatchTooLargeError,
     ConflictError,
     DamagedLogError,
     DeadlineExceededError,
@@ -26,8 +27,6 @@ from chalicelib.events.ports import EventLog, Refused
 from chalicelib.events.routing import Router
 from chalicelib.ports import Run
 
-MAX_ITEMS = 50_000
-"""More items of one request are refused, as such that may come again."""
 MAX_BATCH = 5_000
 """Items of one append."""
 
@@ -65,6 +64,14 @@ class Request:
     repeats_bytes: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Of one request: its items, and the runs and writers that they name, each of which is an append."""
+
+    items: int
+    streams: int
+
+
 @dataclass(slots=True)
 class _Group:
     """Items of one run and writer. They are numbered as in the body."""
@@ -75,32 +82,49 @@ class _Group:
 
 
 class Intake:
-    """``may_write``: whether whoever asks may write a pipeline, by its FQN. ``has_time``: whether there is time for another append."""
+    """``may_write``: whether whoever asks may write a pipeline, by its FQN. ``has_time``: whether there is time for another append.
+    ``check_run`` raises InvalidInputError for a run whose names may not be stored, before anything says them."""
 
-    def __init__(self, log: EventLog, router: Router, may_write: Callable[[str], bool], has_time: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        log: EventLog,
+        router: Router,
+        may_write: Callable[[str], bool],
+        has_time: Callable[[], bool],
+        limits: Limits,
+        check_run: Callable[[Run], None] = lambda run: None,
+    ) -> None:
         self._log, self._router, self._may_write, self._has_time = log, router, may_write, has_time
+        self._limits, self._check_run = limits, check_run
 
     def take(self, items: Iterable[Item], request: Request) -> list[Told]:
-        """Each item's fate, in their order. What is ``STORED`` is durable."""
-        given = iter(items)
-        known = list(islice(given, MAX_ITEMS))
+        """Each item's fate, in their order. What is ``STORED`` is durable. Raises BatchTooLargeError before anything is stored."""
+        known = list(islice(items, self._limits.items + 1))
+        if len(known) > self._limits.items:
+            raise BatchTooLargeError(f"too many items for one request limit={self._limits.items}")
         fates: dict[int, Told] = {item.index: Told(Fate.MALFORMED, item.reason) for item in known if isinstance(item, Refused)}
         for group in self._groups([item for item in known if isinstance(item, Decoded)], request, fates):
             for begin in range(0, len(group.items), MAX_BATCH):
                 self._append(_Group(group.run, group.writer, group.items[begin : begin + MAX_BATCH]), request, fates)
-        beyond = sum(1 for _ in given)
-        return [fates[item.index] for item in known] + [
-            Told(Fate.AWAY, f"too many items for one request limit={MAX_ITEMS}")
-        ] * beyond
+        return [fates[item.index] for item in known]
 
     def _groups(self, items: Sequence[Decoded], request: Request, fates: dict[int, Told]) -> list[_Group]:
+        """Items by run and writer. Raises BatchTooLargeError."""
         groups: dict[tuple[Run, str | None], _Group] = {}
         permitted: dict[str, bool] = {}
+        checked: set[Run] = set()
+        streams: set[tuple[Run, str | None]] = set()
         for item in items:
             try:
                 run = self._router.run_of(item, request.headers)
-            except InvalidInputError as error:
-                fates[item.index] = Told(Fate.MALFORMED, str(error))
+                streams.add((run, item.writer))
+                if len(streams) > self._limits.streams:
+                    break
+                if run not in checked:
+                    self._check_run(run)
+                    checked.add(run)
+            except (InvalidInputError, UnavailableError) as error:
+                fates[item.index] = Told(_fate_of(error), str(error))
                 continue
             if run.fqn not in permitted:
                 permitted[run.fqn] = self._may_write(run.fqn)
@@ -110,6 +134,8 @@ class Intake:
                 fates[item.index] = Told(
                     Fate.FORBIDDEN, f"not permitted: ask for the scope logs:write of this name name={run.fqn[:200]!r}"
                 )
+        if len(streams) > self._limits.streams:
+            raise BatchTooLargeError(f"too many runs and writers for one request limit={self._limits.streams}")
         return list(groups.values())
 
     def _append(self, group: _Group, request: Request, fates: dict[int, Told]) -> None:

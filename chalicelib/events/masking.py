@@ -1,107 +1,74 @@
-"""Secrets in an event: its whole message, the texts of its data and of its annotations. Who it is about is a name, and stays."""
+"""Secrets in an event: in its message, step, level, writer, data and annotations. The loggable's names stay as they are: one that holds a
+configured value is rejected before it gets here (``Masker.check_names``)."""
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TypeVar
 
-from pydantic import JsonValue
+from chalicelib.errors import InvalidEventError
+from chalicelib.events.event import INSTANCE_ID, JOB_ID, LOGGABLE_ID, LOGGABLE_TYPE, Event, NewEvent
+from chalicelib.events.names import checked_name
+from chalicelib.masking.fields import FieldMask, Mask
+from chalicelib.masking.offsets import Offsets
+from chalicelib.masking.shapes import CONFIGURED, MARKERS
 
-from chalicelib.events.event import INSTANCE_ID, JOB_ID, LOGGABLE_ID, LOGGABLE_TYPE, Annotation, Event, NewEvent
-from chalicelib.masking.mask import Edit, Masked
-
-Mask = Callable[[bytes], Masked]
-"""Masks a text by the rules of one pipeline: ``partial(masker.mask, fqn)``."""
 AnEvent = TypeVar("AnEvent", Event, NewEvent)
 _NAMES = frozenset({INSTANCE_ID, LOGGABLE_TYPE, LOGGABLE_ID, JOB_ID})
 
 
-def masked_event(event: AnEvent, mask: Mask) -> tuple[AnEvent, Mapping[str, int]]:
+def masked_event(event: Event, mask: Mask) -> tuple[Event, Mapping[str, int]]:
     """The event as it may leave, and how many secrets it had by their shapes; the very same event where it had none.
 
     Annotations stay at what they are about; one within a secret is put at its start. Raises UnavailableError when a value that is to be
     masked cannot be read: then nothing may leave.
     """
-    counts: Counter[str] = Counter()
-    message = mask(event.message.encode())
-    counts.update(message.counts)
-    changes: dict[str, object] = {}
+    message, fields = mask(event.message.encode(errors="replace")), FieldMask(mask)
+    fields.counts.update(message.counts)
+    masked = event
     if message.counts:
-        changes["message"] = message.body.decode()
-    if event.data and _is_touched(event.data, mask):
-        changes["data"] = {key: value if key in _NAMES else _masked(value, mask, counts, key) for key, value in event.data.items()}
-    if event.annotations:
-        notes = [_masked(each.note, mask, counts) if _is_touched(each.note, mask) else each.note for each in event.annotations]
-        places = moved([each.position for each in event.annotations], event.message, message.edits)
-        annotations = tuple(Annotation(position=place, note=note) for place, note in zip(places, notes, strict=True))
-        if annotations != event.annotations:
-            changes["annotations"] = annotations
-    return (event.model_copy(update=changes), dict(counts)) if changes else (event, {})
+        positions = [each.position for each in event.annotations]
+        places = Offsets(message.edits).moved(positions, event.message, message.body)
+        annotations = [each.model_copy(update={"position": at}) for each, at in zip(event.annotations, places, strict=True)]
+        masked = event.model_copy(update={"message": message.body.decode(errors="replace"), "annotations": tuple(annotations)})
+    if fields.concerns(details(event)):
+        masked = masked_details(masked, fields)
+    return (masked, dict(fields.counts)) if fields.counts else (event, {})
 
 
-def moved(positions: Sequence[int], text: str, edits: Sequence[Edit]) -> list[int]:
-    """Where positions (in characters) of a text are after its edits (in bytes of UTF-8). In one pass over the text."""
-    if not edits:
-        return list(positions)
-    spans = list(_in_characters(text, edits))
-    places: dict[int, int] = {}
-    shift, at = 0, 0
-    for position in sorted(set(positions)):
-        while at < len(spans) and spans[at][1] <= position:
-            start, end, length = spans[at]
-            shift += length - (end - start)
-            at += 1
-        is_within = at < len(spans) and spans[at][0] < position
-        places[position] = (spans[at][0] if is_within else position) + shift
-    return [places[position] for position in positions]
+def details(event: Event | NewEvent) -> list[object]:
+    """All of an event that is masked field by field: all but its message."""
+    names = [event.level, event.step, event.writer if isinstance(event, Event) else None]
+    return [
+        *names,
+        {name: value for name, value in event.data.items() if name not in _NAMES},
+        *(each.note for each in event.annotations),
+    ]
 
 
-def _in_characters(text: str, edits: Sequence[Edit]) -> Iterator[tuple[int, int, int]]:
-    """(start, end, length) of edits in characters. A marker is ASCII, so its length is the same."""
-    body, at_byte, at = text.encode(), 0, 0
-    for start, end, length in edits:
-        first = at + len(body[at_byte:start].decode(errors="replace"))
-        last = first + len(body[start:end].decode(errors="replace"))
-        yield first, last, length
-        at_byte, at = end, last
+def masked_details(event: AnEvent, fields: FieldMask) -> AnEvent:
+    """The event with all but its message masked. Names stay names: one that grows too long becomes the marker alone."""
+    data = {name: value for name, value in event.data.items() if name in _NAMES}
+    masked = fields.value({name: value for name, value in event.data.items() if name not in _NAMES})
+    assert isinstance(masked, dict)
+    changes: dict[str, object] = {
+        "level": None if event.level is None else fields.text(event.level),
+        "data": {**data, **masked},
+        "annotations": tuple(each.model_copy(update={"note": fields.value(each.note)}) for each in event.annotations),
+    }
+    if isinstance(event, NewEvent):
+        changes["step"] = None if event.step is None else masked_name("step", event.step, fields)
+    else:
+        changes["writer"] = event.writer and masked_name("writer", event.writer, fields)
+    return event.model_copy(update=changes)
 
 
-def _is_touched(value: object, mask: Mask) -> bool:
-    """Whether anything in it is a secret: one look for most events."""
-    return bool(mask(json.dumps(value, ensure_ascii=False, default=dict).encode(errors="replace")).counts)
-
-
-def _masked(value: JsonValue, mask: Mask, counts: Counter[str], key: str | None = None) -> JsonValue:
-    """The same with its secrets masked. A name tells of its value, as in a line of JSON: ``"password": 1234``."""
-    if isinstance(value, Mapping):
-        return {_masked_text(name, mask, counts): _masked(each, mask, counts, name) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_masked(each, mask, counts, key) for each in value]
-    if isinstance(value, str):
-        masked = _masked_text(value, mask, counts)
-        return masked if masked != value or key is None else _masked_by_name(key, value, mask, counts)
-    if value is None or isinstance(value, bool) or key is None:
-        return value
-    return _masked_by_name(key, value, mask, counts)
-
-
-def _masked_text(text: str, mask: Mask, counts: Counter[str]) -> str:
-    found = mask(text.encode(errors="replace"))
-    counts.update(found.counts)
-    return found.body.decode(errors="replace") if found.counts else text
-
-
-def _masked_by_name(key: str, value: JsonValue, mask: Mask, counts: Counter[str]) -> JsonValue:
-    """A value of which its name says that it is secret is masked whole."""
-    name = json.dumps(key, ensure_ascii=False)
-    head = len(name.encode()) + 2
-    found = mask(f"{name}: {json.dumps(value, ensure_ascii=False)}".encode(errors="replace"))
-    edits = [edit for edit in found.edits if edit.end > head]
-    if not edits:
-        return value
-    counts.update(found.counts)
-    last = edits[-1]
-    at = last.start + sum(edit.length - (edit.end - edit.start) for edit in found.edits[:-1])
-    return found.body[at : at + last.length].decode(errors="replace")
+def masked_name(what: str, name: str, fields: FieldMask) -> str:
+    """A step's or a writer's name without the secrets in it."""
+    masked = fields.text(name)
+    if masked == name:
+        return name
+    try:
+        return checked_name(what, masked)
+    except InvalidEventError:
+        return MARKERS[CONFIGURED].decode()

@@ -30,10 +30,14 @@ class SinkMethod:
 
 
 def to_target(make_target: Callable[[], Target], masker: Masker | None, clock: Clock) -> MakeSink:
-    """Events go to another system. Each writer has a connection of its own."""
+    """Events go to another system. Each writer has a connection of its own. Making one raises InvalidNameError for a loggable whose names hold
+    a configured value."""
 
     def make(loggable: Loggable) -> Sink:
-        mask = partial(masker.mask, loggable.job_id or loggable.loggable_id) if masker else None
+        fqn = loggable.job_id or loggable.loggable_id
+        if masker:
+            masker.check_names(fqn, fqn, loggable.loggable_id)
+        mask = partial(masker.mask, fqn) if masker else None
         return Forwarder(make_target(), loggable, clock, mask)
 
     return make

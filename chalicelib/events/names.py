@@ -1,10 +1,11 @@
-"""Names that writers and steps may have."""
+"""Names of writers and steps."""
 
 from __future__ import annotations
 
 import re
 
 from chalicelib.errors import InvalidEventError
+from chalicelib.runlog.layout import UNPRINTABLE
 
 MAX_NAME_CHARS = 200
 MAX_NAME_BYTES = 600
@@ -13,10 +14,22 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 def checked_name(what: str, name: str) -> str:
-    """A writer's or a step's name. Raises InvalidEventError."""
+    """The name of a writer or step to read: what earlier releases accepted is accepted. Raises InvalidEventError."""
     if not name or len(name) > MAX_NAME_CHARS or _CONTROL.search(name) or _encoded_bytes(name) > MAX_NAME_BYTES:
-        raise InvalidEventError(f"a {what} is named by 1 to {MAX_NAME_CHARS} printable characters {what}={name[:80]!r}")
+        raise InvalidEventError(f"a {what} is named by 1 to {MAX_NAME_CHARS} printable characters length={len(name)}")
     return name
+
+
+def checked_new_name(what: str, name: str) -> str:
+    """The name of a writer or step to store. Raises InvalidEventError."""
+    return checked_name(what, checked_label(what, name))
+
+
+def checked_label(what: str, label: str) -> str:
+    """A text to store that is displayed as a name but not used in keys. Raises InvalidEventError."""
+    if UNPRINTABLE.search(label):
+        raise InvalidEventError(f"control or invisible character in {what} name length={len(label)}")
+    return label
 
 
 def _encoded_bytes(name: str) -> int:

@@ -67,13 +67,14 @@ class BrowserSource:
 
 
 def forward(source: EventSource, forwarder: Forwarder, position: str | None = None, save: Save = lambda _: None) -> str | None:
-    """Send what is there behind a position; the answer is the position behind it. Raises UnavailableError: go on from what was saved.
+    """Send what is there behind a position; the answer is the position behind it. Raises UnavailableError: go on from what was saved, with
+    the same forwarder or another. Events that an earlier call left in the forwarder go first, so a target may get them twice.
 
     A line without a time (0) has that of the event before it, or of the first behind it that has one, else now: a target that refuses what
     is old would refuse it.
     """
     unsaved: deque[tuple[int, str]] = deque()
-    added = forwarder.done
+    added = forwarder.added
     last_ms = 0
 
     def settle() -> None:

@@ -14,7 +14,7 @@ from chalicelib.events.browse import EventBrowser
 from chalicelib.events.browsing import buffered, last_lines, temporary
 from chalicelib.events.event import RUN, Event, Loggable
 from chalicelib.events.ports import EventLog, EventWriter, LogText
-from chalicelib.events.sinks import BatchSink, as_new
+from chalicelib.events.sinks import BatchSink, as_new, rejection
 from chalicelib.events.step_log import StepLogs
 from chalicelib.events.views import Views, untorn
 from chalicelib.events.writers import Writers
@@ -59,13 +59,14 @@ class _Appends:
         self._position: str | None = None
 
     def send(self, events: Sequence[Event]) -> None:
+        """Raises InvalidEventError once the events that can be stored are durable."""
         if self._position is None:  # so that the first batch, too, is stored once
             self._position = self._log.append(self._run, []).position
         given = [as_new(event) for event in events]
         accepted = self._log.append(self._run, given, writer=events[0].writer, position=self._position)
         self._position = accepted.position
         if accepted.refused:
-            raise InvalidEventError(f"an event was refused: {accepted.refused[0].reason} index={accepted.refused[0].index}")
+            raise rejection(accepted.refused)
 
 
 class RunLogBrowser:

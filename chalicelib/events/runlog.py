@@ -18,7 +18,7 @@ from chalicelib.errors import PreconditionFailedError, StoreUnavailableError, Wr
 from chalicelib.events.batch import placed_in, prepared
 from chalicelib.events.companion import Companion, packed
 from chalicelib.events.event import Loggable, NewEvent
-from chalicelib.events.names import checked_name
+from chalicelib.events.names import checked_new_name
 from chalicelib.events.ports import Accepted
 from chalicelib.lines.text import numbered
 from chalicelib.masking.masker import Masker
@@ -58,8 +58,9 @@ class RunEventLog:
         position: str | None = None,
         idempotency_key: str | None = None,
     ) -> Accepted:
-        """See the port. Two PUTs; a repeat a HEAD or two more. Raises BatchTooLargeError too."""
-        name = checked_name("writer", writer) if writer else ""
+        """See the port. Two PUTs; a repeat a HEAD or two more. Raises BatchTooLargeError and InvalidNameError too."""
+        name = checked_new_name("writer", writer) if writer else ""
+        self._masker.check_names(run.fqn, run.fqn, run.run_id, name)
         if not events:
             opened = self._writer.append(run, Batch.from_bytes(b""), position=position)
             return Accepted(0, None, opened.position)

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from chalicelib.errors import InvalidEventError
 from chalicelib.events.event import Event, NewEvent
-from chalicelib.events.ports import EventWriter
+from chalicelib.events.ports import EventWriter, Refused
 
 BATCH_EVENTS = 1000
 BATCH_BYTES = 512 * 1024
@@ -20,38 +21,54 @@ class Sink(Protocol):
         """Take an event; may send. Raises UnavailableError: it was not taken."""
 
     def flush(self) -> None:
-        """Returns when all that was added is durable. Raises UnavailableError: the rest goes with the next one."""
+        """Returns when all that was added is durable. Raises UnavailableError: the rest goes with the next one; InvalidEventError: some
+        events can never be stored and were dropped, all others are durable."""
 
     def close(self) -> None:
         """Flushes, and gives back what it holds. May be called twice."""
 
 
 class BatchSink:
-    """Hands over full batches, and what there is when it is flushed. ``send`` returns once they are durable; a batch that it did not take
-    comes again, unchanged, before any other."""
+    """Collects events and hands full batches over; the rest when it is flushed.
+
+    ``send`` returns once a batch is durable. A batch that it could not send (UnavailableError, ConflictError) comes again, unchanged, before
+    any other. When it raises InvalidEventError the batch is settled: what can be stored is durable, the rest is dropped. ``add`` never
+    raises that error, which is about other events than the one added: the next ``flush`` does, once.
+    """
 
     def __init__(self, send: Callable[[Sequence[Event]], None]) -> None:
         self._send = send
         self._waiting: list[Event] = []
         self._waiting_bytes = 0
+        self._rejection: InvalidEventError | None = None
 
     def add(self, event: Event) -> None:
         """See ``Sink``."""
         if len(self._waiting) >= BATCH_EVENTS or self._waiting_bytes >= BATCH_BYTES:
-            self.flush()
+            self._settle()
         self._waiting.append(event)
         self._waiting_bytes += len(event.message)
 
     def flush(self) -> None:
         """See ``Sink``."""
-        if self._waiting:
-            self._send(tuple(self._waiting))
-            self._waiting.clear()
-            self._waiting_bytes = 0
+        self._settle()
+        rejection, self._rejection = self._rejection, None
+        if rejection:
+            raise rejection
 
     def close(self) -> None:
         """See ``Sink``."""
         self.flush()
+
+    def _settle(self) -> None:
+        if not self._waiting:
+            return
+        try:
+            self._send(tuple(self._waiting))
+        except InvalidEventError as error:
+            self._rejection = self._rejection or error
+        self._waiting.clear()
+        self._waiting_bytes = 0
 
 
 class WriterSink:
@@ -84,3 +101,8 @@ def as_new(event: Event) -> NewEvent:
         data=event.data,
         annotations=event.annotations,
     )
+
+
+def rejection(refused: Sequence[Refused]) -> InvalidEventError:
+    """The error of a batch whose other events are durable."""
+    return InvalidEventError(f"events were rejected: {refused[0].reason} rejected={len(refused)} first={refused[0].index}")

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -20,12 +21,16 @@ from chalicelib.errors import (
 )
 from chalicelib.events.event import Timestamp
 from chalicelib.events.index import EventIndex
-from chalicelib.events.names import MAX_NAME_CHARS, checked_name
+from chalicelib.events.masking import masked_name
+from chalicelib.events.names import MAX_NAME_CHARS, checked_label, checked_new_name
+from chalicelib.events.well_formed import WellFormedText
+from chalicelib.masking.fields import FieldMask
+from chalicelib.masking.mask import Masked
 from chalicelib.ports import ABSENT, Condition, ObjectStore, PutOptions, Run
-from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.layout import Layout, check_new_run
 
 _TRIES = 8
-_Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
+_Name = Annotated[WellFormedText, Field(min_length=1, max_length=MAX_NAME_CHARS)]
 
 
 class ToldStep(BaseModel):
@@ -41,14 +46,21 @@ class ToldStep(BaseModel):
 
 
 class ToldSteps:
-    """Keeps what is told. ``index`` learns it at once, and once more when the notification comes."""
+    """Keeps what is told, its names masked by the pipeline's rules (``mask`` takes its FQN). ``index`` learns it at once, and once more when the
+    notification comes."""
 
-    def __init__(self, store: ObjectStore, layout: Layout, index: EventIndex) -> None:
-        self._store, self._layout, self._index = store, layout, index
+    def __init__(
+        self, store: ObjectStore, layout: Layout, index: EventIndex, mask: Callable[[str, bytes], Masked] | None = None
+    ) -> None:
+        self._store, self._layout, self._index, self._mask = store, layout, index, mask
 
     def tell(self, run: Run, step: str, told: ToldStep) -> ToldStep:
         """Add to what is known. A GET, a PUT and a row. Repeatable. Raises InvalidEventError, InvalidNameError, UnavailableError."""
-        key = self._layout.step(run, checked_name("step", step))
+        check_new_run(run)
+        step, told = self._masked(run, step, told)
+        for label in (told.name, told.parent):
+            checked_label("step", label or "")
+        key = self._layout.step(run, checked_new_name("step", step))
         for _ in range(_TRIES):
             seen, etag = self._found(key)
             merged = {**seen, **told.model_dump(by_alias=True, exclude_unset=True)}
@@ -63,6 +75,15 @@ class ToldSteps:
             self._index.tell(run, step, merged, merged["version"])
             return read_told(merged)
         raise StoreUnavailableError(f"others keep telling of the step step={step[:80]!r} tries={_TRIES}")
+
+    def _masked(self, run: Run, step: str, told: ToldStep) -> tuple[str, ToldStep]:
+        """Names as events have them."""
+        if self._mask is None:
+            return step, told
+        fields = FieldMask(partial(self._mask, run.fqn))
+        names = {field: getattr(told, field) for field in ("name", "parent")}
+        changes = {field: masked_name("step", name, fields) for field, name in names.items() if name is not None}
+        return masked_name("step", step, fields), told.model_copy(update=changes)
 
     def landed(self, run: Run, step: str) -> None:
         """Index what is told now. A GET and a row. Raises ObjectNotFoundError."""

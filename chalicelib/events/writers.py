@@ -24,9 +24,10 @@ from chalicelib.errors import (
     StoreUnavailableError,
     WriteConflictError,
 )
-from chalicelib.events.names import checked_name
+from chalicelib.events.names import checked_new_name
+from chalicelib.masking.masker import Masker
 from chalicelib.ports import ABSENT, Clock, ListedObject, ObjectStore, PutOptions, Run
-from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.layout import Layout, check_new_run
 from chalicelib.runlog.tail import list_all
 
 OPENED, CLOSED = "opened", "closed"
@@ -50,19 +51,19 @@ class WriterFacts:
 class Writers:
     """Registers, closes and lists. Every step can be repeated."""
 
-    def __init__(self, store: ObjectStore, layout: Layout, clock: Clock) -> None:
-        self._store, self._layout, self._clock = store, layout, clock
+    def __init__(self, store: ObjectStore, layout: Layout, clock: Clock, masker: Masker | None = None) -> None:
+        self._store, self._layout, self._clock, self._masker = store, layout, clock, masker
 
     def open(self, run: Run, writer: str) -> None:
         """Register a writer. One PUT. Raises InvalidEventError, InvalidNameError, UnavailableError."""
-        self._put(self._layout.writer(run, checked_name("writer", writer), OPENED), {"openedMs": self._clock.now_ms()})
+        self._put(self._key(run, writer, OPENED), {"openedMs": self._clock.now_ms()})
 
     def close(self, run: Run, writer: str, count: int, last_timestamp_ms: int | None = None) -> None:
         """A writer has ended, after ids 0 to ``count`` - 1. One PUT; again a GET more. Raises ConflictError when it was closed with another
         count, InvalidEventError, UnavailableError."""
         if not 0 <= count <= MAX_COUNT:
             raise InvalidEventError(f"a writer's count is a whole number from 0 to {MAX_COUNT} count={count}")
-        key = self._layout.writer(run, checked_name("writer", writer), CLOSED)
+        key = self._key(run, writer, CLOSED)
         document = {"count": count, "lastTimestampMs": last_timestamp_ms, "closedMs": self._clock.now_ms()}
         if not self._put(key, document) and (known := self._document(key)["count"]) != count:
             raise ConflictError(f"the writer was closed with another count writer={writer[:80]!r} count={known}")
@@ -77,6 +78,12 @@ class Writers:
         with ThreadPoolExecutor(_THREADS) as threads:
             facts = threads.map(lambda each: self._facts(*each), by_writer.items())
             return {each.writer: each for each in facts}
+
+    def _key(self, run: Run, writer: str, what: str) -> str:
+        check_new_run(run)
+        if self._masker:
+            self._masker.check_names(run.fqn, run.fqn, run.run_id, writer)
+        return self._layout.writer(run, checked_new_name("writer", writer), what)
 
     def _facts(self, writer: str, objects: dict[str, ListedObject]) -> WriterFacts:
         closed = self._document(objects[CLOSED].key) if CLOSED in objects else {}

@@ -9,8 +9,10 @@ from typing import TextIO, cast
 
 from chalicelib.errors import InvalidEventError
 from chalicelib.events.event import Event, Loggable, NewEvent, check_mandatory
-from chalicelib.events.names import checked_name
+from chalicelib.events.names import checked_new_name
 from chalicelib.events.sinks import Sink
+from chalicelib.events.validation import checked_event
+from chalicelib.events.well_formed import well_formed_text
 from chalicelib.ports import Clock
 
 Closed = Callable[[str, int, int | None], None]
@@ -33,16 +35,18 @@ class SinkWriter:
         step: str | None = None,
         closed: Closed | None = None,
     ) -> None:
-        self.writer = checked_name("writer", writer or f"w-{secrets.token_hex(8)}")
+        self.writer = checked_new_name("writer", writer or f"w-{secrets.token_hex(8)}")
         self._mandatory = loggable.mandatory_data()
         check_mandatory(self._mandatory)
-        self._sink, self._loggable, self._clock, self._step, self._closed = sink, loggable, clock, step, closed
+        self._step = None if step is None else checked_new_name("step", well_formed_text(step))
+        self._sink, self._loggable, self._clock, self._closed = sink, loggable, clock, closed
         self._count = 0
         self._last_ms: int | None = None
         self._is_closed = False
 
     def write_event(self, event: NewEvent) -> None:
-        """See the port. Raises InvalidEventError for one that tells of another run, or of a writer that is closed."""
+        """See the port. Raises InvalidEventError for an event that no sink could take, which leaves the writer as it was, and of a closed
+        writer. The sink raises UnavailableError."""
         if self._is_closed:
             raise InvalidEventError(f"the writer is closed writer={self.writer}")
         whole = self._whole(event)
@@ -55,7 +59,8 @@ class SinkWriter:
         self.write_event(NewEvent(message=message, step=step, level=level))
 
     def stream(self, *, step: str | None = None) -> TextIO:
-        """See the port."""
+        """See the port. Raises InvalidEventError at once for a step that cannot be stored."""
+        step = None if step is None else checked_new_name("step", well_formed_text(step))
         return cast(TextIO, LineStream(lambda line: self.write_message(line, step=step)))
 
     def flush(self) -> None:
@@ -74,14 +79,15 @@ class SinkWriter:
 
     def _whole(self, event: NewEvent) -> Event:
         if any(event.data.get(name, value) != value for name, value in self._mandatory.items()):
-            raise InvalidEventError("an event's data tell of another run")
+            raise InvalidEventError("an event's data name another run")
+        checked = checked_event(event, self._loggable)
         return Event(
             id=self._count,
-            message=event.message,
-            timestamp=self._clock.now_ms() if event.timestamp is None else event.timestamp,
-            data={**event.data, **self._loggable.mandatory_data(self._step if event.step is None else event.step)},
-            annotations=event.annotations,
-            level=event.level,
+            message=checked.message,
+            timestamp=self._clock.now_ms() if checked.timestamp is None else checked.timestamp,
+            data={**checked.data, **self._loggable.mandatory_data(self._step if checked.step is None else checked.step)},
+            annotations=checked.annotations,
+            level=checked.level,
             writer=self.writer,
         )
 

@@ -16,7 +16,7 @@ from chalicelib.runlog.layout import Layout, ParsedKey
 from chalicelib.runlog.segment import entry_of
 
 _HEARTBEAT_MS = 60_000
-_SILENT = frozenset(["marker", "retired", "tombstone"])
+_SILENT = frozenset(["marker", "retired", "tombstone", "unfinished"])
 """Of these nothing is reported, and no request is made."""
 _BESIDE = frozenset(["companion", "writer", "step", "chosen"])
 """What lies beside a run's text: indexed, not reported."""

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import heapq
+from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
-from typing import NamedTuple
+from itertools import chain
+from typing import NamedTuple, overload
 
 from chalicelib.masking.shapes import MARKERS, NAMES, Finder
 from chalicelib.masking.text import Text
 
 _NEWLINE = b"\n"
 _MARKED = frozenset(MARKERS.values())
+_ORDER = {name: number for number, name in enumerate(NAMES)}
+_SORTED_BYTES = 4096
+"""Up to this length sorting what was found costs less than merging it; in longer texts it would need memory for all of it."""
 
 
 class Edit(NamedTuple):
@@ -24,6 +29,34 @@ class Edit(NamedTuple):
     length: int
 
 
+class Edits(Sequence[Edit]):
+    """Edits in 24 bytes each: a small packed body may have hundreds of thousands."""
+
+    __slots__ = ("_numbers",)
+
+    def __init__(self, edits: Iterable[Edit] = ()) -> None:
+        self._numbers = array("q", chain.from_iterable(edits))
+
+    def __len__(self) -> int:
+        return len(self._numbers) // 3
+
+    @overload
+    def __getitem__(self, at: int) -> Edit: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[Edit]: ...
+
+    def __getitem__(self, at: int | slice) -> Edit | list[Edit]:
+        if isinstance(at, slice):
+            return [self[each] for each in range(*at.indices(len(self)))]
+        start = 3 * range(len(self))[at]
+        return Edit(*self._numbers[start : start + 3])
+
+    def append(self, edit: Edit) -> None:
+        """Behind all others."""
+        self._numbers.extend(edit)
+
+
 @dataclass(frozen=True, slots=True)
 class Masked:
     """``body`` is the very same object when there was nothing to mask; ``counts`` are secrets by the name of their shape, ``edits`` where
@@ -31,7 +64,7 @@ class Masked:
 
     body: bytes
     counts: Mapping[str, int]
-    edits: tuple[Edit, ...] = field(default=(), compare=False)
+    edits: Sequence[Edit] = field(default=(), compare=False)
 
 
 class Found(NamedTuple):
@@ -45,7 +78,7 @@ class Found(NamedTuple):
 def mask(body: bytes, finders: Sequence[tuple[str, Finder]], read: Callable[[bytes], Text] = Text) -> Masked:
     """Time and memory grow with the body's length, whatever stands in it; ``read`` is for tests that count."""
     counts: Counter[str] = Counter()
-    masked, view, at, edits = BytesIO(), memoryview(body), 0, list[Edit]()
+    masked, view, at, edits = BytesIO(), memoryview(body), 0, Edits()
     for start, end, shape in secrets(read(body), finders):
         secret = body[start:end]
         if secret in _MARKED:
@@ -57,13 +90,13 @@ def mask(body: bytes, finders: Sequence[tuple[str, Finder]], read: Callable[[byt
     if not counts:
         return Masked(body, {})
     masked.write(view[at:])
-    return Masked(masked.getvalue(), dict(counts), tuple(edits))
+    return Masked(masked.getvalue(), dict(counts), edits)
 
 
 def secrets(text: Text, finders: Sequence[tuple[str, Finder]]) -> Iterator[Found]:
     """What the finders find, in order; parts that overlap are one, named by the one that begins first."""
     first, last, order = 0, 0, -1
-    for start, its_order, end in heapq.merge(*(_ranked(text, name, find) for name, find in finders)):
+    for start, its_order, end in _ranked(text, finders):
         if order >= 0 and start < last:
             last = max(last, end)
             continue
@@ -74,17 +107,23 @@ def secrets(text: Text, finders: Sequence[tuple[str, Finder]]) -> Iterator[Found
         yield Found(first, last, NAMES[order])
 
 
-def _ranked(text: Text, name: str, find: Finder) -> Iterator[tuple[int, int, int]]:
-    order = NAMES.index(name)
+def _ranked(text: Text, finders: Sequence[tuple[str, Finder]]) -> Iterable[tuple[int, int, int]]:
+    """(start, order of the shape, end) of all that the finders find, sorted."""
+    if len(text) <= _SORTED_BYTES:
+        return sorted([(start, _ORDER[name], end) for name, find in finders for start, end in find(text)])
+    return heapq.merge(*(_ranked_by_one(text, _ORDER[name], find) for name, find in finders))
+
+
+def _ranked_by_one(text: Text, order: int, find: Finder) -> Iterator[tuple[int, int, int]]:
     return ((start, order, end) for start, end in find(text))
 
 
 def _replacement(secret: bytes, by: bytes) -> bytes:
-    """The marker, once a line: lines are neither lost nor joined. A carriage return stays too."""
+    """The marker, once a line: lines are neither lost nor joined. Blank lines and carriage returns stay."""
     if _NEWLINE not in secret:
         return by
     return _NEWLINE.join(_masked_line(line, by) for line in secret.split(_NEWLINE))
 
 
 def _masked_line(line: bytes, by: bytes) -> bytes:
-    return (by if line.strip() else b"") + (b"\r" if line.endswith(b"\r") else b"")
+    return by + (b"\r" if line.endswith(b"\r") else b"") if line.strip() else line

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from threading import Lock
 
-from chalicelib.errors import UnavailableError
+from chalicelib.errors import InvalidNameError, RunlakeError, UnavailableError
 from chalicelib.masking.mask import Masked, mask
 from chalicelib.masking.rules import Rule, SecretName, value_lines
 from chalicelib.masking.shapes import NAMES, SHAPES, Finder, finders, values_finder
@@ -31,6 +31,7 @@ class Masker:
         self._rules, self._read, self._clock = tuple(rules), read, clock
         self._given = {id(rule): tuple(_lines_of_values(rule)) for rule in self._rules}
         self._known: dict[str, tuple[int, tuple[bytes, ...]]] = {}
+        self._retry_ms: dict[str, int] = {}
         self._finders_of: OrderedDict[tuple[tuple[bytes, ...], ...], Values] = OrderedDict()
         self._lock = Lock()
 
@@ -38,6 +39,31 @@ class Masker:
         """A batch of a pipeline, as it may be stored. Raises UnavailableError when a value cannot be read."""
         rules = [rule for rule in self._rules if rule.is_for(fqn)]
         return mask(body, self._finders(rules)) if rules and body else Masked(body, {})
+
+    def check_names(self, fqn: str, *names: str) -> None:
+        """Raises InvalidNameError where a name of the pipeline holds a configured value (shapes are not looked for: names are no text), and
+        UnavailableError when a value cannot be read. Two names that differ in a secret would be one if they were masked."""
+        values = self._values([rule for rule in self._rules if rule.is_for(fqn)])
+        if values and any(mask(name.encode(errors="replace"), finders((), values)).counts for name in names):
+            raise InvalidNameError("a name holds a value that is configured to be masked")
+
+    def refresh(self) -> None:
+        """Read the values of all rules for ``redact`` where they are missing or old. Never raises: what cannot be read is not known."""
+        for name in {name for rule in self._rules for name in rule.values_from}:
+            if self._clock.now_ms() >= self._retry_ms.get(name, 0):
+                try:
+                    self._lines_of(name)
+                except RunlakeError:
+                    self._retry_ms[name] = self._clock.now_ms() + _RETRY_MS
+
+    def redact(self, text: str) -> str:
+        """A text for log lines, metrics and error answers: the configured values of all rules masked, as far as they are known. Makes no
+        request and never raises."""
+        values = self._finder(tuple(lines for rule in self._rules for lines in self._known_lines(rule) if lines))
+        if not values or not text:
+            return text
+        masked = mask(text.encode(errors="surrogatepass"), finders((), values))
+        return masked.body.decode(errors="surrogatepass") if masked.counts else text
 
     def may_vary(self, body: bytes) -> bool:
         """Whether some rules would have masked this batch, and others not: all shapes, and the values of all rules that are known now."""
@@ -50,7 +76,9 @@ class Masker:
 
     def _values(self, rules: Sequence[Rule]) -> Values | tuple[()]:
         """The finder of what rules name now. Made when their values change."""
-        groups = tuple(group for rule in rules for group in self._lines(rule) if group)
+        return self._finder(tuple(group for rule in rules for group in self._lines(rule) if group))
+
+    def _finder(self, groups: tuple[tuple[bytes, ...], ...]) -> Values | tuple[()]:
         if not groups:
             return ()
         with self._lock:
@@ -66,6 +94,11 @@ class Masker:
         yield self._given[id(rule)]
         for name in rule.values_from:
             yield self._lines_of(name)
+
+    def _known_lines(self, rule: Rule) -> Iterator[tuple[bytes, ...]]:
+        yield self._given[id(rule)]
+        for name in rule.values_from:
+            yield self._known.get(name, (0, ()))[1]
 
     def _lines_of(self, name: str) -> tuple[bytes, ...]:
         now_ms = self._clock.now_ms()

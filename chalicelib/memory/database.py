@@ -1,11 +1,11 @@
 """``Database`` in memory: the same conditions and limits as DynamoDB's, for tests and for runs without AWS.
 
+Any call fails on demand as it could on DynamoDB (``failures``). A request that DynamoDB would reject raises ``RequestRejectedError``.
 It counts requests, and the bytes of the rows that it reads and writes as DynamoDB would, so that costs can be asserted exactly.
 """
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -14,10 +14,28 @@ from threading import RLock
 from typing import Any
 
 from chalicelib.errors import PreconditionFailedError
-from chalicelib.ports import MAX_TRANSACTION_WRITES, Check, Clause, Delete, Key, Put, Row, When, Write
+from chalicelib.memory.failures import Failures, RequestRejectedError, can_fail
+from chalicelib.ports import (
+    MAX_PARTITION_KEY_BYTES,
+    MAX_SORT_KEY_BYTES,
+    MAX_TRANSACTION_WRITES,
+    Check,
+    Clause,
+    Delete,
+    Key,
+    Put,
+    Row,
+    When,
+    Write,
+)
 
 _ABSENT = object()
 MAX_READ_BYTES = 1024 * 1024
+MAX_ROW_BYTES = 400 * 1024
+MAX_TRANSACTION_BYTES = 4 * 1024 * 1024
+MAX_DEPTH = 32
+MAX_DIGITS = 38
+BATCH_ROWS = 25
 
 
 class _Partition:
@@ -47,6 +65,7 @@ class InMemoryDatabase:
 
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
+        self.failures = Failures()
         self.read_bytes = 0
         self.read_rows = 0
         self.written_bytes = 0
@@ -57,14 +76,18 @@ class InMemoryDatabase:
         """Every row of a table."""
         return [row for partition in self._tables[table].values() for row in partition.rows.values()]
 
+    @can_fail
     def get_many(self, keys: Sequence[Key]) -> Mapping[Key, Row]:
         """See the port."""
         with self._lock:
             self.calls["get_many"] += -(-len(keys) // 100)
+            for key in keys:
+                _check_key(key)
             found = {key: row for key in keys if (row := self._found(key)) is not None}
             self._count_read(list(found.values()))
             return found
 
+    @can_fail
     def query(
         self,
         table: str,
@@ -79,6 +102,10 @@ class InMemoryDatabase:
         """See the port."""
         with self._lock:
             self.calls["query"] += 1
+            for bound in (first or "", last or ""):
+                _check_key(Key(table, partition, bound))
+            if limit < 1:
+                raise RequestRejectedError(f"a query asks for a row at least limit={limit}")
             held = self._tables[table].get(partition)
             keys = _between(held.sorted(), first, last) if held else []
             ordered = reversed(keys) if newest_first else iter(keys)
@@ -93,21 +120,30 @@ class InMemoryDatabase:
             more = len(rows) < len(keys) or len(rows) == limit
             return [{only: row[only]} for row in rows] if only else rows, more
 
+    @can_fail
     def put_many(self, rows: Sequence[Put]) -> None:
         """See the port."""
         if len({row.key for row in rows}) < len(rows):
-            raise ValueError("a row is written twice")
+            raise RequestRejectedError("a row is written twice")
         with self._lock:
-            self.calls["put_many"] += -(-len(rows) // 25)
-            for each in rows:
-                self._apply(each)
+            self.calls["put_many"] += -(-len(rows) // BATCH_ROWS)
+            for first in range(0, len(rows), BATCH_ROWS):
+                batch = rows[first : first + BATCH_ROWS]
+                for each in batch:
+                    _check_write(each)
+                for each in batch:
+                    self._apply(each)
 
+    @can_fail
     def transact(self, writes: Sequence[Write]) -> None:
         """See the port."""
         if not 0 < len(writes) <= MAX_TRANSACTION_WRITES or len({write.key for write in writes}) < len(writes):
-            raise ValueError(f"a transaction has 1 to 100 writes, each of another row count={len(writes)}")
+            raise RequestRejectedError(f"a transaction has 1 to 100 writes, each of another row count={len(writes)}")
         with self._lock:
             self.calls["transact"] += 1
+            size = sum(_check_write(write) for write in writes)
+            if size > MAX_TRANSACTION_BYTES:
+                raise RequestRejectedError(f"a transaction has at most 4 MB size={size}")
             for write in writes:
                 if not holds(write.when, self._found(write.key)):
                     raise PreconditionFailedError(f"a condition of a transaction is false key={write.key}")
@@ -121,7 +157,6 @@ class InMemoryDatabase:
     def _apply(self, write: Write) -> None:
         partition = self._tables[write.key.table].setdefault(write.key.partition, _Partition())
         if isinstance(write, Put):
-            json.dumps(write.row, default=str).encode()  # what could not be sent raises here too
             partition.put(write.key.sort, write.row)
             self.written_bytes += row_bytes(write.row)
         elif isinstance(write, Delete):
@@ -141,7 +176,54 @@ def holds(when: When, row: Row | None) -> bool:
 
 def row_bytes(row: Row) -> int:
     """What DynamoDB counts for a row: names and values."""
-    return sum(len(name.encode()) + _value_bytes(value) for name, value in row.items())
+    return sum(_text_bytes(name) + _value_bytes(value) for name, value in row.items())
+
+
+def _check_key(key: Key) -> None:
+    partition, sort = _text_bytes(key.partition), _text_bytes(key.sort)
+    if not 0 < partition <= MAX_PARTITION_KEY_BYTES or sort > MAX_SORT_KEY_BYTES:
+        raise RequestRejectedError(f"a partition key has 1 to 2,048 bytes, a sort key at most 1,024 key={str(key)[:200]}")
+
+
+def _check_write(write: Write) -> int:
+    """The bytes of a write, which is one that DynamoDB takes."""
+    _check_key(write.key)
+    if not isinstance(write, Put):
+        return 0
+    _check_value(write.row)
+    size = row_bytes(write.row)
+    if size > MAX_ROW_BYTES:
+        raise RequestRejectedError(f"a row has at most 400 KB size={size} key={str(write.key)[:200]}")
+    return size
+
+
+def _check_value(value: Any, depth: int = 0) -> None:
+    if isinstance(value, float):
+        raise TypeError("a number is whole or a decimal")  # as boto3
+    if depth > MAX_DEPTH:
+        raise RequestRejectedError("a row is nested at most 32 levels deep")
+    if isinstance(value, int | Decimal) and not isinstance(value, bool):
+        if _digits(value) > MAX_DIGITS:
+            raise RequestRejectedError("a number has at most 38 digits")
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            _text_bytes(name)
+            _check_value(item, depth + 1)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _check_value(item, depth + 1)
+
+
+def _digits(number: int | Decimal) -> int:
+    """Significant ones: without leading and trailing zeros."""
+    return len("".join(map(str, Decimal(number).as_tuple().digits)).strip("0"))
+
+
+def _text_bytes(text: str) -> int:
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError as error:
+        raise RequestRejectedError(f"a text is of utf-8 text={text[:100]!r}") from error
 
 
 def _is_true(clause: Clause, row: Row | None) -> bool:
@@ -165,7 +247,7 @@ def _is_true(clause: Clause, row: Row | None) -> bool:
 
 def _value_bytes(value: Any) -> int:
     if isinstance(value, str):
-        return len(value.encode())
+        return _text_bytes(value)
     if value is None or isinstance(value, bool):
         return 1
     if isinstance(value, int | Decimal):

@@ -1,7 +1,7 @@
-"""``ObjectStore`` in memory, with S3's semantics: conditions, multipart rules, order of listings, limits of metadata.
+"""``ObjectStore`` in memory, with S3's semantics: conditions, multipart rules, order of listings, limits of keys, parts and metadata.
 
-It counts its calls and can be told to answer 409, as S3 does when conditional writes race. What S3 would refuse as a mistake of the
-program is a ``ValueError`` here, so that no test can pass on a request that S3 would not take.
+It counts its calls. Any of them fails on demand as it could on S3 (``failures``). A request that S3 would reject raises
+``RequestRejectedError``, so that no test passes on a request that S3 would not take.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from threading import RLock
 from urllib.parse import quote, urlencode
 
 from chalicelib.errors import ObjectNotFoundError, PreconditionFailedError, RangeNotSatisfiableError, WriteConflictError
+from chalicelib.memory.failures import Failures, RequestRejectedError, can_fail
 from chalicelib.memory.rope import Rope
 from chalicelib.ports import (
     ANY,
@@ -35,6 +36,8 @@ MAX_PART_BYTES = 5 * 1024 * 1024 * 1024
 MAX_PARTS = 10_000
 MAX_METADATA_BYTES = 2048
 MAX_KEY_BYTES = 1024
+MAX_OBJECT_BYTES = 5 * 1024 * 1024 * 1024
+"""Of one PUT."""
 MAX_LISTED = 1000
 
 
@@ -63,11 +66,15 @@ class InMemoryObjectStore:
         self._uploads: dict[str, _Upload] = {}
         self._ids = itertools.count(1)
         self._lock = RLock()
-        self._conflicts: list[Callable[[str], bool]] = []
+        self.failures = Failures()
 
     def conflict_next(self, times: int, matches: Callable[[str], bool] = lambda _: True) -> None:
         """Answer 409 to the next conditional writes of keys that match."""
-        self._conflicts += [matches] * times
+
+        def is_conditional(key: str, *arguments: object) -> bool:
+            return matches(key) and any(isinstance(each, Condition) and each != ANY for each in arguments)
+
+        self.failures.schedule("put", "complete_multipart", error=WriteConflictError, times=times, matches=is_conditional)
 
     def put_repeated(self, key: str, pattern: bytes, size: int, metadata: Mapping[str, str]) -> str:
         """An object of any size that costs the memory of its pattern."""
@@ -83,20 +90,25 @@ class InMemoryObjectStore:
         """Uploads that were begun and neither completed nor aborted."""
         return len(self._uploads)
 
+    @can_fail
     def put(self, key: str, body: bytes, options: PutOptions, condition: Condition = ANY) -> str:
         """See the port."""
         with self._lock:
             self.calls["put"] += 1
             _check_key(key)
             _check_metadata(options.metadata)
+            if len(body) > MAX_OBJECT_BYTES:
+                raise RequestRejectedError(f"a put has at most 5 GiB size={len(body)}")
             self._check(key, condition)
             self.uploaded_bytes += len(body)
             return self._store(key, Rope.of(bytes(body)), options, md5(body, usedforsecurity=False).hexdigest())
 
+    @can_fail
     def get(self, key: str, start: int | None = None, end: int | None = None, *, if_match: str | None = None) -> StoredObject:
         """See the port."""
         with self._lock:
             self.calls["get"] += 1
+            _check_key(key)
             found = self._found(key)
         if if_match is not None and found.info.etag != if_match:
             raise PreconditionFailedError(f"another version key={key}")
@@ -107,26 +119,32 @@ class InMemoryObjectStore:
             raise RangeNotSatisfiableError(f"range begins behind the end key={key} start={start}")
         return StoredObject(found.info, found.rope.cut(first, last).materialize())
 
+    @can_fail
     def head(self, key: str) -> ObjectInfo:
         """See the port."""
         with self._lock:
             self.calls["head"] += 1
+            _check_key(key)
             return self._found(key).info
 
+    @can_fail
     def list(self, prefix: str, *, start_after: str = "", limit: int = MAX_LISTED) -> Listing:
         """See the port."""
         with self._lock:
             self.calls["list"] += 1
+            _check_page(prefix, start_after, limit)
             keys = [key for key in self._objects if key.startswith(prefix) and key.encode() > start_after.encode()]
             keys.sort(key=str.encode)
             page = keys[: min(limit, MAX_LISTED)]
             rows = [self._objects[key].info for key in page]
             return Listing([ListedObject(row.key, row.size, row.etag, row.last_modified_ms) for row in rows], len(keys) > len(page))
 
+    @can_fail
     def list_folders(self, prefix: str, *, start_after: str = "", limit: int = MAX_LISTED) -> Folders:
         """See the port."""
         with self._lock:
             self.calls["list"] += 1
+            _check_page(prefix, start_after, limit)
             keys = [key for key in self._objects if key.startswith(prefix) and key.encode() > start_after.encode()]
         found = sorted({_folder_of(key, prefix) for key in keys}, key=str.encode)
         page, more = found[: min(limit, MAX_LISTED)], len(found) > min(limit, MAX_LISTED)
@@ -135,14 +153,17 @@ class InMemoryObjectStore:
         names = [each.removeprefix(base).removesuffix("/") for each in page if each.endswith("/")]
         return Folders(names, (behind_folder(last) if last.endswith("/") else last) if more else None)
 
+    @can_fail
     def delete(self, key: str, *, if_match: str | None = None) -> None:
         """See the port."""
         with self._lock:
             self.calls["delete"] += 1
+            _check_key(key)
             if key in self._objects:
                 self._check(key, Condition(if_match=if_match))
                 del self._objects[key]
 
+    @can_fail
     def delete_many(self, keys: Sequence[str]) -> None:
         """See the port."""
         if not 0 < len(keys) <= MAX_LISTED:
@@ -150,8 +171,11 @@ class InMemoryObjectStore:
         with self._lock:
             self.calls["delete_many"] += 1
             for key in keys:
+                _check_key(key)
+            for key in keys:
                 self._objects.pop(key, None)
 
+    @can_fail
     def create_multipart(self, key: str, options: PutOptions) -> str:
         """See the port."""
         with self._lock:
@@ -162,6 +186,7 @@ class InMemoryObjectStore:
             self._uploads[upload_id] = _Upload(key, options)
             return upload_id
 
+    @can_fail
     def upload_part(self, key: str, upload_id: str, number: int, body: bytes) -> str:
         """See the port."""
         with self._lock:
@@ -169,17 +194,22 @@ class InMemoryObjectStore:
             self.uploaded_bytes += len(body)
             return self._add_part(key, upload_id, number, Rope.of(bytes(body)))
 
+    @can_fail
     def copy_part(self, key: str, upload_id: str, number: int, source: str, start: int, end: int, *, if_match: str) -> str:
         """See the port."""
         with self._lock:
             self.calls["copy_part"] += 1
+            _check_key(source)
             found = self._found(source)
             if found.info.etag != if_match:
                 raise PreconditionFailedError(f"another version of the source key={source}")
             if found.info.size <= MIN_PART_BYTES or not 0 <= start < end <= found.info.size:
-                raise ValueError(f"not a range that can be copied key={source} start={start} end={end} size={found.info.size}")
+                raise RequestRejectedError(
+                    f"not a range that can be copied key={source} start={start} end={end} size={found.info.size}"
+                )
             return self._add_part(key, upload_id, number, found.rope.cut(start, end))
 
+    @can_fail
     def complete_multipart(self, key: str, upload_id: str, parts: Sequence[tuple[int, str]], condition: Condition = ANY) -> str:
         """See the port."""
         with self._lock:
@@ -191,6 +221,7 @@ class InMemoryObjectStore:
             digest = md5("".join(etag for _, etag in parts).encode(), usedforsecurity=False).hexdigest()
             return self._store(key, Rope.joined(ropes), upload.options, f"{digest}-{len(parts)}")
 
+    @can_fail
     def abort_multipart(self, key: str, upload_id: str) -> None:
         """See the port."""
         with self._lock:
@@ -234,9 +265,6 @@ class InMemoryObjectStore:
 
     def _check(self, key: str, condition: Condition) -> None:
         found = self._objects.get(key)
-        if condition != ANY and self._conflicts and self._conflicts[0](key):
-            self._conflicts.pop(0)
-            raise WriteConflictError(f"conditional writes race key={key}")
         if condition.if_none_match and found:
             raise PreconditionFailedError(f"the key is taken key={key}")
         if condition.if_match is not None and (found is None or found.info.etag != condition.if_match):
@@ -250,7 +278,7 @@ class InMemoryObjectStore:
     def _add_part(self, key: str, upload_id: str, number: int, rope: Rope) -> str:
         upload = self._upload(key, upload_id)
         if not 1 <= number <= MAX_PARTS or rope.size > MAX_PART_BYTES:
-            raise ValueError(f"not a part number={number} size={rope.size}")
+            raise RequestRejectedError(f"not a part number={number} size={rope.size}")
         etag = f"{next(self._ids):032x}"
         upload.parts[number] = (etag, rope)
         return etag
@@ -269,25 +297,37 @@ def _link(operation: str, key: str, expires_s: int, **arguments: object) -> str:
 def _checked_parts(upload: _Upload, parts: Sequence[tuple[int, str]]) -> list[Rope]:
     numbers = [number for number, _ in parts]
     if not numbers or numbers != sorted(set(numbers)):
-        raise ValueError(f"parts are named once each, in order numbers={numbers[:10]}")
+        raise RequestRejectedError(f"parts are named once each, in order numbers={numbers[:10]}")
     if any(upload.parts.get(number, ("",))[0] != etag for number, etag in parts):
-        raise ValueError(f"a part that was not uploaded key={upload.key}")
+        raise RequestRejectedError(f"a part that was not uploaded key={upload.key}")
     ropes = [upload.parts[number][1] for number in numbers]
     if any(rope.size < MIN_PART_BYTES for rope in ropes[:-1]):
-        raise ValueError(f"every part but the last has at least 5 MiB sizes={[rope.size for rope in ropes][:10]}")
+        raise RequestRejectedError(f"every part but the last has at least 5 MiB sizes={[rope.size for rope in ropes][:10]}")
     return ropes
 
 
 def _check_key(key: str) -> None:
-    if not 0 < len(key.encode()) <= MAX_KEY_BYTES:
-        raise ValueError(f"a key has 1 to 1,024 bytes size={len(key.encode())}")
+    if not key or _size(key) > MAX_KEY_BYTES:
+        raise RequestRejectedError(f"a key has 1 to 1,024 bytes size={_size(key)}")
+
+
+def _check_page(prefix: str, start_after: str, limit: int) -> None:
+    if limit < 1 or max(_size(prefix), _size(start_after)) > MAX_KEY_BYTES:
+        raise RequestRejectedError(f"not a page of keys limit={limit} prefix={prefix[:100]!r} start_after={start_after[:100]!r}")
+
+
+def _size(key: str) -> int:
+    try:
+        return len(key.encode())
+    except UnicodeEncodeError as error:
+        raise RequestRejectedError(f"a key is a text of utf-8 key={key[:100]!r}") from error
 
 
 def _check_metadata(metadata: Mapping[str, str]) -> None:
     size = sum(len(name) + len(value) for name, value in metadata.items())
     if size > MAX_METADATA_BYTES or not all(f"{name}{value}".isascii() for name, value in metadata.items()):
-        raise ValueError(f"metadata is ascii and at most 2 KB size={size}")
+        raise RequestRejectedError(f"metadata is ascii and at most 2 KB size={size}")
     if any(value != value.strip() for value in metadata.values()):
-        raise ValueError("a header's value neither begins nor ends with a space")
+        raise RequestRejectedError("a header's value neither begins nor ends with a space")
     if any(name != name.lower() for name in metadata):
-        raise ValueError(f"a name of metadata is lowercase names={list(metadata)}")
+        raise RequestRejectedError(f"a name of metadata is lowercase names={list(metadata)}")

@@ -1,20 +1,42 @@
-"""A topic in memory: it keeps what was published."""
+"""``Publisher`` in memory: it keeps what was published."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from chalicelib.errors import UnavailableError
+from chalicelib.memory.failures import Failures, RequestRejectedError, can_fail
 from chalicelib.ports import Message
+
+MAX_MESSAGE_BYTES = 256 * 1024
 
 
 class InMemoryPublisher:
-    """``messages`` in the order in which they came, with their attributes."""
+    """``messages`` in the order in which they came, with their attributes. A call fails on demand as it could on SNS (``failures``)."""
 
     def __init__(self) -> None:
         self.messages: list[tuple[str, dict[str, str]]] = []
+        self.failures = Failures()
 
     def publish(self, messages: Sequence[Message]) -> Sequence[UnavailableError | None]:
         """See the port."""
-        self.messages += [(message.body, dict(message.attributes)) for message in messages]
-        return [None] * len(messages)
+        try:
+            return self.publish_batch(messages)
+        except UnavailableError as error:
+            return [error] * len(messages)
+
+    @can_fail
+    def publish_batch(self, messages: Sequence[Message]) -> Sequence[UnavailableError | None]:
+        """The request behind ``publish``. A message over a limit of SNS is refused by itself."""
+        answers = [_refusal(message) for message in messages]
+        sent = [message for message, refusal in zip(messages, answers, strict=True) if refusal is None]
+        self.messages += [(message.body, dict(message.attributes)) for message in sent]
+        return answers
+
+
+def _refusal(message: Message) -> UnavailableError | None:
+    attributes = sum(len((name + "String" + value).encode()) for name, value in message.attributes.items())
+    size = len(message.body.encode()) + attributes
+    if size > MAX_MESSAGE_BYTES or not message.body or not all(message.attributes.values()):
+        return RequestRejectedError(f"a message has 1 byte to 256 KiB, an attribute a value size={size}")
+    return None

@@ -8,6 +8,7 @@ from threading import Lock
 
 from chalicelib.catalog.dynamodb_runs import read_cursor, write_cursor
 from chalicelib.catalog.runs import Landed, RunPage, RunRow
+from chalicelib.memory.failures import Failures, can_fail
 from chalicelib.ports import Run, SegmentEntry
 
 
@@ -15,10 +16,12 @@ class InMemoryRunCatalog:
     """Rows in a dictionary, one lock around them."""
 
     def __init__(self) -> None:
+        self.failures = Failures()
         self._rows: dict[Run, RunRow] = {}
         self._active: set[Run] = set()
         self._lock = Lock()
 
+    @can_fail
     def segment_landed(self, run: Run, entry: SegmentEntry) -> Landed:
         """See ``RunCatalog``."""
         with self._lock:
@@ -40,6 +43,7 @@ class InMemoryRunCatalog:
             )
             return Landed(True, (old.last_append_ms or None) if old else None)
 
+    @can_fail
     def compacted(self, run: Run, size: int, next_segment: int, at_ms: int) -> None:
         """See ``RunCatalog``."""
 
@@ -50,6 +54,7 @@ class InMemoryRunCatalog:
 
         self._change(run, at_ms, change)
 
+    @can_fail
     def finalized(self, run: Run, lines: int, size: int, next_segment: int, at_ms: int) -> None:
         """See ``RunCatalog``."""
 
@@ -62,6 +67,7 @@ class InMemoryRunCatalog:
 
         self._change(run, at_ms, change)
 
+    @can_fail
     def legacy(self, run: Run, size: int, at_ms: int, *, final: bool) -> None:
         """See ``RunCatalog``."""
         with self._lock:
@@ -69,17 +75,20 @@ class InMemoryRunCatalog:
             if not row.segments and row.last_append_ms <= at_ms:
                 self._rows[run] = replace(row, compacted_bytes=size, started_ms=at_ms, last_append_ms=at_ms)
 
+    @can_fail
     def retired(self, run: Run, next_segment: int) -> None:
         """See ``RunCatalog``."""
         with self._lock:
             if run in self._active and self._rows[run].segments <= next_segment:
                 self._active.discard(run)
 
+    @can_fail
     def get(self, run: Run) -> RunRow | None:
         """See ``RunCatalog``."""
         with self._lock:
             return self._rows.get(run)
 
+    @can_fail
     def newest(self, fqn: str, limit: int, cursor: str | None) -> RunPage:
         """See ``RunCatalog``."""
         with self._lock:
@@ -91,12 +100,14 @@ class InMemoryRunCatalog:
         page, more = rows[:limit], len(rows) > limit
         return RunPage(page, write_cursor(page[-1].started_ms, page[-1].run.run_id) if more else None)
 
+    @can_fail
     def forget(self, run: Run) -> None:
         """See ``RunCatalog``."""
         with self._lock:
             self._rows.pop(run, None)
             self._active.discard(run)
 
+    @can_fail
     def active(self, before_ms: int) -> Iterator[RunRow]:
         """See ``RunCatalog``."""
         with self._lock:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Sequence
-from threading import RLock
+from threading import Lock
 
+from chalicelib.memory.failures import Failures, can_fail
 from chalicelib.ports import Run, SegmentEntry
 
 _LAST = 10**20
@@ -16,9 +17,10 @@ class InMemorySegmentIndex:
 
     def __init__(self) -> None:
         self._order: dict[Run, list[tuple[int, int]]] = {}
+        self.failures = Failures()
         self._rows: dict[tuple[Run, int, int], SegmentEntry] = {}
         self._keyed: dict[tuple[Run, str], SegmentEntry] = {}
-        self._lock = RLock()  # ``rows_from`` asks ``places_from`` under it
+        self._lock = Lock()
 
     def clear(self) -> None:
         """As a table that was lost."""
@@ -27,6 +29,7 @@ class InMemorySegmentIndex:
             self._rows.clear()
             self._keyed.clear()
 
+    @can_fail
     def put(self, run: Run, entries: Sequence[SegmentEntry]) -> None:
         """See the port."""
         with self._lock:
@@ -37,30 +40,41 @@ class InMemorySegmentIndex:
                 if entry.is_keyed:
                     self._keyed[run, entry.session] = entry
 
+    @can_fail
     def last(self, run: Run) -> SegmentEntry | None:
         """See the port."""
-        return self.at_line(run, _LAST)
+        return self._at_line(run, _LAST)
 
+    @can_fail
     def at_line(self, run: Run, line: int) -> SegmentEntry | None:
         """See the port."""
-        with self._lock:
-            order = self._order.get(run, [])
-            found = bisect_left(order, (line, _LAST))
-            return self._rows[run, *order[found - 1]] if found else None
+        return self._at_line(run, line)
 
+    @can_fail
     def rows_from(self, run: Run, line: int, sequence: int, limit: int) -> Sequence[SegmentEntry]:
         """See the port."""
         with self._lock:
-            return [self._rows[run, *place] for place in self.places_from(run, line, sequence, limit)]
+            return [self._rows[run, *place] for place in self._places(run, line, sequence, limit)]
 
+    @can_fail
     def places_from(self, run: Run, line: int, sequence: int, limit: int) -> Sequence[tuple[int, int]]:
         """See the port."""
         with self._lock:
-            order = self._order.get(run, [])
-            first = bisect_left(order, (line, sequence))
-            return order[first : first + limit]
+            return self._places(run, line, sequence, limit)
 
+    @can_fail
     def keyed(self, run: Run, session: str) -> SegmentEntry | None:
         """See the port."""
         with self._lock:
             return self._keyed.get((run, session))
+
+    def _at_line(self, run: Run, line: int) -> SegmentEntry | None:
+        with self._lock:
+            order = self._order.get(run, [])
+            following = bisect_left(order, (line, _LAST))
+            return self._rows[run, *order[following - 1]] if following else None
+
+    def _places(self, run: Run, line: int, sequence: int, limit: int) -> Sequence[tuple[int, int]]:
+        order = self._order.get(run, [])
+        first = bisect_left(order, (line, sequence))
+        return order[first : first + limit]

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
+from chalicelib.errors import UnavailableError
 from chalicelib.pipelines.checkpoints import Checkpoints
 from chalicelib.pipelines.configuration import FINALIZED, LIVE, Source
 from chalicelib.pipelines.finding import Finder, Known
 from chalicelib.pipelines.in_hand import RunsInHand
 from chalicelib.pipelines.rows import Position
+from chalicelib.pipelines.shards import ONLY, Shard
 from chalicelib.ports import Clock, Run
 
 LOOK_MS = 5000
@@ -23,16 +25,27 @@ _MOST_REMEMBERED = 100_000
 
 class Admission:
     """``forced``: runs that are taken in hand whatever is known of them. ``listed``: no more is to be listed. ``most``: runs in hand at
-    once."""
+    once. ``shard``: whose runs are taken, and no others."""
 
-    def __init__(self, finder: Finder, source: Source, checkpoints: Checkpoints, hand: RunsInHand, clock: Clock, most: int) -> None:
+    def __init__(
+        self,
+        finder: Finder,
+        source: Source,
+        checkpoints: Checkpoints,
+        hand: RunsInHand,
+        clock: Clock,
+        most: int,
+        shard: Shard = ONLY,
+    ) -> None:
         self._finder, self._source, self._checkpoints, self._hand, self._clock = finder, source, checkpoints, hand, clock
-        self._most = most
+        self._most, self._shard = most, shard
+        self._lacks_room = False
         self.waiting: dict[Run, Known] = {}
         self.forced: set[Run] = set()
         self.listed = False
         self._caught_up: dict[Run, tuple[int, bool]] = {}
         self._listing: Iterator[Known] = iter(())
+        self._since_ms: int | None = None
         self._looked_ms = self._known_until_ms = 0
 
     def force(self, run: Run, position: Position) -> None:
@@ -43,8 +56,11 @@ class Admission:
     def list_since(self, looked_ms: int) -> None:
         """Everything was found until then. If that is long ago, the catalog is listed from there."""
         self._known_until_ms = looked_ms
-        if self._clock.now_ms() - looked_ms > _GAP_MS:
-            self._listing = iter(self._finder.all(max(0, looked_ms - _MARGIN_MS)))
+        self._since_ms = max(0, looked_ms - _MARGIN_MS) if self._clock.now_ms() - looked_ms > _GAP_MS else None
+        self._list_again()
+
+    def _list_again(self) -> None:
+        self._listing = iter(()) if self._since_ms is None else iter(self._finder.all(self._since_ms))
 
     @property
     def found_until_ms(self) -> int:
@@ -54,7 +70,7 @@ class Admission:
     @property
     def is_full(self) -> bool:
         """Whether runs wait, and there is no room."""
-        return bool(self.waiting) and len(self._hand) >= self._most
+        return bool(self.waiting) and (self._lacks_room or len(self._hand) >= self._most)
 
     @property
     def is_crowded(self) -> bool:
@@ -71,28 +87,42 @@ class Admission:
 
     def _learn(self, found: Iterable[Known]) -> None:
         for known in self._hand.news(found):
-            if self._caught_up.get(known.run) != (known.bytes, known.ended):
+            if self._shard.has(known.run.fqn) and self._caught_up.get(known.run) != (known.bytes, known.ended):
                 self.waiting[known.run] = known
 
     def admit(self, gets: Mapping[str, bool]) -> None:
-        """Take runs in hand, as many as there is room for. ``gets``: which handlers get events. Raises UnavailableError."""
+        """Take runs in hand, as many as there is room for. ``gets``: which handlers get events. Raises UnavailableError: the runs that were
+        not taken still wait, and the next call goes on with them."""
         room = self._most - len(self._hand)
+        self._lacks_room = False
         if room <= 0:
             return
         if len(self.waiting) < room:
-            found = list(islice(self._listing, room))
-            self.listed = len(found) < room
-            self._learn(found)
+            self._list(room)
         batch = list(islice(self.waiting.values(), room))
         positions = self._checkpoints.find([known.run for known in batch]) if batch else {}
         for known in batch:
-            del self.waiting[known.run]
             position = positions.get(known.run)
             if (position is None and not self._wants(known)) or not self._has_work(known, position or Position(), gets):
                 self.caught_up(known)
-                continue
-            self.forced.discard(known.run)
-            self._hand.take(known, position or Position(), gets)
+            elif not self._hand.has_room_for(known.run, gets):
+                self._lacks_room = True
+                return
+            else:
+                self._hand.take(known, position or Position(), gets)  # may raise: the run still waits then
+                self.forced.discard(known.run)
+            del self.waiting[known.run]
+
+    def _list(self, most: int) -> None:
+        """The next runs of the catalog. A generator that raised is over, so after an error the listing starts again; runs that are in hand
+        or caught up are left out then."""
+        try:
+            found = list(islice(self._listing, most))
+        except UnavailableError:
+            self._list_again()
+            raise
+        self.listed = len(found) < most
+        self._learn(found)
 
     def _wants(self, known: Known) -> bool:
         """Whether a run is worked of which nothing was processed yet."""

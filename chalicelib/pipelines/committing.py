@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from chalicelib.errors import LeaseError
 from chalicelib.pipelines.admission import Admission
@@ -12,19 +11,28 @@ from chalicelib.pipelines.context import Caught
 from chalicelib.pipelines.delivery import Delivery
 from chalicelib.pipelines.in_hand import RunsInHand
 from chalicelib.pipelines.ports import CommitsWithCheckpoint, Fence
-from chalicelib.pipelines.rows import STATUS, Position, pipeline_key, row_at
+from chalicelib.pipelines.rows import Position
+from chalicelib.pipelines.shards import ONLY, Shard, shards
 from chalicelib.pipelines.switches import DISABLED, REPLAYING, HandlerSwitch, Switch, Switches, handler_row
-from chalicelib.ports import Clock, Put, Run, Write
+from chalicelib.ports import Clock, Put, Row, Run, Write
 
 QUIET_STATUS_MS = 60_000
 """How often a worker tells how it is when nothing moves."""
 _NOTHING = Position()
-Status = Callable[[int], Mapping[str, Any]]
+Status = Callable[[int], Put]
+"""What a worker reports, as the row of its shard."""
+
+
+def caught_up_of(row: Row, layout: str) -> dict[str, int]:
+    """The handlers that a shard reports to have caught up, if it reports under this layout."""
+    stored = row.get("caught_up", {}) if row.get("layout") == layout else {}
+    return {name: int(since_ms) for name, since_ms in stored.items()}
 
 
 class Committer:
-    """``unsaved``: switches of handlers that the next commit stores. ``back``: handlers that get what they missed. ``committing``: handlers
-    whose rows were sent last. ``status`` None: of a part of a job, which tells nothing."""
+    """``unsaved``: switches of handlers that the next commit stores. ``back``: handlers that get what they missed; ``caught_up``: of several
+    shards, those that have got it from this one, and the time of their switch. ``committing``: handlers whose rows were sent last.
+    ``status`` None: of a part of a job, which reports nothing."""
 
     def __init__(
         self,
@@ -36,12 +44,14 @@ class Committer:
         clock: Clock,
         fence: Fence,
         status: Status | None,
+        shard: Shard = ONLY,
     ) -> None:
         self._name, self._checkpoints, self._hand, self._admission, self._delivery = name, checkpoints, hand, admission, delivery
-        self._clock, self._fence, self._status = clock, fence, status
+        self._clock, self._fence, self._status, self._shard = clock, fence, status, shard
         self.unsaved: dict[str, HandlerSwitch] = {}
         self.known: dict[str, HandlerSwitch] = {}
         self.back: set[str] = set()
+        self.caught_up: dict[str, int] = {}
         self.committing: list[str] = []
         self._saving: dict[str, HandlerSwitch] = {}
         self._moving: dict[Run, Position] = {}
@@ -58,23 +68,25 @@ class Committer:
         moved: dict[Run, Position] = {}
         for run, held in self._hand.runs.items():
             position = held.moved(gets)
-            if position != committed.get(run, _NOTHING):
-                moved[run] = position
+            if run not in committed or position != committed[run]:
+                moved[run] = position  # also of a run of which nothing was read yet: it is in hand, and not looked for any more
         writes = self._writes()
         if writes is None:
             return
         self._welcome_back()
         now_ms = self._clock.now_ms()
         is_quiet = self._status is None or now_ms - self._told_ms < QUIET_STATUS_MS
-        if not moved and not writes and not self.unsaved and is_quiet:
+        has_backlog = self._checkpoints.has_backlog and bool(self._admission.forced)
+        is_settled = not moved and has_backlog == self._checkpoints.has_backlog
+        if is_settled and not writes and not self.unsaved and is_quiet:
             return
-        key = pipeline_key(self._name, STATUS)
-        status = [Put(key, row_at(key, **self._status(now_ms)))] if self._status else []
+        status = [self._status(now_ms)] if self._status else []
         switches = [Put(*handler_row(self._name, switch)) for switch in self.unsaved.values()]
         self._saving = dict(self.unsaved)
         self._moving = moved
         self._fence()
-        self._checkpoints.commit(moved, [*status, *switches, *writes])
+        looked_ms = self._admission.found_until_ms
+        self._checkpoints.commit(moved, [*status, *switches, *writes], looked_ms=looked_ms, has_backlog=has_backlog)
         self._committed()
 
     def _welcome_back(self) -> None:
@@ -83,8 +95,25 @@ class Committer:
             return
         behind = {name for held in self._hand.runs.values() for name in held.position.held}
         for name in self.back - behind:
-            self.unsaved[name] = HandlerSwitch(name, "")
+            if self._shard.count > 1:
+                self.caught_up[name] = self.known[name].since_ms
+            else:
+                self.unsaved[name] = HandlerSwitch(name, "")
         self.back &= behind
+
+    def welcome_back(self, switches: Switches) -> None:
+        """Of several shards: handlers that have got from each of them what they missed are as any other. The leading one writes it down, for
+        a shard that begins later has to know. A read while there are such handlers. Raises UnavailableError."""
+        if not self.caught_up or not self._shard.leads:
+            return
+        others = shards(self._shard.count)[1:]
+        rows = switches.shard_status(self._name, others)
+        layout = self._checkpoints.layout
+        for name, since_ms in list(self.caught_up.items()):
+            if all(caught_up_of(rows.get(other, {}), layout).get(name) == since_ms for other in others):
+                switches.clear_handler(self._name, self.known[name])
+                del self.caught_up[name]
+                self.known.pop(name)
 
     def _writes(self) -> list[Write] | None:
         """The rows of handlers; None when one of them could not tell. Raises LeaseError."""

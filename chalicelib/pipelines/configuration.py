@@ -10,12 +10,24 @@ from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
 
 from chalicelib.errors import InvalidConfigurationError
+from chalicelib.pipelines.allowed_modules import DEFAULTS_ONLY, AllowedModules, names_in
+from chalicelib.pipelines.files.place import EXTENSIONS, output_name
 
 MAX_FILE_BYTES = 256 * 1024
+"""Of a file; and of its values once aliases stand for what they mean."""
+MAX_VALUES = 20_000
+"""Names and values of a file, each alias counted as what it stands for."""
+MAX_DEPTH = 50
+MAX_HANDLERS = 200
+MAX_HANDLER_NAME_CHARS = 200
+ROLLING_HANDLER = "chalicelib.pipelines.files.handler.RollingS3Handler"
+_MAX_NUMBER_CHARS = 64
+_MAX_REASONS = 10
+MAX_SHARDS = 64
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$"
 FINALIZED: Literal["finalized"] = "finalized"
 LIVE: Literal["live"] = "live"
@@ -84,6 +96,26 @@ class Logging(_Part):
     root: Mapping[str, Any] = {}
     disable_existing_loggers: bool = False
     """Of a process: without effect."""
+    _modules: AllowedModules = PrivateAttr(default=DEFAULTS_ONLY)
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Take the list of modules over from the validation's context: a file cannot set it."""
+        if isinstance(context, AllowedModules):
+            self._modules = context
+
+    @property
+    def modules(self) -> AllowedModules:
+        """Which modules the file may name."""
+        return self._modules
+
+    @field_validator("handlers")
+    @classmethod
+    def _is_limited(cls, value: Mapping[str, Any]) -> Mapping[str, Any]:
+        if len(value) > MAX_HANDLERS:
+            raise ValueError(f"at most {MAX_HANDLERS} handlers")
+        if any(len(name) > MAX_HANDLER_NAME_CHARS for name in value):
+            raise ValueError(f"a handler's name has at most {MAX_HANDLER_NAME_CHARS} characters")
+        return value
 
     @field_validator("root", "loggers")
     @classmethod
@@ -108,6 +140,30 @@ class Logging(_Part):
             raise ValueError(f"a handler has class or (): {', '.join(lost)}")
         return self
 
+    @model_validator(mode="after")
+    def _names_listed_modules(self) -> Self:
+        definitions = [each for kind in (self.handlers, self.formatters, self.filters) for each in kind.values()]
+        missing = self.modules.missing([name for definition in definitions for name in names_in(definition)])
+        if missing:
+            raise ValueError(f"modules that are not listed: {', '.join(missing)[:500]}: set {self.modules.line(missing)[:1000]}")
+        return self
+
+    @model_validator(mode="after")
+    def _writes_separate_files(self) -> Self:
+        outputs = self.outputs()
+        twice = sorted({output for output in outputs if outputs.count(output) > 1})
+        if twice:
+            raise ValueError(f"two handlers write the same files: give one another base or extension: {', '.join(twice)[:500]}")
+        return self
+
+    def outputs(self) -> list[str]:
+        """Names of what rolling handlers write, as far as a file tells them: of a class derived from ours it does not."""
+        rolling = [each for each in self.handlers.values() if each.get("()", each.get("class")) == ROLLING_HANDLER]
+        return [
+            output_name(str(each.get("base")), str(each.get("extension") or EXTENSIONS.get(str(each.get("format", "text")), "")))
+            for each in rolling
+        ]
+
     def each_logger(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """The configured loggers by name; the root's is empty."""
         yield "", self.root
@@ -115,18 +171,20 @@ class Logging(_Part):
 
 
 class PipelineFile(_Part):
-    """A pipeline. ``name`` is unique, and names its checkpoint."""
+    """A pipeline. ``name`` is unique, and names its checkpoint. ``shards``: how many workers share its runs, by FQN; events are in order
+    within a shard."""
 
     name: Annotated[str, Field(pattern=NAME)]
+    shards: Annotated[int, Field(ge=1, le=MAX_SHARDS)] = 1
     properties: Properties = Properties()
     errors: Errors = Errors()
     source: Source = Source()
     logging: Logging
 
 
-def parsed(text: str, stem: str, defaults: Properties | None = None) -> PipelineFile:
-    """The pipeline of a file. ``stem``: its name without its ending, the pipeline's where it says none. Raises
-    InvalidConfigurationError, which names each thing that is wrong."""
+def parsed(text: str, stem: str, defaults: Properties | None = None, modules: AllowedModules = DEFAULTS_ONLY) -> PipelineFile:
+    """The pipeline of a file. ``stem``: its name without its ending, the pipeline's where it says none. Imports and calls nothing that the
+    file names. Raises InvalidConfigurationError, which names each thing that is wrong, up to ten."""
     document = _document(text, stem)
     document.setdefault("name", stem)
     given = document.get("properties")
@@ -135,10 +193,11 @@ def parsed(text: str, stem: str, defaults: Properties | None = None) -> Pipeline
     elif given is None:
         document["properties"] = (defaults or Properties()).model_dump()
     try:
-        return PipelineFile.model_validate(document)
+        return PipelineFile.model_validate(document, context=modules)
     except ValidationError as error:
-        told = "; ".join(_told(each) for each in error.errors(include_url=False))
-        raise InvalidConfigurationError(f"{told} file={stem}") from None
+        errors = error.errors(include_url=False)
+        reasons = [_reason(each) for each in errors[:_MAX_REASONS]] + (["…"] if len(errors) > _MAX_REASONS else [])
+        raise InvalidConfigurationError(f"{'; '.join(reasons)} file={stem}") from None
 
 
 def _document(text: str, stem: str) -> dict[str, Any]:
@@ -146,27 +205,67 @@ def _document(text: str, stem: str) -> dict[str, Any]:
         raise InvalidConfigurationError(f"a pipeline's file has at most {MAX_FILE_BYTES} bytes file={stem}")
     try:
         document = yaml.load(text, _Loader)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise InvalidConfigurationError(f"no yaml: {' '.join(str(error).split())} file={stem}") from None
+    except (
+        Exception
+    ) as error:  # constructors of YAML raise KeyError, AttributeError and others for tags that do not fit their values
+        reason = " ".join(str(error).split())[:500]
+        raise InvalidConfigurationError(f"no yaml: {reason or type(error).__name__} file={stem}") from None
     if not isinstance(document, dict):
         raise InvalidConfigurationError(f"a pipeline's file holds names and values file={stem}")
     return document
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # it has no types
-    """Plain values only, and each name once: YAML itself would take the last."""
+    """Plain values only, and each name once: YAML itself would take the last. An alias counts as what it stands for, so nothing is
+    built that is larger than a file may be."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._values = self._depth = 0
+        self._sizes: dict[int, tuple[int, int]] = {}  # of nodes: values and characters
+
+    def compose_node(self, parent: Any, index: Any) -> yaml.Node:
+        """See ``yaml.composer``: called for each node, and for each alias with the node that it stands for."""
+        self._values += 1
+        if self._values > MAX_VALUES:
+            raise yaml.composer.ComposerError(None, None, f"more than {MAX_VALUES} values", self.peek_event().start_mark)
+        if self._depth == MAX_DEPTH:
+            raise yaml.composer.ComposerError(None, None, f"more than {MAX_DEPTH} levels", self.peek_event().start_mark)
+        is_alias = self.check_event(yaml.AliasEvent)
+        self._depth += 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        if not is_alias:
+            self._sizes[id(node)] = self._size(node)
+        elif id(node) not in self._sizes:  # it is still being composed
+            raise yaml.composer.ComposerError(None, None, "a value contains itself", node.start_mark)
+        return node
+
+    def _size(self, node: yaml.Node) -> tuple[int, int]:
+        if isinstance(node, yaml.ScalarNode):
+            if node.tag.endswith((":int", ":float")) and len(node.value) > _MAX_NUMBER_CHARS:
+                raise yaml.composer.ComposerError(None, None, "a number is too long", node.start_mark)
+            return 1, len(node.value)
+        children = [each for pair in node.value for each in pair] if isinstance(node, yaml.MappingNode) else node.value
+        sizes = [self._sizes[id(child)] for child in children]
+        values, characters = 1 + sum(size[0] for size in sizes), sum(size[1] for size in sizes)
+        if values > MAX_VALUES or characters > MAX_FILE_BYTES:
+            raise yaml.composer.ComposerError(None, None, "aliases stand for too much", node.start_mark)
+        return values, characters
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<"]
-        twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
-        if twice is not None:
-            raise yaml.constructor.ConstructorError(None, None, f"a name stands twice: {twice}", node.start_mark)
+        """See ``yaml.constructor``."""
+        seen: set[str] = set()
+        for name in [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<"]:
+            if name in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"a name stands twice: {name[:100]}", node.start_mark)
+            seen.add(name)
         mapping: dict[Hashable, Any] = super().construct_mapping(node, deep)
         return mapping
 
 
-def _told(error: ErrorDetails) -> str:
-    name = ".".join(map(str, error["loc"])) or "file"
-    message = error["msg"].removeprefix("Value error, ")
-    shown = "" if isinstance(error["input"], Mapping) else f" value={str(error['input'])[:80]!r}"
-    return f"{message[:1].lower()}{message[1:]} at={name}{shown}"
+def _reason(error: ErrorDetails) -> str:
+    name = ".".join(map(str, error["loc"]))[:200] or "file"
+    message = error["msg"].removeprefix("Value error, ")[:1500]
+    value = "" if isinstance(error["input"], Mapping) else f" value={str(error['input'])[:80]!r}"
+    return f"{message[:1].lower()}{message[1:]} at={name}{value}"

@@ -19,6 +19,7 @@ from logging.config import DictConfigurator
 from typing import Any, cast
 
 from chalicelib.errors import InvalidConfigurationError
+from chalicelib.pipelines.allowed_modules import names_in
 from chalicelib.pipelines.configuration import Logging, Properties
 
 Caught = (Exception, SystemExit)
@@ -130,17 +131,25 @@ def build(config: Logging, properties: Properties, now_ms: Callable[[], int]) ->
 
 
 def checked(config: Logging) -> None:
-    """Whether all that a file names can be found, without building handlers, which may open files and connections. Raises
-    InvalidConfigurationError."""
-    pieces = _Pieces(config)
-    for name, handler in config.handlers.items():
-        named = handler.get("()", handler.get("class"))
-        try:
-            found = named if callable(named) else pieces.resolve(str(named))
-        except Exception as error:
-            raise InvalidConfigurationError(f"a handler cannot be found: {_told(error)} handler={name} class={named}") from None
-        if not callable(found):
-            raise InvalidConfigurationError(f"a handler's class cannot be called handler={name} class={named}")
+    """Whether all that a file names can be found. Modules that are listed are imported; nothing of the file is called: no handler opens
+    a file or connection. Raises InvalidConfigurationError."""
+    for kind in ("handlers", "formatters", "filters"):
+        for name, definition in getattr(config, kind).items():
+            try:
+                _check(config, definition)
+            except Exception as error:
+                raise InvalidConfigurationError(f"one of {kind} cannot be built: {_told(error)} name={name}") from None
+
+
+def _check(config: Logging, definition: Mapping[str, Any]) -> None:
+    named = definition.get("()", definition.get("class"))
+    for name in names_in(definition):
+        value = config.modules.resolve(name)
+        if name == named and not callable(value):
+            raise TypeError(f"it cannot be called: {name}")
+    if named is None and "format" in definition:
+        layout = (definition.get(key, default) for key, default in (("style", "%"), ("validate", True)))
+        logging.Formatter(definition["format"], definition.get("datefmt"), *layout)
 
 
 def _manager() -> logging.Manager:
@@ -161,9 +170,23 @@ class _Pieces(DictConfigurator):
 
     def __init__(self, config: Logging) -> None:
         given = {name: copy.deepcopy(dict(getattr(config, name))) for name in ("formatters", "filters", "handlers")}
+        self._modules = config.modules
         super().__init__({"version": 1, **{name: {key: dict(one) for key, one in each.items()} for name, each in given.items()}})
         self._build("formatters", self.configure_formatter)
         self._build("filters", self.configure_filter)
+
+    def resolve(self, s: str) -> Any:
+        """All that ``DictConfigurator`` resolves comes this way: classes, factories, and values behind ``ext://``."""
+        return self._modules.resolve(s)
+
+    def configure_formatter(self, config: Any) -> Any:
+        """The class of a formatter is the one name that ``logging.config`` resolves by a function of its own."""
+        named = config.get("class")
+        if not named or "()" in config:
+            return super().configure_formatter(config)
+        made = named if callable(named) else self.resolve(named)
+        checks = [config["validate"]] if "validate" in config else []
+        return made(config.get("format"), config.get("datefmt"), config.get("style", "%"), *checks)
 
     def _build(self, kind: str, configure: Callable[[Any], Any]) -> None:
         built = self.config[kind]

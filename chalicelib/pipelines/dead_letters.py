@@ -1,7 +1,8 @@
 """Events that a handler would not take: stored whole, with the reason, for somebody to look at and to send again.
 
 ``_dead/{fqn}/{run id}/{pipeline}/{handler}/{line:010d}.json``, percent-encoded as run logs are. The same event again is the same object,
-and what quotes a run is found, and removed, with it.
+and what quotes a run is found, and removed, with it. Where S3 has no room for such a key, long parts are shortened: their first bytes, ``+``
+(which no encoded name contains) and a digest.
 """
 
 from __future__ import annotations
@@ -9,25 +10,52 @@ from __future__ import annotations
 import json
 import logging
 import traceback
+from hashlib import blake2b
 
 from chalicelib.pipelines.ports import FQN, LINE, RUN_ID, TIME_MS
 from chalicelib.ports import Clock, ObjectStore, PutOptions, Run
-from chalicelib.runlog.layout import encode_name
+from chalicelib.runlog.layout import MAX_KEY_BYTES, encode_name
 
 DEAD = "_dead"
 _OPTIONS = PutOptions(content_type="application/json")
 _TRACE_CHARS = 4000
 _MESSAGE_CHARS = 1_000_000
+_SHORT_BYTES = 64
+_DIGEST_CHARS = 32
+_MAX_PREFIX_BYTES = MAX_KEY_BYTES - 2 * (_SHORT_BYTES + 1 + _DIGEST_CHARS + 1) - len("0123456789.json") - 9
+"""So that two shortened names and a line follow it; a log has fewer than 10**19 lines."""
 
 
-def dead_prefix(run: Run) -> str:
-    """Below which all events of a run are that handlers would not take."""
-    return f"{DEAD}/{encode_name(run.fqn)}/{encode_name(run.run_id)}/"
+def dead_prefixes(run: Run) -> tuple[str, ...]:
+    """Every dead letter of a run has a key that begins with one of these: one prefix, or two where the run's names are very long."""
+    prefix = f"{DEAD}/{encode_name(run.fqn)}/{encode_name(run.run_id)}/"
+    if len(prefix) <= _MAX_PREFIX_BYTES:
+        return (prefix,)
+    names = json.dumps([run.fqn, run.run_id])  # one digest of both: a pair of names is no other pair
+    short = f"{DEAD}/{encode_name(run.fqn)[:_SHORT_BYTES]}+/{encode_name(run.run_id)[:_SHORT_BYTES]}+{_digest(names)}/"
+    return (prefix, short) if len(prefix) < MAX_KEY_BYTES else (short,)
 
 
 def dead_key(pipeline: str, handler: str, run: Run, line: int) -> str:
-    """Where an event is that a handler would not take."""
-    return f"{dead_prefix(run)}{encode_name(pipeline)}/{encode_name(handler)}/{line:010d}.json"
+    """The key of a dead letter: at most 1,024 bytes, and the readable one wherever it fits."""
+    prefixes = dead_prefixes(run)
+    readable = f"{prefixes[0]}{_encoded(pipeline)}/{_encoded(handler)}/{line:010d}.json"
+    if len(readable) <= MAX_KEY_BYTES:
+        return readable
+    return f"{prefixes[-1]}{_shortened(pipeline)}/{_shortened(handler)}/{line:010d}.json"
+
+
+def _shortened(name: str) -> str:
+    encoded = _encoded(name)
+    return encoded if len(encoded) <= _SHORT_BYTES else f"{encoded[:_SHORT_BYTES]}+{_digest(name)}"
+
+
+def _encoded(name: str) -> str:
+    return encode_name(name.encode(errors="backslashreplace").decode())
+
+
+def _digest(name: str) -> str:
+    return blake2b(name.encode(errors="backslashreplace"), digest_size=16).hexdigest()
 
 
 class DeadLetters:

@@ -69,17 +69,21 @@ class Feed:
         self._stamps = StampClock(reference_us=place.time_ms * 1000 if place.time_ms else None)
 
     def fetch(self, most_bytes: int = MOST_BYTES) -> Fetched:
-        """Read on. About ``fetch_bytes`` at once, or ``most_bytes``; more (up to 8 MiB) where one event is longer. Raises UnavailableError."""
+        """Read the next piece: about ``fetch_bytes``, at most ``most_bytes``, and up to 8 MiB where one event is longer. At most five
+        reads, plus one for each 8 MiB of a longer line. Raises UnavailableError; the place has not moved then, so the same call reads the
+        same piece again."""
         length = min(self._fetch_bytes, most_bytes)
         while True:
-            stretch = self._logs.stretch(self._run, self.place.byte, length)
-            at_end = self.place.byte + len(stretch.body) >= stretch.end.byte
+            start = self.place.byte
+            stretch = self._logs.stretch(self._run, start, length)
+            at_end = start + len(stretch.body) >= stretch.end.byte
             longest = length >= MOST_BYTES
             body, cut = _whole_lines(stretch.body, at_end, longest)
+            next_line = self._next_line(start + len(body)) if cut else None  # may raise: before anything moves
             fetched = self._lifted(body, stretch, at_end, forced=longest and not at_end) if body else None
-            if fetched is not None and (fetched.events or at_end):
-                if cut:
-                    self._skip_line()
+            if fetched is not None and (fetched.events or fetched.at_end):
+                if next_line is not None and fetched.events:
+                    self.place = Place(self.place.line, next_line, self.place.time_ms)
                 return fetched
             if at_end:
                 return Fetched((), True, bool(stretch.end.seal), stretch.end.line, stretch.end.byte)
@@ -134,9 +138,9 @@ class Feed:
                 yield from lifted(noted.line, whole=True)
                 at = noted.line
             if noted.end_line > end:
-                if not forced or at > base:
+                if not final and (not forced or at > base):
                     return
-                break
+                break  # of a log that has ended: the companion is damaged, and its lines are plain text
             yield _noted(noted, b"\n".join(lines[at - base : noted.end_line - base]))
             at = noted.end_line
         yield from lifted(end, whole=whole)
@@ -154,17 +158,16 @@ class Feed:
             self.format = chosen.name
         return chosen
 
-    def _skip_line(self) -> None:
-        """Past the rest of a line that was cut."""
-        at = self.place.byte - 1  # its newline was counted, and is still to come
+    def _next_line(self, at: int) -> int:
+        """The byte behind the first newline at or after a byte."""
         while True:
             stretch = self._logs.stretch(self._run, at, MOST_BYTES)
             newline = stretch.body.find(b"\n")
-            if newline >= 0 or at + len(stretch.body) >= stretch.end.byte:
-                at += newline + 1 if newline >= 0 else len(stretch.body)
-                self.place = Place(self.place.line, at, self.place.time_ms)
-                return
+            if newline >= 0:
+                return at + newline + 1
             at += len(stretch.body)
+            if not stretch.body or at >= stretch.end.byte:
+                return at
 
 
 def _whole_lines(body: bytes, at_end: bool, longest: bool) -> tuple[bytes, bool]:

@@ -10,6 +10,7 @@ from chalicelib.pipelines.beside import Beside
 from chalicelib.pipelines.configuration import Properties
 from chalicelib.pipelines.feed import Feed, Logs
 from chalicelib.pipelines.finding import Known
+from chalicelib.pipelines.heads import MAX_HEAD_BYTES, head_bytes
 from chalicelib.pipelines.ordering import OrderingBuffer, Pending
 from chalicelib.pipelines.records import MakeRecord, record_maker
 from chalicelib.pipelines.rows import Place, Position
@@ -19,6 +20,8 @@ Trouble = Callable[[str, Run, Exception], None]
 Generation = Callable[[Run], str | None]
 """Which creation of its names a run is of; None: of one that was deleted, so its events are dropped."""
 _PAUSE_MS = 5000
+_READ_S = 1.0
+"""So that events are delivered, checkpoints are stored and a worker stops in time, however many runs there are."""
 _LEAST_READ_BYTES = 64 * 1024
 _FIRST_WEIGHT = 10.0
 """So many bytes of the buffer a byte of a log takes, before one was read: lines of 120 bytes."""
@@ -39,6 +42,7 @@ class InHand:
     final: bool = False
     gone: bool = False
     not_before_ms: int = 0
+    head_bytes: int = 0
 
     @property
     def is_done(self) -> bool:
@@ -60,7 +64,8 @@ class InHand:
 
 
 class RunsInHand:
-    """``dropped``: lines of runs whose pipeline or namespace was deleted; ``skipped``: runs whose logs are damaged."""
+    """``dropped``: lines of runs whose pipeline or namespace was deleted; ``skipped``: runs whose logs are damaged, with what each still
+    takes in the head; ``head_bytes``: what the runs in hand, and those, take there at most."""
 
     def __init__(
         self,
@@ -77,14 +82,14 @@ class RunsInHand:
         self.runs: dict[Run, InHand] = {}
         self._by_partition: dict[str, InHand] = {}
         self._weight = _FIRST_WEIGHT
-        self.dropped = 0
-        self.skipped: set[Run] = set()
+        self.dropped = self.head_bytes = 0
+        self.skipped: dict[Run, int] = {}
 
     def __len__(self) -> int:
         return len(self.runs)
 
     def take(self, known: Known, position: Position, handlers: Mapping[str, bool]) -> None:
-        """Begin with a run, where these handlers are in it."""
+        """Begin with a run, where these handlers are in it. Raises UnavailableError: nothing has changed then."""
         start = position.start(handlers)
         properties = self._properties
         feed = Feed(
@@ -99,20 +104,25 @@ class RunsInHand:
         )
         generation = self._generation(known.run)
         make = None if generation is None else record_maker(known.run, generation)
-        held = InHand(known, position, feed, make)
+        held = InHand(known, position, feed, make, head_bytes=head_bytes(known.run, handlers))
+        self.head_bytes += held.head_bytes
         self.runs[known.run] = held
         self._by_partition[feed.partition] = held
+
+    def has_room_for(self, run: Run, handlers: Iterable[str]) -> bool:
+        """Whether the head has room for one more run, however far its handlers may fall behind each other."""
+        return not self.runs or self.head_bytes + head_bytes(run, handlers) <= MAX_HEAD_BYTES
 
     def of(self, pending: Pending) -> InHand:
         """The run of an event."""
         return self._by_partition[pending.partition]
 
     def read(self) -> int:
-        """Read a piece of each run that has more, in turns, until the buffer is full; who was not read is first next time. How many
-        events came."""
-        came = 0
+        """Read a piece of each run that has more, in turns, until the buffer is full or a second is over; the runs that were not read are
+        first next time. How many events came."""
+        came, until_s = 0, self._clock.monotonic_s() + _READ_S
         for run in list(self.runs):
-            if self.buffer.is_full:
+            if self.buffer.is_full or self._clock.monotonic_s() > until_s:
                 break
             held = self.runs.pop(run)
             self.runs[run] = held  # to the end of the row
@@ -135,9 +145,10 @@ class RunsInHand:
             return 0
         except DamagedLogError as error:
             self._trouble("a run's log is damaged: it is left out", run, error)
-            self.skipped.add(run)
+            self.skipped[run] = held.head_bytes  # its position stays in the head
             self.buffer.forget(held.feed.partition)
             self.drop(run)
+            self.head_bytes += held.head_bytes
             return 0
         held.at_end, held.final, held.lines = fetched.at_end, fetched.final, fetched.lines
         if fetched.at_end and fetched.bytes < held.known.bytes:
@@ -177,6 +188,7 @@ class RunsInHand:
         held = self.runs.pop(run, None)
         if held is not None:
             del self._by_partition[held.feed.partition]
+            self.head_bytes -= held.head_bytes
 
     def lag(self, now_ms: int) -> tuple[int, int]:
         """How far behind: lines, and ms since the first unprocessed event's time."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from chalicelib.ports import Clock, Database, ObjectStore, Write
@@ -20,7 +20,8 @@ GENERATION, NAMESPACE, APP, PROGRAM = "runlake_generation", "runlake_namespace",
 @dataclass(frozen=True, slots=True)
 class HandlerContext:
     """What a handler may use of the archive. ``pipeline`` is the pipeline's name; ``fence`` raises LeaseError when the worker's lease is
-    gone, and is asked right before anything is published. ``stores`` gives other buckets by name, where there are any to be had."""
+    gone, and is asked right before anything is published. ``stores`` gives other buckets by name, where there are any to be had.
+    ``outputs``: names of what the handlers of this worker write, entered by each: no two write the same."""
 
     store: ObjectStore
     database: Database
@@ -28,6 +29,7 @@ class HandlerContext:
     pipeline: str
     fence: Fence
     stores: Callable[[str], ObjectStore] | None = None
+    outputs: set[str] = field(default_factory=set, compare=False)
 
 
 class Fence(Protocol):

@@ -1,8 +1,10 @@
 """Table ``pipelines``: what is kept of each pipeline.
 
 key                sort               row
-pipeline#{name}    checkpoint         epoch, owner, commit, and where each run in hand is (packed)
-pipeline#{name}    status             what its worker told last: lag, errors, when
+pipeline#{name}    checkpoint         epoch, owner, commit, attempt, and where each run in hand is (packed): the head
+pipeline#{name}    checkpoint#{part}  the head of a job's task, or of a shard but the first (``shard.{n}``)
+pipeline#{name}    checkpoint+{part}+{n}  a further page of a head
+pipeline#{name}    status, status#{n} what the worker of a shard reported last: lag, errors, when
 pipeline#{name}    switch             what operators want of it: enabled, replay
 pipeline#{name}    handler#{handler}  a handler that gets no events, and why; or one that gets again what it missed
 runs#{name}        {fqn}/{run_id}     where a run is that is not in hand, until it expires
@@ -75,6 +77,11 @@ class Position:
         """From which line on a handler gets events."""
         return self.held[handler].line if handler in self.held else self.place.line
 
+    @property
+    def is_replaying(self) -> bool:
+        """Whether a replay of it has not come to its end."""
+        return self.place.line < self.replay_line
+
     def moved(self, place: Place, handlers: Mapping[str, bool]) -> Position:
         """Everything before ``place`` was processed by the handlers that may get events (True); the others stay behind."""
         held = {name: self.held.get(name, self.place) for name, gets in handlers.items() if not gets}
@@ -84,8 +91,11 @@ class Position:
         return replace(self, place=ahead, held=held)
 
     def replayed(self, from_ms: int) -> Position:
-        """From its beginning once more, for what is not older than a time."""
-        return replace(self, place=Place(), held={}, replay_line=max(self.place.line, self.replay_line), replay_ms=from_ms)
+        """From its beginning once more: of the lines that every handler has had, those that are not older than a time; the others all.
+        A replay that is under way and reaches further back goes on doing so."""
+        since_ms = min(from_ms, self.replay_ms) if self.is_replaying else from_ms
+        had = min([max(self.place.line, self.replay_line), *(place.line for place in self.held.values())])
+        return replace(self, place=Place(), held={}, replay_line=had, replay_ms=since_ms)
 
     def packed(self) -> list[Any]:
         """As JSON has it."""
@@ -126,9 +136,11 @@ def unpacked_positions(text: str) -> dict[Run, Position]:
         raise DamagedPartitionError("the positions of a pipeline cannot be read") from error
 
 
-def position_row(key: Key, position: Position, expires_s: int) -> Row:
-    """The row of a run that is not in hand."""
-    waiting = {"held": ",".join(sorted(position.held))} if position.held else {}
+def position_row(key: Key, position: Position, expires_s: int, *, unfinished: bool = False) -> Row:
+    """The row of a run that is not in hand. ``unfinished``: it has to be taken in hand, whatever else is known of it."""
+    waiting: dict[str, Any] = {"held": ",".join(sorted(position.held))} if position.held else {}
+    if unfinished:
+        waiting["unfinished"] = True
     return row_at(key, position=json.dumps(position.packed()), expires_at=expires_s, **waiting)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from chalicelib.errors import InvalidConfigurationError, StoreConditionError
+from chalicelib.pipelines.allowed_modules import DEFAULTS_ONLY, AllowedModules
 from chalicelib.pipelines.configuration import MAX_FILE_BYTES, PipelineFile, Properties, parsed
 from chalicelib.ports import ObjectStore
 
@@ -114,7 +115,12 @@ def files_at(place: str | None, stores: Mapping[str, ObjectStore]) -> Iterable[F
     return Prefix(stores[bucket], prefix)()
 
 
-def scan(found_files: Iterable[Found], defaults: Properties | None = None, built_in: Traversable = _BUILT_IN_FILE) -> Scanned:
+def scan(
+    found_files: Iterable[Found],
+    defaults: Properties | None = None,
+    built_in: Traversable = _BUILT_IN_FILE,
+    modules: AllowedModules = DEFAULTS_ONLY,
+) -> Scanned:
     """The pipelines of these files, the built-in one first. Raises InvalidConfigurationError when that is missing or bad."""
     try:
         text = built_in.read_text()
@@ -124,15 +130,20 @@ def scan(found_files: Iterable[Found], defaults: Properties | None = None, built
     if first.name != BUILT_IN:
         raise InvalidConfigurationError(f"the built-in pipeline has another name name={first.name}")
     pipelines, problems, taken = [first], [], {BUILT_IN: str(built_in)}
+    writers = dict.fromkeys(first.logging.outputs(), first.name)
     for found in found_files:
         try:
-            pipeline = parsed(found.text, found.stem, defaults)
+            pipeline = parsed(found.text, found.stem, defaults, modules)
         except InvalidConfigurationError as error:
             problems.append(Problem(found.place, str(error)))
             continue
         if pipeline.name in taken:
             problems.append(Problem(found.place, f"another has the name already name={pipeline.name} in={taken[pipeline.name]}"))
             continue
+        if shared := next((output for output in pipeline.logging.outputs() if output in writers), None):
+            problems.append(Problem(found.place, f"another writes the same files pipeline={writers[shared]} output={shared[:200]}"))
+            continue
         taken[pipeline.name] = found.place
+        writers |= dict.fromkeys(pipeline.logging.outputs(), pipeline.name)
         pipelines.append(pipeline)
     return Scanned(pipelines, problems)

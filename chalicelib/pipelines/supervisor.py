@@ -20,9 +20,11 @@ from chalicelib.coordination.coordinator import SourceCoordinator
 from chalicelib.coordination.lease import Lease
 from chalicelib.deadline import Deadline
 from chalicelib.errors import LeaseError, PartitionNotOwnedError, UnavailableError
+from chalicelib.pipelines.checkpoints import LayoutChangedError
 from chalicelib.pipelines.configuration import PipelineFile
 from chalicelib.pipelines.delivery import Progress
 from chalicelib.pipelines.ports import Fence
+from chalicelib.pipelines.shards import ONLY, Shard, shards
 from chalicelib.pipelines.switches import DISABLED, HandlerSwitch, Switches
 from chalicelib.pipelines.worker import Tell, Worker
 from chalicelib.ports import Clock
@@ -33,7 +35,29 @@ GRACE_S = 5.0
 _LOOK_S = 0.5
 _AGAIN_S = 5.0
 
-MakeWorker = Callable[[PipelineFile, Fence, str], Worker]
+LAYOUT_PATIENCE_S = 30.0
+"""How long a shard waits for the leading one to divide the runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one worker works: a pipeline, or a shard of it. ``name``: of its lease and its outcome."""
+
+    file: PipelineFile
+    shard: Shard = ONLY
+
+    @property
+    def name(self) -> str:
+        """The pipeline's; of a shard that does not lead, with its number."""
+        return self.file.name + self.shard.suffix
+
+
+def shares(file: PipelineFile) -> list[Share]:
+    """All shares of a pipeline."""
+    return [Share(file, shard) for shard in shards(file.shards)]
+
+
+MakeWorker = Callable[[Share, Fence, str], Worker]
 
 
 class Outcome(StrEnum):
@@ -73,9 +97,9 @@ class Stop(Protocol):
 
 @dataclass(slots=True)
 class _Seat:
-    """A pipeline's thread, and what others may see of it. ``left``: nobody waits for it any more."""
+    """The thread of a share, and what others may see of it. ``left``: nobody waits for it any more."""
 
-    file: PipelineFile
+    share: Share
     watch: Watch
     lease: Lease | None = None
     worker: Worker | None = None
@@ -105,11 +129,12 @@ class Supervisor:
     stopping: threading.Event = field(default_factory=threading.Event)
     was_short: bool = False
 
-    def run(self, pipelines: Sequence[PipelineFile], deadline: Deadline) -> dict[str, Outcome]:
-        """Work these pipelines until the deadline, or until they are all done with; ``stopping`` ends it sooner. What became of each.
-        Nothing of a pipeline reaches another one, or the caller."""
+    def run(self, pipelines: Sequence[PipelineFile | Share], deadline: Deadline) -> dict[str, Outcome]:
+        """Work these pipelines, or shares of them, until the deadline, or until they are all done with; ``stopping`` ends it sooner. What
+        became of each share. Nothing of a pipeline reaches another one, or the caller."""
         self.coordinator.initialize()
-        seats = {file.name: self._seat(file) for file in pipelines}
+        all_shares = [share for each in pipelines for share in ([each] if isinstance(each, Share) else shares(each))]
+        seats = {share.name: self._seat(share) for share in all_shares}
         with self.coordinator.heartbeat():
             while deadline.remaining_s() > GRACE_S and not self.stopping.is_set() and any(map(_is_alive, seats.values())):
                 self._wait(_LOOK_S)
@@ -134,9 +159,9 @@ class Supervisor:
     def _wait(self, seconds: float) -> None:
         (self.pause or self.clock.sleep)(seconds)
 
-    def _seat(self, file: PipelineFile) -> _Seat:
-        seat = _Seat(file, Watch(self.clock, self.blocked_after_s))
-        seat.thread = threading.Thread(target=self._work, args=(seat,), name=f"pipeline {file.name}", daemon=True)
+    def _seat(self, share: Share) -> _Seat:
+        seat = _Seat(share, Watch(self.clock, self.blocked_after_s))
+        seat.thread = threading.Thread(target=self._work, args=(seat,), name=f"pipeline {share.name}", daemon=True)
         seat.thread.start()
         return seat
 
@@ -148,7 +173,7 @@ class Supervisor:
             if handler:
                 self._leave(seat, handler, f"it did not come back for {self.blocked_after_s:.0f} s")
                 if self.forever and not self.stopping.is_set():
-                    seats[name] = self._seat(seat.file)
+                    seats[name] = self._seat(seat.share)
 
     def _leave(self, seat: _Seat, handler: str, reason: str) -> None:
         """Go on without a thread: what it does from now on does not count."""
@@ -157,16 +182,16 @@ class Supervisor:
             lease = seat.lease
             if seat.worker is not None:
                 seat.worker.progress.left = True
-        self.tell("a pipeline does not come back: it is left", pipeline=seat.file.name, handler=handler, reason=reason)
+        self.tell("a pipeline does not come back: it is left", pipeline=seat.share.name, handler=handler, reason=reason)
         try:
             if handler:
                 self.switches.set_handler(
-                    seat.file.name, HandlerSwitch(handler, DISABLED, f"blocked: {reason}", self.clock.now_ms())
+                    seat.share.file.name, HandlerSwitch(handler, DISABLED, f"blocked: {reason}", self.clock.now_ms())
                 )
             if lease is not None:
                 self.coordinator.give_up(lease)
         except (LeaseError, UnavailableError) as error:
-            self.tell("what blocks could not be written down", pipeline=seat.file.name, error=str(error))
+            self.tell("what blocks could not be written down", pipeline=seat.share.name, error=str(error))
 
     def _work(self, seat: _Seat) -> None:
         """A pipeline's thread."""
@@ -176,10 +201,10 @@ class Supervisor:
             except (LeaseError, PartitionNotOwnedError):
                 outcome = Outcome.LOST
             except UnavailableError as error:
-                self.tell("a pipeline could not be begun: a store is away", pipeline=seat.file.name, error=str(error))
+                self.tell("a pipeline could not be begun: a store is away", pipeline=seat.share.name, error=str(error))
                 outcome = Outcome.FAILED
             except (Exception, SystemExit) as error:
-                self.tell("a pipeline failed: the others go on", pipeline=seat.file.name, error=f"{type(error).__name__}: {error}")
+                self.tell("a pipeline failed: the others go on", pipeline=seat.share.name, error=f"{type(error).__name__}: {error}")
                 outcome = Outcome.FAILED
             with seat.lock:
                 if seat.left:
@@ -197,10 +222,11 @@ class Supervisor:
             self._wait(min(IDLE_S, max(0.01, end.remaining_s())))
 
     def _once(self, seat: _Seat) -> Outcome:
-        switch, _ = self.switches.of(seat.file.name)
+        name = seat.share.file.name
+        switch, _ = self.switches.of(name)
         if not switch.enabled:
             return Outcome.DISABLED
-        found = self.coordinator.acquire(seat.file.name)
+        found = self.coordinator.acquire(seat.share.name)
         if not isinstance(found, Lease):
             return Outcome.BUSY
         with seat.lock:
@@ -209,11 +235,18 @@ class Supervisor:
                 return Outcome.BLOCKED
             seat.lease = found
         try:
+            patience = Deadline(self.clock, LAYOUT_PATIENCE_S)
             while True:
-                again = self._session(seat, found)
+                try:
+                    again = self._session(seat, found)
+                except LayoutChangedError:
+                    if patience.remaining_s() <= 0 or self.stopping.is_set() or seat.left:
+                        return Outcome.BUSY
+                    self._wait(IDLE_S)
+                    continue
                 if not again:
                     return Outcome.STOPPED
-                if not self.switches.of(seat.file.name)[0].enabled:
+                if not self.switches.of(name)[0].enabled:
                     return Outcome.DISABLED
         finally:
             seat.worker = None
@@ -225,10 +258,10 @@ class Supervisor:
 
         def fence() -> None:
             if seat.left:
-                raise PartitionNotOwnedError(f"the pipeline goes on without this thread pipeline={seat.file.name}")
+                raise PartitionNotOwnedError(f"the pipeline goes on without this thread pipeline={seat.share.name}")
             lease.check()
 
-        worker = self.make(seat.file, fence, lease.owner or "")
+        worker = self.make(seat.share, fence, lease.owner or "")
         worker.start()
         seat.worker = worker
         lost = True
@@ -237,7 +270,7 @@ class Supervisor:
                 try:
                     busy = worker.step()
                 except UnavailableError as error:
-                    self.tell("a store is away: the pipeline goes on when it is back", pipeline=seat.file.name, error=str(error))
+                    self.tell("a store is away: the pipeline goes on when it is back", pipeline=seat.share.name, error=str(error))
                     busy = False
                 if not busy:
                     if self.until_idle and worker.is_idle:

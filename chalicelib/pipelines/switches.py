@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from chalicelib.errors import PreconditionFailedError
 from chalicelib.pipelines.rows import HANDLER, PIPELINES, STATUS, SWITCH, pipeline_key, row_at
-from chalicelib.ports import Clock, Database, Key, Put, Row
+from chalicelib.pipelines.shards import Shard, shards
+from chalicelib.pipelines.transactions import transacted
+from chalicelib.ports import Clause, Clock, Database, Key, Put, Row
 
 DISABLED, FAILED, REPLAYING = "disabled", "failed", "replaying"
 """A handler that gets no events until it is enabled; one that could not be started, which is tried anew at each start; one that gets
 again what it missed."""
 _MOST_HANDLERS = 1000
+_SUMMED = ("lag_events", "runs", "processed", "late", "dropped", "dead")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +58,20 @@ class Switches:
         switch = next((_switch(row) for row in rows if row["at"] == SWITCH), Switch())
         return switch, {name: found for name, found in handlers.items() if found.state}
 
-    def status(self, names: Sequence[str]) -> dict[str, Row]:
-        """What workers told last, of those that ever ran. A request for 100."""
-        keys = {pipeline_key(name, STATUS): name for name in names}
+    def status(self, names: Iterable[str], counts: Mapping[str, int] | None = None) -> dict[str, Row]:
+        """What workers reported last of these pipelines, by name; without those that never ran. ``counts``: of shards, whose reports are
+        combined; one, where none is named. A request for 100 shards."""
+        keys = {status_key(name, shard): name for name in names for shard in shards((counts or {}).get(name, 1))}
+        rows = self._database.get_many(list(keys))
+        by_name: dict[str, list[Row]] = {}
+        for key, name in keys.items():
+            if key in rows:
+                by_name.setdefault(name, []).append(rows[key])
+        return {name: _combined(found) for name, found in by_name.items()}
+
+    def shard_status(self, name: str, of: Sequence[Shard]) -> dict[Shard, Row]:
+        """What the workers of some shards reported last. A request for 100."""
+        keys = {status_key(name, shard): shard for shard in of}
         return {keys[key]: row for key, row in self._database.get_many(list(keys)).items()}
 
     def set_handler(self, name: str, switch: HandlerSwitch) -> None:
@@ -68,13 +83,50 @@ class Switches:
         key = pipeline_key(name, SWITCH)
         self._put([(key, row_at(key, enabled=switch.enabled, replay_ms=switch.replay_ms, asked_ms=switch.asked_ms))])
 
-    def told(self, name: str, status: Mapping[str, Any]) -> None:
-        """Write what a worker tells."""
-        key = pipeline_key(name, STATUS)
-        self._put([(key, row_at(key, **status))])
+    def clear_handler(self, name: str, seen: HandlerSwitch) -> bool:
+        """Let a handler get events as any other, if its switch is still as it was seen. Raises UnavailableError."""
+        key, row = handler_row(name, HandlerSwitch(seen.handler, ""))
+        when = (Clause(("state",), "=", seen.state), Clause(("since_ms",), "=", seen.since_ms))
+        try:
+            transacted(self._database, self._clock, [Put(key, row, (when,))])
+        except PreconditionFailedError:
+            return False
+        return True
 
     def _put(self, rows: Iterable[tuple[Key, Row]]) -> None:
         self._database.put_many([Put(key, row) for key, row in rows])
+
+
+def replay_done(name: str, switch: Switch) -> Put:
+    """What turns a replay off, unless the operator has changed the switch meanwhile."""
+    key = pipeline_key(name, SWITCH)
+    when = (Clause(("asked_ms",), "=", switch.asked_ms), Clause(("enabled",), "=", switch.enabled))
+    return Put(key, row_at(key, enabled=switch.enabled, replay_ms=None, asked_ms=switch.asked_ms), (when,))
+
+
+def status_key(name: str, shard: Shard) -> Key:
+    """Where the worker of a shard reports."""
+    return pipeline_key(name, STATUS + shard.suffix)
+
+
+def _combined(rows: Sequence[Row]) -> Row:
+    """The reports of all shards as one: sums, the greatest lag, the oldest times."""
+    if len(rows) == 1:
+        return rows[0]
+    errors: Counter[str] = Counter()
+    for row in rows:
+        errors.update({name: int(count) for name, count in dict(row.get("errors", {})).items()})
+    newest_first = sorted(rows, key=lambda row: -int(row.get("told_ms", 0)))
+    sums = {name: sum(int(row.get(name, 0)) for row in rows) for name in _SUMMED}
+    oldest = {name: min(int(row.get(name, 0)) for row in rows) for name in ("told_ms", "looked_ms")}
+    return {
+        **newest_first[0],
+        **sums,
+        **oldest,
+        "lag_ms": max(int(row.get("lag_ms", 0)) for row in rows),
+        "errors": dict(errors),
+        "last_error": next((str(row["last_error"]) for row in newest_first if row.get("last_error")), ""),
+    }
 
 
 def handler_row(name: str, switch: HandlerSwitch) -> tuple[Key, Row]:

@@ -13,14 +13,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from chalicelib.errors import LeaseError, PreconditionFailedError, UnavailableError
 from chalicelib.pipelines.admission import Admission
 from chalicelib.pipelines.beside import Beside
-from chalicelib.pipelines.checkpoints import MAX_RUNS, Checkpoints, Part
-from chalicelib.pipelines.committing import Committer
+from chalicelib.pipelines.checkpoints import MAX_RUNS, Checkpoints, Part, Replay
+from chalicelib.pipelines.committing import Committer, caught_up_of
 from chalicelib.pipelines.configuration import PipelineFile
 from chalicelib.pipelines.context import Caught, LoggingContext, build
 from chalicelib.pipelines.dead_letters import DeadLetters
@@ -30,9 +29,10 @@ from chalicelib.pipelines.finding import Finder
 from chalicelib.pipelines.in_hand import Generation, RunsInHand
 from chalicelib.pipelines.ordering import OrderingBuffer, Pending
 from chalicelib.pipelines.ports import LINE, Fence, HandlerContext, TakesContext
-from chalicelib.pipelines.rows import Position
-from chalicelib.pipelines.switches import DISABLED, FAILED, REPLAYING, HandlerSwitch, Switch, Switches
-from chalicelib.ports import Clock, Database, ObjectStore, Run
+from chalicelib.pipelines.rows import Position, row_at
+from chalicelib.pipelines.shards import ONLY, Shard
+from chalicelib.pipelines.switches import DISABLED, FAILED, REPLAYING, HandlerSwitch, Switch, Switches, replay_done, status_key
+from chalicelib.ports import Clock, Database, ObjectStore, Put, Run
 
 Tell = Callable[..., None]
 """A warning: what, and facts by name."""
@@ -44,8 +44,7 @@ _TRIED = (REPLAYING, FAILED)
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What a worker works with. ``buffer_bytes``: where the file leaves the size to us; ``generation`` None for what was deleted;
-    ``part``: of a job, which works the finder's runs and no others; ``beside`` None: all
-    lines are plain text."""
+    ``part``: of a job, which works the finder's runs and no others; ``beside`` None: all lines are plain text; ``shard``: whose runs."""
 
     logs: Logs
     finder: Finder
@@ -60,6 +59,7 @@ class Parts:
     most_runs: int = MAX_RUNS
     part: Part | None = None
     beside: Beside | None = None
+    shard: Shard = ONLY
 
 
 class Worker:
@@ -72,21 +72,24 @@ class Worker:
         self.name = file.name
         self._clock = parts.clock
         self._switches = Switches(parts.database, parts.clock)
-        self.checkpoints = Checkpoints(parts.database, self.name, parts.clock, parts.keep_s, parts.part)
+        self._shard = parts.shard
+        self.checkpoints = Checkpoints(parts.database, self.name, parts.clock, parts.keep_s, parts.part, parts.shard)
         self.buffer = OrderingBuffer(file.properties.event_delay_ms, file.properties.buffer_bytes or parts.buffer_bytes)
         self.hand = RunsInHand(parts.logs, self.buffer, file.properties, parts.clock, parts.generation, self._trouble, parts.beside)
         self.progress = Progress()
         self.wants_restart = False
         self.processed = 0
         self._committed_ms = 0
-        self.admission = Admission(parts.finder, file.source, self.checkpoints, self.hand, parts.clock, parts.most_runs)
+        self.admission = Admission(
+            parts.finder, file.source, self.checkpoints, self.hand, parts.clock, parts.most_runs, parts.shard
+        )
 
     def start(self) -> None:
         """Take the pipeline over, and build and start its handlers. One that fails is told, and the others go on. Raises
         InvalidConfigurationError, LeaseError, UnavailableError."""
         self._fence()
-        self.checkpoints.take_over(self._owner)
         self._switch, known = self._switches.of(self.name)
+        self._take_over()
         context = build(self.file.logging, self.file.properties, self._clock.now_ms)
         failures = dict(context.failures)
         handed = HandlerContext(self._parts.store, self._parts.database, self._clock, self.name, self._fence, self._parts.stores)
@@ -108,46 +111,56 @@ class Worker:
         dead = DeadLetters(self._parts.store, self.name, self._clock)
         self.context = context
         self.delivery = Delivery(context, self.file.errors, dead, self._clock, self._given_up, gets, self.progress)
-        status = None if self._parts.part else self.status
+        status = None if self._parts.part else self._status_row
         self.committer = Committer(
-            self.name, self.checkpoints, self.hand, self.admission, self.delivery, self._clock, self._fence, status
+            self.name, self.checkpoints, self.hand, self.admission, self.delivery, self._clock, self._fence, status, self._shard
         )
         self.committer.known = known
 
+    def _take_over(self) -> None:
+        """With a replay, where one is asked for: the leading shard marks the runs of all."""
+        switch = self._switch
+        if switch.replay_ms is None or self._parts.part is not None or not self._shard.leads:
+            self.checkpoints.take_over(self._owner)
+            return
+        self.checkpoints.take_over(self._owner, Replay(switch.replay_ms, replay_done(self.name, switch)))
+        self._switch = Switch(switch.enabled, None, switch.asked_ms)
+
     def _go_on_where_it_was(self) -> None:
-        gets, known = self.delivery.gets, self.committer.known
-        back = {name for name, switch in known.items() if gets.get(name) and switch.state in _TRIED}
         for run, position in self.checkpoints.in_hand().items():
             self.admission.force(run, position)
         if self._parts.part is not None:
             return
-        if self._switch.replay_ms is not None:
-            self._replay(self._switch.replay_ms)
-        if back:
-            for run, position in self.checkpoints.let_go():
-                if back & set(position.held):
-                    self.admission.force(run, position)
+        back = self._back()
+        if back or self.checkpoints.has_backlog:
+            for row in self.checkpoints.let_go():
+                is_due = (row.unfinished and self.checkpoints.has_backlog) or back & set(row.position.held)
+                if is_due and self._shard.has(row.run.fqn) and row.run not in self.checkpoints.in_hand():
+                    self.admission.force(row.run, row.position)
         self.committer.back = back
-        told = self._switches.status([self.name]).get(self.name, {})
-        self.admission.list_since(int(told.get("looked_ms", 0)))
+        self.admission.list_since(self.checkpoints.looked_ms)
 
-    def _replay(self, from_ms: int) -> None:
-        """All runs that have something so late begin anew. Repeatable: the switch is turned off behind it."""
-        self.checkpoints.release(list(self.checkpoints.in_hand()))
-        late = ((run, position) for run, position in self.checkpoints.let_go() if position.place.time_ms >= from_ms)
-        while batch := dict(islice(late, MAX_RUNS)):
-            self.checkpoints.put_rows({run: position.replayed(from_ms) for run, position in batch.items()})
-            for run, position in batch.items():
-                self.admission.force(run, position)
-        self._switch = Switch(self._switch.enabled, None, self._switch.asked_ms)
-        self._switches.set_pipeline(self.name, self._switch)
+    def _back(self) -> set[str]:
+        """The handlers that get what they missed, without those that have got it already from this shard."""
+        gets, known = self.delivery.gets, self.committer.known
+        back = {name: switch.since_ms for name, switch in known.items() if gets.get(name) and switch.state in _TRIED}
+        if not back or self._shard.count < 2:
+            return set(back)
+        row = self._switches.shard_status(self.name, [self._shard]).get(self._shard, {})
+        caught_up = caught_up_of(row, self.checkpoints.layout)
+        self.committer.caught_up = {name: since_ms for name, since_ms in back.items() if caught_up.get(name) == since_ms}
+        return set(back) - set(self.committer.caught_up)
 
     def step(self) -> bool:
         """Do what there is to do now, once. Whether anything was: if not, there is time to wait. Raises LeaseError, UnavailableError (the
-        next step goes on)."""
+        next step goes on; while new runs cannot be looked up, those in hand are still worked)."""
         self._fence()
-        self.admission.look()
-        self.admission.admit(self.delivery.gets)
+        away: UnavailableError | None = None
+        try:
+            self.admission.look()
+            self.admission.admit(self.delivery.gets)
+        except UnavailableError as error:
+            away = error
         came = self.hand.read()
         done = self._process()
         now_ms = self._clock.now_ms()
@@ -155,6 +168,8 @@ class Worker:
         flushed = self.delivery.flush()
         if now_ms - self._committed_ms >= self.file.properties.checkpoint_interval_ms or self.admission.is_crowded:
             self._checkpoint(flushed)
+        if away is not None:
+            raise away
         return bool(came or done)
 
     @property
@@ -210,6 +225,7 @@ class Worker:
                 self.committer.commit()
             self._committed_ms = self._clock.now_ms()
             self.committer.let_go()
+            self.committer.welcome_back(self._switches)
             self.wants_restart = self.wants_restart or self.committer.was_switched(self._switches, self._switch)
         except UnavailableError as error:
             self._committed_ms = self._clock.now_ms()
@@ -249,6 +265,12 @@ class Worker:
             "errors": dict(self.delivery.budget.total),
             "last_error": self.delivery.last_error,
         }
+
+    def _status_row(self, now_ms: int) -> Put:
+        """What is reported of this shard. ``caught_up``: handlers that have got from it what they missed before a time."""
+        key = status_key(self.name, self._shard)
+        sharded = {"layout": self.checkpoints.layout, "caught_up": self.committer.caught_up} if self._shard.count > 1 else {}
+        return Put(key, row_at(key, **self.status(now_ms), **sharded))
 
     def _trouble(self, message: str, run: Run, error: Exception) -> None:
         self._parts.tell(message, fqn=run.fqn, run_id=run.run_id, **self._about(error))

@@ -1,1 +1,1 @@
-"""HTTP in and out: one Blueprint per resource, and the only place for status codes."""
+"""HTTP in and out: ``table.py`` lists every route, a module per resource has its views. Status codes are declared here only."""

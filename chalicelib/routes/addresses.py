@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from chalice.app import Request, Response
 
+from chalicelib.observability import redacted
 from chalicelib.routes.answers import MOVED_TO_SLASH, View, json_answer
 
 _PROTOCOLS = ("http", "https")
@@ -18,7 +19,7 @@ def base_url(request: Request) -> str:
     """Without a slash at the end: ``https://host/api``."""
     protocol = request.headers.get("x-forwarded-proto", "").partition(",")[0].strip()
     host = request.headers.get("host", "")
-    if not _HOST.fullmatch(host):
+    if not _HOST.fullmatch(host) or redacted(host) != host:
         host = request.context.get("domainName", "localhost")
     prefix, _ = _parts(request)
     return f"{protocol if protocol in _PROTOCOLS else 'https'}://{host}{prefix}"
@@ -50,5 +51,7 @@ def _with_slash(request: Request) -> Response:
 def _parts(request: Request) -> tuple[str, str]:
     """The stage's prefix, or a custom domain's, and the path of ours behind it: as many segments as the route has."""
     segments = request.context["path"].rstrip("/").split("/")
-    own = request.context["resourcePath"].count("/")
+    own = request.context["resourcePath"].rstrip("/").count("/")
+    if not own:
+        return "/".join(segments), "/"
     return "/".join(segments[:-own]), "/" + "/".join(segments[-own:])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -14,17 +14,28 @@ from chalice.app import Request as HttpRequest
 from chalicelib import composition
 from chalicelib.access.grants import Scope
 from chalicelib.composition import Services
-from chalicelib.errors import ForbiddenError
+from chalicelib.errors import BatchTooLargeError, ForbiddenError
 from chalicelib.events.codecs.items import Item
-from chalicelib.events.intake import Fate, Intake, Request, Told
-from chalicelib.observability import LOGS_FAILED, logger, note, record
-from chalicelib.routes import gate
+from chalicelib.events.intake import Fate, Intake, Limits, Request, Told
+from chalicelib.observability import LOGS_FAILED, logger, note, record, redacted
+from chalicelib.ports import Run
+from chalicelib.routes import budgets, gate
+from chalicelib.routes.allowance import Allowance
 from chalicelib.routes.answers import error_answer, json_answer
-from chalicelib.routes.bodies import content_of
+from chalicelib.routes.bodies import body_of
 
 STATUS = {Fate.STORED: 200, Fate.MALFORMED: 400, Fate.FORBIDDEN: 403, Fate.CLOSED: 409, Fate.AWAY: 503}
 MAX_TOLD = 100
 """So many refused items are told one by one."""
+BATCH_SETTINGS = {
+    "fluent": "chunk_limit_records",
+    "logstash": "pipeline.batch.size",
+    "elasticsearch": "bulk_max_size or chunk_size",
+    "otlp": "send_batch_max_size or OTEL_BLRP_MAX_EXPORT_BATCH_SIZE",
+    "syslog": "batch-lines or batch.maxsize",
+    "firehose": "SizeInMBs",
+}
+"""What of an agent makes its requests smaller (docs/agents.md)."""
 _ANSWER_WITHIN_S = 4.0
 """Kept of the function's time: for the append that has begun, and the answer."""
 
@@ -39,7 +50,7 @@ class Call:
     query: Mapping[str, str]
     content: str | bytes
     content_type: str
-    path: str
+    allowance: Allowance
     context: Any
 
     @classmethod
@@ -49,9 +60,15 @@ class Call:
         note(agent=agent)
         gate.permit_some("agents", Scope.LOGS_WRITE)
         services, headers = composition.services(), request.headers
-        content_type, content = content_of(request.to_original_event(), headers, services.settings.max_expanded_bytes)
-        path = request.context["path"]
-        return cls(agent, services, headers, request.query_params or {}, content, content_type, path, request.lambda_context)
+        body = body_of(request.to_original_event(), headers, budgets.of_request(), services.settings.max_expanded_bytes)
+        query: Mapping[str, str] = request.query_params or {}
+        return cls(agent, services, headers, query, body.content, body.content_type, body.allowance, request.lambda_context)
+
+    @property
+    def records(self) -> str | bytes:
+        """The content, whose values were counted: JSON, or lines. Raises BatchTooLargeError."""
+        self.allowance.check_values(self.content)
+        return self.content
 
     @property
     def packed(self) -> bytes:
@@ -59,14 +76,23 @@ class Call:
         return self.content if isinstance(self.content, bytes) else self.content.encode(errors="replace")
 
     def take(self, items: Iterable[Item], *, name: str = "", repeats_bytes: bool = False) -> list[Told]:
-        """Each item's fate. ``name`` and ``repeats_bytes`` as the intake has them; an ``Idempotency-Key`` of the agent's goes first."""
+        """Each item's fate. ``name`` and ``repeats_bytes`` as the intake has them; an ``Idempotency-Key`` of the agent's goes first.
+        Raises BatchTooLargeError: nothing is stored."""
         headers = {key.lower(): value for key, value in self.headers.items()}
         own = headers.get("idempotency-key", "")
         request = Request(headers, self._digest(), f"{self.agent} {own or name}" if own or name else "", repeats_bytes)
-        intake = Intake(self.services.events.log, self.services.events.router, _may_write, self._has_time)
-        told = intake.take(items, request)
+        limits = Limits(self.allowance.items, self.allowance.streams)
+        intake = Intake(self.services.events.log, self.services.events.router, _may_write, self._has_time, limits, self._check_run)
+        try:
+            fates = intake.take(items, request)
+        except BatchTooLargeError as error:
+            raise BatchTooLargeError(f"{error}: lower {BATCH_SETTINGS[self.agent]} of the agent") from error
+        told = [each if not each.reason else replace(each, reason=redacted(each.reason)) for each in fates]
         self._report(told)
         return told
+
+    def _check_run(self, run: Run) -> None:
+        self.services.masker.check_names(run.fqn, run.fqn, run.run_id)
 
     def _digest(self) -> str:
         raw = self.content if isinstance(self.content, bytes) else self.content.encode(errors="surrogatepass")

@@ -6,16 +6,16 @@ Elasticsearch's bulk is in ``elasticsearch``.
 from __future__ import annotations
 
 import json
-from functools import partial
 from typing import Any
 
 from chalice.app import Request, Response
 
 from chalicelib.errors import InvalidBatchError
 from chalicelib.events.codecs import firehose, fluent, logstash, otlp, otlp_answers, plain, syslog
+from chalicelib.observability import redacted
 from chalicelib.routes.agent_requests import Call, answer, first_reason, refused_of, status_of
 from chalicelib.routes.answers import RETRY_AFTER_S, json_answer, refusal
-from chalicelib.routes.bodies import UnsupportedMediaTypeError, gunzip
+from chalicelib.routes.bodies import UnsupportedMediaTypeError
 
 _MSGPACK = frozenset({"application/msgpack", "application/x-msgpack"})
 _TEXT = "text/plain"
@@ -29,10 +29,10 @@ def fluent_records(request: Request) -> Response:
     call = Call.of("fluent", request)
     tag = next((call.headers[name] for name in _TAG_HEADERS if name in call.headers), None) or call.query.get("tag")
     if call.content_type in _MSGPACK:
-        return answer(call.take(fluent.decode_msgpack(call.packed, tag), repeats_bytes=True))
+        return answer(call.take(fluent.decode_msgpack(call.packed, tag, call.allowance.values), repeats_bytes=True))
     if call.content_type == _TEXT:
         return answer(call.take(plain.decode(call.content)))
-    return answer(call.take(fluent.decode_json(call.content, tag), repeats_bytes=True))
+    return answer(call.take(fluent.decode_json(call.records, tag), repeats_bytes=True))
 
 
 def logstash_events(request: Request) -> Response:
@@ -40,13 +40,13 @@ def logstash_events(request: Request) -> Response:
     call = Call.of("logstash", request)
     if call.content_type == _TEXT:
         return answer(call.take(plain.decode(call.content)))
-    return answer(call.take(logstash.decode(call.content), repeats_bytes=True))
+    return answer(call.take(logstash.decode(call.records), repeats_bytes=True))
 
 
 def syslog_messages(request: Request) -> Response:
     """A batch that failed is made anew, with what came meanwhile: nothing tells it from another."""
     call = Call.of("syslog", request)
-    return answer(call.take(syslog.decode(call.content, call.services.clock.now_ms())))
+    return answer(call.take(syslog.decode(call.records, call.services.clock.now_ms())))
 
 
 def firehose_delivery(request: Request) -> Response:
@@ -55,8 +55,12 @@ def firehose_delivery(request: Request) -> Response:
     try:
         call = Call.of("firehose", request)
         now_ms = call.services.clock.now_ms()
-        unpack = partial(gunzip, limit_bytes=call.services.settings.max_expanded_bytes)
-        delivery = firehose.decode(call.content, unpack, call.headers.get("x-amz-firehose-common-attributes", ""))
+        delivery = firehose.decode(
+            call.records,
+            call.allowance.gunzip,
+            call.headers.get("x-amz-firehose-common-attributes", ""),
+            call.allowance.check_values,
+        )
         if request_id not in ("", delivery.request_id):
             raise InvalidBatchError("the delivery has another requestId than its header")
         request_id = delivery.request_id
@@ -70,7 +74,7 @@ def firehose_delivery(request: Request) -> Response:
 
 def _delivered(status: int, request_id: str, now_ms: int, error: str) -> Response:
     envelope = {"code": status, "message": error} if status >= 400 else {}
-    return json_answer(envelope | firehose.answer(request_id, now_ms, error), status, **_headers(status))
+    return json_answer(envelope | firehose.answer(redacted(request_id), now_ms, error), status, **_headers(status))
 
 
 def otlp_logs(request: Request) -> Response:
@@ -81,7 +85,7 @@ def otlp_logs(request: Request) -> Response:
         call = Call.of("otlp", request)
         if not is_packed and call.content_type != _JSON:
             raise UnsupportedMediaTypeError(f"OTLP is application/json or {otlp.PROTOBUF}")
-        items = otlp.decode_protobuf(call.packed) if is_packed else otlp.decode_json(call.content)
+        items = otlp.decode_protobuf(call.packed, call.allowance.items) if is_packed else otlp.decode_json(call.records)
         told = call.take(items, repeats_bytes=True)
     except Exception as error:
         refused = refusal(error)

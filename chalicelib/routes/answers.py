@@ -27,14 +27,17 @@ from chalicelib.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from chalicelib.observability import invocation, logger, note
-from chalicelib.routes import gate
+from chalicelib.observability import invocation, logger, note, redacted
+from chalicelib.routes import budgets, gate, response_headers, secrets
+from chalicelib.routes.budgets import RESPONSE_BYTES, Budget
 
 RETRY_AFTER_S = 1
 MOVED_TO_SLASH = 308
 """Says nothing but that a slash was missing."""
 CHALLENGES = {"jwt": 'Bearer realm="runlake"', "iam": 'AWS4-HMAC-SHA256 realm="runlake"'}
 """``WWW-Authenticate`` of a 401, by ``RUNLAKE_AUTH``. API Gateway gives it another name on its way; on a 401 of its own it has this one."""
+_LONGEST_ESCAPE = 12
+"""Bytes of one character: a pair of surrogates."""
 _JSON: dict[str, str | list[str]] = {"Content-Type": "application/json"}
 _request: ContextVar[Request] = ContextVar("request")  # Chalice's own belongs to the app, and so to all its threads
 # The first that fits counts.
@@ -53,6 +56,23 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
 )
 
 
+def envelope_bytes(text: str) -> int:
+    """What a text takes as a JSON string, at most."""
+    return len(json.dumps(text))
+
+
+def fits_response(text: str) -> bool:
+    """Whether a body may be returned, in the JSON that Lambda returns it in."""
+    return len(text) * _LONGEST_ESCAPE <= RESPONSE_BYTES or envelope_bytes(text) <= RESPONSE_BYTES
+
+
+def shortened(text: str, room_bytes: int) -> str:
+    """As much of a text as takes so many bytes as a JSON string within a JSON string."""
+    while text and envelope_bytes(json.dumps(text, ensure_ascii=False)) > room_bytes:
+        text = text[: len(text) // 2]
+    return text
+
+
 def json_answer(body: Any, status_code: int = 200, **headers: str) -> Response:
     """An answer in JSON; keyword ``Set_Cookie`` is the header ``Set-Cookie``."""
     given: dict[str, str | list[str]] = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -65,7 +85,7 @@ def error_answer(status: int, message: str, code: str | None = None, **headers: 
         headers["Retry_After"] = str(RETRY_AFTER_S)
     if status == 401:
         headers["WWW_Authenticate"] = CHALLENGES[composition.services().settings.auth]
-    told = message.encode(errors="replace").decode()  # a lone surrogate of the request's would break the answer
+    told = redacted(message).encode(errors="replace").decode()  # a lone surrogate of the request's would break the answer
     return json_answer({"code": code or status, "message": told}, status, **headers)
 
 
@@ -107,21 +127,40 @@ def http_middleware(request: Request, get_response: Callable[[Request], Response
     """Around every HTTP request: who asks, one line of metrics, and Chalice's own errors in the envelope."""
     _request.set(request)
     with invocation("http", request.lambda_context):
-        response = _let_in(request, get_response)
+        response = response_headers.complete(_let_in(request, get_response))
         note(method=request.method, status=response.status_code)
         return response
 
 
 def _let_in(request: Request, get_response: Callable[[Request], Response]) -> Response:
     try:
+        secrets.refresh(request)
         with gate.visit(request) as visit:
+            _check_request(request)
+            if visit:
+                secrets.check(request)
             response = _enveloped(get_response(request))
     except Exception as error:  # whatever it is, the client gets the envelope
         return refusal(error)
     if visit and not visit.asked and response.status_code < 400 and response.status_code != MOVED_TO_SLASH:
         logger.error("a view asked nobody whether it may", extra={"path": request.context["resourcePath"]})
         return error_answer(500, "internal server error")
+    if isinstance(response.body, str) and not fits_response(response.body):
+        logger.error("a response is too large", extra={"path": request.context["resourcePath"], "chars": len(response.body)})
+        return error_answer(500, "internal server error: the response is too large, ask for less")
     return response
+
+
+def _check_request(request: Request) -> None:
+    """Have the operation's limits hold for the request. Raises InvalidInputError, BatchTooLargeError."""
+    resource, path, event = request.context["resourcePath"], request.context["path"], request.to_original_event()
+    budget = budgets.find_budget(request.method, resource, path) or Budget()
+    budgets.enter(budget)
+    query = event.get("multiValueQueryStringParameters") or {}
+    target_chars = len(path) + sum(len(name) + len(value) for name, values in query.items() for value in values)
+    body = event.get("body") or ""
+    body_bytes = len(body) * 3 // 4 - 2 if event.get("isBase64Encoded") else len(body)
+    budget.check_request(target_chars, body_bytes)
 
 
 def _enveloped(response: Response) -> Response:

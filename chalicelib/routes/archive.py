@@ -33,8 +33,9 @@ from chalicelib.routes import gate
 from chalicelib.routes.addresses import base_url, slashed
 from chalicelib.routes.answers import View, json_answer
 from chalicelib.routes.archive_queries import ArchiveRequestError, Code, file_query, lookback_days
+from chalicelib.routes.cursors import opened_cursor, sealed_cursor
 from chalicelib.routes.paths import ARCHIVE
-from chalicelib.routes.sight import hidden, sight, to_make
+from chalicelib.routes.sight import READ, hidden, sight, to_make
 
 _CODES: tuple[tuple[type[RunlakeError], Code, int], ...] = (
     (InvalidMetadataError, Code.INVALID_METADATA, 400),
@@ -85,14 +86,14 @@ def list_files(request: Request) -> Response:
     services, seen = composition.services(), sight()
     now_ms = services.clock.now_ms()
     given = {name: str(now_ms) if name in ("start", "end") and value == "now" else value for name, value in _query(request).items()}
-    query = file_query(_opened(services, given), services.cursors, now_ms)  # "now" is the same on all pages
+    query = file_query(_opened(given), services.cursors, now_ms)  # "now" is the same on all pages
     page = services.search.page(query, whats=seen.may_hold)
     base = base_url(request)
     records = [_record(services, document, base) for document in page.documents if seen.sees(document)]
     following = None
     if page.after:
         cursor = services.cursors.write(query, page.after)
-        cursor = cursor if seen.is_whole else services.sealer.sealed(cursor)
+        cursor = sealed_cursor(cursor, READ, *_bound_to(given))
         following = f"{base}{ARCHIVE}/files/?" + urlencode(given | {"cursor": cursor}, errors="replace")
     return json_answer({"records": records, "next": following})
 
@@ -147,9 +148,14 @@ def latest_contents(request: Request) -> Response:
     return _contents(hidden(file_id, lambda: archive.contents(file_id, sight().to_read)))
 
 
-def _opened(services: Services, given: Mapping[str, str]) -> Mapping[str, str]:
+def _bound_to(given: Mapping[str, str]) -> tuple[str, ...]:
+    """The names that are asked for: the cursor itself is bound to the rest of its query."""
+    return ("files", *(given.get(name, "") for name in ("what", "where", "work_id")))
+
+
+def _opened(given: Mapping[str, str]) -> Mapping[str, str]:
     try:
-        return {**given, "cursor": services.sealer.opened(given["cursor"])} if "cursor" in given else given
+        return {**given, "cursor": opened_cursor(given["cursor"], READ, *_bound_to(given))} if given.get("cursor") else given
     except InvalidCursorError as error:
         raise ArchiveRequestError(Code.INVALID_CURSOR, str(error)) from error
 

@@ -4,8 +4,8 @@ JSON: a string is the log as it is, an object is OpenMetadata's LogBatch, nothin
 ``application/x-ndjson`` and ``application/octet-stream`` are log lines as they are, ``application/gzip`` the same, packed.
 ``Content-Encoding: gzip`` goes with all of them.
 
-API Gateway decompresses a body that has ``Content-Encoding: gzip`` itself, and hands it over with the header still there.
-Whatever is unpacked here is unpacked piece by piece, and no further than the limit.
+API Gateway decompresses a body that has ``Content-Encoding: gzip`` itself, and hands it over with the header still there. How far a body
+may unfold is limited by its size as it was sent (``Allowance``); of one that the gateway unpacked, that size is estimated.
 """
 
 from __future__ import annotations
@@ -15,21 +15,24 @@ import json
 import re
 import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from chalice.app import ChaliceViewError
 from pydantic import BaseModel, ConfigDict, Field, InstanceOf, ValidationError
 
 from chalicelib.errors import BatchTooLargeError, InvalidBatchError
+from chalicelib.routes.allowance import GZIP_MAGIC, Allowance
+from chalicelib.routes.budgets import Budget
 from chalicelib.runlog.batch import Batch
 
 _JSON = "application/json"
 _GZIP = frozenset({"application/gzip", "application/x-gzip"})
 _PLAIN = frozenset({"text/plain", "application/x-ndjson", "application/octet-stream"})
 
-_GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_AS_TEXT = "\x1f\ufffd"  # what is left of the magic where a gateway took bytes for text
-_PIECE_BYTES = 1024 * 1024
+_SMALL_BYTES = 256 * 1024
+"""A body that the gateway unpacked to no more than this earns no more than any small body: its size as sent does not matter."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -61,61 +64,57 @@ class LogBatch(BaseModel):
     )
     compressed: bool | None = False
 
-    def to_batch(self, limit_bytes: int) -> Batch:
+    def to_batch(self, allowance: Allowance) -> Batch:
         """The lines. Raises InvalidBatchError, BatchTooLargeError."""
         connector = _SURROGATE.sub("\ufffd", self.connector_id or "")
         if self.logs and self.compressed:
-            return Batch.from_bytes(gunzip(_base64(self.logs), limit_bytes), connector)
+            return Batch.from_bytes(allowance.gunzip(_base64(self.logs)), connector)
         return Batch.from_text(self.logs or "", connector)
 
 
-def batch_of(event: Mapping[str, Any], headers: Mapping[str, str], limit_bytes: int) -> Batch:
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A body, unpacked: text or bytes. ``allowance``: what its parts may still unfold into."""
+
+    content_type: str
+    content: str | bytes
+    allowance: Allowance
+
+    @property
+    def text(self) -> str:
+        """The content; bytes that are not UTF-8 become U+FFFD."""
+        return self.content if isinstance(self.content, str) else self.content.decode(errors="replace")
+
+
+def batch_of(event: Mapping[str, Any], headers: Mapping[str, str], budget: Budget, limit_bytes: int) -> Batch:
     """The batch in an API Gateway event. Raises InvalidBatchError, BatchTooLargeError, UnsupportedMediaTypeError."""
     if not event.get("body"):
         return Batch.from_bytes(b"")
-    content_type, content = content_of(event, headers, limit_bytes)
-    if content_type == _JSON:
-        return _from_json(content, limit_bytes)
-    if content_type in _PLAIN or content_type in _GZIP:
-        return Batch.from_bytes(content) if isinstance(content, bytes) else Batch.from_text(content)
-    raise UnsupportedMediaTypeError(f"a log is application/json, text/plain or application/gzip content_type={content_type!r}")
+    body = body_of(event, headers, budget, limit_bytes)
+    if body.content_type == _JSON:
+        return _from_json(body)
+    if body.content_type in _PLAIN or body.content_type in _GZIP:
+        return Batch.from_bytes(body.content) if isinstance(body.content, bytes) else Batch.from_text(body.content)
+    raise UnsupportedMediaTypeError(f"a log is application/json, text/plain or application/gzip content_type={body.content_type!r}")
 
 
-def content_of(event: Mapping[str, Any], headers: Mapping[str, str], limit_bytes: int) -> tuple[str, str | bytes]:
-    """The type of a body, and its content, unpacked. Raises InvalidBatchError, BatchTooLargeError, UnsupportedMediaTypeError."""
-    body = event.get("body") or ""
+def body_of(event: Mapping[str, Any], headers: Mapping[str, str], budget: Budget, limit_bytes: int) -> Body:
+    """The body of an event, unpacked. ``limit_bytes``: of the installation, for what is packed. Raises InvalidBatchError,
+    BatchTooLargeError, UnsupportedMediaTypeError."""
+    raw = event.get("body") or ""
     content_type = headers.get("content-type", _JSON).partition(";")[0].strip().lower()
-    content: str | bytes = _base64(body) if event.get("isBase64Encoded") else body
-    if len(content) > limit_bytes:
-        raise BatchTooLargeError(f"body is too large bytes={len(content)} limit={limit_bytes}")
-    if _is_packed(content_type, headers):
-        content = _unpacked(content, content_type in _GZIP, by_gateway=not isinstance(body, bytes), limit_bytes=limit_bytes)
-    return content_type, content
-
-
-def gunzip(packed: bytes, limit_bytes: int) -> bytes:
-    """Unpack gzip, of several members too, in memory bounded by the limit. Raises InvalidBatchError, BatchTooLargeError."""
-    unpacked = bytearray()
-    while packed:
-        member = zlib.decompressobj(wbits=31)
-        while not member.eof:
-            piece = _inflated(member, packed)
-            unpacked += piece
-            if len(unpacked) > limit_bytes:
-                raise BatchTooLargeError(f"gzip body expands too far limit={limit_bytes}")
-            packed = member.unconsumed_tail
-            if not piece and not packed and not member.eof:
-                raise InvalidBatchError("gzip body ends too early")
-        packed = member.unused_data.lstrip(b"\0")
-    return bytes(unpacked)
-
-
-def _inflated(member: Any, packed: bytes) -> bytes:
-    try:
-        piece: bytes = member.decompress(packed, _PIECE_BYTES)
-        return piece
-    except zlib.error as error:
-        raise InvalidBatchError(f"gzip body is broken reason={str(error)!r}") from error
+    content: str | bytes = _base64(raw) if event.get("isBase64Encoded") else raw
+    if len(content) > budget.body_bytes:
+        raise BatchTooLargeError(f"body is too large bytes={len(content)} limit={budget.body_bytes}")
+    if not _is_packed(content_type, headers):
+        return Body(content_type, content, Allowance(budget, len(content), limit_bytes))
+    if not _is_gzip(content, content_type in _GZIP, by_gateway=not isinstance(raw, bytes)):
+        allowance = Allowance(budget, _sent_bytes(content), limit_bytes)
+        allowance.spend(len(content))
+        return Body(content_type, content, allowance)
+    assert isinstance(content, bytes)
+    allowance = Allowance(budget, len(content), limit_bytes)
+    return Body(content_type, allowance.gunzip(content), allowance)
 
 
 def _is_packed(content_type: str, headers: Mapping[str, str]) -> bool:
@@ -125,26 +124,33 @@ def _is_packed(content_type: str, headers: Mapping[str, str]) -> bool:
     return content_type in _GZIP or encoding in ("gzip", "x-gzip")
 
 
-def _unpacked(content: str | bytes, is_gzip_type: bool, *, by_gateway: bool, limit_bytes: int) -> str | bytes:
+def _is_gzip(content: str | bytes, is_gzip_type: bool, *, by_gateway: bool) -> bool:
+    """Whether content that should be gzip still is. Raises InvalidBatchError."""
     if isinstance(content, str):
         if is_gzip_type or content.startswith(_GZIP_AS_TEXT):
             raise InvalidBatchError("gzip body came as text: send it as application/gzip")
-        return content  # the gateway has unpacked it
-    if by_gateway and not is_gzip_type and not content.startswith(_GZIP_MAGIC):
-        return content
-    return gunzip(content, limit_bytes)
+        return False  # the gateway has unpacked it
+    return not by_gateway or is_gzip_type or content.startswith(GZIP_MAGIC)
 
 
-def _from_json(content: str | bytes, limit_bytes: int) -> Batch:
+def _sent_bytes(content: str | bytes) -> int:
+    """About what a body took before the gateway unpacked it."""
+    if len(content) <= _SMALL_BYTES:
+        return len(content) // 100
+    return len(zlib.compress(content if isinstance(content, bytes) else content.encode(errors="replace"), level=1))
+
+
+def _from_json(body: Body) -> Batch:
+    body.allowance.check_values(body.content)
     try:
         # Bytes that are no UTF-8 would cost the batch: they become U+FFFD, as lone surrogates do.
-        value = json.loads(content if isinstance(content, str) else content.decode(errors="replace"))
+        value = json.loads(body.text)
     except (ValueError, RecursionError) as error:
         raise InvalidBatchError(f"body is not json reason={str(error)!r}") from error
     if isinstance(value, str):
         return Batch.from_text(value)
     if isinstance(value, dict):
-        return _log_batch(value).to_batch(limit_bytes)
+        return _log_batch(value).to_batch(body.allowance)
     if value is None:
         return Batch.from_bytes(b"")
     raise InvalidBatchError(f"a json body is a string or a LogBatch object type={type(value).__name__}")

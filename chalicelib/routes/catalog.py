@@ -21,6 +21,7 @@ from chalicelib.observability import note
 from chalicelib.ports import Run
 from chalicelib.routes import gate
 from chalicelib.routes.answers import json_answer
+from chalicelib.routes.cursors import opened_cursor, sealed_cursor
 from chalicelib.routes.parameters import truth, whole_number
 from chalicelib.routes.paths import CATALOG, decoded, segments_below
 from chalicelib.runlog.gaps import lost_lines
@@ -43,12 +44,13 @@ def pipelines(request: Request) -> Response:
     """Pipelines by name, each with its newest run: those that may be read. A LIST or a few, and a query for each that is answered."""
     gate.permit_some("pipelines", Scope.LOGS_READ)
     services, who, query = composition.services(), gate.principal(), _query(request)
-    after = services.sealer.opened(query.get("cursor") or "")
+    bound_to = ("pipelines", _prefix(query))
+    after = opened_cursor(query.get("cursor") or "", (Scope.LOGS_READ,), *bound_to)
     page = services.pipelines.page(_wanted(who, _prefix(query)), _limit(query), after)
     with ThreadPoolExecutor(_THREADS) as threads:
         newest = threads.map(lambda fqn: services.runs.newest(fqn, 1, None).rows, page.names)
         found = [{"fqn": fqn, "last": facts(rows[0]) if rows else None} for fqn, rows in zip(page.names, newest, strict=True)]
-    cursor = page.after if page.after is None or who.may_all(Scope.LOGS_READ) else services.sealer.sealed(page.after)
+    cursor = None if page.after is None else sealed_cursor(page.after, (Scope.LOGS_READ,), *bound_to)
     return json_answer({"pipelines": found, "cursor": cursor})
 
 

@@ -24,6 +24,7 @@ from chalicelib.observability import note
 from chalicelib.ports import Run
 from chalicelib.routes import gate
 from chalicelib.routes.answers import json_answer
+from chalicelib.routes.cursors import opened_cursor, sealed_cursor
 from chalicelib.routes.paths import COORDINATION, decoded, segments_below
 from chalicelib.runlog.layout import checked_run
 
@@ -42,12 +43,15 @@ def partitions(request: Request) -> Response:
     """Partitions of a source, of one status or of all: of a page those that may be seen."""
     gate.permit_some(request.context["path"], Scope.ADMIN)
     services, who = composition.services(), gate.principal()
-    administration = _administration("/".join(segments_below(request.context["path"], COORDINATION)))
+    source = "/".join(segments_below(request.context["path"], COORDINATION))
+    administration = _administration(source)
     query: Mapping[str, str] = request.query_params or {}
-    after = services.sealer.opened(query.get("cursor") or "")
-    found, cursor = _page(administration, _status(query), _limit(query), after)
-    if cursor and not who.may_all(Scope.ADMIN):
-        cursor = services.sealer.sealed(cursor)
+    status = _status(query)
+    bound_to = ("coordination", decoded(source), status or _ALL)
+    after = opened_cursor(query.get("cursor") or "", (Scope.ADMIN,), *bound_to)
+    found, cursor = _page(administration, status, _limit(query), after)
+    if cursor:
+        cursor = sealed_cursor(cursor, (Scope.ADMIN,), *bound_to)
     now_ms = services.clock.now_ms()
     seen = [document(partition, now_ms) for partition in found if who.may(Scope.ADMIN, run_of(partition.key).fqn)]
     return json_answer({"partitions": seen, "cursor": cursor})

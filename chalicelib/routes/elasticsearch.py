@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
+from itertools import islice
 from typing import Any
 
 from chalice.app import Request, Response
 
 from chalicelib.access.grants import Scope
+from chalicelib.errors import BatchTooLargeError
 from chalicelib.events.codecs import bulk
 from chalicelib.events.codecs.bulk import Action
 from chalicelib.events.intake import Fate, Told
+from chalicelib.observability import redacted
 from chalicelib.routes import gate, paths
 from chalicelib.routes.agent_requests import STATUS, Call, first_reason
-from chalicelib.routes.answers import RETRY_AFTER_S, json_answer, refusal
+from chalicelib.routes.answers import RETRY_AFTER_S, envelope_bytes, json_answer, refusal, shortened
+from chalicelib.routes.budgets import RESPONSE_BYTES
 
 VERSION = "8.19.0"
 """What clients take this for: the last line that their eighth and ninth versions both talk to."""
@@ -30,6 +34,8 @@ _ERRORS = {
     Fate.CLOSED: (409, "cluster_block_exception"),
     Fate.AWAY: (_TRY_AGAIN, "es_rejected_execution_exception"),
 }
+_FRAME_BYTES, _REASON_BYTES = 240, 100
+"""Of an item in the response: without its names and its reason; and the reason, if there is room for no more."""
 _SHARDS = {"total": 1, "successful": 1, "failed": 0}
 _ROOT = {
     "name": "runlake",
@@ -105,24 +111,37 @@ def _bulk(request: Request, index: str) -> Response:
     """Items in the order of the actions. Where all wait for a store that is away, the whole request does: 503, and clients repeat it."""
     started_s = time.perf_counter()
     call = Call.of("elasticsearch", request)
-    actions = list(bulk.decode(call.content, index))
+    actions = list(islice(bulk.decode(call.records, index), call.allowance.items + 1))
+    if len(actions) <= call.allowance.items:
+        _check_response(actions)
     told = call.take((action.item for action in actions), repeats_bytes=True)
     if told and all(each.fate is Fate.AWAY for each in told):
         return _error(503, first_reason(told))
-    items = [_item(number, *each) for number, each in enumerate(zip(actions, told, strict=True))]
+    room_bytes = RESPONSE_BYTES // (len(actions) or 1) - _FRAME_BYTES
+    items = [_item(number, *each, room_bytes) for number, each in enumerate(zip(actions, told, strict=True))]
     took_ms = int((time.perf_counter() - started_s) * 1000)
     return json_answer(
         {"took": took_ms, "errors": any(each.fate is not Fate.STORED for each in told), "items": items}, 200, **_PRODUCT
     )
 
 
-def _item(number: int, action: Action, told: Told) -> dict[str, Any]:
-    named = {"_index": action.index, "_id": action.id or str(number)}
+def _check_response(actions: Sequence[Action]) -> None:
+    """The response names every action, so names bound how many may be sent at once. Raises BatchTooLargeError."""
+    names = json.dumps([[each.index, each.id] for each in actions], ensure_ascii=False)
+    size = envelope_bytes(names) + len(actions) * (_FRAME_BYTES + _REASON_BYTES)
+    if size > RESPONSE_BYTES:
+        raise BatchTooLargeError(f"the response would be too large: send fewer actions bytes={size} limit={RESPONSE_BYTES}")
+
+
+def _item(number: int, action: Action, told: Told, room_bytes: int) -> dict[str, Any]:
+    named = {"_index": redacted(action.index), "_id": redacted(action.id) or str(number)}
     if told.fate is Fate.STORED:
         stored = {"_version": 1, "result": "created", "_shards": _SHARDS, "_seq_no": number, "_primary_term": 1, "status": _CREATED}
         return {action.name: named | stored}
     status, kind = _ERRORS[told.fate]
-    return {action.name: named | {"status": status, "error": {"type": kind, "reason": told.reason}}}
+    room_bytes -= envelope_bytes(json.dumps([action.index, action.id], ensure_ascii=False))
+    reason = shortened(told.reason, max(room_bytes, _REASON_BYTES))
+    return {action.name: named | {"status": status, "error": {"type": kind, "reason": reason}}}
 
 
 def _refusal(refused: Response) -> Response:

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from chalicelib.errors import InvalidEventError
-from chalicelib.events.event import NewEvent
+from chalicelib.errors import BatchTooLargeError, InvalidEventError
+from chalicelib.events.codecs import json_text
+from chalicelib.events.event import NewEvent, field_of
 from chalicelib.events.ports import Refused
-from chalicelib.routes.bodies import UnsupportedMediaTypeError, content_of
+from chalicelib.events.well_formed import well_formed
+from chalicelib.observability import redacted
+from chalicelib.routes.answers import shortened
+from chalicelib.routes.bodies import Body, UnsupportedMediaTypeError, body_of
+from chalicelib.routes.budgets import RESPONSE_BYTES, Budget
 
 _JSON, _LINES = "application/json", frozenset({"application/x-ndjson", "application/ndjson", "application/jsonl"})
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_ESCAPED = re.compile(r"\\u[dD][89a-fA-F]")
 _SHOWN_CHARS = 200
+_ERROR_BYTES = 150
+"""An error without its message, and its part of the rest of the response."""
+_LEVELS_AROUND_DATA = 4
+"""An event, its data or annotations, one of these, its note."""
+Model = TypeVar("Model", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,37 +39,46 @@ class Items:
         """All that was refused, by the place in the body; ``refused`` are places among the events."""
         later = [Refused(self.events[each.index][0], each.reason, each.retryable) for each in refused]
         both = sorted([*self.refused, *later], key=lambda each: each.index)
-        return [{"index": each.index, "code": 503 if each.retryable else 400, "message": each.reason} for each in both]
+        room_bytes = RESPONSE_BYTES // (len(both) or 1) - _ERROR_BYTES  # all are listed, however many; their messages give way
+        return [
+            {"index": each.index, "code": 503 if each.retryable else 400, "message": shortened(redacted(each.reason), room_bytes)}
+            for each in both
+        ]
 
 
-def items_of(event: Mapping[str, Any], headers: Mapping[str, str], limit_bytes: int) -> Items:
+def items_of(event: Mapping[str, Any], headers: Mapping[str, str], budget: Budget, limit_bytes: int) -> Items:
     """The items in an API Gateway event. Nothing at all are none. Raises InvalidEventError (the body is neither), BatchTooLargeError,
     UnsupportedMediaTypeError."""
-    content_type, content = content_of(event, headers, limit_bytes)
-    text = content if isinstance(content, str) else content.decode(errors="replace")
-    if content_type in _LINES:
-        return _items([_parsed(line) for line in text.split("\n") if line.strip()])
-    if content_type != _JSON:
-        raise UnsupportedMediaTypeError(f"events are application/json or application/x-ndjson content_type={content_type!r}")
+    body = body_of(event, headers, budget, limit_bytes)
+    body.allowance.check_values(body.content)
+    text = body.text
+    if body.content_type in _LINES:
+        lines = [line for line in text.split("\n") if line.strip()]
+        _check_count(len(lines), body)
+        return _items([_parsed(line) for line in lines])
+    if body.content_type != _JSON:
+        raise UnsupportedMediaTypeError(f"events are application/json or application/x-ndjson content_type={body.content_type!r}")
     if not text.strip():
         return Items((), ())
     document = _parsed(text)
     if isinstance(document, Refused):
         raise InvalidEventError(document.reason)
-    return _items(document if isinstance(document, list) else [document])
+    documents = document if isinstance(document, list) else [document]
+    _check_count(len(documents), body)
+    return _items(documents)
 
 
-def document_of(event: Mapping[str, Any], headers: Mapping[str, str], limit_bytes: int, model: type[BaseModel]) -> Any:
+def document_of(event: Mapping[str, Any], headers: Mapping[str, str], budget: Budget, model: type[BaseModel]) -> Any:
     """A body that is one JSON object. Raises InvalidEventError, BatchTooLargeError, UnsupportedMediaTypeError."""
-    content_type, content = content_of(event, headers, limit_bytes)
-    if content_type != _JSON:
-        raise UnsupportedMediaTypeError(f"this is application/json content_type={content_type!r}")
-    document = _parsed(content if isinstance(content, str) else content.decode(errors="replace"))
+    body = body_of(event, headers, budget, budget.expanded_bytes.limit)
+    if body.content_type != _JSON:
+        raise UnsupportedMediaTypeError(f"this is application/json content_type={body.content_type!r}")
+    document = _parsed(body.text)
     if isinstance(document, Refused):
         raise InvalidEventError(document.reason)
     try:
-        return model.model_validate_json(json.dumps(document))
-    except ValidationError as error:
+        return _validated(document, model)
+    except ValueError as error:
         raise InvalidEventError(_wrong(error)) from error
 
 
@@ -74,36 +90,40 @@ def _items(documents: Sequence[Any]) -> Items:
             refused.append(Refused(index, document.reason))
             continue
         try:
-            events.append((index, NewEvent.model_validate_json(json.dumps(document))))
-        except ValidationError as error:
+            events.append((index, _validated(document, NewEvent)))
+        except ValueError as error:
             refused.append(Refused(index, _wrong(error)))
     return Items(events, refused)
 
 
+def _validated(document: Any, model: type[Model]) -> Model:
+    """Lone surrogates become U+FFFD. Raises ValueError."""
+    return model.model_validate_json(json.dumps(well_formed(document, depth=-_LEVELS_AROUND_DATA)))
+
+
 def _parsed(text: str) -> Any:
-    """A document, or why it is none. Lone surrogates become U+FFFD; numbers that are none are refused."""
+    """A document, or why it is none; of a list whose items are nested too deeply to be read, these alone. Numbers that are none are refused."""
     try:
-        document = json.loads(text, parse_constant=_no_number)
-    except (ValueError, RecursionError) as error:
+        return json.loads(text, parse_constant=_no_number)
+    except RecursionError:
+        text = text.lstrip()
+        return list(json_text.elements(text)) if text.startswith("[") else Refused(0, "not json: nested too deeply")
+    except ValueError as error:
         return Refused(0, f"not json reason={str(error)[:_SHOWN_CHARS]!r}")
-    return _whole(document) if _ESCAPED.search(text) or _SURROGATE.search(text) else document
+
+
+def _check_count(items: int, body: Body) -> None:
+    if items > body.allowance.items:
+        raise BatchTooLargeError(f"too many events for one request events={items} limit={body.allowance.items}")
 
 
 def _no_number(name: str) -> None:
     raise ValueError(f"{name} is no number of json")
 
 
-def _whole(value: Any) -> Any:
-    if isinstance(value, str):
-        return _SURROGATE.sub("\ufffd", value)
-    if isinstance(value, list):
-        return [_whole(each) for each in value]
-    if isinstance(value, dict):
-        return {_whole(name): _whole(each) for name, each in value.items()}
-    return value
-
-
-def _wrong(error: ValidationError) -> str:
+def _wrong(error: ValueError) -> str:
+    """What is wrong and where, without what was sent: names of fields that are not ours may hold secrets."""
+    if not isinstance(error, ValidationError):
+        return str(error)
     wrong = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    where = ".".join(map(str, wrong["loc"])) or "item"
-    return f"not what is asked for: {wrong['msg'].lower()} field={where[:_SHOWN_CHARS]}"
+    return f"not what is asked for: {wrong['msg'].lower()} field={field_of(error)}"

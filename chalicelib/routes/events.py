@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -25,16 +25,18 @@ from chalicelib.events.text import fits
 from chalicelib.events.told import ToldStep
 from chalicelib.events.writers import MAX_COUNT
 from chalicelib.observability import BATCH_SIZE_LINES, LOG_SHIPMENT_MS, LOGS_FAILED, LOGS_SENT, note, record
-from chalicelib.routes import event_paths, gate
+from chalicelib.routes import budgets, event_paths, gate
 from chalicelib.routes.answers import json_answer
 from chalicelib.routes.event_bodies import document_of, items_of
 from chalicelib.routes.event_paths import Action
-from chalicelib.routes.logs import COOKIE, COOKIE_AGE_S, session_of
+from chalicelib.routes.logs import session_cookie, session_of
 from chalicelib.routes.parameters import truth, whole_number
 
 MAX_LINES = 1_000_000
 MAX_BYTE = 10**15
 MAX_TEXT_CHARS = 500
+MAX_LISTED = 10_000
+"""Steps or writers of a page: about what a response holds."""
 _TEXT = "text/plain; charset=utf-8"
 _ANSWER_WITHIN_S = 4.0
 """Kept of the function's time for the answer itself when completeness is waited for."""
@@ -64,7 +66,7 @@ class Call:
 
     def document(self, model: type[BaseModel]) -> Any:
         """The body. Raises InvalidEventError."""
-        return document_of(self.event, self.headers, self.services.settings.max_expanded_bytes, model)
+        return document_of(self.event, self.headers, budgets.of_request(), model)
 
 
 def events(request: Request) -> Response:
@@ -89,7 +91,7 @@ def _append(call: Call) -> Response:
     started_s = time.perf_counter()
     run = call.path.run
     try:
-        items = items_of(call.event, call.headers, call.services.settings.max_expanded_bytes)
+        items = items_of(call.event, call.headers, budgets.of_request(), call.services.settings.max_expanded_bytes)
         if items.refused and not items.events:
             raise InvalidEventError(
                 f"no event of the batch can be stored: {items.refused[0].reason} index={items.refused[0].index}"
@@ -115,7 +117,7 @@ def _append(call: Call) -> Response:
         "repeated": accepted.repeated,
         "errors": items.told(accepted.refused),
     }
-    return json_answer(told, Set_Cookie=f"{COOKIE}={accepted.position}; Path=/; Max-Age={COOKIE_AGE_S}")
+    return json_answer(told, Set_Cookie=session_cookie(call.headers, accepted.position))
 
 
 def _open(call: Call) -> Response:
@@ -131,11 +133,7 @@ def _close(call: Call) -> Response:
 
 def _tell(call: Call) -> Response:
     told: ToldStep = call.document(ToldStep)
-    run = call.path.run
-    if told.name is not None:
-        masked = call.services.masker.mask(run.fqn, told.name.encode())
-        told = told.model_copy(update={"name": masked.body.decode(errors="replace")[:200]})
-    known = call.events.told.tell(run, call.path.name, told)
+    known = call.events.told.tell(call.path.run, call.path.name, told)
     return json_answer({"step": call.path.name} | known.model_dump(by_alias=True))
 
 
@@ -192,7 +190,19 @@ def _log(call: Call) -> Response:
 
 
 def _steps(call: Call) -> Response:
-    return json_answer({"steps": [_step(each) for each in call.events.steps.all(call.path.run)]})
+    documents, after = _listed(call, [_step(each) for each in call.events.steps.all(call.path.run)])
+    return json_answer({"steps": documents, "after": after})
+
+
+def _listed(call: Call, documents: Sequence[dict[str, Any]]) -> tuple[Sequence[dict[str, Any]], str | None]:
+    """A page of a list that is made as a whole: those from ``after`` on, as many as ``limit`` and the response allow."""
+    begin = whole_number(call.query, "after", 0, 0, MAX_BYTE)
+    limit = whole_number(call.query, "limit", MAX_LISTED, 1, MAX_LISTED)
+    page = documents[begin : begin + limit]
+    while not fits(page):
+        page = page[: len(page) // 2]
+    end = begin + len(page)
+    return page, str(end) if end < len(documents) else None
 
 
 def _step(facts: StepFacts) -> dict[str, Any]:
@@ -215,7 +225,12 @@ def _step(facts: StepFacts) -> dict[str, Any]:
 def _completeness(call: Call) -> Response:
     spare_s = call.context.get_remaining_time_in_millis() / 1000 - _ANSWER_WITHIN_S
     wait_s = min(whole_number(call.query, "wait", 0, 0, int(MAX_WAIT_S)), max(spare_s, 0.0))
-    return json_answer(completeness_document(call.events.watch.wait(call.path.run, wait_s)))
+    found = completeness_document(call.events.watch.wait(call.path.run, wait_s))
+    writers, after = _listed(call, found["writers"])
+    if len(writers) < len(found["writers"]):
+        listed = {each["writer"] for each in writers}
+        found |= {"writers": writers, "lost": [name for name in found["lost"] if name in listed]}
+    return json_answer(found | {"after": after})
 
 
 def completeness_document(found: Completeness) -> dict[str, Any]:

@@ -6,10 +6,11 @@ anything: a refusal does not tell whether the thing exists. A view that has aske
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from chalice.app import Request
 
@@ -17,23 +18,40 @@ from chalicelib import composition
 from chalicelib.access.doors import Shown
 from chalicelib.access.grants import Scope
 from chalicelib.access.principal import Kind, Principal
-from chalicelib.errors import ForbiddenError, UnauthenticatedError
-from chalicelib.observability import report_decision
+from chalicelib.errors import DeniedPrincipalError, ForbiddenError, UnauthenticatedError
+from chalicelib.observability import redacted, report_decision
+from chalicelib.runlog.legacy import on_behalf_of
 
-OPEN = frozenset({"/v1/health", "/v1/openapi.json", "/v1/ui", "/v1/ui/config", "/v1/ui/{file}", "/health", "/spec", "/docs"})
+OPEN = frozenset({"/", "/v1/health", "/v1/openapi.json", "/v1/ui", "/v1/ui/config", "/v1/ui/{file}", "/health", "/spec", "/docs"})
 """What tells nothing of anybody: whether the API is there, how it is called, and the page that asks it. All else is closed, at the
 gateway too."""
+
+MAX_USER_AGENT_CHARS = 256
 
 TOKEN_HEADERS = {"/v1/agents/firehose": "X-Amz-Firehose-Access-Key"}
 """Where a client can show its token in no other header than one of its own: the header holds the token and nothing else."""
 
 
+MAX_LINES = 20
+"""Audit lines of one request; what it asks for beyond them is counted."""
+
+
 @dataclass(slots=True)
 class Visit:
-    """A request that was let in. ``asked``: its view has asked for something."""
+    """A request that was let in. ``caller``: what its audit lines say besides the principal. ``asked``: its view has asked for something.
+    ``scope``: the last one that it was permitted by name."""
 
     principal: Principal
+    caller: Mapping[str, str]
     asked: bool = False
+    scope: Scope | None = None
+    lines: int = 0
+    unlisted: Counter[tuple[str, bool]] = field(default_factory=Counter)
+    """Decisions beyond ``MAX_LINES``, by action and outcome."""
+
+    def covers(self, name: str) -> bool:
+        """Whether what was permitted last holds for this name too (see ``runlog.legacy``)."""
+        return self.scope is not None and self.principal.may(self.scope, name)
 
 
 _visit: ContextVar[Visit] = ContextVar("visit")
@@ -47,12 +65,16 @@ def visit(request: Request) -> Iterator[Visit | None]:
     if route in OPEN:
         yield None
         return
-    let_in = Visit(_principal(request, f"{request.method} {route}"))
+    caller = _caller(request)
+    principal = _principal(request, f"{request.method} {route}", caller)
+    let_in = Visit(principal, caller | {"token_id": redacted(principal.token_id)})
     token = _visit.set(let_in)
     try:
-        yield let_in
+        with on_behalf_of(let_in.covers):
+            yield let_in
     finally:
         _visit.reset(token)
+        _report_unlisted(let_in)
 
 
 def principal() -> Principal:
@@ -65,7 +87,8 @@ def permit(scope: Scope, name: str) -> None:
     allowed = principal().may(scope, name)
     decide(scope, name, allowed)
     if not allowed:
-        raise ForbiddenError(f"not permitted: ask for the scope {scope} of this name name={name[:200]!r}")
+        raise ForbiddenError(f"not permitted: ask for the scope {scope} of this name name={redacted(name)[:200]!r}")
+    _visit.get().scope = scope
 
 
 def permit_some(resource: str, *scopes: Scope) -> None:
@@ -85,20 +108,43 @@ def decide(action: str, resource: str, allowed: bool, reason: str = "") -> None:
     """Write a decision down. Where nobody is asked who they are, there is none."""
     visitor = _visit.get()
     visitor.asked = True
-    if visitor.principal.kind is not Kind.NOBODY_ASKED:
-        told = reason or ("granted" if allowed else "not granted")
-        _report(visitor.principal.name, visitor.principal.kind, action, resource, allowed, told)
+    if visitor.principal.kind is Kind.NOBODY_ASKED:
+        return
+    if visitor.lines >= MAX_LINES:
+        visitor.unlisted[action, allowed] += 1
+        return
+    visitor.lines += 1
+    told = reason or ("granted" if allowed else "not granted")
+    _report(visitor.principal.name, visitor.principal.kind, action, resource, allowed, told, visitor.caller)
 
 
-def _principal(request: Request, action: str) -> Principal:
+def _report_unlisted(visitor: Visit) -> None:
+    """A line for each action and outcome, however many names there were."""
+    for (action, allowed), count in visitor.unlisted.items():
+        reason = f"summary of all decisions after the first {MAX_LINES} of the request"
+        name, kind = visitor.principal.name, visitor.principal.kind
+        _report(name, kind, action, f"{count} more names", allowed, reason, visitor.caller, count)
+
+
+def _principal(request: Request, action: str, caller: Mapping[str, str]) -> Principal:
     services = composition.services()
     identity = request.context.get("identity") or {}
-    shown = Shown(_authorization(request), identity.get("userArn") or "")
+    shown = Shown(_authorization(request), identity.get("userArn") or "", identity.get("accessKey") or "")
     try:
         return services.door.principal(shown)
     except UnauthenticatedError as error:
-        _report("", services.settings.auth, action, request.context["path"], False, str(error))
+        name, caller = "", dict(caller)
+        if isinstance(error, DeniedPrincipalError):
+            name, caller["token_id"] = error.principal, redacted(error.token_id)
+        _report(name, services.settings.auth, action, request.context["path"], False, str(error), caller)
         raise
+
+
+def _caller(request: Request) -> dict[str, str]:
+    """Where the gateway says that a request comes from. A header such as X-Forwarded-For would be the client's own word."""
+    identity = request.context.get("identity") or {}
+    user_agent = str(identity.get("userAgent") or request.headers.get("user-agent", ""))
+    return {"source_address": str(identity.get("sourceIp") or ""), "user_agent": redacted(user_agent)[:MAX_USER_AGENT_CHARS]}
 
 
 def _authorization(request: Request) -> str:
@@ -109,5 +155,16 @@ def _authorization(request: Request) -> str:
     return authorization
 
 
-def _report(name: str, kind: str, action: str, resource: str, allowed: bool, reason: str) -> None:
-    report_decision(principal=name, kind=kind, action=action, resource=resource[:1000], allowed=allowed, reason=reason)
+def _report(
+    name: str, kind: str, action: str, resource: str, allowed: bool, reason: str, caller: Mapping[str, str], count: int = 1
+) -> None:
+    report_decision(
+        principal=name,
+        kind=kind,
+        action=action,
+        resource=redacted(resource)[:1000],
+        allowed=allowed,
+        reason=reason,
+        caller=caller,
+        count=count,
+    )

@@ -39,3 +39,9 @@ def openapi_document(request: Request) -> Response:
 def docs(_: Request) -> Response:
     """A page that shows the document."""
     return Response(page(), headers={"Content-Type": "text/html; charset=utf-8"})
+
+
+def home(request: Request) -> Response:
+    """The base address leads to the documents, which link the viewer."""
+    location = f"{base_url(request)}/docs/"
+    return json_answer({"location": location}, 302, Location=location)

@@ -6,8 +6,9 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from chalice.app import CaseInsensitiveMapping, ChaliceViewError, NotFoundError, Request, Response
@@ -19,9 +20,10 @@ from chalicelib.deadline import Deadline
 from chalicelib.errors import StoreUnavailableError, UnavailableError
 from chalicelib.observability import BATCH_SIZE_LINES, LOG_SHIPMENT_MS, LOGS_FAILED, LOGS_SENT, logger, note, record, record_masked
 from chalicelib.ports import Run
-from chalicelib.routes import gate, paths, queries
+from chalicelib.routes import budgets, gate, paths, queries
 from chalicelib.routes.answers import json_answer
 from chalicelib.routes.bodies import batch_of
+from chalicelib.routes.budgets import RESPONSE_BYTES
 from chalicelib.routes.frames import news_answer, trouble_answer
 from chalicelib.routes.parameters import truth
 from chalicelib.routes.paths import Action
@@ -35,8 +37,6 @@ COOKIE = "PIPELINE_SESSION"
 COOKIE_AGE_S = 86_400
 _CLOSED = {"message": "Log stream closed successfully"}
 _TEXT = "text/plain; charset=utf-8"
-_INLINE_BYTES = 6_000_000
-"""What an answer may take in the JSON that Lambda returns it in (6 MiB, headers and all)."""
 _LINK_AGE_S = 900
 _ANSWER_WITHIN_S = 5.0
 """Kept of the function's time for the answer itself when a page waits for lines."""
@@ -89,7 +89,7 @@ def logs(request: Request) -> Response:
 def _append(call: Call) -> Response:
     started_s = time.perf_counter()
     try:
-        batch = _masked(call, batch_of(call.event, call.headers, call.services.settings.max_expanded_bytes))
+        batch = _masked(call, batch_of(call.event, call.headers, budgets.of_request(), call.services.settings.max_expanded_bytes))
         appended = call.services.writer.append(
             call.run, batch, position=session_of(call.headers), idempotency_key=call.headers.get("idempotency-key")
         )
@@ -100,14 +100,18 @@ def _append(call: Call) -> Response:
         record(LOG_SHIPMENT_MS, (time.perf_counter() - started_s) * 1000)
         record(LOGS_SENT, 1)
         record(BATCH_SIZE_LINES, appended.entry.lines)
-    cookie = f"{COOKIE}={appended.position}; Path=/; Max-Age={COOKIE_AGE_S}"
-    return json_answer(_appended(appended), Set_Cookie=cookie)
+    return json_answer(_appended(appended), Set_Cookie=session_cookie(call.headers, appended.position))
 
 
 def _masked(call: Call, batch: Batch) -> Batch:
-    """The batch as it may be stored. What is masked is counted by shape."""
-    masked = call.services.masker.mask(call.run.fqn, batch.body)
-    record_masked(masked.counts)
+    """The batch as it may be stored. What is masked is counted by shape. Raises InvalidNameError."""
+    run, masker = call.run, call.services.masker
+    masker.check_names(run.fqn, run.fqn, run.run_id)
+    masked = masker.mask(run.fqn, batch.body)
+    connector = masker.mask(run.fqn, batch.connector.encode())
+    record_masked(Counter(masked.counts) + Counter(connector.counts))
+    if connector.counts:
+        batch = replace(batch, connector=connector.body.decode())
     return batch.stored_as(masked.body) if masked.counts else batch
 
 
@@ -120,6 +124,7 @@ def _appended(appended: Appended) -> dict[str, Any]:
 
 
 def _close(call: Call) -> Response:
+    call.services.masker.check_names(call.run.fqn, call.run.fqn, call.run.run_id)
     call.services.finalizer.close(call.run, session_of(call.headers))
     return json_answer(_CLOSED)
 
@@ -204,7 +209,7 @@ def _as_text(whole: WholeLog) -> str | None:
         text = whole.body.decode()
     except UnicodeDecodeError:
         return None
-    return text if len(json.dumps(text)) <= _INLINE_BYTES else None
+    return text if len(json.dumps(text)) <= RESPONSE_BYTES else None
 
 
 def _settled_key(services: Services, run: Run) -> str:
@@ -229,6 +234,12 @@ def _newest(call: Call) -> Run | None:
     checked_run(call.path.fqn, "any")
     rows = call.services.runs.newest(call.path.fqn, 1, None).rows
     return rows[0].run if rows else None
+
+
+def session_cookie(headers: CaseInsensitiveMapping, position: str) -> str:
+    """The cookie that carries a position. ``Secure`` where the request came by https: a client that came by http must return it as well."""
+    secure = "; Secure" if headers.get("x-forwarded-proto", "").partition(",")[0].strip() == "https" else ""
+    return f"{COOKIE}={position}; Path=/; Max-Age={COOKIE_AGE_S}; HttpOnly; SameSite=Lax{secure}"
 
 
 def session_of(headers: CaseInsensitiveMapping) -> str | None:

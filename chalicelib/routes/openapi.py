@@ -99,6 +99,10 @@ _SERVICE_SCHEMAS: dict[str, dict[str, Any]] = {
     },
 }
 
+_HOME = {
+    "description": "The page of the documents, which links the viewer.",
+    "headers": {"Location": {"description": "`/docs/` of this API.", "schema": {"type": "string"}}},
+}
 _PAGE = {"description": "A page for people that shows this document.", "content": {"text/html": {"schema": {"type": "string"}}}}
 
 _SERVICE_OPERATIONS: dict[str, dict[str, Any]] = {
@@ -112,6 +116,7 @@ _SERVICE_OPERATIONS: dict[str, dict[str, Any]] = {
     "GET /v0/environment/": {"id": "getEnvironment", "summary": "The version that is deployed", "answers": {200: "Environment"}},
     "GET /spec/": {"id": "getDocument", "summary": "This document", "answers": {200: "Document"}},
     "GET /v1/openapi.json": {"id": "getOpenApi", "summary": "This document once more", "answers": {200: "Document"}},
+    "GET /": {"id": "getHome", "summary": "The way to the documents", "answers": {302: _HOME}},
     "GET /docs/": {"id": "getPage", "summary": "This document as a page", "answers": {200: _PAGE}},
 }
 

@@ -70,6 +70,8 @@ _WRITER = {
     "lastTimestamp": 1790000000000,
 }
 
+_AFTER = {"type": ["string", "null"], "description": "Where the next page begins; null at the end."}
+
 SCHEMAS: dict[str, dict[str, Any]] = {
     "NewEvent": _object(
         "An event. Without `timestamp` it is of now; events of a named writer have an `id` that counts from 0.",
@@ -176,9 +178,9 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     ),
     "StepList": _object(
         "Steps in the order in which they began.",
-        ["steps"],
-        {"steps": {"type": "array", "items": _ref("Step")}},
-        {"steps": [_STEP]},
+        ["steps", "after"],
+        {"steps": {"type": "array", "items": _ref("Step")}, "after": _AFTER},
+        {"steps": [_STEP], "after": None},
     ),
     "EventWriter": _object("A writer is registered.", ["writer"], {"writer": _TEXT}, {"writer": "agent-1"}),
     "WriterEnd": _object(
@@ -197,10 +199,11 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "Completeness": _object(
         "`complete`: the run is sealed, every registered writer closed, and all of their events visible. `lost`: after a time of grace it "
         "is not, and cannot become so by itself. Else `pending`.",
-        ["state", "sealed", "writers", "lost"],
+        ["state", "sealed", "writers", "lost", "after"],
         {
             "state": {"enum": ["complete", "pending", "lost"]},
             "sealed": {"type": "boolean"},
+            "after": _AFTER,
             "writers": {
                 "type": "array",
                 "items": {
@@ -224,7 +227,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             },
             "lost": {"type": "array", "items": _TEXT, "description": "Writers that something is missing of."},
         },
-        {"state": "lost", "sealed": True, "writers": [_WRITER], "lost": ["agent-1"]},
+        {"state": "lost", "sealed": True, "after": None, "writers": [_WRITER], "lost": ["agent-1"]},
     ),
 }
 
@@ -282,6 +285,10 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "logStart": query_parameter("start", {"type": "integer", "minimum": 0, "default": 0}, "A byte of that log, as `next` told it."),
     "logMaxLines": query_parameter("maxLines", {"type": "integer", "minimum": 1, "maximum": 1_000_000}, "Lines at most."),
     "logRaw": query_parameter("raw", {"type": "boolean", "default": False}, "As text; `X-Next` and `X-Complete` are headers then."),
+    "listAfter": query_parameter("after", {"type": "integer", "minimum": 0, "default": 0}, "`after` of the page before."),
+    "listLimit": query_parameter(
+        "limit", {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 10_000}, "Entries at most."
+    ),
     "completenessWait": query_parameter(
         "wait", {"type": "integer", "minimum": 0, "maximum": int(MAX_WAIT_S), "default": 0}, "Seconds to wait while it is pending."
     ),
@@ -373,7 +380,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     f"GET {_EVENTS}/steps": {
         "id": "listSteps",
         "summary": "The steps of a run",
-        "parameters": ["fqn", "runId"],
+        "parameters": ["fqn", "runId", "listAfter", "listLimit"],
         "answers": {200: "StepList"},
         "errors": [400, 503],
     },
@@ -386,7 +393,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     f"GET {_EVENTS}/completeness": {
         "id": "getCompleteness",
         "summary": "Whether all events are there",
-        "parameters": ["fqn", "runId", "completenessWait"],
+        "parameters": ["fqn", "runId", "completenessWait", "listAfter", "listLimit"],
         "answers": {200: "Completeness"},
         "errors": [400, 503],
     },

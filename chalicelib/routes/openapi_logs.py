@@ -213,7 +213,7 @@ _STORED = {
         "Set-Cookie": {
             "description": "The position, for the next batch.",
             "schema": {"type": "string"},
-            "example": f"PIPELINE_SESSION={_POSITION}; Path=/; Max-Age=86400",
+            "example": f"PIPELINE_SESSION={_POSITION}; Path=/; Max-Age=86400; HttpOnly; SameSite=Lax; Secure",
         },
     },
     "content": {"application/json": {"schema": _ref("Appended"), "example": SCHEMAS["Appended"]["examples"][0]}},

@@ -38,19 +38,27 @@ SCHEMAS: dict[str, dict[str, Any]] = {
                 "minimum": -1,
                 "description": "Where it stands in the run's log; -1 where that is not kept.",
             },
+            "truncated": {
+                "type": "boolean",
+                "description": "True where the event is too large for a response and its texts are cut; else absent.",
+            },
         },
         "examples": [_EVENT],
     },
     "FileEvents": {
         "description": "Events in order of time.",
         "type": "object",
-        "required": ["events", "cursor", "leftOut"],
+        "required": ["events", "cursor", "leftOut", "unsupported"],
         "properties": {
             "events": {"type": "array", "maxItems": 10_000, "items": {"$ref": "#/components/schemas/FileEvent"}},
             "cursor": {"type": ["string", "null"], "description": "Where the next page begins; null: there is no more now."},
             "leftOut": {**_COUNT, "description": "Files and rows that were missing or damaged, and are left out."},
+            "unsupported": {
+                **_COUNT,
+                "description": "Files in a format that this server cannot read (Parquet), left out: read them from the bucket.",
+            },
         },
-        "examples": [{"events": [_EVENT], "cursor": None, "leftOut": 0}],
+        "examples": [{"events": [_EVENT], "cursor": None, "leftOut": 0, "unsupported": 0}],
     },
     "Deletion": {
         "description": "What this request deleted. From the first one on nothing of it is read any more.",
@@ -90,7 +98,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "type": "object",
         "required": ["mended", "complete"],
         "properties": {
-            "mended": {"type": "array", "items": {"$ref": "#/components/schemas/FileFinding"}},
+            "mended": {"type": "array", "maxItems": 1000, "items": {"$ref": "#/components/schemas/FileFinding"}},
             "complete": {"type": "boolean", "description": "Whether nothing is left; else ask again."},
         },
         "examples": [{"mended": [_FINDING], "complete": True}],
@@ -126,7 +134,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "filedLimit": query_parameter(
         "limit",
         {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1000},
-        "Events at most. A page has 4 MiB or so at most.",
+        "Events at most. A page has at most 4 MiB.",
     ),
     "filedCursor": query_parameter("cursor", {"type": "string"}, "`cursor` of the answer before, for the same files and times."),
     "deletedFqn": query_parameter("fqn", {"type": "string"}, "The pipeline whose logs are deleted. This, or `namespace`."),

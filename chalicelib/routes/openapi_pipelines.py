@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from chalicelib.routes.openapi_logs import query_parameter
+
 _BASE = "/v1/pipelines"
 _MOMENT = {"type": ["string", "null"], "format": "date-time"}
 _COUNT = {"type": "integer", "minimum": 0}
@@ -87,13 +89,16 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "examples": [_HANDLER],
     },
     "ProcessingPipelineList": {
-        "description": "The processing pipelines, and files that are none.",
+        "description": "A page of the processing pipelines, and with the first page files that are none.",
         "type": "object",
-        "required": ["pipelines", "problems"],
+        "required": ["pipelines", "cursor", "problems", "more_problems"],
         "properties": {
-            "pipelines": {"type": "array", "items": {"$ref": "#/components/schemas/ProcessingPipeline"}},
+            "pipelines": {"type": "array", "maxItems": 200, "items": {"$ref": "#/components/schemas/ProcessingPipeline"}},
+            "cursor": {"type": ["string", "null"], "description": "Where the next page begins; null: this is the last one."},
+            "more_problems": {**_COUNT, "description": "How many problems there are besides those listed."},
             "problems": {
                 "type": "array",
+                "maxItems": 100,
                 "items": {
                     "type": "object",
                     "required": ["file", "reason"],
@@ -101,7 +106,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
                 },
             },
         },
-        "examples": [{"pipelines": [_PIPELINE], "problems": []}],
+        "examples": [{"pipelines": [_PIPELINE], "cursor": None, "problems": [], "more_problems": 0}],
     },
 }
 
@@ -120,6 +125,12 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "schema": {"type": "string"},
         "example": "runlake",
     },
+    "pipelinesLimit": query_parameter(
+        "limit",
+        {"type": "integer", "minimum": 1, "maximum": 200, "default": 100},
+        "Pipelines at most. A page has at most 4 MiB.",
+    ),
+    "pipelinesCursor": query_parameter("cursor", {"type": "string"}, "`cursor` of the answer before."),
 }
 
 
@@ -140,9 +151,9 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "id": "listProcessingPipelines",
         "summary": "How processing pipelines are",
         "description": "For operators: state, lag, errors, handlers that get nothing.",
-        "parameters": [],
+        "parameters": ["pipelinesLimit", "pipelinesCursor"],
         "answers": {200: "ProcessingPipelineList"},
-        "errors": [503],
+        "errors": [400, 503],
     },
     f"POST {_BASE}/{{name}}/enable": {
         "id": "enablePipeline",

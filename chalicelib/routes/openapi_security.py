@@ -15,6 +15,7 @@ _FILE = "/v0/archive/files/{id}"
 _LATEST = "/v0/archive/latest/{what}/{where}"
 _PIPELINES = "/v1/catalog/pipelines"
 _FILES_OF_PIPELINES = "/v1/pipeline-files"
+_PROCESSING = "/v1/pipelines"
 _COORDINATION = "/v1/coordination/{source}"
 _AGENTS = "/v1/agents"
 _ES = f"{_AGENTS}/elasticsearch"
@@ -82,6 +83,8 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
     f"DELETE {_FILES_OF_PIPELINES}": (Scope.ADMIN,),
     f"GET {_FILES_OF_PIPELINES}/repair": (Scope.ADMIN,),
     f"POST {_FILES_OF_PIPELINES}/repair": (Scope.ADMIN,),
+    f"GET {_PROCESSING}": (Scope.ADMIN,),
+    **{f"POST {_PROCESSING}/{{name}}/{action}": (Scope.ADMIN,) for action in ("enable", "disable", "replay")},
     f"GET {_COORDINATION}": (Scope.ADMIN,),
     f"POST {_COORDINATION}/{{fqn}}/{{runId}}/retry": (Scope.ADMIN,),
     f"POST {_COORDINATION}/{{fqn}}/{{runId}}/release": (Scope.ADMIN,),
@@ -118,7 +121,7 @@ RESPONSES: dict[str, dict[str, Any]] = {
 
 def secured(name: str, operation: dict[str, Any]) -> dict[str, Any]:
     """An operation (``"METHOD /path"``) with what it asks for."""
-    if name.partition(" ")[2].rstrip("/") in OPEN:
+    if (name.partition(" ")[2].rstrip("/") or "/") in OPEN:
         return {**operation, "security": []}
     added = {"401": "Unauthenticated", "503": "NobodyCanBeLetIn"} | ({"403": "Forbidden"} if name in SCOPES else {})
     refusals = {status: {"$ref": f"#/components/responses/{response}"} for status, response in added.items()}

@@ -28,6 +28,7 @@ DEFAULT_LIMIT, MAX_LIMIT = 1000, 10_000
 READ_S, WORK_S = 8, 20
 _CURSOR = re.compile(r"([0-9]{1,15})-([0-9]{1,9})", re.ASCII)
 _MAX_NAME_CHARS = 1000
+_MAX_WARNINGS = 20
 
 
 def events(request: Request) -> Response:
@@ -46,14 +47,21 @@ def events(request: Request) -> Response:
     )
     limit = whole_number(query, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
     page = services.pipeline_files.page(wanted, limit, Deadline(services.clock, READ_S), _place(query))
-    for what, why in page.left_out:
+    for what, why in page.left_out[:_MAX_WARNINGS]:
         logger.warning("a file of a pipeline is left out", extra={"what": what, "why": why})
+    note(left_out=len(page.left_out), unsupported=page.unsupported)
     after = f"{page.after.time_ms}-{page.after.skipped}" if page.after else None
-    return json_answer({"events": [event.document() for event in page.events], "cursor": after, "leftOut": len(page.left_out)})
+    return json_answer({
+        "events": [event.document() for event in page.events],
+        "cursor": after,
+        "leftOut": len(page.left_out),
+        "unsupported": page.unsupported,
+    })  # fmt: skip
 
 
 def delete(request: Request) -> Response:
-    """The logs of a pipeline, or of a namespace: its runs, and what processors wrote of them."""
+    """The logs of a pipeline, or of the pipelines of a namespace that the principal may administer: their runs, and what processors wrote of
+    them."""
     query: Mapping[str, str] = request.query_params or {}
     fqn, namespace = query.get("fqn"), query.get("namespace")
     if bool(fqn) == bool(namespace):
@@ -66,11 +74,12 @@ def delete(request: Request) -> Response:
         assert namespace
         gate.permit(Scope.ADMIN, f"{namespace}.*")
         checked_run(namespace, "any")
-    services = composition.services()
+    services, who = composition.services(), gate.principal()
     note(deleted=fqn or f"{namespace}.*")
     of = places(fqn)[0] if fqn else namespace
     assert of
-    done = services.pipeline_files.delete(of, fqn or None, Deadline(services.clock, WORK_S))
+    may = None if who.may_all(Scope.ADMIN) else lambda name: who.may(Scope.ADMIN, name)
+    done = services.pipeline_files.delete(of, fqn or None, Deadline(services.clock, WORK_S), may)
     told = {"files": done.files, "bytes": done.bytes, "runs": done.runs, "waiting": done.waiting}
     return json_answer({"state": "deleted" if done.is_whole else "deleting", **told}, 200 if done.is_whole else 202)
 

@@ -16,31 +16,48 @@ from chalicelib.access.grants import Scope
 from chalicelib.catalog.moments import iso, moment_ms
 from chalicelib.composition import Services
 from chalicelib.composition.pipelines import pipelines_found
-from chalicelib.errors import InvalidInputError
+from chalicelib.errors import InvalidCursorError, InvalidInputError
 from chalicelib.observability import note
+from chalicelib.pipelines.files.service import answered_bytes
 from chalicelib.pipelines.switches import DISABLED, REPLAYING, HandlerSwitch, Switch, Switches
 from chalicelib.ports import Row
 from chalicelib.routes import gate
 from chalicelib.routes.answers import json_answer
+from chalicelib.routes.parameters import whole_number
 from chalicelib.routes.paths import PIPELINES, decoded, segments_below
 
 if TYPE_CHECKING:
     from chalicelib.pipelines.configuration import PipelineFile
 
+DEFAULT_LIMIT, MAX_LIMIT = 100, 200
+MAX_PAGE_BYTES = 4 * 1024 * 1024
+"""Of the pipelines of a response, as Lambda returns it."""
+MAX_PROBLEMS, _MAX_PLACE_CHARS, _MAX_REASON_CHARS = 100, 500, 500
 BY_OPERATOR = "disabled by an operator"
 QUIET_MS = 10 * 60_000
 """A worker tells how it is each minute at least: one that was silent for so long does not run."""
 
 
 def pipelines(request: Request) -> Response:
-    """Every pipeline that may be seen, and files that are none."""
+    """Pipelines that may be seen, by pages, and with the first page files that are none."""
     gate.permit_some(request.context["path"], Scope.ADMIN)
+    query: Mapping[str, str] = request.query_params or {}
+    limit, cursor = whole_number(query, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT), query.get("cursor")
     services, who = composition.services(), gate.principal()
-    found = pipelines_found(services)
-    seen = [file for file in found.pipelines if who.may(Scope.ADMIN, _resource(file.name))]
-    problems = found.problems if who.may_all(Scope.ADMIN) else ()
-    told = [{"file": each.place, "reason": each.reason} for each in problems]
-    return json_answer({"pipelines": _documents(services, seen), "problems": told})
+    scanned = pipelines_found(services)
+    seen = [file for file in scanned.pipelines if who.may(Scope.ADMIN, _resource(file.name))]
+    files = _after(seen, cursor) if cursor else seen
+    page = _fitting(_documents(services, files[:limit]))
+    following = page[-1]["name"] if len(page) < len(files) else None
+    problems = scanned.problems if who.may_all(Scope.ADMIN) and not cursor else ()
+    return json_answer({
+        "pipelines": page,
+        "cursor": following,
+        "problems": [
+            {"file": each.place[-_MAX_PLACE_CHARS:], "reason": each.reason[:_MAX_REASON_CHARS]} for each in problems[:MAX_PROBLEMS]
+        ],
+        "more_problems": max(0, len(problems) - MAX_PROBLEMS),
+    })  # fmt: skip
 
 
 def enable(request: Request) -> Response:
@@ -56,6 +73,26 @@ def disable(request: Request) -> Response:
 def replay(request: Request) -> Response:
     """Process again what is not older than a time."""
     return _change(request, _replayed)
+
+
+def _after(files: Sequence[PipelineFile], cursor: str) -> Sequence[PipelineFile]:
+    """Those behind the last one of the page before."""
+    places = [at for at, file in enumerate(files) if file.name == cursor]
+    if not places:
+        raise InvalidCursorError("there is no such place: leave the cursor out to begin anew")
+    return files[places[0] + 1 :]
+
+
+def _fitting(documents: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """As many as a response takes, from the first on; one at least."""
+    page: list[dict[str, Any]] = []
+    size = 0
+    for document in documents:
+        size += answered_bytes(document)
+        if page and size > MAX_PAGE_BYTES:
+            break
+        page.append(document)
+    return page
 
 
 def _change(request: Request, change: Any) -> Response:
@@ -130,7 +167,8 @@ def _resource(name: str) -> str:
 
 def _documents(services: Services, files: Sequence[PipelineFile]) -> list[dict[str, Any]]:
     switches = Switches(services.database, services.clock)
-    told, now_ms = switches.status([file.name for file in files]), services.clock.now_ms()
+    told = switches.status([file.name for file in files], {file.name: file.shards for file in files})
+    now_ms = services.clock.now_ms()
     return [_document(file, *switches.of(file.name), told.get(file.name, {}), now_ms) for file in files]
 
 
@@ -154,7 +192,7 @@ def _document(
         "dropped": int(status.get("dropped", 0)),
         "dead_letters": int(status.get("dead", 0)),
         "errors": sum(errors.values()),
-        "last_error": str(status.get("last_error", "")) or None,
+        "last_error": str(status.get("last_error", ""))[:_MAX_REASON_CHARS] or None,
         "replay_from": None if switch.replay_ms is None else iso(switch.replay_ms),
         "handlers": [_handler_document(name, handlers.get(name), errors.get(name, 0)) for name in sorted(file.logging.handlers)],
     }
@@ -173,7 +211,7 @@ def _handler_document(name: str, switch: HandlerSwitch | None, errors: int) -> d
     return {
         "name": name,
         "state": switch.state if switch else "enabled",
-        "reason": (switch.reason or None) if switch else None,
+        "reason": (switch.reason[:_MAX_REASON_CHARS] or None) if switch else None,
         "since": iso(switch.since_ms) if switch and switch.since_ms else None,
         "at": place,
         "errors": errors,

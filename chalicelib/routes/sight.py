@@ -19,8 +19,9 @@ from chalicelib.catalog.metadata import MAX_NAME_CHARS, Metadata
 from chalicelib.composition import Services
 from chalicelib.errors import NotChangeableError, ObjectNotFoundError
 from chalicelib.routes import gate
+from chalicelib.runlog.layout import any_spelling, is_spelling
 
-_READ = (Scope.ARCHIVE_READ, Scope.LOGS_READ)
+READ = (Scope.ARCHIVE_READ, Scope.LOGS_READ)
 T = TypeVar("T")
 _BEGINNING = re.compile(r"[A-Za-z0-9_-]*")
 
@@ -35,7 +36,7 @@ class Sight:
     @property
     def is_whole(self) -> bool:
         """Whether nothing is hidden."""
-        return self.principal.may_all(*_READ)
+        return self.principal.may_all(*READ)
 
     def may_hold(self, what: str) -> bool:
         """Whether there may be anything to see of a ``what``. A run's is made of its FQN's letters, in small, and other letters than the
@@ -43,21 +44,25 @@ class Sight:
         names = self.principal.grants[Scope.LOGS_READ].of
         return self.principal.may(Scope.ARCHIVE_READ, what) or any(what.startswith(_beginning(name)) for name in names)
 
-    def resource(self, url: str, what: str) -> tuple[Scope, str]:
-        """What must be granted to read a file, by its address on S3."""
+    def resource(self, url: str, what: str, lines: object) -> tuple[Scope, str]:
+        """What must be granted to read a file, by its address on S3. A log without a number of ``lines`` is OpenMetadata's own: several
+        FQNs have its key in common."""
         bucket, _, key = url.removeprefix("s3://").partition("/")
         if bucket != self.services.settings.bucket_name:
             return Scope.ARCHIVE_READ, what
         parsed = self.services.layout.parse(key)
-        return Scope.LOGS_READ, parsed.run.fqn if parsed else key
+        if parsed is None:
+            return Scope.LOGS_READ, key
+        is_shared = lines is None and is_spelling(parsed.run.fqn)
+        return Scope.LOGS_READ, any_spelling(parsed.run.fqn) if is_shared else parsed.run.fqn
 
     def sees(self, document: Mapping[str, Any]) -> bool:
         """Whether a record may be shown."""
-        return self.principal.may(*self.resource(document["url"], document["metadata"]["what"]))
+        return self.principal.may(*self.resource(document["url"], document["metadata"]["what"], document["metadata"].get("lines")))
 
     def to_read(self, url: str, metadata: Metadata) -> None:
         """Let a file be read. Raises ObjectNotFoundError: what may not be seen is not there."""
-        scope, name = self.resource(url, metadata.what)
+        scope, name = self.resource(url, metadata.what, (metadata.model_extra or {}).get("lines"))
         allowed = self.principal.may(scope, name)
         gate.decide(scope, f"{name} {url}", allowed)
         if not allowed:
@@ -65,7 +70,7 @@ class Sight:
 
     def to_write(self, url: str, metadata: Metadata) -> None:
         """Let a file be changed. Raises ForbiddenError of one that may be read; ObjectNotFoundError of any other."""
-        scope, name = self.resource(url, metadata.what)
+        scope, name = self.resource(url, metadata.what, (metadata.model_extra or {}).get("lines"))
         if scope is Scope.ARCHIVE_READ and self.principal.may(Scope.ARCHIVE_WRITE, name):
             gate.decide(Scope.ARCHIVE_WRITE, f"{name} {url}", True)
             return

@@ -126,6 +126,7 @@ ROUTES = (
     Route("GET", "/spec", _health, "spec"),
     Route("GET", "/v1/openapi.json", _health, "openapi_document"),
     Route("GET", "/docs", _health, "docs"),
+    Route("GET", "/", _health, "home"),
     *(Route("GET POST", path, _logs, "logs") for path in paths.ROUTES),
     *(
         Route("GET POST PUT" if path in event_paths.PUT_ROUTES else "GET POST", path, _events, "events")

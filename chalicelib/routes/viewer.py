@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from chalice.app import NotFoundError, Request, Response
 
@@ -21,14 +22,12 @@ CONTENT_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self' https:; img-src 'self' data:; "
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src {connect}; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""Content-Security-Policy: only files of this folder run. ``https:`` is for downloads that lead to the store."""
 _ASKED_AGAIN, _KEPT = "no-cache", "public, max-age=31536000, immutable"
 _SAFE: dict[str, str | list[str]] = {
-    "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
@@ -62,4 +61,13 @@ def files() -> dict[str, str]:
 
 def _file(name: str, caching: str) -> Response:
     headers: dict[str, str | list[str]] = {"Content-Type": CONTENT_TYPES[Path(name).suffix], "Cache-Control": caching}
-    return Response(files()[name], _SAFE | headers)
+    return Response(files()[name], _SAFE | {"Content-Security-Policy": _policy()} | headers)
+
+
+def _policy() -> str:
+    """Content-Security-Policy: only files of this folder run, and they reach the API and the two buckets, where links to downloads lead."""
+    services = composition.services()
+    links = [store.presign_get("x", expires_s=1, content_type="text/plain") for store in (services.store, services.archive_store)]
+    parts = [urlsplit(link) for link in links]
+    origins = dict.fromkeys(f"{each.scheme}://{each.netloc}" for each in parts if each.netloc)
+    return _POLICY.format(connect=" ".join(["'self'", *origins]))

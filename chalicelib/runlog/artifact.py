@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from chalicelib import __version__
 from chalicelib.errors import DamagedLogError, ObjectNotFoundError
-from chalicelib.ports import ObjectInfo, ObjectStore, Run
-from chalicelib.runlog.layout import Layout
+from chalicelib.ports import ObjectInfo, ObjectStore
 from chalicelib.runlog.segment import CLOSED
 
 _READ_BYTES = 5 * 1024 * 1024
@@ -85,17 +84,15 @@ def find_artifact(store: ObjectStore, key: str) -> Artifact | None:
         return None
 
 
-def find_legacy(store: ObjectStore, layout: Layout, run: Run) -> Artifact | None:
-    """What OpenMetadata itself stored of this run: its logs.txt (``reason`` closed), else its partial.txt. One LIST; a HEAD if found.
+def final(logs: Artifact) -> Artifact:
+    """``logs.txt`` as the end of its log: one of OpenMetadata's does not say so itself, and is a closed run."""
+    return replace(logs, reason=CLOSED) if logs.is_legacy else logs
 
-    An object with our metadata under that name belongs to another pipeline, whose name OpenMetadata would have mapped there too.
-    """
-    listed = {found.key for found in store.list(layout.legacy_run_prefix(run), limit=2).objects}
-    for key, reason in ((layout.legacy_logs(run), CLOSED), (layout.legacy_partial(run), "")):
-        found = find_artifact(store, key) if key in listed else None
-        if found and found.is_legacy:
-            return replace(found, reason=reason)
-    return None
+
+def furthest(*artifacts: Artifact | None) -> Artifact | None:
+    """The artifact that holds most of the log; the first of two that hold the same. ``logs.txt`` of a run that was reopened is behind
+    its ``partial.txt``, and stays until the next end."""
+    return max((artifact for artifact in artifacts if artifact), key=lambda artifact: artifact.next_segment, default=None)
 
 
 def read_chunks(store: ObjectStore, artifact: Artifact, start: int = 0, end: int | None = None) -> Iterator[bytes]:

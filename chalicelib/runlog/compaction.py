@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
 from typing import TypeVar
@@ -17,13 +17,15 @@ from typing import TypeVar
 from chalicelib.deadline import Deadline
 from chalicelib.errors import DamagedLogError, StoreConditionError, StoreUnavailableError
 from chalicelib.ports import ABSENT, Clock, Condition, ListedObject, ObjectStore, PutOptions, Run, SegmentEntry, SegmentIndex
-from chalicelib.runlog.artifact import Artifact, Extent, artifact_metadata, extent_of, find_artifact, find_legacy
+from chalicelib.runlog.artifact import Artifact, Extent, artifact_metadata, extent_of, find_artifact, furthest
 from chalicelib.runlog.assembly import READERS, Assembled, Assembler, plan
 from chalicelib.runlog.layout import SEQUENCE_DIGITS, Layout
+from chalicelib.runlog.legacy import find_legacy, find_shared
 from chalicelib.runlog.plan import Part, Span
 from chalicelib.runlog.retirement import Retirement
 from chalicelib.runlog.segment import SEAL
 from chalicelib.runlog.tail import TailFinder, list_log
+from chalicelib.runlog.unfinished import Unfinished, UnfinishedUploads, plan_id
 
 RETIRE_AFTER_MS = 20 * 60_000
 """A compacted segment is deleted no sooner than this after it was written (decision 0001: 60 s + 30 s + 15 min are less)."""
@@ -46,7 +48,8 @@ IndexEvents = Callable[[Run, int], None]
 @dataclass(frozen=True, slots=True)
 class RunState:
     """A run's objects as one look found them. ``base`` holds the log's beginning (None: nothing yet), ``pending`` what follows it, up to
-    ``last``. ``has_events``: something lies beside its text (decision 0022)."""
+    ``last``. ``has_events``: something lies beside its text (decision 0022). ``oldest_ms``: when the oldest listed object beside the log was
+    written; of events that is the first page. ``unfinished``: an upload that another pass began."""
 
     partial: Artifact | None
     logs: Artifact | None
@@ -56,6 +59,8 @@ class RunState:
     pending: Sequence[ListedObject]
     last: SegmentEntry | None
     has_events: bool = False
+    oldest_ms: int | None = None
+    unfinished: Unfinished | None = None
 
     @property
     def pending_bytes(self) -> int:
@@ -97,6 +102,7 @@ class Compactor:
         self._tails = TailFinder(store, index, layout)
         self._retirement = Retirement(store, index, layout, self._tails)
         self._assembler = Assembler(store, readers)
+        self._unfinished = UnfinishedUploads(store, layout)
 
     def look(self, run: Run) -> RunState:
         """A run's objects. A LIST (per 1,000), a HEAD for each artifact and for the last segment behind them; a LIST and a HEAD more where
@@ -105,15 +111,21 @@ class Compactor:
         keys = {found.key for found in listed}
         artifacts = (key if key in keys else None for key in (self.layout.partial(run), self.layout.logs(run)))
         partial_, logs = (find_artifact(self._store, key) if key else None for key in artifacts)
-        base = max((found for found in (logs, partial_) if found), key=lambda found: found.next_segment, default=None)
+        base = furthest(logs, partial_)
         segments = [found for found in listed if self._is_segment(run, found.key)]
         first = base.next_segment if base else 0
         pending = [found for found in segments if self.layout.sequence_of(run, found.key) >= first]
         last = self._tails.segment(run, self.layout.sequence_of(run, pending[-1].key)) if pending else None
-        if base is None and (last is None or last.end_byte != sum(found.size for found in pending)):
-            base = find_legacy(self._store, self.layout, run)
+        if base is None and last is None:
+            base = find_shared(self._store, self.layout, run)
+        elif base is None and last and last.end_byte != sum(found.size for found in pending):
+            base = find_legacy(self._store, self.layout, run)  # the segments continue it
         has_events = any(key.startswith(self.layout.events(run)) for key in keys)
-        return RunState(partial_, logs, base, extent_of(self._store, base), segments, pending, last, has_events)
+        beside = (self.layout.events(run), self.layout.all_retired(run))
+        oldest_ms = min((found.last_modified_ms for found in listed if found.key.startswith(beside)), default=None)
+        unfinished = self._unfinished.find(run) if self.layout.unfinished(run) in keys else None
+        extent = extent_of(self._store, base)
+        return RunState(partial_, logs, base, extent, segments, pending, last, has_events, oldest_ms, unfinished)
 
     def compact(self, run: Run, deadline: Deadline) -> Compaction:
         """Bring ``partial.txt`` up to the log's end and retire old segments; a sealed log is left to the finalizer (see ``seal``).
@@ -127,7 +139,26 @@ class Compactor:
         final = "reason" in options.metadata
         key, seen = (self.layout.logs(run), state.logs) if final else (self.layout.partial(run), state.partial)
         condition = Condition(if_match=seen.etag) if seen else ABSENT
-        return self._assembler.assemble(key, self.parts(state), options, condition, deadline)
+        parts = self.parts(state)
+        plan, begun = plan_id(key, parts), state.unfinished
+        if begun and begun.plan != plan:
+            self._unfinished.drop(run, begun)
+            begun = None
+
+        def keep(upload_id: str, done: Sequence[tuple[int, str]]) -> None:
+            through = self.layout.sequence_of(run, state.pending[-1].key)
+            self._unfinished.keep(run, Unfinished(upload_id, key, plan, through, tuple(done)))
+
+        try:
+            written = self._assembler.assemble(key, parts, options, condition, deadline, begun, keep)
+        except StoreConditionError as error:
+            if begun is None:
+                raise
+            self._unfinished.drop(run, begun)
+            raise StoreUnavailableError(f"an unfinished upload cannot go on, it begins anew key={key} reason={error}") from error
+        if begun:
+            self._unfinished.forget(run)
+        return written
 
     def parts(self, state: RunState) -> list[Part]:
         """The plan for writing all of a log that was looked at."""
@@ -175,6 +206,8 @@ class Compactor:
         last = self.last_pending(run, state)
         if last is None or last.kind == SEAL:
             return self._nothing_to_write(run, state, last)
+        if state.unfinished:
+            state, last = self._as_begun(run, state, state.unfinished, last)
         self.index_pending(run, state)
         metadata = artifact_metadata(last.end_line, last.end_byte, last.sequence + 1, last.epoch)
         written = self.write(run, state, last, PutOptions(metadata), deadline)
@@ -190,6 +223,15 @@ class Compactor:
             copied_bytes=written.copied_bytes,
             retired_segments=self.retire(run, state.segments, below=last.sequence + 1),
         )
+
+    def _as_begun(self, run: Run, state: RunState, begun: Unfinished, last: SegmentEntry) -> tuple[RunState, SegmentEntry]:
+        """The state that an unfinished upload of partial.txt was planned for, and its last segment: what came since is left to the next
+        pass. The state as it is when that upload was for another."""
+        pending = [found for found in state.pending if self.layout.sequence_of(run, found.key) <= begun.through]
+        then = replace(state, pending=pending)
+        if not pending or plan_id(self.layout.partial(run), self.parts(then)) != begun.plan:
+            return state, last
+        return then, self._tails.segment(run, begun.through)
 
     def _nothing_to_write(self, run: Run, state: RunState, seal: SegmentEntry | None) -> Compaction:
         base = state.base

@@ -15,6 +15,7 @@ from chalicelib.errors import ObjectNotFoundError, RunlakeError, UnavailableErro
 from chalicelib.ports import Clock, ObjectStore, PutOptions, Run, SegmentEntry
 from chalicelib.runlog.artifact import Artifact, artifact_metadata
 from chalicelib.runlog.compaction import Compaction, Compactor, RunState, retrying
+from chalicelib.runlog.renewal import Renewal
 from chalicelib.runlog.segment import ABANDONED, CLOSED, SEAL
 from chalicelib.runlog.tail import Tail
 from chalicelib.runlog.writer import Writer
@@ -43,7 +44,8 @@ class Finalization:
 
 class Finalizer:
     """Ends logs: on request (close), for runs that nobody ends (abandon), and what either of them left half done (settle).
-    ``looks_for_markers``: a LIST for each run that it finalizes; who knows of all markers already can do without."""
+    ``looks_for_markers``: a LIST for each run that it finalizes; who knows of all markers already can do without. ``expiration_ms``:
+    see ``Renewal``."""
 
     def __init__(
         self,
@@ -54,11 +56,13 @@ class Finalizer:
         storage_class: str | None = None,
         *,
         looks_for_markers: bool = True,
+        expiration_ms: int = 0,
     ) -> None:
         self._store, self._compactor, self._writer, self._clock = store, compactor, writer, clock
         self._layout = compactor.layout
         self._storage_class = storage_class
         self._looks_for_markers = looks_for_markers
+        self._renewal = Renewal(store, self._layout, clock, expiration_ms)
 
     def close(self, run: Run, position: str | None = None) -> Finalization:
         """End a log for good. Once it returns no line can follow; ``logs.txt`` is there too, or comes with the schedule when the
@@ -87,8 +91,11 @@ class Finalizer:
         def once() -> tuple[Compaction, Finalization]:
             state = next(looks, None) or self._compactor.look(run)
             compaction = self._compactor.compact_seen(run, state, deadline)
-            end = self._finalize_seen(run, state, deadline) if compaction.seal else Finalization("", finalized=False)
-            return compaction, end
+            if compaction.seal:
+                return compaction, self._finalize_seen(run, state, deadline)
+            if self._renewal.is_due(state.oldest_ms):
+                self._renewal.renew(run, deadline)
+            return compaction, Finalization("", finalized=False)
 
         return retrying(once)
 
@@ -105,6 +112,8 @@ class Finalizer:
             return Finalization("", finalized=False)
         if inline and not self._is_little(state):
             return Finalization(seal.reason, finalized=False)
+        if self._renewal.is_due_at_end(state.oldest_ms):
+            self._renewal.renew(run, deadline)
         self._compactor.index_pending(run, state)
         written = self._compactor.write(run, state, seal, self._options(seal), deadline)
         self._remove_partial(run, state.partial)
@@ -136,6 +145,8 @@ class Finalizer:
         parts = self._compactor.parts(state)
         uploaded = sum(part.size for part in parts if not part.copied)
         copied = sum(part.size for part in parts if part.copied)
+        if self._renewal.is_due_at_end(state.oldest_ms):
+            return False
         return uploaded <= INLINE_UPLOADED_BYTES and copied <= INLINE_COPIED_BYTES and len(state.pending) <= INLINE_SEGMENTS
 
     def _clean_up(self, run: Run, state: RunState, logs: Artifact | None) -> Finalization:

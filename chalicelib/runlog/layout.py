@@ -5,6 +5,7 @@
     {prefix}/{fqn}/{run_id}/segments/{sequence:010d}    immutable, numbered
                             partial.txt                 bytes [0, F) while the run is open
                             logs.txt                    bytes [0, end) once it is finalized
+                            unfinished.json             an upload that goes on in the next pass (``runlog.unfinished``)
                             retired/{digest}            what deleted segments were (``runlog.retirement``)
                             events/{sequence:010d}      a segment's companion: what is not text of its events (``events.companion``)
                             events/writers/{w}/opened   a writer of events was registered; ``closed``: it has ended (``events.writers``)
@@ -32,8 +33,14 @@ SEQUENCE_DIGITS = 10
 MAX_SEQUENCE = 10**SEQUENCE_DIGITS - 1
 RESERVED_RUN_IDS = frozenset({"last", "close", "download"})  # words of the API's own paths
 
+UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
+"""C0 and C1 controls, bidirectional controls, line separators, byte order marks and tags: characters that act on a terminal, reorder the
+text around them, or show nothing. Refused in new names only: what is stored under such names stays readable."""
+UNFINISHED = "unfinished.json"
+
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _OPENMETADATA_UNSAFE = re.compile(r"[^a-zA-Z0-9_-]")
+_ANY_LETTER = "\0"  # no name has it, so no pattern names it
 _SEGMENT_SUFFIX = re.compile(r"segments/(\d{10})", re.ASCII)
 _RETIRED_SUFFIX = re.compile(r"retired/[A-Za-z0-9_-]{11}")  # no longer than a segment's, and behind partial.txt in a listing
 _LONGEST_SUFFIX = len("segments/") + SEQUENCE_DIGITS
@@ -49,6 +56,16 @@ def encode_name(name: str) -> str:
     """One path element of a key; ``unquote`` is its inverse."""
     encoded = quote(name, safe="")
     return "%2E" + encoded[1:] if encoded.startswith(".") else encoded
+
+
+def any_spelling(fqn: str) -> str:
+    """A name that stands for all FQNs that OpenMetadata spells like this one: a pattern that matches it matches each of them."""
+    return _OPENMETADATA_UNSAFE.sub("_", fqn).replace("_", _ANY_LETTER)
+
+
+def is_spelling(fqn: str) -> bool:
+    """Whether OpenMetadata leaves this FQN as it is: then it may have stored logs of others under it."""
+    return not _OPENMETADATA_UNSAFE.search(fqn)
 
 
 def checked_run(fqn: str, run_id: str) -> Run:
@@ -67,10 +84,17 @@ def checked_run(fqn: str, run_id: str) -> Run:
     return Run(fqn, run_id)
 
 
+def check_new_run(run: Run) -> None:
+    """For names under which something is about to be stored for the first time. Raises InvalidNameError."""
+    for what, name in (("fqn", run.fqn), ("run id", run.run_id)):
+        if UNPRINTABLE.search(name):
+            raise InvalidNameError(f"control or invisible character in {what} {what.replace(' ', '_')}={name[:200]!a}")
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedKey:
-    """What a key is. ``kind``: segment, partial, logs, retired, companion, writer, step, chosen, marker or tombstone; ``sequence`` of a segment,
-    else None; ``companion``: the number of the segment that it belongs to; ``name``: the writer's, the step's."""
+    """What a key is. ``kind``: segment, partial, logs, unfinished, retired, companion, writer, step, chosen, marker or tombstone;
+    ``sequence`` of a segment, else None; ``companion``: the number of the segment that it belongs to; ``name``: the writer's, the step's."""
 
     run: Run
     kind: str
@@ -193,6 +217,10 @@ class Layout:
         """OpenMetadata's own logs.txt of a run."""
         return self.legacy_run_prefix(run) + "logs.txt"
 
+    def unfinished(self, run: Run) -> str:
+        """What is known of an upload that a pass did not finish."""
+        return self.run_prefix(run) + UNFINISHED
+
     def sequence_of(self, run: Run, key: str) -> int:
         """The number of a listed segment of this run."""
         return int(key[len(self.segments(run)) :])
@@ -206,7 +234,7 @@ class Layout:
             return self._parsed(elements[1:3], "marker") if len(elements) == 4 else None
         if elements[0] == _TOMBSTONES:
             return self._parsed(elements[1:3], "tombstone") if elements[3:] == [_TOMBSTONE] else None
-        kind = {"partial.txt": "partial", "logs.txt": "logs"}.get("/".join(elements[2:]))
+        kind = {"partial.txt": "partial", "logs.txt": "logs", UNFINISHED: "unfinished"}.get("/".join(elements[2:]))
         if kind:
             return self._parsed(elements[:2], kind)
         if _RETIRED_SUFFIX.fullmatch("/".join(elements[2:])):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from chalicelib.runlog.landing import Landing
+from chalicelib.runlog.landing import MAX_BEFORE_BYTES, Landing
 
 PAGE_BYTES = 5 * 1024 * 1024
 """A page's lines as they travel: JSON in the JSON in which Lambda returns an answer, of which it takes 6 MB. A page that reaches
@@ -29,7 +29,10 @@ class TakenLines:
         """The place behind the first ``count`` lines of a page that began at ``line``, read from ``start``."""
         size = sum(map(len, self.lines[:count])) + count
         per_line = size / count if count else start.bytes_per_line
-        return Landing(line + count, start.byte + self.skipped_bytes + size, per_line) if self.lines else start
+        if not self.lines:
+            return start
+        before = b"".join(taken + b"\n" for taken in self.lines[max(0, count - MAX_BEFORE_BYTES) : count])
+        return Landing(line + count, start.byte + self.skipped_bytes + size, per_line, before[-MAX_BEFORE_BYTES:])
 
 
 def take_lines(chunks: Iterator[bytes], skip: int, limit: int) -> TakenLines:

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from chalicelib.errors import InvalidCursorError, InvalidNameError
 from chalicelib.ports import ObjectStore, behind_folder
-from chalicelib.runlog.layout import Layout, checked_run, encode_name
+from chalicelib.runlog.layout import MAX_KEY_BYTES, Layout, checked_run, encode_name
 
 MAX_LISTS = 8
 """For one page. Names that may not be seen are passed over at a thousand a request; a page that comes to its end before it is full says
@@ -47,7 +47,7 @@ class Pipelines:
 
     def page(self, query: PipelineQuery, limit: int, after: str = "") -> PipelinePage:
         """Up to ``limit`` names behind ``after``. At most ``MAX_LISTS`` requests. Raises InvalidCursorError, UnavailableError."""
-        if after and not _ENCODED.fullmatch(after):
+        if after and not (_ENCODED.fullmatch(after) and self._is_key(f"{after}/")):
             raise InvalidCursorError("the cursor was not made here: leave it out to begin anew")
         names: list[str] = []
         reached = after
@@ -62,12 +62,16 @@ class Pipelines:
                 names.append(name)
         return PipelinePage(names, None)
 
+    def _is_key(self, rest: str) -> bool:
+        """Whether S3 could hold a key that begins so: it refuses to list any other."""
+        return len(f"{self.layout.prefix}/{rest}") <= MAX_KEY_BYTES
+
     def _listed(self, ranges: Sequence[str], after: str) -> Iterator[str | None]:
         """Encoded names of all ranges, ascending; None where the requests are spent and more may follow."""
         requests = 0
         for beginning in (each for each in ranges if f"{after}/" < each or f"{after}/".startswith(each)) if after else ranges:
             start_after: str | None = behind_folder(f"{self.layout.prefix}/{after}/") if after else ""
-            while start_after is not None:
+            while start_after is not None and self._is_key(beginning):
                 if requests == MAX_LISTS:
                     yield None
                     return

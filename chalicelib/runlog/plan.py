@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 MIN_PART_BYTES = 5 * 1024 * 1024
 MAX_COPY_BYTES = 512 * 1024 * 1024
 """A copied part: far below S3's 5 GiB, so that parts are copied beside each other and a deadline is met between them."""
+MAX_COPY_PART_BYTES = 5 * 1024 * 1024 * 1024
+"""S3's limit of a copied part, for logs that are too large for parts of 512 MiB."""
 GATHER_BYTES = 8 * 1024 * 1024
 MAX_PARTS = 10_000
 
@@ -54,22 +56,29 @@ class Part:
         return sum(span.size for span in self.spans)
 
 
-def plan_parts(spans: Sequence[Span], gather_bytes: int = GATHER_BYTES) -> list[Part]:
+def plan_parts(spans: Sequence[Span]) -> list[Part]:
     """Parts whose concatenation is the concatenation of the spans. One part that is not copied: a plain PUT will do.
 
-    A gathered part that stands before a copied one is filled up to 5 MiB from the head of what would be copied.
+    A gathered part that stands before a copied one is filled up to 5 MiB from the head of what would be copied. Where that gives more
+    parts than S3 takes, all sizes double until they fit: beyond 80 GB of small spans, 10,000 spans worth a copy, or 5 TB to copy.
     """
-    size = sum(span.size for span in spans)
-    gather_bytes = max(gather_bytes, size // (MAX_PARTS // 2))
+    scale = 1
+    while len(parts := _planned(spans, scale)) > MAX_PARTS:
+        scale *= 2
+    return parts
+
+
+def _planned(spans: Sequence[Span], scale: int) -> list[Part]:
+    gather_bytes, copy_above = GATHER_BYTES * scale, MIN_PART_BYTES * scale
     parts: list[Part] = []
     gathered = _Gathered()
     for span in spans:
         rest = span
-        if _is_copyable(rest):
+        if _is_copyable(rest, copy_above):
             rest = _fill(gathered, rest)
-            if _is_copyable(rest):
+            if _is_copyable(rest, copy_above):
                 parts.extend(gathered.taken())
-                parts.extend(_copies(rest, max(MAX_COPY_BYTES, gather_bytes)))
+                parts.extend(_copies(rest, min(MAX_COPY_BYTES * scale, MAX_COPY_PART_BYTES)))
                 continue
         for piece in _pieces(gathered, rest, gather_bytes):
             gathered.add(piece)
@@ -97,8 +106,8 @@ class _Gathered:
         return parts
 
 
-def _is_copyable(span: Span) -> bool:
-    return not span.literal and span.size > MIN_PART_BYTES
+def _is_copyable(span: Span, above: int) -> bool:
+    return not span.literal and span.size > above
 
 
 def _fill(gathered: _Gathered, span: Span) -> Span:

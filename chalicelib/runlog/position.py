@@ -12,6 +12,7 @@ from hashlib import blake2b, sha256
 
 from itsdangerous import BadSignature, Signer
 
+from chalicelib.errors import InvalidConfigurationError
 from chalicelib.ports import Run
 
 YOUNG_MS = 60_000
@@ -39,14 +40,19 @@ class Position:
 
 
 class PositionSigner:
-    """Tokens of positions. The first key signs, every key verifies: rotation adds the new one in front."""
+    """Tokens of positions. The first key signs, every key verifies: rotation adds the new one in front.
+
+    Processes that only seal runs, such as schedules and jobs, have no key. There both methods raise InvalidConfigurationError: who cannot
+    sign cannot append, so a process without the API's secrets never stores a batch unmasked."""
 
     def __init__(self, keys: Sequence[str]) -> None:
+        self._has_keys = bool(keys)
         # itsdangerous signs with the last key of its list.
         self._signer = Signer(list(reversed(keys)), salt=b"runlake.position", digest_method=sha256)
 
     def dumps(self, run: Run, position: Position) -> str:
         """A token of about 110 characters that are safe in a cookie."""
+        self._check()
         fields = (
             _VERSION,
             _fingerprint(run),
@@ -62,6 +68,7 @@ class PositionSigner:
 
     def loads(self, run: Run, token: str | None) -> Position | None:
         """The position in a token, or None when there is none that was made here for this run."""
+        self._check()
         if not token:
             return None
         try:
@@ -72,6 +79,12 @@ class PositionSigner:
             return None
         session, (epoch, sequence, line, byte, contended, issued_ms) = fields[2], map(int, fields[3:])
         return Position(session, epoch, sequence, line, byte, bool(contended), issued_ms)
+
+    def _check(self) -> None:
+        if not self._has_keys:
+            raise InvalidConfigurationError(
+                "this process cannot append: a key of positions is missing variable=RUNLAKE_POSITION_KEYS"
+            )
 
 
 def _fingerprint(run: Run) -> str:

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TypeVar
 
 from chalicelib.deadline import Deadline
 from chalicelib.errors import ObjectNotFoundError, StoreUnavailableError, UnavailableError
-from chalicelib.ports import Clock, ObjectStore, Run, SegmentIndex
+from chalicelib.ports import Clock, ObjectStore, Run, SegmentEntry, SegmentIndex
 from chalicelib.runlog.compaction import Compactor
 from chalicelib.runlog.landing import Landing, Landings, landing_on
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.page import RAW_BYTES, fit, take_lines
 from chalicelib.runlog.tail import Tail, TailFinder
-from chalicelib.runlog.view import TornViewError, Viewer
+from chalicelib.runlog.view import TornViewError, View, Viewer
 
 DEFAULT_LIMIT = 1000
 MAX_LIMIT = 10_000
@@ -97,6 +98,15 @@ class WholeLog:
     key: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """``chunks``: the bytes of ``view`` from ``start`` on."""
+
+    start: Landing
+    view: View
+    chunks: Iterator[bytes]
+
+
 class Reader:
     """Reads runs, open and finished, by anyone and any number at once."""
 
@@ -121,11 +131,8 @@ class Reader:
     def scan(self, run: Run, line: int) -> Scan:
         """The log from a line on, in large pieces, read as they are asked for. The requests of an empty page; a GET for each 5 MiB of an
         artifact, and for each segment. Raises TornViewError, UnavailableError."""
-        start = self._locate(run, line)
-        view = self._viewer.take(run, start.byte, SCAN_PIECE_BYTES)
-        if start.byte > view.end_byte:
-            start = Landing()
-        return Scan(self._viewer.read(view, start.byte, view.end_byte), line - start.line, self._viewer.tail(run, view))
+        opened = self._open(run, line, lambda _: SCAN_PIECE_BYTES)
+        return Scan(opened.chunks, line - opened.start.line, self._viewer.tail(run, opened.view))
 
     def stretch(self, run: Run, start: int, length: int) -> Stretch:
         """Bytes [start, start + length) of the log, fewer at its end. The requests of an empty page, and a GET for each segment that
@@ -157,17 +164,20 @@ class Reader:
 
     def _look(self, run: Run, request: PageRequest) -> Look:
         line = self._first_line(run, request)
-        start = self._locate(run, line)
-        length = int((line - start.line + request.limit) * start.bytes_per_line * _GENEROUS)
-        view = self._viewer.take(run, start.byte, min(max(length, _MIN_READ_BYTES), RAW_BYTES))
-        if start.byte > view.end_byte:
-            start = Landing()  # rows of a log that is no more
-        taken = take_lines(self._viewer.read(view, start.byte, view.end_byte), line - start.line, request.limit)
+
+        def page_bytes(start: Landing) -> int:
+            length = int((line - start.line + request.limit) * start.bytes_per_line * _GENEROUS)
+            return min(max(length, _MIN_READ_BYTES), RAW_BYTES)
+
+        opened = self._open(run, line, page_bytes)
+        start, view = opened.start, opened.view
+        taken = take_lines(opened.chunks, line - start.line, request.limit)
         end = self._viewer.tail(run, view)
         logs, count, shortened = fit(taken.lines)
         truncated = shortened or taken.cut
         if not truncated:
-            self._landings.remember(run, taken.landing_behind(start, line, count))
+            behind = taken.landing_behind(start, line, count)
+            self._landings.remember(run, replace(behind, etag=view.object_before(behind.byte)[1]))
         after = line + count if line + count < end.line else None
         return Look(Page(logs, after, end.line, end.exists and not end.seal, truncated), line, count, end)
 
@@ -194,17 +204,42 @@ class Reader:
                 high = row.line
         return min(low, high)
 
-    def _locate(self, run: Run, line: int) -> Landing:
-        """The nearest known place at or before a line. One query; none for the first line, nor where a page that was read here ended."""
-        if line <= 0:
-            return Landing()
-        if known := self._landings.recall(run, line):
-            return known
+    def _open(self, run: Run, line: int, length: Callable[[Landing], int]) -> _Opened:
+        """The log from the nearest known place at or before a line. A place of an earlier log of the same name is passed over, which
+        costs a second view. ``length``: how many bytes from a place on are wanted. Raises TornViewError."""
+        for place in self._places(run, line):
+            view = self._viewer.take(run, place.byte - len(place.before), length(place) + len(place.before))
+            if chunks := self._chunks_from(view, place):
+                return _Opened(place, view, chunks)
+            self._landings.forget(run, place)
+        raise AssertionError("every log has a beginning")
+
+    def _places(self, run: Run, line: int) -> Iterator[Landing]:
+        """Where a page that was read here ended; what one query of the catalog tells; the log's beginning, which is always valid."""
+        if line > 0 and (known := self._landings.recall(run, line)):
+            yield known
+        if line > 0 and (row := self._row_at(run, line)):
+            yield landing_on(row, line)
+        yield Landing()
+
+    def _row_at(self, run: Run, line: int) -> SegmentEntry | None:
         try:
-            row = self._index.at_line(run, line)
+            return self._index.at_line(run, line)
         except UnavailableError:
-            return Landing()
-        return landing_on(row, line) if row else Landing()
+            return None
+
+    def _chunks_from(self, view: View, place: Landing) -> Iterator[bytes] | None:
+        """The bytes from a place on, or None when something else stands before it. Never a request more: where a segment ends, its ETag
+        is compared instead of bytes that nothing else is read of."""
+        object_start, etag = view.object_before(place.byte)
+        if etag:
+            is_same = place.etag in ("", etag)
+            return self._viewer.read(view, place.byte, view.end_byte) if is_same else None
+        before = place.before[-(place.byte - object_start) :]
+        chunks, head = self._viewer.read(view, place.byte - len(before), view.end_byte), b""
+        while len(head) < len(before) and (chunk := next(chunks, b"")):
+            head += chunk
+        return chain([head[len(before) :]], chunks) if head.startswith(before) else None
 
     def _more_came(self, run: Run, end: Tail, wait_s: float) -> bool:
         """Look for the next number twice a second: a HEAD each."""

@@ -7,14 +7,15 @@ says where the listing may begin.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from chalicelib.errors import DamagedLogError, ObjectNotFoundError, UnavailableError
 from chalicelib.ports import ListedObject, ObjectInfo, ObjectStore, Run, SegmentEntry, SegmentIndex, behind_folder
-from chalicelib.runlog.artifact import Artifact, artifact_of, extent_of, find_legacy
+from chalicelib.runlog.artifact import Artifact, artifact_of, extent_of, final, furthest
 from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.legacy import check_own, find_shared
 from chalicelib.runlog.position import Position
-from chalicelib.runlog.segment import CLOSED, SEAL, entry_of
+from chalicelib.runlog.segment import SEAL, entry_of
 
 FIRST_EPOCH = 1
 
@@ -107,15 +108,17 @@ class TailFinder:
         return Tail(artifact.next_segment, extent.lines, extent.bytes, epoch, artifact.reason)
 
     def _own_artifact(self, run: Run, keys: Set[str]) -> Artifact | None:
-        for key, reason in ((self.layout.logs(run), CLOSED), (self.layout.partial(run), "")):
-            if key in keys:
-                found = artifact_of(self.store.head(key))
-                return replace(found, reason=reason) if found.is_legacy else found
-        return None
+        """One HEAD for each artifact that was listed. Raises ForbiddenError."""
+        logs, partial = (
+            artifact_of(self.store.head(key)) if key in keys else None for key in (self.layout.logs(run), self.layout.partial(run))
+        )
+        for artifact in (logs, partial):
+            check_own(run, artifact)
+        return furthest(final(logs) if logs else None, partial)
 
     def _legacy(self, run: Run) -> Artifact | None:
         shared = self.layout.legacy_run_prefix(run) == self.layout.run_prefix(run)
-        return None if shared else find_legacy(self.store, self.layout, run)
+        return None if shared else find_shared(self.store, self.layout, run)
 
 
 def list_log(store: ObjectStore, layout: Layout, run: Run) -> Iterator[ListedObject]:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from chalicelib.errors import ObjectNotFoundError, RangeNotSatisfiableError, StoreConditionError
 from chalicelib.ports import ListedObject, ObjectStore, Run, StoredObject
-from chalicelib.runlog.artifact import Artifact, Extent, artifact_of, extent_of, find_artifact, find_legacy, read_chunks
+from chalicelib.runlog.artifact import Artifact, Extent, artifact_of, extent_of, final, find_artifact, read_chunks
 from chalicelib.runlog.assembly import READERS
 from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.legacy import check_own, find_legacy, find_shared
 from chalicelib.runlog.segment import CLOSED
 from chalicelib.runlog.tail import Tail, TailFinder
 
@@ -43,6 +44,17 @@ class View:
         """Bytes of the whole log as this view knows it."""
         return self.extent.bytes + sum(found.size for found in self.segments)
 
+    def object_before(self, byte: int) -> tuple[int, str]:
+        """Where the object begins that holds the byte before this one, and the ETag of a segment that ends exactly here, else empty."""
+        start, end = 0, self.extent.bytes
+        for found in self.segments:
+            if byte <= end:
+                break
+            start, end = end, end + found.size
+            if byte == end:
+                return start, found.etag
+        return start, ""
+
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
@@ -54,16 +66,18 @@ class Viewer:
 
     def take(self, run: Run, start: int = 0, length: int = 1) -> View:
         """A view that has bytes [start, start + length) of its artifact with it. A finalized log: one GET; an open one: a GET that
-        finds no logs.txt, a GET of partial.txt and a LIST. Raises TornViewError."""
+        finds no logs.txt, a GET of partial.txt and a LIST. Raises TornViewError, ForbiddenError."""
         logs = self._read(self.layout.logs(run), start, length)
-        if logs and logs[0].reason == CLOSED:
-            return View(logs[0], _extent(logs[0]), (), logs[1], start)
+        if logs and (logs[0].reason == CLOSED or logs[0].is_legacy):
+            check_own(run, logs[0])
+            return View(final(logs[0]), extent_of(self.store, logs[0]), (), logs[1], start)
         if logs and logs[0].reason:
             return self._after_abandoned(run, logs, start, length)
-        found = logs or self._read(self.layout.partial(run), start, length)
-        if found is None:
+        partial = logs or self._read(self.layout.partial(run), start, length)
+        if partial is None:
             return self._without_artifact(run)
-        artifact, body = found
+        artifact, body = partial
+        check_own(run, artifact)
         segments = self._following(run, artifact, self.tails.list_segments(run, artifact.next_segment))
         return View(artifact, extent_of(self.store, artifact), segments, body, start)
 
@@ -116,23 +130,33 @@ class Viewer:
         return segments
 
     def _after_abandoned(self, run: Run, logs: tuple[Artifact, bytes], start: int, length: int) -> View:
-        """logs.txt of an abandoned run is the whole log, which one LIST tells; unless the run was reopened: then partial.txt may have
-        more of it, and the segments between the two may be gone."""
-        listed = list(self.tails.list_segments(run, logs[0].next_segment))
-        partial = self._read(self.layout.partial(run), start, length) if listed else None
+        """logs.txt of an abandoned run is the whole log while its seal is the last segment, which one LIST shows. Otherwise the run was
+        reopened, or its segments have expired: partial.txt may hold more, and segments between the two may be gone."""
+        seal = logs[0].next_segment - 1
+        listed = list(self.tails.list_segments(run, seal))
+        is_last = [self.layout.sequence_of(run, found.key) for found in listed] == [seal]
+        partial = None if is_last else self._read(self.layout.partial(run), start, length)
         reaches_further = partial is not None and partial[0].next_segment > logs[0].next_segment
         artifact, body = partial if partial and reaches_further else logs
         segments = self._following(run, artifact, listed)
-        return View(artifact, _extent(artifact), segments, body, start)
+        return View(artifact, extent_of(self.store, artifact), segments, body, start)
 
     def _without_artifact(self, run: Run) -> View:
         """Segments only, or OpenMetadata's own objects and what was appended to them, or nothing."""
         segments = list(self.tails.list_segments(run))
-        legacy = find_legacy(self.store, self.layout, run)
         first = self.layout.sequence_of(run, segments[0].key) if segments else 0
         if first:
             raise TornViewError(f"a pass ran meanwhile run={run.fqn}/{run.run_id} first={first}")
+        legacy = self._legacy_beginning(run) if segments else find_shared(self.store, self.layout, run)
         return View(legacy, extent_of(self.store, legacy), segments)
+
+    def _legacy_beginning(self, run: Run) -> Artifact | None:
+        """OpenMetadata's object, if the run's first segment continues it. A HEAD more where there is one."""
+        legacy = find_legacy(self.store, self.layout, run)
+        try:
+            return legacy if legacy and self.tails.segment(run, 0).byte else None
+        except ObjectNotFoundError as error:
+            raise TornViewError(str(error)) from error
 
     def tail(self, run: Run, view: View) -> Tail:
         """The end of the viewed log, with its lines and whether a seal is on it. One HEAD where segments stand behind the artifact."""
@@ -144,11 +168,6 @@ class Viewer:
         artifact = view.artifact
         sequence, reason = (artifact.next_segment, artifact.reason) if artifact else (0, "")
         return Tail(sequence, view.extent.lines, view.extent.bytes, seal=reason)
-
-
-def _extent(artifact: Artifact) -> Extent:
-    """Of an artifact of ours, which knows its lines."""
-    return Extent(artifact.lines or 0, artifact.bytes)
 
 
 def _overlapping(segments: Sequence[ListedObject], at: int, start: int, end: int) -> Iterator[tuple[str, int, int]]:

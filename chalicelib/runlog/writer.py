@@ -29,7 +29,7 @@ from chalicelib.errors import (
 from chalicelib.ports import ABSENT, KEYED_SESSION, Clock, ObjectStore, PutOptions, Run, SegmentEntry, SegmentIndex
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.identity import Identities
-from chalicelib.runlog.layout import MAX_SEQUENCE, Layout
+from chalicelib.runlog.layout import MAX_SEQUENCE, Layout, check_new_run
 from chalicelib.runlog.position import Position, PositionSigner
 from chalicelib.runlog.segment import ABANDONED, CLOSED, DATA, SEAL, errors_of, landmarks_of, metadata_of
 from chalicelib.runlog.tail import Tail, TailFinder
@@ -98,7 +98,7 @@ class Writer:
         """Store a batch as the run's next segment; once it returns, the batch is durable and its place is final.
 
         A repeat with the same ``position`` (or key) and content is stored once. Raises RunClosedError (nothing stored), InvalidBatchError
-        (a key used twice), UnavailableError (stored or not: repeat it).
+        (a key used twice), InvalidNameError (a new run with unprintable names), UnavailableError (stored or not: repeat it).
         """
         presented = self._signer.loads(run, position)
         if not batch.lines:
@@ -129,6 +129,8 @@ class Writer:
         if presented and token:
             return Appended(None, token)
         tail = self.tails.find(run)
+        if tail.sequence == 0:
+            check_new_run(run)
         # Behind a seal nobody writes without looking: such a position is old from the start.
         return Appended(None, self._token(run, _new_session(), tail, 0 if tail.seal else self._clock.now_ms()))
 
@@ -235,6 +237,8 @@ class Writer:
         )
 
     def _put(self, run: Run, entry: SegmentEntry, body: bytes) -> None:
+        if entry.sequence == 0:
+            check_new_run(run)  # runs that began before this check go on
         key, options = self._layout.segment(run, entry.sequence), PutOptions(metadata_of(entry))
         for _ in range(_MAX_CONFLICTS):
             try:

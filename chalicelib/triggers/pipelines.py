@@ -1,8 +1,8 @@
 """What EventBridge's schedule of pipelines does: each processing pipeline goes on from its checkpoint, until nothing is left or the
 function's time is over.
 
-Each pipeline has an invocation of its own, as far as ``max_workers`` goes: what its handlers do to memory or the process is its own.
-Pipelines that share an invocation have a thread each.
+Each pipeline, and each shard of one, has an invocation of its own, as far as ``max_workers`` goes: what its handlers do to memory or the
+process is its own. Those that share an invocation have a thread each.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from chalicelib.observability import (
 from chalicelib.pipelines.configuration import PipelineFile
 from chalicelib.pipelines.memory import memory_bytes, shortage, used_bytes
 from chalicelib.pipelines.ordering import automatic_bytes
-from chalicelib.pipelines.supervisor import Outcome
+from chalicelib.pipelines.supervisor import Outcome, Share, shares
 from chalicelib.pipelines.switches import Switches
 
 STOP_BEFORE_S = 5.0
@@ -47,7 +47,7 @@ def work_pipelines(services: Services, remaining_ms: int, worker: int = 0) -> di
     buffer_bytes = automatic_bytes(memory_bytes(), fetch_bytes, len(ours), used_bytes())
     watching = supervisor(services, buffer_bytes, tell, until_idle=True, is_short=shortage(memory_bytes()))
     outcomes = watching.run(ours, deadline)
-    measure(services, [file.name for file in ours])
+    measure(services, [share.file for share in ours if share.shard.leads])
     record(PIPELINES_FAILED, sum(outcome not in _WELL for outcome in outcomes.values()))
     return {name: outcome.value for name, outcome in outcomes.items()}
 
@@ -57,12 +57,12 @@ def tell(message: str, **facts: Any) -> None:
     logger.warning(message, extra=facts)
 
 
-def measure(services: Services, names: Sequence[str]) -> None:
+def measure(services: Services, files: Sequence[PipelineFile]) -> None:
     """Lag, errors and handlers that get nothing, of each pipeline: an alarm looks at the greatest."""
     switches = Switches(services.database, services.clock)
     try:
-        told = switches.status(names)
-        off = [sum(not each.gets for each in switches.of(name)[1].values()) for name in names]
+        told = switches.status([file.name for file in files], {file.name: file.shards for file in files})
+        off = [sum(not each.gets for each in switches.of(file.name)[1].values()) for file in files]
     except UnavailableError as error:
         logger.warning("how pipelines are could not be told", extra={"error": str(error)})
         return
@@ -75,14 +75,15 @@ def measure(services: Services, names: Sequence[str]) -> None:
     record(PIPELINE_HANDLERS_OFF, sum(off))
 
 
-def _ours(services: Services, pipelines: Sequence[PipelineFile], worker: int) -> Sequence[PipelineFile]:
-    """Every ``count``th pipeline, from this worker's on. Where no others can be started, all."""
-    count = min(services.settings.max_workers, len(pipelines)) if services.workers else 1
+def _ours(services: Services, pipelines: Sequence[PipelineFile], worker: int) -> Sequence[Share]:
+    """Every ``count``th share of a pipeline, from this worker's on. Where no others can be started, all."""
+    all_shares = [share for file in pipelines for share in shares(file)]
+    count = min(services.settings.max_workers, len(all_shares)) if services.workers else 1
     if worker == 0 and services.workers:
         for number in range(1, count):
             try:
                 services.workers.start(number)
             except RunlakeError as error:
                 logger.warning("another worker could not be started: this one does its work too", extra={"error": str(error)})
-                return [file for at, file in enumerate(pipelines) if at % count in (0, *range(number, count))]
-    return [file for at, file in enumerate(pipelines) if at % count == worker % count]
+                return [share for at, share in enumerate(all_shares) if at % count in (0, *range(number, count))]
+    return [share for at, share in enumerate(all_shares) if at % count == worker % count]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 Json = dict[str, Any]
 PAGE_EVENTS = 7
 LOG_BYTES = 1000
+LISTED = 2
 
 
 @dataclass
 class StoredEvents:
-    """``stored`` in the order of the log; ``page_events``, ``log_bytes``: what one answer has, few, so that clients go on."""
+    """``stored`` in the order of the log; ``page_events``, ``log_bytes``, ``listed``: what one answer has, few, so that clients go on."""
 
     stored: list[Json] = field(default_factory=list)
     writers: dict[str, Json] = field(default_factory=dict)
@@ -23,6 +25,7 @@ class StoredEvents:
     unregistered: list[str] = field(default_factory=list)
     page_events: int = PAGE_EVENTS
     log_bytes: int = LOG_BYTES
+    listed: int = LISTED
 
     def messages(self, writer: str | None = None) -> list[str]:
         return [event["message"] for event in self.stored if writer in (None, event["writer"])]
@@ -54,9 +57,9 @@ def answer_events(
         case ["GET", "log"]:
             return 200, _log(events, query, closed), b""
         case ["GET", "steps"]:
-            return 200, {"steps": _steps(events, closed)}, b""
+            return 200, _listed(events, {"steps": _steps(events, closed)}, "steps", query), b""
         case ["GET", "completeness"]:
-            return 200, _completeness(events, closed), b""
+            return 200, _listed(events, _completeness(events, closed), "writers", query), b""
     return _refused(404, "there is no such path")
 
 
@@ -124,7 +127,10 @@ def _is_wanted(event: Json, query: dict[str, str]) -> bool:
         query.get("step", event["step"]) == event["step"]
         and query.get("level", event["level"]) == event["level"]
         and query.get("text", "") in event["message"]
-        and int(query.get("from", 0)) <= event["timestamp"] < int(query.get("to", 1 << 60))
+        and (
+            ("from" not in query and "to" not in query)
+            or int(query.get("from", 0)) <= event["timestamp"] < int(query.get("to", 1 << 60))
+        )
     )
 
 
@@ -163,3 +169,13 @@ def _completeness(events: StoredEvents, closed: bool) -> Json:
     lost = [row["writer"] for row in rows if row["missing"] or (closed and not row["closed"])]
     state = "lost" if lost and closed else "pending" if lost or not closed or any(not row["closed"] for row in rows) else "complete"
     return {"state": state, "sealed": closed, "writers": rows, "lost": lost if state == "lost" else []}
+
+
+def _listed(events: StoredEvents, document: Json, name: str, query: Mapping[str, str]) -> Json:
+    """A page of a document's list, and the ``lost`` of its writers."""
+    begin = int(query.get("after", 0))
+    end = begin + events.listed
+    page = {**document, name: document[name][begin:end], "after": str(end) if end < len(document[name]) else None}
+    if "lost" in page:
+        page["lost"] = [lost for lost in page["lost"] if any(row["writer"] == lost for row in page["writers"])]
+    return page

@@ -57,6 +57,8 @@ class FakeServer:
         self.links_above_bytes = 1 << 30
         self.link_cuts: list[int] = []
         self.stream_lines = 1000
+        self.replacement: bytes | None = None
+        """What is answered to everything but health."""
         self.changed = threading.Condition()
         self.sessions = 0
         self._http: _Http | None = None
@@ -119,6 +121,10 @@ class _Http(ThreadingHTTPServer):
         """Clients of these tests go away as they please."""
 
 
+def _is_open(path: str) -> bool:
+    return "/store/" in path or path.endswith("/v1/health")
+
+
 def cut(connection: socket.socket) -> None:
     try:
         connection.shutdown(socket.SHUT_RDWR)
@@ -158,10 +164,14 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return cut(self.connection)
         self.is_lost = fault == "lost"
-        if fake.token and self.headers.get("authorization") != f"Bearer {fake.token}" and "/store/" not in self.path:
+        if fake.token and self.headers.get("authorization") != f"Bearer {fake.token}" and not _is_open(self.path):
             return self._json({"code": 401, "message": "the token does not hold"}, 401)
         url = urlsplit(self.path)
         self.query = dict(parse_qsl(url.query, keep_blank_values=True))
+        if not url.path.startswith("/api/"):
+            return self._json({"code": 404, "message": "there is no such path"}, 404)
+        if fake.replacement is not None and not _is_open(self.path):
+            return self._send(200, fake.replacement, {"Content-Type": "application/json"})
         self._route(method, [unquote(each) for each in url.path.removeprefix("/api").strip("/").split("/")])
 
     def _route(self, method: str, parts: list[str]) -> None:
@@ -179,9 +189,11 @@ class _Handler(BaseHTTPRequestHandler):
             case ("GET", "v1", "services", _, "logs", fqn):
                 self._json({"runs": self._ids(fqn), "cursor": None})
             case ("GET", "v1", "services", _, "logs", fqn, run_id):
-                self._page(self.server.fake.runs.get((fqn, run_id), StoredRun()))
+                self._page(self._seen(fqn, run_id))
             case ("GET", "store", fqn, run_id):
                 self._object(self.server.fake.runs[fqn, run_id].data)
+            case ("GET", "v1", "health"):
+                self._json({"status": "ok", "version": "1"})
             case ("GET", "v1", "catalog", "pipelines"):
                 self._pipelines()
             case ("GET", "v1", "catalog", "pipelines", fqn, "runs"):
@@ -189,11 +201,15 @@ class _Handler(BaseHTTPRequestHandler):
             case ("GET", "v1", "catalog", "pipelines", fqn, "runs", run_id) if (fqn, run_id) in self.server.fake.runs:
                 self._json(self._facts(fqn, run_id) | {"lost": 0})
             case ("GET", "v1", "catalog", "pipelines", fqn, "runs", run_id, "grep"):
-                self._grep(self.server.fake.runs[fqn, run_id])
+                self._grep(self._seen(fqn, run_id))
             case (_, "v1", "events", fqn, run_id, *rest) if fake.has_events:
-                self._events(fake.runs[fqn, run_id], [method, *rest])
+                self._events(self._seen(fqn, run_id) if method == "GET" else fake.runs[fqn, run_id], [method, *rest])
             case _:
                 self._json({"code": 404, "message": "there is no such path"}, 404)
+
+    def _seen(self, fqn: str, run_id: str) -> StoredRun:
+        """To be read: reading makes no run."""
+        return self.server.fake.runs.get((fqn, run_id), StoredRun())
 
     def _append(self, run: StoredRun) -> None:
         fake = self.server.fake
@@ -260,7 +276,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(200, text.encode(), {"Content-Type": "text/event-stream"})
 
     def _download(self, fqn: str, run_id: str) -> None:
-        data = self.server.fake.runs[fqn, run_id].data
+        data = self._seen(fqn, run_id).data
         if not data:
             return self._json({"code": 404, "message": "there is no such run"}, 404)
         if len(data) <= self.server.fake.links_above_bytes:

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from client.tests.fake_server import FakeServer
 from runlake.__main__ import runlake
-from runlake.commands.output import duration_of, harmless, marked, size_of
+from runlake.commands.output import duration_of, size_of
 from runlake.commands.times import since_of
 
 
@@ -186,12 +186,6 @@ def test_times_for_since() -> None:
     assert since_of("1780000000000") == "1780000000000"
     with pytest.raises(click.BadParameter, match="neither 10m"):
         since_of("yesterday")
-
-
-def test_what_a_terminal_gets_is_harmless() -> None:
-    assert harmless("a\x1b[31mred\x1b[0m\tb") == "a\x1b[31mred\x1b[0m\tb\x1b[0m"
-    assert harmless("\x1b]0;title\x07\x1b[2J\r\x9b1m\u202e") == "\ufffd]0;title\ufffd\ufffd[2J\ufffd\ufffd1m\ufffd"
-    assert marked("a\x07bc", [[1, 3]]) == "a" + click.style("\ufffdb", fg="red", bold=True) + "c"
 
 
 def test_units() -> None:

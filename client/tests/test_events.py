@@ -18,6 +18,7 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import pytest
 
 import runlake
@@ -354,6 +355,18 @@ def test_a_writer_that_is_killed_is_named(server: FakeServer, tmp_path: Path) ->
     with runlake.Archive(server.url) as archive:
         archive.close_run(runlake.RunName("p", "r"))
         assert archive.completeness(runlake.RunName("p", "r"))["lost"] == ["doomed"]
+
+
+def test_completeness_has_the_writers_of_all_pages(server: FakeServer) -> None:
+    run = runlake.RunName("p", "r")
+    with runlake.Archive(server.url) as archive:
+        for number in range(5):
+            httpx.put(f"{server.url}/v1/events/p/r/writers/w{number}")
+        archive.close_run(run)
+        document = archive.completeness(run)
+    names = [f"w{number}" for number in range(5)]
+    assert [each["writer"] for each in document["writers"]] == document["lost"] == names
+    assert document["state"] == "lost"
 
 
 def _in_child(number: int) -> None:

@@ -77,6 +77,16 @@ def test_each_fault_alone_is_repeated_until_it_works(fault: str, server: FakeSer
     assert handler.counts.failures == 4
 
 
+def test_equal_batches_are_stored_each(server: FakeServer, settings: Settings, pace: Pace) -> None:
+    """Equal text behind another position is no repeat."""
+    handler = RunlogHandler("p", "r", settings=settings, pace=pace)
+    for _ in range(3):
+        handler.write("same\n")
+        handler.flush()
+    handler.close()
+    assert server.lines("p", "r") == [b"same"] * 3
+
+
 def test_what_the_server_takes_twice_it_is_sent_with_the_same_bytes(server: FakeServer, settings: Settings, pace: Pace) -> None:
     """More lines come while a batch is repeated: they must not get into it."""
     faults = iter(["", "lost"])

@@ -1,4 +1,4 @@
-"""The client stands alone: the standard library, three packages, nothing of the server's, no boto3."""
+"""The client stands alone: the standard library, two packages, nothing of the server's, no boto3."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 _CLIENT = Path(__file__).parents[1]
-_ALLOWED = {"httpx", "click", "rich", "runlake"}
+_ALLOWED = {"httpx", "click", "runlake"}
 
 
 def imported(path: Path) -> set[str]:
@@ -32,3 +32,33 @@ def test_what_the_client_imports(path: Path) -> None:
 def test_what_it_imports_is_what_it_declares() -> None:
     project = tomllib.loads((_CLIENT / "pyproject.toml").read_text())["project"]
     assert {each.partition(">")[0] for each in project["dependencies"]} == _ALLOWED - {"runlake"}
+
+
+def writes_of(path: Path) -> set[str]:
+    """Names of what could write to a terminal, wherever they stand in a module."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        name = ast.unparse(node) if isinstance(node, ast.Name | ast.Attribute) else ""
+        found |= {name} & {
+            "print",
+            "sys.stdout",
+            "sys.stderr",
+            "click.echo",
+            "click.secho",
+            "click.style",
+            "click.echo_via_pager",
+            "os.write",
+        }
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "print" and ast.unparse(node.args[0]).startswith("sanitize("):
+            found.add("print sanitized")
+    return found
+
+
+def test_only_the_output_module_writes_to_the_terminal() -> None:
+    writes = {path.relative_to(_CLIENT / "src/runlake").as_posix(): writes_of(path) for path in (_CLIENT / "src").rglob("*.py")}
+    assert writes.pop("commands/output.py") == {"sys.stdout", "sys.stderr", "click.echo"}
+    assert writes.pop("shipper.py") == {"print", "print sanitized", "sys.stderr"}
+    # What a run copies, ``exec`` passes through, and a closed pipe silences are streams, not text.
+    assert {path: names for path, names in writes.items() if names} == {
+        "runs.py": {"sys.stdout", "sys.stderr"}, "commands/writing.py": {"sys.stdout"}, "__main__.py": {"sys.stdout"},
+    }  # fmt: skip

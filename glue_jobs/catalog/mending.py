@@ -1,7 +1,8 @@
 """The rows of one run made what S3 says: read, compared, written where they differ, while appends go on.
 
-Rows are read **before** S3 is looked at, and what is there and not on S3 then is wrong. A run's row is written only while it is what was
-read; when ingestion or a schedule moved it meanwhile, all of it is done again, and what never changes is not read again.
+Rows are read **before** S3 is looked at, and what is there and not on S3 then is wrong. When ingestion or a schedule moves a run's row
+meanwhile, what they wrote is merged with what S3 said (``catalog.merging``), and only what is still wrong is written, on the condition that
+this has not moved.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from random import random
 from typing import Any
 
 from chalicelib.catalog.derived import Facts, Reached, run_item
 from chalicelib.catalog.items import RunItems
+from chalicelib.catalog.merging import is_ahead, merge_forward, names_to_change
 from chalicelib.catalog.segments import entry_of_row, segment_rows
 from chalicelib.errors import RunlakeError, StoreUnavailableError
 from chalicelib.ingestion.run_objects import known_since_ms
@@ -28,6 +31,9 @@ MISSING, WRONG, EXTRA = "missing", "wrong", "extra"
 """What is wrong with rows."""
 RUNS, SEGMENTS = "runs", "segments"
 ATTEMPTS = 8
+WRITES = 32
+"""Of a run's row, before S3 is looked at again."""
+_PAUSE_S = 0.05
 SHOWN = 20
 Item = dict[str, Any]
 _ROWS_AT_ONCE = 250
@@ -45,13 +51,17 @@ class Mended:
     bytes: int = 0
     problems: list[str] = field(default_factory=list)
     differences: list[str] = field(default_factory=list)
+    noted: set[tuple[str, str]] = field(default_factory=set)
 
-    def note(self, table: str, kind: str, what: str) -> None:
-        """A row that is not right."""
+    def note(self, table: str, kind: str, at: str = "", what: str = "") -> None:
+        """A row that is not right, counted once however often it is looked at."""
         self.outcome = MENDED
+        if (table, at) in self.noted:
+            return
+        self.noted.add((table, at))
         self.rows[f"{table}.{kind}"] += 1
         if len(self.differences) < SHOWN:
-            self.differences.append(f"{table} {kind}: {self.run.fqn}/{self.run.run_id} {what}".rstrip())
+            self.differences.append(f"{table} {kind}: {self.run.fqn}/{self.run.run_id} {at}{what}".rstrip())
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +91,11 @@ class Mender:
             return Mended(run, FAILED, problems=[f"{run.fqn}/{run.run_id}: {told}"[:500]])
 
     def _mended(self, run: Run) -> Mended:
-        examiner = Examiner(self.store, self.layout, run, self.threads)
+        examiner, mended = Examiner(self.store, self.layout, run, self.threads), Mended(run)
         for _ in range(ATTEMPTS):
             seen, rows = self.items.run(run), self.items.segments(run)
             census = examiner.examine()
-            mended = Mended(run, problems=[f"{run.fqn}/{run.run_id}: {problem}" for problem in census.problems])
+            mended.problems = [f"{run.fqn}/{run.run_id}: {problem}" for problem in census.problems]
             if not census.exists:
                 return self._gone(mended, seen, rows)
             mended.unknown = sum(map(len, census.unknown))
@@ -103,12 +113,30 @@ class Mender:
             self.events(run)
 
     def _mend_run(self, mended: Mended, census: Census, seen: Item | None) -> bool:
-        """False when the row was moved meanwhile."""
+        """False when S3 has to be looked at again."""
         item = run_item(mended.run, self._facts(census, seen), self.keep_s)
         if seen == item:
             return True
-        mended.note(RUNS, WRONG if seen else MISSING, _told(seen, item))
-        return self.dry_run or self.items.replace_run(mended.run, seen, item)
+        mended.note(RUNS, WRONG if seen else MISSING, what=_told(seen, item))
+        return self.dry_run or self._write_run(mended.run, seen, item)
+
+    def _write_run(self, run: Run, seen: Item | None, item: Item) -> bool:
+        """False when S3 has to be looked at again: the row is gone, it keeps moving where it is wrong, or it was ahead of S3, so that what
+        came since was no news to it."""
+        now = seen
+        for attempt in range(WRITES):
+            merged = merge_forward(item, seen, now)
+            names = names_to_change(now or {}, merged)
+            if not names or self._is_written(run, now, merged, names):
+                return not is_ahead(now or {}, merged)
+            self.clock.sleep(_PAUSE_S * min(attempt, 8) * random())
+            now = self.items.run(run)
+            if now is None and seen is not None:
+                return False
+        return False
+
+    def _is_written(self, run: Run, now: Item | None, merged: Item, names: Sequence[str]) -> bool:
+        return self.items.replace_run(run, None, merged) if now is None else self.items.change_run(run, now, merged, names)
 
     def _facts(self, census: Census, seen: Item | None) -> Facts:
         entries = [census.entries[number] for number in sorted(census.entries)]

@@ -237,7 +237,7 @@ class Follower:
 
     def _end_of_artifact(self, run: RunObjects) -> _End | None:
         """Of a run whose segments have expired, or one of OpenMetadata's own: that is taken when it is finished."""
-        listed = run.logs or run.partial
+        listed = run.artifact
         assert listed
         info = self._store.head(listed.key)
         try:

@@ -14,8 +14,9 @@ from itertools import accumulate
 
 from chalicelib.errors import DamagedLogError, ObjectNotFoundError
 from chalicelib.ports import ObjectStore, Run, SegmentEntry
-from chalicelib.runlog.artifact import Artifact, artifact_of, find_legacy
+from chalicelib.runlog.artifact import Artifact, artifact_of
 from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.legacy import find_legacy
 from chalicelib.runlog.segment import entry_of
 from glue_jobs.datasource.objects import Listed, RunObjects, Stretch
 from glue_jobs.datasource.options import FINALIZED, OPEN, SEALED

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from chalicelib.ports import Run
-from chalicelib.runlog.layout import SEQUENCE_DIGITS, Layout
+from chalicelib.runlog.layout import SEQUENCE_DIGITS, UNFINISHED, Layout
 
 _SEGMENTS = "segments/"
 _RETIRED = "retired/"  # what deleted segments were: no log's bytes
@@ -60,17 +60,21 @@ class RunObjects:
         return self.stretches[-1].end if self.stretches else 0
 
     @property
+    def artifact(self) -> Listed | None:
+        """The artifact that reaches further: both begin where the log does, so it is the larger one."""
+        return max((found for found in (self.logs, self.partial) if found), key=lambda found: found.size, default=None)
+
+    @property
     def seems_ended(self) -> bool:
         """Whether the last segment is empty, as a seal is; or there is logs.txt and no segment."""
-        return self.stretches[-1].sizes[-1] == 0 if self.stretches else self.logs is not None
+        return self.stretches[-1].sizes[-1] == 0 if self.stretches else self.artifact is not None and self.artifact is self.logs
 
     @property
     def last_written_s(self) -> int:
         """When the last segment was written; where there is none, the artifact."""
         if self.stretches:
             return self.stretches[-1].written_s[-1]
-        artifact = self.logs or self.partial
-        return artifact.modified_ms // 1000 if artifact else 0
+        return self.artifact.modified_ms // 1000 if self.artifact else 0
 
     @property
     def first_known_s(self) -> int:
@@ -142,7 +146,7 @@ class Folder:
             current.logs = found
         elif name == "partial.txt":
             current.partial = found
-        elif self._on_foreign and not name.startswith((_RETIRED, _EVENTS)):
+        elif self._on_foreign and not name.startswith((_RETIRED, _EVENTS, UNFINISHED)):
             self._on_foreign(current.run, found.key)
 
 

@@ -19,6 +19,7 @@ from chalicelib.deadline import Deadline
 from chalicelib.pipelines.checkpoints import Checkpoints
 from chalicelib.pipelines.configuration import FINALIZED, PipelineFile
 from chalicelib.pipelines.finding import Known
+from chalicelib.pipelines.shards import OF_A_JOB
 
 LEASE_S = 30.0
 """After its driver was killed a pipeline is free again this late, and its clocks' skew."""
@@ -55,9 +56,8 @@ def taken_over(services: Services, file: PipelineFile, patience_s: float = 0.0) 
             yield None
             return
         with coordinator.heartbeat():
-            checkpoints = Checkpoints(services.database, file.name, services.clock, _keep_s(services))
+            checkpoints = Checkpoints(services.database, file.name, services.clock, _keep_s(services), shard=OF_A_JOB)
             checkpoints.take_over(f"job:{uuid4().hex}")
-            checkpoints.release(list(checkpoints.in_hand()))
             yield checkpoints.epoch
             lease.check()
             checkpoints.take_over(f"job:{uuid4().hex}")  # a task that is still there can do nothing more

@@ -101,7 +101,7 @@ class _Session:
             finally:
                 worker.stop(lost=worker.progress.left)
             if not worker.wants_restart:
-                worker.checkpoints.finish_part()
+                worker.checkpoints.finish_part(unfinished=not worker.is_idle)
         except BaseException as error:  # raised where somebody waits for it
             self._error = error
 

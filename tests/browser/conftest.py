@@ -14,7 +14,7 @@ from tests.functional.gateway import installed
 from tests.world import World
 
 CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
-_PATIENCE_MS = 8_000
+_PATIENCE_MS = 60_000
 
 expect.set_options(timeout=_PATIENCE_MS)
 

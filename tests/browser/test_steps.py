@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.fake import FakeRun, FakeServer, FakeStep
-from tests.browser.test_viewer import FQN, RUN, address, row
+from tests.browser.test_viewer import FQN, RUN, address, requests_within_an_hour, row
 from tests.browser.test_viewer_for_everybody import violations
 
 Serve = Callable[..., FakeServer]
@@ -145,6 +144,7 @@ def test_notes_are_links_colours_and_folds_and_never_markup(page: Page, serve: S
 def test_a_live_run_grows_steps_and_lines(page: Page, serve: Serve) -> None:
     run = FakeRun(RUN, ["plain"], status="open")
     server = serve({FQN: [run]})
+    page.clock.install()
     page.goto(address(server))
     expect(page.locator(".row")).to_have_count(1)
     expect(page.get_by_role("tree")).to_have_count(0)
@@ -161,10 +161,8 @@ def test_a_live_run_grows_steps_and_lines(page: Page, serve: Serve) -> None:
     run.close()
     expect(page.locator(".state")).to_have_text("Events are lost. Writers: agent <b>7</b>")
     expect(item(page, "Deploy")).to_contain_text("failed")
-    time.sleep(6)  # what was under way
-    asked = len(server.asked)
-    time.sleep(6)
-    assert len(server.asked) == asked, "what has ended is asked no more"
+    requests_within_an_hour(page, server)  # those that were under way
+    assert requests_within_an_hour(page, server) == 0, "a finished run is not polled"
 
 
 def test_a_run_without_steps_looks_as_before(page: Page, serve: Serve) -> None:

@@ -67,12 +67,14 @@ class Content:
 
 @dataclass
 class Bucket:
-    """Objects by key."""
+    """Objects by key. ``looks``: how often one was described."""
 
     objects: dict[str, Content] = field(default_factory=dict)
+    looks: int = 0
 
     def describe(self, of: Subject) -> Description:
-        """What the registration is told of an object."""
+        """What an object is now."""
+        self.looks += 1
         content = self.objects.get(of.key)
         if content is None:
             return Description()

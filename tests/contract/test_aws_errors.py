@@ -109,6 +109,7 @@ def test_an_answer_with_a_code_that_nobody_knows_is_trouble_and_never_nothing_th
     [
         ("put", 412, "PreconditionFailed", PreconditionFailedError),
         ("put", 409, "ConditionalRequestConflict", WriteConflictError),
+        ("put", 404, "NoSuchKey", PreconditionFailedError),
         ("complete_multipart", 412, "PreconditionFailed", PreconditionFailedError),
         ("complete_multipart", 409, "ConditionalRequestConflict", WriteConflictError),
         ("complete_multipart", 404, "NoSuchUpload", ObjectNotFoundError),

@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from random import Random
 from threading import Barrier, Lock
@@ -25,7 +26,8 @@ from chalicelib.coordination import (
 )
 from chalicelib.coordination.instants import instant
 from chalicelib.coordination.metrics import Metric
-from chalicelib.coordination.partition import GLOBAL_KEY
+from chalicelib.coordination.partition import GLOBAL_KEY, new_partition
+from chalicelib.coordination.store import Refused
 from tests.contract import coordination as support
 from tests.contract.conftest import MOTO
 from tests.contract.coordination import SKEW_S, START_MS, TERMS, TIMEOUT_S, Supplier, Trouble, World, never
@@ -492,3 +494,18 @@ def test_a_lease_lasts_as_its_terms_say(world: World) -> None:
     lease = world.leased(world.node())
     assert lease.remaining_s() == TIMEOUT_S - TERMS.margin_s
     assert lease.partition.timeout_ms == START_MS + 600_000
+
+
+@pytest.mark.parametrize(
+    "changes", [{"version": 1}, {"owner": "another"}, {"priority": "2026-11-22T00:00:00.000Z"}], ids=lambda each: next(iter(each))
+)
+def test_a_write_replaces_and_removes_exactly_what_was_read(world: World, changes: dict[str, Any]) -> None:
+    world.node().initialize()
+    old = new_partition(world.source.partitions, "k", 1_790_000_000_000_000)
+    current = replace(old, **changes)
+    assert world.store.create(current) is None
+    assert world.store.replace(old, old.completed()) == Refused(current)
+    assert world.store.delete(old) == Refused(current)
+    assert world.store.get(old.source, "k") == current
+    assert world.store.replace(current, old) is None
+    assert world.store.delete(old) is None

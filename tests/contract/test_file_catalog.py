@@ -23,10 +23,10 @@ from chalicelib.catalog.files import FILES, LATEST, FileRecord, latest_key
 from chalicelib.catalog.latest import LatestFiles
 from chalicelib.catalog.listing import CLASSES_MS, LISTING, directory_keys, listing_rows
 from chalicelib.catalog.moments import FIRST_MS, LAST_MS
-from chalicelib.catalog.registration import Registration
+from chalicelib.catalog.registration import Description, Registration, Subject
 from chalicelib.catalog.remembered import OBJECTS, file_key, url_key
 from chalicelib.catalog.search import MAX_LANES, MAX_ROWS, FileQuery, Search
-from chalicelib.errors import TooManyNamesError
+from chalicelib.errors import StoreUnavailableError, TooManyNamesError
 from chalicelib.memory.clock import ManualClock
 from chalicelib.memory.database import InMemoryDatabase
 from chalicelib.ports import Database, Put
@@ -404,6 +404,88 @@ def test_a_file_outlives_its_copy(world: World) -> None:
     for key, now in ((data_key(1), content), ("odd", content), ("odd", None)):
         world.change([(key, now)])
     assert [document["url"] for document in world.search.page(FileQuery(("*",))).documents] == [subject(data_key(1)).url]
+
+
+def test_rejected_copy_gives_the_file_back_to_its_original(world: World) -> None:
+    content = Content(metadata(1, NOW_MS, 5))
+    rejected = Content(metadata(1, NOW_MS, 5), refused=True)
+    for key, now in ((data_key(1), content), ("odd", content), ("odd", rejected)):
+        world.change([(key, now)])
+        world.check([(FileQuery(("*",)), [1])])
+    assert [document["url"] for document in world.search.page(FileQuery(("*",))).documents] == [subject(data_key(1)).url]
+    latest = world.latest.find("syslog", "web-1", NOW_MS)
+    assert latest and latest.url == subject(data_key(1)).url
+
+
+def test_rejected_copy_without_an_original_is_remembered_with_its_reason(world: World) -> None:
+    for refused in (False, True):
+        world.change([("odd", Content(metadata(1, NOW_MS, 5), refused=refused))])
+    state = world.registration.find(file_id(1))
+    assert state and (state.record, state.problem) == (None, "not what was announced")
+    world.check([(FileQuery(("*",)), [1])])
+
+
+def test_rejected_object_does_not_take_a_file_from_a_good_one(world: World) -> None:
+    content = Content(metadata(1, NOW_MS, 5))
+    world.change([("odd", content)])
+    world.change([(data_key(1), Content(metadata(1, NOW_MS, 5), refused=True))])
+    assert [document["url"] for document in world.search.page(FileQuery(("*",))).documents] == [subject("odd").url]
+
+
+def test_files_of_one_source_and_the_same_times_are_all_listed(world: World) -> None:
+    for number in range(3):
+        world.change([(data_key(number), Content(metadata(number, NOW_MS, 5)))])
+        world.check([(FileQuery(("*",)), [1])])
+
+
+REWRITES = 12
+
+
+def test_rewritten_odd_key_costs_the_same_each_time(world: World) -> None:
+    """Its earlier files leave the row once their originals were looked at."""
+    looks: list[int] = []
+    for number in range(REWRITES):
+        world.bucket.looks = 0
+        world.change([("odd", Content(metadata(number, NOW_MS + number, 5)))])
+        looks.append(world.bucket.looks)
+        assert len(odd_row(world).get("left", ())) <= 1
+    assert max(looks) == looks[3], looks
+    world.change([(data_key(REWRITES - 1), Content(metadata(REWRITES - 1, NOW_MS)))])
+    world.check([(FileQuery(("*",)), [3])])
+
+
+def test_file_that_moves_again_and_again_settles_only_its_last_source(world: World) -> None:
+    sources: list[list[str]] = []
+    for number in range(REWRITES):
+        world.change([(data_key(1), Content(metadata(1, NOW_MS, 5, where=f"web-{number}")))])
+        row = world.database.get_many([file_key(file_id(1))])[file_key(file_id(1))]
+        sources.append([where for _, where in row.get("unsettled", ())])
+    assert sources == [[], *([f"web-{number}"] for number in range(REWRITES - 1))]
+    world.look([data_key(1)])
+    assert "unsettled" not in world.database.get_many([file_key(file_id(1))])[file_key(file_id(1))]
+
+
+def test_original_is_looked_at_when_an_earlier_look_stopped_before_it(world: World) -> None:
+    """A copy becomes another file, and the process dies before it looks at the original; the next look at the key makes it good."""
+    content = Content(metadata(1, NOW_MS, 5))
+    world.change([(data_key(1), content)])
+    world.change([("odd", content)])
+    world.bucket.objects["odd"] = Content(metadata(2, NOW_MS, 5))
+
+    def dies_at_the_original(of: Subject) -> Description:
+        if of.key == data_key(1):
+            raise StoreUnavailableError("the process dies")
+        return world.bucket.describe(of)
+
+    world.registration.bring_up_to_date([subject("odd")], dies_at_the_original)
+    assert odd_row(world)["left"] == [file_id(1)]
+    world.change([("odd", Content(metadata(3, NOW_MS, 5)))])
+    assert {document["metadata"]["id"] for document in world.search.page(FileQuery(("*",))).documents} == {file_id(1), file_id(3)}
+
+
+def odd_row(world: World) -> Mapping[str, Any]:
+    key = url_key(subject("odd").url)
+    return world.database.get_many([key])[key]
 
 
 ODD_NAMES = ("cls", "_fields_set", "self", "days", "document", "model_extra", "__class__", "", "a.b", "é")

@@ -94,8 +94,8 @@ def test_conditional_puts(store: ObjectStore) -> None:
 
 
 def test_a_condition_on_a_key_that_is_gone_is_false(store: ObjectStore) -> None:
-    """S3 answers 404 here, moto 412: both mean look again."""
-    with pytest.raises((PreconditionFailedError, ObjectNotFoundError)):
+    """S3 answers 404 here, moto 412."""
+    with pytest.raises(PreconditionFailedError):
         store.put("gone", b"x", PLAIN, Condition(if_match="0" * 32))
     with pytest.raises(ObjectNotFoundError):
         store.head("gone")

@@ -50,6 +50,26 @@ def test_an_attribute_that_came_meanwhile_is_not_written_over(items: RunItems) -
     assert not items.replace_run(RUN, ITEM, ITEM | {"activity_shard": "open#2"})
 
 
+def test_attributes_are_changed_only_while_they_are_what_was_read(items: RunItems) -> None:
+    items.replace_run(RUN, None, ITEM)
+    changed = ITEM | {"segments": 4, "activity_shard": "open#1"}
+    assert items.change_run(RUN, ITEM, changed, ["activity_shard", "segments"])
+    assert items.run(RUN) == changed
+    assert not items.change_run(RUN, ITEM, changed, ["activity_shard"]), "it came meanwhile"
+    assert not items.change_run(RUN, changed | {"segments": 3}, ITEM, ["segments"]), "it moved meanwhile"
+    other = changed | {"bytes": 7}
+    assert items.change_run(RUN, changed | {"segments": 3}, other, ["bytes"]), "what else has moved is not touched"
+    assert items.run(RUN) == other
+    without = {name: value for name, value in other.items() if name not in ("seal", "activity_shard")}
+    assert items.change_run(RUN, other, without, ["activity_shard", "seal"])
+    assert items.run(RUN) == without
+
+
+def test_changing_a_row_that_is_gone_makes_none(items: RunItems) -> None:
+    assert not items.change_run(RUN, {}, ITEM, ["segments"])
+    assert items.run(RUN) is None
+
+
 @pytest.mark.parametrize("value", [None, "x", 7, Decimal("0.5"), [1, "a"], {"a": {"b": 1}}, True, b"x"])
 def test_whatever_a_damaged_row_holds_it_can_be_replaced(items: RunItems, value: Any) -> None:
     damaged = ITEM | {"segments": value, "#odd name": value}

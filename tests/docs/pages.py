@@ -8,8 +8,10 @@ from pathlib import Path
 
 PROJECT = Path(__file__).parents[2]
 DOCS = PROJECT / "docs"
-PAGES = sorted([*DOCS.rglob("*.md"), *PROJECT.glob("*.md")])
+PAGES = sorted([*DOCS.rglob("*.md"), *PROJECT.glob("*.md"), PROJECT / "client" / "README.md"])
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_GENERATED = re.compile(r"<!-- (generated|value): [a-z-]+ -->.*?<!-- \1: end -->", re.DOTALL)
+_SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 _ROW = re.compile(r"^\|(.+)\|$", re.MULTILINE)
 
@@ -36,6 +38,16 @@ def blocks(page: Path, language: str) -> list[Block]:
 def prose(page: Path) -> str:
     """A page without its blocks of code."""
     return _FENCE.sub("", page.read_text())
+
+
+def written(page: Path) -> str:
+    """The prose that somebody wrote: without blocks of code and what is generated."""
+    return _GENERATED.sub("", prose(page))
+
+
+def spans(page: Path) -> list[str]:
+    """Inline code of the prose that somebody wrote."""
+    return _SPAN.findall(written(page))
 
 
 def headings(page: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""What documents name is there: links, commands, tests, code that parses. No path of somebody's machine."""
+"""What documents name is there: links, generated tables, code that parses (references: ``test_references.py``). No path of somebody's machine."""
 
 from __future__ import annotations
 
@@ -14,9 +14,6 @@ from tests.docs.pages import DOCS, PAGES, PROJECT, anchor, blocks, headings, nam
 
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
-_MAKE = re.compile(r"(?:`|^(?:\$ )?|&& )make ([a-z]+)", re.MULTILINE)
-_MODULE = re.compile(r"python -m ([a-z_.]+)")
-_FILE = re.compile(r"`((?:chalicelib|infra|local|bench|docs)/[\w/.-]+\.(?:py|yaml|md))`")
 _MACHINE = re.compile(r"(?<![\w.])(/(?:work|root|home|Users|tmp|mnt)/[\w.-]+)")
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -62,30 +59,6 @@ def test_every_block_says_what_it_is(page: Path) -> None:
 
 
 @every_page
-def test_commands_are_there(page: Path) -> None:
-    targets = set(re.findall(r"^([a-z]+):", (PROJECT / "Makefile").read_text(), re.MULTILINE))
-    assert set(_MAKE.findall(page.read_text())) <= targets
-    for module in _MODULE.findall(page.read_text()):
-        path = PROJECT / module.rstrip(".").replace(".", "/")
-        assert path.with_suffix(".py").exists() or (path / "__main__.py").exists() or module in ("pytest", "venv"), module
-
-
-@every_page
-def test_tests_and_files_that_are_named_are_there(page: Path) -> None:
-    text = page.read_text()
-    missing = [path for path in _FILE.findall(text) if not (PROJECT / path).exists()]
-    for path, name in _TEST.findall(text):
-        source = PROJECT / path
-        if not source.exists() or (name and name not in _functions(source)):
-            missing.append(f"{path}::{name}")
-    assert missing == []
-
-
-def _functions(path: Path) -> set[str]:
-    return {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-
-
-@every_page
 def test_no_path_of_a_machine(page: Path) -> None:
     assert _MACHINE.findall(page.read_text()) == []
 
@@ -93,6 +66,23 @@ def test_no_path_of_a_machine(page: Path) -> None:
 @every_page
 def test_generated_tables_are_up_to_date(page: Path) -> None:
     assert generate.regenerated(page.read_text()) == page.read_text(), "run: python -m docs.generate"
+
+
+@every_page
+def test_every_value_is_known(page: Path) -> None:
+    named = re.findall(r"<!-- value: ([a-z-]+) -->", page.read_text())
+    assert set(named) <= {*generate.VALUES, "end"} and named[1::2] == ["end"] * (len(named) // 2)
+
+
+def test_values_follow_from_template_and_code() -> None:
+    """Against pauses that grow by a minute, and S3's own rule."""
+    assert {name: value() for name, value in generate.VALUES.items()} == {
+        "unfinished-uploads": "1 day",
+        "five-failures": f"{1 + 2 + 3 + 4} minutes",
+        "ten-failures": f"{sum(range(1, 10))} minutes",
+    }
+    stale = "<!-- value: five-failures -->a quarter of an hour<!-- value: end -->"
+    assert generate.regenerated(stale) == "<!-- value: five-failures -->10 minutes<!-- value: end -->"
 
 
 def test_every_generated_table_is_used() -> None:

@@ -79,7 +79,7 @@ def test_every_field_of_a_partition_is_described() -> None:
 
 def route(path: str) -> str:
     """The app's spelling of a path."""
-    return path.rstrip("/").replace("{id}", "{file_id}")
+    return (path.rstrip("/") or "/").replace("{id}", "{file_id}")
 
 
 def test_every_status_of_an_error_is_explained() -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from chalicelib.pipelines.allowed_modules import AllowedModules
 from chalicelib.pipelines.configuration import PipelineFile, parsed
 from chalicelib.pipelines.context import checked
 from chalicelib.ports import Run
@@ -23,6 +24,7 @@ from tests.piping import START_MS, Piping, line
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "pipelines"
 A, B = Run("sales.load", "r1"), Run("hr.load", "r2")
+ADDED = AllowedModules(("site_handlers", "concurrent_log_handler"))
 EVENTS = [
     (A, "app.db", "DEBUG", "connected"),
     (A, "audit", "INFO", "alice read orders"),
@@ -43,7 +45,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 def example(name: str) -> PipelineFile:
-    return parsed((EXAMPLES / f"{name}.yaml").read_text(), name)
+    return parsed((EXAMPLES / f"{name}.yaml").read_text(), name, modules=ADDED)
 
 
 def worked(file: PipelineFile, events: list[tuple[Run, str, str, str]]) -> Piping:

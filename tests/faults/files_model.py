@@ -172,7 +172,7 @@ class Archived:
     # What there is.
 
     def catalog(self) -> dict[str, Any]:
-        """All tables. Not how often a file's rows were written, nor when exactly what is gone is forgotten."""
+        """All tables. Not how often a file's rows were written, nor when exactly what is gone is forgotten, nor what a later look repeats."""
         rows = self.world.database.rows
         return {
             "objects": {row["key"]: _comparable(row) for row in rows(OBJECTS)},
@@ -336,7 +336,7 @@ def _rows_to_list(records: Iterable[Document]) -> dict[tuple[str, str], str]:
 
 
 def _comparable(row: Mapping[str, Any]) -> Document:
-    shown = {name: value for name, value in row.items() if name != "revision"}
+    shown = {name: value for name, value in row.items() if name not in ("revision", "unsettled", "left")}
     return shown | ({"expires_at": True} if "expires_at" in row else {})
 
 

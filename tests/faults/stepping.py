@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
-from chalicelib.errors import OutcomeUnknownError, StoreUnavailableError
-from tests.faults.interception import AFTER, BEFORE, WRITES, Crash, Intercepted
+from chalicelib.errors import RunlakeError
+from tests.faults.interception import LATE, LATER, Crash, Intercepted, failed
 
 _PATIENCE_S = 60
 
 
 class Actor:
-    """One operation in progress. ``step()`` lets its next store call happen, with a fault if one is given."""
+    """One operation in progress. ``step()`` lets its next store call happen, or meet a fault (see ``interception``)."""
 
     def __init__(self, name: str, operation: Callable[[Callable[[Any], Any]], Any]) -> None:
         self.name = name
@@ -26,13 +27,14 @@ class Actor:
         self.done = False
         self.waiting_for = ""
         self._fault: tuple[str, str] | None = None
+        self._late: list[Callable[[], Any]] = []
         self._go, self._stopped = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, args=(operation,), daemon=True, name=name)
         self._thread.start()
         self._wait()
 
     def step(self, fault: tuple[str, str] | None = None) -> None:
-        """Let the waiting call go through: (moment, how) stops it before or after it took effect, as an error or as a crash."""
+        """Let the waiting call go through, or meet a fault (moment, how). A late write waits for ``land``."""
         assert not self.done
         self._fault = fault
         self._stopped.clear()
@@ -43,6 +45,13 @@ class Actor:
         """Step until the operation is over."""
         while not self.done:
             self.step()
+
+    def land(self) -> None:
+        """Let the writes that are late take effect. Nobody hears their answers."""
+        late, self._late = self._late, []
+        for call in late:
+            with suppress(RunlakeError):
+                call()
 
     def _wrap(self, port: Any) -> Any:
         return Intercepted(port, self._gate)
@@ -60,13 +69,12 @@ class Actor:
         if fault is None:
             return call()
         moment, how = fault
-        if moment == AFTER:
-            call()
-        if how == "crash":
-            self.error = Crash(operation)
-            raise self.error
-        lost = moment != BEFORE and operation in WRITES
-        raise (OutcomeUnknownError if lost else StoreUnavailableError)(f"injected operation={operation} moment={moment}")
+        if moment in (LATE, LATER):
+            self._late.append(call)
+        error = failed(operation, call, moment, how)
+        if isinstance(error, Crash):
+            self.error = error
+        raise error
 
     def _run(self, operation: Callable[[Callable[[Any], Any]], Any]) -> None:
         try:

@@ -25,7 +25,8 @@ def compact_and_retire(world: World) -> None:
 
 
 def stopped_before(world: World, call: str, operation: Callable[[Parts], Any]) -> Actor:
-    actor = Actor("overtaken", lambda wrap: operation(world.parts(wrap(world.store), wrap(world.index))))
+    """An actor that stops before a call of the store; calls of the index, which have names in common with it, pass."""
+    actor = Actor("overtaken", lambda wrap: operation(world.parts(wrap(world.store))))
     while actor.waiting_for != call:
         assert not actor.done, f"it never came to {call}"
         actor.step()
@@ -141,3 +142,19 @@ def test_a_writer_that_slept_does_not_take_a_number_again() -> None:
     world.parts().compactor.compact(RUN, world.deadline())
     finish(actor)
     assert world.read_all() == ["1", "2", "3", "mine"]
+
+
+def test_stale_compaction_of_a_grown_partial_is_refused() -> None:
+    """Both found the same partial.txt, and the one that is slow by twenty minutes lists segments that are gone since."""
+    world = World()
+    for number in range(3):
+        append(world, f"{number}\n")
+    world.parts().compactor.compact(RUN, world.deadline())
+    append(world, "3\n")
+    actor = stopped_before(world, "put", lambda parts: parts.compactor.compact(RUN, world.deadline()))
+    for number in range(4, 7):
+        append(world, f"{number}\n")
+    compact_and_retire(world)
+    assert world.names() == ["partial.txt", "segments/0000000006"]
+    finish(actor)
+    assert world.read_all() == [str(number) for number in range(7)]

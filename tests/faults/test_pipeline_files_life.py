@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -15,12 +16,13 @@ from chalicelib.pipelines.files.bases import Base, bases
 from chalicelib.pipelines.files.deletion import Deletion
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.place import DAY_MS
+from chalicelib.pipelines.files.removal import Removal
 from chalicelib.pipelines.files.repair import Repair
 from chalicelib.pipelines.files.retention import Retention, due
 from chalicelib.pipelines.files.rows import FileRow, FileRows
 from chalicelib.pipelines.files.table import COMMITS, rows_of_partition
 from chalicelib.ports import Key, Put, PutOptions
-from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
+from tests.faults.interception import FAULTS, LATER, Crash, Intercepted, StopAt
 from tests.filing import START_MS, Site, commit, put, record_of
 
 Gate = Callable[[str, Callable[[], Any]], Any]
@@ -28,24 +30,24 @@ Work = Callable[[Site, Any, Any], Any]
 
 
 def stopped_everywhere(make: Callable[[], Site], work: Work, check: Callable[[Site], None]) -> int:
-    """Do some work, stopped before and after each call, by errors and crashes; then again, undisturbed; then check."""
+    """Do some work, met by each fault at each call that it can meet; then again, undisturbed but for what takes effect late; then check."""
     points = 0
-    for how in ("error", "crash"):
-        for moment in (BEFORE, AFTER):
-            number = 0
-            while True:
-                site, stop = make(), StopAt(number, moment, how)
-                try:
-                    work(site, Intercepted(site.store, stop), Intercepted(site.database, stop))
-                except (Crash, RunlakeError):
-                    assert stop.fired
-                if not stop.fired:
-                    check(site)
-                    break
-                work(site, site.store, site.database)
+    for moment, how in FAULTS:
+        number = 0
+        while True:
+            site, stop = make(), StopAt(number, moment, how)
+            try:
+                work(site, Intercepted(site.store, stop), Intercepted(site.database, stop))
+            except (Crash, RunlakeError):
+                assert stop.fired
+            if not stop.fired:
                 check(site)
-                number += 1
-                points += 1
+                break
+            work(site, Intercepted(site.store, stop.successor), Intercepted(site.database, stop.successor))
+            stop.land()
+            check(site)
+            number += 1
+            points += 1
     print(f"\npoints: {points}")
     return points
 
@@ -213,6 +215,132 @@ def test_asking_again_for_what_is_not_swept_spares_the_recreated() -> None:
     assert site.lines()[7] == 1
 
 
+def test_a_repeated_deletion_spares_what_was_recreated_while_it_was_under_way() -> None:
+    for fqn in ("svc.flow", None):
+        site = two_pipelines()
+        made = deletion(site, site.store, site.database)
+        assert not made.delete("svc", fqn, Deadline(site.clock, 0)).is_whole
+        site.clock.advance(5)
+        new = Generations(site.database, site.clock).of_run("svc", "svc.flow", "run-2", site.clock.now_ms())
+        put(site, site.handler(), 7, generation=new)
+        assert made.delete("svc", fqn, forever(site)).is_whole
+        assert site.lines()[7] == 1 and site.lines()[0] == 0
+        site.clock.advance(5)
+        assert made.delete("svc", fqn, forever(site)).files == 1  # that was answered as done: this is another deletion
+        assert site.lines()[7] == 0
+
+
+def test_a_deletion_that_is_applied_late_spares_the_file_that_took_the_number() -> None:
+    """The object's deletion times out and is repeated; the pipeline is recreated, and its first file of the day has the same key."""
+    for number in range(20):
+        site = Site()
+        generations = Generations(site.database, site.clock)
+        put(site, site.handler(), 1, generation=generations.of_run("svc", "svc.flow", "run-1", START_MS))
+        site.clock.advance(1)
+        stop = StopAt(number, LATER, "error")
+        with suppress(RunlakeError):
+            deletion(site, Intercepted(site.store, stop), Intercepted(site.database, stop)).delete("svc", "svc.flow", forever(site))
+        deletion(site, site.store, site.database).delete("svc", "svc.flow", forever(site))
+        assert site.objects() == []
+        site.clock.advance(1)
+        new = Generations(site.database, site.clock).of_run("svc", "svc.flow", "run-2", site.clock.now_ms())
+        put(site, site.handler(), 2, generation=new)
+        stop.land()
+        assert site.lines() == Counter([2]) and [row.sequence for row in site.rows()] == [0]
+        if not stop.fired:
+            break
+    assert number > 3
+
+
+def test_a_removal_takes_an_object_that_goes_on_behind_its_row_and_spares_one_that_is_replaced() -> None:
+    site = Site()
+    handler = site.handler()
+    put(site, handler, 1)
+    handler.handle(record_of(2))
+    handler.pending_writes()  # longer than its row, and never committed
+    (row,) = site.rows()
+    replaced: list[str] = []
+
+    def replace_behind_head(operation: str, call: Callable[[], Any]) -> Any:
+        answer = call()
+        if operation == "head" and not replaced:
+            replaced.append(site.store.put(row.object_key, b"another's", PutOptions()))
+        return answer
+
+    assert not Removal(Intercepted(site.store, replace_behind_head), site.database).remove(row)
+    assert replaced and site.objects() == [row.object_key]
+    (row,) = site.rows()
+    assert Removal(site.store, site.database).remove(row) and site.objects() == [] and site.rows() == []
+
+
+def test_a_removal_leaves_a_file_whose_row_was_changed() -> None:
+    site = Site()
+    handler = site.handler()
+    put(site, handler, 1)
+    (stale,) = site.rows()
+    put(site, handler, 2)
+    assert not Removal(site.store, site.database).remove(stale)
+    assert site.lines() == Counter([1, 2])
+
+
+def test_a_run_that_began_with_the_deletion_is_of_the_dead_generation() -> None:
+    site = Site()
+    generations = Generations(site.database, site.clock)
+    generations.end("svc", "svc.flow")
+    now_ms = site.clock.now_ms()
+    assert generations.of_run("svc", "svc.flow", "run-1", now_ms) is None
+    assert generations.of_run("svc", "svc.flow", "run-2", now_ms + 1) is not None
+
+
+def test_repair_leaves_a_file_that_was_extended_meanwhile() -> None:
+    """Between the read of what counts and the PUT that cuts the rest off, another one writes."""
+    site = Site()
+    put(site, site.handler(), 1)
+    (row,) = site.rows()
+    counts = site.store.get(row.object_key).body
+    site.store.put(row.object_key, counts + b"uncommitted", PutOptions())
+    site.clock.advance(7200)
+    written: list[str] = []
+
+    def extend_behind_read(operation: str, call: Callable[[], Any]) -> Any:
+        answer = call()
+        if operation == "get" and not written:
+            written.append(site.store.put(row.object_key, counts + b"more", PutOptions()))
+        return answer
+
+    repair = Repair(Intercepted(site.store, extend_behind_read), site.database, site.clock)
+    [finding] = list(repair.findings(BASE))
+    assert (finding.kind, repair.mend(finding)) == ("longer", False)
+    assert written and site.store.get(row.object_key).body == counts + b"more"
+
+
+def test_pipelines_that_a_caller_may_not_delete_stay_with_their_namespace() -> None:
+    site = two_pipelines()
+    made = deletion(site, site.store, site.database)
+    done = made.delete("svc", None, forever(site), lambda fqn: fqn == "svc.flow10")
+    assert (done.files, site.lines()) == (2, Counter([0, 2]))
+    generations = Generations(site.database, site.clock)
+    assert generations.of_run("svc", "svc.flow", "run-1", START_MS) and not generations.of_run(
+        "svc", "svc.flow10", "run-1", START_MS
+    )
+    for _ in range(3):
+        site.clock.advance(7200)
+        made.go_on(forever(site))
+    assert site.lines() == Counter([0, 2]) and all(each.is_swept for each in generations.dead())
+
+
+def test_a_deletion_of_some_pipelines_wherever_it_stops() -> None:
+    def check(site: Site) -> None:
+        for base in ("files", "audit"):
+            assert site.lines(base) == Counter([0, 2])
+            assert len(site.objects(f"{base}/")) == len(site.rows(base)) == 2
+
+    work: Work = lambda site, store, database: deletion(site, store, database).delete(  # noqa: E731
+        "svc", None, forever(site), lambda fqn: fqn == "svc.flow10"
+    )
+    assert stopped_everywhere(two_pipelines, work, check) > 20
+
+
 def test_what_a_dead_process_writes_late_is_swept_later() -> None:
     site = Site()
     generations = Generations(site.database, site.clock)
@@ -232,6 +360,21 @@ def test_what_a_dead_process_writes_late_is_swept_later() -> None:
     )
 
 
+def test_a_deletion_that_finds_nothing_at_first_is_looked_at_again() -> None:
+    """A process publishes and commits its first file right after the pass."""
+    site = Site()
+    generation = Generations(site.database, site.clock).of_run("svc", "svc.flow", "run-1", START_MS)
+    handler = site.handler()
+    site.clock.advance(1)
+    made = deletion(site, site.store, site.database)
+    handler.handle(record_of(1, generation=generation))
+    writes = handler.pending_writes()
+    assert made.delete("svc", "svc.flow", forever(site)).files == 0
+    site.database.transact(writes)
+    site.clock.advance(7200)
+    assert made.go_on(forever(site)).files == 1 and site.objects() == []
+
+
 def test_a_run_that_was_deleted_stays_dead_however_late_it_seems_to_begin() -> None:
     site = Site()
     generations = Generations(site.database, site.clock)
@@ -247,7 +390,7 @@ def test_each_creation_has_a_fresh_uuid() -> None:
     for _ in range(5):
         seen.add(generations.of_run("svc", "svc.flow", "run", site.clock.now_ms()))
         site.clock.advance(1)
-        generations.end("svc", None)
+        generations.mark_done(generations.end("svc", None))
         assert generations.of_run("svc", "svc.flow", "run", site.clock.now_ms()) is None
         site.clock.advance(1)
     assert None not in seen and len(seen) == 5

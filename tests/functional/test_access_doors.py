@@ -8,6 +8,7 @@ import logging
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,11 +16,11 @@ import pytest
 from chalice.app import Chalice, Request
 
 import app
-from chalicelib import composition
+from chalicelib import composition, observability
 from chalicelib.access import kept
 from chalicelib.errors import IdentityUnavailableError
-from chalicelib.routes import answers, authorizer
-from tests.functional.gateway import LOGS, Answer, Context, event_of, get, handled, installed, post
+from chalicelib.routes import answers, authorizer, gate
+from tests.functional.gateway import LOGS, Answer, Context, call, event_of, get, handled, installed, post
 from tests.issuer import JWT, Issuer, basic, bearer
 from tests.world import World
 
@@ -101,13 +102,42 @@ def test_a_policy_that_is_written_wrong_lets_nobody_in(issuer: Issuer, text: str
         assert get("svc.a/r", headers=bearer(issuer.granted(logs_read=["*"]))).status == 503
 
 
+@pytest.mark.parametrize("denied", [{"subjects": ["bot-7"]}, {"token_ids": ["token-1"]}])
+def test_denied_credentials_are_refused_whatever_they_grant(
+    world: World, issuer: Issuer, parameter: Parameter, denied: dict[str, list[str]], caplog: pytest.LogCaptureFixture
+) -> None:
+    token = bearer(issuer.token("bot-7", jti="token-1", runlake={"logs:read": ["*"]}, exp=2_000_100_000))
+    assert get("svc.a/r", headers=token).status == 200
+    parameter.text = json.dumps(POLICY | {"denied": denied})
+    world.clock.advance(kept.FRESH_MS / 1000)
+    answer = get("svc.a/r", headers=token)
+    assert (answer.status, answer.json["message"]) == (401, "these credentials were revoked")
+    line = [vars(each) for each in caplog.records if each.message == "access"][-1]
+    assert (line["principal"], line["token_id"], line["outcome"]) == ("bot-7", "token-1", "refused")
+    assert get("svc.a/r", headers=bearer(issuer.token("bot-70", jti="token-2", runlake={"logs:read": ["*"]}))).status == 200
+
+
 # ---------------------------------------------------------------- signatures of AWS
 
 
-def signed(method: str, path: str, user_arn: str | None, body: str | None = None) -> Answer:
+def signed(method: str, path: str, user_arn: str | None, body: str | None = None, access_key: str = "AKIA1") -> Answer:
     event = event_of(method, f"{LOGS}/{path}", body)
-    event["requestContext"]["identity"]["userArn"] = user_arn
+    event["requestContext"]["identity"] |= {"userArn": user_arn, "accessKey": access_key}
     return handled(event)
+
+
+def test_denied_role_or_access_key_is_refused_whatever_its_session(parameter: Parameter) -> None:
+    role = ROLE.rpartition("/")[0]
+    parameter.text = json.dumps(POLICY | {"denied": {"subjects": [role.replace("writer", "old")], "token_ids": ["AKIA9"]}})
+    with installed(World(), policy=parameter.read, auth="iam", policy_parameter="/runlake/policy"):
+        assert signed("GET", "svc.a/r", ROLE).status == 200
+        assert signed("GET", "svc.a/r", ROLE, access_key="AKIA9").status == 401
+        assert signed("GET", "svc.a/r", ROLE.replace("writer", "old")).status == 401
+
+
+def test_session_name_that_looks_like_a_role_grants_nothing(parameter: Parameter) -> None:
+    with installed(World(), policy=parameter.read, auth="iam", policy_parameter="/runlake/policy"):
+        assert signed("GET", "svc.a/r", "arn:aws:sts::111122223333:assumed-role/x/sales-writer").status == 403
 
 
 def test_a_role_has_what_the_policy_grants_it(parameter: Parameter) -> None:
@@ -196,6 +226,28 @@ def test_each_decision_is_written_down(world: World, issuer: Issuer, caplog: pyt
     assert token not in str(told)
 
 
+def test_audit_lines_say_where_a_request_came_from_and_with_which_token(
+    world: World, issuer: Issuer, caplog: pytest.LogCaptureFixture
+) -> None:
+    for token in (issuer.token("me", jti="id-1"), Issuer().token("me", jti="id-1")):
+        event = event_of("GET", f"{LOGS}/svc.a/r", headers=bearer(token) | {"X-Forwarded-For": "10.0.0.1"})
+        event["requestContext"]["identity"] = {"sourceIp": "203.0.113.7", "userAgent": "connector/1 " + "x" * 1000}
+        handled(event)
+    lines = [vars(each) for each in caplog.records if each.message == "access"]
+    assert [each.get("token_id") for each in lines] == ["id-1", None], (
+        "what a token that does not hold says of itself is not believed"
+    )
+    assert {each["source_address"] for each in lines} == {"203.0.113.7"}
+    assert {len(each["user_agent"]) for each in lines} == {256} and lines[0]["user_agent"].startswith("connector/1 ")
+
+
+def test_refusals_of_the_authorizer_are_counted(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(authorizer.Unauthorized):
+        authorized("Bearer x")
+    printed = [json.loads(line) for line in capsys.readouterr().out.splitlines() if observability.ACCESS_REFUSED in line]
+    assert [line[observability.ACCESS_REFUSED] for line in printed] == [[1.0]]
+
+
 def test_a_name_that_breaks_lines_breaks_no_line_of_the_log(
     world: World, issuer: Issuer, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -250,3 +302,16 @@ def test_the_door_is_one_for_all_requests(world: World, issuer: Issuer) -> None:
         get("svc.a/r", headers=bearer(issuer.token("bot-7")))
     assert issuer.reads == 1
     assert composition.services().door is composition.services().door
+
+
+def test_a_request_of_many_names_writes_few_audit_lines(world: World, issuer: Issuer, caplog: pytest.LogCaptureFixture) -> None:
+    body = "".join(json.dumps({"message": "x", "runlake": {"fqn": f"v{n}", "run_id": "r"}}) + "\n" for n in range(200))
+    token = issuer.granted("me", logs_write=["v1*"])
+    answer = call("POST", "/v1/agents/logstash", body, bearer(token) | {"Content-Type": "application/x-ndjson"})
+    assert answer.json["accepted"] == 111
+    lines = [vars(each) for each in caplog.records if each.message == "access"]
+    assert len(lines) == gate.MAX_LINES + 2
+    outcomes = Counter[str]()
+    for line in lines:
+        outcomes[line["outcome"]] += line.get("count", 1)
+    assert outcomes == {"allowed": 112, "refused": 89}, "the summaries count what the lines do not name"

@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import SecretStr
 
 from chalicelib.composition import COMPACTION
 from chalicelib.coordination import Partition, Status
@@ -21,7 +22,7 @@ from chalicelib.memory.publisher import InMemoryPublisher
 from chalicelib.ports import Run
 from chalicelib.routes import sight
 from tests.functional.archive import BASE, FILES, Site
-from tests.functional.gateway import call, installed
+from tests.functional.gateway import Answer, call, installed
 from tests.issuer import JWT, Issuer, bearer
 from tests.world import START_MS, World
 
@@ -127,6 +128,31 @@ def decoded(text: str) -> str:
     return base64.urlsafe_b64decode(text.removeprefix("~") + "==").decode(errors="replace")
 
 
+@pytest.mark.parametrize(
+    ("granted", "is_sealed"), [({"archive_read": ["*"], "logs_read": ["*"]}, False), ({"archive_read": ["sales_*"]}, True)]
+)
+def test_cursor_made_with_the_key_of_positions_is_refused_where_cursors_have_their_own(
+    granted: dict[str, list[str]], is_sealed: bool
+) -> None:
+    """One key, should it leak, makes and opens nothing that the other protects. A list that is read across the upgrade begins anew."""
+    world, topic = World(), InMemoryPublisher()
+    token, query = bearer(ISSUER.granted(**granted)), TIMES | {"what": "sales_a"}
+
+    def page(cursor: str = "") -> Answer:
+        return call("GET", f"{FILES}/?{urlencode(query | ({'cursor': cursor} if cursor else {}))}", None, token)
+
+    with installed(world, publisher=topic, keys=ISSUER.read, **JWT):
+        site = Site(world, topic, itertools.count(1))
+        for _ in range(120):
+            site.file(what="sales_a")
+        (cursor,) = parse_qs(urlsplit(page().json["next"]).query)["cursor"]
+        assert cursor.startswith("~") is is_sealed and page(cursor).status == 200
+    with installed(world, publisher=topic, keys=ISSUER.read, cursor_keys=SecretStr("cursors-0123456789"), **JWT):
+        assert (page(cursor).status, page(cursor).json["code"]) == (400, "InvalidCursor")
+        (cursor,) = parse_qs(urlsplit(page().json["next"]).query)["cursor"]
+        assert page(cursor).status == 200
+
+
 @pytest.mark.parametrize("change", [lambda text: text[:-4] + "AAAA", lambda _: "~", lambda _: "~x.y"])
 def test_a_cursor_that_was_changed_is_refused(site: Site, change) -> None:  # type: ignore[no-untyped-def]
     for _ in range(120):
@@ -176,3 +202,37 @@ def test_a_log_that_may_be_read_is_never_left_out_with_its_name(fqn: str, cuts: 
     for cut in cuts:
         pattern = pattern[:cut] + "*" + pattern[cut + 1 :]
     assert slug(fqn).startswith(sight._beginning(pattern))
+
+
+def work_of(site: Site, count: int) -> None:
+    store, source = site.world.sharing(COMPACTION)
+    for number in range(count):
+        key = f"svc_hr.etl/run-{number:02d}"
+        store.create(Partition(source.partitions, key, Status.CLOSED, instant(START_MS + number), reopen_ms=START_MS))
+
+
+WORK = "/v1/coordination/compaction"
+
+
+def test_cursor_that_was_not_sealed_is_no_probe_for_hidden_work(site: Site) -> None:
+    """A place of one's own would tell whether anything hidden stands behind it."""
+    work_of(site, 3)
+    place = base64.urlsafe_b64encode(json.dumps([instant(START_MS), "svc_hr"]).encode()).decode().rstrip("=")
+    query = urlencode({"status": "CLOSED", "limit": 1, "cursor": f"CLOSED.CLOSED.{place}"})
+    assert call("GET", f"{WORK}?{query}", None, bearer(ISSUER.granted(admin=["mine.*"]))).status == 400
+    assert call("GET", f"{WORK}?{query}", None, bearer(ISSUER.granted(admin=["*"]))).status == 200
+    assert call("GET", "/v1/catalog/pipelines?cursor=svc_a", None, bearer(ISSUER.granted(logs_read=["mine.*"]))).status == 400
+    assert call("GET", "/v1/catalog/pipelines?cursor=svc_a", None, bearer(ISSUER.granted(logs_read=["*"]))).status == 200
+
+
+def test_sealed_cursor_is_for_its_principal_and_query_alone(site: Site) -> None:
+    work_of(site, 5)
+    one, other = (bearer(ISSUER.granted(name, admin=["mine.*"], logs_read=["mine.*"])) for name in ("one", "other"))
+    cursor = call("GET", f"{WORK}?limit=2", None, one).json["cursor"]
+
+    def status(path: str, token: dict[str, str], **query: str) -> int:
+        return call("GET", f"{path}?{urlencode(query | {'cursor': cursor})}", None, token).status
+
+    assert status(WORK, one) == status(WORK, one, limit="1") == 200
+    assert status(WORK, other) == status(WORK, one, status="closed") == status("/v1/coordination/sweep", one) == 400
+    assert status("/v1/catalog/pipelines", one) == 400

@@ -60,6 +60,7 @@ PRINCIPALS: dict[str, dict[str, list[str]] | None] = {
 # told is told of each: Elasticsearch's 200 may have refused them all.
 TABLE = """
                                                           nobody forger nothing writer reader filer finder operator hr  root
+GET    /                                                  302    302    302     302    302    302   302    302      302 302
 GET    /v1/health                                         200    200    200     200    200    200   200    200      200 200
 GET    /health/                                           200    200    200     200    200    200   200    200      200 200
 GET    /spec/                                             200    200    200     200    200    200   200    200      200 200

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+import jwt
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import HealthCheck, given, settings
@@ -18,7 +19,8 @@ from hypothesis import strategies as st
 
 from chalicelib import composition
 from chalicelib.access import kept
-from chalicelib.access.keys import ALGORITHMS
+from chalicelib.access.keys import ALGORITHMS, Keys
+from chalicelib.access.tokens import MAX_REMEMBERED, MAX_TOKEN_CHARS, Tokens
 from chalicelib.errors import IdentityUnavailableError, InvalidConfigurationError
 from chalicelib.runlog.tail import list_all
 from tests.functional.gateway import Answer, call, get, installed, post
@@ -78,6 +80,24 @@ def with_its_own_key(issuer: Issuer, name: str) -> str:
 def altered(issuer: Issuer) -> str:
     head, _, signature = issuer.token("me").split(".")
     return f"{head}.{segment(claims())}.{signature}"
+
+
+@pytest.mark.parametrize(
+    ("claims", "status"),
+    [
+        ({}, 200),
+        ({"iat": -3600, "exp": 0}, 200),
+        ({"iat": -3600, "exp": 1}, 401),
+        ({"iat": 0, "exp": 86_400}, 401),
+        ({"iat": None, "exp": 60}, 401),
+    ],
+)
+def test_token_valid_for_longer_than_the_limit_is_refused(claims: dict[str, int | None], status: int) -> None:
+    """Times are seconds from ten seconds ahead; the limit is an hour."""
+    issuer, base_s = Issuer(), int(time.time()) + 10
+    said = {name: None if seconds is None else base_s + seconds for name, seconds in claims.items()}
+    with installed(World(), keys=issuer.read, jwt_max_lifetime_seconds=3600, **JWT):
+        assert get("svc.pipe/run-1", headers=bearer(issuer.token("me", runlake=GRANTS, **said))).status == status
 
 
 NOW = time.time
@@ -171,6 +191,13 @@ def test_a_token_is_a_token(house: House, header: str) -> None:
     assert house.append({"Authorization": header.format(house.issuer.granted(logs_write=["svc.*"]))}).status == 200
 
 
+def test_token_over_the_length_limit_is_refused_however_valid_it_is(house: House) -> None:
+    for size, status in ((MAX_TOKEN_CHARS // 2, 200), (MAX_TOKEN_CHARS, 401)):
+        token = house.issuer.token("me", runlake=GRANTS, groups="x" * size)
+        assert (len(token) > MAX_TOKEN_CHARS) == (status == 401)
+        assert house.read(token).status == status
+
+
 def test_leeway_is_for_clocks(house: House) -> None:
     now_s = int(time.time())
     for claim in ({"exp": now_s - 30}, {"nbf": now_s + 30}):
@@ -187,9 +214,33 @@ def test_a_token_is_refused_when_it_has_expired(house: House, monkeypatch: pytes
         def now(cls, tz: Any = None) -> datetime:
             return datetime.fromtimestamp(time.time() + 661, tz or UTC)
 
+    later_s = time.time() + 661
     monkeypatch.setattr("jwt.api_jwt.datetime", Later)
+    monkeypatch.setattr("chalicelib.access.tokens.time.time", lambda: later_s)
     answer = house.read(token)
     assert (answer.status, answer.json["message"]) == (401, "the token has expired: get another one")
+
+
+def test_repeated_token_is_verified_once_while_its_key_is_listed(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[str] = []
+    decode = jwt.decode
+    monkeypatch.setattr(
+        "chalicelib.access.tokens.jwt.decode", lambda token, *rest, **more: decoded.append(token) or decode(token, *rest, **more)
+    )
+    token, other = house.issuer.token(runlake=GRANTS), house.issuer.token("other", runlake=GRANTS)
+    assert [house.read(each).status for each in (token, token, other, token)] == [200] * 4
+    assert decoded == [token, other]
+    house.world.clock.advance(kept.FRESH_MS / 1000)
+    assert house.read(token).status == 200
+    assert decoded == [token, other, token], "the keys were read anew"
+
+
+def test_remembered_tokens_are_bounded(house: House) -> None:
+    keys = Keys(house.issuer.read, house.world.clock, lambda error: None)
+    checked = Tokens(keys, ISSUER, [], 0)
+    for number in range(3 * MAX_REMEMBERED):
+        checked.claims(house.issuer.token(f"subject-{number}"))
+    assert len(checked._verified) <= MAX_REMEMBERED
 
 
 def test_audiences(house: House) -> None:

@@ -495,7 +495,8 @@ def test_times_in_queries(site: Site, text: str, ms: int) -> None:
 )  # fmt: skip
 def test_times_that_cannot_be_are_invalid_never_a_500(site: Site, text: str) -> None:
     for query in ({"start": text, "end": "now"}, {"start": "0", "end": text}):
-        assert is_refusal(site.list(what="syslog", **query), 400, "InvalidTime")
+        is_too_long = len(text) > 8192
+        assert is_refusal(site.list(what="syslog", **query), 400, None if is_too_long else "InvalidTime")
 
 
 def test_fields_that_are_not_s3s_own_survive(site: Site) -> None:

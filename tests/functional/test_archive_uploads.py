@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chalicelib.archive import uploads
+from chalicelib.catalog.remembered import FileState
 from chalicelib.errors import PreconditionFailedError
 from chalicelib.memory.object_store import InMemoryObjectStore
 from chalicelib.ports import PutOptions, StoredObject
@@ -200,6 +201,70 @@ def test_an_object_is_made_once(site: Site) -> None:
     site.send(begun, BODY)
     with pytest.raises(PreconditionFailedError):
         site.send(begun, BODY)
+
+
+@pytest.mark.parametrize("notified", [True, False], ids=["after it was listed", "before it was listed"])
+@pytest.mark.parametrize("at", ["once", "59 min later"])
+def test_link_does_not_bring_a_deleted_file_back(site: Site, notified: bool, at: str) -> None:
+    begun = begin(site)
+    site.send(begun, BODY)
+    if notified:
+        site.notify(f"{begun['id']}/data")
+    assert site.ask("DELETE", f"{FILES}/{begun['id']}").status == 204
+    if at != "once":
+        site.world.clock.advance(uploads.EXPIRES_S - 60)
+    site.send(begun, BODY)
+    for _ in range(2):  # a notification may come twice
+        site.notify(f"{begun['id']}/data")
+        assert site.ids(what="upload") == [] and no_row_lists(site)
+        assert site.report["status"] == "error" and "deleted" in site.report["message"]
+    assert is_refusal(site.get(f"{FILES}/{begun['id']}/data"), 404, "NoSuchFile")
+    assert site.ask("DELETE", f"{FILES}/{begun['id']}").status == 204
+    assert site.world.archive_store.list("").objects == []
+
+
+def test_upload_that_is_restored_after_its_link_expired_is_listed(site: Site) -> None:
+    """As from a backup, by whoever has credentials of AWS: with all of its metadata."""
+    begun = begin(site)
+    site.send(begun, BODY)
+    assert site.ask("DELETE", f"{FILES}/{begun['id']}").status == 204
+    site.world.clock.advance(FileState.LINK_S + 1)
+    site.send(begun, BODY)
+    site.notify(f"{begun['id']}/data")
+    assert site.ids(what="upload") == [begun["id"]]
+
+
+def test_deleted_files_are_remembered_longer_than_their_links_work() -> None:
+    assert uploads.EXPIRES_S < FileState.LINK_S < FileState.KEPT_GONE_S
+
+
+def test_deletion_does_not_take_away_a_newer_version(site: Site) -> None:
+    document = site.file()
+    key, delete = f"{document['id']}/data", site.world.archive_store.delete
+
+    def overtaken(*arguments: Any, **options: Any) -> None:
+        site.world.archive_store.put(key, b"newer", PutOptions(site.world.archive_store.head(key).metadata))
+        delete(*arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patch_:
+        patch_.setattr(site.world.archive_store, "delete", overtaken)
+        assert site.ask("DELETE", f"{FILES}/{document['id']}").status == 503, "to be repeated"
+    assert site.world.archive_store.get(key).body == b"newer"
+
+
+def test_deletion_of_a_file_that_is_written_again_meanwhile_is_refused(site: Site) -> None:
+    document = site.file()
+    key, delete = f"{document['id']}/data", site.world.archive_store.delete
+
+    def overtaken(*arguments: Any, **options: Any) -> None:
+        info = site.world.archive_store.head(key)
+        delete(*arguments, **options)
+        site.world.archive_store.put(key, b"again", PutOptions(info.metadata))
+
+    with pytest.MonkeyPatch.context() as patch_:
+        patch_.setattr(site.world.archive_store, "delete", overtaken)
+        assert site.ask("DELETE", f"{FILES}/{document['id']}").status == 503, "to be repeated"
+    assert site.ids(what="syslog") == [document["id"]]
 
 
 def test_an_empty_upload(site: Site) -> None:

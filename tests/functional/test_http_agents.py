@@ -274,10 +274,12 @@ def test_what_of_a_delivery_is_refused_is_told(world: World) -> None:
     assert answer.status == 200 and "not base64 refused=1 items=2" in answer.json["errorMessage"] and lines() == ["one"]
 
 
-def test_a_record_that_expands_too_far_is_refused() -> None:
-    with installed(World(), max_expanded_bytes=1_048_576):
-        answer = deliver(delivery(gzip.compress(b"x" * 2_000_000), b"one"))
-        assert answer.status == 200 and "expands too far" in answer.json["errorMessage"] and lines() == ["one"]
+def test_records_that_expand_too_far_store_nothing_of_their_delivery() -> None:
+    with installed(World()):
+        answer = deliver(delivery(b"one", gzip.compress(b"x" * 1_000_000), gzip.compress(b"x" * 100_000)))
+        assert answer.status == 413 and "expands too far" in answer.json["errorMessage"] and lines() == []
+        answer = deliver(delivery(b"one", gzip.compress(b"x" * 1_000_000)))
+        assert answer.status == 200 and len(lines()) == 2
 
 
 # ------------------------------------------------------------------------------------------------------------------- OTLP

@@ -30,10 +30,9 @@ from chalicelib.coordination.codec import (
     to_row,
 )
 from chalicelib.coordination.instants import instant
-from chalicelib.coordination.partition import MAX_KEY_BYTES
 from chalicelib.coordination.store import Look, Place
 from chalicelib.errors import PartitionNotOwnedError
-from chalicelib.ports import Run
+from chalicelib.ports import MAX_SORT_KEY_BYTES, Run
 from chalicelib.routes import coordination
 from chalicelib.runlog.batch import Batch
 from chalicelib.triggers import schedules
@@ -376,7 +375,7 @@ def cursor(status: str = "CLOSED", of: str = "ALL", place: str | None = None) ->
         ),
         *({"cursor": cursor(place=text)} for text in ("x", "W10", "bnVsbA", "WyIiLCIiXQ", "[" * 1000, "é", "=", "WzEsMl0")),
         {"cursor": cursor("DONE")},
-        {"cursor": cursor(place=write_cursor(Place("p", "k" * (MAX_KEY_BYTES + 1))))},
+        {"cursor": cursor(place=write_cursor(Place("p", "k" * (MAX_SORT_KEY_BYTES + 1))))},
         {"cursor": cursor(place=write_cursor(Place("p" * 5000, "a/1")))},
         {"cursor": cursor(place=write_cursor(Place("p", "a/\ud800")))},
         {"cursor": cursor("CLOSED"), "status": "closed"},
@@ -425,7 +424,7 @@ def test_a_partition_that_is_not_there(world: Worked, path: str, status: int) ->
     assert world.trouble.calls["replace"] == 0
 
 
-@pytest.mark.parametrize("fqn", ["a" * MAX_KEY_BYTES, "%C3%A9" * 600])
+@pytest.mark.parametrize("fqn", ["a" * MAX_SORT_KEY_BYTES, "%C3%A9" * 600])
 def test_a_key_that_no_item_can_have_is_not_asked_for(world: Worked, fqn: str) -> None:
     """The table would refuse the request itself."""
     assert is_refusal(retry(f"{LIST}/{fqn}/run-1"), 404)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from chalicelib import composition
+from chalicelib.routes.budgets import RESPONSE_BYTES
 from tests.eventing import notify
 from tests.functional.gateway import Answer, call, installed, post
 from tests.world import START_MS, World
@@ -37,6 +39,16 @@ def get(what: str = "", query: str = "") -> Any:
 
 def close() -> None:
     assert post("svc.pipeline/run-1/close").status == 200
+
+
+def test_events_over_http_go_to_the_run_log_whatever_method_python_code_uses(tmp_path: Path) -> None:
+    files = {"files": {"directory": str(tmp_path)}}
+    configured = {"method": "files", "browser": "files", "methods": files, "browsers": files}
+    with installed(World(), instance_id="house-1", events=json.dumps(configured)):
+        assert send({"message": "hello"}).status == 200
+        assert [event["message"] for event in get()["events"]] == ["hello"]
+        assert get("/log")["text"] == "hello\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_one_event_a_list_and_ndjson(world: World) -> None:
@@ -119,7 +131,7 @@ def test_writers_and_completeness(world: World) -> None:
     close()
     world.clock.advance(301)
     assert get("/completeness") == {
-        "state": "lost", "sealed": True, "lost": ["agent/1"],
+        "state": "lost", "sealed": True, "lost": ["agent/1"], "after": None,
         "writers": [{"writer": "agent/1", "opened": True, "closed": True, "count": 2, "visible": 1, "missing": [[1, 1]], "lastTimestamp": 9}],
     }  # fmt: skip
 
@@ -168,8 +180,8 @@ def test_filters_and_cursor(world: World) -> None:
 def test_a_closed_run_is_a_conflict_and_an_unknown_one_is_empty(world: World) -> None:
     assert get() == {"events": [], "after": None}
     assert get("/log") == {"text": "", "next": 0, "complete": False, "lines": 0}
-    assert get("/steps") == {"steps": []}
-    assert get("/completeness") == {"state": "pending", "sealed": False, "writers": [], "lost": []}
+    assert get("/steps") == {"steps": [], "after": None}
+    assert get("/completeness") == {"state": "pending", "sealed": False, "writers": [], "lost": [], "after": None}
     send({"message": "x"})
     close()
     assert send({"message": "y"}).status == 409
@@ -240,3 +252,33 @@ def test_the_configuration_is_shown_without_secrets() -> None:
         assert call("GET", "/v1/configuration").status == 500
     with installed(World(), logging_method="nonsense"):
         assert call("GET", "/v1/configuration").status == 500
+
+
+def test_steps_have_pages(world: World) -> None:
+    send([{"message": "m", "step": f"s{number:02d}"} for number in range(25)])
+    pages = [get("/steps", f"?limit=10&after={after}") for after in (0, 10, 20)]
+    assert [page["after"] for page in pages] == ["10", "20", None]
+    assert [step["step"] for page in pages for step in page["steps"]] == [f"s{number:02d}" for number in range(25)]
+    assert get("/steps") == {"steps": [step for page in pages for step in page["steps"]], "after": None}
+    assert call("GET", f"{RUN}/steps?limit=0").status == 400
+
+
+def test_more_steps_than_a_response_holds_are_listed_by_pages(world: World) -> None:
+    for part in range(8):
+        send([{"message": "m", "step": f"step-{part}-{number}-" + "é" * 60} for number in range(1000)])
+    listed: list[str] = []
+    after: str | None = "0"
+    while after is not None:
+        answer = call("GET", f"{RUN}/steps?after={after}")
+        assert answer.status == 200 and len(json.dumps(answer.body)) <= RESPONSE_BYTES
+        listed += [step["step"] for step in answer.json["steps"]]
+        after = answer.json["after"]
+    assert len(listed) == len(set(listed)) == 8000
+
+
+def test_writers_have_pages(world: World) -> None:
+    for number in range(5):
+        call("PUT", f"{RUN}/writers/w{number}")
+    first, last = get("/completeness", "?limit=3"), get("/completeness", "?limit=3&after=3")
+    assert [each["writer"] for each in (*first["writers"], *last["writers"])] == [f"w{number}" for number in range(5)]
+    assert (first["after"], last["after"], first["state"], last["state"]) == ("3", None, "pending", "pending")

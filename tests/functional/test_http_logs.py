@@ -83,7 +83,7 @@ def test_the_clients_own_requests(world: World) -> None:
 
 def test_the_cookie_makes_a_retry_harmless(world: World) -> None:
     first = post(PATH, lines(1))
-    assert first.headers["Set-Cookie"].endswith("; Path=/; Max-Age=86400")
+    assert first.headers["Set-Cookie"].endswith("; Path=/; Max-Age=86400; HttpOnly; SameSite=Lax")
     cookie = {"Cookie": f"other=1; {first.cookie}; last=2"}
     second, again = post(PATH, lines(2), cookie), post(PATH, lines(2), cookie)
     assert [second.json["repeated"], again.json["repeated"]] == [False, True]
@@ -341,3 +341,12 @@ def test_threads_of_one_process_do_not_mix_their_requests(world: World) -> None:
     for number in range(5):
         own = [line for line in got if line.startswith(f"{number}.")]
         assert own == [f"{number}.{batch} {half}" for batch in range(10) for half in "ab"]
+
+
+@pytest.mark.parametrize(("protocol", "is_secure"), [("https", True), ("https,http", True), ("http", False), ("", False)])
+def test_cookie_is_secure_where_the_request_was(world: World, protocol: str, is_secure: bool) -> None:
+    headers = {"X-Forwarded-Proto": protocol} if protocol else {}
+    cookie = post(PATH, lines(1), headers).headers["Set-Cookie"]
+    assert cookie.partition("; ")[2] == "Path=/; Max-Age=86400; HttpOnly; SameSite=Lax" + ("; Secure" if is_secure else "")
+    events = call("POST", f"/v1/events/{PATH}", '{"message": "x"}', {"Content-Type": "application/json", **headers})
+    assert events.headers["Set-Cookie"].endswith("; Secure") is is_secure

@@ -13,11 +13,16 @@ import pytest
 from pydantic import SecretStr
 
 from chalicelib import composition
-from chalicelib.errors import InvalidConfigurationError
+from chalicelib.errors import InvalidConfigurationError, InvalidNameError, UnavailableError
+from chalicelib.events.event import Loggable
+from chalicelib.masking.rules import SecretName
+from chalicelib.observability import LOGS_SENT, invocation, logger, note, record
 from chalicelib.ports import PutOptions, Run
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.identity import Identities
-from tests.functional.gateway import get, installed, post
+from tests.functional.gateway import Context, call, get, installed, post
+from tests.functional.test_no_secret_leaves import everything_said
+from tests.issuer import JWT, Issuer, bearer
 from tests.world import World
 
 FQN, RUN_ID = "svc_sales.ingest", "run-1"
@@ -193,3 +198,65 @@ def test_without_masking_nothing_more_is_asked_of_the_store() -> None:
 def test_rules_that_cannot_work_are_told_at_start() -> None:
     with pytest.raises(InvalidConfigurationError, match="variable=RUNLAKE_MASKING"), masking(World(), [{"fqn": ""}]):
         composition.services().prepare("masker")
+
+
+def test_log_line_of_an_error_holds_no_secret() -> None:
+    """A store's error repeats the key, and a run may have been stored before there was a rule."""
+    world = World()
+    with masking(world, [{"values": ["hunter2-old"]}]), everything_said() as lines:
+        logger.warning(
+            "a store call failed", extra={"error": "no such key=hunter2-old", "keys": ["x/hunter2-old"], "hunter2-old": 5}
+        )
+    said = lines.getvalue()
+    assert "a store call failed" in said and "hunter2" not in said and "***configured-value***" in said
+
+
+def test_note_beside_metrics_holds_no_secret() -> None:
+    with masking(World(), [{"values": ["hunter2-old"]}]), everything_said() as lines, invocation("http", Context()):
+        note(fqn="svc.hunter2-old", lines=5, names=["hunter2-old"])
+        record(LOGS_SENT, 1)
+    (line,) = map(json.loads, lines.getvalue().splitlines())
+    assert (line["fqn"], line["lines"], line["names"]) == ("svc.***configured-value***", 5, ["***configured-value***"])
+
+
+def test_writer_and_run_named_by_a_value_are_rejected_in_python_too() -> None:
+    with masking(World(), [{"values": ["hunter2-old"]}]) as world:
+        events = composition.services().events
+        loggable = Loggable.of_run(Run("svc.a", "r"), "runlake")
+        with pytest.raises(InvalidNameError):
+            events.registry.create_writer(loggable, writer="w-hunter2-old")
+        with pytest.raises(InvalidNameError):
+            events.writers.close(Run("svc.a", "hunter2-old"), "w", 0)
+        with pytest.raises(InvalidNameError):
+            events.log.append(Run("svc.hunter2-old", "r"), [])
+        assert not [key for key in world.names(Run("svc.a", "r")) if "hunter2" in key]
+
+
+def test_agents_item_of_a_run_with_a_secret_is_rejected_by_itself() -> None:
+    """Before any permission is asked for, which would say the name: even where the value was cut off in the middle."""
+    name = "x" * 195 + "hunter2-old"
+    records = [{"message": "a", "runlake": {"fqn": fqn, "run_id": "r"}} for fqn in ("svc.a", name)]
+    issuer = Issuer()
+    with (
+        installed(World(), masking=SecretStr('[{"values": ["hunter2-old"]}]'), keys=issuer.read, **JWT),
+        everything_said() as lines,
+    ):
+        token = bearer(issuer.granted("w", logs_write=["svc.*"]))
+        answer = call("POST", "/v1/agents/fluent", json.dumps(records), {"Content-Type": "application/json", **token})
+    assert answer.json["accepted"] == 1 and answer.json["errors"][0]["code"] == 400
+    assert "items of an agent" in lines.getvalue() and "hunt" not in answer.body + lines.getvalue()
+
+
+def test_value_that_cannot_be_read_is_no_reason_to_refuse_reads() -> None:
+    def away(name: SecretName) -> str:
+        raise UnavailableError("away")
+
+    world = World()
+    with installed(world):
+        assert post("svc.a/r", json.dumps("a")).status == 200
+    rules = SecretStr('[{"fqn": "svc.*", "values_from": ["ssm:x"]}]')
+    with installed(world, masking=rules):
+        composition.services().masker._read = away
+        assert get("svc.a/r").json["logs"] == "a"
+        assert post("svc.a/r", json.dumps("b")).status == 503
+        assert post("other.a/r", json.dumps("b")).status == 200

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import random
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import pytest
 
 from chalicelib import composition
+from chalicelib.deadline import Deadline
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.pipelines.dead_letters import DeadLetters
 from chalicelib.pipelines.files import service
+from chalicelib.pipelines.files.bases import Base, put_base
 from chalicelib.pipelines.files.handler import RollingS3Handler
 from chalicelib.pipelines.ports import HandlerContext
 from chalicelib.ports import PutOptions, Run
@@ -22,6 +26,7 @@ from chalicelib.runlog.tombstones import find_tombstone
 from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
 from tests.filing import record_of
 from tests.functional.gateway import call, get, installed, post
+from tests.issuer import JWT, Issuer, bearer
 from tests.world import START_MS, World
 
 PATH = "/v1/pipeline-files"
@@ -89,7 +94,92 @@ def test_pages_break_anywhere_among_events_of_the_same_time(world: World, limit:
 def test_a_page_is_bounded_in_bytes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "MAX_PAGE_BYTES", 1000)
     write(world, *range(20))
-    assert len(asked()["events"]) == 5 and pages() == list(range(20))
+    assert len(asked()["events"]) == 6 and pages() == list(range(20))
+
+
+RESPONSE_BYTES = 5 * 1024 * 1024
+
+
+def returned_bytes(body: str) -> int:
+    """Of a response of the function, as Lambda counts it: the body is a string in JSON."""
+    return len(json.dumps({"statusCode": 200, "headers": {}, "multiValueHeaders": {}, "body": body}))
+
+
+@pytest.mark.parametrize("text", ['"' * 100_000, "\\" * 100_000, "é" * 100_000, "\U0001f600" * 50_000, "x" * 500_000])
+def test_a_page_fits_a_response_whatever_its_messages(world: World, text: str) -> None:
+    handler = handler_of(world)
+    for number in range(40):
+        write(world, number, handler=handler, text=text)
+    lines: list[int] = []
+    cursor: dict[str, str] = {}
+    while not lines or cursor:
+        answer = call("GET", f"{PATH}?{urlencode({'namespace': 'svc', 'app': 'flow', **cursor})}")
+        assert answer.status == 200 and 0 < returned_bytes(answer.body) <= RESPONSE_BYTES
+        assert all(event["message"] == text and "truncated" not in event for event in answer.json["events"])
+        lines += [event["line"] for event in answer.json["events"]]
+        cursor = {"cursor": answer.json["cursor"]} if answer.json["cursor"] else {}
+    assert lines == list(range(40))
+
+
+def test_an_event_too_large_for_a_response_is_cut_and_says_so(world: World) -> None:
+    text = "\U0001f600" * 1_000_000
+    write(world, 1, 2, text=text)
+    answer = call("GET", f"{PATH}?{urlencode({'namespace': 'svc', 'app': 'flow'})}")
+    [event] = answer.json["events"]
+    assert returned_bytes(answer.body) <= RESPONSE_BYTES
+    assert event["truncated"] and event["line"] == 1 and text.startswith(event["message"]) and len(event["message"]) == 262_144
+    assert pages() == [1, 2]
+
+
+def test_repair_lists_and_mends_as_much_as_a_response_holds(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    handler_of(world)
+    for number in range(2500):
+        key = f"pipeline-files/svc/2026-09-21/flow/{'p' * 700}/{number:08d}.jsonl"
+        world.store.put(key, b"orphan", PutOptions())
+    world.clock.advance(7200)
+    listed = call("GET", f"{PATH}/repair")
+    assert (len(listed.json["findings"]), listed.json["complete"]) == (1000, False) and returned_bytes(
+        listed.body
+    ) <= RESPONSE_BYTES
+    answers = [call("POST", f"{PATH}/repair") for _ in range(3)]
+    assert [len(answer.json["mended"]) for answer in answers] == [1000, 1000, 500]
+    assert [answer.json["complete"] for answer in answers] == [False, False, True]
+    monkeypatch.setattr(service, "MAX_PAGE_BYTES", 2000)
+    for number in range(5):
+        world.store.put(f"pipeline-files/svc/2026-09-21/flow/{'p' * 700}/{number:08d}.jsonl", b"orphan", PutOptions())
+    world.clock.advance(7200)
+    assert len(call("GET", f"{PATH}/repair").json["findings"]) == len(call("POST", f"{PATH}/repair").json["mended"]) == 3
+
+
+def test_repair_spares_the_files_of_a_nested_base(world: World) -> None:
+    write(world, 1)
+    write(world, 2, handler=handler_of(world, base="pipeline-files/audit", format="text"))
+    world.clock.advance(7200)
+    for base in ("pipeline-files", "pipeline-files/audit"):
+        assert call("POST", f"{PATH}/repair?base={base}").json == {"mended": [], "complete": True}
+    audit = asked(base="pipeline-files/audit")
+    assert [event["message"] for event in audit["events"]] == ["event 2"] and audit["leftOut"] == 0
+
+
+def test_avro_is_read_without_a_library(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(world, 1, 2, handler=handler_of(world, format="avro"))
+    for name in ("fastavro", "pyarrow", "pyarrow.parquet"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert pages() == [1, 2]
+
+
+def test_parquet_without_its_library_counts_as_unsupported_and_not_as_damaged(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(world, 1, handler=handler_of(world, format="parquet"))
+    write(world, 2)
+    assert [event["line"] for event in asked()["events"]] == [1, 2] and asked()["unsupported"] == 0
+    for name in ("pyarrow", "pyarrow.parquet"):
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.delitem(sys.modules, "chalicelib.pipelines.files.parquet")
+    monkeypatch.delattr("chalicelib.pipelines.files.parquet")
+    page = asked()
+    assert ([event["line"] for event in page["events"]], page["leftOut"], page["unsupported"]) == ([2], 0, 1)
 
 
 def test_what_is_missing_is_told_and_does_not_fail_the_page(world: World) -> None:
@@ -204,8 +294,6 @@ def test_repair_over_http(world: World) -> None:
 
 
 def test_upkeep_lets_go_what_is_old_and_goes_on_with_deletions(world: World) -> None:
-    from chalicelib.deadline import Deadline
-
     files = composition.services().pipeline_files
     write(world, 1)
     write(world, 2, handler=handler_of(world, base="audit", keep_days=30))
@@ -223,3 +311,37 @@ def test_the_hourly_schedule_does_it(world: World) -> None:
     assert keep_files(composition.services(), 60_000)["files_let_go"] == 1
     with installed(world, database=Intercepted(world.database, StopAt(0, BEFORE, "error"))):
         assert keep_files(composition.services(), 60_000) == {}
+
+
+NAMES = ("svc", 'svc"x".etl', '"svc".etl', "svc.etl", "svc.other")
+
+
+def test_a_namespace_is_deleted_as_far_as_the_principal_may() -> None:
+    """What ``fqn`` denies, ``namespace`` leaves alone, now and when the schedule continues."""
+    issuer = Issuer()
+    world, runs = World(), InMemoryRunCatalog()
+    with installed(world, runs=runs, keys=issuer.read, **JWT):
+        put_base(world.database, Base("pipeline-files", "", 0, 0, 0))
+        everything = bearer(issuer.granted("root", logs_read=["*"], logs_write=["*"], admin=["*"]))
+        for name in NAMES:
+            assert post(f"{quote(name, safe='')}/run-1", '"x\\n"', everything | {"Content-Type": "application/json"}).status == 200
+        world.clock.advance(1)
+        expected = {}
+        for _ in range(4):
+            some = bearer(issuer.granted("some", admin=["svc.*"]))
+            answer = call("DELETE", f"{PATH}?namespace=svc", headers=some)
+            assert answer.status in (200, 202), answer.body
+            composition.services().pipeline_files.upkeep(Deadline(world.clock))
+            world.clock.advance(1300)
+        for name in NAMES:
+            refused = (
+                call("DELETE", f"{PATH}?fqn={quote(name)}", headers=bearer(issuer.granted("some", admin=["svc.*"]))).status == 403
+            )
+            expected[name] = "x" if refused else ""
+        everything = bearer(issuer.granted("root", logs_read=["*"], logs_write=["*"], admin=["*"]))
+        logs = {name: get(f"{quote(name, safe='')}/run-1", headers=everything).json.get("logs", "") for name in NAMES}
+        assert logs == expected and set(expected.values()) == {"x", ""}
+        world.clock.advance(7200)
+        everything = bearer(issuer.granted("root", logs_read=["*"], admin=["*"]))
+        assert call("DELETE", f"{PATH}?namespace=svc", headers=everything).json["runs"] == 3
+        assert call("DELETE", f"{PATH}?namespace=other", headers=bearer(issuer.granted("some", admin=["svc.*"]))).status == 403

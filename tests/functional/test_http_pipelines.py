@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 import yaml
@@ -14,8 +16,10 @@ from chalicelib import composition
 from chalicelib.coordination import InMemoryStore, Source
 from chalicelib.errors import InvalidConfigurationError, StoreUnavailableError
 from chalicelib.pipelines import scan
+from chalicelib.pipelines.allowed_modules import AllowedModules
 from chalicelib.pipelines.switches import DISABLED, HandlerSwitch, Switches
 from chalicelib.ports import Run
+from chalicelib.routes import pipelines as routes_pipelines
 from chalicelib.triggers.pipelines import work_pipelines
 from tests.functional.gateway import Answer, call, installed
 from tests.piping import RECORDS, START_MS, Piping, Remembering, line
@@ -35,7 +39,7 @@ def world(tmp_path: Path) -> Iterator[Piping]:
     logging_ = {"version": 1, "handlers": handlers, "root": {"handlers": ["a", "b"]}}
     (tmp_path / "audit.yaml").write_text(yaml.safe_dump({"logging": logging_, "errors": {"max": 1, "retries": 0}}))
     (tmp_path / "bad.yaml").write_text("[")
-    with installed(made, runs=made.runs, pipelines_config=str(tmp_path)):
+    with installed(made, runs=made.runs, pipelines_config=str(tmp_path), pipeline_modules="tests.*"):
         yield made
     Remembering.forget()
 
@@ -165,7 +169,7 @@ def test_a_table_that_is_away_is_a_503(world: Piping) -> None:
 
 
 def test_the_built_in_pipeline_missing_is_fatal(world: Piping, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(scan.scan, "__defaults__", (None, tmp_path / "gone.yaml"))
+    monkeypatch.setattr(scan.scan, "__defaults__", (None, tmp_path / "gone.yaml", AllowedModules()))
     with pytest.raises(InvalidConfigurationError):
         tick()
     assert call("GET", BASE).status == 500
@@ -187,11 +191,11 @@ class Started:
 def test_each_pipeline_has_an_invocation_of_its_own_where_there_are_workers(world: Piping, tmp_path: Path) -> None:
     log(world)
     workers = Started()
-    with installed(world, runs=world.runs, workers=workers, pipelines_config=str(tmp_path)):
+    with installed(world, runs=world.runs, workers=workers, pipelines_config=str(tmp_path), pipeline_modules="tests.*"):
         assert tick() == {"runlake": "stopped"}
         assert workers.numbers == [1]
         assert work_pipelines(composition.services(), 120_000, 1) == {"audit": "stopped"}
-    with installed(world, runs=world.runs, workers=Started(most=0), pipelines_config=str(tmp_path)):
+    with installed(world, runs=world.runs, workers=Started(most=0), pipelines_config=str(tmp_path), pipeline_modules="tests.*"):
         assert set(tick()) == {"runlake", "audit"}
 
 
@@ -206,3 +210,82 @@ def test_metrics_tell_lag_errors_and_handlers_that_get_nothing(world: Piping, mo
     assert ("runlake_pipeline_handlers_off", 1) in seen
     assert ("runlake_pipelines_failed", 0) in seen
     assert {name for name, _ in seen} >= {"runlake_pipeline_lag", "runlake_pipeline_lag_events", "runlake_pipeline_errors"}
+
+
+def pipeline_files(folder: Path, count: int, handlers: int = 1, bad: int = 0) -> None:
+    """Pipelines of handlers with long names, and files that are none."""
+    for number in range(count):
+        named = {f"{at:03d}{'h' * 180}": {"class": "logging.NullHandler"} for at in range(handlers)}
+        logging_ = {"version": 1, "handlers": named, "root": {"handlers": list(named)}}
+        (folder / f"p{number:04d}.yaml").write_text(yaml.safe_dump({"logging": logging_}))
+    for number in range(bad):
+        (folder / f"q{number:04d}.yaml").write_text("name: " + "[" * 40)
+
+
+def pages(limit: int | None = None) -> list[Answer]:
+    answers: list[Answer] = []
+    query = {"limit": limit} if limit else {}
+    while not answers or answers[-1].json["cursor"]:
+        cursor = {"cursor": answers[-1].json["cursor"]} if answers else {}
+        answers.append(call("GET", f"{BASE}?{urlencode(query | cursor)}"))
+        assert answers[-1].status == 200
+    return answers
+
+
+def test_pipelines_come_by_pages(world: Piping, tmp_path: Path) -> None:
+    pipeline_files(tmp_path, 7)
+    answers = pages(limit=3)
+    assert [len(each.json["pipelines"]) for each in answers] == [3, 3, 3]
+    names = [pipeline["name"] for each in answers for pipeline in each.json["pipelines"]]
+    assert names == ["runlake", "audit", *(f"p{number:04d}" for number in range(7))]
+    assert [len(each.json["problems"]) for each in answers] == [1, 0, 0]
+
+
+def test_a_page_of_pipelines_reads_the_rows_of_its_own_pipelines_alone(world: Piping, tmp_path: Path) -> None:
+    pipeline_files(tmp_path, 7)
+    before = world.database.calls["query"]
+    call("GET", f"{BASE}?limit=2")
+    assert world.database.calls["query"] - before == 2
+
+
+def test_pages_of_pipelines_and_problems_fit_responses(world: Piping, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipeline_files(tmp_path, 3, handlers=200, bad=150)
+    one = call("GET", f"{BASE}?limit=3").json
+    assert len(one["problems"]) == 100 and one["more_problems"] == 51
+    size = len(json.dumps(json.dumps(one["pipelines"][2])))
+    monkeypatch.setattr(routes_pipelines, "MAX_PAGE_BYTES", int(size * 1.5))
+    answers = pages()
+    assert [[each["name"] for each in answer.json["pipelines"]] for answer in answers] == [
+        ["runlake", "audit", "p0000"], ["p0001"], ["p0002"],
+    ]  # fmt: skip
+    largest = max(len(json.dumps({"body": answer.body})) for answer in answers)
+    assert largest < 5 * 1024 * 1024
+
+
+def test_the_largest_pipeline_fits_a_response(world: Piping, tmp_path: Path) -> None:
+    """As many handlers as a file may have, each with the longest name, reason and place."""
+    names = [f"{at:03d}{chr(0x1F600) * 197}" for at in range(200)]
+    logging_ = {
+        "version": 1,
+        "handlers": {name: {"class": "logging.NullHandler"} for name in names},
+        "root": {"handlers": names[:1]},
+    }
+    (tmp_path / "wide.yaml").write_text(yaml.safe_dump({"logging": logging_}, allow_unicode=True))
+    switches = Switches(world.database, world.clock)
+    for name in names:
+        switches.set_handler("wide", HandlerSwitch(name, DISABLED, '"' * 5000, START_MS, "f" * 1000, 1))
+    answer = call("GET", f"{BASE}?limit=1&cursor=audit")
+    assert [len(each["handlers"]) for each in answer.json["pipelines"]] == [200]
+    assert len(json.dumps({"body": answer.body})) < 5 * 1024 * 1024
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=201", "limit=x", "cursor=nobody"])
+def test_bad_queries_for_pipelines_are_refused(world: Piping, query: str) -> None:
+    answer = call("GET", f"{BASE}?{query}")
+    assert (answer.status, answer.json["code"]) == (400, 400)
+
+
+def test_the_published_scopes_are_those_that_the_views_ask_for() -> None:
+    paths = call("GET", "/v1/openapi.json").json["paths"]
+    operations = [operation for path, each in paths.items() if path.startswith(BASE) for operation in each.values()]
+    assert len(operations) == 4 and all(each["x-runlake-scopes"] == ["admin"] and "403" in each["responses"] for each in operations)

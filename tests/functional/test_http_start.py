@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PROJECT = Path(__file__).parents[2]
 LAMBDA = {
     "AWS_LAMBDA_FUNCTION_NAME": "runlake-api",
@@ -35,6 +37,14 @@ def test_an_import_brings_neither_boto3_nor_settings_nor_x_ray() -> None:
 def test_on_lambda_everything_is_built_while_the_function_starts() -> None:
     done = run("import app; from chalicelib import composition; print(composition._services.settings.bucket_name)", **LAMBDA)
     assert (done.stdout.strip(), done.stderr) == ("bucket", "")
+
+
+@pytest.mark.parametrize(("handler", "starts"), [("app.app", False), ("app.compact", True), ("app.ingest", True)])
+def test_only_the_api_needs_a_key_of_positions(handler: str, starts: bool) -> None:
+    variables = {name: value for name, value in LAMBDA.items() if name != "RUNLAKE_POSITION_KEYS"}
+    done = run("import app", **variables, _HANDLER=handler)
+    assert (done.returncode == 0) is starts, done.stderr
+    assert starts or "variable=RUNLAKE_POSITION_KEYS" in done.stderr
 
 
 def test_on_lambda_a_wrong_setting_is_told_at_the_start() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from chalicelib.pipelines.allowed_modules import VARIABLE
 from chalicelib.ports import Run
 from local.run_pipelines import main
 from local.state import PROJECT
@@ -28,7 +29,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     world.end(A)
     logging_ = {"version": 1, "handlers": {"h": {"class": RECORDS}}, "root": {"handlers": ["h"]}}
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"logging": logging_}))
-    with installed(world, runs=world.runs):
+    with installed(world, runs=world.runs, pipeline_modules="tests.*"):
         yield tmp_path
     Remembering.forget()
 
@@ -44,18 +45,41 @@ def test_only_some(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert Remembering.messages() == []
 
 
-def test_validate_tells_what_is_wrong(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_validate_tells_what_is_wrong(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "tests.*")
     assert main(["validate", "--config", str(folder)]) == 0
     assert capsys.readouterr().out == "2 pipelines: runlake, mine\n"
     (folder / "bad.yaml").write_text("[")
-    unknown = {"version": 1, "handlers": {"h": {"class": "no.such"}}, "root": {"handlers": ["h"]}}
+    unknown = {"version": 1, "handlers": {"h": {"class": "logging.NoSuch"}}, "root": {"handlers": ["h"]}}
     (folder / "unknown.yaml").write_text(yaml.safe_dump({"logging": unknown}))
     (folder / "twice.yaml").write_text(yaml.safe_dump({"name": "mine", "logging": unknown}))
     assert main(["validate", "--config", str(folder)]) == 2
     told = capsys.readouterr().err
     assert (
-        "bad.yaml: no yaml" in told and "unknown: a handler cannot be found" in told and "twice.yaml: another has the name" in told
+        "bad.yaml: no yaml" in told
+        and "unknown: one of handlers cannot be built: InvalidConfigurationError: the module has no such class" in told
+        and "twice.yaml: another has the name" in told
     )
+
+
+def test_validate_prints_the_setting_to_add(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "site_handlers")
+    assert main(["validate", "--config", str(folder)]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "1 pipelines: runlake\n"
+    assert f"set {VARIABLE}=site_handlers,tests.piping" in printed.err
+    monkeypatch.setenv(VARIABLE, "site_handlers,tests.piping")
+    assert main(["validate", "--config", str(folder)]) == 0
+
+
+def test_validate_refuses_a_bad_list_of_modules(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "os; rm")
+    assert main(["validate", "--config", str(folder)]) == 2
+    assert f"{VARIABLE}='os; rm'" in capsys.readouterr().err
 
 
 def test_a_folder_that_is_not_there_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,7 +22,7 @@ from chalicelib.ports import Run, Workers
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.finalization import Finalizer
 from chalicelib.triggers import schedules
-from tests.faults.interception import Intercepted
+from tests.faults.interception import Call, Intercepted
 from tests.functional.gateway import Context, installed
 from tests.world import World
 
@@ -154,7 +154,8 @@ def failing_for(world: World, run: Run) -> Callable[[str, Callable[[], Any]], An
     prefix = world.layout.run_prefix(run)
 
     def gate(operation: str, call: Callable[[], Any]) -> Any:
-        key = next(cell.cell_contents for cell in call.__closure__ or () if isinstance(cell.cell_contents, tuple))[0]
+        assert isinstance(call, Call)
+        key = call.arguments[0]
         if key.startswith(prefix):
             raise StoreUnavailableError(f"injected key={key}")
         return call()

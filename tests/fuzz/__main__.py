@@ -1,4 +1,5 @@
-"""``make fuzz``: feed every decoder with inputs that reach new code, begun from the corpus; the same seed does the same.
+"""``make fuzz``: feed every decoder with inputs that reach new code, begun from the corpus, and measure small bodies that may be costly; the
+same seed does the same.
 
 ``--keep`` writes what reached new code back into the corpus, the smallest of it. atheris is there for Linux on x86-64; elsewhere the corpus is
 replayed by the tests, and nothing more.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import re
 import secrets
 import subprocess
@@ -18,32 +20,57 @@ from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from tests.fuzz import corpus
+from tests.fuzz import corpus, costs
 from tests.fuzz.seeds import SEEDS
 from tests.fuzz.targets import TARGETS
 
 COUNT = 1_000_000
+COSTS, COSTS_COUNT = "costs", 1_000
 _LONGEST_INPUT_BYTES = 512
 _SLOWEST_S = 10
 _DONE = re.compile(r"^#(\d+)\s")
 
 
 def main() -> int:
-    """1 when a decoder gave something that is neither a value nor its own error."""
+    """1 when a decoder gave something that is neither a value nor its own error, or a small body costs too much."""
     parser = argparse.ArgumentParser(prog="make fuzz", description=__doc__)
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"all by default: {', '.join(TARGETS)}")
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"all by default: {', '.join([*TARGETS, COSTS])}")
     parser.add_argument("--count", type=int, default=COUNT, help=f"inputs of all targets together (default {COUNT:,})")
+    parser.add_argument("--costs", type=int, default=COSTS_COUNT, help=f"small bodies to measure (default {COSTS_COUNT:,})")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(2**31) or 1, help="one is drawn and printed by default")
     parser.add_argument("--keep", action="store_true", help="renew the corpus")
     arguments = parser.parse_args()
-    if importlib.util.find_spec("atheris") is None:
-        parser.error("atheris is there for Linux on x86-64 only")
-    if unknown := set(arguments.targets) - set(TARGETS):
+    if unknown := set(arguments.targets) - {*TARGETS, COSTS}:
         parser.error(f"no such target: {', '.join(sorted(unknown))}")
-    chosen = arguments.targets or list(TARGETS)
-    each = -(-arguments.count // len(chosen))
-    print(f"seed {arguments.seed}, {each:,} inputs for each of {len(chosen)} targets", flush=True)
-    return 0 if _fuzz_all(chosen, each, arguments.seed, keep=arguments.keep) else 1
+    decoders = [target for target in arguments.targets or TARGETS if target != COSTS]
+    if decoders and importlib.util.find_spec("atheris") is None:
+        parser.error("atheris is there for Linux on x86-64 only")
+    is_good = True
+    if not arguments.targets or COSTS in arguments.targets:
+        is_good = _measure(arguments.costs, arguments.seed)
+    if decoders:
+        each = -(-arguments.count // len(decoders))
+        print(f"seed {arguments.seed}, {each:,} inputs for each of {len(decoders)} targets", flush=True)
+        is_good = _fuzz_all(decoders, each, arguments.seed, keep=arguments.keep) and is_good
+    return 0 if is_good else 1
+
+
+def _measure(count: int, seed: int) -> bool:
+    """Whether none of so many small bodies costs too much. Prints those that do, and the largest costs."""
+    costly, memory_bytes, cpu_units = 0, 0, 0.0
+    for number, (name, shape, cost, units, over) in enumerate(costs.search(seed, count, workers=os.cpu_count() or 1), 1):
+        memory_bytes, cpu_units = max(memory_bytes, cost.memory_bytes), max(cpu_units, units)
+        if over:
+            costly += 1
+            print(f"{name}: {', '.join(over)}\n  {shape!r}", flush=True)
+        if number in (count, *range(1_000, count, 1_000)):
+            print(
+                f"{COSTS}: {number:,} small bodies, seed {seed}: {costly} over a limit; at most "
+                f"{memory_bytes / costs.MIB:.0f} MiB (limit {costs.MAX_MEMORY_BYTES // costs.MIB}) and {cpu_units:.0f} units of CPU "
+                f"(limit {costs.MAX_CPU_UNITS:.0f})",
+                flush=True,
+            )
+    return not costly
 
 
 def _fuzz_all(targets: Sequence[str], count: int, seed: int, *, keep: bool) -> bool:

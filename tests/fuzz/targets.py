@@ -43,7 +43,9 @@ from chalicelib.masking.mask import mask
 from chalicelib.masking.shapes import SHAPES, finders
 from chalicelib.ports import Run
 from chalicelib.routes import coordination, logs, paths, queries
-from chalicelib.routes.bodies import UnsupportedMediaTypeError, batch_of, gunzip
+from chalicelib.routes.allowance import gunzip
+from chalicelib.routes.bodies import UnsupportedMediaTypeError, batch_of
+from chalicelib.routes.budgets import BUDGETS
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.layout import Layout, checked_run
 from chalicelib.runlog.position import Position, PositionSigner
@@ -53,6 +55,7 @@ Target = Callable[[bytes], None]
 RUN = Run("svc.pipeline", "run-1")
 NOW_MS = 1_790_000_000_000
 LIMIT_BYTES = 1 << 16
+LINES = BUDGETS["POST", f"{paths.BASE}/logs/{{fqn}}/{{runId}}"]
 KEYS = ["fuzzing-key-one", "fuzzing-key-two"]
 TYPES = [
     "application/json", "text/plain", "application/gzip", "application/x-ndjson", "application/octet-stream", "application/x-gzip", "",
@@ -100,7 +103,7 @@ def bodies(raw: bytes) -> None:
     }[form]()
     event = {"body": body, "isBase64Encoded": form == 0}
     with suppress(InvalidBatchError, BatchTooLargeError, UnsupportedMediaTypeError):
-        batch = batch_of(event, CaseInsensitiveMapping(headers), LIMIT_BYTES)
+        batch = batch_of(event, CaseInsensitiveMapping(headers), LINES, LIMIT_BYTES)
         assert batch.body == b"" or batch.body.endswith(b"\n")
         assert batch.lines == batch.body.count(b"\n") and batch.sent is None
         assert Batch.from_bytes(batch.body, batch.connector) == batch

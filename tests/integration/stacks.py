@@ -16,7 +16,7 @@ from local.emulator import free_port
 from tests.issuer import AUDIENCE, ISSUER, Issuer, served
 
 REUSED = "RUNLAKE_STACK"
-PATIENCE_S = 120  # a loaded machine starts a function in tens of seconds
+PATIENCE_S = 300  # a loaded machine starts a function in tens of seconds
 """Environment variable: path of the stack.json of a stack that runs already."""
 
 

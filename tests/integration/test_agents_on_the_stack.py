@@ -1,4 +1,4 @@
-"""Real senders of logs against the deployed stack, unmodified: what was sent is what is read.
+"""Real senders of logs against the deployed stack, unmodified, with the batch settings of docs/agents.md: what was sent is what is read.
 
 syslog-ng is Debian's (``make agents`` installs it); the others are the packages of their makers.
 """
@@ -35,7 +35,7 @@ from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 from opentelemetry.sdk.resources import Resource
 
 from local.emulator import free_port
-from tests.integration.stacks import Stack, eventually
+from tests.integration.stacks import PATIENCE_S, Stack, eventually
 
 LOGS = "/v1/services/ingestionPipelines/logs"
 SYSLOG_NG = shutil.which("syslog-ng", path="/usr/sbin:/usr/bin:/usr/local/sbin")
@@ -73,7 +73,7 @@ def otel_logger(stack: Stack, fqn: str, compression: Compression) -> Iterator[lo
     resource = Resource({"service.name": fqn, "cicd.pipeline.run.id": "run-1", "deployment": "test"})
     exporter = OTLPLogExporter(endpoint=f"{stack.api_url}/v1/agents/otlp/v1/logs", compression=compression, timeout=60)
     provider = LoggerProvider(resource=resource, shutdown_on_exit=False)
-    provider.add_log_record_processor(BatchLogRecordProcessor(exporter, schedule_delay_millis=200, max_export_batch_size=100))
+    provider.add_log_record_processor(BatchLogRecordProcessor(exporter, schedule_delay_millis=200, max_export_batch_size=512))
     handler = LoggingHandler(logger_provider=provider)
     logger = logging.getLogger(f"otel.{fqn}")
     logger.setLevel(logging.DEBUG)
@@ -92,15 +92,15 @@ def otel_logger(stack: Stack, fqn: str, compression: Compression) -> Iterator[lo
 @pytest.mark.parametrize("compression", [Compression.NoCompression, Compression.Gzip])
 def test_opentelemetrys_sdk(stack: Stack, fqn: str, compression: Compression) -> None:
     with otel_logger(stack, fqn, compression) as logger:
-        for number in range(250):
+        for number in range(600):
             logger.info("record %d é 😀", number, extra={"number": number, "runlake.step": f"s{number % 2}"})
         try:
             raise ValueError("it broke")
         except ValueError:
             logger.exception("two\nlines")
-    assert read(stack, fqn) == [*(f"record {number} é 😀" for number in range(250)), "two", "lines"]
+    assert read(stack, fqn) == [*(f"record {number} é 😀" for number in range(600)), "two", "lines"]
     found = events(stack, fqn)
-    assert [each["data"]["attributes"]["number"] for each in found[:-1]] == list(range(250))
+    assert [each["data"]["attributes"]["number"] for each in found[:-1]] == list(range(600))
     assert {each["step"] for each in found[:-1]} == {"s0", "s1"}
     assert (found[0]["level"], found[-1]["level"], found[-1]["message"]) == ("INFO", "ERROR", "two\nlines")
     assert found[-1]["data"]["attributes"]["exception.type"] == "ValueError"
@@ -110,7 +110,6 @@ def test_opentelemetrys_sdk(stack: Stack, fqn: str, compression: Compression) ->
 
 def test_an_exporter_is_told_what_is_rejected(stack: Stack, caplog: pytest.LogCaptureFixture) -> None:
     """Its records name no run: 400, which it does not repeat."""
-    started_s = time.monotonic()
     exporter = OTLPLogExporter(endpoint=f"{stack.api_url}/v1/agents/otlp/v1/logs", timeout=30)
     provider = LoggerProvider(resource=Resource({"service.name": "x"}), shutdown_on_exit=False)
     provider.add_log_record_processor(BatchLogRecordProcessor(exporter))
@@ -119,7 +118,8 @@ def test_an_exporter_is_told_what_is_rejected(stack: Stack, caplog: pytest.LogCa
         provider.force_flush(30_000)
     finally:
         provider.shutdown()
-    assert "400" in caplog.text and time.monotonic() - started_s < 20
+    failed = [record for record in caplog.records if record.name.startswith("opentelemetry.exporter")]
+    assert len(failed) == 1 and "400" in failed[0].getMessage(), "one attempt, which the exporter reports"
 
 
 # ------------------------------------------------------------------------------------------- Elasticsearch and OpenSearch
@@ -143,8 +143,8 @@ def documents(fqn: str, count: int) -> list[dict[str, Any]]:
 def test_elasticsearchs_client(stack: Stack, fqn: str) -> None:
     with Elasticsearch(f"{stack.api_url}/v1/agents/elasticsearch", http_compress=True, request_timeout=60) as client:
         assert client.ping() and client.info()["version"]["number"]
-        assert elastic_helpers.bulk(client, documents(fqn, 250), chunk_size=100) == (250, [])
-        assert elastic_helpers.bulk(client, documents(fqn, 100), chunk_size=100) == (100, []), "repeated: stored once"
+        assert elastic_helpers.bulk(client, documents(fqn, 1_250)) == (1_250, [])
+        assert elastic_helpers.bulk(client, documents(fqn, 500)) == (500, []), "repeated: stored once"
         bad = [
             {"_op_type": "delete", "_index": "logs", "_id": "id-0"},
             {"_op_type": "create", "_index": "logs", "message": "whose?"},
@@ -152,8 +152,8 @@ def test_elasticsearchs_client(stack: Stack, fqn: str) -> None:
         stored, errors = elastic_helpers.bulk(client, bad, raise_on_error=False)
         assert stored == 0 and [next(iter(each.values()))["status"] for each in errors] == [400, 400]
         assert "append" in str(errors[0]) and "no rule can tell" in str(errors[1])
-    assert read(stack, fqn) == [f"m{number} é" for number in range(250)]
-    assert [each["data"]["_id"] for each in events(stack, fqn)] == [f"id-{number}" for number in range(250)]
+    assert read(stack, fqn) == [f"m{number} é" for number in range(1_250)]
+    assert [each["data"]["_id"] for each in events(stack, fqn)] == [f"id-{number}" for number in range(1_000)], "a page"
 
 
 def test_opensearchs_client(stack: Stack, fqn: str) -> None:
@@ -162,12 +162,12 @@ def test_opensearchs_client(stack: Stack, fqn: str) -> None:
         [{"host": "127.0.0.1", "port": port, "url_prefix": "/api/v1/agents/elasticsearch"}], http_compress=True, timeout=60
     ) as client:
         assert client.ping() and client.info()["version"]["number"]
-        assert opensearch_helpers.bulk(client, documents(fqn, 250), chunk_size=100) == (250, [])
+        assert opensearch_helpers.bulk(client, documents(fqn, 1_250)) == (1_250, [])
         stored, errors = opensearch_helpers.bulk(
             client, [{"_op_type": "update", "_index": "i", "_id": "1", "doc": {}}], raise_on_error=False
         )
         assert stored == 0 and errors[0]["update"]["status"] == 400
-    assert read(stack, fqn) == [f"m{number} é" for number in range(250)]
+    assert read(stack, fqn) == [f"m{number} é" for number in range(1_250)]
 
 
 # ------------------------------------------------------------------------------------------------------ bodies of agents
@@ -225,8 +225,8 @@ destination d_runlake {
     body-prefix("%(prefix)s")
     body-suffix("%(suffix)s")
     delimiter("%(delimiter)s")
-    batch-lines(50)
-    batch-timeout(300)
+    batch-lines(500)
+    batch-timeout(1000)
     timeout(60)
   );
 };
@@ -268,7 +268,7 @@ def syslog_ng(folder: Path, **given: Any) -> Iterator[None]:
 
 
 def connected(port: int) -> socket.socket:
-    give_up = time.monotonic() + 20
+    give_up = time.monotonic() + PATIENCE_S
     while True:
         try:
             return socket.create_connection(("127.0.0.1", port), timeout=10)
@@ -283,10 +283,10 @@ def test_syslog_ngs_http_destination(stack: Stack, fqn: str, tmp_path: Path, for
     port = free_port()
     with syslog_ng(tmp_path, port=port, url=f"{stack.api_url}/v1/agents/syslog", fqn=fqn, **FORMS[form]):
         with connected(port) as sender:
-            for number in range(120):
+            for number in range(1_200):
                 sender.sendall(f"<11>1 2026-09-21T14:13:20Z host app {number} - - line {number}\n".encode())
-        eventually(lambda: len(read(stack, fqn)) == 120)
-    assert read(stack, fqn) == [f"line {number}" for number in range(120)]
+        eventually(lambda: len(read(stack, fqn)) == 1_200)
+    assert read(stack, fqn) == [f"line {number}" for number in range(1_200)]
     found = events(stack, fqn)
     assert {each["level"] for each in found} == {"ERROR"} and {each["timestamp"] for each in found} == {1_790_000_000_000}
     assert re.search("app", json.dumps(found[0]["data"]))

@@ -25,7 +25,7 @@ from tests.permissions import Calls
 
 LOGS = "/v1/services/ingestionPipelines/logs"
 RUNS = 24
-PATIENCE_S = 90.0
+PATIENCE_S = 300.0
 
 
 @pytest.fixture(scope="module")

@@ -85,6 +85,7 @@ def operator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
     folder = tmp_path_factory.mktemp("operator")
     stage = folder / "test.json"
     parameters = {"BucketName": "logs-${account}", "ArchiveBucketName": "archive-${account}", "PositionKeys": "k" * 32}
+    parameters |= {"CursorKeys": "c" * 32}
     stage.write_text(json.dumps({"stack": STACK, "parameters": parameters | QUIET}))
     emulator, issuer = Emulator(free_port(), folder / "scratch", folder / "emulator.log"), Issuer()
     try:
@@ -220,8 +221,8 @@ def test_and_all_goes_when_it_is_said_twice(operator: Operator, tmp_path: Path) 
     parameters = {
         "BucketName": "gone-logs",
         "ArchiveBucketName": "gone-archive",
-        "DatasetDatabase": "gone",
         "PositionKeys": "k" * 32,
+        "CursorKeys": "c" * 32,
     }
     stage.write_text(json.dumps({"stack": "runlake-gone", "parameters": parameters | QUIET | operator.believing}))
     operator.make("deploy", f"STAGE={stage}")

@@ -244,7 +244,7 @@ def _processing(stack: Stack, api: Api, namespace: str) -> None:
         one, two = _keys(stack, f"pipeline-files/{namespace}/")
         s3.put_object(Bucket=stack["bucket"], Key=one, Body=s3.get_object(Bucket=stack["bucket"], Key=one)["Body"].read() + b"more")
         s3.delete_object(Bucket=stack["bucket"], Key=two)
-        s3.put_object(Bucket=stack["bucket"], Key=f"pipeline-files/{namespace}/lost.jsonl", Body=b"{}")
+        s3.put_object(Bucket=stack["bucket"], Key=f"pipeline-files/{namespace}/2026-01-01/lost/any/00000001.jsonl", Body=b"{}")
         s3.put_object(Bucket=stack["bucket"], Key=f"_dead/{namespace}.one/run-1/a/b/0000000001.json", Body=b"{}")
     set_ahead(stack, "api", 7200)
     found = api.ask("GET", "/v1/pipeline-files/repair").json()["findings"]

@@ -26,7 +26,7 @@ from tests.piping import line
 
 LOGS = "/v1/services/ingestionPipelines/logs"
 ALWAYS, OURS = "pipeline-files", "pipeline-files/audit"
-PATIENCE_S = 90.0
+PATIENCE_S = 300.0
 AUDIT = """
 logging:
   version: 1

@@ -12,6 +12,7 @@ import pytest
 
 from chalicelib.ports import Run
 from tests.integration.rebuilding import (
+    PATIENCE_S,
     QUIET_PARAMETERS,
     TABLES,
     damage_tables,
@@ -39,15 +40,16 @@ def filled() -> Iterator[tuple[Stack, list[Run]]]:
 
 
 class Writers:
-    """Appends to runs, old and new, until it is told to stop."""
+    """Appends to runs, old and new, from before the block begins until it ends."""
 
     def __init__(self, stack: Stack, runs: list[Run]) -> None:
         self.appended = dict.fromkeys(runs, 0)
-        self._stack, self._stop = stack, threading.Event()
+        self._stack, self._stop, self._begun = stack, threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._work)
 
     def __enter__(self) -> Writers:
         self._thread.start()
+        assert self._begun.wait(PATIENCE_S), "no append came through"
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -58,9 +60,10 @@ class Writers:
         while not self._stop.wait(0.05):
             for run in self.appended:
                 url = f"{self._stack.api_url}{LOGS}/{run.fqn}/{run.run_id}"
-                with urlopen(Request(url, b"meanwhile\n", {"Content-Type": "text/plain"}), timeout=60) as answer:
+                with urlopen(Request(url, b"meanwhile\n", {"Content-Type": "text/plain"}), timeout=PATIENCE_S) as answer:
                     assert answer.status == 200
                 self.appended[run] += 1
+            self._begun.set()
 
 
 def segments_of(stack: Stack, run: Run) -> int:
@@ -111,6 +114,7 @@ def test_its_role_allows_what_it_does_and_nothing_else(filled: tuple[Stack, list
         job(stack, "--only", "files", "--summary", summary)
     add_rows_of_nothing(stack)
     add_unreadable_rows(stack)
+    damage_row(stack, runs[1])
     lose_rows(stack, runs[0].fqn, runs[0].run_id, with_run=True)
     append_events(stack, "of-roles", "events")
     wait_until_quiet(stack)
@@ -118,6 +122,17 @@ def test_its_role_allows_what_it_does_and_nothing_else(filled: tuple[Stack, list
     job(stack, "--dry-run", "--prune")
     job(stack, "--prune")
     assert_job_fits(stack, "rebuild_catalog", calls)
+
+
+def damage_row(stack: Stack, run: Run) -> None:
+    """A run's row says something else in one of its attributes."""
+    with closing(stack.client("dynamodb")) as dynamodb:
+        dynamodb.update_item(
+            TableName=stack["runs_table"],
+            Key={"fqn": {"S": run.fqn}, "run_id": {"S": run.run_id}},
+            UpdateExpression="SET compacted_bytes = :wrong",
+            ExpressionAttributeValues={":wrong": {"N": "1"}},
+        )
 
 
 def add_unreadable_rows(stack: Stack) -> None:

@@ -16,7 +16,11 @@ from chalicelib.composition import SOURCES
 from chalicelib.coordination import permissions, schema
 from chalicelib.coordination.metrics import NAMES, metric_name
 from chalicelib.coordination.settings import CoordinationSettings, parsed
+from chalicelib.routes import response_headers
 from chalicelib.settings import Settings
+from deploy import rules as deploy_rules
+from deploy.errors import DeployError
+from deploy.stages import read_stage
 from local import package
 
 Template = dict[str, Any]
@@ -41,7 +45,7 @@ def properties(template: Template, name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("field", sorted(set(Settings.model_fields) - NO_PARAMETER))
 def test_every_setting_is_a_parameter_with_the_same_default_and_bounds(template: Template, field: str) -> None:
     setting, parameter = Settings.model_fields[field], template["Parameters"][parameter_name(field)]
-    variables = template["Globals"]["Function"]["Environment"]["Variables"]
+    variables = variables_of(template, "APIHandler")
     assert parameter["Description"]
     assert BUCKETS.get(field, parameter_name(field)) in str(variables["RUNLAKE_" + field.upper()])
     if not setting.is_required() and setting.default is not None:
@@ -60,9 +64,50 @@ def test_tables_and_topic_reach_the_functions(template: Template) -> None:
     for field in TABLES:
         assert variables["RUNLAKE_" + field.upper()] == {"Ref": parameter_name(field)}
     assert variables["RUNLAKE_REPORT_TOPIC_ARN"] == {"Ref": "ReportTopic"}
-    assert {name.removeprefix("RUNLAKE_").lower() for name in variables if name.startswith("RUNLAKE_")} == set(
+    of_the_api = variables_of(template, "APIHandler")
+    assert {name.removeprefix("RUNLAKE_").lower() for name in of_the_api if name.startswith("RUNLAKE_")} == set(
         Settings.model_fields
     )
+
+
+CREDENTIALS = {"RUNLAKE_AWS_ACCESS_KEY_ID", "RUNLAKE_AWS_SECRET_ACCESS_KEY", "RUNLAKE_AWS_SESSION_TOKEN"}
+SECRETS = {
+    "APIHandler": {"RUNLAKE_POSITION_KEYS", "RUNLAKE_CURSOR_KEYS", "RUNLAKE_MASKING", "RUNLAKE_EVENTS"} | CREDENTIALS,
+    "Authorize": set(),
+    "Ingest": CREDENTIALS,
+    "Compact": CREDENTIALS,
+    "Sweep": CREDENTIALS,
+    "Pipelines": CREDENTIALS,
+}
+"""Who holds which. Jobs read the variables of Ingest."""
+
+
+def test_each_function_has_the_secrets_that_it_needs_and_no_others(template: Template) -> None:
+    secret = {name for name, about in template["Parameters"].items() if about.get("NoEcho")} | {"AwsAccessKeyId"}
+    functions = {name for name, each in template["Resources"].items() if each["Type"] == "AWS::Serverless::Function"}
+    assert functions == set(SECRETS)
+    for function, expected in SECRETS.items():
+        variables = variables_of(template, function).items()
+        present = {
+            name for name, value in variables if "resolve:" in str(value) or secret & set(re.findall(r"'Ref': '(\w+)'", str(value)))
+        }
+        assert present == expected, function
+
+
+def test_positions_and_cursors_have_secrets_of_their_own(template: Template) -> None:
+    variables = variables_of(template, "APIHandler")
+    keys = {purpose: variables[f"RUNLAKE_{purpose.upper()}_KEYS"]["Fn::If"] for purpose in ("position", "cursor")}
+    for purpose, (condition, generated, named) in keys.items():
+        word = purpose.capitalize()
+        assert (condition, named) == (f"Generates{word}Key", {"Ref": f"{word}Keys"})
+        assert generated == {"Fn::Sub": f"{{{{resolve:secretsmanager:${{{word}Key}}:SecretString}}}}"}
+        assert properties(template, f"{word}Key")["GenerateSecretString"]["ExcludePunctuation"] is True
+
+
+def variables_of(template: Template, function: str) -> dict[str, Any]:
+    """Variables of a function, as SAM merges them."""
+    shared = template["Globals"]["Function"]["Environment"]["Variables"]
+    return dict(shared) | properties(template, function).get("Environment", {}).get("Variables", {})
 
 
 @pytest.mark.parametrize("name", [*BUCKETS.values(), "JobsBucket", "DatasetBucket"])
@@ -126,10 +171,70 @@ def test_and_all_files_of_the_archive_that_come_or_go(template: Template) -> Non
 
 
 def test_only_the_two_buckets_may_send(template: Template) -> None:
-    (statement,) = properties(template, "IngestQueuePolicy")["PolicyDocument"]["Statement"]
+    _, statement = properties(template, "IngestQueuePolicy")["PolicyDocument"]["Statement"]
+    assert (statement["Effect"], statement["Principal"]) == ("Allow", {"Service": "s3.amazonaws.com"})
     sources = statement["Condition"]["ArnEquals"]["aws:SourceArn"]
     assert sources == [{"Fn::Sub": f"arn:${{AWS::Partition}}:s3:::${{{parameter_name(field)}}}"} for field in BUCKETS]
     assert statement["Condition"]["StringEquals"] == {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}
+
+
+def test_queues_and_topic_are_tls_only(template: Template) -> None:
+    for policy, resources in (
+        ("IngestQueuePolicy", [{"Fn::GetAtt": [queue, "Arn"]} for queue in ("IngestQueue", "DeadLetterQueue")]),
+        ("DeadLetterQueuePolicy", [{"Fn::GetAtt": [queue, "Arn"]} for queue in ("IngestQueue", "DeadLetterQueue")]),
+        ("ReportTopicPolicy", [{"Ref": "ReportTopic"}]),
+    ):
+        statements = properties(template, policy)["PolicyDocument"]["Statement"]
+        (denied,) = [each for each in statements if each["Effect"] == "Deny"]
+        assert denied["Condition"] == {"Bool": {"aws:SecureTransport": "false"}} and denied["Principal"] == "*", policy
+        assert as_list(denied["Resource"]) == resources, policy
+    covered = {
+        json.dumps(queue)
+        for name in ("IngestQueuePolicy", "DeadLetterQueuePolicy")
+        for queue in properties(template, name)["Queues"]
+    }
+    queues = [name for name, each in template["Resources"].items() if each["Type"] == "AWS::SQS::Queue"]
+    assert covered == {json.dumps({"Ref": name}) for name in queues}
+
+
+def test_topic_lets_its_own_account_in_and_nobody_else(template: Template) -> None:
+    """A policy replaces the one that SNS has by itself."""
+    allowed = [
+        each for each in properties(template, "ReportTopicPolicy")["PolicyDocument"]["Statement"] if each["Effect"] == "Allow"
+    ]
+    assert [each["Principal"] for each in allowed] == [{"AWS": {"Fn::Sub": "arn:${AWS::Partition}:iam::${AWS::AccountId}:root"}}]
+    assert "sns:Publish" in allowed[0]["Action"]
+
+
+NOT_IN_S3 = {"PipelinesTable", "PipelineFilesTable"}
+
+
+def test_tables_that_s3_cannot_restore_are_protected(template: Template) -> None:
+    tables = {name: each for name, each in template["Resources"].items() if each["Type"] == "AWS::DynamoDB::Table"}
+    protected = {name for name, each in tables.items() if "DeletionProtectionEnabled" in each["Properties"]}
+    assert protected == NOT_IN_S3
+    for name in protected:
+        assert tables[name]["Properties"]["DeletionProtectionEnabled"] == {"Fn::If": ["ProtectsTables", True, False]}
+        assert tables[name]["UpdateReplacePolicy"] == "Retain"
+    assert template["Parameters"]["TableDeletionProtection"]["Default"] == "true"
+
+
+def test_gateway_logs_hold_neither_queries_nor_headers(template: Template) -> None:
+    """They are off by default: the account needs a role for them."""
+    condition, setting, _ = properties(template, "RestAPI")["AccessLogSetting"]["Fn::If"]
+    assert (condition, template["Parameters"]["GatewayLogs"]["Default"]) == ("LogsGateway", "false")
+    line = json.loads(setting["Format"])
+    assert {"source_address", "user_agent", "principal", "method", "path", "status", "error"} <= set(line)
+    assert not re.search(r"querystring|header|params|authorizationToken|apiKey\b", setting["Format"])
+    assert setting["DestinationArn"] == {"Fn::GetAtt": ["GatewayLogGroup", "Arn"]}
+
+
+def test_origin_of_pages_is_a_parameter(template: Template) -> None:
+    (rule,) = properties(template, "ArchiveBucket")["CorsConfiguration"]["CorsRules"]
+    assert rule["AllowedOrigins"] == [{"Ref": "CorsOrigin"}]
+    pattern = re.compile(template["Parameters"]["CorsOrigin"]["AllowedPattern"])
+    assert all(pattern.fullmatch(text) for text in ("*", "https://logs.example.com", "http://127.0.0.1:8080"))
+    assert not any(pattern.fullmatch(text) for text in ("", "https://a.b/path", "https://*", "null", "https://a'b"))
 
 
 def test_a_message_stays_hidden_for_two_timeouts_and_ends_in_the_dead_letter_queue(template: Template) -> None:
@@ -264,6 +369,40 @@ def test_the_api_reads_and_changes_partitions_and_removes_none(template: Templat
     assert sorted(actions) == ["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"]
 
 
+def test_shipped_stage_is_deployable_once_it_names_an_issuer(template: Template) -> None:
+    stage = read_stage("prod", "111122223333", "eu-west-1")
+    with pytest.raises(DeployError) as refused:
+        deploy_rules.check(template, stage.parameters, "infra/stages/prod.json")
+    assert all(name in str(refused.value) for name in ("JwtIssuer", "JwtAudience", "JwtJwksUrl", "infra/stages/prod.json"))
+    issuer = {"JwtIssuer": "https://issuer.example", "JwtAudience": "*", "JwtJwksUrl": "https://issuer.example/keys"}
+    deploy_rules.check(template, stage.parameters | issuer, "")
+    deploy_rules.check(template, stage.parameters | {"Auth": "iam", "PolicyParameter": "/runlake/policy"}, "")
+
+
+NAMING = ("Name", "BucketName", "TableName", "QueueName", "TopicName", "RoleName", "FunctionName", "LogGroupName", "DashboardName")
+
+
+def test_two_stacks_in_one_account_share_no_name(template: Template) -> None:
+    """A name that does not follow from the stack's, or from a parameter without a default, makes the second stack fail."""
+    for logical, resource in template["Resources"].items():
+        given = resource.get("Properties", {})
+        names = {key: given[key] for key in NAMING if key in given} | {
+            key: value for key, value in given.get("DatabaseInput", {}).items() if key == "Name"
+        }
+        for name in names.values():
+            referred = set(re.findall(r"[A-Za-z:]+", json.dumps(name)))
+            own = {"AWS::StackName"} | set(template["Resources"])
+            required = {each for each, about in template["Parameters"].items() if "Default" not in about}
+            assert referred & (own | required), (logical, name)
+
+
+def test_dataset_database_is_named_after_the_stack_unless_it_is_named(template: Template) -> None:
+    name = properties(template, "EventsDatabase")["DatabaseInput"]["Name"]
+    by_stack = {"Fn::Join": ["_", {"Fn::Split": ["-", {"Ref": "AWS::StackName"}]}]}
+    assert name == {"Fn::If": ["NamesDatasetDatabase", {"Ref": "DatasetDatabase"}, by_stack]}
+    assert template["Parameters"]["DatasetDatabase"]["Default"] == ""
+
+
 KEYS = {
     "AWS::DynamoDB::Table": ("SSESpecification", {"SSEEnabled": True, "SSEType": "KMS", "KMSMasterKeyId": {"Ref": "KmsKeyId"}}),
     "AWS::SQS::Queue": ("KmsMasterKeyId", {"Ref": "KmsKeyId"}),
@@ -297,6 +436,23 @@ def test_what_may_be_wanted_is_not_there_by_default(template: Template) -> None:
     assert "ReservedConcurrentExecutions" not in properties(template, "Ingest"), "messages that find no room would fail"
 
 
+def test_requests_of_one_token_can_be_limited(template: Template) -> None:
+    assert template["Parameters"]["RequestsPerToken"]["Default"] == 0
+    limits = template["Resources"]["TokenLimits"]
+    (rule,) = limits["Properties"]["Rules"]
+    rate = rule["Statement"]["RateBasedStatement"]
+    assert (limits["Condition"], rate["Limit"], rate["EvaluationWindowSec"]) == ("LimitsTokens", {"Ref": "RequestsPerToken"}, 300)
+    assert [key["Header"]["Name"] for key in rate["CustomKeys"]] == ["authorization"]
+    blocked = rule["Action"]["Block"]["CustomResponse"]
+    assert blocked["ResponseCode"] == 503, "connectors repeat it"
+    assert json.loads(limits["Properties"]["CustomResponseBodies"][blocked["CustomResponseBodyKey"]]["Content"])["code"] == 503
+    assert limits["Properties"]["VisibilityConfig"]["SampledRequestsEnabled"] is False, "samples hold tokens"
+    parameters = {"Auth": "none", "BucketName": "a", "ArchiveBucketName": "b", "RequestsPerToken": "100"}
+    deploy_rules.check(template, parameters, "")
+    with pytest.raises(DeployError, match="an API has one only"):
+        deploy_rules.check(template, parameters | {"WebAclArn": "arn:aws:wafv2:x"}, "")
+
+
 def test_the_gateway_is_throttled_and_traced(template: Template) -> None:
     (settings,) = properties(template, "RestAPI")["MethodSettings"]
     assert (settings["ResourcePath"], settings["HttpMethod"]) == ("/*", "*")
@@ -326,6 +482,7 @@ def as_list(value: Any) -> list[Any]:
             "GreaterThanOrEqualToThreshold",
         ),
         ("StoreErrorsAlarm", observability.S3_ERRORS, 1, "GreaterThanThreshold"),
+        ("AccessRefusedAlarm", observability.ACCESS_REFUSED, {"Ref": "RefusalsAlarm"}, "GreaterThanOrEqualToThreshold"),
         ("PipelineLagAlarm", observability.PIPELINE_LAG_MS, 900_000, "GreaterThanThreshold"),
         ("PipelineHandlersAlarm", observability.PIPELINE_HANDLERS_OFF, 0, "GreaterThanThreshold"),
         ("PipelineErrorsAlarm", observability.PIPELINE_ERRORS, 100, "GreaterThanThreshold"),
@@ -402,7 +559,9 @@ def test_the_gateway_never_answers_what_makes_a_connector_give_up(template: Temp
     } == {503}
     for response in responses.values():
         assert f'"code": {response["StatusCode"]}' in response["ResponseTemplates"]["application/json"]
-        assert response["ResponseParameters"]["Headers"]["Access-Control-Allow-Origin"] == "'*'"
+        assert response["ResponseParameters"]["Headers"]["Access-Control-Allow-Origin"] == {"Fn::Sub": "'${CorsOrigin}'"}
+        assert response["ResponseParameters"]["Headers"]["Strict-Transport-Security"] == f"'{response_headers.HSTS}'"
+        assert response["ResponseParameters"]["Headers"]["Cache-Control"] == "'no-store'"
 
 
 def test_the_zip_is_small_compiled_and_without_what_the_runtime_has(template: Template) -> None:

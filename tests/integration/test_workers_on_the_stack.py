@@ -27,7 +27,7 @@ from tests.integration.stacks import Stack, running_stack
 
 LOGS = "/v1/services/ingestionPipelines/logs"
 COMPLETED = "compaction_source_coordinator_partitionsCompleted"
-PATIENCE_S = 45.0
+PATIENCE_S = 180.0
 NOTHING = {"done": 0, "failed": 0, "set_aside": 0, "left": 0, "lost": 0}
 
 

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from chalicelib.catalog.dynamodb_runs import row_of
+from chalicelib.catalog.runs import shard_of
 from chalicelib.catalog.segments import entry_of_row, run_key
 from chalicelib.ports import PutOptions, Run, SegmentEntry
 from chalicelib.runlog.segment import metadata_of
 from glue_jobs.catalog.mending import FAILED, GONE, MENDED, RIGHT
 from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
-from tests.rebuilding import Items, Live, live_through
+from tests.rebuilding import KEEP_S, Items, Live, live_through
 from tests.world import RUN, START_MS
 
 OTHER = Run("svc.pipeline", "another")
@@ -96,6 +97,107 @@ def test_a_row_that_is_moved_meanwhile_is_not_set_back() -> None:
     assert result.outcome in (RIGHT, MENDED)
     check(live, items)
     assert items.runs[RUN]["segments"] == 2 and len(moved) == 1, "the second look found it right"
+
+
+class Ingestion:
+    """Moves a run's row as ingestion does, to segment after segment: one update of one group of attributes, forward only."""
+
+    def __init__(self, live: Live, items: Items, run: Run) -> None:
+        self.live, self.items, self.run, self.landed = live, items, run, 0
+
+    def append(self) -> None:
+        self.live.append(self.run, f"line {self.landed}\n")
+        self.live.notify()
+
+    def land(self) -> None:
+        """The next segment that no notification has come of."""
+        (entry,) = self.live.world.index.rows_from(self.run, 0, 0, 10_000)[self.landed : self.landed + 1]
+        self.landed += 1
+        row = self.items.runs.setdefault(self.run, {"fqn": self.run.fqn, "run_id": self.run.run_id})
+        row["started_ms"] = min(row.get("started_ms", entry.appended_ms), entry.appended_ms)
+        if row.get("segments", 0) <= entry.sequence:
+            row |= {
+                "segments": entry.sequence + 1, "lines": entry.end_line, "bytes": entry.end_byte, "epoch": entry.epoch,
+                "seal": entry.reason, "last_append_ms": entry.appended_ms, "expires_at": entry.appended_ms // 1000 + KEEP_S,
+                "activity_shard": shard_of(self.run),
+            }  # fmt: skip
+
+
+STREAM_S = 60
+
+
+@pytest.mark.parametrize("backlog", [0, 40])
+@pytest.mark.parametrize("lost", ["row", "first line's time", "artifact", "nothing", "behind", "ahead"])
+def test_row_of_a_run_with_continuous_appends_is_put_right(lost: str, backlog: int) -> None:
+    """For 60 s a segment lands at every call of the job. ``backlog``: notifications that are still to come when it begins."""
+    live, items = Live(), Items()
+    ingestion = Ingestion(live, items, RUN)
+    for _ in range(50):
+        ingestion.append()
+        live.world.clock.advance(1)
+    live.tick()
+    assert live.mender(items).mend(RUN).outcome == MENDED
+    ingestion.landed = 50 - backlog
+    row = items.runs[RUN]
+    match lost:
+        case "row":
+            del items.runs[RUN]
+        case "first line's time":
+            row["started_ms"] += 10**6
+        case "artifact":
+            del row["compacted_segments"], row["compacted_bytes"]
+        case "behind":
+            row |= {"segments": 3, "lines": 3}
+        case "ahead":
+            row |= {"segments": 10**9, "lines": 7}
+    ends_ms = live.world.clock.now_ms() + STREAM_S * 1000
+
+    def gate(operation: str, call: Callable[[], Any]) -> Any:
+        if live.world.clock.now_ms() < ends_ms:
+            live.world.clock.advance(0.05)
+            ingestion.append()
+            ingestion.land()
+        return call()
+
+    result = live.mender(items, port=intercepted(gate), threads=1).mend(RUN)
+    assert result.outcome in (RIGHT, MENDED), result
+    while ingestion.landed < len(live.world.index.rows_from(RUN, 0, 0, 10_000)):
+        ingestion.land()
+    expected = live.row(RUN)
+    assert expected and row_of(items.runs[RUN]) == expected
+    assert live.mender(items, dry_run=True).mend(RUN).rows["runs.wrong"] == 0
+
+
+def test_run_that_is_let_go_of_meanwhile_stays_let_go_of() -> None:
+    live = finished(Live())
+    items, right = Items(), Items()
+    live.mender(right).mend(RUN)
+    items.runs[RUN] = right.runs[RUN] | {"activity_shard": shard_of(RUN), "compacted_bytes": 1}
+
+    def gate(operation: str, call: Callable[[], Any]) -> Any:
+        if operation == "list":
+            items.runs[RUN].pop("activity_shard", None)
+        return call()
+
+    assert live.mender(items, port=intercepted(gate)).mend(RUN).outcome == MENDED
+    assert items.runs == right.runs
+
+
+def test_row_that_was_deleted_meanwhile_does_not_come_back() -> None:
+    live, items = Live(), Items()
+    live.append(RUN, "one\n")
+    live.mender(items).mend(RUN)
+    items.runs[RUN]["lines"] = 5
+
+    def gate(operation: str, call: Callable[[], Any]) -> Any:
+        if operation == "change_run":
+            items.runs.clear()
+            for name in list(live.world.store._objects):
+                live.world.store.delete(name)
+        return call()
+
+    assert live.mender(items, port=intercepted(gate)).mend(RUN).outcome == GONE
+    assert RUN not in items.runs
 
 
 def test_who_keeps_moving_a_row_is_told_of() -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from chalicelib.errors import DamagedLogError, DeadlineExceededError, OutcomeUnknownError, StoreUnavailableError
@@ -224,6 +228,22 @@ def test_closing_a_run_that_never_wrote_seals_it() -> None:
     assert world.parts().finalizer.close(RUN).finalized
     assert world.body("logs.txt") == b""
     assert world.read_all() == []
+
+
+def test_short_read_of_a_segment_is_not_compacted() -> None:
+    """A store that answers with fewer bytes than it listed: nothing is written, and the next pass has it all."""
+    world = World()
+    append(world, "0123456789\n")
+
+    def short(operation: str, call: Callable[[], Any]) -> Any:
+        answer = call()
+        return replace(answer, body=answer.body[:-1]) if operation == "get" else answer
+
+    with pytest.raises(StoreUnavailableError):
+        world.parts(Intercepted(world.store, short)).compactor.compact(RUN, world.deadline())  # type: ignore[arg-type]
+    assert "partial.txt" not in world.names()
+    compact(world)
+    assert world.body("partial.txt") == b"0123456789\n"
 
 
 def _always_down(operation: str, call: object) -> object:

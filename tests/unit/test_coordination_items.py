@@ -16,7 +16,7 @@ from chalicelib.coordination.codec import from_row, to_row
 from chalicelib.coordination.instants import bound, instant, instant_us, parsed_ms, parsed_us
 from chalicelib.coordination.partition import GLOBAL_KEY, new_partition
 from chalicelib.coordination.store import Place
-from chalicelib.errors import DamagedPartitionError, InvalidConfigurationError
+from chalicelib.errors import DamagedPartitionError, InvalidConfigurationError, InvalidInputError
 
 MS = st.integers(-62_135_596_800_000, 253_402_300_000_000)
 TEXTS = st.text(min_size=1, max_size=40)
@@ -164,3 +164,9 @@ def test_sources() -> None:
 @given(TEXTS, TEXTS)
 def test_cursors_come_back(priority: str, key: str) -> None:
     assert read_cursor(write_cursor(Place(priority, key))) == Place(priority, key)
+
+
+@pytest.mark.parametrize("key", ["", "k" * 1025, "ü" * 513, "caf\udce9"])
+def test_key_that_no_table_holds_is_refused(key: str) -> None:
+    with pytest.raises(InvalidInputError):
+        new_partition("compaction|PARTITION", key, 0)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from base64 import urlsafe_b64encode
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chalicelib.catalog import dynamodb_runs
 from chalicelib.catalog.cursor import CursorSigner
 from chalicelib.catalog.moments import FIRST_MS, LAST_MS
 from chalicelib.catalog.search import FileQuery
-from chalicelib.errors import InvalidCursorError
+from chalicelib.coordination import administration
+from chalicelib.coordination.store import Place
+from chalicelib.errors import InvalidCursorError, InvalidInputError
+from chalicelib.memory.run_catalog import InMemoryRunCatalog
 
 SIGNER = CursorSigner(["key-one"])
 AFTER = (1_790_000_000_000, "0123456789abcdef" * 2)
@@ -114,3 +120,30 @@ def test_a_text_that_another_part_of_the_house_signed_is_refused() -> None:
     position = Position("00ff", 1, 7, 70, 7000, False, 1_700_000_000_000)
     with pytest.raises(InvalidCursorError):
         SIGNER.read(PositionSigner(["key-one"]).dumps(Run("svc.pipeline", "run-1"), position), QUERY)
+
+
+def made_by_hand(*values: object) -> str:
+    return urlsafe_b64encode(json.dumps(values).encode()).decode().rstrip("=")
+
+
+@pytest.mark.parametrize("run_id", ["\ud800", "caf\udce9", "r" * 1025, "ü" * 513, "", None, 5, ["r"]])
+def test_run_cursor_of_no_possible_run_is_refused(run_id: object) -> None:
+    with pytest.raises(InvalidInputError, match="not made here"):
+        dynamodb_runs.read_cursor(made_by_hand(5, run_id))
+    with pytest.raises(InvalidInputError, match="not made here"):
+        InMemoryRunCatalog().newest("svc.pipeline", 1, made_by_hand(5, run_id))
+
+
+@pytest.mark.parametrize("key", ["\ud800", "k" * 1025, "", None, 5])
+@pytest.mark.parametrize("at", [0, 1])
+def test_partition_cursor_of_no_possible_key_is_refused(key: object, at: int) -> None:
+    values: list[object] = ["2026-11-22T00:00:00.000Z", "svc.pipeline/run-1"]
+    values[at] = key
+    with pytest.raises(InvalidCursorError):
+        administration.read_cursor(made_by_hand(*values))
+
+
+def test_longest_keys_are_read_back_from_a_cursor() -> None:
+    key = "ü" * 512
+    assert dynamodb_runs.read_cursor(dynamodb_runs.write_cursor(5, key)) == {"started_ms": 5, "run_id": key}
+    assert administration.read_cursor(administration.write_cursor(Place(key, key))) == Place(key, key)

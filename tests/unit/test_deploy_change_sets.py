@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from deploy.artifacts import Uploaded
 from deploy.change_sets import ChangeSet, Stacks
-from deploy.destroying import destroy
+from deploy.destroying import Clients, destroy
 from deploy.errors import DeployError
 from deploy.stages import Stage
 
@@ -104,11 +104,25 @@ def test_the_first_reason_is_told_not_what_followed_from_it() -> None:
         Stacks(client).execute(ChangeSet("cs", "s", is_new=False, lines=["x"]))
 
 
+ACCOUNT = "111122223333"
+RESOURCES = [
+    {"ResourceType": "AWS::DynamoDB::Table", "PhysicalResourceId": "checkpoints"},
+    {"ResourceType": "AWS::SNS::Topic", "PhysicalResourceId": "topic"},
+]
+
+
+def clients() -> Clients:
+    dynamodb = Mock()
+    dynamodb.describe_table.return_value = {"Table": {}}
+    return Clients(Mock(), dynamodb, ACCOUNT)
+
+
 OUTPUTS = [{"OutputKey": name, "OutputValue": name.lower()} for name in ("BucketName", "DatasetBucketName")]
 
 
 def stacks_to_destroy() -> tuple[Mock, Stacks]:
     client = cloudformation(THERE | {"Outputs": OUTPUTS}, [])
+    client.get_paginator.return_value.paginate.return_value = [{"StackResourceSummaries": RESOURCES}]
 
     def delete(StackName: str) -> None:
         client.describe_stacks.return_value = {"Stacks": [{"StackStatus": "DELETE_COMPLETE"}]}
@@ -122,13 +136,51 @@ def test_nothing_is_deleted_unless_the_words_are_typed() -> None:
     for words in (["no"], ["s", "yes"]):
         answers = iter(words)
         with pytest.raises(DeployError, match="nothing was deleted"):
-            destroy(stacks, Mock(), "s", with_data=True, ask=lambda _, answers=answers: next(answers))
+            destroy(stacks, clients(), "s", with_data=True, ask=lambda _, answers=answers: next(answers))
     client.delete_stack.assert_not_called()
 
 
 def test_buckets_stay_and_are_told() -> None:
     client, stacks = stacks_to_destroy()
-    s3 = Mock()
-    assert destroy(stacks, s3, "s", with_data=False, ask=lambda _: "s\n") == ["bucketname", "datasetbucketname"]
+    used = clients()
+    assert destroy(stacks, used, "s", with_data=False, ask=lambda _: "s\n") == ["bucketname", "datasetbucketname"]
     client.delete_stack.assert_called_once()
-    assert s3.mock_calls == []
+    assert used.s3.mock_calls == []
+
+
+def test_destroy_turns_table_protection_off_before_deletion() -> None:
+    client, stacks = stacks_to_destroy()
+    used = clients()
+    used.dynamodb.describe_table.return_value = {"Table": {"DeletionProtectionEnabled": True}}
+    used.dynamodb.update_table.side_effect = lambda **_: client.delete_stack.assert_not_called()
+    destroy(stacks, used, "s", with_data=False, ask=lambda _: "s\n")
+    used.dynamodb.update_table.assert_called_once_with(TableName="checkpoints", DeletionProtectionEnabled=False)
+    client.delete_stack.assert_called_once()
+
+
+def test_destroy_refused_changes_no_table() -> None:
+    client, stacks = stacks_to_destroy()
+    used = clients()
+    with pytest.raises(DeployError, match="nothing was deleted"):
+        destroy(stacks, used, "s", with_data=False, ask=lambda _: "no")
+    client.describe_stacks.return_value = {"Stacks": [THERE | {"EnableTerminationProtection": True}]}
+    with pytest.raises(DeployError, match="the stack is protected"):
+        destroy(stacks, used, "s", with_data=False, ask=lambda _: "s\n")
+    assert used.dynamodb.mock_calls == [] and used.s3.mock_calls == []
+    client.delete_stack.assert_not_called()
+
+
+def test_destroy_with_data_names_the_owner_of_each_bucket() -> None:
+    """A bucket that was deleted since may belong to anybody by now."""
+    _, stacks = stacks_to_destroy()
+    used = clients()
+    used.s3.get_paginator.return_value.paginate.return_value = [
+        {"Versions": [{"Key": "a", "VersionId": "1"}], "Uploads": [{"Key": "a", "UploadId": "u"}]}
+    ]
+    typed = iter(["s", "delete the data of s"])
+    assert destroy(stacks, used, "s", with_data=True, ask=lambda _: next(typed)) == []
+    operations = [used.s3.abort_multipart_upload, used.s3.delete_objects, used.s3.delete_bucket]
+    operations.append(used.s3.get_paginator.return_value.paginate)
+    for operation in operations:
+        assert {asked.kwargs["ExpectedBucketOwner"] for asked in operation.call_args_list} == {ACCOUNT}
+        assert {asked.kwargs["Bucket"] for asked in operation.call_args_list} == {"bucketname", "datasetbucketname"}

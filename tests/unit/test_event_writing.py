@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from chalicelib.errors import InvalidConfigurationError, InvalidEventError, StoreUnavailableError, TargetUnavailableError
 from chalicelib.events.event import STEP_ID, Annotation, Event, Loggable, NewEvent
 from chalicelib.events.forwarding import Forwarder, Patience
-from chalicelib.events.masking import masked_event, moved
+from chalicelib.events.masking import masked_event
 from chalicelib.events.methods import SinkMethod, teed, to_target
-from chalicelib.events.relay import BrowserSource, follow, forward
+from chalicelib.events.ports import Limits, Refused
+from chalicelib.events.relay import BrowserSource, Page, follow, forward
 from chalicelib.events.targets.configuration import parsed_target, target_of, target_over_http
 from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
 from chalicelib.events.targets.shippers import ShipperTarget, logstash_record
@@ -25,6 +26,7 @@ from chalicelib.events.tee import Room, Secondary, Tee
 from chalicelib.events.writing import LineStream, SinkWriter
 from chalicelib.masking.mask import Edit, mask
 from chalicelib.masking.masker import Masker
+from chalicelib.masking.offsets import Offsets
 from chalicelib.masking.rules import parsed_text
 from chalicelib.masking.shapes import SHAPES, finders
 from chalicelib.memory.clock import ManualClock
@@ -488,9 +490,9 @@ def test_annotations_stay_at_what_they_are_about(parts: list[tuple[str, str]], p
         places += [len(masked)] * len(secret)
         text, masked = text + secret, masked + "***"
         edits.append(Edit(start, start + len(secret.encode()), 3))
-    shift = len(masked) - len(text)
-    wanted = [places[each] if each < len(places) else each + shift for each in positions]
-    assert moved(positions, text, edits) == wanted
+    positions = [min(each, len(text)) for each in positions]
+    wanted = [places[each] if each < len(places) else len(masked) for each in positions]
+    assert Offsets(edits).moved(positions, text, masked.encode()) == wanted
 
 
 # Methods
@@ -508,3 +510,49 @@ def test_a_method_of_a_target_masks_by_the_pipelines_rules_and_a_tee_has_copies(
     wanted = ["one ***configured-value***", "two password=x"]
     assert [each["message"] for each in main.documents.values()] == [each["message"] for each in copy.records] == wanted
     assert [each["data"]["stepId"] for each in copy.records] == ["build"] * 2
+
+
+def test_position_is_saved_once_all_before_it_is_settled_when_a_forwarder_is_used_again() -> None:
+    """A first try that failed leaves events in the forwarder. The second one is killed: what was saved must not be ahead of the target."""
+
+    class Pages:
+        def pages(self, position: str | None) -> Iterator[Page]:
+            for at in range(int(position or 0), 12, 4):
+                yield Page(events_of(12)[at : at + 4], str(at + 4))
+
+        def is_complete(self) -> bool:
+            return True
+
+    class Target:
+        limits = Limits(events=5, bytes=10**6)
+
+        def __init__(self) -> None:
+            self.ids: list[int] = []
+            self.away, self.requests_left = True, 2
+
+        def size(self, event: Event) -> int:
+            return 10
+
+        def send(self, loggable: Loggable, events: Sequence[Event]) -> Sequence[Refused]:
+            if self.away:
+                raise TargetUnavailableError("away")
+            if not self.requests_left:
+                raise Crash
+            self.requests_left -= 1
+            self.ids += [event.id for event in events]
+            return []
+
+        def close(self) -> None:
+            """It has no connection."""
+
+    target, kept = Target(), list[str]()
+    forwarder = Forwarder(target, LOGGABLE, ManualClock(0), patience=Patience(attempts=2))
+    with pytest.raises(TargetUnavailableError):
+        forward(Pages(), forwarder, None, kept.append)
+    target.away = False
+    with pytest.raises(Crash):
+        forward(Pages(), forwarder, kept[-1] if kept else None, kept.append)
+    assert set(range(int(kept[-1]))) <= set(target.ids), f"saved={kept} sent={target.ids}"
+    target.requests_left = 99
+    assert forward(Pages(), Forwarder(target, LOGGABLE, ManualClock(0)), kept[-1], kept.append) == "12"
+    assert set(target.ids) == set(range(12))

@@ -7,13 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from chalicelib.errors import BatchTooLargeError, InvalidBatchError, InvalidEventError, RunClosedError
+from chalicelib.errors import BatchTooLargeError, InvalidBatchError, InvalidEventError, RunClosedError, UnavailableError
 from chalicelib.events.companion import unpacked
 from chalicelib.events.event import Annotation, NewEvent
 from chalicelib.events.shown import Wanted
 from chalicelib.masking.rules import Rule
 from chalicelib.runlog.batch import Batch
-from tests.eventing import INSTANCE, Author, event_parts, said
+from tests.eventing import INSTANCE, Author, event_parts, said, step_log, whole_log
+from tests.faults.interception import BEFORE, Intercepted, StopAt
 from tests.world import RUN, World
 
 MESSAGES = st.one_of(
@@ -180,6 +181,22 @@ def test_a_retry_under_other_rules_finds_its_segment_and_describes_what_was_stor
     world.store.delete(world.layout.companion(RUN, 0))
     assert strict.log.append(RUN, events, position=position).repeated
     assert [each.message for each in lax.browser.page(RUN, Wanted()).events] == [f"{SECRET} a", "b\nc"]
+
+
+def test_retry_under_other_rules_describes_the_stored_bytes_when_only_the_text_was_stored() -> None:
+    """The first try died between its two writes; the retry masks a line that was stored as it came, so its own places are not the stored ones."""
+    world = World()
+    position = event_parts(world).log.append(RUN, []).position
+    stop = StopAt(1, BEFORE, "error")
+    events = [said("password=hunter2 a"), said("b", "s"), said("c\nd", "s")]
+    with pytest.raises(UnavailableError):
+        event_parts(world, lambda port: Intercepted(port, stop) if port is world.store else port).log.append(
+            RUN, events, position=position
+        )
+    parts = event_parts(world, rules=[Rule(fqn="*")])
+    assert parts.log.append(RUN, events, position=position).repeated
+    assert whole_log(parts) == "password=hunter2 a\nb\nc\nd\n", "as it was stored"
+    assert step_log(parts, "s") == "b\nc\nd\n"
 
 
 def test_a_companion_that_is_missing_is_written_by_the_retry() -> None:

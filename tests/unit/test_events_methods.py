@@ -286,6 +286,28 @@ def test_secrets_of_a_configuration_are_hidden() -> None:
     assert hidden({"client_secret": 5}) == {"client_secret": "***"}
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("https://h/x?token=abc&q=1#frag", "https://h/x?token=***&q=***#***"),
+        ("https://h/x?abc", "https://h/x?***"),
+        ("//u:p@h/x", "//***@h/x"),
+        ("http://[broken/?token=abc", "***"),
+        ("plain text? yes=no", "plain text? yes=no"),
+        (
+            {"headers": {"X-Honeycomb-Team": "abc", "Content-Type": "x"}},
+            {"headers": {"X-Honeycomb-Team": "***", "Content-Type": "x"}},
+        ),
+        (
+            {"DD-API-KEY": "abc", "ingest_key": "abc", "auth": "abc", "sig": "abc"},
+            dict.fromkeys(("DD-API-KEY", "ingest_key", "auth", "sig"), "***"),
+        ),
+    ],
+)
+def test_parameters_and_unusual_headers_are_hidden(given: Any, expected: Any) -> None:
+    assert hidden(given) == expected
+
+
 def test_outputs_get_copies_of_what_the_method_took(tmp_path: Path) -> None:
     """As the primary has them: the same ids under the same writer, in order, and masked by whoever sends them on."""
     house, copies = House("runlog", tmp_path), list[Event]()

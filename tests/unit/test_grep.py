@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -178,10 +177,8 @@ def test_what_cannot_be_looked_for(wanted: str) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_pattern_or_too_large_a_one(pattern: str) -> None:
-    began = time.perf_counter()
-    with pytest.raises(InvalidInputError):
+    with pytest.raises(InvalidInputError):  # at once: compiling the largest of them would not end
         matcher_of(pattern, is_pattern=True, ignore_case=False)
-    assert time.perf_counter() - began < 2
 
 
 @pytest.mark.parametrize(

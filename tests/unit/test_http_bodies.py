@@ -16,10 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.errors import BatchTooLargeError, InvalidBatchError
-from chalicelib.routes.bodies import UnsupportedMediaTypeError, batch_of, gunzip
+from chalicelib.routes.allowance import gunzip
+from chalicelib.routes.bodies import UnsupportedMediaTypeError, batch_of
+from chalicelib.routes.budgets import BUDGETS
 
 MIB = 1024 * 1024
 LIMIT = 64 * MIB
+BUDGET = BUDGETS["POST", "/v1/services/ingestionPipelines/logs/{fqn}/{runId}"]
 TEXT = "two\nlines, é"
 STORED = "two\nlines, é\n".encode()
 packed = partial(gzip.compress, mtime=0)
@@ -31,7 +34,7 @@ def read(body: Any, content_type: str | None = None, limit: int = LIMIT, **heade
     given = {name.replace("_", "-"): value for name, value in headers.items()}
     if content_type:
         given["Content-Type"] = content_type
-    return batch_of(event, CaseInsensitiveMapping(given), limit).body
+    return batch_of(event, CaseInsensitiveMapping(given), BUDGET, limit).body
 
 
 def packed_batch(text: str) -> dict[str, Any]:
@@ -68,7 +71,7 @@ def test_content_encoding_gzip(content_type: str) -> None:
 def test_bytes_that_a_gateway_hands_over_in_base64() -> None:
     body = base64.b64encode(packed(TEXT.encode())).decode()
     event = {"body": body, "isBase64Encoded": True}
-    assert batch_of(event, CaseInsensitiveMapping({"content-type": "application/gzip"}), LIMIT).body == STORED
+    assert batch_of(event, CaseInsensitiveMapping({"content-type": "application/gzip"}), BUDGET, LIMIT).body == STORED
 
 
 @pytest.mark.parametrize(("content_type", "body"), [("application/json", json.dumps(TEXT)), ("text/plain", TEXT)])
@@ -85,7 +88,7 @@ def test_an_init_or_keep_alive(body: Any) -> None:
 
 def test_the_connector_is_kept_beside_the_lines() -> None:
     event = {"body": json.dumps({"logs": "x", "connectorId": "host\ud800-1"})}
-    batch = batch_of(event, CaseInsensitiveMapping({}), LIMIT)
+    batch = batch_of(event, CaseInsensitiveMapping({}), BUDGET, LIMIT)
     assert (batch.body, batch.connector) == (b"x\n", "host\ufffd-1")
 
 
@@ -149,8 +152,10 @@ def test_other_types_are_refused(content_type: str, encoding: str) -> None:
 
 
 def test_a_body_over_the_limit() -> None:
-    with pytest.raises(BatchTooLargeError, match="bytes=1001 limit=1000"):
-        read("x" * 1001, "text/plain", limit=1000)
+    limit = BUDGET.body_bytes
+    with pytest.raises(BatchTooLargeError, match=f"bytes={limit + 1} limit={limit}"):
+        read("x" * (limit + 1), "text/plain")
+    assert len(read("x" * (limit - 1) + "\n", "text/plain")) == limit
 
 
 @pytest.mark.parametrize("members", [1, 70])

@@ -4,23 +4,24 @@ told from a new one."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.errors import OutcomeUnknownError, RunClosedError, StoreUnavailableError
+from chalicelib.errors import BatchTooLargeError, OutcomeUnknownError, RunClosedError, StoreUnavailableError
 from chalicelib.events import intake
 from chalicelib.events.codecs.items import Decoded, Item
 from chalicelib.events.event import NewEvent
-from chalicelib.events.intake import Fate, Intake, Request, Told
+from chalicelib.events.intake import Fate, Intake, Limits, Request, Told
 from chalicelib.events.ports import Refused
 from chalicelib.events.routing import Router
 from chalicelib.ports import Run
 from tests.events_log import InMemoryEventLog
 
 ONE = Request({}, "digest", "name")
+LIMITS = Limits(100, 10)
 
 
 def item(index: int, run: str = "a/r", message: str | None = None, writer: str | None = None, unmistakable: bool = True) -> Decoded:
@@ -31,12 +32,13 @@ def item(index: int, run: str = "a/r", message: str | None = None, writer: str |
 
 def taken(
     log: InMemoryEventLog,
-    items: list[Item],
+    items: Iterable[Item],
     request: Request = ONE,
     may_write: Callable[[str], bool] = lambda _: True,
     has_time: Callable[[], bool] = lambda: True,
+    limits: Limits = LIMITS,
 ) -> list[Told]:
-    return Intake(log, Router.of([]), may_write, has_time).take(items, request)
+    return Intake(log, Router.of([]), may_write, has_time, limits).take(items, request)
 
 
 def fates(told: list[Told]) -> list[str]:
@@ -147,10 +149,39 @@ def test_a_permission_that_came_between_two_attempts_costs_no_line() -> None:
     assert fates(taken(log, repaired)) == ["stored", "malformed", "stored"]
 
 
-def test_a_request_has_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(intake, "MAX_ITEMS", 3)
+def test_too_many_items_store_nothing() -> None:
     log = InMemoryEventLog()
-    assert fates(taken(log, [item(number) for number in range(5)])) == ["stored"] * 3 + ["away"] * 2
+    with pytest.raises(BatchTooLargeError, match="too many items for one request limit=3"):
+        taken(log, [item(number) for number in range(4)], limits=Limits(3, 10))
+    assert log.batches == []
+    assert fates(taken(log, [item(number) for number in range(3)], limits=Limits(3, 10))) == ["stored"] * 3
+
+
+def test_too_many_items_are_decoded_no_further_than_the_limit() -> None:
+    left = iter([item(number) for number in range(100)])
+    with pytest.raises(BatchTooLargeError):
+        taken(InMemoryEventLog(), left, limits=Limits(3, 10))
+    assert len(list(left)) == 96
+
+
+def test_too_many_runs_store_nothing_and_ask_for_no_more_permissions() -> None:
+    log, asked = InMemoryEventLog(), list[str]()
+    with pytest.raises(BatchTooLargeError, match="too many runs and writers for one request limit=3"):
+        taken(log, [item(n, f"p{n}/r") for n in range(9)], may_write=lambda fqn: not asked.append(fqn), limits=Limits(9, 3))
+    assert log.batches == [] and len(asked) == 3
+    assert fates(taken(log, [item(n, f"p{n % 3}/r") for n in range(9)], limits=Limits(9, 3))) == ["stored"] * 9
+
+
+def test_each_writer_of_a_run_counts() -> None:
+    log = InMemoryEventLog()
+    with pytest.raises(BatchTooLargeError):
+        taken(log, [item(n, writer=f"w{n}") for n in range(4)], limits=Limits(9, 3))
+    assert log.batches == []
+
+
+def test_too_many_forbidden_runs_count_as_well() -> None:
+    with pytest.raises(BatchTooLargeError):
+        taken(InMemoryEventLog(), [item(n, f"p{n}/r") for n in range(4)], may_write=lambda _: False, limits=Limits(9, 3))
 
 
 def test_large_groups_are_appended_in_parts_and_stored_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.errors import InvalidConfigurationError, StoreUnavailableError
-from chalicelib.masking.mask import mask
+from chalicelib.masking.mask import _SORTED_BYTES, Edit, Edits, mask
 from chalicelib.masking.masker import VALUES_AGE_MS, Masker
 from chalicelib.masking.private_keys import LONGEST_KEY_BYTES
 from chalicelib.masking.rules import SecretName, parsed_text
@@ -284,3 +284,24 @@ def test_a_shape_alone_is_the_model(text: str) -> None:
             r"://[^\s/?#\"'<>:@]*:[^\s/?#\"'<>@]*[/?#]", text
         ):  # a slash in a password: not in the model
             assert mine == wanted + text[at:], name
+
+
+@given(
+    st.lists(
+        st.sampled_from([ID, f"{ID},{SECRET}", "token=a", "password", "=", f"Bearer {JWT}", "://a:b@", "\n", " x "]), max_size=12
+    )
+)
+def test_short_and_long_texts_are_masked_alike(parts: list[str]) -> None:
+    """Behind a line that is long enough for the other way of ordering what was found."""
+    line = "." * _SORTED_BYTES + "\n"
+    assert masked(line + "".join(parts)) == line + masked("".join(parts))
+
+
+def test_edits_are_a_compact_sequence() -> None:
+    edits = [Edit(0, 4, 14), Edit(10, 12, 3), Edit(20, 30, 0)]
+    assert list(Edits(edits)) == edits and len(Edits(edits)) == 3
+    assert (Edits(edits)[-1], Edits(edits)[:-1], Edits(edits)[5:]) == (edits[-1], edits[:-1], [])
+    with pytest.raises(IndexError):
+        Edits(edits)[3]
+    (edit,) = mask(b"a password=secret", ALL).edits
+    assert edit == Edit(11, 17, len("***password***"))

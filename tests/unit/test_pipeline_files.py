@@ -8,9 +8,12 @@ import subprocess
 import sys
 import tracemalloc
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chalicelib.deadline import Deadline
 from chalicelib.errors import (
@@ -23,7 +26,7 @@ from chalicelib.pipelines.files.bases import Base, bases
 from chalicelib.pipelines.files.deletion import Deletion
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.handler import RollingS3Handler
-from chalicelib.pipelines.files.place import DAY_MS, Context, element, prefix_of
+from chalicelib.pipelines.files.place import DAY_MS, Context, element, is_file_of, prefix_of
 from chalicelib.pipelines.files.rows import CLOSED, OPEN
 from chalicelib.pipelines.ports import CommitsWithCheckpoint, HandlerContext, TakesContext
 from chalicelib.ports import Key, Put
@@ -361,6 +364,50 @@ def test_a_format_that_is_none_is_refused_and_heavy_ones_are_loaded_when_asked_f
 def test_a_base_that_is_no_folder_is_refused(base: str) -> None:
     with pytest.raises(InvalidConfigurationError):
         RollingS3Handler(base)
+
+
+@pytest.mark.parametrize("extension", ["a/b", ".hidden", "a b", "é", "x" * 41, "a:b", "#"])
+def test_an_extension_that_cannot_be_part_of_a_key_is_refused(extension: str) -> None:
+    with pytest.raises(InvalidConfigurationError, match="extension"):
+        RollingS3Handler("files", extension=extension)
+
+
+@pytest.mark.parametrize("second", [{}, {"format": "text", "extension": "jsonl"}, {"max_bytes": 1}])
+def test_two_handlers_of_a_worker_that_write_the_same_files_are_refused(second: dict[str, Any]) -> None:
+    site = Site()
+    context = HandlerContext(site.store, site.database, site.clock, "test", lambda: None)
+    RollingS3Handler("files", "jsonl").use(context)
+    with pytest.raises(InvalidConfigurationError, match=r"writes the same files output=files/….jsonl"):
+        RollingS3Handler(**{"base": "files", "format": "jsonl", **second}).use(context)
+    RollingS3Handler("files", "text").use(context)
+    RollingS3Handler("files/audit", "jsonl").use(context)
+    RollingS3Handler("files", "jsonl").use(replace(context, outputs=set()))  # the next worker's
+
+
+ELEMENTS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)
+BASES = st.lists(st.text("ab-.=", min_size=1, max_size=4).filter(lambda each: each[0] not in ".="), min_size=1, max_size=4)
+
+
+@given(BASES, ELEMENTS, ELEMENTS, ELEMENTS, st.integers(0, 2_900_000), st.integers(0, 10**9), st.lists(BASES, max_size=6))
+def test_a_key_is_a_file_of_its_own_base_and_of_no_other(
+    base: list[str], namespace: str, app: str, program: str, day: int, sequence: int, others: list[list[str]]
+) -> None:
+    key = Context("/".join(base), namespace, app, program).key(day, sequence, "jsonl")
+    parts = key.split("/")
+    beginnings = {"/".join(parts[:count]) for count in range(1, len(parts))} | {"/".join(other) for other in others}
+    assert [other for other in beginnings | {"/".join(base)} if is_file_of(other, key)] == ["/".join(base)]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "files/svc/2026-09-21/flow/main/0.jsonl", "files/svc/today/flow/main/00000000.jsonl", "files/notes.txt", "files/",
+        "files/svc/2026-09-21/flow/main/00000000", "filesystem/svc/2026-09-21/flow/main/00000000.jsonl",
+        "files/svc/2026-09-21/flow/main/00000000.jsonl/more", "files/audit/svc/2026-09-21/flow/main/00000000.jsonl",
+    ],
+)  # fmt: skip
+def test_another_key_is_no_file_of_a_base(key: str) -> None:
+    assert not is_file_of("files", key)
 
 
 def test_its_own_location_on_s3() -> None:

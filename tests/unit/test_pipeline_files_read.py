@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import io
+import logging
 import random
 import tracemalloc
+from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import fastavro
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from chalicelib.pipelines.files import growing, streams
+from chalicelib.errors import DamagedLogError
+from chalicelib.pipelines.files import avro, growing, streams
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.reading import FileQuery, Reading
 from chalicelib.pipelines.files.rows import FileRows
@@ -258,3 +266,96 @@ def test_pages_of_rows_are_all_read(monkeypatch: pytest.MonkeyPatch) -> None:
         handler.handle(record_of(number, program=f"p{number}"))
     commit(site, handler)
     assert len(list(FileRows(site.database).listed("files", ""))) == 40 and read(site) == list(range(40))
+
+
+EVENTS_OF_ANY_KIND = st.lists(
+    st.builds(
+        lambda time, level, logger, message, run_id, line: logging.makeLogRecord({
+            "name": logger, "levelname": level, "msg": message, "runlake_fqn": "svc.flow", "runlake_run_id": run_id,
+            "runlake_line": line, "runlake_time_ms": time,
+        }),
+        st.integers(0, 253_402_300_799_999), st.sampled_from(["INFO", ""]), st.text(max_size=5), st.text(max_size=300),
+        st.text(max_size=5), st.integers(-1, 10**12),
+    ),
+    max_size=20,
+)  # fmt: skip
+
+
+@given(EVENTS_OF_ANY_KIND, st.integers(1, 40))
+def test_avro_is_what_another_library_reads_and_writes(records: list[logging.LogRecord], piece: int) -> None:
+    encoder = avro.AvroEncoder()
+    for record in records:
+        encoder.add(record, record.getMessage(), record.runlake_time_ms)  # type: ignore[attr-defined]
+    body = avro.HEADER + encoder.take()
+    schema = dict(
+        avro.SCHEMA,
+        fields=[
+            {"name": each["name"], "type": each["type"] if isinstance(each["type"], str) else "long"}
+            for each in avro.SCHEMA["fields"]
+        ],
+    )
+    theirs = list(fastavro.reader(io.BytesIO(body), reader_schema=schema))
+    ours = [event.document() for event in avro.read(iter([body[at : at + piece] for at in range(0, len(body), piece)]), 0)]
+    expected = [
+        {
+            "time": record.runlake_time_ms, "level": record.levelname, "logger": as_stored(record.name),
+            "message": as_stored(record.msg), "fqn": "svc.flow", "runId": as_stored(record.runlake_run_id), "line": record.runlake_line,
+        }
+        for record in records
+    ]  # fmt: skip
+    assert ours == expected
+    assert [dict(each, time=_ms(each["time"])) for each in theirs] == expected
+    written = io.BytesIO()
+    fastavro.writer(written, fastavro.parse_schema(dict(avro.SCHEMA)), expected, codec="deflate", sync_interval=100)
+    assert [event.document() for event in avro.read(iter([written.getvalue()]), 0)] == expected
+
+
+def as_stored(text: str) -> str:
+    return text.encode(errors="replace").decode()
+
+
+def _ms(time: Any) -> int:
+    return time if isinstance(time, int) else (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+
+
+@given(st.data())
+def test_damaged_avro_is_damaged_and_never_anything_else(data: st.DataObject) -> None:
+    encoder = avro.AvroEncoder()
+    for number in range(5):
+        encoder.add(record_of(number), f"event {number}", START_MS)
+    body = bytearray(avro.HEADER + encoder.take())
+    for _ in range(data.draw(st.integers(1, 4))):
+        body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.integers(0, len(body)))
+    with suppress(DamagedLogError):
+        list(avro.read(iter([bytes(body[:cut])]), 0))
+
+
+@pytest.mark.parametrize("change", ["schema", "codec", "magic", "no schema"])
+def test_avro_of_another_schema_or_codec_is_refused(change: str) -> None:
+    header = {
+        "schema": avro.HEADER.replace(b'"runId"', b'"runid"'), "codec": avro.HEADER.replace(b"deflate", b"snapppy"),
+        "magic": b"Obj\x02" + avro.HEADER[4:], "no schema": avro.HEADER.replace(b"avro.schema", b"avro.schemb"),
+    }[change]  # fmt: skip
+    with pytest.raises(DamagedLogError):
+        list(avro.read(iter([header]), 0))
+
+
+def test_an_avro_block_that_expands_to_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(avro, "MAX_BLOCK_BYTES", 1000)
+    encoder = avro.AvroEncoder()
+    encoder.add(record_of(1), "x" * 2000, START_MS)
+    with pytest.raises(DamagedLogError, match="too large"):
+        list(avro.read(iter([avro.HEADER + encoder.take()]), 0))
+
+
+def test_files_that_the_release_before_wrote_as_avro_are_continued() -> None:
+    """Its header was made by fastavro; blocks of ours follow."""
+    before = io.BytesIO()
+    documents = [{"time": 5, "level": "INFO", "logger": "l", "message": "old", "fqn": "a.b", "runId": "r", "line": 0}]
+    fastavro.writer(before, fastavro.parse_schema(dict(avro.SCHEMA)), documents, codec="deflate", sync_marker=avro._MARKER)
+    encoder = avro.AvroEncoder()
+    encoder.add(record_of(1), "new", 6)
+    body = before.getvalue() + encoder.take()
+    assert [event.message for event in avro.read(iter([body]), 0)] == ["old", "new"]
+    assert [each["message"] for each in fastavro.reader(io.BytesIO(body))] == ["old", "new"]

@@ -80,7 +80,13 @@ def test_a_page_among_hidden_names_ends_before_it_is_full_and_goes_on() -> None:
     assert page.after and pipelines.page(query, 50, page.after).names == ["svc_hr"]
 
 
-@pytest.mark.parametrize("after", ["a b", "é", "a/b", "x" * 2000, "\x00"])
+@pytest.mark.parametrize("after", ["a b", "é", "a/b", "x" * 2000, "x" * 1020, "\x00"])
 def test_a_cursor_that_was_not_made_here(after: str) -> None:
     with pytest.raises(InvalidCursorError):
         Pipelines(World().store, World().layout).page(PipelineQuery(), 5, after)
+
+
+def test_prefix_longer_than_any_key_has_no_names_and_costs_nothing() -> None:
+    world = World()
+    page = Pipelines(world.store, world.layout).page(PipelineQuery(prefix="x" * 2000), 5)
+    assert (page.names, page.after, world.store.calls["list"]) == ([], None, 0)

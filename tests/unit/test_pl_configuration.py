@@ -10,13 +10,27 @@ import yaml
 from chalicelib.errors import InvalidConfigurationError
 from chalicelib.memory.clock import ManualClock
 from chalicelib.memory.object_store import InMemoryObjectStore
-from chalicelib.pipelines.configuration import Properties, parsed
+from chalicelib.pipelines.allowed_modules import AllowedModules
+from chalicelib.pipelines.configuration import MAX_VALUES, Properties, _Loader, parsed
 from chalicelib.pipelines.context import checked
 from chalicelib.pipelines.scan import BUILT_IN, Folder, Found, Prefix, scan
 from chalicelib.ports import PutOptions
+from tests.piping import MODULES
 
 LOGGING = {"version": 1, "handlers": {"h": {"class": "logging.NullHandler"}}, "root": {"handlers": ["h"]}}
 GOOD = yaml.safe_dump({"logging": LOGGING})
+CALLS: list[str] = []
+
+
+def called(**_: object) -> None:
+    CALLS.append("called")
+
+
+class Called:
+    """Says when it is built."""
+
+    def __init__(self, *_: object) -> None:
+        called()
 
 
 def text(**sections: object) -> str:
@@ -133,10 +147,174 @@ def test_bad_and_duplicate_files_are_left_out_and_the_first_is_kept() -> None:
     assert "another has the name already name=runlake" in found.problems[2].reason
 
 
-def test_what_a_file_names_is_looked_for_without_being_built() -> None:
+def test_validation_finds_names_without_building_handlers() -> None:
     checked(parsed(GOOD, "p").logging)
     unknown = {**LOGGING, "handlers": {"h": {"class": "logging.handlers.NoSuch"}}}
-    with pytest.raises(InvalidConfigurationError, match="cannot be found"):
+    with pytest.raises(InvalidConfigurationError, match=r"one of handlers cannot be built.* name=h"):
         checked(parsed(yaml.safe_dump({"logging": unknown}), "p").logging)
     opening = {**LOGGING, "handlers": {"h": {"class": "logging.FileHandler", "filename": "/nowhere/at/all"}}}
     checked(parsed(yaml.safe_dump({"logging": opening}), "p").logging)
+
+
+@pytest.mark.parametrize(
+    ("kind", "definition"),
+    [
+        ("filters", {"()": f"{__name__}.called"}),
+        ("formatters", {"()": f"{__name__}.called"}),
+        ("formatters", {"class": f"{__name__}.Called"}),
+        ("handlers", {"()": f"{__name__}.called"}),
+        ("handlers", {"class": f"{__name__}.Called"}),
+    ],
+)
+def test_validation_calls_nothing_that_a_file_names(kind: str, definition: dict[str, str]) -> None:
+    CALLS.clear()
+    config = {**LOGGING, kind: {**LOGGING.get(kind, {}), "x": definition}}  # type: ignore[dict-item]
+    checked(parsed(yaml.safe_dump({"logging": config}), "p", modules=MODULES).logging)
+    assert CALLS == []
+
+
+def test_validation_refuses_a_bad_layout() -> None:
+    config = {**LOGGING, "formatters": {"f": {"format": "no field", "style": "%"}}}
+    with pytest.raises(InvalidConfigurationError, match=r"one of formatters cannot be built.* name=f"):
+        checked(parsed(yaml.safe_dump({"logging": config}), "p").logging)
+
+
+def test_validation_refuses_what_cannot_be_called() -> None:
+    config = {**LOGGING, "handlers": {"h": {"class": "logging.handlers.SYSLOG_UDP_PORT"}}}
+    with pytest.raises(InvalidConfigurationError, match="cannot be called"):
+        checked(parsed(yaml.safe_dump({"logging": config}), "p").logging)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {**LOGGING, "filters": {"f": {"()": "os.system", "command": "true"}}},
+        {**LOGGING, "formatters": {"f": {"()": "os.system", "command": "true"}}},
+        {**LOGGING, "formatters": {"f": {"class": "os.system"}}},
+        {**LOGGING, "handlers": {"h": {"()": "os.system", "command": "true"}}},
+        {**LOGGING, "handlers": {"h": {"()": "ext://os.system", "command": "true"}}},
+        {**LOGGING, "handlers": {"h": {"class": "logging.StreamHandler", "stream": "ext://os.system"}}},
+        {**LOGGING, "handlers": {"h": {"class": "logging.NullHandler", ".": {"a": [{"b": "ext://os.system"}]}}}},
+    ],
+)
+def test_a_module_that_is_not_listed_is_refused_with_the_setting_to_add(config: dict[str, object]) -> None:
+    text = yaml.safe_dump({"logging": config})
+    with pytest.raises(InvalidConfigurationError, match="not listed: os: set RUNLAKE_PIPELINE_MODULES=site,os at=logging"):
+        parsed(text, "p", modules=AllowedModules(("site",)))
+    parsed(text, "p", modules=AllowedModules(("os",)))
+
+
+def test_a_file_cannot_list_modules_itself() -> None:
+    for name in ("modules", "_modules"):
+        with pytest.raises(InvalidConfigurationError, match="extra inputs are not permitted"):
+            parsed(yaml.safe_dump({"logging": {**LOGGING, name: ["os"]}}), "p")
+
+
+def test_a_scan_takes_the_list_of_modules() -> None:
+    found = [Found("a.yaml", "a", yaml.safe_dump({"logging": {**LOGGING, "handlers": {"h": {"class": "site.Handler"}}}}))]
+    assert [each.name for each in scan(found).pipelines] == [BUILT_IN]
+    assert "site" in scan(found).problems[0].reason
+    assert [each.name for each in scan(found, modules=AllowedModules(("site",))).pipelines] == [BUILT_IN, "a"]
+
+
+def with_handlers(*names: str) -> str:
+    return yaml.safe_dump({"logging": {**LOGGING, "handlers": {name: {"class": "logging.NullHandler"} for name in names}}})
+
+
+def tens(levels: int) -> str:
+    """Each level is ten aliases of the one before: 10 ** levels values."""
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{at}: &a{at} [{', '.join([f'*a{at - 1}'] * 10)}]" for at in range(1, levels)]
+    return "\n".join([*lines, GOOD])
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (tens(5), "aliases stand for too much"),
+        ("m0: &m0 {a: 1}\n" + "".join(f"m{n}: &m{n} {{<<: [{','.join([f'*m{n - 1}'] * 20)}]}}\n" for n in range(1, 5)), "too much"),
+        (f"a: &a {'x' * 100_000}\nb: [*a, *a, *a]\n", "aliases stand for too much"),
+        ("a: &a [x, *a]\n", "contains itself"),
+        ("a: &a {b: *a}\n", "contains itself"),
+        ("a: [" + "x," * 30_000 + "]\n", "more than 20000 values"),
+        ("a: &a 1\nb: [" + "*a," * 30_000 + "]\n", "more than 20000 values"),
+        ("a: " + "[" * 60 + "]" * 60, "more than 50 levels"),
+        (f"name: 0x{'f' * 5000}\n", "a number is too long"),
+        ("name: !!bool maybe\n", "no yaml"),
+        ("name: !!timestamp never\n", "no yaml"),
+        ("name: !!int ''\n", "no yaml"),
+        (yaml.safe_dump({f"k{at}": at for at in range(5000)}), "at=k1004 value='1004'; … file=p"),
+        (with_handlers(*(f"h{at}" for at in range(201))), "at most 200 handlers"),
+        (with_handlers("h" * 201), "at most 200 characters"),
+    ],
+)  # fmt: skip
+def test_a_file_that_stands_for_too_much_is_refused(given: str, reason: str) -> None:
+    with pytest.raises(InvalidConfigurationError, match=reason) as refused:
+        parsed(given, "p")
+    assert len(str(refused.value)) < 20_000
+
+
+def test_the_work_for_aliases_is_bounded_by_the_file() -> None:
+    """Counted, not timed: nodes that are looked at, and values that are built."""
+    loader = _Loader(tens(60))
+    with pytest.raises(yaml.YAMLError, match="aliases stand for too much"):
+        loader.get_single_data()
+    assert loader._values < 1000 and max(values for values, _ in loader._sizes.values()) <= MAX_VALUES
+
+
+def test_aliases_and_merges_of_a_usual_file_work() -> None:
+    text = """
+logging:
+  version: 1
+  handlers:
+    a: &handler {class: logging.NullHandler, level: INFO}
+    b: {<<: *handler, level: ERROR}
+    c: *handler
+  root: {handlers: [a, b, c]}
+"""
+    assert parsed(text, "p").logging.handlers == {
+        "a": {"class": "logging.NullHandler", "level": "INFO"},
+        "b": {"class": "logging.NullHandler", "level": "ERROR"},
+        "c": {"class": "logging.NullHandler", "level": "INFO"},
+    }
+
+
+ROLLING = {"class": "chalicelib.pipelines.files.handler.RollingS3Handler"}
+
+
+def rolling(**handlers: dict[str, object]) -> str:
+    named = {name: {**ROLLING, **options} for name, options in handlers.items()}
+    return yaml.safe_dump({"logging": {"version": 1, "handlers": named, "root": {"handlers": list(named)}}})
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"base": "a"}, {"base": "a", "format": "text"}),
+        ({"base": "a", "format": "jsonl"}, {"base": "a", "format": "jsonl", "max_bytes": 7}),
+        ({"base": "a", "format": "text"}, {"base": "a", "format": "jsonl", "extension": "log"}),
+        ({"base": "a"}, {"base": "a", "()": ROLLING["class"]}),
+    ],
+)
+def test_handlers_that_write_the_same_files_are_refused(first: dict[str, object], second: dict[str, object]) -> None:
+    with pytest.raises(InvalidConfigurationError, match="two handlers write the same files"):
+        parsed(rolling(one=first, two=second), "p")
+    alone = [Found("1.yaml", "1", rolling(one=first)), Found("2.yaml", "2", rolling(two=second))]
+    scanned = scan(alone)
+    assert [each.name for each in scanned.pipelines] == [BUILT_IN, "1"]
+    assert "another writes the same files pipeline=1" in scanned.problems[0].reason
+
+
+def test_handlers_of_one_base_with_extensions_of_their_own_are_accepted() -> None:
+    handlers = {
+        "a": {"base": "x"},
+        "b": {"base": "x", "format": "jsonl"},
+        "c": {"base": "x", "extension": "c"},
+        "d": {"base": "x/y"},
+    }
+    assert sorted(parsed(rolling(**handlers), "p").logging.handlers) == ["a", "b", "c", "d"]
+
+
+def test_the_files_of_the_built_in_pipeline_are_its_own() -> None:
+    scanned = scan([Found("mine.yaml", "mine", rolling(one={"base": "pipeline-files", "format": "jsonl"}))])
+    assert [each.name for each in scanned.pipelines] == [BUILT_IN] and "pipeline=runlake" in scanned.problems[0].reason

@@ -15,7 +15,7 @@ import yaml
 from chalicelib.errors import InvalidConfigurationError
 from chalicelib.pipelines.configuration import Logging, Properties, parsed
 from chalicelib.pipelines.context import LoggingContext, build
-from tests.piping import RECORDS, Remembering
+from tests.piping import MODULES, RECORDS, Remembering
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +48,7 @@ class Loud(logging.Filter):
 
 
 def config(**given: Any) -> Logging:
-    return parsed(yaml.safe_dump({"logging": {"version": 1, **given}}), "p").logging
+    return parsed(yaml.safe_dump({"logging": {"version": 1, **given}}), "p", modules=MODULES).logging
 
 
 def remember(*names: str, **more: Any) -> dict[str, Any]:
@@ -197,7 +197,7 @@ def test_a_handler_that_cannot_be_made_leaves_the_others() -> None:
             **remember("good"),
             "bad": {"class": f"{__name__}.Refuses"},
             "exits": {"class": f"{__name__}.Exits"},
-            "none": {"class": "no.such.Class"},
+            "none": {"class": "tests.no.such.Class"},
             "behind": {"class": "logging.handlers.MemoryHandler", "capacity": 1, "target": "bad"},
         },
         root={"handlers": ["good", "bad", "exits", "none", "behind"]},
@@ -211,8 +211,8 @@ def test_a_handler_that_cannot_be_made_leaves_the_others() -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        {"formatters": {"f": {"()": "no.such.Formatter"}}},
-        {"filters": {"f": {"()": "no.such.Filter"}}},
+        {"formatters": {"f": {"()": "tests.no.such.Formatter"}}},
+        {"filters": {"f": {"()": "tests.no.such.Filter"}}},
         {"root": {"handlers": ["h"], "filters": ["none"]}},
         {"root": {"handlers": ["h"], "level": "LOUD"}},
     ],

@@ -9,14 +9,17 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from chalicelib.errors import StoreUnavailableError
 from chalicelib.pipelines.configuration import PipelineFile, parsed
+from chalicelib.pipelines.dead_letters import dead_key, dead_prefixes
 from chalicelib.pipelines.switches import DISABLED, FAILED, REPLAYING, HandlerSwitch, Switches
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Run
 from chalicelib.runlog.tail import list_all
-from tests.piping import RECORDS, START_MS, Piping, Remembering, line, pipeline
+from tests.piping import MODULES, RECORDS, START_MS, Piping, Remembering, line, pipeline
 
 A = Run("svc.a", "r1")
 
@@ -73,7 +76,7 @@ def dead(world: Piping) -> list[dict[str, Any]]:
 def with_handler(cls: str, **errors: int) -> PipelineFile:
     handlers = {"bad": {"class": cls}, "good": {"class": RECORDS, "to": "good"}}
     logging_ = {"version": 1, "handlers": handlers, "root": {"handlers": ["bad", "good"]}}
-    return parsed(yaml.safe_dump({"logging": logging_, "errors": errors}), "test")
+    return parsed(yaml.safe_dump({"logging": logging_, "errors": errors}), "test", modules=MODULES)
 
 
 @pytest.mark.parametrize("error", [lambda: ValueError("no number"), lambda: SystemExit(7)], ids=["throws", "sys.exit"])
@@ -131,7 +134,9 @@ def test_errors_of_a_handler_behind_another_count_for_that_one_and_lose_nothing(
         "m": {"class": "logging.handlers.MemoryHandler", "capacity": 100, "target": "s"},
         "s": {"class": f"{__name__}.Swallows"},
     }
-    file = parsed(yaml.safe_dump({"logging": {"version": 1, "handlers": handlers, "root": {"handlers": ["m"]}}}), "test")
+    file = parsed(
+        yaml.safe_dump({"logging": {"version": 1, "handlers": handlers, "root": {"handlers": ["m"]}}}), "test", modules=MODULES
+    )
     worker = run_whole(world, file, ["one", "bad", "three"])
     assert sorted(Swallows.kept) == ["bad", "one", "three"]
     assert worker.delivery.budget.total == {"m": 1}
@@ -192,14 +197,14 @@ B = Run("svc.b", "r1")
 
 
 def test_a_handler_that_cannot_start_is_told_the_others_go_on_and_later_it_gets_what_it_missed(world: Piping) -> None:
-    handlers = {"late": {"class": "no.such.Handler"}, "good": {"class": RECORDS, "to": "good"}}
+    handlers = {"late": {"class": "tests.no.such.Handler"}, "good": {"class": RECORDS, "to": "good"}}
     logging_ = {"version": 1, "handlers": handlers, "root": {"handlers": ["late", "good"]}}
-    run_whole(world, parsed(yaml.safe_dump({"logging": logging_}), "test"), ["one", "two"]).stop()
+    run_whole(world, parsed(yaml.safe_dump({"logging": logging_}), "test", modules=MODULES), ["one", "two"]).stop()
     assert Remembering.messages("good") == ["one", "two"]
     assert [each["handler"] for each in world.told if "could not be started" in each["message"]] == ["late"]
     assert Switches(world.database, world.clock).of("test")[1]["late"].state == FAILED
     handlers["late"] = {"class": RECORDS, "to": "late"}
-    worker = world.worker(parsed(yaml.safe_dump({"logging": logging_}), "test"), owner="w2")
+    worker = world.worker(parsed(yaml.safe_dump({"logging": logging_}), "test", modules=MODULES), owner="w2")
     worker.start()
     world.work(worker)
     worker.stop()
@@ -288,3 +293,77 @@ def test_a_dead_letter_that_cannot_be_written_is_not_lost(world: Piping) -> None
 
 def _away_put(*_: Any, **__: Any) -> str:
     raise StoreUnavailableError("the bucket is away")
+
+
+LONG = Run("svc.a", "r" * 984)
+
+
+def test_long_run_id_still_gets_a_dead_letter(world: Piping) -> None:
+    world.layout.run_prefix(LONG)  # as long as a run's names may be
+    handler = "rolling_s3_files"
+    world.write(LONG, [line(START_MS, "bad"), line(START_MS + 5, "good")])
+    world.write(B, [line(START_MS + 9, "of another run")])
+    keys: list[str] = []
+    put = world.store.put
+
+    def limited(key: str, *arguments: Any, **options: Any) -> str:
+        keys.append(key)
+        if len(key.encode()) > 1024:
+            raise StoreUnavailableError("KeyTooLongError")
+        return put(key, *arguments, **options)
+
+    world.store.put = limited  # type: ignore[method-assign]
+    Remembering.fails[handler] = poison("bad", lambda: ValueError("no"))
+    worker = world.worker(pipeline("openmetadata-audit", to=(handler,), errors={"retries": 1}))
+    worker.start()
+    world.clock.advance(60)
+    world.work(worker)
+    assert Remembering.messages(handler) == ["good", "of another run"]
+    [letter] = dead(world)
+    assert letter["event"]["run_id"] == LONG.run_id
+    assert next(key for key in keys if key.startswith("_dead/")).startswith(dead_prefixes(LONG)[-1])
+
+
+@given(st.integers(1, 1500), st.text(min_size=1, max_size=600), st.text(min_size=1, max_size=600), st.integers(0, 10**15))
+def test_dead_letter_keys_fit_and_stand_below_a_prefix_of_their_run(length: int, fqn: str, handler: str, at: int) -> None:
+    assume(not any("\ud800" <= letter <= "\udfff" for letter in fqn))
+    run = Run(fqn, "r" * length)
+    key = dead_key("p" * 100, handler, run, at)
+    assert len(key.encode()) <= 1024
+    assert any(key.startswith(prefix) for prefix in dead_prefixes(run))
+    assert key.endswith(f"/{at:010d}.json")
+
+
+def test_long_names_have_dead_letters_of_their_own() -> None:
+    runs = [Run(fqn, run_id) for fqn in ("f" * 900, "f" * 901) for run_id in ("r" * 900, "r" * 901)]
+    handlers = ["h" * 900, "h" * 901]
+    assert len({dead_key("p", handler, run, 0) for run in runs for handler in handlers}) == 8
+    assert len({prefix for run in runs for prefix in dead_prefixes(run)}) == 4
+
+
+def test_short_names_keep_their_readable_key() -> None:
+    run = Run("svc.a", "r" * 900)
+    assert dead_key("test", "a", run, 1) == f"_dead/svc.a/{'r' * 900}/test/a/0000000001.json"
+    assert dead_prefixes(run)[0] == f"_dead/svc.a/{'r' * 900}/"
+
+
+def test_outage_of_the_catalog_does_not_stop_runs_in_hand(world: Piping) -> None:
+    world.write(A, [line(START_MS, "one"), line(START_MS + 1, "two")])
+    worker = world.worker(pipeline())
+    worker.start()
+    worker.step()
+    assert Remembering.messages() == []
+    active = world.runs.active
+    world.runs.active = _away_put  # type: ignore[method-assign, assignment]
+    world.clock.advance(15)
+    for _ in range(2):
+        with pytest.raises(StoreUnavailableError):
+            worker.step()
+    assert Remembering.messages() == ["one", "two"]
+    assert worker.checkpoints.in_hand()[A].place.line == 2
+    world.runs.active = active  # type: ignore[method-assign]
+    world.write(A, [line(START_MS + 9, "three")])
+    world.clock.advance(15)
+    world.work(worker)
+    worker.stop()
+    assert Remembering.messages() == ["one", "two", "three"]

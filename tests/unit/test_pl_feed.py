@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chalicelib.errors import StoreUnavailableError
+from chalicelib.events.companion import Companion, Noted
 from chalicelib.lines.choice import choose
 from chalicelib.lines.events import events
 from chalicelib.lines.formats import PLAIN
@@ -120,6 +124,120 @@ def test_a_line_longer_than_the_longest_piece_is_cut_and_the_next_is_whole(monke
     found = all_of(reading)
     assert [(at, len(raw)) for at, raw in found] == [(0, 5), (1, 4096), (2, 6)]
     assert text.longest == 4096
+
+
+class FailsOnce(Text):
+    """A log whose nth read fails, once."""
+
+    def __init__(self, body: bytes, number: int) -> None:
+        super().__init__(body)
+        self.reads, self.number = 0, number
+
+    def stretch(self, run: Run, start: int, length: int) -> Stretch:
+        self.reads += 1
+        assert self.reads < 1000, "it reads on without a pause"
+        if self.reads == self.number:
+            raise StoreUnavailableError("throttled")
+        return super().stretch(run, start, length)
+
+
+def read_with_retries(text: Text) -> list[tuple[int, int]]:
+    reading = feed(text, fetch_bytes=1024)
+    reading.format = PLAIN.name
+    events: list[tuple[int, int]] = []
+    for _ in range(100):
+        try:
+            fetched = reading.fetch()
+        except StoreUnavailableError:
+            continue
+        events += [(each.line, len(each.parsed.message)) for each in fetched.events]
+        if fetched.at_end:
+            assert reading.place == Place(len(events), len(text.body), START_MS)
+            return events
+    raise AssertionError("no end")
+
+
+def test_failed_read_after_overlong_line_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds, "MOST_BYTES", 4096)
+    body = b"short\n" + b"x" * 20_000 + b"\nbehind\n" + b"y" * 9000 + b"\nlast\n"
+    expected = [(0, 5), (1, 4096), (2, 6), (3, 4096), (4, 4)]
+    undisturbed = FailsOnce(body, 0)
+    assert read_with_retries(undisturbed) == expected
+    assert undisturbed.reads > 8
+    for number in range(1, undisturbed.reads + 1):
+        assert read_with_retries(FailsOnce(body, number)) == expected, f"read {number} fails"
+
+
+class UnderWay:
+    """``Beside`` of a run in which a batch of events is being written from a line on."""
+
+    def __init__(self, line: int | None) -> None:
+        self.line = line
+
+    def numbers(self, run: Run, first: int) -> Iterator[int]:
+        return iter(())
+
+    def companions(self, run: Run, numbers: list[int]) -> list[Companion | None]:
+        return []
+
+    def number_at(self, run: Run, line: int) -> int:
+        return 0
+
+    def under_way(self, run: Run, appended_ms: int) -> int | None:
+        return self.line
+
+
+@pytest.mark.parametrize("lines", [10, 100, 2000])
+@pytest.mark.parametrize("first", [0, 3])
+def test_batch_under_way_ends_a_piece_after_bounded_reads(monkeypatch: pytest.MonkeyPatch, lines: int, first: int) -> None:
+    monkeypatch.setattr(feeds, "MOST_BYTES", 4096)
+    text = FailsOnce(b"a line of the log\n" * lines, 0)
+    text.sealed = False
+    under_way, clock = UnderWay(first), Piping().clock
+    clock.advance(3)
+    reading = Feed(text, A, Place(0, 0, START_MS), PLAIN.name, fetch_bytes=1024, patience_ms=2000, clock=clock, beside=under_way)
+    events = [each.line for _ in range(2) for each in reading.fetch().events]
+    assert events == list(range(first))
+    assert text.reads <= 10
+    fetched = reading.fetch()
+    assert (fetched.at_end, fetched.final, list(fetched.events)) == (True, False, [])
+    under_way.line = None
+    text.sealed = True
+    assert [at for at, _ in all_of(reading)] == list(range(first, lines))
+
+
+def test_overlong_line_of_a_batch_under_way_is_not_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds, "MOST_BYTES", 4096)
+    under_way = UnderWay(0)
+    text = Text(b"x" * 9000 + b"\nbehind\n", sealed=False)
+    reading = Feed(
+        text, A, Place(0, 0, START_MS), PLAIN.name, fetch_bytes=1024, patience_ms=2000, clock=Piping().clock, beside=under_way
+    )
+    assert reading.fetch().at_end
+    assert reading.place == Place(0, 0, START_MS)
+    under_way.line, text.sealed = None, True
+    assert [(at, len(message)) for at, message in all_of(reading)] == [(0, 4096), (1, 6)]
+
+
+class Damaged(UnderWay):
+    """A companion whose event has more lines than the log."""
+
+    def numbers(self, run: Run, first: int) -> Iterator[int]:
+        return iter(range(first, 1))
+
+    def companions(self, run: Run, numbers: list[int]) -> list[Companion | None]:
+        noted = Noted(line=1, byte=6, lines=3, bytes=30, timestamp=START_MS)
+        return [Companion(0, 1, 6, 3, 30, "", "", START_MS, [noted]) for _ in numbers]
+
+
+def test_companion_beyond_the_end_of_a_finished_log_leaves_plain_lines() -> None:
+    text = FailsOnce(b"first\nsecond\nthird\n", 0)
+    clock = Piping().clock
+    reading = Feed(
+        text, A, Place(0, 0, START_MS), PLAIN.name, fetch_bytes=1024, patience_ms=2000, clock=clock, beside=Damaged(None)
+    )
+    assert all_of(reading) == [(0, "first"), (1, "second"), (2, "third")]
+    assert reading.place.byte == len(text.body)
 
 
 def test_it_reads_no_more_at_once_than_it_was_told() -> None:

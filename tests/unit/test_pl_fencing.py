@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import string
 from collections.abc import Sequence
+from random import Random
 from typing import Any
 
 import pytest
@@ -11,15 +14,24 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.errors import DamagedPartitionError, OutcomeUnknownError, PartitionNotOwnedError, StoreUnavailableError
+from chalicelib.errors import (
+    DamagedPartitionError,
+    OutcomeUnknownError,
+    PartitionNotOwnedError,
+    PreconditionFailedError,
+    StoreUnavailableError,
+    WriteConflictError,
+)
 from chalicelib.memory.clock import ManualClock
-from chalicelib.memory.database import InMemoryDatabase
-from chalicelib.pipelines.checkpoints import MAX_RUNS, Checkpoints, RowsRefusedError
+from chalicelib.memory.database import InMemoryDatabase, row_bytes
+from chalicelib.pipelines import in_hand
+from chalicelib.pipelines.checkpoints import MAX_RUNS, Checkpoints, Part, RowsRefusedError
 from chalicelib.pipelines.configuration import parsed
+from chalicelib.pipelines.heads import MAX_HEAD_BYTES, head_bytes, read_head
 from chalicelib.pipelines.ports import HandlerContext
-from chalicelib.pipelines.rows import Place, Position, packed_positions, unpacked_positions
+from chalicelib.pipelines.rows import Place, Position, packed_positions, pipeline_key, unpacked_positions
 from chalicelib.ports import ABSENT_ROW, Key, Put, Run, Write
-from tests.piping import START_MS, Piping, line
+from tests.piping import MODULES, START_MS, Piping, line
 
 A, B = Run("svc.a", "r1"), Run("svc.b", "r2")
 PLACES = st.builds(Place, st.integers(0, 1 << 40), st.integers(0, 1 << 50), st.integers(0, 1 << 45))
@@ -58,7 +70,7 @@ def test_what_cannot_be_read_is_told() -> None:
             unpacked_positions(text)
 
 
-def test_a_thousand_runs_in_hand_fit_into_a_row() -> None:
+def test_as_many_runs_as_may_be_in_hand_fit_into_a_head() -> None:
     from uuid import UUID
 
     positions = {
@@ -68,7 +80,8 @@ def test_a_thousand_runs_in_hand_fit_into_a_row() -> None:
         ): at(number * 7919)
         for number in range(MAX_RUNS)
     }
-    assert len(packed_positions(positions)) < 200_000
+    assert len(packed_positions(positions)) < MAX_HEAD_BYTES / 2
+    assert sum(head_bytes(run, ["one", "two"]) for run in positions) < MAX_HEAD_BYTES
 
 
 def test_who_took_over_last_commits_and_nobody_else() -> None:
@@ -124,6 +137,275 @@ def test_a_commit_whose_answer_was_lost_is_found_out(applied: bool) -> None:
     assert cases.checkpoints("w2").find([A]) == {A: at(2)}
 
 
+class Late:
+    """A database that loses the answer of the next transaction, and applies it when the test says so; unless its condition is false."""
+
+    def __init__(self, database: InMemoryDatabase) -> None:
+        self._transact, self.lost = database.transact, list[Sequence[Write]]()
+        self._database, self.loses = database, 0
+        database.transact = self  # type: ignore[method-assign, assignment]
+
+    def __call__(self, writes: Sequence[Write]) -> None:
+        if self.loses:
+            self.loses -= 1
+            self.lost.append(writes)
+            raise OutcomeUnknownError("read timed out")
+        self._transact(writes)
+
+    def arrive(self) -> bool:
+        """The write that was lost first arrives. Whether it was applied."""
+        try:
+            self._transact(self.lost.pop(0))
+        except PreconditionFailedError:
+            return False
+        return True
+
+
+def handler_row(name: str) -> Put:
+    return Put(Key("files", name), {"key": name})
+
+
+def test_commit_that_settle_did_not_see_is_never_applied() -> None:
+    cases = Cases()
+    mine, late = cases.checkpoints("w1"), Late(cases.database)
+    late.loses = 1
+    with pytest.raises(OutcomeUnknownError):
+        mine.commit({A: at(1)}, [handler_row("first")])
+    assert mine.settle() is False
+    assert not late.arrive()
+    mine.commit({A: at(2)}, [handler_row("first"), handler_row("second")])
+    assert [row["key"] for row in cases.database.rows("files")] == ["first", "second"]
+    assert cases.checkpoints("w2").in_hand() == {A: at(2)}
+
+
+def test_commit_that_arrives_between_the_reads_of_settle_counts_as_applied() -> None:
+    cases = Cases()
+    mine, late = cases.checkpoints("w1"), Late(cases.database)
+    late.loses = 1
+    with pytest.raises(OutcomeUnknownError):
+        mine.commit({A: at(1)}, [handler_row("first")])
+    get_many = cases.database.get_many
+
+    def read_then_arrive(keys: Sequence[Key]) -> Any:
+        rows = get_many(keys)
+        if late.lost:
+            assert late.arrive()
+        return rows
+
+    cases.database.get_many = read_then_arrive  # type: ignore[method-assign]
+    assert mine.settle() is True
+    assert mine.in_hand() == {A: at(1)}
+    mine.commit({A: at(2)})
+
+
+def test_settle_whose_own_answer_is_lost_still_finds_out() -> None:
+    for arrives in (None, 0, 1):
+        cases = Cases()
+        mine, late = cases.checkpoints("w1"), Late(cases.database)
+        late.loses = 2
+        with pytest.raises(OutcomeUnknownError):
+            mine.commit({A: at(1)}, [handler_row("first")])
+        with pytest.raises(OutcomeUnknownError):
+            mine.settle()
+        assert mine.in_doubt
+        if arrives is not None:
+            late.lost.reverse() if arrives else None
+            assert late.arrive()
+        assert mine.settle() is (arrives == 0)
+        while late.lost:
+            assert not late.arrive()
+        assert [row["key"] for row in cases.database.rows("files")] == (["first"] if arrives == 0 else [])
+        mine.commit({A: at(2)})
+        assert cases.checkpoints("w2").in_hand() == {A: at(2)}
+
+
+def test_commit_is_not_taken_for_that_of_another_attempt_with_the_same_number() -> None:
+    """The same epoch, owner and number: only the attempt tells them apart."""
+    cases = Cases()
+    mine = cases.checkpoints("w1")
+    zombie = Checkpoints(cases.database, "p", cases.clock, 1000)
+    zombie._head = mine._head
+    zombie.commit({A: at(1)}, [handler_row("first")])
+    with pytest.raises(PartitionNotOwnedError):
+        mine.commit({A: at(2)}, [handler_row("second")])
+    assert [row["key"] for row in cases.database.rows("files")] == ["first"]
+
+
+def test_repeat_by_the_adapter_meets_its_own_commit() -> None:
+    """The first was applied, and its answer lost below this code: the repeat's condition is false, and all is well."""
+    cases = Cases()
+    mine = cases.checkpoints("w1")
+    transact = cases.database.transact
+
+    def twice(writes: Sequence[Write]) -> None:
+        transact(writes)
+        transact(writes)
+
+    cases.database.transact = twice  # type: ignore[method-assign]
+    mine.commit({A: at(1)}, [handler_row("first")])
+    assert mine.in_hand() == {A: at(1)}
+    mine.commit({A: at(2)})
+    cases.database.transact = transact  # type: ignore[method-assign]
+    mine.commit({A: at(3)})
+    assert cases.checkpoints("w2").in_hand() == {A: at(3)}
+
+
+def test_row_of_a_run_that_arrives_late_overwrites_nothing_newer() -> None:
+    cases = Cases()
+    mine, late = cases.checkpoints("w1"), Late(cases.database)
+    mine.commit({A: at(1)})
+    late.loses = 1
+    with pytest.raises(OutcomeUnknownError):
+        mine.release([A])
+    mine.release([A])
+    mine.commit({A: at(5)})
+    mine.release([A])
+    assert not late.arrive()
+    assert mine.find([A]) == {A: at(5)}
+
+
+@pytest.mark.parametrize("conflicts", [1, 3, 5, 6])
+@pytest.mark.parametrize("call", ["take_over", "commit", "release", "put_rows", "settle", "finish_part"])
+def test_conflicting_transaction_is_tried_again(call: str, conflicts: int) -> None:
+    cases = Cases()
+    mine = cases.checkpoints("w1")
+    mine.commit({A: at(1)})
+    if call == "finish_part":
+        mine = Checkpoints(cases.database, "p", cases.clock, 1000, Part("job.1", mine.epoch))
+        mine.take_over("task")
+    transact, left = cases.database.transact, [conflicts]
+
+    def conflicting(writes: Sequence[Write]) -> None:
+        if left[0]:
+            left[0] -= 1
+            raise WriteConflictError("TransactionConflict")
+        transact(writes)
+
+    if call == "settle":
+        Late(cases.database).loses = 1
+        with pytest.raises(OutcomeUnknownError):
+            mine.commit({A: at(2)})
+    cases.database.transact = conflicting  # type: ignore[method-assign]
+    calls = {
+        "take_over": lambda: mine.take_over("w2"),
+        "commit": lambda: mine.commit({B: at(2)}),
+        "release": lambda: mine.release([A]),
+        "put_rows": lambda: mine.put_rows({B: at(2)}),
+        "settle": mine.settle,
+        "finish_part": mine.finish_part,
+    }
+    if conflicts == 6:
+        with pytest.raises(StoreUnavailableError):
+            calls[call]()
+    calls[call]()
+    assert left == [0]
+    after = cases.checkpoints("w3")
+    assert after.find([A]) == {A: at(1)}
+    assert after.find([B]) == ({B: at(2)} if call in ("commit", "put_rows") else {})
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_pipeline_goes_on_after_a_conflict_at_any_transaction(world: Piping, number: int) -> None:
+    world.write(A, [line(START_MS, "one")])
+    world.end(A)
+    transact, calls = world.database.transact, []
+
+    def conflicting(writes: Sequence[Write]) -> None:
+        calls.append(writes)
+        if len(calls) == number + 1:
+            raise WriteConflictError("TransactionConflict")
+        transact(writes)
+
+    world.database.transact = conflicting  # type: ignore[method-assign]
+    worker = world.worker(publishing())
+    worker.start()
+    world.work(worker)
+    world.write(B, [line(START_MS, "two")])
+    world.end(B)
+    world.clock.advance(30)
+    world.work(worker)
+    world.clock.advance(30)
+    worker.step()
+    worker.stop()
+    assert rows(world) == ["r1/0000", "r2/0000"]
+    assert len(calls) > 6
+    assert not [each for each in world.told if "failed" in each["message"]]
+
+
+def test_head_of_several_pages_is_stored_and_shrinks_again() -> None:
+    cases = Cases()
+    mine = cases.checkpoints("w1")
+    random = Random(7)
+    letters = string.ascii_letters + string.digits
+    runs = {
+        Run("svc.many", "".join(random.choices(letters, k=900))): Position(
+            Place(random.randrange(10**6), random.randrange(10**8), START_MS)
+        )
+        for _ in range(900)
+    }
+    mine.commit(runs)
+    stored = [row for row in cases.database.rows("pipelines") if row["at"].startswith("checkpoint")]
+    assert len(stored) == 3
+    assert all(row_bytes(row) < 400 * 1024 for row in stored)
+    again = cases.checkpoints("w2")
+    assert again.in_hand() == runs
+    again.release(list(runs)[100:])
+    assert [row["at"] for row in cases.database.rows("pipelines") if row["at"].startswith("checkpoint")] == ["checkpoint"]
+    assert cases.checkpoints("w3").in_hand() == dict(list(runs.items())[:100])
+
+
+def test_torn_pages_of_a_head_are_read_again() -> None:
+    cases = Cases()
+    mine = cases.checkpoints("w1")
+    random = Random(11)
+    runs = {Run("svc.many", "".join(random.choices(string.ascii_letters, k=900))): at(number) for number in range(600)}
+    mine.commit(runs)
+    get_many, moves = cases.database.get_many, iter([{A: at(1)}, {A: at(2)}])
+
+    def interrupted(keys: Sequence[Key]) -> Any:
+        rows = get_many(keys)
+        if [key.sort for key in keys] == ["checkpoint"] and (moved := next(moves, None)):
+            cases.database.get_many = get_many  # type: ignore[method-assign]
+            mine.commit(moved)
+            cases.database.get_many = interrupted  # type: ignore[method-assign]
+        return rows
+
+    cases.database.get_many = interrupted  # type: ignore[method-assign]
+    head = read_head(cases.database, pipeline_key("p", "checkpoint"))
+    assert head is not None and head.positions == runs | {A: at(2)}
+
+
+@given(
+    st.text(min_size=1, max_size=300),
+    st.text(min_size=1, max_size=300),
+    st.lists(st.text(min_size=1, max_size=40), max_size=5, unique=True),
+    st.integers(0, 2**63 - 1),
+)
+def test_no_run_takes_more_of_a_head_than_is_counted(fqn: str, run_id: str, handlers: list[str], number: int) -> None:
+    place = Place(number, number, number)
+    position = Position(place, "a_format_of_a_name", dict.fromkeys(handlers, place), number, number)
+    raw = json.dumps([[fqn, run_id, position.packed()]], separators=(",", ":"))
+    assert len(raw) * 1.26 <= head_bytes(Run(fqn, run_id), handlers) + 4
+
+
+def test_runs_with_long_names_are_admitted_only_as_far_as_a_head_has_room(world: Piping, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [Run("svc.long", f"{number:03d}" + "r" * 300) for number in range(12)]
+    monkeypatch.setattr(in_hand, "MAX_HEAD_BYTES", 5 * head_bytes(runs[0], ["rows"]))
+    for run in runs:
+        world.write(run, [line(START_MS, "one")])
+        world.end(run)
+    worker = world.worker(publishing())
+    worker.start()
+    sizes, read = [], worker.hand.read
+    monkeypatch.setattr(worker.hand, "read", lambda: (sizes.append(len(worker.hand)), read())[1])  # type: ignore[func-returns-value]
+    for _ in range(40):
+        worker.step()
+        world.clock.advance(4)
+    worker.stop()
+    assert max(sizes) == 5
+    assert rows(world) == sorted(f"{run.run_id}/0000" for run in runs)
+
+
 def test_runs_that_are_let_go_are_found_again() -> None:
     cases = Cases()
     mine = cases.checkpoints("w1")
@@ -134,7 +416,8 @@ def test_runs_that_are_let_go_are_found_again() -> None:
     assert cases.database.calls["transact"] - before == 4  # 98 rows each, and the head
     assert mine.in_hand() == {}
     assert mine.find(list(runs)) == runs
-    assert dict(mine.let_go()) == runs
+    assert {row.run: row.position for row in mine.let_go()} == runs
+    assert not any(row.unfinished for row in mine.let_go())
     assert {row["expires_at"] for row in cases.database.rows("pipelines") if row["at"] != "checkpoint"} == {START_MS // 1000 + 1000}
 
 
@@ -186,7 +469,9 @@ def world() -> Piping:
 
 def publishing() -> Any:
     handlers = {"rows": {"class": f"{__name__}.Publishing"}}
-    return parsed(yaml.safe_dump({"logging": {"version": 1, "handlers": handlers, "root": {"handlers": ["rows"]}}}), "test")
+    return parsed(
+        yaml.safe_dump({"logging": {"version": 1, "handlers": handlers, "root": {"handlers": ["rows"]}}}), "test", modules=MODULES
+    )
 
 
 def rows(world: Piping) -> list[str]:
@@ -260,6 +545,24 @@ def test_a_worker_that_lost_its_lease_publishes_nothing(world: Piping) -> None:
     world.work(third)
     third.stop()
     assert rows(world) == ["r1/0000"]
+
+
+def test_lease_lost_during_a_step_stops_its_commit(world: Piping) -> None:
+    world.write(A, [line(START_MS, "one")])
+    world.end(A)
+    calls: list[int] = []
+
+    def fence() -> None:
+        calls.append(len(calls))
+        if len(calls) == 3:  # the first is the start's, the second the step's
+            raise PartitionNotOwnedError("gone")
+
+    worker = world.worker(publishing(), fence=fence)
+    worker.start()
+    with pytest.raises(PartitionNotOwnedError):
+        worker.step()
+    worker.stop(lost=True)
+    assert rows(world) == []
 
 
 def test_a_database_that_is_away_at_the_start_is_told(world: Piping) -> None:

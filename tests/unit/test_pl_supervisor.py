@@ -16,11 +16,11 @@ from chalicelib.deadline import Deadline
 from chalicelib.memory.clock import ManualClock
 from chalicelib.pipelines.configuration import PipelineFile, parsed
 from chalicelib.pipelines.delivery import Progress
-from chalicelib.pipelines.supervisor import Outcome, Supervisor, Watch
+from chalicelib.pipelines.supervisor import Outcome, Share, Supervisor, Watch
 from chalicelib.pipelines.switches import DISABLED, HandlerSwitch, Switch, Switches
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Run
-from tests.piping import RECORDS, START_MS, Piping, Remembering, line, pipeline
+from tests.piping import MODULES, RECORDS, START_MS, Piping, Remembering, line, pipeline
 
 A = Run("svc.a", "r1")
 RELEASE = threading.Event()
@@ -83,12 +83,12 @@ def world() -> Iterator[Piping]:
 def ill(cls: str, name: str = "ill", **sections: Any) -> PipelineFile:
     handlers = {"bad": {"class": f"{__name__}.{cls}"}, "good": {"class": RECORDS, "to": f"{name} good"}}
     logging_ = {"version": 1, "handlers": handlers, "root": {"handlers": ["good", "bad"]}}
-    return parsed(yaml.safe_dump({"name": name, "logging": logging_, **sections}), name)
+    return parsed(yaml.safe_dump({"name": name, "logging": logging_, **sections}), name, modules=MODULES)
 
 
 def supervisor(world: Piping, **changes: Any) -> Supervisor:
-    def make(file: PipelineFile, fence: Any, owner: str) -> Worker:
-        return world.worker(file, fence=fence, owner=owner)
+    def make(share: Share, fence: Any, owner: str) -> Worker:
+        return world.worker(share.file, fence=fence, owner=owner, shard=share.shard)
 
     def pause(seconds: float) -> None:
         threading.Event().wait(0.001)
@@ -183,8 +183,13 @@ def test_where_memory_runs_out_all_stop_in_good_order(world: Piping) -> None:
 
 def test_a_pipeline_that_cannot_be_built_stops_no_other(world: Piping) -> None:
     texts = logs(world)
-    bad = {"version": 1, "filters": {"f": {"()": "no.such"}}, "handlers": {"h": {"class": RECORDS}}, "root": {"handlers": ["h"]}}
-    broken = parsed(yaml.safe_dump({"name": "broken", "logging": bad}), "broken")
+    bad = {
+        "version": 1,
+        "filters": {"f": {"()": "tests.no.such"}},
+        "handlers": {"h": {"class": RECORDS}},
+        "root": {"handlers": ["h"]},
+    }
+    broken = parsed(yaml.safe_dump({"name": "broken", "logging": bad}), "broken", modules=MODULES)
     outcome = supervisor(world).run([broken, pipeline("well", to=["well"])], world.deadline(600))
     assert outcome == {"broken": Outcome.FAILED, "well": Outcome.STOPPED}
     assert Remembering.messages("well") == texts

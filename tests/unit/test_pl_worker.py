@@ -6,6 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from chalicelib.pipelines.configuration import PipelineFile
+from chalicelib.pipelines.rows import Place, Position
+from chalicelib.pipelines.switches import DISABLED, REPLAYING, HandlerSwitch, Switch, Switches
 from chalicelib.ports import Run
 from tests.piping import START_MS, Piping, Remembering, line, pipeline
 
@@ -194,3 +197,44 @@ def test_the_buffer_is_bounded_however_much_comes(world: Piping) -> None:
     assert most <= 100_000 + 4096 * 50
     assert len(Remembering.messages()) > 1000
     assert Remembering.messages() == [f"line {number}" for number in range(len(Remembering.messages()))]
+
+
+def test_replay_gives_a_handler_that_was_behind_all_that_it_missed(world: Piping) -> None:
+    """It was disabled at the second line; the replay is of what came later than that."""
+    file, switches = pipeline(to=("a", "b")), Switches(world.database, world.clock)
+    world.write(A, [line(START_MS, "one")])
+    live(world, file)
+    switches.set_handler("test", HandlerSwitch("a", DISABLED, "by an operator", 1))
+    world.write(A, [line(START_MS + 1, "two"), line(START_MS + 9000, "three")])
+    world.end(A)
+    live(world, file)
+    assert (Remembering.messages("a"), Remembering.messages("b")) == (["one"], ["one", "two", "three"])
+    switches.set_handler("test", HandlerSwitch("a", REPLAYING, "", 2))
+    switches.set_pipeline("test", Switch(True, START_MS + 5000, 3))
+    live(world, file)
+    assert Remembering.messages("a") == ["one", "two", "three"]
+    assert Remembering.messages("b") == ["one", "two", "three", "two", "three"]
+
+
+def live(world: Piping, file: PipelineFile) -> None:
+    """The life of a worker, ten seconds later."""
+    world.clock.advance(10)
+    worker = world.worker(file)
+    worker.start()
+    world.work(worker)
+    worker.stop()
+
+
+@pytest.mark.parametrize(("first_ms", "second_ms"), [(1, 2), (2, 1)])
+def test_second_replay_does_not_cut_the_first_one_short(first_ms: int, second_ms: int) -> None:
+    done = Position(Place(10, 100, 3))
+    again = done.replayed(first_ms).moved(Place(4, 40, 1), {"a": True})
+    assert again.is_replaying
+    assert again.replayed(second_ms) == Position(Place(), replay_line=10, replay_ms=1)
+    assert not done.is_replaying
+    assert not done.replayed(first_ms).moved(Place(10, 100, 3), {"a": True}).is_replaying
+
+
+def test_replay_that_is_over_does_not_reach_back_into_the_next() -> None:
+    over = Position(Place(20, 200, 9), replay_line=10, replay_ms=1)
+    assert over.replayed(7) == Position(Place(), replay_line=20, replay_ms=7)

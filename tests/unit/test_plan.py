@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chalicelib.runlog.plan import GATHER_BYTES, MAX_COPY_BYTES, MAX_PARTS, MIN_PART_BYTES, Part, Span, plan_parts
+from chalicelib.runlog.plan import GATHER_BYTES, MAX_COPY_BYTES, MIN_PART_BYTES, Part, Span, plan_parts
 
 MIB = 1024 * 1024
 SIZES = st.one_of(st.integers(1, 200), st.integers(1, 12 * MIB), st.integers(4 * MIB, 6 * MIB), st.integers(1, 3 * 1024 * MIB))
@@ -25,6 +25,20 @@ def runs(spans: list[Span]) -> list[tuple[str, int, int]]:
     return joined
 
 
+def check(sizes: list[int]) -> list[Part]:
+    """The plan, by S3's rules: 10,000 parts of 5 MiB to 5 GiB, the last may be smaller, copies of more than 5 MiB."""
+    spans = spans_of(sizes)
+    parts = plan_parts(spans)
+    assert runs([span for part in parts for span in part.spans]) == [(span.key, 0, span.end) for span in spans]
+    assert len(parts) <= 10_000
+    assert all(5 * MIB <= part.size for part in parts[:-1])
+    for part in parts:
+        assert part.size <= 5 * 1024 * MIB
+        if part.copied:
+            assert len(part.spans) == 1 and part.spans[0].source_bytes > 5 * MIB
+    return parts
+
+
 @given(st.lists(SIZES, max_size=30))
 @example([5 * MIB, 1])
 @example([5 * MIB + 1, 1])
@@ -33,15 +47,30 @@ def runs(spans: list[Span]) -> list[tuple[str, int, int]]:
 @example([6 * 1024 * MIB, 100])
 @example([MAX_COPY_BYTES + 1])
 def test_a_plan_is_the_concatenation_and_obeys_s3(sizes: list[int]) -> None:
-    spans = spans_of(sizes)
-    parts = plan_parts(spans)
-    assert runs([span for part in parts for span in part.spans]) == [(span.key, 0, span.end) for span in spans]
-    assert len(parts) <= MAX_PARTS
-    assert all(MIN_PART_BYTES <= part.size for part in parts[:-1])
-    for part in parts:
-        assert part.size <= 5 * 1024 * MIB
-        if part.copied:
-            assert len(part.spans) == 1 and part.spans[0].source_bytes > MIN_PART_BYTES
+    check(sizes)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        [6 * MIB] * 10_001,
+        [6 * MIB, 1] * 5_001,
+        [1, 5 * MIB + 1] * 5_001,
+        [100 * 1024 * MIB] + [6 * MIB] * 9_900,
+        [MIB] * 90_000,
+        [11 * 1024 * 1024 * MIB, 1, 6 * MIB],
+        [45 * 1024 * 1024 * MIB] + [64 * MIB] * 100,
+    ],
+    ids=["copies", "copies and bytes", "bytes and copies", "base", "small", "11 TiB", "45 TiB"],
+)
+def test_plan_of_more_spans_than_parts_fits_ten_thousand(sizes: list[int]) -> None:
+    check(sizes)
+
+
+def test_large_base_leaves_gathered_parts_small() -> None:
+    """What a part gathers is in memory: it must not grow with what S3 copies."""
+    parts = check([4 * 1024 * 1024 * MIB] + [MIB] * 1000)
+    assert max(part.size for part in parts if not part.copied) <= GATHER_BYTES
 
 
 @given(st.lists(st.integers(1, 20 * MIB), min_size=1, max_size=20), st.integers(6 * MIB, 6 * 1024 * MIB))

@@ -4,8 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chalicelib.errors import InvalidConfigurationError
 from chalicelib.ports import Run
+from chalicelib.runlog.batch import Batch
+from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.position import Position, PositionSigner
+from chalicelib.runlog.segment import ABANDONED
+from chalicelib.runlog.tail import Tail, list_all
+from chalicelib.runlog.writer import Writer
+from tests.world import World
 
 RUN = Run("svc.pipeline", "run-1")
 SIGNER = PositionSigner(["key-one"])
@@ -60,3 +67,19 @@ def test_young_is_less_than_a_minute_and_not_from_the_future() -> None:
     issued = POSITION.issued_ms
     assert POSITION.is_young(issued) and POSITION.is_young(issued + 59_999)
     assert not POSITION.is_young(issued + 60_000) and not POSITION.is_young(issued - 1)
+
+
+def test_writer_without_keys_seals_and_appends_nothing() -> None:
+    """As in schedules and jobs, which have none of the API's secrets: a batch would be stored unmasked."""
+    world = World()
+    writer = Writer(world.store, world.index, Layout("logs"), PositionSigner(()), world.clock)
+    with pytest.raises(InvalidConfigurationError, match="RUNLAKE_POSITION_KEYS"):
+        writer.append(RUN, Batch.from_bytes(b"line\n"))
+    assert list(list_all(world.store, "")) == []
+    assert writer.seal(RUN, ABANDONED, Tail())
+
+
+def test_token_of_the_previous_release_is_read() -> None:
+    """Made by it, with this key: cookies outlive an upgrade."""
+    token = "1_2abe9b1e8e6bef85_00ff_1_7_70_7000_0_1700000000000.4IYiT9GNA1iZe0OSUfE2DLGU6NKWmGD18ruNBcrwRkc"
+    assert SIGNER.loads(RUN, token) == POSITION

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chalicelib.errors import StoreUnavailableError
+from chalicelib.errors import RunClosedError, StoreUnavailableError
 from chalicelib.ports import PutOptions, Run
 from chalicelib.runlog.batch import Batch
+from chalicelib.runlog.legacy import on_behalf_of
 from chalicelib.runlog.page import PAGE_BYTES
-from chalicelib.runlog.reader import MAX_WAIT_S, Page, PageRequest
+from chalicelib.runlog.reader import MAX_WAIT_S, Page, PageRequest, Reader
+from chalicelib.runlog.tail import list_all
 from tests.faults.interception import Intercepted
 from tests.world import RUN, World
 
@@ -257,6 +259,14 @@ def test_there_is_nothing_to_download_of_an_unknown_run() -> None:
     assert World().parts().reader.whole(RUN) is None
 
 
+@pytest.fixture
+def trusted() -> Iterator[None]:
+    """A caller that may read whatever pipelines there are."""
+    with on_behalf_of(lambda _: True):
+        yield
+
+
+@pytest.mark.usefixtures("trusted")
 @pytest.mark.parametrize("body", [b"old 1\nold 2\n", b"old 1\nold 2"])
 def test_openmetadatas_partial_is_read_appended_to_and_closed(body: bytes) -> None:
     """Acceptance behaviour 9: under OpenMetadata's own name, with its metadata or without."""
@@ -289,6 +299,7 @@ def test_openmetadatas_partial_under_our_own_name_is_merged() -> None:
     assert "partial.txt" not in world.names(run)
 
 
+@pytest.mark.usefixtures("trusted")
 def test_openmetadatas_finished_log_is_read_and_takes_no_more() -> None:
     world = World()
     world.store.put(world.layout.legacy_logs(RUN), b"old 1\nold 2\n", LEGACY)
@@ -296,6 +307,49 @@ def test_openmetadatas_finished_log_is_read_and_takes_no_more() -> None:
     assert (got.logs, got.total, got.streaming) == ("old 1\nold 2", 2, False)
     whole = world.parts().reader.whole(RUN)
     assert whole and whole.body == b"old 1\nold 2\n"
+
+
+def test_openmetadatas_finished_log_under_the_runs_own_name_is_closed() -> None:
+    """As an operator copies it, so that it is one pipeline's for sure."""
+    world = World()
+    world.store.put(world.layout.logs(RUN), b"old 1\nold 2", LEGACY)
+    got = page(world)
+    assert (got.logs, got.total, got.streaming) == ("old 1\nold 2", 2, False)
+    with pytest.raises(RunClosedError):
+        append(world, "new\n")
+
+
+def test_openmetadatas_partial_is_not_read_without_a_caller() -> None:
+    world = World()
+    world.store.put(world.layout.legacy_partial(RUN), b"old 1\n", LEGACY)
+    assert page(world).total == 0
+    append(world, "new\n")
+    compact(world)
+    assert world.read_all() == ["new"]
+
+
+@pytest.mark.usefixtures("trusted")
+def test_log_that_began_beside_openmetadatas_object_does_not_continue_it() -> None:
+    """Begun by who may not see it, read by who may."""
+    world = World()
+    world.store.put(world.layout.legacy_partial(RUN), b"old 1\n", LEGACY)
+    with on_behalf_of(lambda _: False):
+        append(world, "new\n")
+    assert world.read_all() == ["new"]
+    append(world, "newer\n")
+    compact(world)
+    assert world.read_all() == ["new", "newer"]
+    assert world.body("partial.txt") == b"new\nnewer\n"
+
+
+def test_log_that_continues_openmetadatas_object_is_read_as_one() -> None:
+    world = World()
+    world.store.put(world.layout.legacy_partial(RUN), b"old 1\n", LEGACY)
+    with on_behalf_of(lambda _: True):
+        append(world, "new\n")
+    assert world.read_all() == ["old 1", "new"]
+    compact(world)
+    assert world.body("partial.txt") == b"old 1\nnew\n"
 
 
 def test_a_log_of_another_pipeline_that_shares_openmetadatas_name_is_not_shown() -> None:
@@ -307,3 +361,81 @@ def test_a_log_of_another_pipeline_that_shares_openmetadatas_name_is_not_shown()
     assert page(world).total == 0
     append(world, "mine\n")
     assert world.read_all() == ["mine"]
+
+
+def recreated(world: World, old: list[str], new: list[str], state: Callable[[World], None], *, stale_rows: bool) -> Reader:
+    """A reader that served pages of a log which was deleted, and whose run id was used again. ``stale_rows``: rows of the old log stay."""
+    for body in old:
+        append(world, body)
+    state(world)
+    index_all(world)
+    reader = world.parts().reader
+    for after in range(40):
+        reader.page(RUN, PageRequest(after=after, limit=1))
+    for found in list_all(world.store, world.layout.run_prefix(RUN)):
+        world.store.delete(found.key)
+    if not stale_rows:
+        world.index.clear()
+    for body in new:
+        append(world, body)
+    state(world)
+    return reader
+
+
+@pytest.mark.parametrize("stale_rows", [False, True])
+@pytest.mark.parametrize("state", [leave_open, compact, close])
+def test_recreated_run_is_read_at_its_own_places(state: Callable[[World], None], stale_rows: bool) -> None:
+    world = World()
+    new = [f"a much longer new line {number}" for number in range(50)]
+    bodies = ["".join(f"{line}\n" for line in new[first : first + 25]) for first in (0, 25)]
+    old = ["".join(f"old {number}\n" for number in range(first, first + 25)) for first in (0, 25)]
+    reader = recreated(world, old, bodies, state, stale_rows=stale_rows)
+    for after in range(50):
+        assert reader.page(RUN, PageRequest(after=after, limit=2)).logs == "\n".join(new[after : after + 2])
+
+
+@pytest.mark.parametrize("state", [leave_open, compact])
+def test_recreated_run_with_lines_at_old_places_is_read_by_its_own_numbers(state: Callable[[World], None]) -> None:
+    """The remembered byte begins a line of the new log too, but another one."""
+    world = World()
+    old = ["".join(f"old {number:03d}\n" for number in range(first, first + 25)) for first in (0, 25)]
+    new = [f"{number:03d}" for number in range(100)]
+    bodies = ["".join(f"{line}\n" for line in new[first : first + 50]) for first in (0, 50)]
+    reader = recreated(world, old, bodies, state, stale_rows=False)
+    for after in range(60):
+        assert reader.page(RUN, PageRequest(after=after, limit=2)).logs == "\n".join(new[after : after + 2])
+
+
+def test_recreated_run_with_segments_of_equal_sizes_is_read_by_its_own_numbers() -> None:
+    """A page ended where a segment did; in the new log another segment ends at the very same byte, behind other lines."""
+    world = World()
+    reader = recreated(world, ["aa\nbb\n", "cc\ndd\n"], ["eeeee\n", "fffff\n", "ggggg\n"], leave_open, stale_rows=False)
+    assert reader.page(RUN, PageRequest(after=2, limit=1)).logs == "ggggg"
+
+
+def test_scan_of_recreated_run_starts_at_its_own_line() -> None:
+    world = World()
+    new = [f"a much longer new line {number}" for number in range(50)]
+    old = "".join(f"old {number}\n" for number in range(50))
+    reader = recreated(world, [old], ["".join(f"{line}\n" for line in new)], compact, stale_rows=False)
+    scan = reader.scan(RUN, 10)
+    assert b"".join(scan.chunks).decode().split("\n")[scan.skip] == new[10]
+
+
+@pytest.mark.parametrize("state", [leave_open, compact, close])
+def test_reading_on_asks_the_catalog_nothing(state: Callable[[World], None]) -> None:
+    world = World()
+    for first in range(0, 60, 10):
+        append(world, "".join(f"line {number}\n" for number in range(first, first + 10)))
+    state(world)
+    asked: list[str] = []
+
+    def watched(operation: str, call: Callable[[], object]) -> object:
+        asked.append(operation)
+        return call()
+
+    reader = world.parts(index=Intercepted(world.index, watched)).reader  # type: ignore[arg-type]
+    for after in range(0, 60, 6):
+        lines = [f"line {number}" for number in range(after, after + 6)]
+        assert reader.page(RUN, PageRequest(after=after, limit=6)).logs == "\n".join(lines)
+    assert asked == []

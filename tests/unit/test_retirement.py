@@ -12,10 +12,10 @@ from chalicelib.errors import DamagedLogError, ObjectNotFoundError
 from chalicelib.memory.publisher import InMemoryPublisher
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import ListedObject, SegmentEntry
-from chalicelib.runlog.artifact import find_legacy
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.compaction import RETIRE_AFTER_MS, RETIRE_TOGETHER
 from chalicelib.runlog.layout import ParsedKey
+from chalicelib.runlog.legacy import find_legacy
 from chalicelib.runlog.retirement import Retirement, read_kept
 from chalicelib.runlog.tail import TailFinder, list_all
 from tests.faults.interception import Intercepted
@@ -176,3 +176,14 @@ def test_objects_of_openmetadata_are_found_among_two_keys() -> None:
     (found,) = world.store.list(world.layout.all_retired(RUN)).objects
     assert prefix + "logs.txt" < prefix + "partial.txt" < found.key < world.layout.segments(RUN)
     assert find_legacy(world.store, world.layout, RUN) is None
+
+
+def test_row_of_another_size_at_the_right_place_is_read_anew() -> None:
+    """A row of an earlier log of the run that begins where the segment does: only the size differs, and no neighbour has a row."""
+    world = World()
+    listed = written(world, 3)
+    expected = entries(world, listed)
+    world.index.clear()
+    world.index.put(RUN, [replace(expected[2], bytes=expected[2].bytes + 7, lines=9)])
+    retirement(world).retire(RUN, listed)
+    assert world.kept() == expected

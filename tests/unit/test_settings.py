@@ -94,6 +94,23 @@ def test_several_keys_sign_and_verify(environment: pytest.MonkeyPatch) -> None:
     assert settings.load().signing_keys == ("new-0123456789abcdef", "old-0123456789abcdef")
 
 
+def test_cursors_have_keys_of_their_own_or_those_of_positions(environment: pytest.MonkeyPatch) -> None:
+    assert settings.load().cursor_signing_keys == settings.load().signing_keys == ("0123456789abcdef",)
+    environment.setenv("RUNLAKE_CURSOR_KEYS", "cursors-0123456789")
+    assert (settings.load().cursor_signing_keys, settings.load().signing_keys) == (("cursors-0123456789",), ("0123456789abcdef",))
+    environment.setenv("RUNLAKE_CURSOR_KEYS", "short")
+    with pytest.raises(InvalidConfigurationError, match="variable=RUNLAKE_CURSOR_KEYS"):
+        settings.load()
+
+
+def test_settings_without_keys_load_but_not_for_the_api(environment: pytest.MonkeyPatch) -> None:
+    environment.delenv("RUNLAKE_POSITION_KEYS")
+    loaded = settings.load()
+    assert (loaded.signing_keys, loaded.cursor_signing_keys) == ((), ())
+    with pytest.raises(InvalidConfigurationError, match="variable=RUNLAKE_POSITION_KEYS"):
+        loaded.check_keys()
+
+
 @pytest.mark.parametrize(
     ("variable", "value", "allowed"),
     [

@@ -256,3 +256,16 @@ def test_a_name_that_has_no_room_stores_nothing() -> None:
     with pytest.raises(InvalidNameError):
         append(world, "lines", run=Run("語" * 256, "r"))
     assert world.store.calls["put"] == 0
+
+
+def test_equal_batch_from_another_position_is_a_batch_of_its_own() -> None:
+    """One session with two requests in flight and the same text in both: only the same presented number makes a repeat."""
+    world = World()
+    writer = world.parts().writer
+    start = writer.append(RUN, Batch.from_bytes(b"")).position
+    first = writer.append(RUN, Batch.from_text("tick\n"), position=start)
+    other = writer.append(RUN, Batch.from_text("other\n"), position=first.position)
+    latest = writer.append(RUN, Batch.from_text("tick\n"), position=other.position)
+    behind = writer.append(RUN, Batch.from_text("tick\n"), position=first.position)
+    assert [answer.repeated for answer in (first, other, latest, behind)] == [False] * 4
+    assert world.read_all() == ["tick", "other", "tick", "tick"]

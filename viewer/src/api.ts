@@ -1,6 +1,7 @@
 /** The HTTP API, as far as this page asks it. It stands two steps above the page. */
 
 import { ApiError } from "./errors";
+import { joined, pagesOf } from "./paging";
 import { session } from "./session";
 
 export { ApiError };
@@ -115,8 +116,8 @@ export const api = {
   grep: (fqn: string, runId: string, query: Query, signal?: AbortSignal) => json<Grep>(`${run(fqn, runId)}/grep`, query, signal),
   histogram: (fqn: string, runId: string, buckets: number, signal?: AbortSignal) =>
     json<Histogram>(`${run(fqn, runId)}/histogram`, { buckets }, signal),
-  steps: (fqn: string, runId: string) => json<{ steps: Step[] }>(`${events(fqn, runId)}/steps`),
-  completeness: (fqn: string, runId: string) => json<Completeness>(`${events(fqn, runId)}/completeness`),
+  steps: async (fqn: string, runId: string): Promise<Step[]> => (await pagesOf<{ steps: Step[] }>((after) => json(`${events(fqn, runId)}/steps`, { after }))).flatMap((page) => page.steps),
+  completeness: async (fqn: string, runId: string): Promise<Completeness> => joined(await pagesOf<Completeness>((after) => json(`${events(fqn, runId)}/completeness`, { after }))),
   stepText: (fqn: string, runId: string, step: string, start: number, signal?: AbortSignal) =>
     json<StepText>(`${events(fqn, runId)}/log`, { step, start }, signal),
   events: (fqn: string, runId: string, query: Query, signal?: AbortSignal) => json<Events>(events(fqn, runId), query, signal),

@@ -27,7 +27,9 @@ test.each([
   ["\x1b(Bx\x1b7\x1b=", "x"],
   ["\x9b31mx", "x"],
   ["\x1b]52;c;cm0gLXJm\x07x", "x"],
-  ["\x1b]0;never ends", ""],
+  ["\x1b]0;never ends", "0;never ends"],
+  ["\x1bPx\x1b[31mhidden", "xhidden"],
+  ["\x9dx\x90y\x9cz", "U+009Dxz"],
   ["a\x1b", "a␛"],
 ])("an escape that is no colour is left out: %j", (line, text) => {
   expect(plain(line)).toBe(text);
@@ -51,6 +53,6 @@ test("each piece tells where it stands in the raw line", () => {
 
 test("a line full of escapes takes time as its length does", () => {
   const began = performance.now();
-  for (const unit of ["\x1b[", "\x1b]", "\x1b[31m", "\x1b[1;", "\x1bP\x1b"]) plain(unit.repeat(200_000 / unit.length));
+  for (const unit of ["\x1b[", "\x1b]", "\x1b[31m", "\x1b[1;", "\x1bP\x1b", "\x9d", "\x9dx", "\x1b]x\x9d"]) plain(unit.repeat(200_000 / unit.length));
   expect(performance.now() - began).toBeLessThan(10_000);
 }, 30_000);

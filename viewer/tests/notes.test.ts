@@ -1,6 +1,6 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import type { Event } from "../src/api";
-import { notesOf, safeLink } from "../src/log/notes";
+import { MOST_PARTS, MOST_PARTS_OF_A_LINE, notesOf, safeLink } from "../src/log/notes";
 
 const event = (message: string, ...annotations: [number, unknown][]): Event => ({
   line: 0, lines: message.split("\n").length, message, annotations: annotations.map(([position, note]) => ({ position, note })),
@@ -46,4 +46,34 @@ test.each([
 ])("what is no note that this page knows is left out: %j %j", (position, note) => {
   const found = notesOf(event("abc\ndef", [position, note]));
   expect([found.notes.size, found.folds.length]).toEqual([0, 0]);
+});
+
+const red = (length: number): [number, unknown] => [0, { kind: "colour", length, colour: "red" }];
+const repeated = <T>(count: number, item: T): T[] => Array<T>(count).fill(item);
+
+test.each([
+  ["lines", "x\n".repeat(40_000)], ["empty lines", "\n".repeat(80_000)], ["lines outside of the basic plane", "😀\n".repeat(20_000)],
+])("many notes over many %s are cut at a limit", (_, message) => {
+  const { notes, parts } = notesOf(event(message, ...repeated(1_000, red(message.length))));
+  expect(parts).toBe(MOST_PARTS);
+  expect([...notes.values()].reduce((sum, each) => sum + each.length, 0)).toBeLessThanOrEqual(MOST_PARTS);
+});
+
+test("many notes on one line are cut at a limit", () => {
+  const { notes } = notesOf(event("one\ntwo", ...repeated(1_000, red(7))));
+  expect([...notes.values()].map((each) => each.length)).toEqual([MOST_PARTS_OF_A_LINE, MOST_PARTS_OF_A_LINE]);
+});
+
+test("no part of the work is repeated for each note", () => {
+  const message = "😀x\n".repeat(1_000);
+  const characters = vi.spyOn(String.prototype, "codePointAt");
+  const folds = repeated<[number, unknown]>(500, [3, { kind: "fold", length: 2_000 }]);
+  notesOf(event(message, ...folds, ...repeated(500, red(3_000))));
+  const calls = characters.mock.calls.length;
+  vi.restoreAllMocks();
+  expect(calls).toBe([...message].length);
+});
+
+test("notes of lines behind a limit of their own are left out", () => {
+  expect([...notesOf(event("a\nb\nc", red(5)), 2).notes.keys()]).toEqual([0, 1]);
 });

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from chalicelib.errors import InvalidEventError, RunlakeError
+from chalicelib.errors import BatchTooLargeError, InvalidEventError, RunlakeError
 from chalicelib.events.codecs import json_text, records
 from chalicelib.events.codecs.items import Decoded, Item, reason_of
 from chalicelib.events.codecs.records import Moment
 from chalicelib.events.event import MAX_TIMESTAMP_MS, NewEvent
 from chalicelib.events.ports import Refused
+from chalicelib.events.well_formed import well_formed_text
 from chalicelib.lines.clock import Clock
 
 MAX_ERROR_CHARS = 8192
@@ -33,9 +34,10 @@ class Delivery:
     items: Iterator[Item]
 
 
-def decode(body: bytes | str, gunzip: Unpack, common: str = "") -> Delivery:
+def decode(body: bytes | str, gunzip: Unpack, common: str = "", check: Callable[[bytes], None] = lambda _: None) -> Delivery:
     """``common``: the header ``X-Amz-Firehose-Common-Attributes``; its fields are a source ``common``. ``gunzip`` raises RunlakeError
-    where a record is no gzip, or expands too far. Raises InvalidEventError where the body is no delivery."""
+    where a record is no gzip; ``check`` gets each record before it is parsed. BatchTooLargeError of either is of the whole delivery.
+    Raises InvalidEventError where the body is no delivery."""
     try:
         request = json_text.value_of(body)
     except (ValueError, RecursionError) as error:
@@ -46,7 +48,9 @@ def decode(body: bytes | str, gunzip: Unpack, common: str = "") -> Delivery:
         or not isinstance(request.get("records"), list)
     ):
         raise InvalidEventError("the body is no delivery of Firehose: it has requestId and records")
-    return Delivery(request["requestId"], _items(request["records"], gunzip, {"common": _common(common)}))
+    return Delivery(
+        request["requestId"], _items(request["records"], partial(_content, gunzip=gunzip, check=check), {"common": _common(common)})
+    )
 
 
 def encode(events: Sequence[NewEvent], request_id: str, now_ms: int) -> bytes:
@@ -63,12 +67,14 @@ def answer(request_id: str, now_ms: int, error: str = "") -> dict[str, Any]:
     return {"requestId": request_id, "timestamp": now_ms, **told}
 
 
-def _items(given: Sequence[Any], gunzip: Unpack, about: Mapping[str, Any]) -> Iterator[Item]:
+def _items(given: Sequence[Any], content: Callable[[Any], bytes], about: Mapping[str, Any]) -> Iterator[Item]:
     clock = Clock()
     number = 0
     for record in given:
         try:
-            found = list(_of_record(record, gunzip, about, clock))
+            found = list(_of_record(content(record), about, clock))
+        except BatchTooLargeError:
+            raise
         except (ValueError, TypeError, RecursionError, RunlakeError) as error:
             found = [Refused(0, reason_of(error))]
         for each in found:
@@ -76,14 +82,19 @@ def _items(given: Sequence[Any], gunzip: Unpack, about: Mapping[str, Any]) -> It
             number += 1
 
 
-def _of_record(record: Any, gunzip: Unpack, about: Mapping[str, Any], clock: Clock) -> Iterator[Item]:
+def _content(record: Any, gunzip: Unpack, check: Callable[[bytes], None]) -> bytes:
     data = _data(record)
     if data.startswith(_GZIP_MAGIC):
         data = gunzip(data)
+    check(data)
+    return data
+
+
+def _of_record(data: bytes, about: Mapping[str, Any], clock: Clock) -> Iterator[Item]:
     text = json_text.text_of(data)
     values = list(json_text.values(text)) if text.lstrip()[:1] == "{" else []
     if all(isinstance(value, Refused) for value in values):
-        message = json_text.sound(text).removesuffix("\n").removesuffix("\r")
+        message = well_formed_text(text).removesuffix("\n").removesuffix("\r")
         yield Decoded(0, NewEvent(message=message), about)
         return
     for value in values:

@@ -11,6 +11,7 @@ import base64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from chalicelib.errors import BatchTooLargeError
 from chalicelib.events.codecs import json_text, records
 from chalicelib.events.codecs.items import Decoded, Item, decoded_each
 from chalicelib.events.codecs.records import Moment
@@ -23,6 +24,7 @@ EVENT_TIME = 0
 _NS = 1_000_000_000
 _GROUP_BEGINS, _GROUP_ENDS = 0xFFFFFFFF, 0xFFFFFFFE
 """Seconds of Fluent Bit's marks around records that share a resource."""
+MAX_VALUES = 1_000_000
 _Entry = tuple[str | None, Any, Any, Mapping[str, Any]]
 """Tag, time, record, and the group's fields."""
 
@@ -33,8 +35,9 @@ def decode_json(body: bytes | str, tag: str | None = None) -> Iterator[Item]:
     return decoded_each(json_text.values(body), lambda index, value: records.decoded(index, value, clock, about))
 
 
-def decode_msgpack(body: bytes, tag: str | None = None) -> Iterator[Item]:
-    """Format ``msgpack``. Where the packing breaks, what stood before is good, and the rest is one refusal."""
+def decode_msgpack(body: bytes, tag: str | None = None, max_values: int = MAX_VALUES) -> Iterator[Item]:
+    """Format ``msgpack``. Where the packing breaks, what stood before is good, and the rest is one refusal. Raises BatchTooLargeError
+    while it is iterated, before more than about ``max_values`` values of the body are in memory."""
     clock = Clock()
 
     def decode(index: int, entry: _Entry) -> Decoded:
@@ -42,7 +45,7 @@ def decode_msgpack(body: bytes, tag: str | None = None) -> Iterator[Item]:
         about = {**_tagged(own_tag or tag), **group}
         return records.decoded(index, jsonable(record), clock, about, None if time is None else _moment(time))
 
-    return decoded_each(_entries(body), decode)
+    return decoded_each(_entries(body, _Values(max_values)), decode)
 
 
 def encode_json(events: Sequence[NewEvent]) -> bytes:
@@ -86,26 +89,57 @@ def _extension(value: Any) -> Any:
     return base64.b64encode(value.data).decode()
 
 
-def _entries(body: bytes) -> Iterator[_Entry | Refused]:
+def _entries(body: bytes, values: _Values) -> Iterator[_Entry | Refused]:
     group: dict[str, Any] = {}
-    for value in _unpacked(body):
-        for entry in [value] if isinstance(value, Refused) else _entries_of(value):
+    for value in _unpacked(body, values):
+        for entry in [value] if isinstance(value, Refused) else _entries_of(value, values):
             if isinstance(entry, Refused):
                 yield entry
                 continue
             mark = _mark(entry[1])
             if mark == _GROUP_BEGINS:
-                group = _group(entry[2])
+                try:
+                    group = _group(entry[2])
+                except RecursionError:
+                    group = {}
+                    yield Refused(0, "the group's fields are nested too deeply")
             elif mark == _GROUP_ENDS:
                 group = {}
             else:
                 yield entry[0], entry[1], entry[2], group
 
 
-def _unpacked(body: bytes) -> Iterator[Any | Refused]:
+class _Values:
+    """Counts values while they are unpacked, and stops a body that has too many."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = self._left = limit
+
+    def count(self, container: Any) -> Any:
+        """A hook of the unpacker's, for each list and map. Raises BatchTooLargeError."""
+        self._left -= len(container) + 1
+        if self._left < 0:
+            raise self.error()
+        return container
+
+    def error(self) -> BatchTooLargeError:
+        """To raise where one container has too many."""
+        return BatchTooLargeError(f"body has too many values limit={self.limit}")
+
+
+def _unpacked(body: bytes, values: _Values) -> Iterator[Any | Refused]:
     import msgpack
 
-    unpacker = msgpack.Unpacker(raw=False, unicode_errors="replace", strict_map_key=False, max_buffer_size=len(body) or 1)
+    unpacker = msgpack.Unpacker(
+        raw=False,
+        unicode_errors="replace",
+        strict_map_key=False,
+        max_buffer_size=len(body) or 1,
+        max_array_len=values.limit,
+        max_map_len=values.limit,
+        list_hook=values.count,
+        object_hook=values.count,
+    )
     unpacker.feed(body)
     while True:
         begun = unpacker.tell()
@@ -116,19 +150,21 @@ def _unpacked(body: bytes) -> Iterator[Any | Refused]:
                 yield Refused(0, "the msgpack ends too early")
             return
         except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
+            if "exceeds max_array_len" in str(error) or "exceeds max_map_len" in str(error):
+                raise values.error() from error
             yield Refused(0, f"the msgpack breaks here: {type(error).__name__.lower()}")
             return
         yield value
 
 
-def _entries_of(value: Any) -> Iterable[_Entry | Refused]:
+def _entries_of(value: Any, values: _Values) -> Iterable[_Entry | Refused]:
     match value:
         case dict():
             return [(None, None, value, {})]
         case [str(tag), time, dict(record), *_] if not isinstance(time, list | bytes):
             return [(tag, time, record, {})]
         case [str(tag), bytes(packed), *options]:
-            return _of_stream(tag, packed, options)
+            return _of_stream(tag, packed, options, values)
         case [str(tag), list(entries), *_]:
             return (each for entry in entries for each in _of_pair(tag, entry))
         case _:
@@ -143,11 +179,11 @@ def _of_pair(tag: str | None, pair: Any) -> Iterable[_Entry | Refused]:
             return [Refused(0, "an entry is a record, or a time and a record")]
 
 
-def _of_stream(tag: str, packed: bytes, options: Sequence[Any]) -> Iterator[_Entry | Refused]:
+def _of_stream(tag: str, packed: bytes, options: Sequence[Any], values: _Values) -> Iterator[_Entry | Refused]:
     if options and isinstance(options[0], dict) and options[0].get("compressed") not in (None, "text"):
         yield Refused(0, "packed entries are not compressed: compress the request")
         return
-    for value in _unpacked(packed):
+    for value in _unpacked(packed, values):
         yield from [value] if isinstance(value, Refused) else _of_pair(tag, value)
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from chalicelib.events.event import NewEvent
+from chalicelib.events.event import NewEvent, field_of
 from chalicelib.events.ports import Refused
 
 T = TypeVar("T")
@@ -50,8 +50,7 @@ def reason_of(error: Exception) -> str:
     """What is wrong, short, without what was sent: it may hold secrets."""
     if isinstance(error, ValidationError):
         wrong = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        place = ".".join(map(str, wrong["loc"]))[:100]
-        return f"the event does not hold: {wrong['msg'].lower()} field={place}"[:MAX_REASON_CHARS]
+        return f"the event does not hold: {wrong['msg'].lower()} field={field_of(error)}"[:MAX_REASON_CHARS]
     if isinstance(error, RecursionError):
         return "the item is nested too deeply"
     return str(error)[:MAX_REASON_CHARS] or type(error).__name__

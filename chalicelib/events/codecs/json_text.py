@@ -6,14 +6,17 @@ Texts and names that UTF-8 has no form for (lone surrogates) become U+FFFD; NaN 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from json import JSONDecoder
 from typing import Any
 
 from chalicelib.events.ports import Refused
+from chalicelib.events.well_formed import well_formed
 
 _decoder = JSONDecoder(strict=False, parse_constant=str)
 _SPACES = " \t\r\n"
+_TOKEN = re.compile(r'[\[\]{}]|"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _MAX_REASON_CHARS = 120
 
 
@@ -34,17 +37,22 @@ def values(body: bytes | str) -> Iterator[Any | Refused]:
         return iter(())
     may_be_unsound, (is_whole, value) = _may_be_unsound(text), _whole(text)
     if is_whole:
-        value = sound(value) if may_be_unsound else value
-        return iter(value if isinstance(value, list) else [value])
-    found = _elements(text) if text[0] == "[" and not _is_lines(text) else _lines(text)
-    return map(sound, found) if may_be_unsound else found
+        found = iter(value if isinstance(value, list) else [value])
+    else:
+        found = elements(text) if text[0] == "[" and not _is_lines(text) else _lines(text)
+    return map(_sound_or_refused, found) if may_be_unsound else found
 
 
 def value_of(text: bytes | str) -> Any:
     """One value. Raises ValueError, RecursionError."""
     given = text_of(text)
     value = _decoder.decode(given)
-    return sound(value) if _may_be_unsound(given) else value
+    return well_formed(value) if _may_be_unsound(given) else value
+
+
+def raw_value_of(text: bytes | str) -> Any:
+    """One value, lone surrogates and all, as deep as Python reads it. Raises ValueError, RecursionError."""
+    return _decoder.decode(text_of(text))
 
 
 def compact(value: Any) -> str:
@@ -64,8 +72,9 @@ def _is_lines(text: str) -> bool:
     return _whole(text.partition("\n")[0])[0]
 
 
-def _elements(text: str) -> Iterator[Any | Refused]:
-    """What a list holds up to where it breaks."""
+def elements(text: str) -> Iterator[Any | Refused]:
+    """What a list holds up to where it breaks; ``text`` begins with its bracket. A value that is nested too deeply to be read costs itself
+    alone. Reads each character at most three times."""
     place = 1
     while True:
         place = _behind(text, place, _SPACES + ",")
@@ -78,7 +87,9 @@ def _elements(text: str) -> Iterator[Any | Refused]:
             return
         try:
             value, place = _decoder.raw_decode(text, place)
-        except (ValueError, RecursionError) as error:
+        except RecursionError as error:
+            value, place = _refused(_told(error)), _end_of(text, place)
+        except ValueError as error:
             yield _refused(f"the list breaks here: {_told(error)}")
             return
         yield value
@@ -95,6 +106,19 @@ def _lines(text: str) -> Iterator[Any | Refused]:
                 break
             yield value
             place = _behind(line, place, _SPACES)
+
+
+def _end_of(text: str, place: int) -> int:
+    """Where the list or object that begins here ends, by its brackets alone; the text's end where they do not close."""
+    depth = 0
+    for token in _TOKEN.finditer(text, place):
+        if token[0] in "[{":
+            depth += 1
+        elif token[0] in "]}":
+            depth -= 1
+            if depth == 0:
+                return token.end()
+    return len(text)
 
 
 def _behind(text: str, place: int, letters: str) -> int:
@@ -129,12 +153,8 @@ def _may_be_unsound(text: str) -> bool:
     return False
 
 
-def sound(value: Any) -> Any:
-    """A value without lone surrogates, in names too."""
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, dict):
-        return {sound(name): sound(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [sound(each) for each in value]
-    return value
+def _sound_or_refused(value: Any) -> Any:
+    try:
+        return well_formed(value)
+    except ValueError as error:
+        return _refused(str(error))

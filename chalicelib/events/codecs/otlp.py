@@ -9,9 +9,10 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
-from chalicelib.errors import InvalidEventError
+from chalicelib.errors import BatchTooLargeError, InvalidEventError
 from chalicelib.events.codecs import json_text, records
 from chalicelib.events.codecs.items import Decoded, Item, decoded_each
 from chalicelib.events.codecs.otlp_values import (
@@ -25,11 +26,16 @@ from chalicelib.events.codecs.otlp_values import (
 from chalicelib.events.codecs.records import OWN, Moment
 from chalicelib.events.event import NewEvent
 from chalicelib.events.ports import Refused
+from chalicelib.events.well_formed import well_formed, well_formed_text
 from chalicelib.lines.parsed import CRITICAL, DEBUG, ERROR, INFO, TRACE, WARNING
 
 PROTOBUF = "application/x-protobuf"
 _LEVELS = (TRACE, DEBUG, INFO, WARNING, ERROR, CRITICAL)
+MAX_RECORDS = 50_000
+_PATH_TO_RECORDS = (1, 2, 2)
+"""Numbers of the fields ``resource_logs``, ``scope_logs`` and ``log_records``."""
 _MAX_NS = (1 << 64) - 1
+_VARINT, _LENGTH, _FIXED = 0, 2, {1: 8, 5: 4}
 _UNDECODABLE = "the body is no ExportLogsServiceRequest"
 
 
@@ -63,7 +69,7 @@ _Pair = tuple[_Shared, Any]
 def decode_json(body: bytes | str) -> Iterator[Item]:
     """Raises InvalidEventError where the body is no request at all."""
     try:
-        request = json_text.value_of(body)
+        request = json_text.raw_value_of(body)
     except (ValueError, RecursionError) as error:
         raise InvalidEventError(_UNDECODABLE) from error
     if not isinstance(request, dict):
@@ -71,16 +77,50 @@ def decode_json(body: bytes | str) -> Iterator[Item]:
     return decoded_each(_json_pairs(request), lambda index, pair: _decoded(index, pair[0], _json_record(pair[1])))
 
 
-def decode_protobuf(body: bytes) -> Iterator[Item]:
-    """Raises InvalidEventError: a protobuf that breaks tells nothing of what stood in it."""
+def decode_protobuf(body: bytes, max_records: int = MAX_RECORDS) -> Iterator[Item]:
+    """Raises InvalidEventError: a protobuf that breaks tells nothing of what stood in it; BatchTooLargeError before it is parsed."""
     from google.protobuf.message import DecodeError
     from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
+    if sum(1 for _ in islice(_messages(memoryview(body), _PATH_TO_RECORDS), max_records + 1)) > max_records:
+        raise BatchTooLargeError(f"too many records for one request limit={max_records}")
     try:
         request = ExportLogsServiceRequest.FromString(body)
     except DecodeError as error:
         raise InvalidEventError(_UNDECODABLE) from error
     return decoded_each(_proto_pairs(request), lambda index, pair: _decoded(index, pair[0], _proto_record(pair[1])))
+
+
+def _messages(body: memoryview, path: Sequence[int]) -> Iterator[memoryview]:
+    """The messages at a path of fields, and those on the way to them. What breaks ends it: the parser will say so."""
+    at = 0
+    while at < len(body):
+        key, at = _varint(body, at)
+        field, kind = key >> 3, key & 7
+        if kind == _VARINT:
+            _, at = _varint(body, at)
+            continue
+        size, at = (_FIXED[kind], at) if kind in _FIXED else _varint(body, at)
+        if kind not in _FIXED and kind != _LENGTH:
+            return
+        if kind == _LENGTH and field == path[0]:
+            message = body[at : at + size]
+            yield message
+            if len(path) > 1:
+                yield from _messages(message, path[1:])
+        at += size
+
+
+def _varint(body: memoryview, at: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 70, 7):
+        if at >= len(body):
+            break
+        value |= (body[at] & 0x7F) << shift
+        at += 1
+        if not body[at - 1] & 0x80:
+            break
+    return value, at
 
 
 def encode_json(events: Sequence[NewEvent], resource: Mapping[str, Any] | None = None) -> bytes:
@@ -221,7 +261,7 @@ def _word(given: Mapping[str, Any], name: str) -> str:
     value = given.get(name)
     if value is not None and not isinstance(value, str):
         raise ValueError(f"{name} is a text")
-    return value or ""
+    return well_formed_text(value or "")
 
 
 def _hex(given: Mapping[str, Any], name: str, digits: int) -> str:
@@ -232,7 +272,8 @@ def _hex(given: Mapping[str, Any], name: str, digits: int) -> str:
 
 
 def _attributes_json(given: Mapping[str, Any]) -> dict[str, Any]:
-    return fields_of_json(given.get("attributes"))
+    fields: dict[str, Any] = well_formed(fields_of_json(given.get("attributes")))
+    return fields
 
 
 def _proto_pairs(request: Any) -> Iterator[_Pair]:

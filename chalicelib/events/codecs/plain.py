@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from chalicelib.events.codecs import json_text
 from chalicelib.events.codecs.items import Decoded, Item
 from chalicelib.events.event import NewEvent
+from chalicelib.events.well_formed import well_formed_text
 
 
 def decode(body: bytes | str) -> Iterator[Item]:
     """An event for each line; an unterminated last one is one too. Lines end at ``\\n`` alone."""
-    lines = json_text.sound(json_text.text_of(body)).split("\n")
+    lines = well_formed_text(json_text.text_of(body)).split("\n")
     if lines[-1] == "":
         lines.pop()
     return (Decoded(index, NewEvent(message=line)) for index, line in enumerate(lines))

@@ -16,6 +16,7 @@ from chalicelib.events.codecs.items import Decoded, Item, decoded_each
 from chalicelib.events.codecs.records import Moment
 from chalicelib.events.event import NewEvent
 from chalicelib.events.ports import Refused
+from chalicelib.events.well_formed import well_formed_text
 from chalicelib.lines.clock import MONTH, Clock
 from chalicelib.lines.parsed import CRITICAL, DEBUG, ERROR, INFO, SEVERITIES, TRACE, WARNING
 
@@ -28,7 +29,7 @@ _5424 = re.compile(r"1 (\S{1,64}) (\S{1,255}) (\S{1,255}) (\S{1,128}) (\S{1,128}
 _3164 = re.compile(
     rf"({MONTH.pattern}|[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T\S{{8,30}}) (\S{{1,255}}) (?:([^\s\[:]{{1,128}})(?:\[([^\]]{{1,128}})\])?: ?)?"
 )
-_ELEMENT = re.compile(r'\[([^\s="\]]{1,64})((?: [^\s="\]]{1,64}="(?:[^"\\\]]|\\.)*")*)\]')
+_ELEMENT = re.compile(r'\[([^\s="\]]{1,64})((?: [^\s="\]]{1,64}="[^"\\\]]*+(?:\\.[^"\\\]]*+)*+")*+)\]')
 _PARAMETER = re.compile(r' ([^\s="\]]{1,64})="((?:[^"\\\]]|\\.)*)"')
 _ESCAPED = re.compile(r'\\(["\\\]])')
 _OWN_ELEMENT = re.compile(r"runlake(?:@[0-9.]+)?")
@@ -44,7 +45,7 @@ def decode(body: bytes | str, now_ms: int) -> Iterator[Item]:
     if not any(_PRIORITY.match(line) for line in text.split("\n")):
         return plain.decode(text)
     clock = Clock(UTC, now_ms * _US_OF_MS)
-    return decoded_each(_messages(json_text.sound(text)), lambda index, line: _decoded(index, line, clock))
+    return decoded_each(_messages(well_formed_text(text)), lambda index, line: _decoded(index, line, clock))
 
 
 def decode_json(body: bytes | str) -> Iterator[Item]:

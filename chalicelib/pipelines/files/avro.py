@@ -1,18 +1,20 @@
-"""Avro files (object container files): a header, then blocks of events, each behind the same marker."""
+"""Avro files (object container files) of one schema: a header, then blocks of events, each followed by the same marker.
+
+Written and read here, without a library: what a job writes, a function reads. Any reader of Avro reads the files.
+"""
 
 from __future__ import annotations
 
-import io
+import json
 import logging
+import zlib
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from hashlib import md5
 from typing import Any
 
-import fastavro
-
-from chalicelib.errors import DamagedLogError, RunlakeError
-from chalicelib.pipelines.files.records import FileEvent, document_of, event_of, typed
+from chalicelib.errors import DamagedLogError
+from chalicelib.pipelines.files.records import FIELDS, FileEvent, document_of, typed
 
 SCHEMA: dict[str, Any] = {
     "type": "record",
@@ -28,66 +30,193 @@ SCHEMA: dict[str, Any] = {
         {"name": "line", "type": "long"},
     ],
 }
-_EPOCH, _MS = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
-_PARSED: Any = fastavro.parse_schema(SCHEMA)
+MAX_BLOCK_BYTES = 256 * 1024 * 1024
+"""Of a block when it is expanded: four times what a handler keeps in memory by default."""
+_IS_LONG = tuple(name in ("time", "line") for name in FIELDS)
+_MAGIC = b"Obj\x01"
 _MARKER = md5(b"runlake events", usedforsecurity=False).digest()
-"""The same in all files, so that who goes on with one need not read its header."""
+"""The same in all files, so a writer that continues a file need not read its header."""
+_BYTES = [bytes([each]) for each in range(0x80)]
+_MAX_LONG_BYTES = 10
+_MAX_CACHED_CHARS = 200
 _OVERHEAD_BYTES = 600
 
 
-def _file(documents: list[dict[str, Any]]) -> bytes:
-    into = io.BytesIO()
-    fastavro.writer(into, _PARSED, documents, codec="deflate", sync_marker=_MARKER)
-    return into.getvalue()
+def _long(value: int) -> bytes:
+    """Zigzag, then seven bits a byte, the lowest first."""
+    rest = (value << 1) ^ (value >> 63)
+    if rest < 0x80:
+        return _BYTES[rest]
+    encoded = bytearray()
+    while rest > 0x7F:
+        encoded.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    encoded.append(rest)
+    return bytes(encoded)
 
 
-HEADER = _file([])
+def _sized(data: bytes) -> bytes:
+    return _long(len(data)) + data
+
+
+def _text(text: str) -> bytes:
+    return _sized(text.encode())
+
+
+def _name(text: str) -> bytes:
+    return _cached_text(text) if len(text) <= _MAX_CACHED_CHARS else _text(text)
+
+
+_cached_text = lru_cache(4096)(_text)
+"""Of texts that many events have in common."""
+
+
+def _header() -> bytes:
+    metadata = {"avro.codec": b"deflate", "avro.schema": json.dumps(SCHEMA).encode()}
+    pairs = b"".join(_sized(name.encode()) + _sized(value) for name, value in metadata.items())
+    return _MAGIC + _long(len(metadata)) + pairs + _long(0) + _MARKER
+
+
+HEADER = _header()
 
 
 class AvroEncoder:
     """Blocks are closed when they are taken."""
 
     def __init__(self) -> None:
-        self._documents: list[dict[str, Any]] = []
+        self._events = 0
+        self._encoded: list[bytes] = []
 
     def add(self, record: logging.LogRecord, text: str, time_ms: int) -> int:
         """See ``Encoder``."""
-        self._documents.append(typed(document_of(record, text, time_ms)))
+        document = typed(document_of(record, text, time_ms))
+        time, level, logger, message, fqn, run_id, line = document.values()
+        self._encoded += (
+            _long(time), _name(level), _name(logger), _text(message), _name(fqn), _name(run_id), _long(line),
+        )  # fmt: skip
+        self._events += 1
         return len(text) + _OVERHEAD_BYTES
 
     def take(self) -> bytes:
         """See ``Encoder``."""
-        documents, self._documents = self._documents, []
-        return _file(documents)[len(HEADER) :] if documents else b""
+        events, encoded = self._events, self._encoded
+        self._events, self._encoded = 0, []
+        if not events:
+            return b""
+        deflate = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+        return _long(events) + _sized(deflate.compress(b"".join(encoded)) + deflate.flush()) + _MARKER
 
 
 def read(chunks: Iterator[bytes], _: int) -> Iterator[FileEvent]:
-    """The events of a file. Memory: a block."""
+    """The events of a file. Memory: a block, packed and expanded."""
+    source = _Source(chunks)
     try:
-        for document in fastavro.reader(io.BufferedReader(_Pieces(chunks))):
-            found: Any = document
-            yield event_of(found | {"time": (found["time"] - _EPOCH) // _MS})
-    except RunlakeError:
-        raise  # of the store that the pieces come from
-    except Exception as error:  # whatever a decoder makes of bytes that are none of its own
-        raise DamagedLogError(f"not avro error={type(error).__name__}") from error
+        marker = _read_header(source)
+        while not source.is_at_end:
+            count, packed = source.long(), source.take(source.long())
+            if source.take(len(marker)) != marker:
+                raise ValueError("a block does not end with the marker")
+            yield from _events(_expanded(packed), count)
+    except (ValueError, TypeError, KeyError, IndexError, zlib.error, RecursionError) as error:
+        raise DamagedLogError(f"not avro error={type(error).__name__}: {error}"[:300]) from error
 
 
-class _Pieces(io.RawIOBase):
-    """Pieces of bytes as a stream."""
+def _read_header(source: _Source) -> bytes:
+    """Raises ValueError for files of another schema or codec. The answer is the file's marker."""
+    if source.take(len(_MAGIC)) != _MAGIC:
+        raise ValueError("no container file")
+    metadata: dict[str, bytes] = {}
+    while count := source.long():
+        if count < 0:  # with the size of the pairs in bytes
+            count = -count
+            source.long()
+        for _ in range(count):
+            name = source.take(source.long()).decode()
+            metadata[name] = source.take(source.long())
+    fields = [(field["name"], field["type"]) for field in json.loads(metadata["avro.schema"])["fields"]]
+    if fields != [(field["name"], field["type"]) for field in SCHEMA["fields"]] or metadata.get("avro.codec") != b"deflate":
+        raise ValueError("another schema or codec")
+    return source.take(len(_MARKER))
+
+
+def _expanded(packed: bytes) -> bytes:
+    inflate = zlib.decompressobj(-zlib.MAX_WBITS)
+    block = inflate.decompress(packed, MAX_BLOCK_BYTES)
+    if not inflate.eof:
+        raise ValueError("a block is cut off, or too large")
+    return block
+
+
+def _events(block: bytes, count: int) -> Iterator[FileEvent]:
+    """All of a block. Read before the first is given: a damaged block gives none."""
+    events, at = [], 0
+    for _ in range(count):
+        values: list[Any] = []
+        for is_long in _IS_LONG:
+            number, at = _long_at(block, at)
+            if is_long:
+                values.append(number)
+                continue
+            end = at + number
+            if not at <= end <= len(block):
+                raise ValueError("cut off")
+            values.append(block[at:end].decode())
+            at = end
+        events.append(FileEvent(*values))
+    if at != len(block):
+        raise ValueError("a block has more than its events")
+    return iter(events)
+
+
+def _long_at(block: bytes, at: int) -> tuple[int, int]:
+    """The inverse of ``_long``, and where it ends. Raises ValueError for one of more than 64 bits, IndexError at the end."""
+    byte = block[at]
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), at + 1
+    value = 0
+    for shift in range(0, 7 * _MAX_LONG_BYTES, 7):
+        byte = block[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), at
+    raise ValueError("a number of more than 64 bits")
+
+
+class _Source:
+    """Pieces of bytes as one stream."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
-        self._chunks, self._rest = chunks, b""
+        self._chunks, self._piece, self._at = chunks, b"", 0
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, into: Any) -> int:
-        while not self._rest:
+    @property
+    def is_at_end(self) -> bool:
+        """Whether nothing follows."""
+        while self._at == len(self._piece):
             piece = next(self._chunks, None)
             if piece is None:
-                return 0
-            self._rest = piece
-        count = min(len(into), len(self._rest))
-        into[:count], self._rest = self._rest[:count], self._rest[count:]
-        return count
+                return True
+            self._piece, self._at = piece, 0
+        return False
+
+    def take(self, count: int) -> bytes:
+        """Exactly so many bytes. Raises ValueError where there are fewer. Memory: those that there are."""
+        if count < 0:
+            raise ValueError("a negative size")
+        taken: list[bytes] = []
+        while count and not self.is_at_end:
+            piece = self._piece[self._at : self._at + count]
+            self._at, count = self._at + len(piece), count - len(piece)
+            taken.append(piece)
+        if count:
+            raise ValueError("cut off")
+        return b"".join(taken)
+
+    def long(self) -> int:
+        """See ``_long_at``. Raises ValueError."""
+        encoded = self.take(1)
+        while encoded[-1] >= 0x80:
+            encoded += self.take(1)
+            if len(encoded) > _MAX_LONG_BYTES:
+                raise ValueError("a number of more than 64 bits")
+        return _long_at(encoded, 0)[0]

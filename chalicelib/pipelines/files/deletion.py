@@ -58,8 +58,12 @@ class Deletion:
     ) -> None:
         self._database, self._generations, self._clock, self._store_of, self._runs = database, generations, clock, store_of, runs
 
-    def delete(self, namespace: str, fqn: str | None, deadline: Deadline) -> Deleted:
-        """Delete a pipeline's logs, or (None) a namespace's. Raises UnavailableError: the same again."""
+    def delete(self, namespace: str, fqn: str | None, deadline: Deadline, may: Callable[[str], bool] | None = None) -> Deleted:
+        """Delete a pipeline's logs, or (None) a namespace's. ``may`` says of which pipelines of a namespace the caller may delete the logs;
+        the others stay, and the namespace with them. Raises UnavailableError: repeat it."""
+        if fqn is None and may is not None:
+            listed = {*self._generations.alive(namespace), *(self._runs.fqns(namespace) if self._runs else ())}
+            return self._sweep(self._generations.end_each(namespace, {each for each in listed if may(each)}), deadline)
         return self._sweep(self._generations.end(namespace, fqn), deadline)
 
     def go_on(self, deadline: Deadline) -> Deleted:
@@ -79,12 +83,18 @@ class Deletion:
                 self._remove_runs(each, done, deadline)
         except DeadlineExceededError:
             done.is_whole = False
-        if done.is_whole and not (done.files or done.runs or done.waiting):
-            for each in ended:
-                if each.deleted_ms < self._clock.now_ms() - LATE_MS:
-                    self._generations.mark_swept(each)
         done.is_whole = done.is_whole and not done.waiting
+        if done.is_whole:
+            self._mark(ended, is_clean=not (done.files or done.runs))
         return done
+
+    def _mark(self, ended: Sequence[DeadGeneration], *, is_clean: bool) -> None:
+        """Done, or swept where nothing was found an hour after the end."""
+        before_ms = self._clock.now_ms() - LATE_MS
+        swept = [each for each in ended if is_clean and each.deleted_ms < before_ms]
+        for each in swept:
+            self._generations.mark_swept(each)
+        self._generations.mark_done([each for each in ended if each not in swept])
 
     def _remove_files(
         self, base: Base, namespace: str, dead: Mapping[str, DeadGeneration], done: Deleted, deadline: Deadline

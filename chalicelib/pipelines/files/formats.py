@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from chalicelib.errors import DamagedLogError, InvalidConfigurationError
+from chalicelib.errors import DamagedLogError, FormatUnavailableError, InvalidConfigurationError
+from chalicelib.pipelines.files.place import EXTENSIONS
 from chalicelib.pipelines.files.records import FileEvent, document_of, event_of
 from chalicelib.pipelines.files.text import text_events
 
@@ -101,20 +102,22 @@ def _read_text(chunks: Chunks, from_ms: int) -> Iterator[FileEvent]:
 
 
 def _avro() -> Format:
-    from chalicelib.pipelines.files import avro  # fastavro comes with it: jobs have it, a function need not
+    from chalicelib.pipelines.files import avro
 
-    return Format("avro", "avro", "application/avro", True, avro.HEADER, avro.AvroEncoder, avro.read)
+    return Format("avro", EXTENSIONS["avro"], "application/avro", True, avro.HEADER, avro.AvroEncoder, avro.read)
 
 
 def _parquet() -> Format:
-    from chalicelib.pipelines.files import parquet  # pyarrow comes with it
+    from chalicelib.pipelines.files import parquet  # needs pyarrow: jobs have it, the functions do not
 
-    return Format("parquet", "parquet", "application/vnd.apache.parquet", False, b"", parquet.ParquetEncoder, parquet.read)
+    return Format(
+        "parquet", EXTENSIONS["parquet"], "application/vnd.apache.parquet", False, b"", parquet.ParquetEncoder, parquet.read
+    )
 
 
 _FORMATS: dict[str, Callable[[], Format]] = {
-    "text": lambda: Format("text", "log", "text/plain; charset=utf-8", True, b"", _Lines, _read_text),
-    "jsonl": lambda: Format("jsonl", "jsonl", "application/x-ndjson", True, b"", _Documents, _read_documents),
+    "text": lambda: Format("text", EXTENSIONS["text"], "text/plain; charset=utf-8", True, b"", _Lines, _read_text),
+    "jsonl": lambda: Format("jsonl", EXTENSIONS["jsonl"], "application/x-ndjson", True, b"", _Documents, _read_documents),
     "avro": _avro,
     "parquet": _parquet,
 }
@@ -122,10 +125,10 @@ FORMATS = tuple(_FORMATS)
 
 
 def format_named(name: str) -> Format:
-    """Raises InvalidConfigurationError for a name that is none, and for a format whose library is not there."""
+    """Raises InvalidConfigurationError for an unknown name, FormatUnavailableError for a format whose library is not installed."""
     if name not in _FORMATS:
         raise InvalidConfigurationError(f"a format is one of {', '.join(FORMATS)} format={name!r}")
     try:
         return _FORMATS[name]()
     except ImportError as error:
-        raise InvalidConfigurationError(f"the format's library is not installed format={name} error={str(error)!r}") from error
+        raise FormatUnavailableError(f"the format's library is not installed format={name} error={str(error)!r}") from error

@@ -13,7 +13,7 @@ begun before belongs to what was deleted, however late its lines come. Decision 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -32,13 +32,15 @@ _IS_NEW: When = ((Clause(("at",), "absent"),),)
 
 @dataclass(frozen=True, slots=True)
 class DeadGeneration:
-    """A generation that was deleted. ``is_swept``: nothing of it was found when it was last looked for."""
+    """A generation that was deleted. ``is_swept``: nothing of it was found when it was last looked for. ``is_done``: the deletion was answered
+    as done, so the same request later is another one."""
 
     generation: str
     namespace: str
     fqn: str
     deleted_ms: int
     is_swept: bool
+    is_done: bool = False
 
     @property
     def key(self) -> Key:
@@ -54,6 +56,7 @@ class DeadGeneration:
             "fqn": self.fqn,
             "deleted_ms": self.deleted_ms,
             "is_swept": self.is_swept,
+            "is_done": self.is_done,
         }
 
 
@@ -102,20 +105,52 @@ class Generations:
 
     def end(self, namespace: str, fqn: str | None) -> list[DeadGeneration]:
         """Put an end to a pipeline, or (None) to a namespace and all its pipelines: from now on everything of them is dead. Answers what is
-        dead of them and not swept yet. An end that is not swept yet is not put anew: who asks again goes on with it."""
-        unswept = {(each.namespace, each.fqn) for each in self.dead() if not each.is_swept}
-        ending = [fqn]
-        if fqn is None:
-            listed = list(rows_of_partition(self._database, GENERATIONS, prefix_of(namespace)))
-            ending += [row["fqn"] for row in listed if row["fqn"] and row["generation"]]
-        for each in ending:
-            self._end_one(namespace, each or "", (namespace, each or "") in unswept)
-        return [each for each in self.dead() if not each.is_swept and each.namespace == namespace and fqn in (None, each.fqn)]
+        dead of them and not swept yet. While a deletion is under way, the same request continues it, and ends nothing that began since."""
+        if (namespace, fqn or "") not in self._under_way():
+            rows = [] if fqn else self._rows(namespace)
+            now_ms = self._clock.now_ms()
+            for each in [row["fqn"] for row in rows if row["fqn"] and row["generation"]]:
+                self._end_one(namespace, each, now_ms)
+            self._end_one(namespace, fqn or "", now_ms)  # last: a request that breaks off before is not under way
+        return [each for each in self._unswept() if each.namespace == namespace and fqn in (None, each.fqn)]
+
+    def end_each(self, namespace: str, fqns: Collection[str]) -> list[DeadGeneration]:
+        """The same for some pipelines of a namespace, which itself goes on."""
+        under_way, now_ms = self._under_way(), self._clock.now_ms()
+        for fqn in fqns:
+            if (namespace, fqn) not in under_way:
+                self._end_one(namespace, fqn, now_ms)
+        return [each for each in self._unswept() if each.namespace == namespace and each.fqn in fqns]
+
+    def alive(self, namespace: str) -> list[str]:
+        """Pipelines of a namespace that are alive, and those whose deletion is under way."""
+        under_way = self._under_way()
+        return [
+            row["fqn"]
+            for row in self._rows(namespace)
+            if row["fqn"] and (row["generation"] or (namespace, row["fqn"]) in under_way)
+        ]
+
+    def _rows(self, namespace: str) -> list[Row]:
+        return list(rows_of_partition(self._database, GENERATIONS, prefix_of(namespace)))
+
+    def _unswept(self) -> list[DeadGeneration]:
+        return [each for each in self.dead() if not each.is_swept]
+
+    def _under_way(self) -> set[tuple[str, str]]:
+        return {(each.namespace, each.fqn) for each in self._unswept() if not each.is_done}
 
     def dead(self) -> Iterator[DeadGeneration]:
         """All that were ever deleted."""
         for row in rows_of_partition(self._database, DEAD):
-            yield DeadGeneration(row["at"], row["namespace"], row["fqn"], int(row["deleted_ms"]), bool(row["is_swept"]))
+            yield DeadGeneration(
+                row["at"],
+                row["namespace"],
+                row["fqn"],
+                int(row["deleted_ms"]),
+                bool(row["is_swept"]),
+                bool(row.get("is_done", False)),
+            )
 
     def mark_runs(self, fqn: str, run_ids: Sequence[str]) -> None:
         """What comes of these runs from now on is of a dead generation. One write for 25."""
@@ -130,6 +165,11 @@ class Generations:
     def mark_swept(self, dead: DeadGeneration) -> None:
         """Nothing of it is left."""
         self._database.put_many([Put(dead.key, dict(dead.document()) | {"is_swept": True})])
+
+    def mark_done(self, dead: Sequence[DeadGeneration]) -> None:
+        """Their deletion is answered as done. One write for 25; none for those that are marked already."""
+        if puts := [Put(each.key, dict(each.document()) | {"is_done": True}) for each in dead if not each.is_done]:
+            self._database.put_many(puts)
 
     def _create(self, namespace: str, fqn: str, above: Row | None, own: Row | None) -> str:
         generation, writes = self._new_id(), list[Write]()
@@ -146,13 +186,10 @@ class Generations:
         transacted(self._database, writes)
         return generation
 
-    def _end_one(self, namespace: str, fqn: str, is_unswept: bool) -> None:
+    def _end_one(self, namespace: str, fqn: str, now_ms: int) -> None:
         key = _key(namespace, fqn or None)
         for _ in range(_TRIES):
             row = self._database.get_many([key]).get(key)
-            if is_unswept and row and not row["generation"]:
-                return
-            now_ms = self._clock.now_ms()
             dead = DeadGeneration((row and row["generation"]) or self._new_id(), namespace, fqn, now_ms, False)
             ended = _written(key, row, {"fqn": fqn, "generation": "", "deleted_ms": now_ms})
             try:

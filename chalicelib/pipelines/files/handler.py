@@ -33,7 +33,7 @@ from chalicelib.pipelines.files.bases import Base, base_named, put_base
 from chalicelib.pipelines.files.formats import format_named
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.growing import Group, GrowingFile, SupersededError
-from chalicelib.pipelines.files.place import DAY_MS, LAST_MS, Context, checked_base, clamped
+from chalicelib.pipelines.files.place import DAY_MS, LAST_MS, Context, checked_base, checked_extension, clamped, output_name
 from chalicelib.pipelines.files.records import time_of
 from chalicelib.pipelines.files.rows import OPEN, FileRow, FileRows
 from chalicelib.pipelines.files.staging import Stage
@@ -74,7 +74,7 @@ class RollingS3Handler(logging.Handler):
             if value <= 0:
                 raise InvalidConfigurationError(f"a bound of files is above zero {name}={value}")
         self._format = format_named(format)
-        self._extension = extension or self._format.extension
+        self._extension = checked_extension(extension or self._format.extension)
         self._base = Base(checked_base(base), bucket, int(keep_days * DAY_MS), keep_bytes, keep_files)
         self._max_bytes, self._max_age_ms, self._idle_ms = max_bytes, max_age_s * 1000, idle_s * 1000
         self._memory_bytes, self._max_open, self._workers = memory_bytes, max_open, workers
@@ -88,7 +88,12 @@ class RollingS3Handler(logging.Handler):
         self._context: HandlerContext | None = None
 
     def use(self, context: HandlerContext) -> None:
-        """See ``TakesContext``. Two requests. Raises InvalidConfigurationError when the base is another bucket's already."""
+        """See ``TakesContext``. Two requests. Raises InvalidConfigurationError when the base is another bucket's already, or another handler
+        of this worker writes the same files."""
+        output = output_name(self._base.name, self._extension)
+        if output in context.outputs:
+            raise InvalidConfigurationError(f"another handler of the pipeline writes the same files output={output}")
+        context.outputs.add(output)
         self._context, self._database, self._clock = context, context.database, context.clock
         self._store = self._store_of(context)
         known = base_named(context.database, self._base.name)

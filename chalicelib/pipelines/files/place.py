@@ -21,6 +21,10 @@ from chalicelib.runlog.layout import encode_name
 DAY_MS = 86_400_000
 LAST_MS = 253_402_300_799_999
 """The end of the year 9999: times have 15 digits."""
+EXTENSIONS = {"text": "log", "jsonl": "jsonl", "avro": "avro", "parquet": "parquet"}
+"""Of files, by format, where a handler sets none."""
+_EXTENSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+_FILE = re.compile(r"[^/]+/[0-9]{4}-[0-9]{2}-[0-9]{2}/[^/]+/[^/]+/[0-9]{8,}\.[^/]+")
 _BASE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._=-]*(/[A-Za-z0-9_-][A-Za-z0-9._=-]*)*")
 _MAX_NAME_BYTES = 200
 _NAMELESS = "%00"
@@ -32,6 +36,24 @@ def checked_base(base: str) -> str:
     if not _BASE.fullmatch(base) or len(base) > 200:
         raise InvalidConfigurationError(f"a base is folders of letters, digits and ._=- with slashes between base={base[:100]!r}")
     return base
+
+
+def checked_extension(extension: str) -> str:
+    """Raises InvalidConfigurationError."""
+    if not _EXTENSION.fullmatch(extension):
+        raise InvalidConfigurationError(f"an extension is 1 to 40 letters, digits and ._- extension={extension[:100]!r}")
+    return extension
+
+
+def output_name(base: str, extension: str) -> str:
+    """Which files a handler writes. Two handlers of one name would continue each other's files."""
+    return f"{base}/….{extension}"
+
+
+def is_file_of(base: str, key: str) -> bool:
+    """Whether a key is one that ``Context.key`` makes for this base. It is for one base at most, also where bases lie within each other: no
+    element has a slash, so the base is all of the key but its last five elements."""
+    return key.startswith(f"{base}/") and _FILE.fullmatch(key, len(base) + 1) is not None
 
 
 def element(name: str) -> str:

@@ -1,7 +1,8 @@
 """Files of an application read together: one stream, in order of time, of what counts and is alive.
 
 A file is opened when the merge comes to its first event, and closed behind its last: memory is a piece of each file that covers the same
-moment. A file or row that is missing or makes no sense is left out, with one warning, and never fails the read.
+moment. A file or row that is missing or makes no sense is left out, with one warning, and never fails the read. So is a file whose format cannot be
+read here; it is counted apart, since nothing is wrong with it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 from chalicelib.errors import (
     DamagedLogError,
+    FormatUnavailableError,
     InvalidConfigurationError,
     ObjectNotFoundError,
     PreconditionFailedError,
@@ -57,6 +59,8 @@ class Reading:
 
     def __init__(self, store: ObjectStore, database: Database, generations: Generations, warn: Warn) -> None:
         self._store, self._database, self._generations, self._warn = store, database, generations, warn
+        self.unsupported: list[FileRow] = []
+        """Files that were left out because the library of their format is not installed here."""
 
     def files(self, query: FileQuery) -> list[FileRow]:
         """Rows of files that have events of the range, earliest first: those too that began before it, on the same day. Queries for the days
@@ -100,6 +104,9 @@ class Reading:
             if stream.events is None:
                 stream.events = ordered(events_of(self._store, stream.row, from_ms), stream.row.contents.disorder_ms)
             return next(stream.events, None)
+        except FormatUnavailableError:
+            self.unsupported.append(stream.row)
+            return None
         except _LEFT_OUT as error:
             self._warn(stream.row.object_key, f"{type(error).__name__}: {error}")
             return None

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from chalicelib.pipelines.ports import FQN, LINE, RUN_ID, TIME_MS
 
+MAX_CLIPPED_CHARS, MAX_CLIPPED_NAME_CHARS = 262_144, 8192
+"""Of the message and of the other texts of an event that is too large for a response."""
 FIELDS = ("time", "level", "logger", "message", "fqn", "runId", "line")
 
 
 @dataclass(frozen=True, slots=True)
 class FileEvent:
     """One event of a file. ``time`` in ms since the epoch; ``fqn``, ``runId`` and ``line`` (-1: none) say where it stands in which log,
-    empty where the format has no place for them."""
+    empty where the format has no place for them. ``truncated``: its texts were cut for a response."""
 
     time: int
     level: str
@@ -23,10 +25,17 @@ class FileEvent:
     fqn: str = ""
     runId: str = ""
     line: int = -1
+    truncated: bool = False
 
     def document(self) -> dict[str, Any]:
         """As it is answered."""
-        return asdict(self)
+        document = {name: getattr(self, name) for name in FIELDS}
+        return {**document, "truncated": True} if self.truncated else document
+
+    def clipped(self) -> FileEvent:
+        """The event with texts of at most ``MAX_CLIPPED_CHARS``: at most 3.6 MB as JSON within JSON."""
+        names = {name: getattr(self, name)[:MAX_CLIPPED_NAME_CHARS] for name in ("level", "logger", "fqn", "runId")}
+        return replace(self, message=self.message[:MAX_CLIPPED_CHARS], truncated=True, **names)
 
 
 def time_of(record: logging.LogRecord) -> int:

@@ -18,13 +18,14 @@ about to commit them. A second run finds nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from chalicelib.deadline import Deadline
 from chalicelib.errors import DamagedLogError, InvalidConfigurationError, ObjectNotFoundError, PreconditionFailedError
 from chalicelib.pipelines.files.bases import Base
 from chalicelib.pipelines.files.growing import COPY_FROM_BYTES
+from chalicelib.pipelines.files.place import is_file_of
 from chalicelib.pipelines.files.removal import Removal
 from chalicelib.pipelines.files.rows import CLOSED, CONDEMNED, Contents, Damaged, FileRow, FileRows
 from chalicelib.pipelines.files.streams import events_of
@@ -53,9 +54,11 @@ class Repair:
         self._store, self._database, self._clock, self._grace_ms = store, database, clock, grace_ms
 
     def findings(self, base: Base) -> Iterator[Finding]:
-        """What is wrong. A LIST and a Query for each 1,000 files."""
+        """What is wrong. A LIST and a Query for each 1,000 files. Objects that are not files of this base, such as those of a base within
+        it, are passed over."""
         before_ms = self._clock.now_ms() - self._grace_ms
-        objects = {found.key: found for found in list_all(self._store, f"{base.name}/")}
+        listed = list_all(self._store, f"{base.name}/")
+        objects = {each.key: each for each in listed if is_file_of(base.name, each.key)}
         for row in FileRows(self._database).listed(base.name, ""):
             if isinstance(row, Damaged):
                 yield Finding("row-unreadable", row.key.sort, row.reason, row)
@@ -91,18 +94,23 @@ class Repair:
         except InvalidConfigurationError:
             return False  # the format's library is not here
 
-    def mend_all(self, base: Base, deadline: Deadline) -> tuple[list[Finding], bool]:
-        """Put all right that is wrong. What was mended, and whether nothing is left."""
+    def mend_all(
+        self, base: Base, deadline: Deadline, has_room: Callable[[Finding], bool] = lambda _: True
+    ) -> tuple[list[Finding], bool]:
+        """Mend what is wrong, until the deadline or until ``has_room``, called with each that was mended, says that the caller takes no
+        more. What was mended, and whether nothing is left."""
         mended: list[Finding] = []
-        is_whole = True
+        is_all = True
         for finding in self.findings(base):
             if deadline.remaining_s() <= 0:
                 return mended, False
-            if self.mend(finding):
-                mended.append(finding)
-            else:
-                is_whole = False
-        return mended, is_whole
+            if not self.mend(finding):
+                is_all = False
+                continue
+            mended.append(finding)
+            if not has_room(finding):
+                return mended, False
+        return mended, is_all
 
     def _cut(self, row: FileRow, found: ListedObject) -> bool:
         """Back to the bytes that count: these are a beginning that nobody has changed."""

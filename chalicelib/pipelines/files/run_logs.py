@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 from chalicelib.deadline import Deadline
 from chalicelib.errors import InvalidNameError
-from chalicelib.pipelines.dead_letters import dead_prefix
+from chalicelib.pipelines.dead_letters import dead_prefixes
 from chalicelib.pipelines.files.deletion import Deleted
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.records import places
@@ -78,7 +78,8 @@ class StoredRunLogs:
                 return
             objects = self._hollowed(run)
             done.runs += 1
-        self._delete(list_all(self._store, dead_prefix(run)))
+        for prefix in dead_prefixes(run):
+            self._delete(list_all(self._store, prefix))
         self._forget(run)
         if max(each.last_modified_ms for each in objects) > self._clock.now_ms() - RETIRE_AFTER_MS:
             done.waiting += 1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from chalicelib.deadline import Deadline
 from chalicelib.errors import InvalidInputError
@@ -18,8 +20,8 @@ from chalicelib.pipelines.records import places
 from chalicelib.ports import Clock, Database, ObjectStore, Run
 
 MAX_PAGE_BYTES = 4 * 1024 * 1024
+"""Of a response, as Lambda returns it: JSON within a JSON string. Lambda's limit is 6 MiB."""
 MAX_FINDINGS = 1000
-_EVENT_BYTES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +34,13 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """``after`` None: there is no more now. ``left_out``: files and rows that were not read, each with the reason."""
+    """``after`` None: there is no more now. ``left_out``: files and rows that are missing or damaged, each with the reason. ``unsupported``:
+    how many files are of a format that cannot be read here."""
 
     events: list[FileEvent]
     after: Place | None
     left_out: list[tuple[str, str]] = field(default_factory=list)
+    unsupported: int = 0
 
 
 class PipelineFiles:
@@ -64,8 +68,8 @@ class PipelineFiles:
         )
 
     def page(self, query: FileQuery, limit: int, deadline: Deadline, after: Place | None = None) -> EventPage:
-        """Events of a range, at most ``limit``, 4 MiB of them, and what the deadline allows. Raises InvalidInputError (no such base),
-        UnavailableError."""
+        """Events of a range, at most ``limit``, 4 MiB as they are answered, and what the deadline allows. An event that alone is larger is
+        cut. Raises InvalidInputError (no such base), UnavailableError."""
         base = self._base(query.base)
         left_out: list[tuple[str, str]] = []
         generations = Generations(self._database, self._clock)  # what was deleted a moment ago is not shown
@@ -74,17 +78,21 @@ class PipelineFiles:
         events: list[FileEvent] = []
         size, place = 0, after or Place(query.from_ms, 0)
         for event in _behind(reading.events(given), after):
-            if len(events) == limit or size >= MAX_PAGE_BYTES or (events and deadline.remaining_s() <= 0):
-                return EventPage(events, place, left_out)
+            event_bytes = answered_bytes(event.document())
+            if event_bytes > MAX_PAGE_BYTES:
+                event = event.clipped()
+                event_bytes = answered_bytes(event.document())
+            size += event_bytes
+            if events and (len(events) == limit or size > MAX_PAGE_BYTES or deadline.remaining_s() <= 0):
+                return EventPage(events, place, left_out, len(reading.unsupported))
             events.append(event)
-            size += len(event.message.encode(errors="replace")) + _EVENT_BYTES
             is_same = event.time <= place.time_ms
             place = Place(place.time_ms, place.skipped + 1) if is_same else Place(event.time, 1)
-        return EventPage(events, None, left_out)
+        return EventPage(events, None, left_out, len(reading.unsupported))
 
-    def delete(self, namespace: str, fqn: str | None, deadline: Deadline) -> Deleted:
+    def delete(self, namespace: str, fqn: str | None, deadline: Deadline, may: Callable[[str], bool] | None = None) -> Deleted:
         """See ``Deletion.delete``."""
-        return self._deletion.delete(namespace, fqn, deadline)
+        return self._deletion.delete(namespace, fqn, deadline, may)
 
     def upkeep(self, deadline: Deadline) -> tuple[Deleted, dict[str, Kept]]:
         """What a schedule does: go on with deletions, then let go what is due of each base. Can be stopped anywhere, and run again."""
@@ -100,19 +108,20 @@ class PipelineFiles:
         return deleted, kept
 
     def findings(self, base_name: str) -> tuple[list[Finding], bool]:
-        """What is wrong with a base's files, up to 1,000; and whether that is all."""
+        """What is wrong with a base's files, up to 1,000 findings and 4 MiB as they are answered; and whether that is all."""
         base = self._base(base_name)
-        found: list[Finding] = []
+        listed: list[Finding] = []
+        size = _ListedSize()
         for finding in self._repair(base).findings(base):
-            if len(found) == MAX_FINDINGS:
-                return found, False
-            found.append(finding)
-        return found, True
+            listed.append(finding)
+            if not size.add(finding):
+                return listed, False
+        return listed, True
 
     def mend(self, base_name: str, deadline: Deadline) -> tuple[list[Finding], bool]:
-        """Put right what is wrong; what was, and whether nothing is left."""
+        """Mend what is wrong, as much as one answer lists; what was mended, and whether nothing is left."""
         base = self._base(base_name)
-        return self._repair(base).mend_all(base, deadline)
+        return self._repair(base).mend_all(base, deadline, _ListedSize().add)
 
     def _repair(self, base: Base) -> Repair:
         return Repair(self._stores(base.bucket), self._database, self._clock)
@@ -122,6 +131,24 @@ class PipelineFiles:
         if base is None:
             raise InvalidInputError(f"no handler writes files with this base base={name[:200]!r}")
         return base
+
+
+class _ListedSize:
+    """How much of an answer its findings take."""
+
+    def __init__(self) -> None:
+        self._count = self._bytes = 0
+
+    def add(self, finding: Finding) -> bool:
+        """One more; whether there is room for another."""
+        self._count += 1
+        self._bytes += answered_bytes({"kind": finding.kind, "path": finding.path, "detail": finding.detail})
+        return self._count < MAX_FINDINGS and self._bytes < MAX_PAGE_BYTES
+
+
+def answered_bytes(document: Any) -> int:
+    """What a part of an answer takes of Lambda's response, with its comma: JSON that is a string of JSON."""
+    return len(json.dumps(json.dumps(document, ensure_ascii=False)))
 
 
 def _behind(events: Iterator[FileEvent], after: Place | None) -> Iterator[FileEvent]:

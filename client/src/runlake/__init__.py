@@ -6,6 +6,7 @@ from runlake.annotations import Annotation, colour, fold, link
 from runlake.archive import Archive, Page
 from runlake.errors import (
     AccessError,
+    AddressError,
     ApiError,
     IncompleteError,
     NotFoundError,
@@ -29,6 +30,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AccessError",
+    "AddressError",
     "Annotation",
     "ApiError",
     "Archive",

@@ -4,30 +4,89 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import click
 
 from runlake import __version__
 from runlake.commands import events, reading, setting, writing
+from runlake.commands.output import report_error
 from runlake.commands.session import Session
-from runlake.errors import RunlakeError
+from runlake.errors import AccessError, AddressError, ApiError, NotFoundError, RunlakeError, SettingsError, UnavailableError
 
 _FAILED = 2
 _INTERRUPTED = 130
 
 
 class _Commands(click.Group):
-    """Commands whose errors are told in two lines: what, and what to do next."""
+    """Commands whose errors are two lines, what and what to do next, and never a traceback; RUNLAKE_DEBUG=1 shows one."""
+
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **more: Any) -> Any:  # type: ignore[override]
+        if not more.pop("standalone_mode", True):
+            return super().main(args, prog_name, standalone_mode=False, **more)
+        sys.exit(self._exit_code(args, prog_name, **more))
+
+    def _exit_code(self, args: Sequence[str] | None, prog_name: str | None, **more: Any) -> int:
+        try:
+            code = super().main(args, prog_name, standalone_mode=False, **more)
+            return code if isinstance(code, int) else 0
+        except click.exceptions.NoArgsIsHelpError as error:
+            error.show()
+            return error.exit_code
+        except click.ClickException as error:
+            report_error(_usage(error))
+            return error.exit_code
+        except click.Abort:
+            return _INTERRUPTED
+        except BrokenPipeError:
+            raise
+        except Exception as error:
+            if os.environ.get("RUNLAKE_DEBUG"):
+                raise
+            report_error(_translated(error))
+            return _FAILED
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
+        except (AccessError, NotFoundError) as error:
+            report_error(_located(ctx.obj, error))
         except RunlakeError as error:
-            click.echo(f"runlake: {error}", err=True)
-            if error.next_step:
-                click.echo(f"next: {error.next_step}", err=True)
-            ctx.exit(_FAILED)
+            report_error(error)
+        ctx.exit(_FAILED)
+
+
+class _UsageError(RunlakeError):
+    """What was typed is no command."""
+
+
+def _usage(error: click.ClickException) -> RunlakeError:
+    command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "runlake"
+    message = " ".join(error.format_message().split())
+    translated = _UsageError(message[:1].lower() + message[1:].removesuffix("."))
+    translated.next_step = f"see `{command} --help`"
+    return translated
+
+
+def _translated(error: Exception) -> RunlakeError:
+    if isinstance(error, OSError):
+        translated: RunlakeError = SettingsError(": ".join(filter(None, [error.strerror or str(error), str(error.filename or "")])))
+        translated.next_step = "check the path, its permissions and the space on its disk"
+        return translated
+    # Every field of an answer is read where it is needed; one that is missing or of another type is not of Runlake's API.
+    translated = UnavailableError(f"the answer is not understood: {type(error).__name__}: {error}")
+    translated.next_step = "is the address right, and the server of this version? RUNLAKE_DEBUG=1 shows a traceback"
+    return translated
+
+
+def _located(session: Session, error: ApiError) -> ApiError:
+    """The error, or that the address is wrong, where that is why."""
+    with suppress(RunlakeError), session.archive() as archive:
+        if not archive.is_there():
+            return AddressError(error.status, f"what answers there is not Runlake: {error} url={archive.url}")
+    return error
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

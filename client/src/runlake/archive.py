@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import logging
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +13,7 @@ from urllib.parse import urljoin
 
 import httpx
 
-from runlake.errors import AccessError, ApiError, NotFoundError, RefusedError, RunClosedError, UnavailableError
+from runlake.errors import AccessError, ApiError, NotFoundError, RefusedError, RunClosedError, SettingsError, UnavailableError
 from runlake.names import RunName, part
 from runlake.settings import Settings
 from runlake.tokens import Token
@@ -23,9 +25,10 @@ _LOGS = "/v1/services/ingestionPipelines/logs"
 _PIPELINES = "/v1/catalog/pipelines"
 _EVENTS = "/v1/events"
 _TRY_AGAIN = frozenset({408, 425, 429})
-_NO_ANSWER = (httpx.TransportError, httpx.DecodingError)
+_NO_ANSWER = (httpx.TransportError, httpx.DecodingError, httpx.InvalidURL)
 Json = dict[str, Any]
 _Piece = TypeVar("_Piece", str, bytes)
+_own = threading.local()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,17 @@ class Archive:
         timeout = httpx.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s))
         self._http = httpx.Client(timeout=timeout, transport=transport, headers={"User-Agent": "runlake-client"})
 
+    def is_there(self) -> bool:
+        """Whether what answers at the address is Runlake's API. A request without credentials, which a stage may refuse."""
+        try:
+            response = self._send(self._http.build_request("GET", self.url + "/v1/health"))
+            answer = dict(response.json())
+            return answer.get("status") == "ok" or (
+                response.status_code in (401, 403) and answer.get("code") == response.status_code
+            )
+        except (*_NO_ANSWER, ValueError, TypeError):
+            return False
+
     @classmethod
     def of(cls, settings: Settings) -> Archive:
         """The one that the settings name. Raises SettingsError."""
@@ -61,7 +75,8 @@ class Archive:
 
     def close(self) -> None:
         """Let the connections go."""
-        self._http.close()
+        with _unlogged():
+            self._http.close()
 
     def open_session(self, run: RunName) -> str:
         """The position from which a new writer appends. Nothing is stored. Raises ApiError, UnavailableError."""
@@ -111,12 +126,22 @@ class Archive:
 
     def steps(self, run: RunName) -> list[Json]:
         """The steps of a run, in the order of their start. Raises NotFoundError, ApiError, UnavailableError."""
-        return list(self._json("GET", self._events(run) + "/steps")["steps"])
+        found: list[Json] = []
+        after: str | None = ""
+        while after is not None:
+            page = self._json("GET", self._events(run) + "/steps", params={"after": after} if after else {})
+            found += page["steps"]
+            after = page.get("after")
+        return found
 
     def completeness(self, run: RunName, wait_s: int = 0) -> Json:
         """``state``: complete, pending or lost; the writers; those that are ``lost``. ``wait_s``: wait so long while it is pending."""
-        params = {"wait": wait_s} if wait_s else {}
-        return self._json("GET", self._events(run) + "/completeness", params=params, wait_s=wait_s)
+        path, params = self._events(run) + "/completeness", {"wait": wait_s} if wait_s else {}
+        document = self._json("GET", path, params=params, wait_s=wait_s)
+        while document.get("after"):
+            page = self._json("GET", path, params={"after": document["after"]})
+            document = page | {name: [*document[name], *page[name]] for name in ("writers", "lost")}
+        return document
 
     def events_page(self, run: RunName, **query: Any) -> Json:
         """A page of events: ``step``, ``level``, ``from``, ``to``, ``text``, ``limit``; ``after`` of the answer is where to go on."""
@@ -206,6 +231,8 @@ class Archive:
 
     def _credentials(self) -> dict[str, str]:
         token = self._token.value()
+        if token and not (token.isascii() and token.isprintable() and " " not in token):
+            raise SettingsError("the token has characters that no token has: spaces, line breaks, or letters beyond ASCII")
         return {"Authorization": f"Bearer {token}"} if token else {}
 
     def _timeout(self, wait_s: float) -> httpx.Timeout:
@@ -216,7 +243,8 @@ class Archive:
     def _json(self, method: str, path: str, *, headers: Mapping[str, str] | None = None, wait_s: float = 0, **more: Any) -> Json:
         asked = {**(headers or {}), **self._credentials()}
         try:
-            response = self._http.request(method, self.url + path, headers=asked, timeout=self._timeout(wait_s), **more)
+            request = self._http.build_request(method, self.url + path, headers=asked, timeout=self._timeout(wait_s), **more)
+            response = self._send(request)
         except _NO_ANSWER as error:
             raise _no_answer(error) from error
         if not response.is_success:
@@ -230,13 +258,17 @@ class Archive:
     @contextmanager
     def _streamed(self, url: str, **more: Any) -> Iterator[httpx.Response]:
         try:
-            with self._http.stream("GET", url, **more) as response:
+            with _closing(self._send(self._http.build_request("GET", url, **more), stream=True)) as response:
                 if response.is_error:
                     response.read()
                     raise self._error(response)
                 yield response
         except _NO_ANSWER as error:
             raise _no_answer(error) from error
+
+    def _send(self, request: httpx.Request, *, stream: bool = False) -> httpx.Response:
+        with _unlogged():
+            return self._http.send(request, stream=stream)
 
     def _error(self, response: httpx.Response) -> ApiError | UnavailableError:
         status, message = response.status_code, _message(response)
@@ -248,9 +280,42 @@ class Archive:
         return {404: NotFoundError, 409: RunClosedError}.get(status, RefusedError)(status, message)
 
 
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """While the HTTP client works for us in this thread. An application that logs at INFO did not ask for a line about each of our requests."""
+    _own.is_sending = True
+    try:
+        yield
+    finally:
+        _own.is_sending = False
+
+
+@contextmanager
+def _closing(response: httpx.Response) -> Iterator[httpx.Response]:
+    try:
+        yield response
+    finally:
+        with _unlogged():
+            response.close()
+
+
+def _is_of_others(_: logging.LogRecord) -> bool:
+    """Whether a record of the HTTP client is about a request of the application's own."""
+    return not getattr(_own, "is_sending", False)
+
+
+for _logger in ("httpx", "httpcore.connection", "httpcore.http11", "httpcore.proxy"):
+    logging.getLogger(_logger).addFilter(_is_of_others)
+
+
 def _translated(pieces: Iterator[_Piece]) -> Iterator[_Piece]:
     try:
-        yield from pieces
+        while True:
+            with _unlogged():
+                piece = next(pieces, None)
+            if piece is None:
+                return
+            yield piece
     except _NO_ANSWER as error:
         raise _no_answer(error) from error
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from runlake.archive import Archive
 from runlake.errors import NotFoundError
@@ -11,6 +11,7 @@ from runlake.names import RunName
 
 _PAGE_EVENTS = 1000
 Json = dict[str, Any]
+_Empty = TypeVar("_Empty")
 
 
 def events_of(archive: Archive, run: RunName, limit: int | None, **query: Any) -> Iterator[Json]:
@@ -24,6 +25,13 @@ def events_of(archive: Archive, run: RunName, limit: int | None, **query: Any) -
         if page["after"] is None:
             return
         after = {"after": page["after"]}
+
+
+def checked_run(archive: Archive, run: RunName, empty: _Empty) -> _Empty:
+    """``empty``, which an answer was that may be of a run that does not exist. Raises NotFoundError when it does not."""
+    if not archive.page(run, limit=1, after=0).total:
+        archive.facts(run)
+    return empty
 
 
 def step_log(archive: Archive, run: RunName, step: str) -> Iterator[bytes]:

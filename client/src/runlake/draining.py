@@ -41,7 +41,7 @@ _first_byte = attrgetter("first_byte")
 
 @dataclass(slots=True)
 class Drain:
-    """Ships one folder that nobody else works on. ``patience_s``: how long it tries where nothing moves."""
+    """Ships one folder that nobody else works on. ``patience_s``: how long it tries where nothing moves; ``trouble``: why it gave up."""
 
     folder: Path
     leftover: Leftover
@@ -52,6 +52,7 @@ class Drain:
     stored: int = 0
     refused: int = 0
     reason: str = ""
+    trouble: str = ""
     _chunks: list[_Chunk] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -64,8 +65,9 @@ class Drain:
         try:
             self._send_all()
             self._end()
-        except UnavailableError:
-            return self._count_left()
+        except UnavailableError as error:
+            self.trouble = str(error)
+            return self.count_left()
         remove(self.folder)
         return 0
 
@@ -130,7 +132,8 @@ class Drain:
                 self.backoff.reset()
                 return answer
 
-    def _count_left(self) -> int:
+    def count_left(self) -> int:
+        """Lines (or events) that are not stored yet, as far as is known here. Reads them all. Raises OSError."""
         begin, count = self.leftover.begin, self.leftover.sent
         while batch := self._batch_at(begin):
             begin, count = begin + len(batch), count + self.leftover.delivery.count(batch)

@@ -5,10 +5,12 @@ RunlakeError
 ├── ApiError             the server answered, and said no
 │   ├── AccessError      get a token, or a scope (401, 403)
 │   ├── NotFoundError    check the name (404)
+│   │   └── AddressError the server is not Runlake: fix the address
 │   ├── RunClosedError   begin another run (409): nothing was stored
 │   └── RefusedError     fix the request (other 4xx)
 ├── UnavailableError     repeat it: the very same append is stored once (no answer, 5xx)
-└── IncompleteError      what was fetched is not what the archive has
+├── IncompleteError      what was fetched is not what the archive has
+└── LeftoverError        what waits on disk cannot be read: discard it, or look at it
 """
 
 from __future__ import annotations
@@ -46,6 +48,12 @@ class NotFoundError(ApiError):
     next_step = "check the names with `runlake runs` and `runlake runs FQN`"
 
 
+class AddressError(NotFoundError):
+    """Something answers at the address, and it is not Runlake's API."""
+
+    next_step = "check the path of the url: it ends with the stage, as https://host/api; `runlake config` shows it"
+
+
 class RunClosedError(ApiError):
     """The run takes no more lines."""
 
@@ -54,6 +62,8 @@ class RunClosedError(ApiError):
 
 class RefusedError(ApiError):
     """A request that can never work."""
+
+    next_step = "correct what the message names"
 
 
 class UnavailableError(RunlakeError):
@@ -64,6 +74,12 @@ class UnavailableError(RunlakeError):
     def __init__(self, message: str, retry_after_s: float = 0.0) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
+
+
+class LeftoverError(RunlakeError):
+    """A folder of lines that wait on disk is damaged."""
+
+    next_step = "look into the folder, or give it up with `runlake drain --discard`"
 
 
 class IncompleteError(RunlakeError):

@@ -18,6 +18,8 @@ from runlake.annotations import Annotation
 from runlake.deliveries import STEP, Ended
 from runlake.errors import SettingsError
 from runlake.masking import Mask
+from runlake.names import RunName
+from runlake.terminal import sanitize
 
 MAX_EVENT_BYTES = 1024 * 1024
 """Of one event as JSON. A longer one loses its data first, then the end of its message, and says so."""
@@ -95,6 +97,14 @@ class EventLines:
             if len(line) <= MAX_EVENT_BYTES or not kept:
                 return line
             kept = min(kept, MAX_EVENT_BYTES) // 2
+
+
+def checked_run_name(run: RunName) -> RunName:
+    """A run that the archive takes: neither name is empty or has unprintable characters. Raises SettingsError."""
+    for what, name in (("fqn", run.fqn), ("run id", run.run_id)):
+        if not name or "\t" in name or sanitize(name) != name:
+            raise SettingsError(f"a run is named by printable characters {what}={name[:200]!a}")
+    return run
 
 
 def checked_name(what: str, name: str) -> str:

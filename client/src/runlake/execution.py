@@ -12,6 +12,7 @@ from types import FrameType
 from typing import BinaryIO
 
 from runlake.handler import RunlogHandler
+from runlake.shipper import to_stderr
 
 _READ_BYTES = 64 * 1024
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
@@ -19,13 +20,20 @@ _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, sign
 _BY_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
 
 
-def execute(command: Sequence[str], handler: RunlogHandler, out: BinaryIO, patience_s: float) -> int:
+def execute(
+    command: Sequence[str],
+    handler: RunlogHandler,
+    out: BinaryIO,
+    patience_s: float,
+    report: Callable[[str], None] = to_stderr,
+) -> int:
     """Run a command, its stdout and stderr as one to ``out`` and to the archive; the exit code as a shell tells it.
 
     Memory does not depend on how much is written: where the archive is slow and the spool is full, the command waits in its own
     ``write``. Where nothing moves for ``patience_s`` lines are dropped and counted instead. Like ``| tee`` it ends when the last
     process that holds the output has ended. The run's last line tells the end; closing the run is the caller's. The archive gets
-    the handler's secrets masked, wherever the pieces of the output are cut; ``out`` gets the bytes as they are.
+    the handler's secrets masked, wherever the pieces of the output are cut; ``out`` gets the bytes as they are. ``report`` gets why a
+    command could not be started.
     """
     started_s = time.monotonic()
     reading, writing = os.pipe()
@@ -33,7 +41,7 @@ def execute(command: Sequence[str], handler: RunlogHandler, out: BinaryIO, patie
         try:
             process = subprocess.Popen(command, stdout=writing, stderr=writing, env=_environment(handler))
         except OSError as error:
-            return _not_started(command, handler, error)
+            return _not_started(command, handler, error, report)
         finally:
             os.close(writing)
         with _signals_passed_on(process):
@@ -76,8 +84,10 @@ def _environment(handler: RunlogHandler) -> dict[str, str]:
     return {**os.environ, "RUNLAKE_FQN": handler.run.fqn, "RUNLAKE_RUN_ID": handler.run.run_id}
 
 
-def _not_started(command: Sequence[str], handler: RunlogHandler, error: OSError) -> int:
-    handler.write(f"[runlake] {command[0]} could not be started: {error.strerror}\n")
+def _not_started(command: Sequence[str], handler: RunlogHandler, error: OSError, report: Callable[[str], None]) -> int:
+    message = f"{command[0]} could not be started: {error.strerror}"
+    handler.write(f"[runlake] {message}\n")
+    report(message)
     return _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE
 
 

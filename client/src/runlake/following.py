@@ -43,7 +43,7 @@ class Follower:
     """Follows one run to its end, over any number of responses and through times without a server.
 
     ``next_line`` is where it goes on; ``pause`` waits (seconds). It asks the event stream, one request in 25 s while
-    nothing comes, and pages that wait where there is no stream.
+    nothing comes, and pages that wait where there is no stream. ``notice`` gets a message once for each time without a server.
     """
 
     archive: Archive
@@ -52,6 +52,7 @@ class Follower:
     tail: int | None = None
     pause: Callable[[float], object] = time.sleep
     backoff: Backoff = field(default_factory=lambda: Backoff(0.25, 5.0))
+    notice: Callable[[str], None] = lambda text: None
     requests: int = 0
     _is_served: bool = True
     _retry_s: float = 0.25
@@ -59,15 +60,20 @@ class Follower:
     def pieces(self) -> Iterator[Piece]:
         """Lines as they come; the last piece has an ``end``. Raises ApiError: it tries again only what may work again."""
         end: str | None = None
+        is_away = False
         while end is None:
             try:
                 for piece in self._response():
                     self.backoff.reset()
+                    is_away = False
                     end = piece.end
                     yield piece
                 if end is None:
                     self.pause(self._retry_s if self._is_served else 0)
             except UnavailableError as error:
+                if not is_away:
+                    self.notice(f"{error}: trying again")
+                is_away = True
                 self.pause(self.backoff.next_s(error.retry_after_s))
 
     def _response(self) -> Iterator[Piece]:

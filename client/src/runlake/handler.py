@@ -18,7 +18,7 @@ from runlake.archive import Archive
 from runlake.buffer import Buffer, gap_line
 from runlake.deliveries import EventDelivery, TextDelivery
 from runlake.errors import SettingsError
-from runlake.events import EventLines, Said, checked_name, new_writer
+from runlake.events import EventLines, Said, checked_name, checked_run_name, new_writer
 from runlake.masking import Mask
 from runlake.names import RunName, new_run_id
 from runlake.settings import Settings, load_settings
@@ -42,7 +42,7 @@ class RunlogHandler(logging.Handler):
     With ``events`` each record is an event: its message is the formatted record, its data the logger's name and the exception, its
     step the one that the code is in. The handler is then one writer of the run, in each process one of its own.
 
-    Raises SettingsError where settings cannot be read or the address is missing; nothing later.
+    Raises SettingsError where settings cannot be read, the address is missing or a name cannot be stored; nothing later.
     """
 
     def __init__(
@@ -63,16 +63,16 @@ class RunlogHandler(logging.Handler):
     ) -> None:
         """``given`` are settings as in ``runlake config``. ``close_run``: closing the handler ends the run. ``writer``: the name under
         which it writes events, unlike all others of the run; made up unless it is given."""
-        super().__init__(level)
         self.settings = settings or load_settings(given)
         self.settings.required_url()
-        self.run = RunName(fqn, run_id or new_run_id())
+        self.run = checked_run_name(RunName(fqn, run_id or new_run_id()))
+        self.mask = secrets if isinstance(secrets, Mask) else Mask(secrets)
+        self._writer_given = None if writer is None else checked_name("writer", self.mask.text(writer))
+        super().__init__(level)  # ``logging`` closes at exit what it knows: not before nothing can be raised any more
         self.setFormatter(logging.Formatter(FORMAT, "%Y-%m-%d %H:%M:%S"))
         self._connect = connect or partial(Archive.of, self.settings)
         self._tell, self._pace, self._close_run = tell, pace or pace_of(self.settings), close_run
-        self.mask = secrets if isinstance(secrets, Mask) else Mask(secrets)
         self._owner = os.getpid()
-        self._writer_given = None if writer is None else checked_name("writer", self.mask.text(writer))
         self._begin(EventLines(self.mask) if events else None)
         _handlers.add(self)
         atexit.register(_close_at_exit, weakref.ref(self))

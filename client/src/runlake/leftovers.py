@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from runlake.deliveries import Delivery, delivery_of
+from runlake.errors import LeftoverError
 from runlake.names import RunName
+from runlake.spool import check_is_own
 
 _FACTS = "run.json"
 _SENT = "sent.gz"
@@ -62,13 +64,14 @@ def keep_facts(folder: Path, leftover: Leftover) -> None:
 
 
 def leftovers_in(root: Path) -> list[Path]:
-    """The folders of leftovers, oldest first."""
+    """The folders of leftovers, oldest first. Raises PermissionError for a root that is somebody else's."""
+    check_is_own(root)
     return sorted((found.parent for found in root.glob(f"*/{_FACTS}")), key=lambda folder: folder.stat().st_mtime)
 
 
 @contextmanager
 def claimed(folder: Path) -> Iterator[Leftover | None]:
-    """A leftover that nobody else drains meanwhile; None when somebody does, or did. Raises OSError."""
+    """A leftover that nobody else drains meanwhile; None when somebody does, or did. Raises LeftoverError, OSError."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except FileNotFoundError:
@@ -81,6 +84,18 @@ def claimed(folder: Path) -> Iterator[Leftover | None]:
         yield None
     finally:
         os.close(descriptor)
+
+
+def discard_leftover(folder: Path) -> bool:
+    """Delete a leftover with its lines, readable or not; False when somebody drains it. Raises OSError."""
+    try:
+        with claimed(folder) as leftover:
+            if leftover is None:
+                return False
+            remove(folder)
+    except LeftoverError:
+        remove(folder)
+    return True
 
 
 def chunks_in(folder: Path) -> list[Path]:
@@ -102,9 +117,13 @@ def remove(folder: Path) -> None:
 
 
 def _read(folder: Path) -> Leftover:
-    facts = json.loads((folder / _FACTS).read_text())
-    run = RunName(facts["fqn"], facts["runId"])
-    return Leftover(facts["url"], run, facts["position"], facts["close"], facts["delivery"], facts["sent"], facts["begin"])
+    text = (folder / _FACTS).read_text()
+    try:
+        facts = json.loads(text)
+        run = RunName(facts["fqn"], facts["runId"])
+        return Leftover(facts["url"], run, facts["position"], facts["close"], facts["delivery"], facts["sent"], facts["begin"])
+    except (ValueError, LookupError, TypeError) as error:
+        raise LeftoverError(f"{_FACTS} cannot be read: {type(error).__name__}: {error}") from error
 
 
 def _replace(path: Path, text: str) -> None:

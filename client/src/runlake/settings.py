@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from runlake.errors import SettingsError
 from runlake.tokens import Token, token_from
@@ -49,11 +50,11 @@ class Settings:
         return Path(tempfile.gettempdir()) / f"runlake-spool-{os.getuid()}"
 
     def required_url(self) -> str:
-        """The address without a slash at its end. Raises SettingsError when there is none."""
-        if not self.url.startswith(("http://", "https://")):
-            raise SettingsError(
-                f"the server's address is missing: give --url, RUNLAKE_URL, or url in {settings_path()} url={self.url!r}"
-            )
+        """The address without a slash at its end. Raises SettingsError when there is none, or it is not a URL of HTTP."""
+        if not self.url:
+            raise SettingsError(f"the server's address is missing: give --url, RUNLAKE_URL, or url in {settings_path()}")
+        if problem := _problem_of(self.url):
+            raise SettingsError(f"the server's address {problem}: write it as https://logs.example.com/api url={self.url!r}")
         return self.url.rstrip("/")
 
     def shown(self) -> dict[str, Any]:
@@ -118,6 +119,20 @@ def _of_file(path: Path) -> dict[str, Any]:
     if unknown := sorted(found.keys() - set(NAMES)):
         raise SettingsError(f"there is no such setting: {', '.join(unknown)} path={path}")
     return found
+
+
+def _problem_of(url: str) -> str:
+    """Why a text is no base address; empty for one that is."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        return f"is not a URL ({error})"
+    if parts.scheme not in ("http", "https") or "://" not in url:
+        return "has no scheme http:// or https://"
+    if not parts.hostname or port == 0 or not url.isprintable() or " " in url:
+        return "has no valid host and port"
+    return "has a query or a fragment" if parts.query or parts.fragment else ""
 
 
 def _typed(name: str, value: Any, origin: str) -> Any:

@@ -34,6 +34,7 @@ from runlake.errors import (
 )
 from runlake.leftovers import Leftover, keep_leftover
 from runlake.pacing import Backoff
+from runlake.terminal import sanitize
 
 _ACCESS_WAIT_S = 5.0
 _own = threading.local()
@@ -47,7 +48,7 @@ def is_shipping() -> bool:
 def to_stderr(text: str) -> None:
     """Tell a person something; a program without stderr goes on without."""
     try:
-        print(f"runlake: {text}", file=sys.stderr, flush=True)
+        print(sanitize(f"runlake: {text}"), file=sys.stderr, flush=True)
     except (OSError, ValueError, AttributeError):
         return
 
@@ -321,8 +322,8 @@ class Shipper:
         except UnavailableError as error:
             self._counts.failures += 1
             return backoff.next_s(error.retry_after_s)
-        except (AccessError, SettingsError) as error:
-            # It may be granted, or renewed, while the program runs: the lines wait as when the server is away.
+        except (AccessError, NotFoundError, SettingsError) as error:
+            # It may be granted, renewed or routed while the program runs: the lines wait as when the server is away.
             self._counts.failures += 1
             self._say_once(error)
             return backoff.next_s(self._pace.access_wait_s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import uuid
@@ -21,6 +22,12 @@ class Chunk:
     path: Path
     bytes: int = 0
     lines: int = 0
+
+
+def check_is_own(root: Path) -> None:
+    """Among everybody's temporary files somebody may have made it first, to read lines or to be sent a token. Raises PermissionError."""
+    if root.is_symlink() or (root.exists() and os.lstat(root).st_uid != os.getuid()):
+        raise PermissionError(errno.EPERM, "the spool's folder is somebody else's", str(root))
 
 
 class Spool:
@@ -106,8 +113,7 @@ class Spool:
         root = self.folder.parent
         if not root.exists():
             root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if os.lstat(root).st_uid != os.getuid() or root.is_symlink():
-            raise PermissionError(f"the spool's folder is somebody else's path={root}")
+        check_is_own(root)
         self.folder.mkdir(exist_ok=True, mode=0o700)
 
     def _end(self) -> None:

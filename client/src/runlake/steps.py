@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from runlake.events import MAX_NAME_CHARS, checked_name, now_ms
 from runlake.names import RunName
+from runlake.terminal import label
 
 if TYPE_CHECKING:
     from runlake.handler import RunlogHandler
@@ -29,7 +30,7 @@ class Step:
     """One step, for ``with``. It has failed when an exception passes, which goes on. A step inside of it has it for a parent."""
 
     def __init__(self, handler: RunlogHandler, name: str, step_id: str | None = None, parent: Step | str | None = None) -> None:
-        self.name = handler.mask.text(name)[:MAX_NAME_CHARS]
+        self.name = label(handler.mask.text(name), MAX_NAME_CHARS)
         self.id = checked_name("step", handler.mask.text(step_id or _made_up(self.name)))  # it stands in addresses
         self._handler = handler
         self._parent_given = parent

@@ -22,7 +22,7 @@ BIN = Path(__file__).parents[3] / ".venv-datalake" / "bin"
 DRIVER = Path(__file__).with_name("driver.py")
 INHERITED_NOT = ("AWS_", "DATALAKE_", "PYTHON")
 T = TypeVar("T")
-_GIVE_UP_S = 60.0
+_GIVE_UP_S = 300.0
 _POLL_S = 0.2
 
 

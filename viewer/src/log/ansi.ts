@@ -25,8 +25,8 @@ export interface Piece {
   isControl?: boolean;
 }
 
-// CSI; OSC, DCS, SOS, PM and APC up to their end (or the line's); two-letter escapes.
-const ESCAPE = /(?:\x1b\[|\x9b)([0-?]*)[ -/]*([@-~])|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c|$)|\x1b[ -/]*[0-~]/g;
+// CSI; OSC, DCS, SOS, PM and APC up to their end: one without an end hides nothing, only its introducer goes; two-letter escapes.
+const ESCAPE = /(?:\x1b\[|\x9b)([0-?]*)[ -/]*([@-~])|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]*(?:\x07|\x1b\\|\x9c)|\x1b[ -/]*[0-~]/g;
 // Controls but the tab; marks that change the direction of writing; separators that some programs break lines at.
 const CONTROL = /[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 

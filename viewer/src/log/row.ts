@@ -18,7 +18,7 @@ export interface Look {
 }
 
 /** A cut at the bounds of other things: part of a piece that is of one look. */
-interface Part { text: string; style: Style; isControl: boolean; isHit: boolean; isLevel: boolean; note?: Note }
+export interface Part { text: string; style: Style; isControl: boolean; isHit: boolean; isLevel: boolean; note?: Note }
 
 export function rowOf(place: number, line: Line | undefined, look: Look): HTMLElement {
   const number = line?.number ?? place;
@@ -54,24 +54,31 @@ function foldOf({ lines, isFolded }: { lines: number; isFolded: boolean }): HTML
   return el("button", { class: "more", "data-fold": true, title, "aria-expanded": String(!isFolded), "aria-label": title }, isFolded ? `▸ ${count(lines)}` : "▾");
 }
 
-/** `spans` and `notes` count in the raw line, `level` in the text that is shown. */
-function partsOf(pieces: Piece[], spans: Span[], notes: Note[], level: Span): Part[] {
+/** `spans` and `notes` count in the raw line, `level` in the text that is shown. One pass over pieces, cuts and spans, all in the line's order. */
+export function partsOf(pieces: Piece[], spans: Span[], notes: Note[], level: Span): Part[] {
+  const cuts = [...new Set([...spans.flat(), ...notes.flatMap((note) => [note.from, note.to])])].sort((a, b) => a - b);
+  const hits = [...spans].sort((a, b) => a[0] - b[0]);
   const parts: Part[] = [];
-  let shownAt = 0;
+  let [shownAt, cut, hit] = [0, 0, 0];
   for (const piece of pieces) {
-    const rawCuts = piece.isControl ? [] : [...spans.flat(), ...notes.flatMap((note) => [note.from, note.to])].map((at) => at - piece.at);
-    const cuts = [0, ...rawCuts, level[0] - shownAt, level[1] - shownAt, piece.text.length];
-    const bounds = [...new Set(cuts.filter((at) => at >= 0 && at <= piece.text.length))].sort((a, b) => a - b);
+    const own: number[] = [];
+    for (; cut < cuts.length && (cuts[cut] ?? 0) < piece.at + piece.text.length; cut += 1) {
+      if (!piece.isControl) own.push((cuts[cut] ?? 0) - piece.at);
+      else if ((cuts[cut] ?? 0) > piece.at) break; // a sign may be longer than the character it stands for
+    }
+    const all = [0, ...own, level[0] - shownAt, level[1] - shownAt, piece.text.length];
+    const bounds = [...new Set(all.filter((at) => at >= 0 && at <= piece.text.length))].sort((a, b) => a - b);
     bounds.slice(1).forEach((to, index) => {
       const from = bounds[index] ?? 0;
       const raw = piece.at + (piece.isControl ? 0 : from);
+      while (hit < hits.length && (hits[hit]?.[1] ?? 0) <= raw) hit += 1;
       const note = notes.findLast((each) => raw >= each.from && raw < each.to);
       parts.push({
         ...(note && { note }),
         text: piece.text.slice(from, to),
         style: piece.style,
         isControl: Boolean(piece.isControl),
-        isHit: spans.some((span) => raw >= span[0] && raw < span[1]),
+        isHit: (hits[hit]?.[0] ?? Infinity) <= raw,
         isLevel: piece.style.fg === undefined && shownAt + from >= level[0] && shownAt + to <= level[1],
       });
     });

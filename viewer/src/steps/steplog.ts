@@ -5,11 +5,12 @@
 
 import type { Events, StepText } from "../api";
 import { detached, SHOWN_CHARS, type Line, type LineSource } from "../log/lines";
-import { notesOf, type Note } from "../log/notes";
+import { MOST_PARTS, notesOf, type Note, type Noted } from "../log/notes";
 
 export const MOST_CHARS = 32_000_000;
 const AHEAD_LINES = 200;
 const MOST_EVENT_PAGES = 8; // a page of events is read from the whole log
+export const MOST_NOTE_PARTS = 200_000; // of the step: notes of lines behind them are left out
 const BYTES = new TextEncoder();
 
 export interface StepSource {
@@ -35,6 +36,7 @@ export class StepLog implements LineSource {
   private chars = 0;
   private isDry = false; // nothing more for now
   private loading: Promise<void> | null = null;
+  private noteParts = MOST_NOTE_PARTS;
   private noting: Promise<void> | null = null;
   private noted: { after: string | null; seen: number; line: number; pages: number };
 
@@ -130,7 +132,7 @@ export class StepLog implements LineSource {
     while (at.line < this.lines.length && at.pages < MOST_EVENT_PAGES) {
       const page = await this.source.events(at.after, this.stopping.signal);
       for (const event of page.events.slice(at.seen)) {
-        if (event.annotations.length) this.place(at.line, notesOf(event));
+        if (event.annotations.length) this.place(at.line, notesOf(event, Math.min(MOST_PARTS, this.noteParts)));
         at.line += event.lines;
       }
       at.pages += page.after === null ? 0 : 1;
@@ -141,7 +143,8 @@ export class StepLog implements LineSource {
     this.lay();
   }
 
-  private place(first: number, { notes, folds }: ReturnType<typeof notesOf>): void {
+  private place(first: number, { notes, folds, parts }: Noted): void {
+    this.noteParts -= parts;
     for (const [line, found] of notes) this.notes.set(first + line, found);
     for (const { line, last } of folds) {
       const fold = { last: first + last, isFolded: false };

@@ -105,11 +105,11 @@ export class RunSteps {
     if (document.hidden && !this.panel.isEmpty) return;
     this.left -= 1;
     const steps = await api.steps(this.fqn, this.runId).catch(() => null);
-    if (this.left <= 0 || (this.left < Infinity && steps?.steps.length === 0)) clearInterval(this.timer);
-    if (!steps?.steps.length || this.isLeft) return;
+    if (this.left <= 0 || (this.left < Infinity && steps?.length === 0)) clearInterval(this.timer);
+    if (!steps?.length || this.isLeft) return;
     const completeness = await api.completeness(this.fqn, this.runId).catch(() => null);
     if (this.isLeft) return;
-    this.panel.show(steps.steps, completeness);
+    this.panel.show(steps, completeness);
     const open = this.pane && this.panel.find(this.pane.step.step);
     if (open) this.pane?.tell(open);
     if (completeness?.sealed && completeness.state !== "pending") clearInterval(this.timer);

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from runlake.browsing import as_tree, events_of
-from runlake.commands.output import clock_of, harmless, is_terminal, show_json, show_line, show_rows, took
+from runlake.browsing import as_tree, checked_run, events_of
+from runlake.commands.output import show_event, show_json, show_rows, took
 from runlake.commands.session import Session, fqn_and_run, json_option, pass_session, run_of
 from runlake.commands.times import ms_of
 
@@ -21,7 +21,8 @@ _SIGNS = {"succeeded": "ok", "failed": "FAILED", "running": "running", None: "-"
 def steps(session: Session, fqn: str, run_id: str | None, as_json: bool) -> None:
     """Show the steps of a run as a tree: how each ended, how long it took, its lines and errors, and whether they are all there."""
     with session.archive() as archive:
-        found = archive.steps(run_of(archive, fqn, run_id))
+        run = run_of(archive, fqn, run_id)
+        found = archive.steps(run) or checked_run(archive, run, [])
     if as_json:
         for step in found:
             show_json(step)
@@ -47,29 +48,19 @@ def events(
     query = {"level": level, "step": step, "text": text, "from": _time(from_time), "to": _time(to_time)}
     given = {name: value for name, value in query.items() if value is not None}
     with session.archive() as archive:
-        for event in events_of(archive, run_of(archive, fqn, run_id), limit, **given):
+        run, is_empty = run_of(archive, fqn, run_id), True
+        for event in events_of(archive, run, limit, **given):
+            is_empty = False
             if as_json:
                 show_json(event)
             else:
-                _show(event)
+                show_event(event)
+        if is_empty:
+            checked_run(archive, run, None)
 
 
 def _time(text: str | None) -> int | None:
     return None if text is None else ms_of(text)
-
-
-def _show(event: dict[str, Any]) -> None:
-    head = [clock_of(event["timestamp"]), event["level"] or "-", event["step"] or "-"]
-    if not is_terminal():
-        show_line("\t".join([*head, event["message"]]))
-        return
-    time, level, step = (harmless(part) for part in head)
-    colour = {"ERROR": "red", "CRITICAL": "red", "FATAL": "red", "WARNING": "yellow", "WARN": "yellow"}.get(level.upper())
-    click.echo(
-        f"{click.style(time, dim=True)} {click.style(level, fg=colour)} {click.style(step, dim=True)} ", nl=False, color=True
-    )
-    for line in event["message"].split("\n"):
-        show_line(line)
 
 
 def _row(depth: int, step: dict[str, Any]) -> list[str]:

@@ -1,64 +1,156 @@
-"""How things are shown: tables and colours to people at a terminal, plain text to programs, JSON to those who ask for it."""
+"""All output of the command line: nothing else here writes to stdout or stderr, and nothing is written that did not pass ``terminal``.
+
+Terminals get tables and colours, programs rows with tabs and lines as they are, and JSON is the same for both.
+"""
 
 from __future__ import annotations
 
 import json
-import re
+import os
+import shutil
 import sys
 import time
-from collections.abc import Iterable, Sequence
-from typing import Any
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TextIO
 
 import click
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-_COLOURS = re.compile(r"(\x1b\[[0-9;]*m)")
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+from runlake.errors import RunlakeError
+from runlake.terminal import MAX_LINE_CHARS, RESET, json_text, label, last_state, sanitize, without_styles
+
+_RED, _GREEN, _YELLOW, _DIM, _HIT = "31", "32", "33", "2", "1;31"
+_LEVEL_COLOURS = {"ERROR": _RED, "CRITICAL": _RED, "FATAL": _RED, "WARNING": _YELLOW, "WARN": _YELLOW}
+_MAX_PADDING = 60  # a longer cell moves the rest of its own row only
+_REDRAW_S = 0.1
 
 
 def is_terminal() -> bool:
-    """Whether a person reads our output."""
+    """Whether a person reads stdout."""
     return sys.stdout.isatty()
 
 
 def show_json(value: Any) -> None:
     """One JSON text on a line of its own."""
-    click.echo(json.dumps(value, ensure_ascii=False))
+    _write(sys.stdout, json_text(json.dumps(value, ensure_ascii=False)))
 
 
 def show_rows(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table at a terminal; rows with tabs, without heads, to a program, as they come."""
+    """A table at a terminal; rows with tabs, without heads, to a program, as they come. No cell is shortened to fit a window."""
+    cells = ([label(cell) for cell in row] for row in rows)
     if not is_terminal():
-        for row in rows:
-            click.echo("\t".join(row))
+        for row in cells:
+            _write(sys.stdout, "\t".join(row))
         return
-    table = Table(*heads, box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(*map(Text, row))
-    Console().print(table)
+    table = [list(heads), *cells]
+    widths = [min(max(map(_width, column)), _MAX_PADDING) for column in zip(*table, strict=True)]
+    for row in table if any(heads) else table[1:]:
+        padded = [cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)]
+        _write(sys.stdout, "  ".join(padded).rstrip())
 
 
 def show_line(line: str) -> None:
-    """A line of a log. A terminal gets its colours, and nothing else that would move, hide or type anything."""
-    click.echo(harmless(line) if is_terminal() else line, color=True)
+    """A line of a log. A terminal gets its colours and its last state, and nothing else that would move, hide or type anything."""
+    if not is_terminal():
+        _write(sys.stdout, line)
+    elif _has_colours(sys.stdout):
+        _write(sys.stdout, sanitize(last_state(line), styles=True))
+    else:
+        _write(sys.stdout, sanitize(without_styles(last_state(line))))
 
 
-def harmless(text: str) -> str:
-    """Text without control characters, which are shown as U+FFFD; colours stay, and are ended."""
-    pieces = _COLOURS.split(text)
-    shown = "".join(piece if at % 2 else _CONTROLS.sub("\ufffd", piece) for at, piece in enumerate(pieces))
-    return shown + "\x1b[0m" if len(pieces) > 1 else shown
+def show_log(pieces: Iterable[bytes], *, raw: bool = False) -> None:
+    """A log that comes in pieces, byte for byte; a terminal gets lines of text, or the bytes with ``raw``."""
+    if raw or not is_terminal():
+        sys.stdout.flush()
+        for piece in pieces:
+            sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+        return
+    begun = bytearray()
+    for piece in pieces:
+        begun += piece
+        *lines, rest = begun.split(b"\n") if b"\n" in piece or len(begun) > MAX_LINE_CHARS else [begun]
+        for line in lines:
+            show_line(line.decode("utf-8", "replace"))
+        if len(rest) > MAX_LINE_CHARS:
+            show_line(rest.decode("utf-8", "replace"))
+            rest = bytearray()
+        begun = rest
+    if begun:
+        show_line(begun.decode("utf-8", "replace"))
 
 
-def marked(text: str, spans: Sequence[Sequence[int]]) -> str:
-    """A line with the places of its matches in colour, for a terminal."""
-    shown, at = "", 0
-    for begin, end in spans:
-        shown += harmless(text[at:begin]) + click.style(harmless(text[begin:end]), fg="red", bold=True)
-        at = end
-    return shown + harmless(text[at:])
+def show_event(event: Mapping[str, Any]) -> None:
+    """Time, level, step and message. An event of a plain line has no time, level or step."""
+    timestamp, message = event["timestamp"], str(event["message"])
+    words = ["-" if timestamp is None else clock_of(timestamp), event["level"] or "-", event["step"] or "-"]
+    time_, level, step = (label(str(word)) for word in words)
+    if not is_terminal():
+        _write(sys.stdout, "\t".join([time_, level, step, message]))
+        return
+    colour = _LEVEL_COLOURS.get(level.upper(), "")
+    _write(sys.stdout, " ".join([_coloured(time_, _DIM), _coloured(level, colour), _coloured(step, _DIM), ""]), end="")
+    for line in message.split("\n"):
+        show_line(line)
+
+
+def show_match(number: int | None, text: str, spans: Sequence[Sequence[int]]) -> None:
+    """A line that matched, the matches in colour; ``number`` before it, from 1."""
+    head = "" if number is None else f"{number}:"
+    _write(sys.stdout, _coloured(head, _GREEN) + _marked(text, spans) if is_terminal() else head + text)
+
+
+def show_text(text: str) -> None:
+    """A sentence for a person, or a number for a program."""
+    _write(sys.stdout, sanitize(text))
+
+
+def show_script(text: str) -> None:
+    """Lines that are ours, for a shell to read."""
+    for line in text.split("\n"):
+        show_text(line)
+
+
+def report(text: str) -> None:
+    """A message on stderr."""
+    _write(sys.stderr, sanitize(f"runlake: {text}"))
+
+
+def report_error(error: RunlakeError) -> None:
+    """What went wrong, and what to do next."""
+    report(str(error))
+    if error.next_step:
+        _write(sys.stderr, sanitize(f"next: {error.next_step}"))
+
+
+@dataclass(slots=True)
+class ProgressLine:
+    """How far a transfer is, on one line of the terminal that stderr is; nothing elsewhere. Ends without a trace."""
+
+    name: str
+    clock_s: Callable[[], float] = time.monotonic
+    _drawn_s: float = field(default=float("-inf"))
+    _is_drawn: bool = False
+
+    def update(self, done_bytes: int, total_bytes: int | None) -> None:
+        """Draw it anew, ten times a second at most."""
+        now_s = self.clock_s()
+        if now_s - self._drawn_s < _REDRAW_S or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+            return
+        self._drawn_s, self._is_drawn = now_s, True
+        total = f" of {size_of(total_bytes)} ({done_bytes * 100 // total_bytes} %)" if total_bytes else ""
+        figures = f"  {size_of(done_bytes)}{total}"
+        room = max(shutil.get_terminal_size().columns - 1 - len(figures), 0)
+        _write(sys.stderr, "\r" + _fitted(label(self.name), room) + figures + "\x1b[K", end="")
+
+    def __enter__(self) -> ProgressLine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_drawn:
+            _write(sys.stderr, "\r\x1b[K", end="")
 
 
 def size_of(count: int) -> str:
@@ -91,3 +183,47 @@ def clock_of(at_ms: int) -> str:
 def took(span_ms: int) -> str:
     """A short duration for people, as ``0.250 s``; from a minute on as ``0:01:02``."""
     return f"{span_ms / 1000:.3f} s" if span_ms < 60_000 else duration_of(span_ms)
+
+
+def _write(stream: TextIO, text: str, end: str = "\n") -> None:
+    """What the stream's encoding lacks is replaced; it is flushed, so that a reader sees lines as they come."""
+    encoding = stream.encoding or "utf-8"
+    click.echo((text + end).encode(encoding, "replace").decode(encoding, "replace"), file=stream, nl=False, color=True)
+
+
+def _has_colours(stream: TextIO) -> bool:
+    """See https://no-color.org."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _coloured(text: str, parameters: str) -> str:
+    return f"\x1b[{parameters}m{text}{RESET}" if text and parameters and _has_colours(sys.stdout) else text
+
+
+def _marked(text: str, spans: Sequence[Sequence[int]]) -> str:
+    shown, at = "", 0
+    for begin, end in ((max(begin, 0), end) for begin, end in spans):
+        if begin < at or end <= begin:
+            continue
+        shown += sanitize(without_styles(text[at:begin])) + _coloured(sanitize(without_styles(text[begin:end])), _HIT)
+        at = end
+    return shown + sanitize(without_styles(text[at:]))
+
+
+def _width(text: str) -> int:
+    """Columns of a terminal that a text takes."""
+    return len(text) if text.isascii() else sum(map(_char_width, text))
+
+
+def _char_width(char: str) -> int:
+    if unicodedata.category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in ("W", "F") else 1
+
+
+def _fitted(text: str, columns: int) -> str:
+    if _width(text) <= columns:
+        return text
+    while text and _width(text) >= columns:
+        text = text[:-1]
+    return f"{text}…" if columns > 0 else ""

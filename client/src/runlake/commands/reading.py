@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from runlake.archive import Archive
-from runlake.browsing import step_log, step_of
+from runlake.browsing import checked_run, step_log, step_of
 from runlake.commands.output import (
+    ProgressLine,
     duration_of,
     is_terminal,
-    marked,
+    report,
     show_json,
     show_line,
+    show_log,
+    show_match,
     show_rows,
+    show_text,
     size_of,
     time_of,
 )
@@ -66,12 +67,14 @@ def tail(session: Session, fqn: str, run_id: str | None, follow: bool, lines: in
         run = run_of(archive, fqn, run_id)
         begin: dict[str, Any] = {"since": since_of(since)} if since else {"tail": lines}
         after: int | None = None
+        if run_id:
+            checked_run(archive, run, None)
         if since or not follow or lines == 0:
             for piece in pages(archive, run, **begin):
                 after = piece.first + len(piece.lines)
                 _show(piece, as_json)
         if follow:
-            _follow(Follower(archive, run, next_line=after, tail=lines), as_json)
+            _follow(Follower(archive, run, next_line=after, tail=lines, notice=report), as_json)
 
 
 @click.command()
@@ -84,10 +87,10 @@ def cat(session: Session, fqn: str, run_id: str | None, step: str | None, raw: b
     with session.archive() as archive:
         run = run_of(archive, fqn, run_id)
         if step is not None:
-            _write(step_log(archive, run, step_of(archive, run, step)), raw)
+            show_log(step_log(archive, run, step_of(archive, run, step)), raw=raw)
             return
         with archive.download(run) as (_, pieces):
-            _write(pieces, raw)
+            show_log(pieces, raw=raw)
 
 
 @click.command()
@@ -108,14 +111,17 @@ def grep(
     query = {"q": text, "regex": str(regex).lower(), "ignoreCase": str(ignore_case).lower()}
     found = 0
     with session.archive() as archive:
-        for match in _matches(archive, run_of(archive, fqn, run_id), query, max_count):
+        run = run_of(archive, fqn, run_id)
+        for match in _matches(archive, run, query, max_count):
             found += 1
             if as_json and not count:
                 show_json(match)
             elif not count:
-                _show_match(match, line_number)
+                show_match(match["line"] + 1 if line_number else None, match["text"], match["spans"])
+        if not found:
+            checked_run(archive, run, None)
     if count:
-        click.echo(found)
+        show_text(str(found))
     sys.exit(0 if found else _NO_MATCH)
 
 
@@ -126,36 +132,19 @@ def grep(
 @pass_session
 def download(session: Session, fqn: str, run_id: str | None, output: Path | None, as_json: bool) -> None:
     """Fetch a log into a file, go on where another try stopped, and compare it with what the archive has."""
-    with session.archive() as archive, ExitStack() as shown:
+    with session.archive() as archive:
         run = run_of(archive, fqn, run_id)
         path = output or Path(_UNSAFE.sub("_", f"{run.fqn}-{run.run_id}")[-150:] + ".log")
-        fetching = Download(archive, run, path)
-        if sys.stderr.isatty():
-            _show_progress(fetching, shown)
-        fetched = fetching.fetch()
+        with ProgressLine(str(run)) as progress:
+            fetched = Download(archive, run, path, progress.update).fetch()
     _show_fetched(fetched, as_json)
-
-
-def _write(pieces: Iterable[bytes], raw: bool) -> None:
-    if raw or not is_terminal():
-        for piece in pieces:
-            sys.stdout.buffer.write(piece)
-        sys.stdout.buffer.flush()
-        return
-    begun = b""
-    for piece in pieces:
-        *whole, begun = (begun + piece).split(b"\n")
-        for line in whole:
-            show_line(line.decode("utf-8", "replace"))
-    if begun:
-        show_line(begun.decode("utf-8", "replace"))
 
 
 def _follow(follower: Follower, as_json: bool) -> None:
     for piece in follower.pieces():
         _show(piece, as_json)
         if piece.end not in (None, "runFinished"):
-            click.echo(f"runlake: the stream ended: {piece.end}", err=True)
+            report(f"the stream ended: {piece.end}")
 
 
 def _show(piece: Piece, as_json: bool) -> None:
@@ -177,28 +166,13 @@ def _matches(archive: Archive, run: RunName, query: dict[str, Any], max_count: i
         after = answer["after"]
 
 
-def _show_match(match: dict[str, Any], line_number: bool) -> None:
-    number = f"{match['line'] + 1}:" if line_number else ""
-    if is_terminal():
-        click.echo(click.style(number, fg="green") + marked(match["text"], match["spans"]), color=True)
-    else:
-        click.echo(number + match["text"])
-
-
-def _show_progress(fetching: Download, shown: ExitStack) -> None:
-    columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
-    progress = shown.enter_context(Progress(*columns, console=None, transient=True))
-    task = progress.add_task(str(fetching.run), total=None)
-    fetching.progress = lambda done, total: progress.update(task, completed=done, total=total)
-
-
 def _show_fetched(fetched: Fetched, as_json: bool) -> None:
     if as_json:
         shown = {"path": str(fetched.path), "bytes": fetched.bytes, "lines": fetched.lines}
         show_json(shown | {"resumedAt": fetched.resumed_at, "verified": fetched.verified})
         return
     state = "verified" if fetched.verified else "not verified: the run is not complete yet"
-    click.echo(f"{fetched.path}: {fetched.lines} lines, {size_of(fetched.bytes)}, {state}")
+    show_text(f"{fetched.path}: {fetched.lines} lines, {size_of(fetched.bytes)}, {state}")
 
 
 def _pipeline_row(found: dict[str, Any]) -> list[str]:

@@ -8,7 +8,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from runlake.browsing import completeness_of
-from runlake.commands.output import duration_of, show_json, show_rows, size_of, time_of
+from runlake.commands.output import duration_of, report, show_json, show_rows, show_script, size_of, time_of
 from runlake.commands.session import Session, fqn_and_run, json_option, pass_session, run_of
 from runlake.settings import NAMES, help_of, settings_path
 
@@ -76,7 +76,7 @@ def config(session: Session, as_json: bool) -> None:
         ("SETTING", "VALUE", "FROM", "MEANING"),
         [(name, str(shown[name]), origins[name], help_of(name)) for name in NAMES],
     )
-    click.echo(f"file: {settings_path()}", err=True)
+    report(f"file: {settings_path()}")
 
 
 @click.command()
@@ -86,4 +86,4 @@ def completion(shell: str) -> None:
     made = get_completion_class(shell)
     assert made is not None
     root = click.get_current_context().find_root()
-    click.echo(made(root.command, {}, "runlake", "_RUNLAKE_COMPLETE").source())
+    show_script(made(root.command, {}, "runlake", "_RUNLAKE_COMPLETE").source())

@@ -5,24 +5,50 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from runlake.archive import Archive
-from runlake.commands.output import show_json
+from runlake.browsing import checked_run
+from runlake.commands.output import report, report_error, show_json, show_rows, show_text, size_of, time_of
 from runlake.commands.session import Session, json_option, pass_session
 from runlake.draining import Drain
 from runlake.errors import RunlakeError, SettingsError
 from runlake.execution import execute
 from runlake.handler import RunlogHandler
-from runlake.leftovers import claimed, leftovers_in
+from runlake.leftovers import chunks_in, claimed, discard_leftover, leftovers_in
 from runlake.names import RunName
 from runlake.settings import Settings
 
-_CANNOT_BEGIN = 125  # as env(1), timeout(1) and the like tell their own faults
+_CANNOT_BEGIN = 125  # as env(1) and timeout(1) report their own faults
 
 
-@click.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+class _Exec(click.Command):
+    """Options stand before or after FQN; from the first other word on, or behind ``--``, everything is the command's."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        with_value = {
+            name for option in self.params if isinstance(option, click.Option) and not option.is_flag for name in option.opts
+        }
+        options: list[str] = []
+        fqn: list[str] = []
+        words = list(args)
+        while words and words[0] != "--":
+            word = words[0]
+            if word.startswith("-") and word != "-":
+                size = 2 if word in with_value else 1
+                options, words = options + words[:size], words[size:]
+            elif not fqn:
+                fqn, words = [word], words[1:]
+            else:
+                break
+        if words[:1] == ["--"]:
+            words = words[1:]
+        return super().parse_args(ctx, [*options, "--", *fqn, *words])
+
+
+@click.command("exec", cls=_Exec)
 @click.option("--run-id", help="The run's id; made up unless it is given.")
 @click.option(
     "--patience", default=60.0, show_default=True, help="Seconds to hold the command up, or wait at its end, while nothing moves."
@@ -50,34 +76,48 @@ def execute_command(
         settings = session.settings()
         handler = RunlogHandler(fqn, run_id, close_run=True, settings=settings, secrets=_values_of(mask_env))
     except RunlakeError as error:
-        click.echo(f"runlake: {error}\nnext: {error.next_step}", err=True)
+        report_error(error)
         sys.exit(_CANNOT_BEGIN)
     if not quiet:
-        click.echo(f"runlake: archived as {handler.run}", err=True)
-    code = execute(command[1:] if command[0] == "--" else command, handler, sys.stdout.buffer, patience)
+        report(f"archived as {handler.run}")
+    code = execute(command, handler, sys.stdout.buffer, patience, report)
     handler.finish(patience, while_moving=True)
     sys.exit(code)
 
 
 @click.command()
 @click.option("--patience", default=30.0, show_default=True, help="Seconds to wait while nothing moves.")
+@click.option("--list", "is_list", is_flag=True, help="Ship nothing: list what waits, for which run and server, and where.")
+@click.option(
+    "--discard",
+    multiple=True,
+    metavar="FOLDER",
+    help="Ship nothing: delete this folder of `--list` with its lines; may be repeated.",
+)
 @json_option
 @pass_session
-def drain(session: Session, patience: float, as_json: bool) -> None:
+def drain(session: Session, patience: float, is_list: bool, discard: tuple[str, ...], as_json: bool) -> None:
     """Ship the lines that programs had to leave on disk when they ended without the server."""
     settings = session.settings()
+    folders = leftovers_in(settings.spool_root)
+    if is_list:
+        _list(folders, as_json)
+        return
+    if discard:
+        _discard(folders, discard, as_json)
+        return
     drained = kept = failed = 0
-    for folder in leftovers_in(settings.spool_root):
+    for folder in folders:
         try:
             stored, left = _drained(folder, settings, patience)
             drained, kept = drained + stored, kept + left
         except (RunlakeError, OSError) as error:
             failed += 1
-            click.echo(f"runlake: {folder} stays as it is: {error}", err=True)
+            report(f"{folder} stays as it is: {error}")
     if as_json:
         show_json({"stored": drained, "kept": kept, "failed": failed})
     else:
-        click.echo(f"{drained} lines stored, {kept} wait on, {failed} folders could not be read or sent")
+        show_text(f"{drained} lines stored, {kept} wait on, {failed} folders could not be read or sent")
     sys.exit(1 if kept or failed else 0)
 
 
@@ -87,13 +127,15 @@ def drain(session: Session, patience: float, as_json: bool) -> None:
 @json_option
 @pass_session
 def close(session: Session, fqn: str, run_id: str, as_json: bool) -> None:
-    """End run RUN of pipeline FQN for good: no line can follow."""
+    """End run RUN of pipeline FQN for good: no line can follow. A run that does not exist is not made by it."""
+    run = RunName(fqn, run_id)
     with session.archive() as archive:
-        archive.close_run(RunName(fqn, run_id))
+        checked_run(archive, run, None)
+        archive.close_run(run)
     if as_json:
         show_json({"fqn": fqn, "runId": run_id, "closed": True})
     else:
-        click.echo(f"{fqn}/{run_id} is closed")
+        show_text(f"{run} is closed")
 
 
 def _values_of(names: tuple[str, ...]) -> list[str]:
@@ -101,6 +143,52 @@ def _values_of(names: tuple[str, ...]) -> list[str]:
     if missing := [name for name in names if name not in os.environ]:
         raise SettingsError(f"there is nothing to mask: the variable is not set name={', '.join(missing)}")
     return [os.environ[name] for name in names]
+
+
+def _list(folders: list[Path], as_json: bool) -> None:
+    rows = list(filter(None, map(_waiting, folders)))
+    if as_json:
+        for row in rows:
+            show_json(row)
+        return
+    heads = ("FOLDER", "RUN", "SERVER", "LINES", "SIZE", "SINCE")
+    show_rows(heads, [_waiting_row(row) for row in rows])
+
+
+def _waiting(folder: Path) -> dict[str, Any] | None:
+    """What waits in a folder; None where another drain is shipping it. What cannot be read is reported."""
+    try:
+        with claimed(folder) as leftover:
+            if leftover is None:
+                return None
+            with Archive(leftover.url) as archive:
+                lines = Drain(folder, leftover, archive, 0).count_left()
+            size, since_ms = sum(path.stat().st_size for path in chunks_in(folder)), int(folder.stat().st_mtime * 1000)
+    except (RunlakeError, OSError) as error:
+        report(f"{folder} cannot be read: {error}")
+        return None
+    run = {"fqn": leftover.run.fqn, "runId": leftover.run.run_id, "url": leftover.url}
+    return {"folder": folder.name, **run, "lines": lines, "bytes": size, "sinceMs": since_ms}
+
+
+def _waiting_row(row: dict[str, Any]) -> list[str]:
+    run = f"{row['fqn']}/{row['runId']}"
+    return [row["folder"], run, row["url"], str(row["lines"]), size_of(row["bytes"]), time_of(row["sinceMs"])]
+
+
+def _discard(folders: list[Path], names: tuple[str, ...], as_json: bool) -> None:
+    by_name = {folder.name: folder for folder in folders}
+    if unknown := [name for name in names if name not in by_name]:
+        raise SettingsError(f"no such folder waits: {', '.join(unknown)}: `runlake drain --list` shows those that do")
+    discarded = [name for name in names if discard_leftover(by_name[name])]
+    for name in discarded:
+        if not as_json:
+            show_text(f"{name} is deleted, and its lines are lost")
+    if as_json:
+        show_json({"discarded": discarded})
+    if busy := [name for name in names if name not in discarded]:
+        report(f"not deleted, another drain works on it: {', '.join(busy)}")
+        sys.exit(1)
 
 
 def _drained(folder: Path, settings: Settings, patience_s: float) -> tuple[int, int]:
@@ -111,6 +199,8 @@ def _drained(folder: Path, settings: Settings, patience_s: float) -> tuple[int, 
         with Archive(leftover.url, settings.bearer, settings.timeout_s) as archive:
             draining = Drain(folder, leftover, archive, patience_s)
             left = draining.run()
+        if left:
+            report(f"{left} {leftover.delivery.unit} of {leftover.run} wait for {leftover.url} in {folder}: {draining.trouble}")
         if draining.refused:
-            click.echo(f"runlake: {draining.refused} of {leftover.run} were refused: {draining.reason}", err=True)
+            report(f"{draining.refused} of {leftover.run} were refused: {draining.reason}")
         return draining.stored, left

@@ -1,9 +1,10 @@
-"""Records what a process asks of AWS: Python imports this at its start where ``tests/recording`` is on the path.
+"""Records the calls of AWS that a process makes: Python imports this module at its start where this folder is on the path.
 
-Each call of each client of botocore, links that are only signed among them, is appended to the file that ``RECORDED_CALLS`` names: who
-(the function, if it is one's), service, operation, parameters without contents. ``RECORDED_AHEAD_S`` lets a process live so much later.
+Each call of each client of botocore, signed links among them, is appended to the file that ``RECORDED_CALLS`` names: function, service,
+operation, parameters without contents. ``RECORDED_AHEAD_S`` moves the clock of the process ahead.
 """
 
+import contextlib
 import json
 import os
 import time
@@ -16,14 +17,15 @@ def _record(path: str) -> None:
 
     emit = BaseClient._emit_api_params
 
-    def recorded(client, api_params, operation_model, context):  # type: ignore[no-untyped-def]
+    def recorded(client, api_params, operation_model, context):
         row = {
             "by": os.environ.get("AWS_LAMBDA_FUNCTION_NAME", ""),
             "service": client.meta.service_model.endpoint_prefix,
             "operation": operation_model.name,
             "parameters": {name: value for name, value in api_params.items() if name not in _CONTENTS},
         }
-        with open(path, "a") as file:  # small enough to be appended as one
+        # A line is small enough to be appended as one. The folder is gone where the command that recorded has ended.
+        with contextlib.suppress(FileNotFoundError), open(path, "a") as file:
             file.write(json.dumps(row, default=repr) + "\n")
         return emit(client, api_params, operation_model, context)
 

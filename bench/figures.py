@@ -1,0 +1,120 @@
+"""The figures of docs/performance.md: kept in docs/figures.json, each with the date and the commit at which it was measured.
+
+A row also names the code that it measures, with a digest of it: when that code changes, the page marks the row as stale until it is
+measured again. Docstrings, comments and layout are no part of the digest.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import subprocess
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.measure import Measure
+
+PROJECT = Path(__file__).parents[1]
+FIGURES = PROJECT / "docs" / "figures.json"
+HEAD = ["| what | goal | measured | | when, at which commit |", "|---|---|---|---|---|"]
+_NOT_MEASURED = (":!docs", ":!*.md")
+MARKS = {True: "reached", False: "**missed**", None: "reported"}
+Row = dict[str, Any]
+
+
+class UncommittedCodeError(Exception):
+    """A figure would name a commit that it was not measured at."""
+
+
+def load(path: Path = FIGURES) -> dict[str, list[Row]]:
+    """The rows of each table, in the order in which they are shown."""
+    tables: dict[str, list[Row]] = json.loads(path.read_text())
+    return tables
+
+
+def keep(rows: Sequence[Measure], table: str, measurement: str, code: Sequence[str], path: Path = FIGURES) -> None:
+    """Replace the rows of one measurement by new ones, measured now. Raises UncommittedCodeError."""
+    about = {"measurement": measurement, **measured_at(), "code": list(code)}
+    new = [{**vars(row), **about, "digest": digest(code)} for row in rows]
+    tables = load(path)
+    old = tables.setdefault(table, [])
+    place = next((number for number, row in enumerate(old) if row["measurement"] == measurement), len(old))
+    others = [row for row in old if row["measurement"] != measurement]
+    tables[table] = others[:place] + new + others[place:]
+    path.write_text(json.dumps(tables, indent=1, ensure_ascii=False) + "\n")
+
+
+def measured_at() -> dict[str, str]:
+    """Today, and the commit whose code this is. Raises UncommittedCodeError."""
+    return {"date": time.strftime("%Y-%m-%d"), "commit": _commit()}
+
+
+def is_stale(row: Row, project: Path = PROJECT) -> bool:
+    """Whether the code that the row measures is no longer what it was."""
+    return bool(digest(row["code"], project) != row["digest"])
+
+
+def markdown(rows: Iterable[Row]) -> str:
+    """The rows as a table of the page."""
+    return "\n".join([*HEAD, *(_line(row) for row in rows)])
+
+
+def line(row: Measure, when: str = "now") -> str:
+    """A row as Markdown."""
+    return f"| {row.what} | {row.goal} | {row.measured} | {MARKS[row.reached]} | {when} |"
+
+
+def printed(rows: Sequence[Measure]) -> int:
+    """Print rows that are not kept; exit code 1 when a goal was missed."""
+    print("\n".join([*HEAD, *map(line, rows)]))
+    return 1 if any(row.reached is False for row in rows) else 0
+
+
+def digest(code: Iterable[str], project: Path = PROJECT) -> str:
+    """What the code says, whatever its comments and its layout. A path that is gone counts as a change."""
+    found = hashlib.sha256()
+    for name in sorted(code):
+        root = project / name
+        files = sorted(root.rglob("*.py")) if root.is_dir() else [root]
+        for path in files:
+            found.update(str(path.relative_to(project)).encode() + b"\0" + _meaning(path) + b"\0")
+    return found.hexdigest()[:16]
+
+
+def _line(row: Row) -> str:
+    stale = ", code changed since" if is_stale(row) else ""
+    measure = Measure(row["what"], row["goal"], row["measured"], row["reached"])
+    return line(measure, f"{row['date']}, {row['commit']}{stale}")
+
+
+def _meaning(path: Path) -> bytes:
+    if not path.exists():
+        return b"missing"
+    if path.suffix != ".py":
+        return path.read_bytes()
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [each for each in body if not _is_text(each)]  # type: ignore[attr-defined]
+    return ast.dump(tree).encode()
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _commit() -> str:
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *_NOT_MEASURED)
+    if changed:
+        raise UncommittedCodeError(
+            f"commit the code first, a figure names the commit it was measured at: {changed.splitlines()[0]}"
+        )
+    return _git("rev-parse", "--short=8", "HEAD")
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=PROJECT, check=True, capture_output=True, text=True).stdout.strip()

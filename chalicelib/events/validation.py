@@ -1,0 +1,52 @@
+"""What an event must hold before it can be stored or sent: checked on entry, so that one bad event never costs its batch.
+
+Messages never repeat what was sent: it may hold secrets, and they end up in answers and logs.
+"""
+
+from __future__ import annotations
+
+import json
+
+from chalicelib.errors import InvalidEventError
+from chalicelib.events.event import INSTANCE_ID, MANDATORY, RUN, STEP_ID, Loggable, NewEvent
+from chalicelib.events.names import checked_new_name
+
+MAX_DETAILS_BYTES = 64 * 1024
+"""Of an event's data and annotations as JSON."""
+MAX_LEVEL_CHARS = 40
+
+
+def checked_event(event: NewEvent, loggable: Loggable) -> NewEvent:
+    """The event with its step in ``step`` alone, and without data that the loggable implies. Raises InvalidEventError."""
+    if event.level is not None and not 0 < len(event.level) <= MAX_LEVEL_CHARS:
+        raise InvalidEventError(f"a level has 1 to {MAX_LEVEL_CHARS} characters length={len(event.level)}")
+    if any(annotation.position > len(event.message) for annotation in event.annotations):
+        raise InvalidEventError(f"an annotation stands behind the message's end length={len(event.message)}")
+    own = loggable.mandatory_data()
+    for name in (name for name in MANDATORY[RUN] if name != INSTANCE_ID and name in event.data):
+        if event.data[name] != own.get(name):
+            raise InvalidEventError(f"an event's data name another run field={name}")
+    step = _step(event)
+    rest = {name: value for name, value in event.data.items() if name != STEP_ID and (name not in own or own[name] != value)}
+    checked = event.model_copy(update={"step": step, "data": rest})
+    if _details_bytes(checked) > MAX_DETAILS_BYTES:
+        raise InvalidEventError(f"an event's data and annotations are too large limit={MAX_DETAILS_BYTES}")
+    return checked
+
+
+def _step(event: NewEvent) -> str | None:
+    step = event.data.get(STEP_ID, event.step)
+    if event.step is not None and step != event.step:
+        raise InvalidEventError(f"an event has two steps: step and data.{STEP_ID}")
+    if step is None:
+        return None
+    if not isinstance(step, str):
+        raise InvalidEventError(f"data.{STEP_ID} is a string")
+    return checked_new_name("step", step)
+
+
+def _details_bytes(event: NewEvent) -> int:
+    try:
+        return len(json.dumps([dict(event.data), [each.model_dump() for each in event.annotations]], allow_nan=False))
+    except (ValueError, TypeError) as error:
+        raise InvalidEventError("an event's data must be json: NaN and infinities are not") from error

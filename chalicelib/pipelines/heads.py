@@ -1,0 +1,161 @@
+"""A head: where all runs are that a worker has in hand, and whose they are. One row, and more where that is too small.
+
+``{sort}`` holds the head and the first page of its packed positions; ``checkpoint+…+{n}`` the others. All are written in one transaction,
+under one condition: that the head is still as it was read. Each write has an ``attempt`` of its own, a random text, so that a worker can
+tell a write of its own from any other, also from an earlier one that was applied late.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import uuid4
+
+from chalicelib.errors import DamagedPartitionError, StoreUnavailableError
+from chalicelib.pipelines.rows import HEAD, PIPELINES, Position, packed_positions, row_at, unpacked_positions
+from chalicelib.ports import ABSENT_ROW, Clause, Database, Delete, Key, Put, Row, Run, When, Write
+
+PAGE_CHARS = 350_000
+"""Of the packed positions in one row: DynamoDB takes 400 KB."""
+MAX_PAGES = 6
+"""So that a head, and the rows of handlers, fit into one transaction of 100 writes and 4 MB."""
+MAX_HEAD_BYTES = PAGE_CHARS * MAX_PAGES
+_POSITION_CHARS = 140
+_BEHIND_CHARS = 64
+"""The most that a place takes as JSON, with a handler's name of no letters."""
+_PACKED_SHARE = 1.26
+"""Of base 85, where nothing could be compressed."""
+_READS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """``commit`` grows with each write. ``looked_ms``: every run that was known then is in hand, has a row, or needs nothing.
+    ``has_backlog``: rows of runs may say that they are unfinished.
+
+    Of the leading head alone: ``layout`` names the present division of the runs, into ``shards``; ``is_moving``: they are being divided
+    anew; ``since_ms``: ``looked_ms`` of a shard that has no head yet. ``pages``: the packed positions.
+    """
+
+    epoch: int = 0
+    owner: str = ""
+    commit: int = 0
+    attempt: str = ""
+    positions: Mapping[Run, Position] = field(default_factory=dict)
+    looked_ms: int = 0
+    has_backlog: bool = False
+    layout: str = ""
+    shards: int = 1
+    is_moving: bool = False
+    since_ms: int = 0
+    pages: Sequence[str] = field(default_factory=lambda: pages_of(packed_positions({})))
+
+    def next(self, **changes: Any) -> Head:
+        """What is to follow it, as an attempt of its own."""
+        if "positions" in changes:
+            changes["pages"] = pages_of(packed_positions(changes["positions"]))
+        return replace(self, commit=self.commit + 1, attempt=uuid4().hex, **changes)
+
+    def still(self) -> When:
+        """That the stored head is this one. Rows of releases before attempts were stored have none."""
+        attempt = Clause(("attempt",), "=", self.attempt) if self.attempt else Clause(("attempt",), "absent")
+        return (
+            (
+                Clause(("epoch",), "=", self.epoch),
+                Clause(("owner",), "=", self.owner),
+                Clause(("commit",), "=", self.commit),
+                attempt,
+            ),
+        )
+
+    def writes(self, key: Key, before: Head | None) -> list[Write]:
+        """What stores it, if the stored head is still ``before`` (None: there is none)."""
+        row = row_at(
+            key,
+            epoch=self.epoch,
+            owner=self.owner,
+            commit=self.commit,
+            attempt=self.attempt,
+            runs=self.pages[0],
+            pages=len(self.pages),
+            looked_ms=self.looked_ms,
+            backlog=self.has_backlog,
+            layout=self.layout,
+            shards=self.shards,
+            moving=self.is_moving,
+            since_ms=self.since_ms,
+        )
+        keys = [page_key(key, number) for number in range(1, len(self.pages))]
+        pages = [Put(each, row_at(each, attempt=self.attempt, runs=text)) for each, text in zip(keys, self.pages[1:], strict=True)]
+        gone = range(len(self.pages), len(before.pages) if before else 1)
+        return [
+            Put(key, row, before.still() if before else ABSENT_ROW),
+            *pages,
+            *(Delete(page_key(key, number)) for number in gone),
+        ]
+
+    def deletes(self, key: Key) -> list[Write]:
+        """What removes it."""
+        return [Delete(key), *(Delete(page_key(key, number)) for number in range(1, len(self.pages)))]
+
+
+def page_key(key: Key, number: int) -> Key:
+    """A further page of a head: apart from heads, and from what operators' queries read."""
+    return Key(PIPELINES, key.partition, f"{HEAD}+{key.sort.removeprefix(HEAD)}+{number}")
+
+
+def pages_of(text: str) -> Sequence[str]:
+    """A text in pages, one at least."""
+    return [text[at : at + PAGE_CHARS] for at in range(0, len(text), PAGE_CHARS)] or [""]
+
+
+def read_head(database: Database, key: Key) -> Head | None:
+    """The stored head. One request, two where it has several pages. Raises DamagedPartitionError, UnavailableError."""
+    for _ in range(_READS):
+        row = database.get_many([key]).get(key)
+        if row is None:
+            return None
+        texts = _texts(database, key, row)
+        if texts is not None:
+            return _head(row, texts)
+    raise StoreUnavailableError(f"a head changes while it is read key={key.partition} at={key.sort}")
+
+
+def _texts(database: Database, key: Key, row: Row) -> Sequence[str] | None:
+    """The pages of a head; None: some of them are another write's."""
+    keys = [page_key(key, number) for number in range(1, int(row.get("pages", 1)))]
+    pages = database.get_many(keys) if keys else {}
+    if any(each not in pages or pages[each]["attempt"] != row["attempt"] for each in keys):
+        return None
+    return [row["runs"], *(pages[each]["runs"] for each in keys)]
+
+
+def _head(row: Row, pages: Sequence[str]) -> Head:
+    positions = unpacked_positions("".join(pages))
+    try:
+        return Head(
+            int(row["epoch"]),
+            str(row["owner"]),
+            int(row["commit"]),
+            str(row.get("attempt", "")),
+            positions,
+            int(row.get("looked_ms", 0)),
+            bool(row.get("backlog", False)),
+            str(row.get("layout", "")),
+            int(row.get("shards", 1)),
+            bool(row.get("moving", False)),
+            int(row.get("since_ms", 0)),
+            pages,
+        )
+    except (KeyError, ValueError, TypeError) as error:
+        raise DamagedPartitionError(f"the head of a pipeline cannot be read at={row.get('at')}") from error
+
+
+def head_bytes(run: Run, handlers: Iterable[str]) -> int:
+    """The most that a run ever takes in a head, with each of these handlers behind: its names as JSON, not compressed, in base 85."""
+    chars = (
+        _POSITION_CHARS + len(json.dumps([run.fqn, run.run_id])) + sum(len(json.dumps(name)) + _BEHIND_CHARS for name in handlers)
+    )
+    return int(chars * _PACKED_SHARE) + 1

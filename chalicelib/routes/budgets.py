@@ -1,0 +1,226 @@
+"""Limits of each operation, keyed by its method and its path as the OpenAPI document spells it.
+
+A request over a limit is refused before anything of it is stored: 413 for its size, 400 for its names. ``docs/limits.md`` and the tests are
+generated from this table. API Gateway and Lambda bound what they hand over: 10,240 bytes of request line and headers, 6 MiB of event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+
+from chalicelib.errors import BatchTooLargeError, InvalidInputError
+from chalicelib.routes import event_paths
+from chalicelib.routes.paths import AGENTS, ARCHIVE, BASE, CATALOG, COORDINATION, ELASTICSEARCH, PIPELINE_FILES, PIPELINES
+
+KIB, MIB = 1024, 1024 * 1024
+EVENT_BYTES = 6 * MIB
+"""A body in Lambda's event."""
+RESPONSE_BYTES = 5 * MIB
+"""A response body as a JSON string inside Lambda's response, which has 6 MiB with its headers."""
+TARGET_CHARS = 8 * KIB
+"""Path and query together, their values decoded."""
+FUNCTION_TIME_S = 29
+MAX_DEPTH = 100
+"""Of an event's data: ``events.well_formed`` has the same, and imports pydantic, for which a function that starts has no time."""
+MEMBERS = 1000
+"""gzip members of one body."""
+
+
+class Form(StrEnum):
+    """What a body is to its operation."""
+
+    IGNORED = "ignored"
+    TEXT = "text"
+    DOCUMENT = "one document"
+    RECORDS = "records"
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """A limit that grows with the bytes received: a small body never earns a large amount of work."""
+
+    floor: int
+    per_byte: float
+    limit: int
+
+    def of(self, received_bytes: int) -> int:
+        """The limit for a body of so many bytes."""
+        return min(self.limit, max(self.floor, int(self.per_byte * received_bytes)))
+
+
+NOTHING = Growth(0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """``body_bytes``: as the function receives it. ``expanded_bytes``: out of gzip. ``values``: JSON or MessagePack values. ``items``: events,
+    records or actions. ``streams``: runs and writers that items name, each of which is an append. ``depth``: lists and objects within each other."""
+
+    form: Form = Form.IGNORED
+    body_bytes: int = 64 * KIB
+    expanded_bytes: Growth = NOTHING
+    values: Growth = NOTHING
+    items: Growth = NOTHING
+    streams: int = 0
+    depth: int = 0
+    time_s: int = FUNCTION_TIME_S
+    response_bytes: int = RESPONSE_BYTES
+    target_chars: int = TARGET_CHARS
+
+    def check_request(self, target_chars: int, body_bytes: int) -> None:
+        """Raises InvalidInputError, BatchTooLargeError."""
+        if target_chars > self.target_chars:
+            raise InvalidInputError(f"path and query are too long chars={target_chars} limit={self.target_chars}")
+        if body_bytes > self.body_bytes:
+            raise BatchTooLargeError(f"body is too large bytes={body_bytes} limit={self.body_bytes}")
+
+
+_TEXT_BYTES = Growth(3 * MIB, 200, 256 * MIB)
+"""Text costs what it is long. ``maxExpandedBytes`` is the limit of an installation."""
+_STRUCTURED_BYTES = Growth(MIB, 100, 16 * MIB)
+_VALUES = Growth(50_000, 5, 1_000_000)
+_ITEMS = Growth(2_500, 0.75, 50_000)
+_ACTIONS = Growth(2_500, 0.25, 10_000)
+_EVENT_ITEMS = Growth(5_000, 0.5, 10_000)
+
+_READ = Budget()
+_DOCUMENT = Budget(Form.DOCUMENT, expanded_bytes=Growth(64 * KIB, 0, 64 * KIB), depth=MAX_DEPTH)
+_METADATA = Budget(Form.DOCUMENT)
+_LINES = Budget(Form.TEXT, EVENT_BYTES, _TEXT_BYTES, _VALUES)
+_EVENTS = Budget(Form.RECORDS, EVENT_BYTES, _STRUCTURED_BYTES, _VALUES, _EVENT_ITEMS, streams=1, depth=MAX_DEPTH)
+_RECORDS = Budget(Form.RECORDS, EVENT_BYTES, _STRUCTURED_BYTES, _VALUES, _ITEMS, streams=250, depth=MAX_DEPTH)
+_BULK = Budget(Form.RECORDS, EVENT_BYTES, _STRUCTURED_BYTES, _VALUES, _ACTIONS, streams=250, depth=MAX_DEPTH)
+"""Its response has an item for each action, so the number of actions is what bounds the response."""
+
+_LOG, _EVENT = f"{BASE}/logs/{{fqn}}", f"{event_paths.BASE}/{{fqn}}/{{runId}}"
+_RUNS = f"{CATALOG}/{{fqn}}/runs"
+Operation = tuple[str, str]
+BUDGETS: Mapping[Operation, Budget] = {
+    ("POST", f"{_LOG}/{{runId}}"): _LINES,
+    ("GET", f"{_LOG}/{{runId}}"): _READ,
+    ("POST", f"{_LOG}/{{runId}}/close"): _READ,
+    ("GET", f"{_LOG}/stream/{{runId}}"): _READ,
+    ("GET", f"{_LOG}/{{runId}}/download"): _READ,
+    ("GET", _LOG): _READ,
+    ("GET", f"{_LOG}/last"): _READ,
+    ("GET", f"{_LOG}/last/download"): _READ,
+    ("POST", _EVENT): _EVENTS,
+    ("GET", _EVENT): _READ,
+    ("PUT", f"{_EVENT}/writers/{{writer}}"): _READ,
+    ("POST", f"{_EVENT}/writers/{{writer}}/close"): _DOCUMENT,
+    ("POST", f"{_EVENT}/steps/{{step}}"): _DOCUMENT,
+    ("GET", f"{_EVENT}/log"): _READ,
+    ("GET", f"{_EVENT}/steps"): _READ,
+    ("GET", f"{_EVENT}/completeness"): _READ,
+    ("GET", "/v1/configuration"): _READ,
+    ("POST", f"{AGENTS}/fluent"): _RECORDS,
+    ("POST", f"{AGENTS}/logstash"): _RECORDS,
+    ("POST", f"{AGENTS}/syslog"): _RECORDS,
+    ("POST", f"{AGENTS}/firehose"): _RECORDS,
+    ("POST", f"{AGENTS}/otlp/v1/logs"): _RECORDS,
+    ("POST", f"{ELASTICSEARCH}/_bulk"): _BULK,
+    ("PUT", f"{ELASTICSEARCH}/_bulk"): _BULK,
+    ("POST", f"{ELASTICSEARCH}/{{index}}/_bulk"): _BULK,
+    ("PUT", f"{ELASTICSEARCH}/{{index}}/_bulk"): _BULK,
+    ("GET", ELASTICSEARCH): _READ,
+    ("HEAD", ELASTICSEARCH): _READ,
+    ("GET", f"{ELASTICSEARCH}/_license"): _READ,
+    ("GET", f"{ELASTICSEARCH}/_cluster/health"): _READ,
+    ("GET", CATALOG): _READ,
+    ("GET", _RUNS): _READ,
+    ("GET", f"{_RUNS}/{{runId}}"): _READ,
+    ("GET", f"{_RUNS}/{{runId}}/grep"): _READ,
+    ("GET", f"{_RUNS}/{{runId}}/histogram"): _READ,
+    ("GET", ARCHIVE): _READ,
+    ("GET", f"{ARCHIVE}/files"): _READ,
+    ("POST", f"{ARCHIVE}/files"): _METADATA,
+    ("GET", f"{ARCHIVE}/files/{{id}}/data"): _READ,
+    ("GET", f"{ARCHIVE}/files/{{id}}/metadata"): _READ,
+    ("PATCH", f"{ARCHIVE}/files/{{id}}/metadata"): _METADATA,
+    ("DELETE", f"{ARCHIVE}/files/{{id}}"): _READ,
+    ("GET", f"{ARCHIVE}/latest/{{what}}/{{where}}"): _READ,
+    ("GET", f"{ARCHIVE}/latest/{{what}}/{{where}}/data"): _READ,
+    ("GET", f"{COORDINATION}/{{source}}"): _READ,
+    ("POST", f"{COORDINATION}/{{source}}/{{fqn}}/{{runId}}/retry"): _READ,
+    ("POST", f"{COORDINATION}/{{source}}/{{fqn}}/{{runId}}/release"): _READ,
+    ("GET", PIPELINE_FILES): _READ,
+    ("DELETE", PIPELINE_FILES): _READ,
+    ("GET", f"{PIPELINE_FILES}/repair"): _READ,
+    ("POST", f"{PIPELINE_FILES}/repair"): _READ,
+    ("GET", PIPELINES): _READ,
+    ("POST", f"{PIPELINES}/{{name}}/enable"): _READ,
+    ("POST", f"{PIPELINES}/{{name}}/disable"): _READ,
+    ("POST", f"{PIPELINES}/{{name}}/replay"): _METADATA,
+    ("GET", "/"): _READ,
+    ("GET", "/v1/ui"): _READ,
+    ("GET", "/v1/ui/config"): _READ,
+    ("GET", "/v1/ui/{file}"): _READ,
+    ("GET", "/v1/health"): _READ,
+    ("GET", "/health"): _READ,
+    ("GET", "/v0/environment"): _READ,
+    ("GET", "/spec"): _READ,
+    ("GET", "/v1/openapi.json"): _READ,
+    ("GET", "/docs"): _READ,
+}
+
+
+_request: ContextVar[Budget] = ContextVar("budget")
+
+
+def of_request() -> Budget:
+    """The budget of the request that is being answered."""
+    return _request.get()
+
+
+def enter(budget: Budget) -> None:
+    """Have ``of_request`` return this."""
+    _request.set(budget)
+
+
+def find_budget(method: str, resource: str, path: str) -> Budget | None:
+    """The budget of a request. ``resource``: the gateway's route; ``path``: as it was sent, behind any stage. None: no such operation."""
+    operation = find_operation(method, resource, path)
+    return BUDGETS[operation] if operation else None
+
+
+def find_operation(method: str, resource: str, path: str) -> Operation | None:
+    """The row of a request: its route's own, or of a path with an FQN the one with the most literal parts that fits from the right."""
+    if (method, resource) in BUDGETS:
+        return method, resource
+    base = resource.partition("{")[0].rstrip("/")
+    segments = path.partition(f"{base}/")[2].rstrip("/").split("/")
+    fitting = [each for each in _below(method, base) if _fits(each[1][len(base) + 1 :].split("/"), segments)]
+    return max(fitting, key=lambda each: (_literals(each[1]), each[1].count("/")), default=None)
+
+
+@cache
+def _below(method: str, base: str) -> tuple[Operation, ...]:
+    return tuple(each for each in BUDGETS if each[0] == method and each[1].startswith(f"{base}/{{"))
+
+
+def _fits(template: list[str], segments: list[str]) -> bool:
+    """Whether segments end as a template does; ``{fqn}`` takes all that is left of them, one segment at least."""
+    if "{fqn}" not in template:
+        return len(template) == len(segments) and all(_matches(*pair) for pair in zip(template, segments, strict=True))
+    at = template.index("{fqn}")
+    behind = len(template) - at - 1
+    if len(segments) < len(template) or not all(map(_matches, template[:at], segments)):
+        return False
+    return behind == 0 or all(map(_matches, template[-behind:], segments[-behind:]))
+
+
+def _matches(part: str, segment: str) -> bool:
+    return part.startswith("{") or part == segment
+
+
+def _literals(template: str) -> int:
+    return sum(not part.startswith("{") for part in template.split("/"))
+
+
+def rows() -> Iterator[tuple[str, str, Budget]]:
+    """For the documents: method, path, budget."""
+    yield from ((method, path, budget) for (method, path), budget in BUDGETS.items())

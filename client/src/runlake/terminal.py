@@ -1,0 +1,141 @@
+"""Text of other people on a terminal: ``sanitize`` is what every string passes on its way to a person.
+
+A log, a name or an error message may contain what a terminal acts on: sequences that type, rename, clear, hide or reorder. Only colours and
+styles from a closed set get through, written anew by us, and never those that could make text unreadable: concealed, on a background of its
+own colour, in a shade that may be the terminal's background.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+UNPRINTABLE = "\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f\ud800-\udfff"
+"""Controls but the tab, bidirectional controls, line separators, byte order marks, tags and lone surrogates, as a class of ``re``."""
+REPLACEMENT = "\ufffd"
+RESET = "\x1b[0m"
+MAX_LINE_CHARS = 1024 * 1024
+_UNPRINTABLE = re.compile(f"[{UNPRINTABLE}]")
+_UNPRINTABLE_OR_TAB = re.compile(f"[\t{UNPRINTABLE}]")
+_STYLE = re.compile(r"\x1b\[([0-9;:]{0,64})m")
+_STYLES = {1: "1", 3: "3", 4: "4"}
+_HUES = (*range(31, 37), *range(91, 97))
+_MIN_SATURATION = 48  # of 255: what is greyer has the terminal's own colour
+_CUBE_LEVELS = (0, 95, 135, 175, 215, 255)
+
+
+def sanitize(text: str, *, styles: bool = False) -> str:
+    """One line of text that a terminal shows and does not act on: no controls, each replaced by U+FFFD.
+
+    A tab stays. With ``styles`` bold, italic, underlined and the six hues stay too, as sequences of ours that end with the text; other
+    styles and shades become the terminal's own. Linear in the text.
+    """
+    if not styles:
+        return _UNPRINTABLE.sub(REPLACEMENT, text)
+    shown, current = [], ""
+    for piece, style in _styled(text):
+        if piece:
+            if style != current:
+                shown.append(_sequence(style))
+                current = style
+            shown.append(_UNPRINTABLE.sub(REPLACEMENT, piece))
+    return "".join(shown) + (RESET if current else "")
+
+
+def without_styles(text: str) -> str:
+    """A line whose sequences of style are left out, for who wants no colours. Not yet sanitized."""
+    return _STYLE.sub("", text)
+
+
+def label(text: str, most_chars: int = 1024) -> str:
+    """A name, a cell of a table or a word of a message: sanitized, without tabs, and cut where it is longer than any real one."""
+    shown = _UNPRINTABLE_OR_TAB.sub(REPLACEMENT, text[: most_chars + 1])
+    return shown if len(shown) <= most_chars else shown[: most_chars - 1] + "…"
+
+
+def json_text(text: str) -> str:
+    """JSON whose strings have escapes where they had unprintable characters: the same value to whoever parses it."""
+    return _UNPRINTABLE.sub(lambda found: _escaped(found[0]), text)
+
+
+def last_state(line: str) -> str:
+    """What a line that was drawn several times shows at its end, as a progress bar does, and how often it was drawn before.
+
+    A carriage return at the end, of text from elsewhere, says nothing.
+    """
+    *earlier, last = [state for state in line.rstrip("\r").split("\r") if state.strip()] or [""]
+    return f"[{len(earlier)} overwritten] {last}" if earlier else last
+
+
+def _styled(text: str) -> Iterator[tuple[str, str]]:
+    """Pieces of text, each with the parameters of its style; sequences of style are between them."""
+    style, at = _Style(), 0
+    for found in _STYLE.finditer(text):
+        yield text[at : found.start()], style.parameters
+        style.apply([int(each[:4] or 0) for each in re.split("[;:]", found[1])])
+        at = found.end()
+    yield text[at:], style.parameters
+
+
+class _Style:
+    """Bold, italic, underlined, and a hue or none."""
+
+    def __init__(self) -> None:
+        self._on: set[int] = set()
+        self._hue = 0
+
+    @property
+    def parameters(self) -> str:
+        return ";".join([_STYLES[code] for code in sorted(self._on)] + ([str(self._hue)] if self._hue else []))
+
+    def apply(self, codes: list[int]) -> None:
+        while codes:
+            code = codes.pop(0)
+            if code == 0:
+                self._on.clear()
+                self._hue = 0
+            elif code in _STYLES:
+                self._on.add(code)
+            elif code in (22, 23, 24):
+                self._on.discard({22: 1}.get(code, code - 20))
+            elif code in (38, 48):
+                hue = _extended(codes)
+                self._hue = hue if code == 38 else self._hue
+            elif code == 39 or 30 <= code <= 37 or 90 <= code <= 97:
+                self._hue = code if code in _HUES else 0
+
+
+def _extended(codes: list[int]) -> int:
+    """The hue nearest to a colour of 256 (``5;n``) or of all (``2;r;g;b``), 0 for a grey; its codes are taken."""
+    kind = codes.pop(0) if codes else 0
+    if kind == 5 and codes:
+        index = codes.pop(0)
+        if index < 16:
+            hue = index + 30 if index < 8 else index + 82
+            return hue if hue in _HUES else 0
+        if index < 232:
+            return _nearest(*(_CUBE_LEVELS[(index - 16) // step % 6] for step in (36, 6, 1)))
+        return 0
+    if kind == 2 and len(codes) >= 3:
+        return _nearest(codes.pop(0), codes.pop(0), codes.pop(0))
+    codes.clear()
+    return 0
+
+
+def _nearest(red: int, green: int, blue: int) -> int:
+    low, high = min(red, green, blue), max(red, green, blue)
+    if high - low < _MIN_SATURATION:
+        return 0
+    middle = (low + high) / 2
+    return 30 + (red > middle) + 2 * (green > middle) + 4 * (blue > middle)
+
+
+def _sequence(parameters: str) -> str:
+    return RESET + (f"\x1b[{parameters}m" if parameters else "")
+
+
+def _escaped(char: str) -> str:
+    code = ord(char)
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    return f"\\u{0xD800 + (code - 0x10000 >> 10):04x}\\u{0xDC00 + (code - 0x10000 & 0x3FF):04x}"

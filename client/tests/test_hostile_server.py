@@ -1,0 +1,191 @@
+"""Every command at a terminal, asked of a server that attacks it: only sequences of our own reach the terminal."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from client.tests.hostile_server import FORGING, VISIBLE, HostileServer, hostile_server
+from client.tests.on_a_pty import bytes_on_a_pty, on_a_pty
+from client.tests.test_terminal import is_printable
+from runlake import RunName
+from runlake.__main__ import runlake
+from runlake.leftovers import Leftover, keep_leftover
+
+STYLE = r"\x1b\[(?:0|2|1;31|[134](?:;[134])*(?:;(?:3|9)[1-6])?|(?:3|9)[1-6])m"
+PROGRESS = r"\r[^\x00-\x1f]*\x1b\[K"
+RUN = ("p", "r")
+TYPED = FORGING.replace("\x00", "").encode("utf-8", "ignore").decode()
+"""As far as a command line can have it."""
+SHOWN: list[tuple[str, ...]] = [
+    ("runs",), ("runs", "p"), ("runs", "--json"), ("runs", "p", "--json"),
+    ("tail", *RUN), ("tail", "p"), ("tail", "-f", *RUN), ("tail", "--json", *RUN), ("tail", "-f", "--json", *RUN),
+    ("cat", *RUN), ("cat", *RUN, "--step", "s"), ("cat", *RUN, "--step", TYPED),
+    ("grep", "x", *RUN), ("grep", "-n", "x", *RUN), ("grep", "--json", "x", *RUN),
+    ("steps", *RUN), ("steps", "--json", *RUN), ("events", *RUN), ("events", "--json", *RUN),
+    ("status", *RUN), ("status", "p"), ("status", "--json", *RUN), ("download", "p", "-o", "{tmp}/log"),
+    ("drain",), ("drain", "--json"), ("drain", "--list"), ("drain", "--list", "--json"), ("config",), ("config", "--json"),
+]  # fmt: skip
+SILENT: list[tuple[str, ...]] = [
+    ("grep", "-c", "x", *RUN), ("download", *RUN, "-o", "{tmp}/log"), ("download", *RUN, "-o", "{tmp}/log", "--json"),
+    ("close", *RUN), ("close", "--json", *RUN), ("exec", "p", "--", "true"), ("completion", "zsh"), ("drain", "--discard", "left"),
+]  # fmt: skip
+"""Their output has nothing of the server's, or no text of it."""
+OFFLINE = {"config", "completion"}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[HostileServer]:
+    with hostile_server() as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def _accepting(server: HostileServer) -> None:
+    server.status = 200
+
+
+def environ(server: HostileServer, folder: Path, **more: str) -> dict[str, str]:
+    """With a leftover that is hostile too."""
+    left = folder / "spool" / "left"
+    name = RunName("p" + TYPED, TYPED)
+    keep_leftover(left, Leftover(server.url, name, "s.0", close=True, sent=1), gzip.compress(b"x\n"))
+    spool = {"RUNLAKE_SPOOL_DIR": str(folder / "spool"), "RUNLAKE_TOKEN": "t"}
+    return {"RUNLAKE_URL": server.url, "RUNLAKE_CONFIG": str(folder / "config.toml"), **spool, **more}
+
+
+def typed(command: tuple[str, ...], folder: Path) -> list[str]:
+    arguments = [word.replace("{tmp}", str(folder)) for word in command]
+    match arguments[0]:
+        case "config":
+            return ["-m", "runlake", "--spool-dir", TYPED, *arguments]
+        case "drain":
+            return ["-m", "runlake", "drain", "--patience", "0", *arguments[1:]]
+    return ["-m", "runlake", *arguments]
+
+
+def assert_harmless(written: str) -> None:
+    left = re.sub(rf"{STYLE}|{PROGRESS}", "", written.replace("\r\n", "\n"))
+    assert is_printable(left.replace("\n", "")), ascii(left)
+    styles = [found[0] for found in re.finditer(STYLE, written)]
+    assert not styles or styles[-1] == "\x1b[0m"
+
+
+def test_every_command_is_here() -> None:
+    assert {command[0] for command in [*SHOWN, *SILENT]} == set(runlake.commands)
+    with_json = {name for name, command in runlake.commands.items() if any(each.name == "as_json" for each in command.params)}
+    assert {command[0] for command in [*SHOWN, *SILENT] if "--json" in command} == with_json
+
+
+@pytest.mark.parametrize("command", [*SHOWN, *SILENT], ids=lambda command: " ".join(command)[:40].encode("unicode_escape").decode())
+def test_terminal_gets_only_our_sequences(command: tuple[str, ...], server: HostileServer, tmp_path: Path) -> None:
+    _, written = on_a_pty(typed(command, tmp_path), environ(server, tmp_path))
+    assert_harmless(written)
+    assert (VISIBLE in written) == (command in SHOWN)
+    assert "Traceback" not in written and "not understood" not in written
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 409, 500])
+@pytest.mark.parametrize("name", sorted(set(runlake.commands) - OFFLINE))
+def test_error_messages_are_harmless(name: str, status: int, server: HostileServer, tmp_path: Path) -> None:
+    command = next(each for each in [*SHOWN, *SILENT] if each[0] == name)
+    server.status = status
+    more = ("--patience", "1", "-q") if name == "exec" else ()
+    code, written = on_a_pty(typed((name, *more, *command[1:]), tmp_path), environ(server, tmp_path))
+    assert_harmless(written)
+    assert (code != 0) == (name != "exec")
+    assert "Traceback" not in written
+    assert VISIBLE in written or (name, status) == ("exec", 500)
+
+
+@pytest.mark.parametrize("given", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
+@pytest.mark.parametrize(
+    "command", [("cat", *RUN), ("tail", *RUN), ("grep", "-n", "x", *RUN), ("events", *RUN), ("steps", *RUN)], ids=lambda it: it[0]
+)
+def test_no_sequences_without_colours(
+    command: tuple[str, ...], given: dict[str, str], server: HostileServer, tmp_path: Path
+) -> None:
+    _, written = on_a_pty(typed(command, tmp_path), environ(server, tmp_path, **given))
+    assert VISIBLE in written and is_printable(written.replace("\r\n", ""))
+
+
+def test_raw_log_is_the_bytes(server: HostileServer, tmp_path: Path) -> None:
+    code, written = bytes_on_a_pty(typed(("cat", "--raw", *RUN), tmp_path), environ(server, tmp_path))
+    assert (code, written) == (0, (FORGING + "\n").encode("utf-8", "surrogatepass").replace(b"\n", b"\r\n"))
+
+
+@pytest.mark.parametrize(
+    "command", [("runs",), ("runs", "p"), ("steps", *RUN), ("status", *RUN), ("drain", "--list"), ("config",)], ids=" ".join
+)
+def test_rows_for_programs_are_not_forged(command: tuple[str, ...], server: HostileServer, tmp_path: Path) -> None:
+    columns = {"runs": 5 if len(command) == 1 else 6, "steps": 7, "status": 2, "drain": 6, "config": 4}[command[0]]
+    environment = {
+        **os.environ,
+        **environ(server, tmp_path),
+        "PYTHONPATH": str(Path(__file__).parents[1] / "src"),
+        "LC_ALL": "C.UTF-8",
+    }
+    done = subprocess.run(
+        [sys.executable, *typed(command, tmp_path)], capture_output=True, env=environment, timeout=120, check=False
+    )
+    lines = done.stdout.decode().split("\n")[:-1]
+    assert [line.count("\t") + 1 for line in lines] == [columns] * len(lines) and lines
+    assert all(is_printable(line) for line in lines)
+    assert VISIBLE in done.stdout.decode() and is_printable(done.stderr.decode().replace("\n", ""))
+
+
+def test_long_run_id_is_whole_at_80_columns(tmp_path: Path) -> None:
+    run_id = "nightly-" + "0123456789" * 12
+    with hostile_server(run_id) as server:
+        _, written = on_a_pty(typed(("runs", "p"), tmp_path), environ(server, tmp_path), columns=80)
+    assert f"{run_id}  " in written
+
+
+def test_matches_that_overlap_repeat_no_text(tmp_path: Path) -> None:
+    with hostile_server("x" * 100) as plain:
+        code, written = on_a_pty(typed(("grep", "x", *RUN), tmp_path), environ(plain, tmp_path))
+    assert (code, re.sub(STYLE, "", written)) == (0, "x" * 100 + "\r\n")
+
+
+def test_progress_bar_in_a_log_shows_its_last_state(tmp_path: Path) -> None:
+    with hostile_server(" 10 %\r 50 %\r100 %\r") as server:
+        assert on_a_pty(typed(("cat", *RUN), tmp_path), environ(server, tmp_path)) == (0, "[2 overwritten] 100 %\r\n")
+
+
+def test_long_cell_does_not_widen_other_rows(tmp_path: Path) -> None:
+    with hostile_server("x" * 900) as server:
+        _, written = on_a_pty(typed(("runs", "p"), tmp_path), environ(server, tmp_path))
+    head, row = written.split("\r\n")[:2]
+    assert head.startswith("RUN ") and len(head) < 200 and "x" * 900 in row
+
+
+def test_progress_is_drawn_on_stderr_within_the_window(server: HostileServer, tmp_path: Path) -> None:
+    script = (
+        "import sys\nfrom runlake.commands.output import ProgressLine\nnow = iter([0, 0.01, 1, 2])\n"
+        "with ProgressLine(sys.argv[1], lambda: next(now)) as line:\n    for done in (1, 2, 3, 4): line.update(done << 20, 8 << 20)\n"
+    )
+    code, written = on_a_pty(["-c", script, "語" * 50 + "\x1b[2J\n"], {"TERM": "xterm"}, columns=60)
+    drawn = written.split("\r")
+    assert (code, drawn[0], drawn[-1]) == (0, "", "\x1b[K")
+    assert [re.findall(r"(\d)\.0 MiB of 8.0 MiB \((\d+) %\)\x1b\[K$", each) for each in drawn[1:-1]] == [
+        [("1", "12")],
+        [("3", "37")],
+        [("4", "50")],
+    ]
+    assert all(len(each.encode("utf-16-le")) // 2 + each.count("語") - len("\x1b[K") < 60 for each in drawn[1:-1])
+    assert_harmless(written)
+
+
+def test_no_progress_where_nobody_watches(tmp_path: Path) -> None:
+    script = "from runlake.commands.output import ProgressLine\nwith ProgressLine('x') as line: line.update(1, 2)\n"
+    assert on_a_pty(["-c", script], {"TERM": "dumb"}) == (0, "")
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "src")}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, env=environment, timeout=120, check=True)
+    assert (done.stdout, done.stderr) == (b"", b"")

@@ -1,0 +1,369 @@
+"""Every command typed wrong: an error in one line, the next step in another, a nonzero exit code, no traceback."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import queue
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import click
+import httpx
+import pytest
+from click.testing import CliRunner, Result
+
+from client.tests.fake_server import FakeServer
+from client.tests.on_a_pty import on_a_pty
+from client.tests.test_commands import answered, call, filled
+from client.tests.test_draining import leave
+from runlake import Archive, RunlogHandler, RunName, Settings, SettingsError
+from runlake.__main__ import runlake
+from runlake.following import Follower
+from runlake.leftovers import leftovers_in
+from runlake.tokens import Token
+
+assert filled  # a fixture
+UNKNOWN = ("nightly.orders", "TYPO")
+_READING = dict.fromkeys(("runs", "tail", "cat", "download", "steps", "events", "status"), ("nightly.orders",))
+ARGUMENTS = {**_READING, "grep": ("x", "nightly.orders"), "close": ("nightly.orders", "run-2")}
+"""Of each command that asks the server, as they should be."""
+OF_A_RUN = sorted(ARGUMENTS.keys() - {"runs"})
+LOCAL = {"exec", "drain", "config", "completion"}
+_SRC = str(Path(__file__).parents[1] / "src")
+
+
+def error_of(result: Result, code: int = 2) -> str:
+    """Its one line of error. There is a next step."""
+    assert result.exit_code == code, result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    error, following = result.stderr.splitlines()
+    assert error.startswith("runlake: ") and following.startswith("next: ")
+    assert result.stdout == ""
+    return error + "\n" + following
+
+
+def unknown_run(command: str) -> tuple[str, ...]:
+    return (command, *([] if command != "grep" else ["x"]), *UNKNOWN)
+
+
+def test_every_command_is_here() -> None:
+    assert ARGUMENTS.keys() | LOCAL == set(runlake.commands)
+
+
+@pytest.mark.parametrize("command", sorted(runlake.commands.keys() - {"runs", "drain", "config"}))
+def test_missing_argument_names_it(command: str, server: FakeServer) -> None:
+    first = next(each for each in runlake.commands[command].params if isinstance(each, click.Argument))
+    error = error_of(call(server, command))
+    assert f"missing argument '{first.make_metavar(click.Context(runlake.commands[command]))}'" in error
+    assert f"next: see `runlake {command} --help`" in error
+
+
+@pytest.mark.parametrize("command", sorted(runlake.commands))
+def test_unknown_option_and_surplus_argument_are_errors(command: str, server: FakeServer) -> None:
+    assert "no such option '--nonsense'" in error_of(call(server, command, "--nonsense")).lower()
+    if command != "exec":  # what follows is a command
+        assert "unexpected extra argument" in error_of(call(server, command, *"abcd" if command != "completion" else ["bash", "b"]))
+
+
+def test_unknown_command_and_bad_values_are_errors(server: FakeServer) -> None:
+    assert "no such command 'tial'" in error_of(call(server, "tial")).lower()
+    assert "invalid value" in error_of(call(server, "tail", "p", "-n", "many"))
+    assert "neither 10m" in error_of(call(server, "tail", "p", "r", "--since", "yesterday"))
+    assert "invalid value" in error_of(call(server, "completion", "tcsh"))
+
+
+@pytest.mark.parametrize("command", OF_A_RUN)
+def test_unknown_run_is_an_error(command: str, filled: FakeServer) -> None:
+    before = set(filled.runs)
+    assert "check the names" in error_of(call(filled, *unknown_run(command)))
+    assert set(filled.runs) == before, "a typing error makes no run"
+
+
+@pytest.mark.parametrize("command", OF_A_RUN)
+def test_unknown_pipeline_is_an_error(command: str, filled: FakeServer) -> None:
+    arguments = ["TYPO" if each == "nightly.orders" else each for each in ARGUMENTS[command]]
+    error_of(call(filled, command, *arguments))
+
+
+def test_following_unknown_run_is_an_error(filled: FakeServer) -> None:
+    assert "check the names" in error_of(call(filled, "tail", "-f", *UNKNOWN))
+
+
+def test_empty_run_is_no_error(server: FakeServer) -> None:
+    server.runs["p", "empty"].closed = True
+    for command in (("tail", "p", "empty"), ("events", "p", "empty"), ("steps", "p", "empty")):
+        assert answered(server, *command) == ""
+
+
+@pytest.mark.parametrize("command", sorted(ARGUMENTS))
+def test_server_away_is_an_error(command: str, filled: FakeServer) -> None:
+    filled.down()
+    assert "next: is the server up, and the address right?" in error_of(call(filled, command, *ARGUMENTS[command]))
+
+
+@pytest.mark.parametrize("command", sorted(ARGUMENTS))
+def test_unauthorized_is_an_error(command: str, filled: FakeServer) -> None:
+    filled.token = "secret"
+    assert "next: set a token" in error_of(call(filled, "--token", "wrong", command, *ARGUMENTS[command]))
+
+
+@pytest.mark.parametrize("command", sorted(ARGUMENTS))
+@pytest.mark.parametrize("path", ["/api/v2", "/api/v1/ui", "", "/apj"])
+def test_wrong_path_of_the_url_is_an_error(command: str, path: str, filled: FakeServer) -> None:
+    url = filled.url.removesuffix("/api") + path
+    error = error_of(CliRunner().invoke(runlake, ["--url", url, command, *ARGUMENTS[command]]))
+    assert "what answers there is not Runlake: " in error and f"url={url}" in error
+    assert "next: check the path of the url" in error
+
+
+@pytest.mark.parametrize("command", sorted(ARGUMENTS))
+def test_page_of_others_is_an_error(command: str, filled: FakeServer) -> None:
+    filled.fault = lambda method, path: "page"
+    if command in ("cat", "download"):
+        return  # any bytes are a log: what was fetched is compared with the archive's facts where there are some
+    assert "is there something in between" in error_of(call(filled, command, *ARGUMENTS[command]))
+
+
+@pytest.mark.parametrize(
+    "body", [b"{}", b'{"runs": 7}', b'{"runs": [{}], "pipelines": null, "logs": 1}', b'{"total": "x", "logs": []}', b"[]"]
+)
+@pytest.mark.parametrize("command", sorted(ARGUMENTS.keys() - {"cat", "download"}))
+def test_answer_of_another_api_is_an_error(command: str, body: bytes, filled: FakeServer) -> None:
+    filled.replacement = body
+    result = call(filled, command, *ARGUMENTS[command])
+    assert isinstance(result.exception, SystemExit) and result.exit_code in (0, 2)
+    assert result.exit_code == 0 or error_of(result)
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("", "address is missing"),
+        ("logs.example.com/api", "has no scheme"),
+        ("localhost:4566/api", "has no scheme"),
+        ("ftp://x/api", "has no scheme"),
+        ("http:/x/api", "has no scheme"),
+        ("http:///api", "no valid host"),
+        ("http://x:99999/api", "is not a URL"),
+        ("http://[::1/api", "is not a URL"),
+        ("http://x:0/api", "no valid host"),
+        ("http://x/a b", "no valid host"),
+        ("https://x/api?stage=1", "has a query"),
+        ("https://x/api#top", "has a query"),
+    ],
+)
+@pytest.mark.parametrize("command", sorted(ARGUMENTS))
+def test_bad_url_says_what_is_wrong_with_it(command: str, url: str, reason: str) -> None:
+    error = error_of(CliRunner().invoke(runlake, ["--url", url, command, *ARGUMENTS[command]]))
+    assert reason in error and (not url or f"url={url!r}" in error)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://x.invalid/api", "http://127.0.0.1:1/api", "http://xn--a/api", "http://a..b/api", "http://" + "a" * 300 + "/api"]
+)
+def test_host_that_does_not_exist_is_an_error(url: str) -> None:
+    error_of(CliRunner().invoke(runlake, ["--url", url, "runs"]))
+
+
+@pytest.mark.parametrize("token", ["sécret", "two words", "line\nbreak", "nul\0"])
+def test_token_that_no_header_carries_is_not_shown(token: str, filled: FakeServer) -> None:
+    with (
+        pytest.raises(SettingsError, match="the token has characters") as caught,
+        Archive(filled.url, Token(lambda: token)) as archive,
+    ):
+        list(archive.pipelines())
+    assert token not in str(caught.value)
+
+
+def test_unwritable_paths_are_errors(filled: FakeServer, tmp_path: Path) -> None:
+    assert "No such file" in error_of(call(filled, "download", "nightly.orders", "-o", str(tmp_path / "no" / "log")))
+    (tmp_path / "file").write_text("")
+    assert error_of(call(filled, "download", "nightly.orders", "-o", str(tmp_path / "file" / "log")))
+
+
+def test_unexpected_error_has_a_traceback_on_request(filled: FakeServer) -> None:
+    filled.replacement = b"{}"
+    assert "not understood: KeyError: 'runs'" in error_of(call(filled, "runs", "nightly.orders"))
+    assert isinstance(call(filled, "runs", "nightly.orders", environ={"RUNLAKE_DEBUG": "1"}).exception, KeyError)
+
+
+def test_help_without_a_command_is_no_error_line() -> None:
+    result = CliRunner().invoke(runlake, [])
+    assert result.exit_code == 2 and result.stderr.startswith("Usage: ")
+
+
+# events of plain lines
+
+
+def test_events_of_plain_lines_have_no_time(filled: FakeServer) -> None:
+    event = {"timestamp": None, "level": None, "step": None, "message": "plain", "line": 0, "lines": 1}
+    filled.runs["nightly.stock", "run-1"].events.stored.append(event)
+    assert answered(filled, "events", "nightly.stock", "run-1") == "-\t-\t-\tplain\n"
+
+
+# exec
+
+
+def ran(server: FakeServer, folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    environment = {**os.environ, "PYTHONPATH": _SRC, "RUNLAKE_URL": server.url, "RUNLAKE_SPOOL_DIR": str(folder)}
+    return subprocess.run(
+        [sys.executable, "-m", "runlake", "exec", *arguments], capture_output=True, env=environment, timeout=120, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("p", "--run-id", "r", "--", "echo", "--run-id", "x"),
+        ("--run-id", "r", "p", "--", "echo", "--run-id", "x"),
+        ("p", "--run-id=r", "-q", "echo", "--run-id", "x"),
+        ("-q", "--run-id", "r", "p", "echo", "--run-id", "x"),
+        ("--run-id", "r", "--", "p", "echo", "--run-id", "x"),
+    ],
+)
+def test_options_of_exec_stand_before_or_after_the_pipeline(arguments: tuple[str, ...], server: FakeServer, tmp_path: Path) -> None:
+    done = ran(server, tmp_path, *arguments)
+    assert (done.returncode, done.stdout) == (0, b"--run-id x\n")
+    assert list(server.runs) == [("p", "r")]
+
+
+def test_dashes_of_the_command_are_its_own(server: FakeServer, tmp_path: Path) -> None:
+    assert ran(server, tmp_path, "-q", "p", "echo", "a", "--", "b").stdout == b"a -- b\n"
+    assert ran(server, tmp_path, "-q", "p", "--", "echo", "--", "b").stdout == b"-- b\n"
+
+
+@pytest.mark.parametrize(
+    "arguments", [("p",), ("p", "--"), ("--run-id",), ("p", "--nonsense", "--", "true"), ("p", "--patience", "soon", "--", "true")]
+)
+def test_exec_without_a_command_or_with_bad_options_runs_nothing(arguments: tuple[str, ...], server: FakeServer) -> None:
+    error_of(call(server, "exec", *arguments))
+    assert server.requests == []
+
+
+def test_exec_of_a_missing_command_says_so_at_the_terminal(server: FakeServer, tmp_path: Path) -> None:
+    environment = {"RUNLAKE_URL": server.url, "RUNLAKE_SPOOL_DIR": str(tmp_path)}
+    code, written = on_a_pty(["-m", "runlake", "exec", "-q", "p", "--", "no-such-command"], environment)
+    assert (code, written) == (127, "runlake: no-such-command could not be started: No such file or directory\r\n")
+
+
+@pytest.mark.parametrize(("fqn", "run_id"), [("p\u202e", "r"), ("p", "r\x1b[2J"), ("p", "a\tb"), ("", "r"), ("p\ud800", "r")])
+def test_names_that_the_archive_refuses_are_errors_at_once(fqn: str, run_id: str, settings: Settings) -> None:
+    with pytest.raises(SettingsError, match="named by printable characters"):
+        RunlogHandler(fqn, run_id, settings=settings)
+
+
+def test_step_label_is_made_printable(server: FakeServer, settings: Settings) -> None:
+    handler = RunlogHandler("p", "r", events=True, settings=settings)
+    assert handler.step("Load\x1b[2J\u202e\tall").name == "Load\ufffd[2J\ufffd\ufffdall"
+    handler.close()
+
+
+# drain
+
+
+def test_drain_says_what_waits_for_which_run_and_server(server: FakeServer, tmp_path: Path) -> None:
+    leave(tmp_path, server, sent=b"", position=None)
+    listed = answered(server, "--spool-dir", str(tmp_path), "drain", "--list")
+    folder, run, url, lines, _size, _since = listed.rstrip("\n").split("\t")
+    assert (folder, run, url, lines) == ("left", "p/r", server.url, "400")
+    (row,) = map(json.loads, answered(server, "--spool-dir", str(tmp_path), "drain", "--list", "--json").splitlines())
+    assert (row["folder"], row["fqn"], row["runId"], row["url"], row["lines"]) == ("left", "p", "r", server.url, 400)
+    assert server.requests == []
+    server.down()
+    result = call(server, "--spool-dir", str(tmp_path), "drain", "--patience", "0")
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"runlake: 400 lines of p/r wait for {server.url} in {tmp_path}/left: no answer: ")
+
+
+def test_drain_discards_what_is_named_and_nothing_else(server: FakeServer, tmp_path: Path) -> None:
+    leave(tmp_path, server, sent=b"x\n", position="s1.0")
+    leave(tmp_path / "other", server, sent=b"", position=None)
+    (tmp_path / "other" / "left").rename(tmp_path / "kept")
+    spool = ("--spool-dir", str(tmp_path))
+    assert "no such folder waits: typo" in error_of(call(server, *spool, "drain", "--discard", "typo", "--discard", "left"))
+    assert len(leftovers_in(tmp_path)) == 2
+    assert answered(server, *spool, "drain", "--discard", "left") == "left is deleted, and its lines are lost\n"
+    assert [folder.name for folder in leftovers_in(tmp_path)] == ["kept"]
+    assert not (tmp_path / "left").exists() and server.requests == []
+
+
+def test_damaged_leftover_is_reported_and_can_be_discarded(server: FakeServer, tmp_path: Path) -> None:
+    leave(tmp_path, server, sent=b"", position=None)
+    (tmp_path / "left" / "run.json").write_text('{"url": 1')
+    spool = ("--spool-dir", str(tmp_path))
+    result = call(server, *spool, "drain")
+    assert result.exit_code == 1 and "stays as it is: run.json cannot be read" in result.stderr
+    assert "cannot be read" in call(server, *spool, "drain", "--list").stderr
+    answered(server, *spool, "drain", "--discard", "left")
+    assert leftovers_in(tmp_path) == []
+
+
+def test_drain_sends_no_token_for_a_folder_of_others(server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    leave(tmp_path, server, sent=b"", position=None)
+    uid = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: uid + 1)
+    for command in (["drain"], ["drain", "--list"], ["drain", "--discard", "left"]):
+        assert "somebody else's" in error_of(call(server, "--spool-dir", str(tmp_path), "--token", "secret", *command))
+    assert server.requests == [] and (tmp_path / "left").exists()
+
+
+# in Python
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '"p"',
+        '"p", url="no-scheme"',
+        '"p\\x1b", url="http://x"',
+        '"p", url="http://x", events=True, writer=""',
+        '"p", url="http://x", secrets=[7]',
+    ],
+)
+def test_handler_that_cannot_be_made_leaves_nothing_for_the_exit(arguments: str, tmp_path: Path) -> None:
+    make = f"try:\n    runlake.RunlogHandler({arguments})\nexcept Exception as error:\n    print(type(error).__name__)"
+    script = f"import runlake\n{make}\nelse:\n    print('made')\n"
+    environment = {**os.environ, "PYTHONPATH": _SRC, "RUNLAKE_CONFIG": str(tmp_path / "none")}
+    environment.pop("RUNLAKE_URL", None)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, timeout=60, check=True)
+    assert done.stderr == "" and done.stdout != "made\n"
+
+
+@pytest.mark.parametrize("level", [logging.INFO, logging.DEBUG])
+def test_requests_of_the_client_are_not_logged_and_those_of_others_are(
+    level: int, server: FakeServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(level)
+    server.add("p", "r", b"line\n" * 10_000, close=True)
+    with Archive(server.url) as archive:
+        archive.facts(RunName("p", "r"))
+        with archive.download(RunName("p", "r")) as (_, pieces):
+            assert sum(map(len, pieces)) == 50_000
+    assert [record for record in caplog.records if record.name.startswith(("httpx", "httpcore"))] == []
+    httpx.get(server.url + "/v1/health")
+    assert "/v1/health" in "".join(record.getMessage() for record in caplog.records if record.name == "httpx")
+
+
+def test_follower_reports_an_outage_once(server: FakeServer) -> None:
+    server.add("p", "r", b"one\n", close=True)
+    faults = iter(["500", "500", "500"])
+    server.fault = lambda method, path: next(faults, "")
+    notices: list[str] = []
+    with Archive(server.url) as archive:
+        follower = Follower(archive, RunName("p", "r"), next_line=0, pause=lambda seconds: None, notice=notices.append)
+        assert [line for piece in follower.pieces() for line in piece.lines] == ["one"]
+    assert notices == ["as the test wants it status=500: trying again"]
+
+
+def test_lines_wait_where_the_address_is_wrong(server: FakeServer, settings: Settings) -> None:
+    notices: queue.Queue[str] = queue.Queue()
+    wrong = replace(settings, url=server.url + "/typo", exit_s=0.05)
+    handler = RunlogHandler("p", "r", settings=wrong, tell=notices.put)
+    handler.write("one\n")
+    assert "check the names" in notices.get(timeout=60)
+    handler.close()
+    assert (handler.counts.refused_lines, handler.counts.kept_lines) == (0, 1)

@@ -1,0 +1,40 @@
+"""The template's rules for its parameters, checked before anything is sent: CloudFormation names only the first that fails, and not
+where to put it right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from deploy.errors import DeployError
+
+
+def check(template: Mapping[str, Any], parameters: Mapping[str, str], stage_file: str) -> None:
+    """Raises DeployError with every assertion that fails. ``template``: as packaged; ``parameters``: those of the deployment, the others have
+    their defaults."""
+    values = {name: str(each.get("Default", "")) for name, each in template["Parameters"].items()} | dict(parameters)
+    failed = [
+        assertion["AssertDescription"]
+        for rule in template.get("Rules", {}).values()
+        if _holds(rule.get("RuleCondition", True), values)
+        for assertion in rule["Assertions"]
+        if not _holds(assertion["Assert"], values)
+    ]
+    if failed:
+        raise DeployError(f'{" ".join(failed)} Add them to "parameters" of {stage_file}, or to PARAMS="Name=Value ..."')
+
+
+def _holds(condition: Any, values: Mapping[str, str]) -> bool:
+    """The functions of conditions that the template's rules use. Raises KeyError of any other."""
+    if isinstance(condition, bool):
+        return condition
+    ((function, arguments),) = condition.items()
+    if function == "Fn::Equals":
+        one, other = (_value(argument, values) for argument in arguments)
+        return one == other
+    evaluated = [_holds(argument, values) for argument in arguments]
+    return {"Fn::Not": lambda: not evaluated[0], "Fn::And": lambda: all(evaluated), "Fn::Or": lambda: any(evaluated)}[function]()
+
+
+def _value(argument: Any, values: Mapping[str, str]) -> str:
+    return values[argument["Ref"]] if isinstance(argument, dict) else str(argument)

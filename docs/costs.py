@@ -1,0 +1,131 @@
+"""Tables of costs: counted units (docs/costs.json, by ``python -m bench.costs --write``) at list prices (``local.prices``)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from glue_jobs.shell.prices import S3_WRITES
+from local.prices import (
+    CLOUDWATCH_COMPRESSED,
+    CLOUDWATCH_INGESTION_GB,
+    CLOUDWATCH_STORAGE_GB_MONTH,
+    S3_IA_GB_MONTH,
+    S3_IA_RETRIEVAL_GB,
+    S3_STANDARD_GB_MONTH,
+    dollars,
+)
+
+COUNTS = Path(__file__).parent / "costs.json"
+Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
+OPEN_RUNS, BATCH_EVERY_S, MONTH_S = 10_000, 10, 30 * 86_400
+"""A month of runs that log all day."""
+TICK_S, MARKER_EVERY_S = 120, 60
+_READS_OF_A_RUN = 3
+"""Its row, its lease, its segments."""
+GROUPS = {
+    "API and functions": ("API requests", "function calls", "function time, GB-seconds"),
+    "S3": ("S3 PUT, copy, LIST", "S3 writes to STANDARD_IA", "S3 GET, HEAD"),
+    "catalog, queue, reports": ("DynamoDB write units", "DynamoDB read units", "SQS requests", "SNS reports"),
+    "own log lines": ("bytes of own log lines",),
+}
+
+
+def shapes() -> dict[str, Any]:
+    """The counted runs by the size of their batches."""
+    counted: dict[str, Any] = json.loads(COUNTS.read_text())["shapes"]
+    return counted
+
+
+def by_gigabyte() -> dict[str, dict[str, float]]:
+    """Dollars for a GB of text from the first append to the finished log, by size of batches and by group."""
+    return {
+        size: {group: dollars(_chosen(_all_units(shape), names)) / shape["bytes"] * 1e9 for group, names in GROUPS.items()}
+        for size, shape in shapes().items()
+    }
+
+
+def of_a_gigabyte() -> Table:
+    """A row for each size of batches, beside the ingestion price of CloudWatch Logs."""
+    rows = []
+    for size, groups in by_gigabyte().items():
+        total = sum(groups.values())
+        rows.append(
+            (size, *(f"{each:.3f}" for each in groups.values()), f"**{total:.3f}**", f"{total / CLOUDWATCH_INGESTION_GB:.2f}")
+        )
+    return ("batch", *GROUPS, "in all, dollars for a GB", "times CloudWatch Logs"), rows
+
+
+def of_a_million_appends(size: str = "4 KiB") -> Table:
+    """What each function's part of a million appends costs, one at a time."""
+    shape = shapes()[size]
+    rows, total = [], 0.0
+    for function, units in shape["appended"].items():
+        for name, count in sorted(units.items(), key=lambda item: -dollars({item[0]: item[1]})):
+            cost = dollars({name: count}) / shape["appends"] * 1e6
+            total += cost
+            rows.append((function, name, f"{count / shape['appends']:,.2f}", f"{cost:.2f}"))
+    return ("function", "what", "for an append", "dollars for a million"), [*rows, ("**in all**", "", "", f"**{total:.2f}**")]
+
+
+def of_a_month() -> Table:
+    """A month of 10,000 runs that append a batch every ten seconds."""
+    shape = shapes()["4 KiB"]
+    appends = OPEN_RUNS * MONTH_S / BATCH_EVERY_S
+    append = dollars(_sum(shape["appended"])) / shape["appends"]
+    tick = dollars(_tick_units(shape)) * OPEN_RUNS * MONTH_S / TICK_S
+    pipeline = dollars(_part_of_a_run(shape["finished"]["pipelines"])) / shape["appends"] * appends
+    markers = OPEN_RUNS * MONTH_S / MARKER_EVERY_S * S3_WRITES / 1e6
+    rows = [
+        (f"appends and what follows each, {appends / 1e9:.2f} billion", append * appends),
+        (f"compaction, a tick every {TICK_S} s", tick),
+        ("the built-in pipeline, which reads every event", pipeline),
+        (f"markers of active runs, one every {MARKER_EVERY_S} s", markers),
+    ]
+    total = sum(cost for _, cost in rows)
+    return ("what", "dollars"), [*((what, f"{cost:,.0f}") for what, cost in rows), ("**in all**", f"**{total:,.0f}**")]
+
+
+def of_storage() -> Table:
+    """Storage of a GB of text, and reading it once."""
+    cloudwatch = CLOUDWATCH_STORAGE_GB_MONTH * CLOUDWATCH_COMPRESSED
+    return ("where", "dollars for a GB of text and month", "dollars to read it once"), [
+        ("segments and `partial.txt` of open runs (STANDARD)", f"{S3_STANDARD_GB_MONTH:.4f}", "0"),
+        ("`logs.txt` (STANDARD_IA, at least 30 days and 128 KB)", f"{S3_IA_GB_MONTH:.4f}", f"{S3_IA_RETRIEVAL_GB:.4f}"),
+        (f"CloudWatch Logs, billed compressed to {CLOUDWATCH_COMPRESSED:.0%}", f"{cloudwatch:.4f}", "0.0050 by Logs Insights"),
+    ]
+
+
+def _tick_units(shape: Mapping[str, Any]) -> Counter[str]:
+    """A run's part of a tick of compaction."""
+    units = _part_of_a_run(shape["finished"]["compact"])
+    share = TICK_S / BATCH_EVERY_S / shape["appends"]
+    units["S3 GET, HEAD"] = round(units["S3 GET, HEAD"] * share)
+    units["function time, GB-seconds"] *= share
+    return units
+
+
+def _part_of_a_run(counted: Mapping[str, float]) -> Counter[str]:
+    """Without the call itself and the queries that find what is due, which are one tick's for all runs together."""
+    units = Counter(counted)
+    units["DynamoDB read units"] = min(units["DynamoDB read units"], _READS_OF_A_RUN)
+    del units["function calls"]
+    return units
+
+
+def _all_units(shape: Mapping[str, Any]) -> Counter[str]:
+    return _sum(shape["appended"]) + _sum(shape["finished"])
+
+
+def _sum(functions: Mapping[str, Mapping[str, float]]) -> Counter[str]:
+    units: Counter[str] = Counter()
+    for each in functions.values():
+        units.update(each)
+    return units
+
+
+def _chosen(units: Mapping[str, float], names: tuple[str, ...]) -> dict[str, float]:
+    return {name: units.get(name, 0) for name in names}

@@ -1,0 +1,23 @@
+"""What the commands of this machine print: text of servers, stacks and logs, without what a terminal would act on."""
+
+from __future__ import annotations
+
+import sys
+from typing import TextIO
+
+from chalicelib.runlog.layout import UNPRINTABLE
+
+
+def printable(text: str) -> str:
+    """Text whose unprintable characters, but line breaks and tabs, became U+FFFD; so did lone surrogates."""
+    return UNPRINTABLE.sub(lambda found: found[0] if found[0] in "\n\t" else "\ufffd", text.encode(errors="replace").decode())
+
+
+def show(text: str, *, end: str = "\n", file: TextIO | None = None) -> None:
+    """Print text, to stdout unless ``file`` says otherwise, at once."""
+    print(printable(text), end=end, file=file or sys.stdout, flush=True)
+
+
+def show_error(text: str) -> None:
+    """Print why a command failed, to stderr."""
+    show(f"runlake: {text}", file=sys.stderr)

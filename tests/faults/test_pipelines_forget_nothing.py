@@ -1,0 +1,221 @@
+"""Work that exists only in memory for a while: runs that are being taken in hand, or replayed. Whatever call fails, wherever the process
+dies: this worker or the next one processes each run, although it has left the index of activity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from chalicelib.errors import LeaseError, StoreUnavailableError, UnavailableError
+from chalicelib.pipelines.checkpoints import Checkpoints, Replay
+from chalicelib.pipelines.finding import CatalogFinder
+from chalicelib.pipelines.rows import Place, Position
+from chalicelib.pipelines.switches import Switch, Switches, replay_done
+from chalicelib.pipelines.worker import Worker
+from chalicelib.ports import Run
+from tests.faults.interception import Crash, Intercepted
+from tests.piping import START_MS, Piping, Remembering, line, pipeline
+
+RUNS = [Run(f"svc.{name}", f"r{number}") for name in "ab" for number in range(3)]
+EXPECTED = sorted(f"{run.fqn} {run.run_id} {at}" for run in RUNS for at in range(2))
+FILE = pipeline(properties={"checkpoint_interval_ms": 1000})
+TICKS = 8
+
+
+class Gate:
+    """Counts the reads of all stores and of the catalog, and fails one of them: throttled, or the process dies there."""
+
+    def __init__(self, number: int, error: Callable[[], BaseException] = lambda: StoreUnavailableError("throttled")) -> None:
+        self.reads, self._number, self._error = 0, number, error
+        self._is_dead = False
+
+    def __call__(self, operation: str, call: Callable[[], Any]) -> Any:
+        if self._is_dead:
+            raise Crash(operation)
+        if operation not in ("put", "put_many", "transact"):
+            self.reads += 1
+            if self.reads == self._number:
+                error = self._error()
+                self._is_dead = isinstance(error, Crash)
+                raise error
+        return call()
+
+
+@pytest.fixture(autouse=True)
+def forget() -> Iterator[None]:
+    Remembering.forget()
+    yield
+    Remembering.forget()
+
+
+def finished_runs(world: Piping) -> None:
+    """Finalized, catalogued, and no longer in the index of activity."""
+    for run in RUNS:
+        world.write(run, [line(START_MS + at, f"{run.fqn} {run.run_id} {at}") for at in range(2)])
+        world.end(run)
+        row = world.runs.get(run)
+        assert row is not None
+        world.runs.finalized(run, row.lines, row.bytes, row.segments, START_MS)
+        world.runs.retired(run, row.segments)
+    assert not list(world.runs.active(1 << 60))
+
+
+def worker_of(world: Piping, gate: Gate, owner: str, **changes: Any) -> Worker:
+    runs: Any = Intercepted(world.runs, gate)
+
+    def names(after: str) -> tuple[list[str], str | None]:
+        pages: dict[str, tuple[list[str], str | None]] = {"": (["svc.a"], "svc.a"), "svc.a": (["svc.b"], None)}
+        return gate("names", lambda: pages[after])  # type: ignore[no-any-return]
+
+    parts = {
+        "finder": CatalogFinder(runs, names, FILE.source, world.clock),
+        "store": Intercepted(world.store, gate),
+        "database": Intercepted(world.database, gate),
+        "generation": lambda run: gate("generation", lambda: ""),
+    }
+    return world.worker(FILE, owner=owner, **parts | changes)
+
+
+def tick(world: Piping, gate: Gate, owner: str, steps: int = 12, pause_s: int = 1, **changes: Any) -> None:
+    """A worker's life: a minute of the schedule's. Killed: it does not stop in good order."""
+    try:
+        worker = worker_of(world, gate, owner, **changes)
+        worker.start()
+        for _ in range(steps):
+            with suppress(UnavailableError):  # the supervisor goes on
+                worker.step()
+            world.clock.advance(pause_s)
+        worker.stop()
+    except (Crash, LeaseError, UnavailableError):
+        pass  # the next tick begins again
+    world.clock.advance(20)
+
+
+def reads_of(steps: int, **changes: Any) -> int:
+    world, gate = Piping(), Gate(0)
+    finished_runs(world)
+    tick(world, gate, "counting", steps, **changes)
+    Remembering.forget()
+    return gate.reads
+
+
+@pytest.mark.parametrize("most_runs", [2, 100])
+@pytest.mark.parametrize("number", range(1, 80))
+def test_throttled_read_forgets_no_run(number: int, most_runs: int) -> None:
+    world, gate = Piping(), Gate(number)
+    finished_runs(world)
+    tick(world, gate, "w0", 40, pause_s=2, most_runs=most_runs)  # long enough to report that all runs were looked for
+    for at in range(2):
+        tick(world, Gate(0), f"w{at + 1}", 40, most_runs=most_runs)
+    assert sorted(Remembering.messages()) == EXPECTED
+
+
+@pytest.mark.parametrize("number", range(1, 80))
+def test_process_killed_while_it_takes_runs_forgets_none(number: int) -> None:
+    world, gate = Piping(), Gate(number, lambda: Crash("killed"))
+    finished_runs(world)
+    tick(world, gate, "w0", 40, most_runs=2)
+    for at in range(2):
+        tick(world, Gate(0), f"w{at + 1}", 40, most_runs=2)
+    assert sorted(set(Remembering.messages())) == EXPECTED
+
+
+def test_reads_cover_a_tick() -> None:
+    assert 60 < reads_of(40, most_runs=2) < 80
+
+
+def test_process_killed_before_a_run_moved_forgets_none() -> None:
+    """Runs are in hand and cannot be read; a checkpoint says that everything was found. Then the process dies."""
+    world = Piping()
+    finished_runs(world)
+
+    class Unreadable:
+        def stretch(self, *_: Any) -> Any:
+            raise StoreUnavailableError("slow down")
+
+    worker = worker_of(world, Gate(0), "w0", logs=Unreadable())
+    worker.start()
+    for _ in range(4):
+        worker.step()
+        world.clock.advance(2)
+    assert worker.admission.listed and not worker.admission.waiting  # killed here
+    world.clock.advance(60)
+    tick(world, Gate(0), "w1")
+    assert sorted(Remembering.messages()) == EXPECTED
+
+
+@pytest.mark.parametrize("steps", range(8))
+def test_process_killed_in_a_replay_forgets_no_run(steps: int) -> None:
+    """There is room for two runs, so most of them wait in memory when the process dies; and the next one is killed as early."""
+    world = Piping()
+    finished_runs(world)
+    tick(world, Gate(0), "w0", 40, pause_s=2, most_runs=2)  # long enough to report that all runs were looked for
+    assert sorted(Remembering.messages()) == EXPECTED
+    Remembering.forget()
+    switches = Switches(world.database, world.clock)
+    switches.set_pipeline(FILE.name, Switch(True, START_MS - 10, world.clock.now_ms()))
+    for at in range(2):
+        worker = worker_of(world, Gate(0), f"killed{at}", most_runs=2)
+        worker.start()
+        for _ in range(steps):
+            worker.step()
+            world.clock.advance(1)
+        world.clock.advance(20)
+    assert switches.of(FILE.name)[0].replay_ms is None
+    for at in range(3):
+        tick(world, Gate(0), f"w{at}", 20, most_runs=2)
+    assert sorted(set(Remembering.messages())) == EXPECTED
+    Remembering.forget()
+    tick(world, Gate(0), "last", 40, most_runs=2)
+    assert Remembering.messages() == [], "a replay that is done is done"
+
+
+def test_replay_that_is_asked_for_again_midway_is_of_all_its_runs() -> None:
+    world = Piping()
+    finished_runs(world)
+    tick(world, Gate(0), "w0", 40, most_runs=2)
+    Remembering.forget()
+    switches = Switches(world.database, world.clock)
+    switches.set_pipeline(FILE.name, Switch(True, START_MS - 10, 1))
+    first = worker_of(world, Gate(0), "w1", most_runs=2)
+    first.start()
+    first.step()  # killed here: two runs are done, the others wait
+    switches.set_pipeline(FILE.name, Switch(True, START_MS - 5, 2))
+    for at in range(3):
+        tick(world, Gate(0), f"again{at}", 20, most_runs=2)
+    messages = Remembering.messages()
+    assert set(messages) == set(EXPECTED) and all(messages.count(text) <= 2 for text in EXPECTED)
+
+
+def test_replay_asked_for_again_does_not_forget_a_run_at_its_beginning() -> None:
+    """A run that is marked stands before its first event: by its time it is not late at all."""
+    world = Piping()
+    checkpoints = Checkpoints(world.database, "p", world.clock, 100)
+    checkpoints.take_over("w0")
+    checkpoints.commit({RUNS[0]: Position(Place(2, 20, START_MS))})
+    for attempt in range(2):
+        switch = Switch(True, START_MS - attempt, attempt)
+        Switches(world.database, world.clock).set_pipeline("p", switch)
+        checkpoints.take_over(f"w{attempt + 1}", Replay(START_MS - attempt, replay_done("p", switch)))
+        expected = Position(Place(), replay_line=2, replay_ms=START_MS - attempt)
+        assert [(row.position, row.unfinished) for row in checkpoints.let_go()] == [(expected, True)]
+
+
+def test_run_in_hand_that_is_not_replayed_goes_on_after_a_kill() -> None:
+    """Runs in hand have nothing so late as the replay asks for, and what is left of them is in no index any more."""
+    world = Piping()
+    finished_runs(world)
+    first = worker_of(world, Gate(0), "w0", generation=lambda run: "")
+    first.start()
+    first.admission.look()
+    first.admission.admit(first.delivery.gets)
+    first.committer.commit()  # in hand, and nothing was processed: killed here
+    later_ms = START_MS + 3_600_000
+    Switches(world.database, world.clock).set_pipeline(FILE.name, Switch(True, later_ms, world.clock.now_ms()))
+    second = worker_of(world, Gate(0), "w1")
+    second.start()  # killed here
+    tick(world, Gate(0), "w2")
+    assert sorted(Remembering.messages()) == EXPECTED

@@ -1,0 +1,298 @@
+"""The limits of each operation: what is just allowed is taken, what is over is refused with 413 or 400, and nothing of it is stored."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from chalicelib.events import well_formed
+from chalicelib.events.ports import Refused
+from chalicelib.routes import answers, budgets, paths
+from chalicelib.routes.agent_requests import BATCH_SETTINGS
+from chalicelib.routes.budgets import BUDGETS, EVENT_BYTES, Form, Growth, Operation
+from chalicelib.routes.event_bodies import Items
+from chalicelib.routes.openapi import document
+from chalicelib.routes.table import ROUTES
+from tests.functional.budget_requests import JSON, MSGPACK, READING, SAMPLES, TEXT, Sample, padded, url_of
+from tests.functional.gateway import STAGE, Answer, call, get, installed, post
+from tests.world import World
+
+MIB = 1024 * 1024
+RECORDS = [*(each for each in SAMPLES.values() if each.budget.form is Form.RECORDS), MSGPACK]
+METHODS = {"get", "head", "post", "put", "patch", "delete"}
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with installed(World()) as world:
+        yield world
+
+
+def name_of(sample: Sample) -> str:
+    return f"{' '.join(sample.operation)} {sample.content_type}"
+
+
+def send(sample: Sample, body: bytes, **headers: str) -> Answer:
+    return call(sample.operation[0], sample.url, body, sample.headers(**headers))
+
+
+def is_refusal(answer: Answer, status: int) -> bool:
+    found = answer.json
+    return answer.status == status and found["code"] in (status, "TooLarge") and bool(found["message"])
+
+
+def is_empty(world: World) -> bool:
+    return not world.store.list("").objects and not world.archive_store.list("").objects
+
+
+def test_every_operation_of_the_document_has_a_row() -> None:
+    operations = {
+        (method.upper(), path.rstrip("/"))
+        for path, item in document("http://x")["paths"].items()
+        for method in item
+        if method in METHODS
+    }
+    rows = {(method, path.rstrip("/")) for method, path in BUDGETS}
+    assert operations == rows
+
+
+TAILS = (
+    "/close",
+    "/stream/r1",
+    "/download",
+    "/last",
+    "/log",
+    "/steps",
+    "/completeness",
+    "/writers/w",
+    "/retry",
+    "/runs",
+    "/runs/r1/grep",
+)
+NOWHERE = {("POST", f"{paths.BASE}/logs/{{s1}}")}
+"""Methods of a route that no operation has: a 404."""
+
+
+@pytest.mark.parametrize(("method", "route"), [(method, each.path) for each in ROUTES for method in each.methods.split()])
+def test_every_route_has_a_row(method: str, route: str) -> None:
+    """Greedy routes serve several operations: some path of each must be one."""
+    filled = "/".join("x" if part.startswith("{") else part for part in route.split("/"))
+    candidates = [filled, *("/".join(filled.split("/")[: -tail.count("/")]) + tail for tail in TAILS)]
+    is_served = any(budgets.find_budget(method, route, STAGE + each) for each in candidates)
+    assert is_served or (method, route) in NOWHERE
+
+
+@pytest.mark.parametrize("operation", BUDGETS, ids=" ".join)
+def test_each_operation_finds_its_own_row(operation: Operation) -> None:
+    method, path = operation
+    url, base = url_of(operation), path.partition("{")[0]
+    of_depth = [each for each in ROUTES if method in each.methods.split() and each.path.count("/") == url.count("/")]
+    routes = [each.path for each in of_depth if each.path == path] or [
+        each.path for each in of_depth if each.path.partition("{")[0] == base
+    ]
+    assert budgets.find_operation(method, routes[0], f"/prod{url}") == operation
+
+
+def test_names_with_slashes_find_their_row() -> None:
+    route = next(each for each in paths.ROUTES if each.count("/") == 8)
+    found = budgets.find_operation("POST", route, f"/api{paths.BASE}/logs/a/b/c/r1/close")
+    assert found == ("POST", f"{paths.BASE}/logs/{{fqn}}/{{runId}}/close")
+
+
+def test_each_operation_that_reads_a_body_has_a_sample() -> None:
+    assert set(SAMPLES) == READING
+
+
+@pytest.mark.parametrize("operation", BUDGETS, ids=" ".join)
+def test_body_over_the_limit_is_refused(world: World, operation: Operation) -> None:
+    budget = BUDGETS[operation]
+    answer = call(operation[0], url_of(operation), "x" * (budget.body_bytes + 1), {"Content-Type": TEXT})
+    assert is_refusal(answer, 413) and is_empty(world)
+
+
+@pytest.mark.parametrize("operation", BUDGETS, ids=" ".join)
+def test_path_and_query_over_the_limit_are_refused(world: World, operation: Operation) -> None:
+    url = url_of(operation)
+    room = BUDGETS[operation].target_chars - len(STAGE + url) - len("q")
+    answer = call(operation[0], f"{url}?q={'x' * (room + 1)}", headers={"Content-Type": JSON})
+    assert is_refusal(answer, 400) and "path and query are too long" in answer.json["message"] and is_empty(world)
+    answer = call(operation[0], f"{url}?q={'x' * room}", headers={"Content-Type": JSON})
+    assert "path and query" not in answer.body
+
+
+@pytest.mark.parametrize("sample", RECORDS, ids=name_of)
+def test_items_at_the_limit_are_stored_and_one_more_is_refused(world: World, sample: Sample) -> None:
+    assert sample.items
+    limit = sample.budget.items.limit
+    assert is_refusal(send(sample, sample.items(limit + 1)), 413) and is_empty(world)
+    answer = send(sample, sample.items(limit))
+    assert answer.status == 200, answer.body[:200]
+    assert get("svc.a/r1?tail=1").json["total"] == limit
+    assert answers.envelope_bytes(answer.body) <= sample.budget.response_bytes
+
+
+@pytest.mark.parametrize("sample", RECORDS, ids=name_of)
+def test_items_of_a_small_body_have_a_lower_limit(world: World, sample: Sample) -> None:
+    assert sample.items
+    floor, kind = sample.budget.items.floor, {} if sample.content_type == MSGPACK.content_type else {"Content_Encoding": "gzip"}
+    if not kind:
+        return  # ids of its records are in the body: it cannot be small
+    packed = gzip.compress(sample.items(1) * (floor + 1) if sample.content_type != JSON else sample.items(floor + 1))
+    allowed = sample.budget.items.of(len(packed))
+    if allowed == floor:
+        assert is_refusal(send(sample, packed, **kind), 413) and is_empty(world)
+
+
+@pytest.mark.parametrize("sample", [each for each in RECORDS if each.streams], ids=name_of)
+def test_runs_at_the_limit_are_stored_and_one_more_is_refused(world: World, sample: Sample) -> None:
+    assert sample.streams
+    limit = sample.budget.streams
+    answer = send(sample, sample.streams(limit + 1))
+    assert is_refusal(answer, 413) and is_empty(world)
+    agent = next(name for name in BATCH_SETTINGS if name in sample.operation[1])
+    assert f"runs and writers for one request limit={limit}: lower {BATCH_SETTINGS[agent]} of the agent" in answer.body
+    assert send(sample, sample.streams(limit)).status == 200
+    assert get("p0/r").json["total"] == get(f"p{limit - 1}/r").json["total"] == 1
+
+
+@pytest.mark.parametrize("sample", [each for each in [*SAMPLES.values(), MSGPACK] if each.values], ids=name_of)
+def test_values_over_the_limit_are_refused(world: World, sample: Sample) -> None:
+    assert sample.values
+    answer = send(sample, sample.values(sample.budget.values.limit + 1))
+    assert is_refusal(answer, 413) and "too many values" in answer.json["message"] and is_empty(world)
+    assert send(sample, sample.values(sample.budget.values.limit - 20)).status < 413
+
+
+@pytest.mark.parametrize("sample", [each for each in SAMPLES.values() if each.budget.expanded_bytes.limit], ids=name_of)
+def test_body_that_expands_over_the_limit_is_refused(world: World, sample: Sample) -> None:
+    packed = gzip.compress(b" " * (sample.budget.expanded_bytes.floor + 1))
+    answer = send(sample, packed, Content_Encoding="gzip")
+    assert is_refusal(answer, 413) and "expands too far" in answer.json["message"] and is_empty(world)
+    packed = gzip.compress(b" " * sample.budget.expanded_bytes.floor)
+    assert "expands too far" not in send(sample, packed, Content_Encoding="gzip").body
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [each for each in SAMPLES if each[1].endswith(("/steps/{step}", "/writers/{writer}/close"))],
+    ids=" ".join,
+)
+def test_document_at_the_limit_is_taken(world: World, operation: Operation) -> None:
+    sample = SAMPLES[operation]
+    body: dict[str, object] = {"name": "n"} if "steps" in sample.url else {"count": 0}
+    assert send(sample, padded(body, sample.budget.body_bytes)).status == 200
+    assert is_refusal(send(sample, padded(body, sample.budget.body_bytes + 3)), 413)
+
+
+def test_depth_over_the_limit_is_refused_by_itself(world: World) -> None:
+    limit = BUDGETS["POST", "/v1/events/{fqn}/{runId}"].depth
+    assert limit == well_formed.MAX_DEPTH
+    deep = [
+        json.dumps({"message": "m", "data": {"a": json.loads("[" * levels + "]" * levels)}}) for levels in (limit - 1, limit + 2)
+    ]
+    answer = call("POST", "/v1/events/svc.a/r1", "\n".join(deep), {"Content-Type": "application/x-ndjson"})
+    assert (answer.status, answer.json["accepted"], [each["index"] for each in answer.json["errors"]]) == (200, 1, [1])
+
+
+def test_gzip_with_many_members_is_refused(world: World) -> None:
+    kind = {"Content-Type": "application/gzip"}
+    assert post("svc.a/r1", gzip.compress(b"x\n") * budgets.MEMBERS, kind).status == 200
+    answer = post("svc.a/r2", gzip.compress(b"") * (budgets.MEMBERS + 1), kind)
+    assert is_refusal(answer, 413) and "members" in answer.json["message"] and get("svc.a/r2").json["total"] == 0
+
+
+def test_a_body_that_the_gateway_unpacked_has_the_limits_of_what_was_sent(world: World) -> None:
+    """API Gateway unpacks ``Content-Encoding: gzip`` of text types, and 5 MB of it may have been 5 KB."""
+    answer = call(
+        "POST", "/v1/agents/fluent", "0\n" * 2_000_000, SAMPLES["POST", "/v1/agents/fluent"].headers(Content_Encoding="gzip")
+    )
+    assert is_refusal(answer, 413) and is_empty(world)
+    answer = post("svc.a/r1", "0" * 5_000_000, {"Content-Type": "text/plain", "Content-Encoding": "gzip"})
+    assert is_refusal(answer, 413) and "expands too far" in answer.json["message"] and is_empty(world)
+
+
+def test_the_largest_batch_of_the_openmetadata_client_is_stored(world: World) -> None:
+    """10,000 records, compressed or not: lines of one connector, which differ in little but their times."""
+    noise = random.Random(7)
+    record = "[2026-11-22 12:%02d:%02d,%03d] INFO {sql_source.py:411} - Fetched table db.schema.table_%d in %d ms"
+    lines = "\n".join(
+        record % (n // 600, n // 10 % 60, noise.randrange(1000), n % 100, noise.randrange(900)) for n in range(10_000)
+    )
+    for number, body in enumerate(
+        (json.dumps(lines), json.dumps({"logs": lines, "connectorId": "h"}), json.dumps(compressed(lines)))
+    ):
+        assert post(f"svc.a/r{number}", body, {"Content-Type": JSON}).status == 200
+        assert get(f"svc.a/r{number}?tail=1").json["total"] == 10_000
+
+
+def compressed(lines: str) -> dict[str, object]:
+    return {"logs": base64.b64encode(gzip.compress(lines.encode())).decode(), "compressed": True}
+
+
+def test_a_full_lambda_payload_of_lines_is_stored(world: World) -> None:
+    line = "a, [list, of] {words} in a line of the log\n"
+    text = line * (EVENT_BYTES // len(line) - 1)
+    assert post("svc.a/r1", text, {"Content-Type": TEXT}).status == 200
+
+
+def test_bulk_with_names_too_long_for_its_response_is_refused_before_anything_is_stored(world: World) -> None:
+    sample = SAMPLES["POST", "/v1/agents/elasticsearch/_bulk"]
+    lines = "".join(f'{{"create":{{"_id":"{"i" * 500}-{number}"}}}}\n{{"message":"m"}}\n' for number in range(9_000))
+    answer = send(sample, lines.encode())
+    assert is_refusal(answer, 413) and "response" in answer.json["message"] and is_empty(world)
+
+
+def test_response_of_a_bulk_of_refusals_has_all_items_and_fits(world: World) -> None:
+    sample = SAMPLES["POST", "/v1/agents/elasticsearch/_bulk"]
+    lines = "".join(f'{{"update":{{"_id":"{"é" * 20}{number}"}}}}\n{{"message":"m"}}\n' for number in range(10_000))
+    answer = send(sample, lines.encode())
+    assert answer.status == 200 and len(answer.json["items"]) == 10_000
+    assert answers.envelope_bytes(answer.body) <= sample.budget.response_bytes
+
+
+def test_errors_of_many_events_are_all_listed_and_fit(world: World) -> None:
+    sample = SAMPLES["POST", "/v1/events/{fqn}/{runId}"]
+    name = "\\u0001" * 60
+    lines = '{"message":"m"}\n' + f'{{"message":"m","{name}":1}}\n' * 9_999
+    answer = send(sample, lines.encode())
+    assert (answer.status, answer.json["accepted"], len(answer.json["errors"])) == (200, 1, 9_999)
+    assert answers.envelope_bytes(answer.body) <= sample.budget.response_bytes
+
+
+def test_long_reasons_of_many_events_are_shortened_to_what_fits() -> None:
+    errors = Items((), [Refused(number, "\u0001" * 10_000) for number in range(10_000)]).told([])
+    assert len(errors) == 10_000
+    assert answers.envelope_bytes(json.dumps({"errors": errors})) <= budgets.RESPONSE_BYTES
+
+
+def test_response_over_the_limit_is_an_error(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chalicelib.routes.health.page", lambda: "\x01" * (MIB - 1000))
+    assert is_refusal(call("GET", "/docs/"), 500)
+    monkeypatch.setattr("chalicelib.routes.health.page", lambda: "\x01" * (5 * MIB // 6 - 2))
+    assert call("GET", "/docs/").status == 200
+
+
+@pytest.mark.parametrize(("size", "expected"), [(0, 10), (20, 10), (21, 10), (100, 50), (1000, 99)])
+def test_growth(size: int, expected: int) -> None:
+    assert Growth(10, 0.5, 99).of(size) == expected
+
+
+def test_packed_chunk_of_fluent_bit_with_much_alike_is_stored(world: World) -> None:
+    """2 MB of records of 100 bytes, which gzip packs 40 times smaller."""
+    record = b'{"date":1790000000.000000001,"log":"GET /api/v1/orders HTTP/1.1 200 OK took 12 ms id=%06d","level":"info"}\n'
+    chunk = b"".join(record % (number * 7) for number in range(20_000))
+    packed = gzip.compress(chunk)
+    assert len(chunk) > 2_000_000 and len(packed) < 80_000
+    headers = {
+        "Content-Type": "application/x-ndjson",
+        "Content-Encoding": "gzip",
+        "X-Runlake-Fqn": "svc.a",
+        "X-Runlake-Run-Id": "r1",
+    }
+    answer = call("POST", "/v1/agents/fluent", packed, headers)
+    assert answer.status == 200 and answer.json["accepted"] == 20_000

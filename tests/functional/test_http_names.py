@@ -1,0 +1,93 @@
+"""Names that act on a terminal or hide text: refused when they are new, readable where an earlier release stored them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import pytest
+
+from chalicelib.ports import PutOptions, Run
+from chalicelib.runlog.batch import Batch
+from tests.functional.gateway import LOGS, call, installed, post
+from tests.world import World
+
+UNPRINTABLE = [
+    "\x1b[2J", "\x7f", "\x85", "\x9b2J", "\u061c", "\u200e", "\u200f", "\u2028", "\u2029",
+    "\u202e", "\u2066", "\u2069", "\ufeff", "\U000e0041",
+]  # fmt: skip
+PRINTABLE = ["[bold]", "-rf", "run id=1", "naïve 語 🏔", "می\u200cخواهم", "👩\u200d🚀", "a\u00ad\u200bb"]
+TEXT = {"Content-Type": "text/plain"}
+JSON = {"Content-Type": "application/json"}
+EVENTS = "/v1/events/svc.a/r1"
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with installed(World()) as world:
+        yield world
+
+
+def path_of(*names: str) -> str:
+    return "/".join(quote(name, safe="") for name in names)
+
+
+def keys(world: World) -> list[str]:
+    return [found.key for found in world.store.list("").objects]
+
+
+@pytest.mark.parametrize("name", [f"a{each}b" for each in UNPRINTABLE], ids=ascii)
+def test_unprintable_new_name_is_rejected_and_stores_nothing(name: str, world: World) -> None:
+    step = {"name": "Load"}
+    refused = [
+        post(path_of("svc.a", name), "x\n", TEXT),
+        post(path_of(name, "r"), "x\n", TEXT),
+        post(path_of("svc.a", name), ""),
+        post(path_of("svc.a", name) + "/close", ""),
+        call("POST", f"/v1/events/{path_of('svc.a', name)}", json.dumps({"message": "x"}), JSON),
+        call("PUT", f"/v1/events/{path_of('svc.a', name)}/writers/w"),
+        call("POST", f"/v1/events/{path_of('svc.a', name)}/writers/w/close", json.dumps({"count": 0}), JSON),
+        call("POST", f"/v1/events/{path_of('svc.a', name)}/steps/s", json.dumps(step), JSON),
+        call("PUT", f"{EVENTS}/writers/{path_of(name)}"),
+        call("POST", f"{EVENTS}/writers/{path_of(name)}/close", json.dumps({"count": 0}), JSON),
+        call("POST", f"{EVENTS}/steps/{path_of(name)}", json.dumps(step), JSON),
+        call("POST", f"{EVENTS}/steps/s", json.dumps({"name": name}), JSON),
+        call("POST", f"{EVENTS}/steps/s", json.dumps({"parent": name}), JSON),
+        call("POST", EVENTS, json.dumps({"message": "x", "step": name}), JSON),
+        call("POST", f"{EVENTS}?writer={path_of(name)}", json.dumps({"id": 0, "message": "x"}), JSON),
+    ]
+    assert [answer.status for answer in refused] == [400] * len(refused)
+    assert all("character in" in answer.json["message"] and answer.body.isprintable() for answer in refused)
+    assert keys(world) == []
+
+
+@pytest.mark.parametrize("name", PRINTABLE, ids=ascii)
+def test_printable_new_name_is_accepted(name: str, world: World) -> None:
+    assert post(path_of("svc.a", name), "x\n", TEXT).status == 200
+    assert call("POST", f"{EVENTS}/steps/{path_of(name)}", json.dumps({"name": name}), JSON).status == 200
+
+
+def test_long_step_label_outside_ascii_is_accepted(world: World) -> None:
+    assert call("POST", f"{EVENTS}/steps/s", json.dumps({"name": "語" * 200}), JSON).status == 200
+
+
+@pytest.fixture
+def stored_by_earlier_release(world: World, monkeypatch: pytest.MonkeyPatch) -> str:
+    name = "old\u202e\x9b2J"
+    with monkeypatch.context() as patched:
+        patched.setattr("chalicelib.runlog.writer.check_new_run", lambda run: None)
+        world.parts().writer.append(Run("svc.a", name), Batch.from_bytes(b"one\n"))
+    key = world.layout.step(Run("svc.a", name), name)
+    world.store.put(key, json.dumps({"name": name, "version": 1}).encode(), PutOptions())
+    return name
+
+
+def test_unprintable_stored_run_is_read_appended_and_closed(stored_by_earlier_release: str, world: World) -> None:
+    path = path_of("svc.a", stored_by_earlier_release)
+    assert post(path, "two\n", TEXT).status == 200
+    assert call("GET", f"{LOGS}/{path}").json["logs"] == "one\ntwo"
+    assert post(path + "/close", "").status == 200
+    assert call("GET", f"{LOGS}/{path}/download").body == "one\ntwo\n"
+    assert call("GET", f"/v1/events/{path}").json["events"][0]["message"] == "one"
+    assert call("GET", f"/v1/events/{path}/log?step={path_of(stored_by_earlier_release)}").status == 200

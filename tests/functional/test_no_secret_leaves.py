@@ -1,0 +1,424 @@
+"""No secret leaves: a configured value, placed anywhere in any input of any operation, is in no object, key, metadata, row, report, metric, log line
+or answer afterwards.
+
+``OPERATIONS`` has an entry for every operation of the route table, and a test fails where one is missing.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, unquote, urlencode
+
+import msgpack
+import pytest
+from google.protobuf.json_format import ParseDict, ParseError
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import SecretStr
+
+from chalicelib import composition, observability
+from chalicelib.deadline import Deadline
+from chalicelib.memory.publisher import InMemoryPublisher
+from chalicelib.memory.run_catalog import InMemoryRunCatalog
+from chalicelib.ports import Run
+from chalicelib.routes import event_paths, gate, paths, table
+from chalicelib.routes.answers import MOVED_TO_SLASH
+from chalicelib.runlog.tail import list_all
+from tests.functional.gateway import LOGS, Answer, call, installed, post
+from tests.ingesting import ARCHIVE, BUCKET, s3_record
+from tests.world import START_MS, World
+
+SECRET = "hunter2-prod-secret"
+RULES = SecretStr(json.dumps([{"fqn": "*", "values": [SECRET]}]))
+FQN, RUN_ID = "svc.a", "r1"
+RUN = Run(FQN, RUN_ID)
+Document = Any
+Place = tuple[str, Any]
+"""Which input: ``path``, ``query`` or ``header`` with a number or a name, ``key`` or ``value`` with the steps to it in the body."""
+
+
+def as_json(document: Document) -> bytes:
+    return json.dumps(document).encode()
+
+
+def as_escaped_json(document: Document) -> bytes:
+    """Every letter of a text escaped: only a parser finds what it says."""
+    return _escaped(document).encode()
+
+
+def _escaped(value: Document) -> str:
+    if isinstance(value, str):
+        return '"' + "".join(f"\\u{ord(letter):04x}" for letter in value) + '"'
+    if isinstance(value, list):
+        return "[" + ",".join(map(_escaped, value)) + "]"
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{_escaped(name)}:{_escaped(each)}" for name, each in value.items()) + "}"
+    return json.dumps(value)
+
+
+def as_lines(document: Document) -> bytes:
+    return "".join(json.dumps(each) + "\n" for each in document).encode()
+
+
+def as_text(document: Document) -> bytes:
+    return str(document).encode()
+
+
+def as_gzip(document: Document) -> bytes:
+    return gzip.compress(str(document).encode())
+
+
+def as_msgpack(document: Document) -> bytes:
+    return b"".join(msgpack.packb([1, each]) for each in document)
+
+
+def as_protobuf(document: Document) -> bytes:
+    from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+
+    packed: bytes = ParseDict(document, ExportLogsServiceRequest(), ignore_unknown_fields=True).SerializeToString()
+    return packed
+
+
+def as_firehose(document: Document) -> bytes:
+    packed = [{"data": base64.b64encode(json.dumps(each).encode()).decode()} for each in document["records"]]
+    return json.dumps({**document, "records": packed}).encode()
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A good request. ``covers``: the view, and the action where one view has several. ``path``: its parts, ``None``-free."""
+
+    covers: str
+    method: str
+    path: Sequence[str]
+    body: Document = None
+    encode: Callable[[Document], bytes] = as_json
+    content_type: str = "application/json"
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def places(self) -> list[Place]:
+        headers = {
+            "Idempotency-Key",
+            "Content-Type",
+            "Content-Encoding",
+            "Last-Event-Id",
+            "X-Other",
+            "User-Agent",
+            "Host",
+            *self.headers,
+        }
+        found: list[Place] = [("path", number) for number in range(len(self.path))]
+        found += [("query", name) for name in (*self.query, "other")] + [("query name", "")]
+        found += [("header", name) for name in sorted(headers)]
+        return found + (list(_places(self.body, ())) if self.body is not None else [])
+
+    def send(self, place: Place, text: Callable[[str], str]) -> Answer:
+        """The request with a secret: ``text`` places it in what stands there."""
+        kind, where = place
+        parts = [text(part) if (kind, where) == ("path", at) else part for at, part in enumerate(self.path)]
+        query = {**self.query, **({where: text(self.query.get(where, ""))} if kind == "query" else {})}
+        query |= {text(""): "1"} if kind == "query name" else {}
+        headers = {"Content-Type": self.content_type, **self.headers}
+        headers |= {where: text(headers.get(where, ""))} if kind == "header" else {}
+        body = _with(self.body, where, kind, text) if kind in ("key", "value") else self.body
+        url = "/" + "/".join(part if part.startswith("v") and at == 0 else quote(part, safe="") for at, part in enumerate(parts))
+        url += f"?{urlencode(query)}" if query else ""
+        return call(self.method, url, None if body is None else self.encode(body), headers)
+
+
+def _places(value: Document, at: tuple[Any, ...]) -> Iterator[Place]:
+    if isinstance(value, str):
+        yield "value", at
+    elif isinstance(value, list):
+        for number, each in enumerate(value):
+            yield from _places(each, (*at, number))
+    elif isinstance(value, dict):
+        yield "key", at
+        for name, each in value.items():
+            yield from _places(each, (*at, name))
+
+
+def _with(value: Document, at: tuple[Any, ...], kind: str, text: Callable[[str], str]) -> Document:
+    if at:
+        changed = list(value) if isinstance(value, list) else dict(value)
+        changed[at[0]] = _with(value[at[0]], at[1:], kind, text)
+        return changed
+    return text(value) if kind == "value" else {**value, text(""): "x"}
+
+
+LOG, EVENTS, CATALOG = LOGS.strip("/").split("/"), ["v1", "events", FQN, RUN_ID], ["v1", "catalog", "pipelines"]
+FILES = ["v0", "archive", "files"]
+UPLOAD = {
+    "start": START_MS,
+    "end": START_MS + 5,
+    "path": "/a.log",
+    "where": "web-1",
+    "what": "upload",
+    "work_id": "w",
+    "hash": "a" * 32,
+    "size": 3,
+}
+# Nothing in these but the secret is masked: a document that is masked anyway would hide a field that nobody looks at first.
+EVENT = {
+    "message": "one\ntwo", "step": "s", "level": "INFO", "id": 0, "data": {"k": "v", "list": ["x", {"n": "y"}], "more": ["z"]},
+    "annotations": [{"position": 1, "note": {"href": ["x"]}}],
+}  # fmt: skip
+RECORD = {
+    "message": "one", "level": "info", "host": "h", "nested": {"a": ["b"]}, "date": "2026-09-21T14:13:21Z",
+    "runlake": {"fqn": FQN, "run_id": RUN_ID, "step": "s", "writer": "w"},
+}  # fmt: skip
+NAMED = {"X-Runlake-Fqn": FQN, "X-Runlake-Run-Id": RUN_ID}
+
+
+def _attribute(name: str, value: str) -> Document:
+    return {"key": name, "value": {"stringValue": value}}
+
+
+OTLP = {
+    "resourceLogs": [{
+        "resource": {"attributes": [_attribute("runlake.fqn", FQN), _attribute("runlake.run_id", RUN_ID)]},
+        "scopeLogs": [{
+            "scope": {"name": "scope", "version": "1", "attributes": [_attribute("a", "b")]},
+            "logRecords": [{
+                "body": {"stringValue": "one"}, "severityText": "INFO", "eventName": "e", "timeUnixNano": "1790000000000000001",
+                "attributes": [_attribute("a", "b"), {"key": "list", "value": {"arrayValue": {"values": [{"stringValue": "c"}]}}}],
+            }],
+        }],
+    }],
+}  # fmt: skip
+BULK = [{"create": {"_index": f"runlake-{FQN}-{RUN_ID}", "_id": "one"}}, RECORD]
+
+OPERATIONS = (
+    Operation("logs.logs append", "POST", [*LOG, FQN, RUN_ID], {"logs": "one\ntwo\n", "connectorId": "c"}),
+    Operation("logs.logs append", "POST", [*LOG, FQN, RUN_ID], {"logs": "one\ntwo\n", "connectorId": "c"}, as_escaped_json),
+    Operation("logs.logs append", "POST", [*LOG, FQN, RUN_ID], "one\ntwo\n", as_text, "text/plain"),
+    Operation("logs.logs append", "POST", [*LOG, FQN, RUN_ID], "one\ntwo\n", as_gzip, "application/gzip"),
+    Operation("logs.logs close", "POST", [*LOG, FQN, RUN_ID, "close"]),
+    Operation("logs.logs page", "GET", [*LOG, FQN, RUN_ID], query={"after": "0", "limit": "5", "tail": "", "since": ""}),
+    Operation("logs.logs download", "GET", [*LOG, FQN, RUN_ID, "download"], query={"link": "true"}),
+    Operation("logs.logs runs", "GET", [*LOG, FQN], query={"limit": "5", "cursor": ""}),
+    Operation("logs.logs stream", "GET", [*LOG, FQN, "stream", RUN_ID], query={"wait": "0"}),
+    Operation("logs.logs last", "GET", [*LOG, FQN, "last"]),
+    Operation("logs.logs last/download", "GET", [*LOG, FQN, "last", "download"]),
+    Operation("events.events append", "POST", EVENTS, [EVENT, {"message": "three", "id": 1}], query={"writer": "w"}),
+    Operation("events.events append", "POST", EVENTS, [EVENT, {"message": "three", "id": 1}], as_escaped_json, query={"writer": "w"}),
+    Operation("events.events append", "POST", EVENTS, [EVENT, EVENT], as_lines, "application/x-ndjson"),
+    Operation("events.events events", "GET", EVENTS, query={"step": "s", "level": "INFO", "text": "one", "after": "0", "from": "0"}),
+    Operation("events.events log", "GET", [*EVENTS, "log"], query={"step": "s", "start": "0"}),
+    Operation("events.events log", "GET", [*EVENTS, "log"], query={"raw": "true"}),
+    Operation("events.events steps", "GET", [*EVENTS, "steps"]),
+    Operation(
+        "events.events tell", "POST", [*EVENTS, "steps", "s"], {"name": "n", "parent": "p", "startedMs": 1, "status": "running"}
+    ),
+    Operation("events.events tell", "POST", [*EVENTS, "steps", "s"], {"name": "n", "parent": "p"}, as_escaped_json),
+    Operation("events.events completeness", "GET", [*EVENTS, "completeness"], query={"wait": "0"}),
+    Operation("events.events open", "PUT", [*EVENTS, "writers", "w"], {}),
+    Operation("events.events close", "POST", [*EVENTS, "writers", "w", "close"], {"count": 1, "lastTimestamp": 5}),
+    Operation("agents.fluent_records", "POST", ["v1", "agents", "fluent"], [RECORD, RECORD]),
+    Operation("agents.fluent_records", "POST", ["v1", "agents", "fluent"], [RECORD], as_escaped_json, query={"tag": f"runlake.{FQN}.{RUN_ID}"}),
+    Operation("agents.fluent_records", "POST", ["v1", "agents", "fluent"], [RECORD], as_msgpack, "application/msgpack"),
+    Operation(
+        "agents.fluent_records", "POST", ["v1", "agents", "fluent"], [{"log": "x"}],
+        headers={"Fluent-Tag": f"runlake.{FQN}.{RUN_ID}", **NAMED},
+    ),
+    Operation("agents.fluent_records", "POST", ["v1", "agents", "fluent"], "one\ntwo\n", as_text, "text/plain", headers=NAMED),
+    Operation("agents.logstash_events", "POST", ["v1", "agents", "logstash"], [RECORD]),
+    Operation(
+        "agents.syslog_messages", "POST", ["v1", "agents", "syslog"], '<13>1 2026-09-21T14:13:21Z host app 1 id [a@1 b="c"] one\n',
+        as_text, "text/plain", headers=NAMED,
+    ),
+    Operation("agents.syslog_messages", "POST", ["v1", "agents", "syslog"], [RECORD], as_lines),
+    Operation(
+        "agents.firehose_delivery", "POST", ["v1", "agents", "firehose"], {"requestId": "one", "timestamp": 0, "records": [RECORD]},
+        as_firehose, headers={"X-Amz-Firehose-Request-Id": "one", "X-Amz-Firehose-Common-Attributes": '{"commonAttributes":{}}'},
+    ),
+    Operation("agents.otlp_logs", "POST", ["v1", "agents", "otlp", "v1", "logs"], OTLP),
+    Operation("agents.otlp_logs", "POST", ["v1", "agents", "otlp", "v1", "logs"], OTLP, as_protobuf, "application/x-protobuf"),
+    Operation("elasticsearch.root", "GET", ["v1", "agents", "elasticsearch"]),
+    Operation("elasticsearch.root", "HEAD", ["v1", "agents", "elasticsearch"]),
+    Operation("elasticsearch.license", "GET", ["v1", "agents", "elasticsearch", "_license"]),
+    Operation("elasticsearch.cluster_health", "GET", ["v1", "agents", "elasticsearch", "_cluster", "health"]),
+    Operation("elasticsearch.bulk_of_any", "POST", ["v1", "agents", "elasticsearch", "_bulk"], BULK, as_lines, "application/x-ndjson"),
+    Operation("elasticsearch.bulk_of_any", "PUT", ["v1", "agents", "elasticsearch", "_bulk"], BULK, as_lines, "application/x-ndjson"),
+    Operation("elasticsearch.bulk_of_index", "POST", ["v1", "agents", "elasticsearch", "i", "_bulk"], [{"index": {}}, RECORD], as_lines),
+    Operation("elasticsearch.bulk_of_index", "PUT", ["v1", "agents", "elasticsearch", "i", "_bulk"], [{"index": {}}, RECORD], as_lines),
+    Operation("catalog.pipelines", "GET", CATALOG, query={"prefix": "s", "cursor": "", "limit": "5"}),
+    Operation("catalog.pipeline", "GET", [*CATALOG, FQN, "runs"], query={"cursor": "", "limit": "5"}),
+    Operation("catalog.pipeline", "GET", [*CATALOG, FQN, "runs", RUN_ID], query={"lost": "true"}),
+    Operation("catalog.pipeline", "GET", [*CATALOG, FQN, "runs", RUN_ID, "search"], query={"q": "one", "text": "one"}),
+    Operation("catalog.pipeline", "GET", [*CATALOG, FQN, "runs", RUN_ID, "histogram"], query={"buckets": "5"}),
+    Operation("configuration.configuration", "GET", ["v1", "configuration"]),
+    Operation("archive.archive", "GET", ["v0", "archive"]),
+    Operation("archive.environment", "GET", ["v0", "environment"]),
+    Operation("archive.list_files", "GET", FILES, query={"what": "u", "where": "w", "work_id": "w", "start": "0", "end": "now", "cursor": ""}),
+    Operation("archive.begin_upload", "POST", FILES, UPLOAD),
+    Operation("archive.begin_upload", "POST", FILES, UPLOAD, as_escaped_json),
+    Operation("archive.delete_file", "DELETE", [*FILES, "one"]),
+    Operation("archive.get_metadata", "GET", [*FILES, "one", "metadata"]),
+    Operation("archive.change_metadata", "PATCH", [*FILES, "one", "metadata"], {"what": "other", "where": "web-2"}),
+    Operation("archive.change_metadata", "PATCH", [*FILES, "one", "metadata"], {"what": "other", "where": "web-2"}, as_escaped_json),
+    Operation("archive.get_contents", "GET", [*FILES, "one", "data"]),
+    Operation("archive.latest", "GET", ["v0", "archive", "latest", "upload", "web-1"], query={"lookback_days": "3"}),
+    Operation("archive.latest_contents", "GET", ["v0", "archive", "latest", "upload", "web-1", "data"]),
+    Operation("coordination.partitions", "GET", ["v1", "coordination", "sweep"], query={"status": "CLOSED", "limit": "5", "cursor": ""}),
+    Operation("coordination.change retry", "POST", ["v1", "coordination", "sweep", FQN, RUN_ID, "retry"], {"state": "x"}),
+    Operation("coordination.change release", "POST", ["v1", "coordination", "sweep", FQN, RUN_ID, "release"], {"state": "x"}),
+    Operation(
+        "pipeline_files.events", "GET", ["v1", "pipeline-files"],
+        query={"namespace": "svc", "app": "a", "program": "r1", "base": "b", "cursor": ""},
+    ),
+    Operation("pipeline_files.delete", "DELETE", ["v1", "pipeline-files"], query={"fqn": FQN}),
+    Operation("pipeline_files.delete", "DELETE", ["v1", "pipeline-files"], query={"namespace": "svc"}),
+    Operation("pipeline_files.findings", "GET", ["v1", "pipeline-files", "repair"], query={"base": "b"}),
+    Operation("pipeline_files.mend", "POST", ["v1", "pipeline-files", "repair"], {"k": "v"}, query={"base": "b"}),
+    Operation("pipelines.pipelines", "GET", ["v1", "pipelines"], query={"name": "x"}),
+    Operation("pipelines.enable", "POST", ["v1", "pipelines", "runlake", "enable"], {"handler": "h"}),
+    Operation("pipelines.disable", "POST", ["v1", "pipelines", "runlake", "disable"], {"handler": "h"}),
+    Operation("pipelines.replay", "POST", ["v1", "pipelines", "runlake", "replay"], {"from": "2026-09-21"}),
+    Operation("pipelines.replay", "POST", ["v1", "pipelines", "runlake", "replay"], {"from": "2026-09-21"}, as_escaped_json),
+    Operation("viewer.page", "GET", ["v1", "ui"]),
+    Operation("viewer.config", "GET", ["v1", "ui", "config"]),
+    Operation("viewer.file", "GET", ["v1", "ui", "index.js"]),
+    Operation("health.home", "GET", [""]),
+    Operation("health.health", "GET", ["v1", "health"]),
+    Operation("health.archive_health", "GET", ["health"]),
+    Operation("health.spec", "GET", ["spec"]),
+    Operation("health.openapi_document", "GET", ["v1", "openapi.json"]),
+    Operation("health.docs", "GET", ["docs"]),
+)  # fmt: skip
+
+
+def test_every_operation_of_the_route_table_is_covered() -> None:
+    actions = {
+        "logs.logs": [str(each) for each in paths.Action],
+        "events.events": [str(each) for each in event_paths.Action],
+        "coordination.change": ["release", "retry"],
+    }
+    views = {
+        (f"{route.module().__name__.rpartition('.')[2]}.{route.name}", method)
+        for route in table.ROUTES
+        for method in route.methods.split()
+    }
+    wanted = {(f"{view} {action}", "") for view in actions for action in actions[view]}
+    wanted |= {(view, method) for view, method in views if view not in actions}
+    covered = {(each.covers, "" if each.covers.partition(" ")[0] in actions else each.method) for each in OPERATIONS}
+    assert wanted == covered
+
+
+OPEN = {f"{route.module().__name__.rpartition('.')[2]}.{route.name}" for route in table.ROUTES if route.path in gate.OPEN}
+
+
+@contextmanager
+def everything_said() -> Iterator[io.StringIO]:
+    """What is printed, and both loggers' lines."""
+    said = io.StringIO()
+    handlers = [handler for each in (observability.logger, observability._decisions) for handler in each._logger.handlers]
+    streams = [handler.setStream(said) for handler in handlers]  # type: ignore[attr-defined]
+    try:
+        with redirect_stdout(said):
+            yield said
+    finally:
+        for handler, stream in zip(handlers, streams, strict=True):
+            handler.setStream(stream)  # type: ignore[attr-defined]
+
+
+def everything_in(value: Any, seen: set[int]) -> Iterator[str]:
+    """Each text in an object of Python: fields, names, bytes, what gzip packs."""
+    if isinstance(value, str):
+        yield value
+        yield unquote(value)
+    elif isinstance(value, bytes | bytearray | memoryview):
+        raw = bytes(value)
+        yield from everything_in((gzip.decompress(raw) if raw.startswith(b"\x1f\x8b") else raw).decode("latin-1"), seen)
+        return
+    if id(value) in seen or isinstance(value, str | int | float | None | type):
+        return
+    seen.add(id(value))
+    if isinstance(value, Mapping):
+        for name, each in list(value.items()):
+            yield from everything_in(name, seen)
+            yield from everything_in(each, seen)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for each in list(value):
+            yield from everything_in(each, seen)
+    else:
+        names = [
+            *getattr(value, "__dict__", ()),
+            *(name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())),
+        ]
+        for name in names:
+            yield from everything_in(getattr(value, name, None), seen)
+
+
+def ingested(world: World) -> None:
+    """What notifications of all objects make: rows, and reports."""
+    services = composition.services()
+    deadline = Deadline(world.clock)
+    for store, bucket in ((world.store, BUCKET), (world.archive_store, ARCHIVE)):
+        for found in list_all(store, ""):
+            record = json.dumps({"Records": [s3_record(found.key, bucket=bucket)]})
+            composition.ingester(services).ingest([record], deadline)
+
+
+def leaks(operation: Operation, place: Place, text: Callable[[str], str]) -> list[str]:
+    """Where the secret is afterwards."""
+    world, runs, topic = World(), InMemoryRunCatalog(), InMemoryPublisher()
+    with installed(world, runs=runs, publisher=topic, masking=RULES), everything_said() as said:
+        assert post(f"{FQN}/{RUN_ID}", "zero\n", {"Content-Type": "text/plain"}).status == 200
+        try:
+            answer = operation.send(place, text)
+        except ValueError as error:
+            if "No matching route" not in str(error):
+                raise
+            return []  # the gateway answers, by itself
+        except ParseError:
+            return []  # protobuf has no such value
+        ingested(world)
+        assert answer.status < 500, answer
+    own = [answer.body, *answer.headers, *map(str, answer.headers.values())]
+    if answer.status == MOVED_TO_SLASH and operation.covers in OPEN:
+        own = []  # says its own address to whoever sent it: masking it would tell strangers which guess is a secret
+    found = {"answer": own, "log lines": [said.getvalue()]}
+    found |= {"world": everything_in(world, set()), "runs": everything_in(runs, set()), "reports": everything_in(topic, set())}  # type: ignore[dict-item]
+    return [what for what, texts in found.items() if any(SECRET in each for each in texts)]
+
+
+@pytest.mark.parametrize("number", range(len(OPERATIONS)), ids=lambda number: f"{number}-{OPERATIONS[number].covers}")
+def test_secret_in_any_place_of_an_operation_leaks_nowhere(number: int) -> None:
+    operation = OPERATIONS[number]
+    found = {place: where for place in operation.places if (where := leaks(operation, place, lambda text: f"{text}{SECRET}"))}
+    assert not found
+
+
+@settings(deadline=None, max_examples=150, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data(), st.text("ab -_/.%é\"'\\\n", max_size=12), st.text("ab -_/.%é\"'\\\n", max_size=12))
+def test_secret_among_other_text_leaks_nowhere(data: st.DataObject, before: str, behind: str) -> None:
+    operation = data.draw(st.sampled_from(OPERATIONS))
+    place = data.draw(st.sampled_from(operation.places))
+    if place[0] == "header":  # HTTP allows no more
+        before, behind = (each.encode("ascii", "ignore").decode().replace("\n", "") for each in (before, behind))
+    assert leaks(operation, place, lambda text: before + SECRET + behind) == []
+
+
+def test_the_harness_sees_what_is_stored_and_said() -> None:
+    """Without rules the secret is everywhere: the sieve is not blind."""
+    world, runs, topic = World(), InMemoryRunCatalog(), InMemoryPublisher()
+    with installed(world, runs=runs, publisher=topic), everything_said() as said:
+        assert post(f"{SECRET}/{RUN_ID}", f"{SECRET}\n", {"Content-Type": "text/plain"}).status == 200
+        ingested(world)
+    for what in (world, runs, topic, said.getvalue()):
+        assert any(SECRET in each for each in everything_in(what, set())), what
+
+
+def test_open_paths_are_the_only_ones_that_are_not_looked_at() -> None:
+    """What is open stores nothing and repeats nothing."""
+    assert {route.path for route in table.ROUTES if route.path in gate.OPEN} == gate.OPEN

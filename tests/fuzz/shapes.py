@@ -1,0 +1,276 @@
+"""Small bodies that are costly: the corpus that every run of the tests replays, and mutations of it for ``make fuzz``."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import random
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from tests.functional.gateway import LOGS
+
+BODY_BYTES = 10 * 1024
+KIB, MIB = 1024, 1024 * 1024
+_NAMED = {"X-Runlake-Fqn": "svc.a", "X-Runlake-Run-Id": "r1"}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A body: a unit repeated between a head and a tail, packed. ``%d`` in a unit is its number.
+
+    ``pack``: how it is sent. ``padded``: with zeros behind the gzip, since limits grow with the size.
+    """
+
+    path: str
+    content_type: str
+    unit: bytes
+    expanded_bytes: int = MIB - KIB
+    head: bytes = b""
+    tail: bytes = b""
+    pack: str = "gzip"
+
+    def body(self) -> bytes:
+        """What is sent; of the largest that is small enough, if it must be. Raises ValueError: not even without units."""
+        expanded = self.expanded_bytes
+        while len(packed := self._packed(expanded)) > BODY_BYTES:
+            if not expanded:
+                raise ValueError("head and tail are larger than a small body")
+            expanded = expanded * 9 // 10
+        return packed
+
+    def headers(self) -> dict[str, str]:
+        """Of the request."""
+        kind = "application/gzip" if self.pack == "gzip-type" else self.content_type
+        return {"Content-Type": kind, **({"Content-Encoding": "gzip"} if self.pack in ("gzip", "padded") else {}), **_NAMED}
+
+    def sample(self) -> Shape:
+        """The same with few units."""
+        return replace(self, expanded_bytes=len(self.head) + len(self.tail) + 2 * len(self.unit))
+
+    def _packed(self, expanded: int) -> bytes:
+        count = max(0, expanded - len(self.head) - len(self.tail)) // (len(self.unit) or 1)
+        units = b"".join(self.unit % number for number in range(count)) if b"%d" in self.unit else self.unit * count
+        text = self.head + units + self.tail
+        if self.pack == "none":
+            return text
+        if self.pack == "LogBatch":
+            return json.dumps({"logs": base64.b64encode(gzip.compress(text, mtime=0)).decode(), "compressed": True}).encode()
+        packed = gzip.compress(text, mtime=0)
+        return packed.ljust(BODY_BYTES, b"\0") if self.pack == "padded" else packed
+
+
+_JSON, _LINES, _TEXT, _MSGPACK, _PROTOBUF = (
+    "application/json",
+    "application/x-ndjson",
+    "text/plain",
+    "application/msgpack",
+    "application/x-protobuf",
+)
+_EVENTS, _LOG = "/v1/events/svc.a/r1", f"{LOGS}/svc.a/r1"
+_STEP, _CLOSE = f"{_EVENTS}/steps/load", f"{_EVENTS}/writers/w/close"
+_FILES, _REPLAY = "/v0/archive/files", "/v1/pipelines/errors/replay"
+_FLUENT, _LOGSTASH, _SYSLOG = "/v1/agents/fluent", "/v1/agents/logstash", "/v1/agents/syslog"
+_FIREHOSE, _OTLP, _BULK = "/v1/agents/firehose", "/v1/agents/otlp/v1/logs", "/v1/agents/elasticsearch/_bulk"
+
+
+def _varint(number: int) -> bytes:
+    out = b""
+    while number > 127:
+        out, number = out + bytes([number & 127 | 128]), number >> 7
+    return out + bytes([number])
+
+
+def _proto(unit: bytes, size: int, *fields: int) -> Shape:
+    """Units within messages of these fields, outermost first."""
+    inner = unit * (size // len(unit))
+    heads = b""
+    for field in reversed(fields):
+        head = bytes([field << 3 | 2]) + _varint(len(inner) + len(heads))
+        heads = head + heads
+    return Shape(_OTLP, _PROTOBUF, inner, len(inner) + len(heads), head=heads)
+
+
+def _nested(levels: int) -> bytes:
+    """A record's body: lists of lists."""
+    inner = b""
+    for _ in range(levels):
+        inner = b"\x0a" + _varint(len(inner)) + inner  # ArrayValue.values
+        inner = b"\x2a" + _varint(len(inner)) + inner  # AnyValue.array_value
+    for field in (5, 2, 2, 1):
+        inner = bytes([field << 3 | 2]) + _varint(len(inner)) + inner
+    return inner
+
+
+def _record(text: bytes) -> bytes:
+    return b'{"data":"' + base64.b64encode(text) + b'"},'
+
+
+_DELIVERY = {"head": b'{"requestId":"r","timestamp":1,"records":[', "tail": b'{"data":""}]}'}
+
+
+def _event(*fields: bytes) -> bytes:
+    """A line of an event whose data has these fields."""
+    return b'{"message":"x","data":{' + b",".join(fields) + b"}}\n"
+
+
+_BOMB = gzip.compress(b"\n" * 500_000, mtime=0)
+SHAPES: dict[str, Shape] = {
+    "log of newlines": Shape(_LOG, _TEXT, b"\n", 3 * MIB),
+    "log of one line": Shape(_LOG, _TEXT, b"x", 3 * MIB),
+    "log that looks secret": Shape(_LOG, _TEXT, b"password=aaaaaaaaaaaaaaaaaaaa ", 3 * MIB),
+    "log of key blocks": Shape(_LOG, _TEXT, b"-----BEGIN PRIVATE KEY-----\n", 3 * MIB),
+    "log of key and values": Shape(_LOG, _TEXT, b"a=b c:d token=", 3 * MIB),
+    "log of half a token": Shape(_LOG, _TEXT, b"eyJhbGciOiJIUzI1NiJ9.eyJ", 3 * MIB),
+    "log of addresses": Shape(_LOG, _TEXT, b"https://a:b@", 3 * MIB),
+    "log of letters and digits": Shape(_LOG, _TEXT, b"AKIA0123456789ABCDEF", 3 * MIB),
+    "log in a string": Shape(_LOG, _JSON, "😀".encode(), 3 * MIB, b'"', b'"'),
+    "log of surrogates": Shape(_LOG, _JSON, b"\\ud800", 3 * MIB, b'"', b'"'),
+    "log of lists": Shape(_LOG, _JSON, b"[],", 74_500, b"[", b"[]]"),
+    "log of objects": Shape(_LOG, _JSON, b'{"":{}},', 132_500, b"[", b"0]"),
+    "LogBatch": Shape(_LOG, _JSON, b"\n", 3 * MIB, pack="LogBatch"),
+    "empty members": Shape(_LOG, "application/gzip", gzip.compress(b"", mtime=0), BODY_BYTES, pack="none"),
+    "members of a byte": Shape(_LOG, "application/gzip", gzip.compress(b"\n", mtime=0), BODY_BYTES, pack="none"),
+    "open strings": Shape(_EVENTS, _JSON, b'\\",', head=b'["'),
+    "many open strings": Shape(_EVENTS, _LINES, b'"\n[[[[[[[['),
+    "events that are lists": Shape(_EVENTS, _JSON, b"[],", 14_500, b"[", b"[]]"),
+    "events that are numbers": Shape(_EVENTS, _LINES, b"1\n", 9_500),
+    "events of a word": Shape(_EVENTS, _JSON, b'{"message":"x"},', 80_000, b"[", b'{"message":"x"}]'),
+    "events with data": Shape(_EVENTS, _LINES, b'{"message":"x","data":{"a":[{},{},{}],"b":{"c":"d"}}}\n', 230_000),
+    "events with much data": Shape(_EVENTS, _LINES, b'{"message":"x","data":{"a":[' + b"[]," * 95 + b"0]}}\n", 80_000),
+    "events of many steps": Shape(_EVENTS, _LINES, b'{"message":"x","step":"s%d"}\n', 350_000),
+    "events with notes": Shape(
+        _EVENTS, _LINES, b'{"message":"x","annotations":[' + b'{"position":0,"note":0},' * 9 + b'{"position":0,"note":0}]}\n', 400_000
+    ),
+    "deep events": Shape(_EVENTS, _LINES, b'{"message":"x","data":{"a":' + b"[" * 900 + b"]" * 900 + b"}}\n", 100_000),
+    "events that look secret": Shape(_EVENTS, _LINES, b'{"message":"password=hush","data":{"token":"abcdefgh","k":"a=b c=d"}}\n', 350_000),
+    "events with secret values": Shape(_EVENTS, _LINES, _event(*(b'"k%X":"token=%X"' % (n, n) for n in range(1100))), 800_000),
+    "events with names that masking makes equal": Shape(_EVENTS, _LINES, _event(*(b'"token=%X":0' % n for n in range(2200))), 800_000),
+    "events with lists under secret names": Shape(_EVENTS, _LINES, _event(b'"token":[' + b"0," * 9000 + b"0]"), 92_000),
+    "events with deep secrets": Shape(_EVENTS, _LINES, _event(b'"a":' + b'{"token":' * 90 + b'"x"' + b"}" * 90), 400_000),
+    "events with secret steps": Shape(_EVENTS, _LINES, b'{"message":"token=a","step":"token=%d","level":"token=a"}\n', 290_000),
+    "events with notes about secrets": Shape(
+        _EVENTS, _LINES,
+        b'{"message":"token=a token=b","annotations":[' + b'{"position":1,"note":"token=a"},' * 9 + b'{"position":0,"note":0}]}\n', 400_000,
+    ),
+    "events with wide objects": Shape(_EVENTS, _LINES, _event(*(b'"%X":0' % n for n in range(1500))), 500_000),
+    "events with long numbers": Shape(_EVENTS, _LINES, _event(b'"a":[' + (b"9" * 4000 + b",") * 15 + b"0]")),
+    "events with numbers too long": Shape(_EVENTS, _LINES, b'{"message":"x","data":{"a":' + b"9" * 100_000 + b"}}\n"),
+    "events with powers": Shape(_EVENTS, _LINES, b'{"message":"x","data":{"a":1e308,"b":-1E+99999,"c":0.0e-9}}\n', 230_000),
+    "an event of one name": Shape(_EVENTS, _LINES, b"k", head=b'{"message":"x","data":{"', tail=b'":0}}'),
+    "steps of a document": Shape(_STEP, _JSON, b"[", 60_000, b'{"data":', pack="gzip"),
+    "documents with long numbers": Shape(_STEP, _JSON, b"9", 60_000, b'{"timestamp":', b"}"),
+    "a writer's close": Shape(_CLOSE, _JSON, b'"k%d":{},', 60_000, b"{", b'"z":0}'),
+    "metadata of wide objects": Shape(_FILES, _JSON, b'"k%d":0,', BODY_BYTES, b"{", b'"z":0}', pack="none"),
+    "metadata of lists": Shape(_FILES, _JSON, b"[", BODY_BYTES, pack="none"),
+    "a replay of lists": Shape(_REPLAY, _JSON, b"[", BODY_BYTES, b'{"runs":', pack="none"),
+    "fluent objects": Shape(_FLUENT, _JSON, b"{},", 7_250, b"[", b"{}]"),
+    "fluent numbers": Shape(_FLUENT, _JSON, b"0,", 4_750, b"[", b"0]"),
+    "fluent lines": Shape(_FLUENT, _LINES, b'{"a":1}\n', 20_000),
+    "fluent numbers in a line": Shape(_FLUENT, _LINES, b"1 ", 4_750),
+    "fluent texts": Shape(_FLUENT, _TEXT, b"\n", 2_500),
+    "fluent runs": Shape(_FLUENT, _LINES, b'{"message":"x","runlake":{"fqn":"a%d","run_id":"r"}}\n', 13_000),
+    "fluent writers": Shape(_FLUENT, _LINES, b'{"message":"x","runlake":{"writer":"w%d","id":1}}\n', 12_500),
+    "fluent surrogates": Shape(_FLUENT, _LINES, b'{"a":"\\ud800","b":[{},{},{},{},{},{}]}\n', 62_500),
+    "padded fluent lines": Shape(_FLUENT, _LINES, b'{"message":"token=a","token":"b"}\n', 7_600 * 34, pack="padded"),
+    "padded fluent secrets": Shape(_FLUENT, _LINES, b'{"message":"token=%d","token":"b","step":"token=c"}\n', 380_000, pack="padded"),
+    "padded syslog": Shape(_SYSLOG, _TEXT, b'<13>1 2026-09-21T14:13:20.123456Z h a 1 I [x y="z"][token t="z"] token=m\n', 7_600 * 73, pack="padded"),
+    "padded msgpack entries": Shape(_FLUENT, _MSGPACK, b"\x92\x01\x81\xa5token\xa1b", 7_600 * 10, pack="padded"),
+    "padded bulk": Shape(_BULK, _LINES, b'{"create":{"_id":"token=a"}}\n{"token":"x"}\n', 2_500 * 43, pack="padded"),
+    "padded otlp json": Shape(
+        _OTLP, _JSON, b'{"body":{"stringValue":"token=a"}},', 7_600 * 35,
+        b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[', b"{}]}]}]}", pack="padded",
+    ),
+    "msgpack lists": Shape(_FLUENT, _MSGPACK, b"\x90", 49_000, b"\xdd\x00\x00\xbe\x00"),
+    "msgpack maps": Shape(_FLUENT, _MSGPACK, b"\x81\x01\x80", 48_510, b"\xdd\x00\x00\x30\x00"),
+    "msgpack numbers": Shape(_FLUENT, _MSGPACK, b"\x01"),
+    "msgpack times": Shape(_FLUENT, _MSGPACK, b"\xd4\x00\x00"),
+    "msgpack entries": Shape(_FLUENT, _MSGPACK, b"\x92\x01\x81\xa1a\xa1b", 17_500),
+    "msgpack packed in packed": Shape(_FLUENT, _MSGPACK, b"\x92\xa1t\xc4\x0a" + b"\x90" * 10, 600_000),
+    "msgpack that announces a list": Shape(_FLUENT, _MSGPACK, b"\xdd\xff\xff\xff\xff"),
+    "msgpack that announces a map": Shape(_FLUENT, _MSGPACK, b"\xdf\xff\xff\xff\xff"),
+    "msgpack that announces bytes": Shape(_FLUENT, _MSGPACK, b"x", head=b"\xc6\xff\xff\xff\xff"),
+    "msgpack that announces a text": Shape(_FLUENT, _MSGPACK, b"x", head=b"\xdb\xff\xff\xff\xff"),
+    "msgpack that announces an extension": Shape(_FLUENT, _MSGPACK, b"x", head=b"\xc9\xff\xff\xff\xff\x00"),
+    "msgpack lists in lists": Shape(_FLUENT, _MSGPACK, b"\x91"),
+    "msgpack wide maps": Shape(
+        _FLUENT, _MSGPACK, b"\xde" + struct.pack(">H", 2000) + b"".join(b"\xcd" + struct.pack(">H", n) + b"\xc0" for n in range(2000)), 180_000
+    ),
+    "logstash numbers": Shape(_LOGSTASH, _JSON, b"0,", 4_750, b"[", b"0]"),
+    "logstash times": Shape(_LOGSTASH, _LINES, b'{"message":"m","@timestamp":"2026-09-21T14:13:20.123456789+01:00","level":"warn"}\n'),
+    "logstash many fields": Shape(_LOGSTASH, _LINES, b'{"' + b'":1,"'.join(b"f%02d" % n for n in range(90)) + b'":1}\n', 380_000),
+    "syslog words": Shape(_SYSLOG, _TEXT, b"<13>x\n", 14_750),
+    "syslog 5424": Shape(_SYSLOG, _TEXT, b"<13>1 2026-09-21T14:13:20.123456Z h a 1 I [x y=\"z\"][x y=\"z\"] m\n", 157_500),
+    "syslog open elements": Shape(_SYSLOG, _TEXT, b"<13>1 - h a 1 I [x y=\"" + b"\\\\" * 40 + b"\n", 900_000),
+    "syslog long element": Shape(_SYSLOG, _TEXT, b' a="b"', head=b"<13>1 - h a 1 I [x"),
+    "syslog 3164": Shape(_SYSLOG, _TEXT, b"<34>Oct 11 22:14:15 h su[1]: x\n", 77_250),
+    "syslog stacks": Shape(_SYSLOG, _TEXT, b" at x\n", head=b"<13>x\n"),
+    "firehose records": Shape(_FIREHOSE, _JSON, _record(b"x"), 50_000, **_DELIVERY),
+    "firehose values": Shape(_FIREHOSE, _JSON, _record(b'{"a":[' + b"[]," * 300 + b"0]}"), **_DELIVERY),
+    "firehose bombs": Shape(_FIREHOSE, _JSON, _record(_BOMB), **_DELIVERY),
+    "firehose of cloudwatch": Shape(
+        _FIREHOSE,
+        _JSON,
+        _record(b'{"messageType":"DATA_MESSAGE","logGroup":"g","logEvents":[' + b'{"message":"{}"},' * 90 + b'{"message":"x"}]}'),
+        **_DELIVERY,
+    ),
+    "otlp records": _proto(b"\x12\x00", 20_000, 1, 2),
+    "otlp scopes": _proto(b"\x12\x00", 20_000, 1),
+    "otlp many records": _proto(b"\x12\x00", MIB - KIB, 1, 2),
+    "otlp many scopes": _proto(b"\x12\x00", MIB - KIB, 1),
+    "otlp many resources": Shape(_OTLP, _PROTOBUF, b"\x0a\x00"),
+    "otlp attributes": _proto(b"\x32\x00", MIB - KIB, 1, 2, 2),
+    "otlp values": _proto(b"\x0a\x00", MIB - KIB, 1, 2, 2, 5, 5),
+    "otlp fields": _proto(b"\x08\x00", MIB - KIB, 1, 2, 2),
+    "otlp resource": _proto(b"\x0a\x00", MIB - KIB, 1, 1),
+    "otlp that announces more": Shape(_OTLP, _PROTOBUF, b"\x0a\xff\xff\xff\xff\x07"),
+    "otlp of long varints": Shape(_OTLP, _PROTOBUF, b"\xff"),
+    "otlp values in values": Shape(_OTLP, _PROTOBUF, b"", head=_nested(1000)),
+    "otlp json in json": Shape(
+        _OTLP, _JSON, b'{"arrayValue":{"values":[', 25 * 900, b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":'
+    ),
+    "otlp json": Shape(_OTLP, _JSON, b"{},", 7_250, b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[', b"{}]}]}]}"),
+    "otlp json values": Shape(
+        _OTLP, _JSON, b'{"intValue":"1"},', 395_000,
+        b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"arrayValue":{"values":[', b"{}]}}}]}]}]}",
+    ),
+    "bulk empty actions": Shape(_BULK, _LINES, b"{}\n", 7_475),
+    "bulk documents": Shape(_BULK, _LINES, b'{"create":{}}\n{"a":1}\n', 54_750),
+    "bulk names": Shape(_BULK, _LINES, b'{"create":{"_index":"' + b"i" * 200 + b'","_id":"' + b"d" * 200 + b'"}}\n{"a":1}\n'),
+    "bulk deletes": Shape(_BULK, _LINES, b'{"delete":{}}\n', 34_750),
+}  # fmt: skip
+"""By what is costly about it. Most are just below a limit, where a body costs the most."""
+
+
+def mutated(rng: random.Random) -> Iterator[tuple[str, Shape]]:
+    """Shapes derived from those above, without end: other units, sizes, operations and packing."""
+    shapes = list(SHAPES.items())
+    while True:
+        name, shape = rng.choice(shapes)
+        changed = rng.choice(_CHANGES)(shape, rng.choice(shapes)[1], rng)
+        if b"%" not in changed.unit.replace(b"%d", b"") and changed.unit.count(b"%d") < 2:
+            yield f"{name}, mutated", changed
+
+
+_CHANGES: list[Callable[[Shape, Shape, random.Random], Shape]] = [
+    lambda shape, _, rng: replace(shape, expanded_bytes=int(shape.expanded_bytes * rng.uniform(0.2, 4))),
+    lambda shape, _, rng: replace(shape, unit=_mixed(shape.unit, rng)),
+    lambda shape, other, _: replace(shape, unit=shape.unit + other.unit[:200]),
+    lambda shape, _, rng: replace(shape, head=_mixed(shape.head, rng)),
+    lambda shape, other, _: replace(shape, path=other.path),
+    lambda shape, other, _: replace(shape, content_type=other.content_type),
+    lambda shape, _, rng: replace(shape, pack=rng.choice(["gzip", "padded", "gzip-type", "LogBatch"])),
+]
+
+
+def _mixed(unit: bytes, rng: random.Random) -> bytes:
+    if not unit:
+        return unit
+    at, size = rng.randrange(len(unit)), rng.randrange(1, 9)
+    return rng.choice([
+        unit[:at] + bytes(rng.choices(b'[]{}",:\\\n\x00\x80\x90\xdd0aA<>=', k=size)) + unit[at:],
+        unit[:at] + unit[at + size :] or unit,
+        unit[:at] + unit[at : at + size] * 9 + unit[at:],
+    ])  # fmt: skip

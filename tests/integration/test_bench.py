@@ -1,0 +1,32 @@
+"""The measurements of ``make bench`` still work: each of them, at sizes that say nothing about speed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from bench.measures import ALL
+from local.state import PROJECT
+
+
+def test_every_measurement_runs_at_its_small_sizes() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bench", "--small"], cwd=PROJECT, capture_output=True, text=True, timeout=1200, check=False
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    rows = [line for line in done.stdout.splitlines() if line.startswith("| ") and line.endswith("| now |")]
+    assert len(rows) >= len(ALL)
+    assert all(f"{measurement.name}: " in done.stderr for measurement in ALL)
+
+
+def test_unknown_measurement_is_an_error_that_lists_the_others() -> None:
+    done = subprocess.run([sys.executable, "-m", "bench", "nonsense"], cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "no such measurement: nonsense" in done.stderr
+
+
+@pytest.mark.parametrize("measurement", ALL, ids=lambda measurement: measurement.name)
+def test_every_measurement_has_small_sizes_or_is_small(measurement: object) -> None:
+    assert measurement.small or measurement.name in {"requests_of_appends", "package_size"}  # type: ignore[attr-defined]

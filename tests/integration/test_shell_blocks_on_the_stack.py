@@ -1,0 +1,150 @@
+"""The blocks of shell in README, the how-to guides and the client's page do what they say, run by bash against a stack."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import re
+import shlex
+import subprocess
+import time
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import pytest
+
+from tests.docs.pages import PROJECT
+from tests.docs.shell_blocks import commands, development_command, shell_blocks
+from tests.integration.datalake.client import BIN, Datalake
+from tests.integration.stacks import PATIENCE_S, Stack, running_stack
+
+DAY = datetime.date(2026, 11, 21)
+"""What the examples say. The datalake's client looks days back from now, so they are run with yesterday's date."""
+ASYNCHRONOUS = ("datalake list", "datalake latest")
+"""Files are listed once their notification was ingested: until something is printed these are repeated."""
+STACK_FILES = {"nginx.log": "GET /\n", "report.txt": "a report\n", "load.sh": "#!/bin/sh\necho loaded\n"}
+
+
+class Bash:
+    """Executes commands, each by a bash of its own that begins with the variables that the one before ended with."""
+
+    def __init__(self, folder: Path, environment: dict[str, str], addresses: dict[str, str]) -> None:
+        self._folder, self._environment, self._addresses = folder, environment, addresses
+
+    def run(self, command: str) -> str:
+        """What it prints. Fails the test if the command fails."""
+        for text, address in self._addresses.items():
+            command = command.replace(text, address)
+        give_up = time.monotonic() + PATIENCE_S
+        while True:
+            done = self._once(command)
+            if not command.startswith(ASYNCHRONOUS) or (done.returncode == 0 and done.stdout.strip()):
+                break
+            assert time.monotonic() < give_up, f"{command}\nprinted nothing: {done.stderr}"
+            time.sleep(0.5)
+        assert done.returncode == 0, f"{command}\nexit code {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def _once(self, command: str) -> subprocess.CompletedProcess[str]:
+        state = self._folder / "variables"
+        script = f"set -auo pipefail\n{command}\nstatus=$?\nenv -0 > {shlex.quote(str(state))}\nexit $status\n"
+        done = subprocess.run(
+            ["bash", "-c", script], cwd=self._folder, env=self._environment, capture_output=True, text=True, timeout=PATIENCE_S
+        )
+        if done.returncode == 0 and state.exists():
+            pairs = (pair.partition("=") for pair in state.read_text().split("\0") if pair)
+            self._environment = {name: value for name, _, value in pairs}
+        return done
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    """One for the blocks of all pages: they name the same runs."""
+    with running_stack() as own:
+        yield own
+
+
+@pytest.fixture
+def bash(stack: Stack, tmp_path: Path) -> Bash:
+    """In a folder with the files that the examples name, and ``.local/stack.json`` as beside a checkout."""
+    for name, text in STACK_FILES.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "load.sh").chmod(0o755)
+    (tmp_path / ".local").mkdir()
+    (tmp_path / ".local" / "stack.json").write_text(json.dumps(dict(stack.description)))
+    (tmp_path / "client").symlink_to(PROJECT / "client")
+    environment = Datalake(stack, tmp_path).environment | {
+        "PATH": f"{tmp_path / 'venv' / 'bin'}:{BIN}:{os.environ['PATH']}",
+        "API": stack.api_url,
+        "LOGS": f"{stack.api_url}/v1/services/ingestionPipelines/logs",
+        "ARCHIVE_BUCKET": stack["archive_bucket"],
+        "FILE": "report.txt",
+        "RUNLAKE_TOKEN": "of-nobody",
+        "RUN_ID": "run-1",
+    }
+    yesterday = datetime.datetime.now(datetime.UTC).date() - datetime.timedelta(days=1)
+    addresses = {
+        "http://127.0.0.1:4566/api": stack.api_url,
+        "https://logs.example.com/api": stack.api_url,
+        DAY.isoformat(): yesterday.isoformat(),
+        DAY.replace(day=1).isoformat(): (yesterday - datetime.timedelta(days=20)).isoformat(),
+    }
+    return Bash(tmp_path, environment, addresses)
+
+
+def executed(bash: Bash, page: str) -> list[tuple[str, str]]:
+    """The commands of a page's blocks, and what each printed."""
+    lines = [
+        line
+        for block in shell_blocks(PROJECT / page)
+        if not block.needs and block.language == "sh"
+        for line in commands(block.text)
+    ]
+    return [(line, bash.run(line)) for line in lines if not development_command(line)]
+
+
+def closed_run(stack: Stack, run: str) -> None:
+    """A finished run of one connector."""
+    logs = f"{stack.api_url}/v1/services/ingestionPipelines/logs/{run}"
+    body = b'{"connectorId": "host-17", "logs": "one\\ntwo\\n"}'
+    for path, content in (("", body), ("/close", b"")):
+        with urlopen(Request(logs + path, content, {"Content-Type": "application/json"}, method="POST")):
+            pass
+
+
+def test_readme(bash: Bash, tmp_path: Path) -> None:
+    printed = dict(executed(bash, "README.md"))
+    text = (PROJECT / "README.md").read_text()
+    (said,) = re.findall(r'^curl "\$URL" +# (\{.*\})$', text, re.MULTILINE)
+    assert printed['curl "$URL"'].strip() == said
+    assert printed['curl "$URL/download"'] == "hello\nworld\n"
+    assert (tmp_path / "my_pipeline-run-1.log").read_text() == "hello\nworld\n"
+
+
+def test_how_to(bash: Bash, stack: Stack, tmp_path: Path) -> None:
+    closed_run(stack, "mysql.ingest/run-1")
+    printed = dict(executed(bash, "docs/how-to.md"))
+    assert printed["datalake latest nginx webserver01 | datalake cat"].strip() == "GET /"
+    assert (tmp_path / "mysql_ingest-run-1.log").read_text() == "one\ntwo\n"
+    (uploaded,) = [text.strip() for line, text in printed.items() if line.startswith("curl -sf -T")]
+    assert uploaded.startswith(stack.api_url) and uploaded.endswith("/data")
+
+
+def test_agents(bash: Bash) -> None:
+    assert executed(bash, "docs/agents.md")
+
+
+def test_pipeline_files(bash: Bash) -> None:
+    for line, text in executed(bash, "docs/pipeline-files.md"):
+        assert '"code"' not in text, f"{line}\n{text}"
+
+
+def test_client(bash: Bash, tmp_path: Path) -> None:
+    """In an environment of its own, into which the page installs it."""
+    venv.create(tmp_path / "venv", with_pip=True)
+    (tmp_path / ".runlake-token").write_text("of-nobody\n")
+    printed = dict(executed(bash, "client/README.md"))
+    assert printed["runlake tail -f nightly.orders"].splitlines()[0] == "loaded"

@@ -1,0 +1,124 @@
+"""Who may do what: tokens, grants, patterns, the policy, sealed cursors."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_PATTERNS = "tests/unit/test_access_patterns.py"
+_TOKENS = "tests/functional/test_access_tokens.py"
+_DOORS = "tests/functional/test_access_doors.py"
+_LISTS = "tests/functional/test_access_lists.py"
+
+MUTANTS = (
+    Mutant(
+        "chalicelib.access.patterns:matches",
+        find="not name.endswith(last)",
+        replace="False",
+        tests=_PATTERNS,
+        why="a pattern grants names that only begin as it does",
+    ),
+    Mutant(
+        "chalicelib.access.patterns:matches",
+        find="len(name) < len(first) + len(last)",
+        replace="False",
+        tests=_PATTERNS,
+        why="the same letters count as both ends of a pattern",
+    ),
+    Mutant(
+        "chalicelib.access.patterns:matches_principal",
+        find="len(wanted) == len(parts) and all(map(matches, wanted, parts))",
+        replace="matches(pattern, principal)",
+        tests=_PATTERNS,
+        why="a star crosses slashes, and a session name passes for a role",
+    ),
+    Mutant(
+        "chalicelib.access.patterns:Patterns.is_of_all",
+        find="ANY in self.of",
+        replace="bool(self.of)",
+        tests=_LISTS,
+        why="whoever may read some names reads the lists of all",
+    ),
+    Mutant(
+        "chalicelib.access.grants:Grants.__getitem__",
+        find="self.names.get(scope, Patterns())",
+        replace="self.names.get(scope, Patterns((ANY,)))",
+        tests=_PATTERNS,
+        why="what is not granted is granted",
+    ),
+    Mutant(
+        "chalicelib.access.policy:Policy.denies",
+        find="token_id and token_id in self.denied_token_ids",
+        replace="False",
+        tests=_PATTERNS,
+        why="a token that was revoked goes on",
+    ),
+    Mutant(
+        "chalicelib.access.policy:Policy.denies",
+        find="matches_principal(pattern, principal) or matches(pattern, principal)",
+        replace="matches_principal(pattern, principal)",
+        tests=_PATTERNS,
+        why="a session of a denied role goes on",
+    ),
+    Mutant(
+        "chalicelib.access.doors:TokenDoor.principal",
+        find="_check_denied(policy, name, token_id)",
+        replace="None",
+        tests=_DOORS,
+        why="the deny list is not asked",
+    ),
+    Mutant(
+        "chalicelib.access.doors:IamDoor.principal",
+        find="_check_denied(policy, arn, shown.access_key)",
+        replace="None",
+        tests=_DOORS,
+        why="the deny list is not asked for roles",
+    ),
+    Mutant(
+        "chalicelib.access.doors:IamDoor.name",
+        find="not shown.user_arn",
+        replace="False",
+        tests=_DOORS,
+        why="a request that nobody signed has a name",
+    ),
+    Mutant(
+        "chalicelib.access.tokens:Tokens._checked",
+        find="algorithm not in ALGORITHMS",
+        replace="False",
+        equivalent="a key is chosen by its kind and made for the algorithm, so another way to sign is refused there too, with another message",
+    ),
+    Mutant(
+        "chalicelib.access.tokens:Tokens.claims",
+        find="len(token) > MAX_TOKEN_CHARS",
+        replace="False",
+        tests=f"{_TOKENS}::test_token_over_the_length_limit_is_refused_however_valid_it_is",
+        why="a token of any length is taken apart",
+    ),
+    Mutant(
+        "chalicelib.access.tokens:Tokens._checked",
+        find="claims['exp']",
+        replace="claims['iat']",
+        tests=_TOKENS,
+        why="a token may hold for years",
+    ),
+    Mutant(
+        "chalicelib.access.tokens:Tokens._remembered",
+        find="self._keys.find(verified.key_id, verified.algorithm) is not verified.key",
+        replace="False",
+        tests=_TOKENS,
+        why="a token goes on when its key was taken back",
+    ),
+    Mutant(
+        "chalicelib.access.tokens:Tokens._remembered",
+        find="int(verified.claims['exp']) <= time.time() - self._leeway_s",
+        replace="False",
+        tests=_TOKENS,
+        why="a token that is remembered never expires",
+    ),
+    Mutant(
+        "chalicelib.access.sealing:Sealer.opened",
+        find="not compare_digest(A, B)",
+        replace="False",
+        tests=_LISTS,
+        why="a cursor is opened for another principal or query",
+    ),
+)

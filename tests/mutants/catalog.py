@@ -1,0 +1,216 @@
+"""Decisive lines of the catalog, of ingestion and of the archive."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_OVERTAKEN = "tests/faults/test_files_overtaken.py"
+_FILES = "tests/contract/test_file_catalog.py"
+_MENDING = "tests/unit/test_catalog_mending.py"
+_MERGING = "tests/unit/test_catalog_merging.py"
+_ITEMS = "tests/contract/test_run_items.py"
+_UPLOADS = "tests/functional/test_archive_uploads.py"
+_RUNS = "tests/contract/test_run_catalog.py"
+
+MUTANTS = (
+    # files and their rows
+    Mutant(
+        "chalicelib.catalog.remembered:FileState.unchanged",
+        find="((Clause(('revision',), '=', self.revision),),) if self.revision else ABSENT_ROW",
+        replace="() if self.revision else ABSENT_ROW",
+        tests=_OVERTAKEN,
+        why="who looked before another look must not write after it",
+    ),
+    Mutant(
+        "chalicelib.catalog.remembered:FileState.next_row",
+        find="self.revision + 1",
+        replace="max(self.revision, 1)",
+        tests=_OVERTAKEN,
+        why="every look is a new revision, also one that finds nothing new",
+    ),
+    Mutant(
+        "chalicelib.catalog.registration:_naming",
+        find="((Clause(('revision',), '=', name.revision),),) if name else ABSENT_ROW",
+        replace="()",
+        tests=_OVERTAKEN,
+        why="looks at an odd key follow each other as its revisions do",
+    ),
+    Mutant(
+        "chalicelib.catalog.registration:Registration._plan",
+        find="{state.id for state in was} - {look.record.id if look.record else None, subject.id}",
+        replace="{state.id for state in was} - {look.id, subject.id}",
+        tests=f"{_FILES}::test_rejected_copy_gives_the_file_back_to_its_original[memory]",
+        why="a rejected copy must not hide the valid original",
+    ),
+    Mutant(
+        "chalicelib.catalog.registration:Registration._plan",
+        find="left | (memory.owed(subject) - settled)",
+        replace="left | memory.owed(subject)",
+        tests=f"{_FILES}::test_rewritten_odd_key_costs_the_same_each_time[memory]",
+        why="what was settled leaves the row, or it only grows",
+    ),
+    Mutant(
+        "chalicelib.catalog.registration:Registration._one",
+        find="frozenset() if is_original else memory.owed(subject)",
+        replace="frozenset()",
+        tests=f"{_FILES}::test_rewritten_odd_key_costs_the_same_each_time[memory]",
+        why="originals that an earlier look left are looked at, and then forgotten",
+    ),
+    Mutant(
+        "chalicelib.catalog.registration:Registration._carried_out",
+        find="self._settle(source for plan in plans for source in plan.unsettled)",
+        replace="None",
+        tests=_OVERTAKEN,
+        why="a latest file that a dead process left unsettled is settled by the next look",
+    ),
+    Mutant(
+        "chalicelib.catalog.registration:Registration._carried_out",
+        find="self._settle(record.source for record in lost)",
+        replace="None",
+        tests=f"{_FILES}::test_the_latest_file_falls_back_step_by_step[memory]",
+        why="where the latest file goes, the next one takes its place",
+    ),
+    Mutant(
+        "chalicelib.catalog.registration:_change",
+        find="record is None and before and not state.is_at(subject.url)",
+        replace="False",
+        tests=f"{_FILES}::test_rejected_object_does_not_take_a_file_from_a_good_one[memory]",
+        why="an object that is refused does not take a file from a good one",
+    ),
+    Mutant(
+        "chalicelib.catalog.registration:_once",
+        find="record and look.by_link and memory.files[file_key(record.id)].is_made_again(subject.url, record.create_time)",
+        replace="False",
+        tests=f"{_UPLOADS}::test_link_does_not_bring_a_deleted_file_back",
+        why="a link for an upload does not bring a deleted file back",
+    ),
+    Mutant(
+        "chalicelib.catalog.remembered:FileState.is_made_again",
+        find="created_ms < (gone_s + self.LINK_S) * 1000",
+        replace="True",
+        tests=f"{_UPLOADS}::test_upload_that_is_restored_after_its_link_expired_is_listed",
+        why="an upload that is restored from a backup is a file again",
+    ),
+    Mutant(
+        "chalicelib.catalog.latest:_not_older",
+        find="(same_start, Clause(_CREATED, '=', best.create_time))",
+        replace="(same_start, Clause(_CREATED, '<', best.create_time))",
+        tests=f"{_FILES}::test_files_of_one_source_and_the_same_times_are_all_listed[memory]",
+        why="a file that is no newer than the latest makes sure of it",
+    ),
+    Mutant(
+        "chalicelib.catalog.latest:LatestFiles.settle",
+        find="Check(file_key(newest.id), is_listed)",
+        replace="Check(file_key(newest.id), (*is_listed, (Clause(('key',), '=', f'file#{newest.id}'),), *_NONE))",
+        tests=_OVERTAKEN,
+        why="a successor that is removed meanwhile is not put in the place of the latest",
+    ),
+    # rows of runs
+    Mutant(
+        "chalicelib.catalog.merging:merge_forward",
+        find="_number(now, group[0]) > _number(item, group[0])",
+        replace="False",
+        tests=_MERGING,
+        why="what landed while S3 was looked at must not be set back",
+    ),
+    Mutant(
+        "chalicelib.catalog.merging:merge_forward",
+        find="_moved(group[0], seen, now) and _number(now, group[0]) > _number(item, group[0])",
+        replace="_number(now, group[0]) > _number(item, group[0])",
+        tests=f"{_MENDING}::test_row_of_a_run_with_continuous_appends_is_put_right",
+        why="a group that is ahead of S3 and did not move is damaged",
+    ),
+    Mutant(
+        "chalicelib.catalog.merging:merge_forward",
+        find="_moved('activity_shard', seen, now) and _number(now, 'segments') == _number(item, 'segments')",
+        replace="False",
+        tests=_MERGING,
+        why="a run that the schedule let go of meanwhile stays let go of",
+    ),
+    Mutant(
+        "chalicelib.catalog.items:DynamoDbRunItems.change_run",
+        find="f'attribute_exists(#p) AND {condition}'",
+        replace="'attribute_exists(#p)'",
+        tests=f"{_ITEMS}::test_attributes_are_changed_only_while_they_are_what_was_read[moto]",
+        why="an attribute that moved since it was read is not written over",
+    ),
+    Mutant(
+        "chalicelib.catalog.items:DynamoDbRunItems.change_run",
+        find="f'attribute_exists(#p) AND {condition}'",
+        replace="condition",
+        tests=f"{_ITEMS}::test_changing_a_row_that_is_gone_makes_none[moto]",
+        why="changing a row that is gone makes none",
+    ),
+    Mutant(
+        "glue_jobs.catalog.mending:Mender._write_run",
+        find="not is_ahead(now or {}, merged)",
+        replace="True",
+        tests=f"{_MENDING}::test_row_of_a_run_with_continuous_appends_is_put_right",
+        why="what landed while the row was ahead was refused, and nobody brings it again",
+    ),
+    Mutant(
+        "chalicelib.catalog.dynamodb_runs:DynamoDbRunCatalog.segment_landed",
+        find="'attribute_not_exists(#segments) OR #segments < :segments'",
+        replace="'attribute_not_exists(#segments) OR #segments <> :segments'",
+        tests=f"{_RUNS}::test_events_twice_and_in_any_order_end_in_the_same_row[moto-0]",
+        why="a notification that comes late sets nothing back",
+    ),
+    Mutant(
+        "chalicelib.catalog.dynamodb_runs:read_cursor",
+        find="is_sort_key(run_id)",
+        replace="isinstance(run_id, str) and run_id",
+        tests="tests/unit/test_cursor.py",
+        why="a cursor that was made by hand is a 400, not an error of the table",
+    ),
+    Mutant(
+        "chalicelib.catalog.cursor:CursorSigner.read",
+        find="fingerprint != _fingerprint(query)",
+        replace="False",
+        tests="tests/unit/test_cursor.py",
+        why="a cursor goes on only in the query that it is of",
+    ),
+    # the archive
+    Mutant(
+        "chalicelib.archive.archive:Archive.delete",
+        find="found.store.delete(found.info.key, if_match=found.info.etag)",
+        replace="found.store.delete(found.info.key)",
+        tests=f"{_UPLOADS}::test_deletion_does_not_take_away_a_newer_version",
+        why="a deletion takes away what was looked at, and no other version",
+    ),
+    Mutant(
+        "chalicelib.archive.archive:Archive.delete",
+        find="self._catalogue(found).record",
+        replace="not self._catalogue(found)",
+        tests=f"{_UPLOADS}::test_deletion_of_a_file_that_is_written_again_meanwhile_is_refused",
+        why="who deletes a file learns that it is there again",
+    ),
+    Mutant(
+        "chalicelib.archive.archive:Archive._looked_up",
+        find="proved and ANNOUNCED_BYTES in info.metadata",
+        replace="False",
+        tests=f"{_UPLOADS}::test_an_upload_is_no_file_before_its_bytes_were_checked",
+        why="an upload is no file before its hash is proved",
+    ),
+    Mutant(
+        "chalicelib.archive.objects:ArchiveObjects._broken_promise",
+        find="announced != str(info.size)",
+        replace="False",
+        tests=f"{_UPLOADS}::test_nobody_pays_for_a_hash_when_the_size_is_wrong",
+        why="nobody pays for a hash when the size is wrong",
+    ),
+    # ingestion
+    Mutant(
+        "chalicelib.ingestion.ingester:Ingester._reported",
+        find="failed.get(number, result)",
+        replace="result",
+        tests="tests/faults/test_ingest_every_call.py",
+        why="a message whose report was not sent comes again",
+    ),
+    Mutant(
+        "chalicelib.ingestion.run_objects:RunObjects._segment",
+        find="self.index.put(parsed.run, [entry])",
+        replace="None",
+        tests="tests/functional/test_ingest.py",
+        why="each segment has its row",
+    ),
+)

@@ -1,0 +1,211 @@
+"""Decisive lines of the client: what reaches a terminal, what waits on disk, what is sent again, how a command ends."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_TERMINAL = "client/tests/test_terminal.py"
+_HOSTILE = "client/tests/test_hostile_server.py"
+_MISTAKES = "client/tests/test_mistakes.py"
+_DRAINING = "client/tests/test_draining.py"
+_FAULTS = "client/tests/test_faults.py"
+_BUFFER = "client/tests/test_buffer.py"
+_EXEC = "client/tests/test_exec.py"
+_NAMES = "tests/functional/test_http_names.py"
+
+MUTANTS = (
+    # terminal output
+    Mutant(
+        "runlake.terminal:sanitize",
+        find="_UNPRINTABLE.sub(REPLACEMENT, text)",
+        replace="text",
+        tests=_TERMINAL,
+        why="a terminal acts on controls",
+    ),
+    Mutant(
+        "runlake.terminal:sanitize",
+        find="_UNPRINTABLE.sub(REPLACEMENT, piece)",
+        replace="piece",
+        tests=_TERMINAL,
+        why="controls between sequences of style act too",
+    ),
+    Mutant(
+        "runlake.terminal:sanitize",
+        find="RESET if current else ''",
+        replace="''",
+        tests=_TERMINAL,
+        why="a log's colour must not go on in what follows it",
+    ),
+    Mutant(
+        "runlake.terminal:_Style.apply",
+        find="code if code in _HUES else 0",
+        replace="code",
+        tests=_TERMINAL,
+        why="black, white and greys may be the terminal's background",
+    ),
+    Mutant(
+        "runlake.terminal:_nearest",
+        find="high - low < _MIN_SATURATION",
+        replace="False",
+        tests=_TERMINAL,
+        why="any colour that is nearly grey hides text on a background of its kind",
+    ),
+    Mutant(
+        "runlake.terminal:label",
+        find="len(shown) <= most_chars",
+        replace="True",
+        tests=_TERMINAL,
+        why="a name of a megabyte is not printed whole",
+    ),
+    Mutant(
+        "runlake.terminal:json_text",
+        find="_UNPRINTABLE.sub(lambda found: _escaped(found[0]), text)",
+        replace="text",
+        tests=_TERMINAL,
+        why="JSON at a terminal has strings of others in it",
+    ),
+    Mutant(
+        "runlake.terminal:last_state",
+        find="f'[{len(earlier)} overwritten] {last}' if earlier else last",
+        replace="last",
+        tests=_TERMINAL,
+        why="a carriage return must not hide what was written before it without a word",
+    ),
+    Mutant(
+        "runlake.commands.output:show_rows",
+        find="label(cell)",
+        replace="cell",
+        tests=f"{_HOSTILE}::test_rows_for_programs_are_not_forged",
+        why="names of others are cells",
+    ),
+    Mutant(
+        "runlake.commands.output:report",
+        find="sanitize(f'runlake: {text}')",
+        replace="f'runlake: {text}'",
+        tests=f"{_HOSTILE}::test_error_messages_are_harmless",
+        why="error messages are the server's words",
+    ),
+    Mutant(
+        "runlake.commands.output:_has_colours",
+        find="stream.isatty() and not os.environ.get('NO_COLOR') and os.environ.get('TERM') != 'dumb'",
+        replace="stream.isatty()",
+        tests=f"{_HOSTILE}::test_no_sequences_without_colours",
+        why="NO_COLOR and terminals without colours are heeded",
+    ),
+    Mutant(
+        "runlake.shipper:to_stderr",
+        find="sanitize(f'runlake: {text}')",
+        replace="f'runlake: {text}'",
+        tests="client/tests/test_imports.py",
+        why="a handler's messages have the server's words in them",
+    ),
+    # names
+    Mutant(
+        "chalicelib.runlog.writer:Writer._put",
+        find="check_new_run(run)",
+        replace="None",
+        tests=_NAMES,
+        why="names of new runs reach terminals of others",
+    ),
+    Mutant(
+        "chalicelib.runlog.writer:Writer._put",
+        find="entry.sequence == 0",
+        replace="True",
+        tests=_NAMES,
+        why="a run of an earlier release goes on",
+    ),
+    Mutant(
+        "chalicelib.events.names:checked_label",
+        find="UNPRINTABLE.search(label)",
+        replace="False",
+        tests=_NAMES,
+        why="names of steps are printed as a tree",
+    ),
+    # what waits on disk
+    Mutant(
+        "runlake.draining:Drain._send",
+        find="self._keep(replace(behind, position=stored.position))",
+        replace="setattr(self, 'leftover', replace(behind, position=stored.position))",
+        tests=_DRAINING,
+        why="a drain that is killed must know how far it was",
+    ),
+    Mutant(
+        "runlake.draining:Drain._send_all",
+        find="replace(self.leftover, sent=0)",
+        replace="self.leftover",
+        tests=_DRAINING,
+        why="the batch without an answer is counted, and sent, once",
+    ),
+    Mutant(
+        "runlake.draining:Drain._bytes_from",
+        find="file.seek(max(begin - chunk.first_byte, 0))",
+        replace="file.seek(max(begin - chunk.first_byte - 1, 0))",
+        tests=_DRAINING,
+        why="a batch begins where the one before ended, in the middle of a chunk too",
+    ),
+    Mutant(
+        "runlake.spool:check_is_own",
+        find="os.lstat(root).st_uid != os.getuid()",
+        replace="False",
+        tests=f"{_MISTAKES}::test_drain_sends_no_token_for_a_folder_of_others",
+        why="a folder that others made names a server that gets the token",
+    ),
+    Mutant(
+        "runlake.buffer:Buffer._fits_memory",
+        find="self._spool is None or self._spool.is_empty",
+        replace="True",
+        tests=_BUFFER,
+        why="memory is older than disk: while anything is there, the next bytes go there too",
+    ),
+    Mutant(
+        "runlake.buffer:Buffer._drop",
+        find="self.dropped_lines += lines",
+        replace="pass",
+        tests=_BUFFER,
+        why="what is dropped is counted",
+    ),
+    # exactly once
+    Mutant(
+        "runlake.shipper:Shipper._append",
+        find="self._position = stored.position",
+        replace="pass",
+        tests=f"{_FAULTS}::test_equal_batches_are_stored_each",
+        why="the next batch presents the position of the answer before",
+    ),
+    Mutant(
+        "runlake.shipper:Shipper._tried",
+        find="(AccessError, NotFoundError, SettingsError)",
+        replace="(AccessError, SettingsError)",
+        tests=f"{_MISTAKES}::test_lines_wait_where_the_address_is_wrong",
+        why="a wrong address answers 404, and its lines wait",
+    ),
+    Mutant(
+        "runlake.deliveries:EventDelivery._append",
+        find="blake2b(body, digest_size=16).hexdigest()",
+        replace="len(body)",
+        tests="client/tests/test_events.py",
+        why="other events under the same key would not be stored",
+    ),
+    # exec
+    Mutant(
+        "runlake.execution:execute",
+        find="code if code >= 0 else 128 - code",
+        replace="code",
+        tests=f"{_EXEC}::test_a_command_killed_by_a_signal",
+        why="a command that a signal killed ends as in a shell",
+    ),
+    Mutant(
+        "runlake.execution:_not_started",
+        find="_NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE",
+        replace="_NOT_EXECUTABLE",
+        tests=f"{_EXEC}::test_a_command_that_is_not_there",
+        why="127 says that there is no such command",
+    ),
+    Mutant(
+        "runlake.commands.writing:close",
+        find="checked_run(archive, run, None)",
+        replace="None",
+        tests=f"{_MISTAKES}::test_unknown_run_is_an_error",
+        why="a typing error makes no run",
+    ),
+)

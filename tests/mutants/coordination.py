@@ -1,0 +1,147 @@
+"""Decisive lines of coordination: leases, fences, and writes whose answers are lost."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_LEASES = "tests/unit/test_coordination_leases.py"
+_AVAILABILITY = "tests/unit/test_coordination_availability.py"
+_EVERY_CALL = "tests/faults/test_coordination_every_call.py"
+_INTERLEAVED = "tests/faults/test_coordination_interleaved.py"
+_CONTRACT = "tests/contract/test_coordination.py"
+
+MUTANTS = (
+    Mutant(
+        "chalicelib.coordination.dynamodb:_exactly",
+        find="[_PRESENT, f'{VERSION} = :version']",
+        replace="[_PRESENT, f'{VERSION} >= :version']",
+        tests=f"{_CONTRACT}::test_a_write_replaces_and_removes_exactly_what_was_read[moto-version]",
+        why="a write under a lease is conditional on the version that was read",
+    ),
+    Mutant(
+        "chalicelib.coordination.memory:_is_same",
+        find="(current.version, current.owner, current.priority) == (old.version, old.owner, old.priority)",
+        replace="current.owner == old.owner",
+        tests=f"{_LEASES} {_INTERLEAVED} {_EVERY_CALL}",
+        why="a write under a lease is conditional on the version that was read",
+    ),
+    Mutant(
+        "chalicelib.coordination.store:settled",
+        find="None if refused and is_ours(refused.current) else refused",
+        replace="refused",
+        tests=_EVERY_CALL,
+        why="a repeat that meets its own write is a success",
+    ),
+    Mutant(
+        "chalicelib.coordination.store:settled",
+        find="None if refused and is_ours(refused.current) else refused",
+        replace="None",
+        tests=_LEASES,
+        why="a write that was refused is no success",
+    ),
+    Mutant(
+        "chalicelib.coordination.tenure:Tenure._from_now",
+        find="self._terms.timeout_s - self._terms.margin_s",
+        replace="self._terms.timeout_s + self._terms.skew_s",
+        tests=_LEASES,
+        why="a holder stops before others may take the partition",
+    ),
+    Mutant(
+        "chalicelib.coordination.lease:Lease.check",
+        find="self.remaining_s() <= 0",
+        replace="False",
+        tests=_LEASES,
+        why="a lease that was not renewed in time stops the work",
+    ),
+    Mutant(
+        "chalicelib.coordination.lease:Lease.check_held",
+        find="self._over",
+        replace="None",
+        tests=_LEASES,
+        why="a lease that is over stays over",
+    ),
+    Mutant(
+        "chalicelib.coordination.acquisition:Acquisition.is_free",
+        find="partition.timeout_ms is None or partition.timeout_ms + self._terms.skew_ms <= now_ms",
+        replace="partition.timeout_ms is None or partition.timeout_ms - self._terms.skew_ms <= now_ms",
+        tests=_AVAILABILITY,
+        why="a partition is another's until its deadline and the clocks' skew are past",
+    ),
+    Mutant(
+        "chalicelib.coordination.acquisition:Acquisition.is_free",
+        find="partition.reopen_ms is None or partition.reopen_ms <= now_ms",
+        replace="True",
+        tests=_AVAILABILITY,
+        why="what was closed waits until it opens again",
+    ),
+    Mutant(
+        "chalicelib.coordination.partition:Partition._next",
+        find="self.version + 1",
+        replace="self.version",
+        tests=f"{_LEASES} {_EVERY_CALL}",
+        why="the fence grows with every write",
+    ),
+    Mutant(
+        "chalicelib.coordination.partition:Partition.renewed",
+        find="max(timeout_ms, self.timeout_ms or 0)",
+        replace="timeout_ms",
+        tests=_AVAILABILITY,
+        why="a renewal never shortens a lease that others have read",
+    ),
+    Mutant(
+        "chalicelib.coordination.partition:Partition.closed",
+        find="counted.closed_count >= max_closed",
+        replace="counted.closed_count > max_closed",
+        tests=f"{_CONTRACT}::test_behaviour_10_close_counts_up_to_the_maximum[memory]",
+        why="work that fails again and again is set aside after so many times",
+    ),
+    Mutant(
+        "chalicelib.coordination.partition:Retention.stamped",
+        find="expires and partition.key != GLOBAL_KEY",
+        replace="expires",
+        tests="tests/unit/test_coordination_items.py",
+        why="the item that all nodes share never expires",
+    ),
+    Mutant(
+        "chalicelib.coordination.partition:new_partition",
+        find="is_sort_key(key)",
+        replace="0 < len(key)",
+        tests="tests/unit/test_coordination_items.py",
+        why="a key that no table holds is refused before any request",
+    ),
+    Mutant(
+        "chalicelib.coordination.tenure:Tenure._still_ours",
+        find="current is not None and current.owner == lease.owner",
+        replace="current is not None",
+        tests=_LEASES,
+        why="what another wrote is no base for a write of ours",
+    ),
+    Mutant(
+        "chalicelib.coordination.tenure:Tenure._removed",
+        find="current is None or current.version < old.version",
+        replace="current is None",
+        tests=_AVAILABILITY,
+        why="a removal whose answer was lost is not undone by a new item of the key",
+    ),
+    Mutant(
+        "chalicelib.coordination.guard:_Guarded._checked",
+        find="self._lease.check()",
+        replace="None",
+        tests=f"{_LEASES} tests/functional/test_schedules.py",
+        why="once the lease is lost no further call is made under it",
+    ),
+    Mutant(
+        "chalicelib.coordination.creation:Creation.supply",
+        find="item.saved(text).given_up(self._clock.now_ms())",
+        replace="item.given_up(self._clock.now_ms())",
+        tests=f"{_CONTRACT}::test_behaviour_04_the_map_is_shared[memory]",
+        why="what suppliers share is there for the next one",
+    ),
+    Mutant(
+        "chalicelib.coordination.administration:read_cursor",
+        find="is_sort_key(priority) and is_sort_key(key)",
+        replace="isinstance(priority, str) and isinstance(key, str)",
+        tests="tests/unit/test_cursor.py",
+        why="a cursor that was made by hand is a 400, not an error of the table",
+    ),
+)

@@ -1,0 +1,160 @@
+"""Events: how they come in, are stored, and are sent on."""
+
+from tests.mutants.mutant import Mutant
+
+_REJECTED = "tests/unit/test_events_rejected.py"
+_WRITING = "tests/unit/test_event_writing.py"
+_LOG = "tests/unit/test_events_log.py"
+_TARGETS = "tests/unit/test_event_targets.py"
+_DEEP = "tests/functional/test_http_deep_records.py"
+_AGENTS = "tests/functional/test_http_agents.py"
+
+MUTANTS = (
+    Mutant(
+        "chalicelib.events.sinks:BatchSink._settle",
+        find="self._waiting.clear()",
+        replace="None",
+        tests=_REJECTED,
+        why="a batch that was sent is sent again",
+    ),
+    Mutant(
+        "chalicelib.events.sinks:BatchSink._settle",
+        find="self._rejection = A",
+        replace="None",
+        tests=_REJECTED,
+        why="rejected events vanish without an error",
+    ),
+    Mutant(
+        "chalicelib.events.sinks:BatchSink.flush",
+        find="rejection, self._rejection = self._rejection, None",
+        replace="rejection = self._rejection",
+        tests=_REJECTED,
+        why="one rejection fails every flush, and the close",
+    ),
+    Mutant(
+        "chalicelib.events.writing:SinkWriter._whole",
+        find="checked_event(event, self._loggable)",
+        replace="event",
+        tests=_REJECTED,
+        why="an invalid event is accepted, and costs its id",
+    ),
+    Mutant(
+        "chalicelib.events.writing:SinkWriter.write_event",
+        find="self._count += 1",
+        replace="None",
+        tests=_WRITING,
+        why="two events have one id",
+    ),
+    Mutant(
+        "chalicelib.events.run_method:_Appends.send",
+        find="self._position = accepted.position",
+        replace="None",
+        tests=_REJECTED,
+        why="each later batch looks for the log's end, and a position that is old is used again",
+    ),
+    Mutant(
+        "chalicelib.events.run_method:_Appends.send",
+        find="self._position is None",
+        replace="False",
+        tests=_REJECTED,
+        why="the first batch, whose answer is lost, is stored twice",
+    ),
+    Mutant(
+        "chalicelib.events.well_formed:well_formed",
+        find="depth >= MAX_DEPTH",
+        replace="False",
+        tests=f"{_DEEP} {_REJECTED}",
+        why="a deep record ends in a recursion error",
+    ),
+    Mutant(
+        "chalicelib.events.well_formed:well_formed_text",
+        find="_SURROGATE.sub(A, B)",
+        replace="B",
+        tests=_REJECTED,
+        why="a lone surrogate blocks its writer",
+    ),
+    Mutant(
+        "chalicelib.events.codecs.json_text:elements",
+        find="_end_of(text, place)",
+        replace="len(text)",
+        tests=_DEEP,
+        why="the records behind a deep one are lost",
+    ),
+    Mutant(
+        "chalicelib.events.batch:_checked",
+        find="counts and event.id is None",
+        replace="False",
+        tests=_LOG,
+        why="an event of a counting writer has its line as id, and ids collide",
+    ),
+    Mutant(
+        "chalicelib.events.batch:_as_sent",
+        find="[writer, documents]",
+        replace="[writer]",
+        tests=_LOG,
+        why="other events with the same position are taken for a repeat",
+    ),
+    Mutant(
+        "chalicelib.events.runlog:RunEventLog._put_companion",
+        find="self._store.put(key, body, _PACKED, ABSENT)",
+        replace="None",
+        tests=_LOG,
+        why="events lose all but their text",
+    ),
+    Mutant(
+        "chalicelib.events.runlog:RunEventLog.append",
+        find="appended.repeated and entry.bytes != len(ready.batch.body)",
+        replace="False",
+        tests=_LOG,
+        why="places of a repeat under other rules are not those of the stored bytes",
+    ),
+    Mutant(
+        "chalicelib.events.relay:forward",
+        find="added = forwarder.added",
+        replace="added = forwarder.done",
+        tests=_WRITING,
+        why="a position is saved before its events are settled",
+    ),
+    Mutant(
+        "chalicelib.events.relay:forward",
+        find="unsaved[0][0] <= forwarder.done",
+        replace="True",
+        tests=_WRITING,
+        why="a position is saved while its events wait in the batch",
+    ),
+    Mutant(
+        "chalicelib.events.forwarding:Forwarder.flush",
+        find="self._batch.events[: len(part)] = left",
+        replace="self._batch.events[: len(part)] = []",
+        tests=_TARGETS,
+        why="events that the target put off are lost",
+    ),
+    Mutant(
+        "chalicelib.events.forwarding:Forwarder.flush",
+        find="together = len(part) // 2",
+        replace="together = 0",
+        tests=_TARGETS,
+        why="a bad event costs the good ones of its request, or hides which it was",
+    ),
+    Mutant(
+        "chalicelib.events.intake:key_of",
+        find="all(item.is_unmistakable for item in items)",
+        replace="True",
+        tests=_AGENTS,
+        why="equal lines of two requests are taken for one",
+    ),
+    Mutant(
+        "chalicelib.events.intake:Intake._groups",
+        find="self._check_run(run)",
+        replace="None",
+        tests="tests/functional/test_no_secret_leaves.py tests/functional/test_http_masking.py",
+        why="a secret in a run's name is said before the append rejects it",
+    ),
+    Mutant(
+        "chalicelib.events.writers:Writers._key",
+        find="self._masker.check_names(A, B, C, D)",
+        replace="None",
+        tests="tests/functional/test_http_masking.py",
+        why="a writer's name with a secret becomes a key",
+    ),
+)

@@ -1,0 +1,119 @@
+"""Decisive lines of request bodies, limits and cursors over HTTP."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_BUDGETS = "tests/functional/test_http_budgets.py"
+_BODIES = "tests/unit/test_http_bodies.py"
+_INTAKE = "tests/unit/test_intake.py"
+_LISTS = "tests/functional/test_access_lists.py"
+_LOGS = "tests/functional/test_http_logs.py"
+
+MUTANTS = (
+    Mutant(
+        "chalicelib.events.intake:Intake.take",
+        find="len(known) > self._limits.items",
+        replace="False",
+        tests=_INTAKE,
+        why="what is over the limit must be refused before anything is stored",
+    ),
+    Mutant(
+        "chalicelib.events.intake:Intake._groups",
+        find="streams.add((run, item.writer))",
+        replace="streams.add((run, None))",
+        tests=_INTAKE,
+        why="each writer of a run is an append",
+    ),
+    Mutant(
+        "chalicelib.routes.allowance:Allowance.gunzip",
+        find="self._members_left < 0",
+        replace="False",
+        tests=f"{_BUDGETS}::test_gzip_with_many_members_is_refused",
+        why="empty members cost time and unpack into nothing",
+    ),
+    Mutant(
+        "chalicelib.routes.allowance:Allowance._member",
+        find="len(unpacked) > self._bytes_left",
+        replace="False",
+        tests=_BODIES,
+        why="a small gzip body unpacks into gigabytes",
+    ),
+    Mutant(
+        "chalicelib.routes.allowance:Allowance.spend",
+        find="size_bytes > self._bytes_left",
+        replace="False",
+        tests=f"{_BUDGETS}::test_a_body_that_the_gateway_unpacked_has_the_limits_of_what_was_sent",
+        why="what the gateway unpacked counts as well",
+    ),
+    Mutant(
+        "chalicelib.routes.budgets:Growth.of",
+        find="max(self.floor, int(self.per_byte * received_bytes))",
+        replace="max(self.limit, int(self.per_byte * received_bytes))",
+        tests=f"{_BUDGETS}::test_growth",
+        why="a small body must not earn the work of a large one",
+    ),
+    Mutant(
+        "chalicelib.routes.budgets:Budget.check_request",
+        find="body_bytes > self.body_bytes",
+        replace="False",
+        tests=f"{_BUDGETS}::test_body_over_the_limit_is_refused",
+        why="operations without a body accept none",
+    ),
+    Mutant(
+        "chalicelib.routes.elasticsearch:_check_response",
+        find="size > RESPONSE_BYTES",
+        replace="False",
+        tests=f"{_BUDGETS}::test_bulk_with_names_too_long_for_its_response_is_refused_before_anything_is_stored",
+        why="a response that Lambda drops makes a client store everything again",
+    ),
+    Mutant(
+        "chalicelib.routes.answers:_let_in",
+        find="_check_request(request)",
+        replace="None",
+        tests=f"{_BUDGETS}::test_body_over_the_limit_is_refused",
+        why="limits hold for every operation",
+    ),
+    Mutant(
+        "chalicelib.routes.event_bodies:_check_count",
+        find="items > body.allowance.items",
+        replace="False",
+        tests=f"{_BUDGETS}::test_items_of_a_small_body_have_a_lower_limit",
+        why="a packed body of many small events must be refused before they are validated",
+    ),
+    Mutant(
+        "chalicelib.routes.cursors:opened_cursor",
+        find="not cursor or (principal.may_all(*scopes) and (not sealer.is_sealed(cursor)))",
+        replace="not sealer.is_sealed(cursor)",
+        tests=_LISTS,
+        why="a place of one's own is a probe for hidden names",
+    ),
+    Mutant(
+        "chalicelib.routes.logs:session_cookie",
+        find="headers.get('x-forwarded-proto', '').partition(',')[0].strip() == 'https'",
+        replace="True",
+        tests=_LOGS,
+        why="a client that came by http must return its cookie",
+    ),
+    Mutant(
+        "chalicelib.routes.events:_listed",
+        find="documents[begin : begin + limit]",
+        replace="documents[begin:]",
+        tests="tests/functional/test_http_events.py",
+        why="a run of many steps has a response that Lambda drops",
+    ),
+    Mutant(
+        "chalicelib.routes.event_bodies:Items.told",
+        find="shortened(redacted(each.reason), room_bytes)",
+        replace="redacted(each.reason)",
+        tests=f"{_BUDGETS}::test_long_reasons_of_many_events_are_shortened_to_what_fits",
+        why="the errors of many events make a response that Lambda drops",
+    ),
+    Mutant(
+        "chalicelib.masking.fields:_unused",
+        find="numbers[name] = number",
+        replace="None",
+        tests="tests/unit/test_masking_fields.py::test_many_equal_names_are_numbered_in_linear_time",
+        why="10 KB of names that masking makes equal take 9 s",
+    ),
+)

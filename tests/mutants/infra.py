@@ -1,0 +1,155 @@
+"""Mutants of deployment and access."""
+
+from tests.mutants.mutant import Mutant
+
+_PATTERNS, _DOORS = "tests/unit/test_access_patterns.py", "tests/functional/test_access_doors.py"
+_ARTIFACTS, _CHANGES, _RULES = (
+    "tests/unit/test_deploy_artifacts.py",
+    "tests/unit/test_deploy_changes.py",
+    "tests/unit/test_deploy_rules.py",
+)
+
+_LIFETIME = "tests/functional/test_access_tokens.py::test_token_valid_for_longer_than_the_limit_is_refused"
+_DENIED = " ".join(
+    f"{_DOORS}::{name}"
+    for name in (
+        "test_denied_credentials_are_refused_whatever_they_grant",
+        "test_denied_role_or_access_key_is_refused_whatever_its_session",
+    )
+)
+
+MUTANTS = (
+    Mutant(
+        "deploy.artifacts:ArtifactsBucket.__init__",
+        find='self._address = {"Bucket": name, "ExpectedBucketOwner": owner}',
+        replace='self._address = {"Bucket": name}',
+        tests=_ARTIFACTS,
+        why="a bucket that somebody else claimed first is used",
+    ),
+    Mutant(
+        "deploy.artifacts:ArtifactsBucket.put",
+        find="self._s3.put_object(**A, Key=B, Body=C, ChecksumSHA256=D)",
+        replace="None",
+        tests=_ARTIFACTS,
+        why="an object that was planted under the digest is deployed",
+    ),
+    Mutant(
+        "deploy.artifacts:ArtifactsBucket.ensure",
+        find='error.response["ResponseMetadata"]["HTTPStatusCode"] != 404',
+        replace="False",
+        tests=_ARTIFACTS,
+        why="a refusal is taken for a bucket that does not exist",
+    ),
+    Mutant(
+        "deploy.destroying:destroy",
+        find='{"Bucket": A, "ExpectedBucketOwner": clients.account}',
+        replace='{"Bucket": A}',
+        tests="tests/unit/test_deploy_change_sets.py",
+        why="objects of a bucket that belongs to somebody else by now are deleted",
+    ),
+    Mutant(
+        "deploy.destroying:destroy",
+        find='described.get("EnableTerminationProtection")',
+        replace="False",
+        tests="tests/unit/test_deploy_change_sets.py",
+        why="a protected stack loses the protection of its tables",
+    ),
+    Mutant(
+        "deploy.changes:_refers_to_steady",
+        find='all(cause.partition(".")[0] in steady for cause in causes)',
+        replace="True",
+        tests=_CHANGES,
+        why="a replacement is not shown",
+    ),
+    Mutant(
+        "deploy.rules:check",
+        find='_holds(assertion["Assert"], values)',
+        replace="True",
+        tests=_RULES,
+        why="a deployment that must fail is begun",
+    ),
+    Mutant(
+        "chalicelib.access.patterns:matches_principal",
+        find="parts = parts[:_PARTS_OF_A_ROLE]",
+        replace="parts = parts[:1] + parts[2:]",
+        tests=_PATTERNS,
+        why="a session's name is taken for the role's",
+    ),
+    Mutant(
+        "chalicelib.access.patterns:matches_principal",
+        find="len(wanted) == len(parts) and all(map(matches, wanted, parts))",
+        replace="matches(pattern, principal)",
+        tests=_PATTERNS,
+        why="a star crosses the slash before a session's name",
+    ),
+    Mutant(
+        "chalicelib.access.policy:Policy.denies",
+        find="token_id and token_id in self.denied_token_ids",
+        replace="False",
+        tests=_PATTERNS,
+        why="a stolen token is used to its end",
+    ),
+    Mutant(
+        "chalicelib.access.policy:Policy.denies",
+        find="matches_principal(pattern, principal) or matches(pattern, principal)",
+        replace="matches(pattern, principal)",
+        tests=_PATTERNS,
+        why="a role that is denied gets in by any session",
+    ),
+    Mutant(
+        "chalicelib.access.policy:Policy.grants_of",
+        find="matches_principal(pattern, principal)",
+        replace="matches(pattern, principal)",
+        tests=_DOORS + "::test_session_name_that_looks_like_a_role_grants_nothing",
+        why="a role names its session like another role",
+    ),
+    Mutant(
+        "chalicelib.access.doors:TokenDoor.principal",
+        find="_check_denied(policy, name, token_id)",
+        replace="None",
+        tests=_DENIED,
+        why="the deny list is not asked for tokens",
+    ),
+    Mutant(
+        "chalicelib.access.doors:IamDoor.principal",
+        find="_check_denied(policy, arn, shown.access_key)",
+        replace="None",
+        tests=_DENIED,
+        why="the deny list is not asked for roles",
+    ),
+    Mutant(
+        "chalicelib.access.tokens:Tokens._checked",
+        find='int(claims["exp"]) - int(claims["iat"]) > self._max_lifetime_s',
+        replace="False",
+        tests=_LIFETIME,
+        why="a token is valid for years",
+    ),
+    Mutant(
+        "chalicelib.access.tokens:Tokens._checked",
+        find='["iat"] if self._max_lifetime_s else []',
+        replace="[]",
+        tests=_LIFETIME,
+        why="a token that does not say when it was issued has no lifetime to limit",
+    ),
+    Mutant(
+        "chalicelib.settings:Settings.cursor_signing_keys",
+        find="self.cursor_keys or self.position_keys",
+        replace="self.position_keys",
+        tests="tests/unit/test_settings.py",
+        why="one key for two purposes",
+    ),
+    Mutant(
+        "chalicelib.runlog.position:PositionSigner._check",
+        find="not self._has_keys",
+        replace="False",
+        tests="tests/unit/test_position.py",
+        why="a process without the API's secrets stores batches unmasked",
+    ),
+    Mutant(
+        "local.wheels:download",
+        find='"--require-hashes"',
+        replace='"--no-deps"',
+        tests="tests/unit/test_supply_chain.py::test_wheel_with_another_digest_than_the_locks_is_refused",
+        why="a package index chooses what is deployed",
+    ),
+)

@@ -1,0 +1,323 @@
+"""Decisive lines of a run's log: appending, compacting, ending, retiring, reading."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_WRITER = "tests/unit/test_writer.py"
+_OVERTAKEN = "tests/faults/test_overtaken.py"
+_COMPACTION = "tests/unit/test_compaction_and_finalization.py"
+_RETIREMENT = "tests/unit/test_retirement.py"
+_READER = "tests/unit/test_reader.py"
+_PLAN = "tests/unit/test_plan.py"
+_SHARED = "tests/functional/test_access_openmetadata.py"
+_RENEWAL = "tests/unit/test_renewal.py"
+_LARGE = "tests/unit/test_large_logs.py"
+_EXPIRED = "tests/unit/test_expired_segments.py"
+
+MUTANTS = (
+    # appending
+    Mutant(
+        "chalicelib.runlog.writer:Writer._put",
+        find="self._store.put(key, body, options, ABSENT)",
+        replace="self._store.put(key, body, options)",
+        tests=_WRITER,
+        why="two writers must not take one number",
+    ),
+    Mutant(
+        "chalicelib.runlog.writer:Author.wrote",
+        find="same and (self.base is None or entry.base == self.base)",
+        replace="same",
+        tests=_WRITER,
+        why="equal text from another position is a batch of its own",
+    ),
+    Mutant(
+        "chalicelib.runlog.writer:Author.wrote",
+        find="entry.session != self.session or entry.kind != DATA",
+        replace="entry.kind != DATA",
+        tests=_WRITER,
+        why="equal text of another session is a batch of its own",
+    ),
+    Mutant(
+        "chalicelib.runlog.writer:Writer._data_entry",
+        find="tail.seal == CLOSED",
+        replace="False",
+        tests=_WRITER,
+        why="a closed run takes no more lines",
+    ),
+    Mutant(
+        "chalicelib.runlog.writer:Writer._data_entry",
+        find="tail.epoch + 1 if tail.seal == ABANDONED else tail.epoch",
+        replace="tail.epoch",
+        tests=_WRITER,
+        why="a reopened run has the next epoch",
+    ),
+    Mutant(
+        "chalicelib.runlog.writer:Writer._answer",
+        find="entry.appended_ms if repeated else self._clock.now_ms()",
+        replace="self._clock.now_ms()",
+        tests=f"{_WRITER} {_OVERTAKEN}",
+        why="a late repeat must not make an old number young",
+    ),
+    Mutant(
+        "chalicelib.runlog.writer:Writer._look_from",
+        find="own or self._own_retired(run, author, lower, A)",
+        replace="own",
+        tests=_WRITER,
+        why="a repeat finds its own segment after it was retired",
+    ),
+    # compaction
+    Mutant(
+        "chalicelib.runlog.compaction:Compactor.write",
+        find="Condition(if_match=seen.etag) if seen else ABSENT",
+        replace="Condition()",
+        tests=_OVERTAKEN,
+        why="an unconditional write puts an old partial.txt over a newer one",
+    ),
+    Mutant(
+        "chalicelib.runlog.compaction:Compactor.compact_seen",
+        find="self.index_pending(run, state)",
+        replace="None",
+        tests=_COMPACTION,
+        why="rows are there before their segments may go",
+    ),
+    Mutant(
+        "chalicelib.runlog.compaction:Compactor.compact_seen",
+        find="self._drop_if_finalized(run, written.etag, last)",
+        replace="None",
+        tests=_OVERTAKEN,
+        why="a first partial.txt that a finalizer overtook is taken away",
+    ),
+    Mutant(
+        "chalicelib.runlog.compaction:Compactor.last_pending",
+        find="numbers[0] != first or numbers[-1] - first + 1 != len(numbers)",
+        replace="False",
+        tests=_COMPACTION,
+        why="a gap is never compacted over",
+    ),
+    Mutant(
+        "chalicelib.runlog.compaction:Compactor.last_pending",
+        find="last.end_byte != state.extent.bytes + state.pending_bytes",
+        replace="False",
+        tests=_COMPACTION,
+        why="damage is reported, not copied",
+    ),
+    Mutant(
+        "chalicelib.runlog.compaction:Compactor.retire",
+        find="segments[:-1]",
+        replace="segments",
+        tests=f"{_COMPACTION} {_RETIREMENT}",
+        why="the highest number is never deleted",
+    ),
+    Mutant(
+        "chalicelib.runlog.compaction:Compactor.retire",
+        find="self.layout.sequence_of(run, found.key) < below and found.last_modified_ms <= before_ms",
+        replace="self.layout.sequence_of(run, found.key) < below",
+        tests=_COMPACTION,
+        why="a segment is deleted twenty minutes after it was written at the earliest",
+    ),
+    Mutant(
+        "chalicelib.runlog.assembly:Assembler._read_span",
+        find="len(body) != span.size",
+        replace="False",
+        tests=_COMPACTION,
+        why="a short read is not written as if it were all",
+    ),
+    # uploads that go on in the next pass
+    Mutant(
+        "chalicelib.runlog.assembly:Assembler._send_all",
+        find="keep and len(done) >= KEEP_PARTS",
+        replace="False",
+        tests=_LARGE,
+        why="a log whose copy takes longer than a pass would never advance",
+    ),
+    Mutant(
+        "chalicelib.runlog.compaction:Compactor.write",
+        find="begun and begun.plan != plan",
+        replace="False",
+        tests=_LARGE,
+        why="parts of another plan make other bytes",
+    ),
+    Mutant(
+        "chalicelib.runlog.compaction:Compactor._as_begun",
+        find="self.layout.sequence_of(run, found.key) <= begun.through",
+        replace="True",
+        tests=_LARGE,
+        why="lines that come between passes must not make the upload begin anew",
+    ),
+    Mutant(
+        "chalicelib.runlog.unfinished:plan_id",
+        find="s.etag",
+        replace="''",
+        tests=_LARGE,
+        why="the plan is of one version of partial.txt",
+    ),
+    # retirement
+    Mutant(
+        "chalicelib.runlog.retirement:Retirement.retire",
+        find="self.keep(run, self._entries(run, going))",
+        replace="None",
+        tests=_RETIREMENT,
+        why="entries are stored before their segments go",
+    ),
+    Mutant(
+        "chalicelib.runlog.retirement:_fits",
+        find="row is None or row.bytes != size",
+        replace="row is None",
+        tests=_RETIREMENT,
+        why="a row of another size is not this segment's",
+    ),
+    # finalization
+    Mutant(
+        "chalicelib.runlog.finalization:Finalizer._remove_partial",
+        find="self._store.delete(A, if_match=seen.etag)",
+        replace="self._store.delete(A)",
+        tests=_OVERTAKEN,
+        why="a reopened run's partial.txt is not the one that was read",
+    ),
+    Mutant(
+        "chalicelib.runlog.finalization:Finalizer.abandon",
+        find="0 < tail.appended_ms < idle_before_ms",
+        replace="True",
+        tests="tests/functional/test_acceptance.py tests/functional/test_schedules.py",
+        why="a run that is written to is not abandoned",
+    ),
+    # renewal
+    Mutant(
+        "chalicelib.runlog.finalization:Finalizer.settle",
+        find="self._renewal.is_due(state.oldest_ms)",
+        replace="False",
+        tests=_RENEWAL,
+        why="what is beside a long-open run must not expire before its log",
+    ),
+    Mutant(
+        "chalicelib.runlog.finalization:Finalizer._finalize_seen",
+        find="self._renewal.is_due_at_end(state.oldest_ms)",
+        replace="False",
+        tests=_RENEWAL,
+        why="nor before the finished log",
+    ),
+    Mutant(
+        "chalicelib.runlog.finalization:Finalizer._is_little",
+        find="self._renewal.is_due_at_end(state.oldest_ms)",
+        replace="False",
+        tests=_RENEWAL,
+        why="a close does not wait for thousands of objects",
+    ),
+    Mutant(
+        "chalicelib.runlog.renewal:Renewal._renew",
+        find="self.store.put(A, B, C, Condition(if_match=found.etag))",
+        replace="self.store.put(A, B, C)",
+        tests=_RENEWAL,
+        why="an object that changed meanwhile is not set back",
+    ),
+    Mutant(
+        "chalicelib.runlog.renewal:Renewal.renew",
+        find="range(len(old), 0, -_TOGETHER)",
+        replace="range(_TOGETHER, len(old) + _TOGETHER, _TOGETHER)",
+        tests=_RENEWAL,
+        why="the oldest objects are the sign that work is left, so they go last",
+    ),
+    # the end of a log
+    Mutant(
+        "chalicelib.runlog.artifact:furthest",
+        find="artifact.next_segment",
+        replace="0",
+        tests=_EXPIRED,
+        why="logs.txt of a reopened run is behind its partial.txt",
+    ),
+    Mutant(
+        "chalicelib.runlog.tail:TailFinder._own_artifact",
+        find="furthest(A, partial)",
+        replace="A or partial",
+        tests=_EXPIRED,
+        why="the next line goes behind the artifact that reaches furthest",
+    ),
+    Mutant(
+        "chalicelib.runlog.view:Viewer._after_abandoned",
+        find="None if is_last else A",
+        replace="A if listed[1:] else None",
+        tests=_EXPIRED,
+        why="without any segment partial.txt may hold more than logs.txt",
+    ),
+    Mutant(
+        "chalicelib.runlog.view:Viewer._following",
+        find="segments and self.layout.sequence_of(run, segments[0].key) != first",
+        replace="False",
+        tests=_OVERTAKEN,
+        why="a view that a compaction tore is taken again",
+    ),
+    # places in a log
+    Mutant(
+        "chalicelib.runlog.reader:Reader._chunks_from",
+        find="head.startswith(before)",
+        replace="True",
+        tests=_READER,
+        why="a remembered place may be of an earlier log of the same name",
+    ),
+    Mutant(
+        "chalicelib.runlog.reader:Reader._chunks_from",
+        find="place.etag in ('', etag)",
+        replace="True",
+        tests=_READER,
+        why="a segment that ends at the same byte may be another one",
+    ),
+    # OpenMetadata's objects
+    Mutant(
+        "chalicelib.runlog.legacy:find_shared",
+        find="covers is None or not covers(any_spelling(run.fqn))",
+        replace="False",
+        tests=_SHARED,
+        why="a shared folder is not for who may read one of its names",
+    ),
+    Mutant(
+        "chalicelib.runlog.legacy:check_own",
+        find="covers and is_shared and not covers(A)",
+        replace="False",
+        tests=_SHARED,
+        why="an FQN that is a spelling leads to the same folder",
+    ),
+    Mutant(
+        "chalicelib.runlog.view:Viewer._legacy_beginning",
+        find="legacy and self.tails.segment(run, 0).byte",
+        replace="legacy",
+        tests=_READER,
+        why="a log that began at byte 0 has no other beginning",
+    ),
+    Mutant(
+        "chalicelib.runlog.compaction:Compactor.look",
+        find="last.end_byte != A",
+        replace="True",
+        tests=_READER,
+        why="compaction puts nothing in front of a log that began at byte 0",
+    ),
+    Mutant(
+        "chalicelib.routes.gate:Visit.covers",
+        find="self.scope is not None and self.principal.may(self.scope, name)",
+        replace="True",
+        tests=_SHARED,
+        why="the caller's own permission decides",
+    ),
+    # plans
+    Mutant(
+        "chalicelib.runlog.plan:plan_parts",
+        find="len(parts := _planned(spans, scale)) > MAX_PARTS",
+        replace="not (parts := _planned(spans, scale)) and bool(spans)",
+        tests=_PLAN,
+        why="S3 takes 10,000 parts",
+    ),
+    Mutant(
+        "chalicelib.runlog.plan:_planned",
+        find="min(MAX_COPY_BYTES * scale, MAX_COPY_PART_BYTES)",
+        replace="MAX_COPY_BYTES * scale",
+        tests=_PLAN,
+        why="S3 copies 5 GiB a part",
+    ),
+    Mutant(
+        "chalicelib.runlog.plan:_fill",
+        find="not gathered.spans or missing <= 0",
+        replace="True",
+        tests=_PLAN,
+        why="every part but the last has 5 MiB",
+    ),
+)

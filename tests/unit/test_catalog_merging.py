@@ -1,0 +1,72 @@
+"""What a run's row becomes when it moved while S3 was looked at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chalicelib.catalog.merging import is_ahead, merge_forward, names_to_change
+
+S3: dict[str, Any] = {
+    "fqn": "svc.pipeline", "run_id": "run-1", "segments": 5, "lines": 50, "bytes": 500, "epoch": 1, "seal": "", "last_append_ms": 5000,
+    "expires_at": 9, "activity_shard": "open#1", "started_ms": 1000, "compacted_segments": 3, "compacted_bytes": 300,
+}  # fmt: skip
+FURTHER = {"segments": 7, "lines": 70, "bytes": 700, "epoch": 1, "seal": "", "last_append_ms": 7000, "expires_at": 11}
+
+
+def without(item: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in item.items() if name not in names}
+
+
+@pytest.mark.parametrize("seen", [None, S3, S3 | {"segments": 10**9, "failures": 3}])
+def test_row_that_did_not_move_becomes_what_s3_says(seen: dict[str, Any] | None) -> None:
+    assert merge_forward(S3, seen, seen) == S3
+
+
+def test_segments_that_landed_meanwhile_stay() -> None:
+    damaged = S3 | {"compacted_bytes": 1}
+    merged = merge_forward(S3, damaged, damaged | FURTHER)
+    assert merged == S3 | FURTHER
+    assert names_to_change(damaged | FURTHER, merged) == ["compacted_bytes", "compacted_segments"], "and are not written again"
+
+
+def test_row_that_moved_and_is_still_behind_becomes_what_s3_says() -> None:
+    behind = S3 | {"segments": 2, "lines": 20}
+    assert merge_forward(S3, behind, behind | {"segments": 3, "lines": 30}) == S3
+
+
+def test_artifacts_that_were_written_meanwhile_stay() -> None:
+    final = {"compacted_segments": 5, "compacted_bytes": 500, "final_segments": 5, "final_lines": 50, "final_bytes": 500}
+    assert merge_forward(S3, S3 | {"lines": 1}, S3 | {"lines": 1} | final) == S3 | final
+
+
+def test_run_that_was_let_go_of_meanwhile_stays_so() -> None:
+    assert merge_forward(S3, S3, without(S3, "activity_shard")) == without(S3, "activity_shard")
+
+
+def test_run_that_was_let_go_of_before_its_last_segments_landed_is_active() -> None:
+    behind = S3 | {"segments": 2, "lines": 20}
+    assert merge_forward(S3, behind, without(behind, "activity_shard")) == S3
+
+
+def test_earliest_beginning_stays() -> None:
+    assert merge_forward(S3, S3, S3 | {"started_ms": 900})["started_ms"] == 900
+    assert merge_forward(S3, None, S3 | {"started_ms": 1100})["started_ms"] == 1000
+
+
+@pytest.mark.parametrize("value", ["7", None, 7.5, True, [7], {"a": 7}])
+def test_damaged_values_do_not_count_as_further(value: Any) -> None:
+    assert merge_forward(S3, S3, S3 | {"segments": value}) == S3
+
+
+def test_groups_are_written_together() -> None:
+    group = ["activity_shard", "bytes", "epoch", "expires_at", "last_append_ms", "lines", "seal", "segments"]
+    assert names_to_change(S3 | {"bytes": 7}, S3) == group
+    assert names_to_change(S3 | {"failures": 3}, S3) == ["failures"]
+    assert names_to_change(S3, S3) == []
+
+
+def test_a_row_ahead_of_s3_is_told_apart() -> None:
+    assert is_ahead(S3 | {"segments": 6}, S3) and is_ahead(S3 | {"final_segments": 1}, S3)
+    assert not is_ahead(S3 | {"segments": 4, "lines": 10**9}, S3)

@@ -1,0 +1,51 @@
+"""The command line of ``python -m deploy``, and what the smoke test says."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from deploy.__main__ import _account
+from deploy.errors import DeployError
+from deploy.smoke import Smoke
+
+
+@pytest.mark.parametrize(
+    ("variables", "region"),
+    [
+        ({"AWS_REGION": "eu-west-1"}, "eu-west-1"),
+        ({"AWS_DEFAULT_REGION": "eu-west-2"}, "eu-west-2"),
+        ({"AWS_REGION": "eu-west-1", "AWS_DEFAULT_REGION": "eu-west-2"}, "eu-west-1"),
+    ],
+)
+def test_region_comes_from_the_environment_as_for_the_aws_command(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], region: str
+) -> None:
+    _clear(monkeypatch)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert _account(argparse.Namespace(profile="")).session.region_name == region
+
+
+def test_missing_region_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    _clear(monkeypatch)
+    with pytest.raises(DeployError, match="set AWS_REGION"):
+        _account(argparse.Namespace(profile=""))
+
+
+def _clear(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
+
+
+def test_smoke_test_that_wrote_nothing_names_no_leftovers(monkeypatch: pytest.MonkeyPatch) -> None:
+
+    def refused(*_: object) -> None:
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr("deploy.smoke._ask", refused)
+    printed: list[str] = []
+    assert not Smoke("https://nobody.example/api", "", printed.append).run()
+    assert printed and not [line for line in printed if "left behind" in line]

@@ -1,0 +1,235 @@
+"""The one way in which fields of documents are masked: texts, names, and values by the name that stands before them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import SecretStr
+
+from chalicelib.errors import InvalidNameError, UnavailableError
+from chalicelib.events.batch import prepared
+from chalicelib.events.event import Annotation, Event, Loggable, NewEvent
+from chalicelib.events.masking import details, masked_details, masked_event
+from chalicelib.masking.fields import FieldMask, _unused
+from chalicelib.masking.mask import Masked
+from chalicelib.masking.masker import VALUES_AGE_MS, Masker
+from chalicelib.masking.rules import Rule, SecretName
+from chalicelib.memory.clock import ManualClock
+from tests.world import RUN
+
+VALUE = "geheim-12345"
+RULES = [Rule(fqn="*", values=(SecretStr(VALUE), SecretStr("12345678")))]
+MARKER = "***configured-value***"
+LOGGABLE = Loggable.of_run(RUN, "house-1")
+WORDS = st.sampled_from(
+    ["", "a", VALUE, f"x {VALUE} y", "password", "token", "hunter2", "12345678", "k=v", '{"password": "x\\"y"}', "é\n"]
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 10**9) | st.just(12345678) | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def masker(clock: ManualClock | None = None, rules: Any = RULES, read: Any = None) -> Masker:
+    return Masker(rules, read, clock or ManualClock(0))
+
+
+def fields() -> FieldMask:
+    return FieldMask(partial(masker().mask, RUN.fqn))
+
+
+class _CountedLookups(dict[str, object]):
+    """Counts how often it was asked for a name."""
+
+    lookups = 0
+
+    def __contains__(self, name: object) -> bool:
+        self.lookups += 1
+        return super().__contains__(name)
+
+
+def test_many_equal_names_are_numbered_in_linear_time() -> None:
+    taken, numbers = _CountedLookups({"x-3": None}), dict[str, int]()
+    for _ in range(1_000):
+        taken[_unused("x", taken, numbers)] = None
+    assert list(taken)[:4] == ["x-3", "x", "x-2", "x-4"] and len(taken) == 1_001
+    assert taken.lookups <= 3 * 1_000
+
+
+def test_names_that_masking_makes_equal_keep_their_fields() -> None:
+    assert fields().value({"token=a": 1, "token=b": 2, "token=c": 3}) == {
+        "token=***password***": 1,
+        "token=***password***-2": 2,
+        "token=***password***-3": 3,
+    }
+
+
+def test_repeated_short_texts_are_masked_once() -> None:
+    texts: list[bytes] = []
+    mask = FieldMask(lambda text: texts.append(text) or masker().mask(RUN.fqn, text))  # type: ignore[func-returns-value]
+    assert mask.value(["token=a"] * 1_000) == ["token=***password***"] * 1_000
+    assert len(texts) <= 3 and mask.counts == {"password": 1_000}
+
+
+def test_look_at_many_secret_texts_ends_with_the_first_of_them() -> None:
+    looked = 0
+
+    def counted(text: bytes) -> Masked:
+        nonlocal looked
+        looked += len(text)
+        return masker().mask(RUN.fqn, text)
+
+    assert FieldMask(counted).concerns(["token=a"] * 10_000) and looked < 2_048
+    assert not FieldMask(counted).concerns(["nothing"] * 10_000)
+    assert FieldMask(counted).concerns([*["nothing"] * 10_000, VALUE])
+
+
+@pytest.mark.parametrize(
+    ("value", "masked"),
+    [
+        ({"password": "hunter2"}, {"password": "***password***"}),
+        ({"password": ["hunter2", "x"]}, {"password": ["***password***", "***password***"]}),
+        ({"password": [["hunter2"]]}, {"password": [["***password***"]]}),
+        ({"password": 1234}, {"password": "***password***"}),
+        ({"password": [1234, None, True]}, {"password": ["***password***", None, True]}),
+        ({"password": [{"name": "x"}]}, {"password": [{"name": "x"}]}),
+        ({"a": {"token": "x y"}}, {"a": {"token": "***password***"}}),
+        ({"secret_name": "x", "n": 5}, {"secret_name": "x", "n": 5}),
+        ([VALUE, {VALUE: 1}], [MARKER, {MARKER: 1}]),
+        ({f"a{VALUE}": 1, f"a{VALUE}{VALUE}": 2}, {f"a{MARKER}": 1, f"a{MARKER}{MARKER}": 2}),
+        ({VALUE: 1, VALUE.replace("-", "%2D"): 2}, {MARKER: 1, f"{VALUE.replace('-', '%2D')}": 2}),
+        ({"pin": 12345678, "all": [12345678]}, {"pin": MARKER, "all": [MARKER]}),
+        (12345678, MARKER),
+        ("password=hunter2", "password=***password***"),
+    ],
+)
+def test_value_and_its_name_are_masked(value: Any, masked: Any) -> None:
+    assert fields().value(value) == masked
+
+
+def test_names_that_become_equal_are_all_there() -> None:
+    rules = [Rule(fqn="*", values=(SecretStr("secret-one"), SecretStr("secret-two")))]
+    mask = FieldMask(partial(masker(rules=rules).mask, RUN.fqn))
+    assert mask.value({"secret-one": 1, "secret-two": 2, "x": 3}) == {MARKER: 1, f"{MARKER}-2": 2, "x": 3}
+
+
+@settings(deadline=None, max_examples=300)
+@given(JSON)
+def test_single_look_sees_all_that_is_masked_field_by_field(value: Any) -> None:
+    """Otherwise a batch that holds a secret would pass as one that holds none."""
+    mask = fields()
+    if mask.value(value) != value:
+        assert mask.concerns([value])
+
+
+@settings(deadline=None, max_examples=200)
+@given(JSON)
+def test_masked_twice_is_masked_once(value: Any) -> None:
+    once = fields().value(value)
+    assert fields().value(once) == once and VALUE not in repr(once) and "12345678" not in repr(once)
+
+
+@settings(deadline=None, max_examples=100)
+@given(WORDS, st.none() | WORDS.filter(bool), st.dictionaries(WORDS, JSON, max_size=2), JSON, st.integers(0, 9))
+def test_stored_and_forwarded_events_are_masked_alike(message: str, level: str | None, data: Any, note: Any, position: int) -> None:
+    annotations = (Annotation(position=min(position, len(message)), note=note),)
+    new = NewEvent(message=message, level=level and level[:40], data=data, annotations=annotations, step="s")
+    whole = Event(
+        id=0, message=message, timestamp=1, level=new.level, writer="w", annotations=annotations,
+        data={**data, **LOGGABLE.mandatory_data("s")},
+    )  # fmt: skip
+    mask = partial(masker().mask, RUN.fqn)
+    (noted,) = prepared([new], LOGGABLE, "w", 1, mask).noted
+    sent, _ = masked_event(whole, mask)
+    assert noted.level == sent.level and noted.step == sent.step
+    assert {**noted.data, **LOGGABLE.mandatory_data("s")} == sent.data
+    assert [dict(each) for each in noted.annotations] == [each.model_dump() for each in sent.annotations]
+
+
+def test_every_field_of_an_event_is_masked() -> None:
+    event = NewEvent(
+        message="m", step=f"s {VALUE}", level=f"L {VALUE}", data={"k": VALUE}, annotations=(Annotation(position=0, note=VALUE),)
+    )
+    masked = masked_details(event, fields())
+    assert VALUE not in repr(masked) and (masked.step, masked.level) == (f"s {MARKER}", f"L {MARKER}")
+    assert set(NewEvent.model_fields) == {"message", "timestamp", "id", "step", "level", "data", "annotations"}, (
+        "a new field is masked too"
+    )
+    assert set(Event.model_fields) == {*NewEvent.model_fields, "writer"} - {"step"}
+    assert fields().concerns(details(event))
+
+
+def test_step_that_grows_too_long_is_the_marker() -> None:
+    step = "*" * 190 + VALUE
+    assert masked_details(NewEvent(message="", step=step), fields()).step == MARKER
+
+
+# Names, and what this process says
+
+
+def test_name_with_a_configured_value_is_rejected_without_saying_it() -> None:
+    check = masker().check_names
+    check("svc.a", "svc.a", "run", "password=hunter2")  # a shape is no reason: names are no text
+    for name in (VALUE, f"run-{VALUE}-1", VALUE.replace("-", "%2D"), "", "é" + VALUE):
+        if name and name != VALUE.replace("-", "%2D"):
+            with pytest.raises(InvalidNameError) as caught:
+                check("svc.a", "svc.a", name)
+            assert VALUE not in str(caught.value)
+    other = masker(rules=[Rule(fqn="other.*", values=(SecretStr(VALUE),))])
+    other.check_names("svc.a", VALUE)
+    with pytest.raises(InvalidNameError):
+        other.check_names("other.a", VALUE)
+
+
+class Parameters:
+    """Where values are kept; ``away`` from time to time."""
+
+    def __init__(self, **values: str) -> None:
+        self.values, self.away, self.reads = values, False, 0
+
+    def __call__(self, name: SecretName) -> str:
+        self.reads += 1
+        if self.away:
+            raise UnavailableError("away")
+        return self.values[name.name]
+
+
+def test_redaction_makes_no_request_and_knows_what_was_read() -> None:
+    parameters, clock = Parameters(db=VALUE), ManualClock(0)
+    mine = masker(
+        clock, [Rule(fqn="svc.*", values_from=("ssm:db",)), Rule(fqn="x.*", values=(SecretStr("own-value"),))], parameters
+    )
+    assert mine.redact(f"{VALUE} own-value") == f"{VALUE} {MARKER}" and parameters.reads == 0
+    mine.refresh()
+    assert mine.redact(f"{VALUE} own-value\udce9") == f"{MARKER} {MARKER}\udce9" and parameters.reads == 1
+    mine.refresh()
+    assert parameters.reads == 1
+    clock.advance(VALUES_AGE_MS / 1000)
+    mine.refresh()
+    assert parameters.reads == 2
+
+
+def test_refresh_of_a_place_that_is_away_waits_before_it_asks_again() -> None:
+    parameters, clock = Parameters(db=VALUE), ManualClock(0)
+    mine = masker(clock, [Rule(fqn="*", values_from=("ssm:db",))], parameters)
+    parameters.away = True
+    for _ in range(3):
+        mine.refresh()
+    assert parameters.reads == 1 and mine.redact(VALUE) == VALUE
+    with pytest.raises(UnavailableError):
+        mine.check_names("svc.a", "svc.a")
+    parameters.away = False
+    clock.advance(30)
+    mine.refresh()
+    assert mine.redact(VALUE) == MARKER
+
+
+def test_check_names_reads_what_it_needs() -> None:
+    mine = masker(rules=[Rule(fqn="*", values_from=("ssm:db",))], read=Parameters(db=VALUE))
+    with pytest.raises(InvalidNameError):
+        mine.check_names("svc.a", f"run-{VALUE}")

@@ -1,0 +1,295 @@
+"""A pipeline in shards: each run is one shard's, whatever was before, and the runs of a name keep their order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from chalicelib.coordination import Lease
+from chalicelib.errors import PartitionNotOwnedError
+from chalicelib.pipelines.checkpoints import Checkpoints, LayoutChangedError
+from chalicelib.pipelines.configuration import PipelineFile
+from chalicelib.pipelines.rows import Place, Position, packed_positions, pipeline_key
+from chalicelib.pipelines.shards import OF_A_JOB, Shard, shard_of, shards
+from chalicelib.pipelines.supervisor import Outcome, Share
+from chalicelib.pipelines.switches import DISABLED, REPLAYING, HandlerSwitch, Switch, Switches
+from chalicelib.pipelines.worker import Worker
+from chalicelib.ports import Put, Run
+from tests.piping import START_MS, Piping, Remembering, line, pipeline
+from tests.unit.test_pl_supervisor import supervisor
+
+NAMES = [f"svc.p{number}" for number in range(12)]
+RUNS = [Run(name, "r1") for name in NAMES]
+
+
+@pytest.fixture
+def world() -> Iterator[Piping]:
+    Remembering.forget()
+    yield Piping()
+    Remembering.forget()
+
+
+def write(world: Piping, texts: str, *, at_ms: int = 0) -> list[str]:
+    """A line of each text in each run."""
+    for run in RUNS:
+        world.write(run, [line(world.clock.now_ms() + at_ms, f"{run.fqn} {text}") for text in texts])
+    return sorted(f"{run.fqn} {text}" for run in RUNS for text in texts)
+
+
+def end(world: Piping) -> None:
+    for run in RUNS:
+        world.end(run)
+
+
+def workers(world: Piping, count: int, file: PipelineFile | None = None, **changes: Any) -> list[Worker]:
+    return [
+        world.worker(file or pipeline(shards=count), owner=f"{count}.{shard.number}", shard=shard, **changes)
+        for shard in shards(count)
+    ]
+
+
+def work(world: Piping, several: list[Worker], steps: int = 20) -> None:
+    for _ in range(steps):
+        for worker in several:
+            worker.step()
+        world.clock.advance(1)
+
+
+def live(world: Piping, count: int, *, file: PipelineFile | None = None, steps: int = 20, stop: bool = True) -> list[Worker]:
+    """The life of a worker for each shard."""
+    several = workers(world, count, file)
+    for worker in several:
+        worker.start()
+    work(world, several, steps)
+    for worker in several if stop else []:
+        worker.stop()
+    return several
+
+
+def heads(world: Piping) -> list[str]:
+    return sorted(row["at"] for row in world.database.rows("pipelines") if row["at"].startswith("checkpoint"))
+
+
+def test_shard_of_a_name_never_changes() -> None:
+    assert [shard_of(name, 4) for name in ("svc.a", "svc.b", "Dienst.größe", "")] == [2, 3, 0, 0]
+    counts = [0] * 8
+    for number in range(4000):
+        counts[shard_of(f"svc.p{number}", 8)] += 1
+    assert 400 < min(counts) and max(counts) < 600
+
+
+def test_every_name_has_exactly_one_shard() -> None:
+    for count in (1, 2, 7, 64):
+        assert all(sum(shard.has(name) for shard in shards(count)) == 1 for name in NAMES)
+
+
+def test_shards_process_each_event_once(world: Piping) -> None:
+    expected = write(world, "ab")
+    several = live(world, 3)
+    assert sorted(Remembering.messages()) == expected
+    assert all(0 < worker.processed < len(expected) for worker in several)
+    assert heads(world) == ["checkpoint", "checkpoint#shard.1", "checkpoint#shard.2"]
+    expected = sorted(expected + write(world, "c"))
+    end(world)
+    live(world, 3)
+    assert sorted(Remembering.messages()) == expected
+
+
+def test_shard_waits_until_the_leading_one_has_divided_the_runs(world: Piping) -> None:
+    write(world, "a")
+    lead, other = workers(world, 2)
+    with pytest.raises(LayoutChangedError):
+        other.start()
+    lead.start()
+    other.start()
+    work(world, [lead, other])
+    assert len(Remembering.messages()) == len(RUNS)
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1), (3, 5), (5, 2)])
+def test_other_number_of_shards_loses_and_doubles_nothing(world: Piping, before: int, after: int) -> None:
+    expected = write(world, "ab")
+    old = live(world, before, stop=False)
+    for worker in old:
+        worker._checkpoint(worker.delivery.flush(at_once=True))
+    assert sorted(Remembering.messages()) == expected
+    new = workers(world, after)
+    for worker in new:
+        worker.start()
+    world.clock.advance(60)
+    for worker in old:  # they are still there, and can do nothing more
+        with pytest.raises(PartitionNotOwnedError):
+            worker.checkpoints.commit({RUNS[0]: Position(Place(99, 999, 1))})
+    expected = sorted(expected + write(world, "c"))
+    work(world, new)
+    for worker in new:
+        worker.stop()
+    assert sorted(Remembering.messages()) == expected
+    assert len(heads(world)) == after
+
+
+def test_checkpoint_of_the_previous_release_is_divided(world: Piping) -> None:
+    """Its head has no attempt and no layout; some of its runs have ended meanwhile and are in no index any more."""
+    expected = write(world, "abc")
+    end(world)
+    positions: dict[Run, Position] = {}
+    for run in RUNS:
+        text = "".join(line(START_MS, f"{run.fqn} {letter}") + "\n" for letter in "ab")
+        positions[run] = Position(Place(2, len(text), START_MS), "")
+        row = world.runs.get(run)
+        assert row is not None
+        world.runs.finalized(run, row.lines, row.bytes, row.segments, START_MS)
+        world.runs.retired(run, row.segments)
+    head = {
+        "key": "pipeline#test",
+        "at": "checkpoint",
+        "epoch": 7,
+        "owner": "old",
+        "commit": 41,
+        "runs": packed_positions(positions),
+    }
+    status = {"key": "pipeline#test", "at": "status", "looked_ms": world.clock.now_ms()}
+    rows = [Put(pipeline_key("test", "checkpoint"), head), Put(pipeline_key("test", "status"), status)]
+    world.database.put_many(rows)
+    live(world, 3)
+    assert sorted(Remembering.messages()) == [text for text in expected if text.endswith(" c")]
+
+
+def test_name_of_a_late_worker_of_the_old_division_commits_nothing(world: Piping) -> None:
+    first = Checkpoints(world.database, "p", world.clock, 100, shard=Shard(0, 2))
+    first.take_over("lead")
+    old = Checkpoints(world.database, "p", world.clock, 100, shard=Shard(1, 2))
+    old.take_over("old")
+    old.commit({RUNS[0]: Position(Place(1, 10, 1))})
+    Checkpoints(world.database, "p", world.clock, 100, shard=Shard(0, 3)).take_over("lead")
+    for attempt in (
+        lambda: old.commit({RUNS[0]: Position(Place(2, 20, 1))}),
+        lambda: old.put_rows({RUNS[0]: Position(Place(2, 20, 1))}),
+        lambda: old.release([RUNS[0]]),
+        lambda: old.take_over("old again"),
+    ):
+        with pytest.raises(LayoutChangedError):
+            attempt()
+    assert first.find([RUNS[0]]) == {RUNS[0]: Position(Place(1, 10, 1))}
+
+
+def test_shard_commits_nothing_once_a_division_has_begun(world: Piping) -> None:
+    """What it commits after its places were read, and before its head is removed, would be lost with the head."""
+    Checkpoints(world.database, "p", world.clock, 100, shard=Shard(0, 2)).take_over("lead")
+    old = Checkpoints(world.database, "p", world.clock, 100, shard=Shard(1, 2))
+    old.take_over("old")
+    old.commit({RUNS[0]: Position(Place(1, 10, 1))})
+    lead = Checkpoints(world.database, "p", world.clock, 100, shard=Shard(0, 3))
+    put_rows, refused = lead.put_rows, []
+
+    def interrupted(*arguments: Any, **options: Any) -> None:
+        put_rows(*arguments, **options)
+        with pytest.raises(LayoutChangedError) as error:
+            old.commit({RUNS[0]: Position(Place(2, 20, 1))})
+        refused.append(error)
+
+    lead.put_rows = interrupted  # type: ignore[method-assign]
+    lead.take_over("lead")
+    assert len(refused) == 2  # behind the rows of the leading head, and those of the other
+    assert lead.find([RUNS[0]]) == {RUNS[0]: Position(Place(1, 10, 1))}
+
+
+def test_job_takes_the_runs_of_all_shards_and_gives_them_back(world: Piping) -> None:
+    expected = write(world, "ab")
+    old = live(world, 3)
+    job = Checkpoints(world.database, "test", world.clock, 100, shard=OF_A_JOB)
+    job.take_over("job")
+    assert heads(world) == ["checkpoint"] and job.in_hand() == {}
+    assert {row.run for row in job.let_go() if row.unfinished} == set(RUNS)
+    for worker in old[1:]:
+        with pytest.raises(LayoutChangedError):
+            worker.checkpoints.take_over("again")
+    end(world)
+    world.clock.advance(3600)
+    live(world, 3)
+    assert sorted(Remembering.messages()) == expected
+
+
+def test_more_live_runs_than_one_worker_has_room_for_are_in_time_in_shards(world: Piping) -> None:
+    runs = [Run(f"svc.q{number}", "r1") for number in range(240)]
+    for run in runs:
+        world.write(run, [line(world.clock.now_ms(), run.fqn)])
+    several = workers(world, 4, most_runs=100)
+    for worker in several:
+        worker.start()
+    work(world, several, 4)
+    assert sorted(Remembering.messages()) == sorted(run.fqn for run in runs)
+    assert sum(worker.buffer.late for worker in several) == 0
+
+
+def test_replay_is_of_all_shards(world: Piping) -> None:
+    expected = write(world, "ab")
+    end(world)
+    live(world, 3)
+    Remembering.forget()
+    Switches(world.database, world.clock).set_pipeline("test", Switch(True, START_MS - 1, 5))
+    live(world, 3, steps=30)
+    assert sorted(Remembering.messages()) == expected
+    assert Switches(world.database, world.clock).of("test")[0] == Switch(True, None, 5)
+
+
+def test_enabled_handler_gets_what_it_missed_from_every_shard(world: Piping) -> None:
+    file = pipeline(to=("a", "b"), shards=3)
+    switches = Switches(world.database, world.clock)
+    switches.set_handler("test", HandlerSwitch("a", DISABLED, "by an operator", 1))
+    expected = write(world, "ab")
+    end(world)
+    live(world, 3, file=file)
+    assert sorted(Remembering.messages("b")) == expected and Remembering.messages("a") == []
+    switches.set_handler("test", HandlerSwitch("a", REPLAYING, "", world.clock.now_ms()))
+    lead, *others = workers(world, 3, file)
+    lead.start()
+    work(world, [lead], 30)
+    assert switches.of("test")[1]["a"].state == REPLAYING, "the other shards have not had their turn"
+    for worker in others:
+        worker.start()
+    work(world, [lead, *others], 30)
+    assert sorted(Remembering.messages("a")) == sorted(Remembering.messages("b")) == expected
+    for worker in (lead, *others):
+        worker.stop()
+    assert switches.of("test")[1] == {}
+    live(world, 3, file=file)
+    assert sorted(Remembering.messages("a")) == expected
+
+
+def test_reports_of_all_shards_are_one(world: Piping) -> None:
+    write(world, "ab")
+    several = live(world, 3)
+    switches = Switches(world.database, world.clock)
+    told = switches.status(["test"], {"test": 3})["test"]
+    assert told["processed"] == 2 * len(RUNS) == sum(worker.processed for worker in several)
+    assert told["runs"] == len(RUNS)
+    assert switches.status(["test"])["test"]["processed"] == several[0].processed
+
+
+def test_shards_have_leases_of_their_own(world: Piping) -> None:
+    expected = write(world, "ab")
+    end(world)
+    watching = supervisor(world)
+    assert watching.run([pipeline(shards=3)], world.deadline(600)) == {
+        "test": Outcome.STOPPED,
+        "test#1": Outcome.STOPPED,
+        "test#2": Outcome.STOPPED,
+    }
+    assert sorted(Remembering.messages()) == expected
+
+
+def test_shard_without_a_leading_one_is_busy(world: Piping) -> None:
+    write(world, "a")
+    watching = supervisor(world)
+    assert watching.run([Share(pipeline(shards=2), Shard(1, 2))], world.deadline(600)) == {"test#1": Outcome.BUSY}
+    assert Remembering.messages() == []
+
+
+def test_unsharded_pipeline_and_leading_shard_share_a_lease(world: Piping) -> None:
+    watching = supervisor(world)
+    watching.coordinator.initialize()
+    assert isinstance(watching.coordinator.acquire(Share(pipeline()).name), Lease)
+    assert not isinstance(watching.coordinator.acquire(Share(pipeline(shards=2), Shard(0, 2)).name), Lease)

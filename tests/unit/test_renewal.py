@@ -1,0 +1,211 @@
+"""A run that is open for longer than the bucket keeps objects: whatever the lifecycle removes, nothing of its log goes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from chalicelib.errors import DeadlineExceededError, UnavailableError
+from chalicelib.ports import PutOptions
+from chalicelib.runlog.batch import Batch
+from chalicelib.runlog.renewal import Renewal
+from chalicelib.runlog.tail import list_all
+from tests.faults.interception import BEFORE, Crash, Intercepted, StopAt
+from tests.world import RUN, World
+
+DAY_S = 86_400
+DAY_MS = DAY_S * 1000
+ABOUT = PutOptions({"kind": "x"}, content_type="application/json")
+
+
+def world_of(expiration_days: int = 30) -> World:
+    world = World()
+    world.expiration_ms = expiration_days * DAY_MS
+    return world
+
+
+def expire(world: World) -> None:
+    """What the bucket's lifecycle does."""
+    for found in list(list_all(world.store, world.layout.run_prefix(RUN))):
+        if world.clock.now_ms() - found.last_modified_ms >= world.expiration_ms:
+            world.store.delete(found.key)
+
+
+def beside(world: World) -> set[str]:
+    return {found.key for found in list_all(world.store, world.layout.events(RUN))}
+
+
+def pass_(world: World) -> None:
+    world.parts().finalizer.settle(RUN, world.deadline())
+
+
+def work(world: World, number: int) -> None:
+    """A batch with a companion, and the schedule's pass."""
+    world.parts().writer.append(RUN, Batch.from_text(f"{number}\n"))
+    world.store.put(world.layout.companion(RUN, number), b"of %d" % number, ABOUT)
+    pass_(world)
+    expire(world)
+
+
+@pytest.mark.parametrize(("expiration_days", "step_s"), [(30, DAY_S), (7, DAY_S // 4), (1, 3600)])
+def test_run_open_for_three_expirations_keeps_what_is_beside_it(expiration_days: int, step_s: int) -> None:
+    world = world_of(expiration_days)
+    world.store.put(world.layout.writer(RUN, "w", "opened"), b"{}", ABOUT)
+    steps = 3 * expiration_days * DAY_S // step_s
+    for number in range(steps):
+        work(world, number)
+        world.clock.advance(step_s)
+    assert beside(world) == {
+        world.layout.writer(RUN, "w", "opened"),
+        *(world.layout.companion(RUN, number) for number in range(steps)),
+    }
+    assert {entry.sequence for entry in world.kept()} | {
+        world.layout.sequence_of(RUN, found.key) for found in list_all(world.store, world.layout.segments(RUN))
+    } == set(range(steps))
+    assert world.read_all() == [str(number) for number in range(steps)]
+
+
+def test_more_companions_than_a_listing_has_are_kept() -> None:
+    """The look shows the first thousand alone."""
+    world = world_of(8)
+    chance = random.Random(11)
+    print("seed 11")
+    for number in range(2400):
+        world.store.put(world.layout.companion(RUN, number), b"x", ABOUT)
+        if chance.random() < 0.1:
+            world.clock.advance(4 * 3600)
+            world.parts().writer.append(RUN, Batch.from_text("line\n"))
+            pass_(world)
+            expire(world)
+    assert len(beside(world)) == 2400
+
+
+@pytest.mark.parametrize("end", ["close", "abandon", "settle"])
+def test_finished_log_does_not_outlive_what_is_beside_it(end: str) -> None:
+    world = world_of(30)
+    for number in range(10):
+        work(world, number)
+        world.clock.advance(DAY_S)
+    if end == "abandon":
+        world.parts().finalizer.abandon(RUN, world.clock.now_ms(), world.deadline())
+    else:
+        world.parts().finalizer.close(RUN)
+        pass_(world)
+    written_ms = world.store.head(world.layout.logs(RUN)).last_modified_ms
+    oldest_ms = min(world.store.head(key).last_modified_ms for key in beside(world))
+    assert written_ms - oldest_ms < DAY_MS + 1
+    world.clock.advance(28 * DAY_S)
+    expire(world)
+    assert len(beside(world)) == 10 and world.store.head(world.layout.logs(RUN))
+
+
+def test_close_leaves_renewing_to_the_schedule() -> None:
+    world = world_of(30)
+    for number in range(3):
+        work(world, number)
+        world.clock.advance(DAY_S)
+    assert not world.parts().finalizer.close(RUN).finalized
+    assert world.parts().finalizer.settle(RUN, world.deadline())[1].finalized
+
+
+def test_run_of_a_day_is_not_renewed() -> None:
+    calls = []
+    for expiration_days in (0, 30):
+        world = world_of(expiration_days)
+        for number in range(4):
+            world.parts().writer.append(RUN, Batch.from_text(f"{number}\n"))
+            world.store.put(world.layout.companion(RUN, number), b"of %d" % number, ABOUT)
+            pass_(world)
+            world.clock.advance(5 * 3600)
+        assert world.parts().finalizer.close(RUN).finalized
+        calls.append(world.store.calls)
+    assert calls[0] == calls[1]
+
+
+def renewal(world: World, store: Any = None) -> Renewal:
+    return Renewal(store or world.store, world.layout, world.clock, world.expiration_ms)
+
+
+def test_renewed_object_is_the_same_and_young() -> None:
+    world = world_of()
+    key = world.layout.companion(RUN, 0)
+    world.store.put(key, b"body", ABOUT)
+    before = world.store.head(key)
+    world.clock.advance(20 * DAY_S)
+    assert renewal(world).renew(RUN, world.deadline()) == 1
+    after = world.store.head(key)
+    assert world.store.get(key).body == b"body"
+    assert (after.metadata, after.content_type, after.etag) == (before.metadata, before.content_type, before.etag)
+    assert after.last_modified_ms == world.clock.now_ms()
+
+
+@pytest.mark.parametrize("change", ["rewritten", "deleted"])
+@pytest.mark.parametrize("call", ["get", "put"])
+def test_object_that_changes_meanwhile_is_left_as_it_is(call: str, change: str) -> None:
+    world = world_of()
+    key = world.layout.step(RUN, "load")
+    world.store.put(key, b"old", ABOUT)
+    world.clock.advance(20 * DAY_S)
+
+    def overtaken(operation: str, inner: Callable[[], Any]) -> Any:
+        if operation == call:
+            world.store.put(key, b"new", ABOUT) if change == "rewritten" else world.store.delete(key)
+        return inner()
+
+    renewal(world, Intercepted(world.store, overtaken)).renew(RUN, world.deadline())
+    if change == "rewritten":
+        assert world.store.get(key).body == b"new"
+    else:
+        assert key not in beside(world)
+
+
+def test_renewal_that_breaks_off_is_due_again() -> None:
+    """At any call: the oldest object goes last, so a look shows that there is work left."""
+    number = 0
+    while True:
+        world = world_of(8)
+        for companion in range(7):
+            world.store.put(world.layout.companion(RUN, companion), b"x", ABOUT)
+            world.clock.advance(600)
+        world.parts().writer.append(RUN, Batch.from_text("line\n"))
+        world.clock.advance(5 * DAY_S)
+        stop = StopAt(number, BEFORE, "error")
+        try:
+            renewal(world, Intercepted(world.store, stop)).renew(RUN, world.deadline())
+        except UnavailableError:
+            assert renewal(world).is_due(world.parts().compactor.look(RUN).oldest_ms)
+        if not stop.fired:
+            break
+        number += 1
+    assert number > 7
+
+
+def test_renewal_that_breaks_off_among_thousands_is_due_again() -> None:
+    world = world_of(8)
+    for companion in range(1500):
+        world.store.put(world.layout.companion(RUN, companion), b"x", ABOUT)
+    world.parts().writer.append(RUN, Batch.from_text("line\n"))
+    world.clock.advance(5 * DAY_S)
+    stop = StopAt(2400, BEFORE, "crash")
+    with pytest.raises(Crash):
+        renewal(world, Intercepted(world.store, stop)).renew(RUN, world.deadline())
+    assert renewal(world).is_due(world.parts().compactor.look(RUN).oldest_ms)
+
+
+def test_renewal_stops_in_time() -> None:
+    world = world_of()
+    world.store.put(world.layout.companion(RUN, 0), b"x", ABOUT)
+    world.clock.advance(20 * DAY_S)
+    with pytest.raises(DeadlineExceededError):
+        renewal(world).renew(RUN, world.deadline(seconds=0))
+
+
+def test_without_expiration_nothing_is_renewed() -> None:
+    world = world_of(0)
+    world.store.put(world.layout.companion(RUN, 0), b"x", ABOUT)
+    world.clock.advance(400 * DAY_S)
+    oldest_ms = world.parts().compactor.look(RUN).oldest_ms
+    assert oldest_ms and not renewal(world).is_due(oldest_ms) and not renewal(world).is_due_at_end(oldest_ms)

@@ -1,0 +1,25 @@
+import { expect, test } from "vitest";
+
+import type { Completeness } from "../src/api";
+import { joined, pagesOf } from "../src/paging";
+
+test("pages are loaded until one names no next", async () => {
+  const places: (string | null)[] = [];
+  const pages = await pagesOf<{ steps: number[] }>(async (after) => {
+    places.push(after);
+    return after === null ? { steps: [1, 2], after: "2" } : { steps: [3], after: null };
+  });
+  expect(places).toEqual([null, "2"]);
+  expect(pages.flatMap((page) => page.steps)).toEqual([1, 2, 3]);
+});
+
+test("a server without pages answers one", async () => {
+  expect(await pagesOf(async () => ({ steps: [1] }))).toEqual([{ steps: [1] }]);
+});
+
+test("completeness has the writers of all pages and the latest state", () => {
+  const page = (state: Completeness["state"], writer: string, lost: string[]): Completeness => ({ state, sealed: true, writers: [{ writer }], lost });
+  expect(joined([page("pending", "a", ["a"]), page("lost", "b", ["b"])])).toEqual({
+    state: "lost", sealed: true, writers: [{ writer: "a" }, { writer: "b" }], lost: ["a", "b"],
+  });
+});
