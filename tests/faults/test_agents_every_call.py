@@ -7,7 +7,7 @@ import pytest
 
 from chalicelib.events.codecs.items import Decoded, Item
 from chalicelib.events.event import NewEvent
-from chalicelib.events.intake import Fate, Intake, Request, Told
+from chalicelib.events.intake import Fate, Intake, Limits, Request, Told
 from chalicelib.events.routing import Router
 from chalicelib.ports import Run
 from tests.eventing import event_parts
@@ -24,7 +24,7 @@ REQUEST = Request({}, "digest", "the name")
 
 def take(world: World, gate: StopAt | None = None) -> list[Told]:
     parts = event_parts(world, lambda port: Intercepted(port, gate)) if gate else event_parts(world)
-    return Intake(parts.log, Router.of([]), lambda _: True, lambda: True).take(ITEMS, REQUEST)
+    return Intake(parts.log, Router.of([]), lambda _: True, lambda: True, Limits(100, 10)).take(ITEMS, REQUEST)
 
 
 def messages(world: World) -> list[list[str]]:

@@ -148,9 +148,10 @@ def test_behaviour_05_closed_refuses_and_abandoned_reopens_with_the_next_epoch(w
 
 
 def test_behaviour_06_compaction_survives_the_loss_of_everything_but_the_store(world: World) -> None:
-    Connector().send(("x" * 1023 + "\n") * (6 * 1024))
+    connector = Connector()
+    assert [connector.send(("x" * 1023 + "\n") * (3 * 1024)) for _ in range(2)] == [200, 200]
     settle(world)
-    Connector().send("more\n")
+    assert Connector().send("more\n") == 200
     number = 0
     while True:
         stop = StopAt(number, BEFORE, "error")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chalicelib.runlog.batch import Batch
+from chalicelib.runlog.legacy import on_behalf_of
 from chalicelib.runlog.reader import PageRequest
 from tests.faults.interception import Intercepted
 from tests.world import RUN, Parts, World
@@ -55,7 +56,10 @@ def test_a_retry_is_two_requests() -> None:
 
 def test_a_cold_append_is_at_most_four_requests_in_all() -> None:
     counted = Counted()
-    assert counted.cost(lambda: counted.append("to a new run")) == (3, 1)
+    with on_behalf_of(lambda _: True):  # who may see the folder that other names share pays for a look into it
+        assert counted.cost(lambda: counted.append("to a new run")) == (3, 1)
+    counted = Counted()
+    assert counted.cost(lambda: counted.append("to a new run")) == (2, 1)
     counted.append("without a cookie")
     assert counted.cost(lambda: counted.append("without a cookie again")) == (3, 1)
     entries = [counted.world.parts().writer.tails.segment(RUN, number) for number in range(3)]
