@@ -24,6 +24,7 @@ TIMEOUT_S = 240
 _TESTS_FAILED = 1
 _COPIED = (
     "app.py",
+    "bench",
     "chalicelib",
     "client",
     "conftest.py",
