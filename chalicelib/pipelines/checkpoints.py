@@ -117,7 +117,8 @@ class Checkpoints:
 
     def _leading(self, before: Head | None, owner: str, replay: Replay | None) -> Head:
         old = before or Head()
-        if old.layout and old.shards == self._shard.count and not old.is_moving and replay is None:
+        is_divided = old.layout and old.shards == self._shard.count and not old.is_moving
+        if is_divided and self._shard.is_fixed and replay is None:
             return old.next(epoch=old.epoch + 1, owner=owner)
         moving = before is not None or replay is not None  # else the pipeline is new
         return old.next(epoch=old.epoch + 1, owner=owner, layout=uuid4().hex, shards=self._shard.count, is_moving=moving)

@@ -24,6 +24,11 @@ class Shard:
         return self.number == 0
 
     @property
+    def is_fixed(self) -> bool:
+        """Whether the runs stay divided as they are while the count is the same. Those of a job's tasks do not: each job divides them."""
+        return self.count > 0
+
+    @property
     def suffix(self) -> str:
         """What the names of its lease and of its rows end in. Empty of the leading shard: its names are the pipeline's."""
         return f"#{self.number}" if self.number else ""

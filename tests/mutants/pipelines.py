@@ -57,6 +57,13 @@ MUTANTS = (
         why="the head would forget runs that have no row",
     ),
     Mutant(
+        f"{CHECKPOINTS}._leading",
+        find="is_divided and self._shard.is_fixed and replay is None",
+        replace="is_divided and replay is None",
+        tests=SHARDS,
+        why="what the tasks of a killed job had committed would be processed again",
+    ),
+    Mutant(
         f"{CHECKPOINTS}.take_over",
         find="self._head, self._doubtful = head, []",
         replace="self._doubtful = []",

@@ -9,7 +9,7 @@ import pytest
 
 from chalicelib.coordination import Lease
 from chalicelib.errors import PartitionNotOwnedError
-from chalicelib.pipelines.checkpoints import Checkpoints, LayoutChangedError
+from chalicelib.pipelines.checkpoints import Checkpoints, LayoutChangedError, Part
 from chalicelib.pipelines.configuration import PipelineFile
 from chalicelib.pipelines.rows import Place, Position, packed_positions, pipeline_key
 from chalicelib.pipelines.shards import OF_A_JOB, Shard, shard_of, shards
@@ -210,6 +210,20 @@ def test_job_takes_the_runs_of_all_shards_and_gives_them_back(world: Piping) -> 
     world.clock.advance(3600)
     live(world, 3)
     assert sorted(Remembering.messages()) == expected
+
+
+def test_job_after_a_killed_job_begins_where_its_tasks_committed(world: Piping) -> None:
+    killed = Checkpoints(world.database, "test", world.clock, 100, shard=OF_A_JOB)
+    killed.take_over("job 1")
+    task = Checkpoints(world.database, "test", world.clock, 100, Part("1.0", killed.epoch))
+    task.take_over("task")
+    position = Position(Place(7, 70, START_MS), "plain")
+    task.commit({RUNS[0]: position})
+    job = Checkpoints(world.database, "test", world.clock, 100, shard=OF_A_JOB)
+    job.take_over("job 2")
+    assert heads(world) == ["checkpoint"] and job.find(RUNS) == {RUNS[0]: position}
+    with pytest.raises(PartitionNotOwnedError):
+        task.commit({RUNS[1]: position})
 
 
 def test_more_live_runs_than_one_worker_has_room_for_are_in_time_in_shards(world: Piping) -> None:
