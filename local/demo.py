@@ -35,7 +35,7 @@ from local.deploy import client
 from local.emulator import free_port
 from local.prices import PRICES, Units, dollars
 from local.recording import recording
-from local.state import LocalError
+from local.state import PATIENCE_S, LocalError
 
 JOB_S = 14.0
 KILL_AFTER_S = 7.0
@@ -82,7 +82,7 @@ class Demo:
 
     def get(self, path: str, **query: object) -> dict[str, Any]:
         """A GET of the API."""
-        with urlopen(f"{self.stack['api_url']}{_LOGS}/{path}?{urlencode(query)}", timeout=30) as answer:
+        with urlopen(f"{self.stack['api_url']}{_LOGS}/{path}?{urlencode(query)}", timeout=PATIENCE_S) as answer:
             return dict(json.load(answer))
 
     def invoke(self, function: str) -> dict[str, int]:
@@ -199,7 +199,7 @@ def _job(demo: Demo, name: str) -> subprocess.Popen[bytes]:
 def _end_logs(demo: Demo) -> None:
     _title("3. Ends", "five jobs end well; the killed one is found idle by the sweep, after a minute here and a day by default")
     fqn, run_id = next((job.fqn, job.run_id) for job in demo.jobs if not job.closes)
-    with urlopen(f"{demo.stack['api_url']}{_LOGS}/{fqn}/{run_id}/close", data=b"", timeout=30) as answer:
+    with urlopen(f"{demo.stack['api_url']}{_LOGS}/{fqn}/{run_id}/close", data=b"", timeout=PATIENCE_S) as answer:
         console.print(f"close of {fqn}: {json.load(answer)['message']}")
     for _ in track(range(IDLE_S), description="the killed run grows old", console=console):
         time.sleep(1)
@@ -279,7 +279,7 @@ def _subscribe(demo: Demo) -> str:
 
 def _show_report(demo: Demo, queue: str) -> None:
     _title("7. A report", "what a subscriber of the topic got for a finished log")
-    give_up = time.monotonic() + 20
+    give_up = time.monotonic() + PATIENCE_S
     while time.monotonic() < give_up:
         for message in (
             demo.aws("sqs").receive_message(QueueUrl=queue, MaxNumberOfMessages=10, WaitTimeSeconds=1).get("Messages", [])

@@ -12,11 +12,10 @@ from urllib.request import Request, urlopen
 
 from rich.table import Table
 
-from local.state import LocalError
+from local.state import PATIENCE_S, LocalError
 
 DAY_MS = 86_400_000
 _FILES = "/v0/archive/files"
-_GIVE_UP_S = 180.0
 
 
 def archive_table(stack: Mapping[str, Any], fqn: str) -> tuple[Table, bool]:
@@ -43,11 +42,11 @@ def _upload(stack: Mapping[str, Any], body: bytes, start_ms: int) -> str:
         "size": len(body), "hash": blake2b(body, digest_size=16).hexdigest(),
     }  # fmt: skip
     answer = urlopen(
-        Request(stack["api_url"] + _FILES, json.dumps(announced).encode(), {"Content-Type": "application/json"}), timeout=30
+        Request(stack["api_url"] + _FILES, json.dumps(announced).encode(), {"Content-Type": "application/json"}), timeout=PATIENCE_S
     )
     upload = json.load(answer)
     how = upload["upload"]
-    urlopen(Request(how["url"], body, how["headers"], method=how["method"]), timeout=30).close()
+    urlopen(Request(how["url"], body, how["headers"], method=how["method"]), timeout=PATIENCE_S).close()
     file_id: str = upload["id"]
     return file_id
 
@@ -55,7 +54,7 @@ def _upload(stack: Mapping[str, Any], body: bytes, start_ms: int) -> str:
 def _found(stack: Mapping[str, Any], whats: str, now_ms: int, count: int) -> Iterator[dict[str, Any]]:
     """Once S3 has told the ingest function, and that the catalog."""
     query = urlencode({"what": whats, "start": now_ms - 2 * DAY_MS, "end": now_ms + DAY_MS})
-    give_up = time.monotonic() + _GIVE_UP_S
+    give_up = time.monotonic() + PATIENCE_S
     while time.monotonic() < give_up:
         records: list[dict[str, Any]] = _get(f"{stack['api_url']}{_FILES}/?{query}")["records"]
         if len(records) >= count:
@@ -70,6 +69,6 @@ def _get(url: str) -> dict[str, Any]:
 
 
 def _get_bytes(url: str) -> bytes:
-    with urlopen(url, timeout=30) as answer:
+    with urlopen(url, timeout=PATIENCE_S) as answer:
         body: bytes = answer.read()
     return body

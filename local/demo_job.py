@@ -24,6 +24,7 @@ from urllib.request import HTTPCookieProcessor, Request, build_opener
 
 BATCH_RECORDS = 500
 BATCH_WAIT_S = 0.5
+PATIENCE_S = 300
 FORMAT = "[%(asctime)s] %(levelname)-8s {%(name)s:%(funcName)s:%(lineno)d} - %(message)s"
 
 
@@ -71,7 +72,7 @@ class Shipper(logging.Handler):
 
     def _post(self, suffix: str, body: object) -> None:
         request = Request(self._url + suffix, json.dumps(body).encode(), {"Content-Type": "application/json"})
-        with self._opener.open(request, timeout=30) as answer:
+        with self._opener.open(request, timeout=PATIENCE_S) as answer:
             answer.read()
 
 

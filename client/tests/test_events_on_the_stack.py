@@ -21,7 +21,7 @@ import runlake
 from runlake.__main__ import runlake as command
 from runlake.masking import MARK
 from runlake.names import new_run_id
-from tests.integration.stacks import Stack, shared_stack
+from tests.integration.stacks import PATIENCE_S, Stack, shared_stack
 
 _SRC = Path(__file__).parents[1] / "src"
 RUN = new_run_id()
@@ -135,7 +135,7 @@ def test_a_batch_that_is_sent_again_is_stored_once(stack: Stack) -> None:
 
 
 def _eventually(holds: Callable[[], Any]) -> None:
-    give_up = time.monotonic() + 60
+    give_up = time.monotonic() + PATIENCE_S
     while True:
         with suppress(AssertionError):
             if holds():

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import runlake
 from runlake.__main__ import runlake as command
-from tests.integration.stacks import Stack, eventually, shared_stack
+from tests.integration.stacks import COMMAND_S, Stack, eventually, shared_stack
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def _settings(stack: Stack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 
 def executed(*arguments: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [sys.executable, "-m", "runlake", "exec", "-q", *arguments], capture_output=True, check=False, timeout=300
+        [sys.executable, "-m", "runlake", "exec", "-q", *arguments], capture_output=True, check=False, timeout=COMMAND_S
     )  # fmt: skip
 
 

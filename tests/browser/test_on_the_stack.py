@@ -14,7 +14,7 @@ import requests
 from playwright.sync_api import Page, expect
 
 import runlake
-from tests.integration.stacks import Stack, eventually, shared_stack
+from tests.integration.stacks import PATIENCE_S, Stack, eventually, shared_stack
 
 FQN = "shop.orders/é nightly"
 
@@ -67,23 +67,23 @@ def test_steps_are_a_tree_and_a_step_is_read_alone(stack: Stack, page: Page, tmp
             run.event("see this", level="ERROR", annotations=[note, runlake.fold()])
             run.handler.flush()
             page.goto(f"{stack.api_url}/v1/ui/?p={quote(FQN)}&r={run_id}")
-            expect(page.get_by_role("treeitem")).to_have_count(3, timeout=60_000)
+            expect(page.get_by_role("treeitem")).to_have_count(3, timeout=300_000)
             page.get_by_role("treeitem", name="Compile <b>").click()
-            expect(page.locator(".step-pane .text")).to_have_text("see this", timeout=30_000)
+            expect(page.locator(".step-pane .text")).to_have_text("see this", timeout=300_000)
             expect(page.locator(".step-pane").get_by_role("link", name="this")).to_have_attribute("href", "https://example.com/x")
             for number in range(3000):
                 run.event(f"compiled {number}")
-    expect(page.locator(".state")).to_contain_text("Complete", timeout=120_000)
+    expect(page.locator(".state")).to_contain_text("Complete", timeout=300_000)
     expect(page.get_by_role("treeitem", name="Compile <b>")).to_contain_text("succeeded")
     expect(page.get_by_role("treeitem", name="Compile <b>")).to_contain_text("1 error")
     page.locator(".step-pane .log").focus()
     page.keyboard.press("End")
-    expect(page.locator('.step-pane [data-line="3000"] .text')).to_have_text("compiled 2999", timeout=30_000)
+    expect(page.locator('.step-pane [data-line="3000"] .text')).to_have_text("compiled 2999", timeout=300_000)
 
 
 def test_a_processing_pipeline_is_switched_off_and_on(stack: Stack, page: Page) -> None:
     def state() -> str:
-        with requests.get(f"{stack.api_url}/v1/pipelines", timeout=30) as answer:
+        with requests.get(f"{stack.api_url}/v1/pipelines", timeout=PATIENCE_S) as answer:
             (found,) = answer.json()["pipelines"]
         return str(found["state"])
 
@@ -101,6 +101,6 @@ def test_a_processing_pipeline_is_switched_off_and_on(stack: Stack, page: Page) 
 
 def newest(stack: Stack) -> Any:
     """Facts of the pipeline's newest run, as soon as it is catalogued."""
-    with requests.get(f"{stack.api_url}/v1/catalog/pipelines", params={"prefix": FQN}, timeout=30) as answer:
+    with requests.get(f"{stack.api_url}/v1/catalog/pipelines", params={"prefix": FQN}, timeout=PATIENCE_S) as answer:
         (found,) = answer.json()["pipelines"]
     return found["last"]

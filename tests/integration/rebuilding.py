@@ -28,11 +28,10 @@ from chalicelib.triggers import schedules
 from glue_jobs.shell.environment import use_stack
 from local.emulator import CREDENTIALS
 from local.state import PROJECT
-from tests.integration.stacks import Stack
+from tests.integration.stacks import COMMAND_S, PATIENCE_S, Stack
 
 TABLES = ("runs_table", "segments_table", "files_table", "latest_table", "listing_table", "objects_table")
 QUIET_PARAMETERS = dict.fromkeys(("PartialFlushIntervalMinutes", "CleanupIntervalMinutes", "PipelinesIntervalMinutes"), "1440")
-PATIENCE_S = 300.0
 """How long a condition may take on a machine that does other things."""
 MEMORY = ("revision", "unsettled", "left")
 """Of files: how often they were looked at, and what they once were."""
@@ -227,6 +226,6 @@ def _another(value: dict[str, Any], chance: random.Random) -> dict[str, Any]:
 def job(stack: Stack, *arguments: str, expected: int = 0) -> dict[str, Any]:
     """The job as a process of its own; what it tells at its end."""
     command = [sys.executable, "-m", "local", "job", "--port", str(stack["port"]), "rebuild_catalog", *arguments]
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=1800)
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=COMMAND_S)
     assert done.returncode == expected, (done.returncode, done.stdout[-3000:], done.stderr[-5000:])
     return dict(json.loads(done.stdout.splitlines()[-1]))

@@ -9,7 +9,7 @@ from typing import Any
 
 import requests
 
-from tests.integration.stacks import Stack
+from tests.integration.stacks import PATIENCE_S, Stack
 from tests.permissions import Calls, Grant, Need, grants, refused, unused
 
 EVENTS = [{"message": "one", "id": 0, "step": "s"}, {"message": "two", "id": 1, "step": "s"}]
@@ -101,7 +101,7 @@ def _put(s3: Any, bucket: str, key: str, file_id: str, what: str, where: str, st
 
 def append_events(stack: Stack, fqn: str, run_id: str) -> None:
     """A batch of events of a run, whose rows can be lost as those of segments."""
-    with requests.post(f"{stack.api_url}/v1/events/{fqn}/{run_id}?writer=w", json=EVENTS, timeout=60) as answer:
+    with requests.post(f"{stack.api_url}/v1/events/{fqn}/{run_id}?writer=w", json=EVENTS, timeout=PATIENCE_S) as answer:
         assert answer.status_code == 200, answer.text
 
 

@@ -13,11 +13,13 @@ from typing import Any
 
 from local import control, deploy
 from local.emulator import free_port
+from local.state import PATIENCE_S
 from tests.issuer import AUDIENCE, ISSUER, Issuer, served
 
 REUSED = "RUNLAKE_STACK"
-PATIENCE_S = 300  # a loaded machine starts a function in tens of seconds
 """Environment variable: path of the stack.json of a stack that runs already."""
+COMMAND_S = 1800
+"""For a command."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from urllib.request import HTTPCookieProcessor, Request, build_opener, urlopen
 
 import pytest
 
-from tests.integration.stacks import Stack, running_stack
+from tests.integration.stacks import COMMAND_S, PATIENCE_S, Stack, running_stack
 
 LOGS = "/v1/services/ingestionPipelines/logs"
 _TICK = {
@@ -32,7 +32,7 @@ url, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 opener = build_opener(HTTPCookieProcessor())
 for number in range(count):
     body = json.dumps({"logs": f"{name} {number} a\\n{name} {number} b\\n", "connectorId": name}).encode()
-    with opener.open(Request(url, body, {"Content-Type": "application/json"}), timeout=60) as answer:
+    with opener.open(Request(url, body, {"Content-Type": "application/json"}), timeout=PATIENCE_S) as answer:
         answer.read()
 """
 
@@ -58,7 +58,7 @@ def send(url: str, text: str | bytes = b"", **headers: str) -> tuple[int, dict[s
     body = text.encode() if isinstance(text, str) else text
     request = Request(url, body, {"Content-Type": "text/plain"} | headers)
     try:
-        with urlopen(request, timeout=60) as answer:
+        with urlopen(request, timeout=PATIENCE_S) as answer:
             return answer.status, json.load(answer)
     except HTTPError as error:
         with error:
@@ -66,7 +66,7 @@ def send(url: str, text: str | bytes = b"", **headers: str) -> tuple[int, dict[s
 
 
 def page(url: str) -> dict[str, Any]:
-    with urlopen(url, timeout=60) as answer:
+    with urlopen(url, timeout=PATIENCE_S) as answer:
         return dict(json.load(answer))
 
 
@@ -113,7 +113,7 @@ def test_behaviour_02_four_processes_of_fifty_and_five_threads_of_ten_on_one_run
         opener = build_opener(HTTPCookieProcessor())
         for number in range(10):
             body = f"{name} {number} a\n{name} {number} b\n".encode()
-            with opener.open(Request(url, body, {"Content-Type": "text/plain"}), timeout=60) as answer:
+            with opener.open(Request(url, body, {"Content-Type": "text/plain"}), timeout=PATIENCE_S) as answer:
                 answer.read()
 
     threads = [threading.Thread(target=work, args=(f"thread-{number}",)) for number in range(5)]
@@ -123,7 +123,7 @@ def test_behaviour_02_four_processes_of_fifty_and_five_threads_of_ten_on_one_run
     for thread in threads:
         thread.join()
     for process in processes:
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=COMMAND_S)
         assert process.returncode == 0, errors.decode()[-1000:]
     writers = {f"process-{number}": 50 for number in range(4)} | {f"thread-{number}": 10 for number in range(5)}
     check_writers(read_lines(url), writers)
@@ -181,7 +181,7 @@ def test_behaviours_08_and_11_a_viewer_that_waits_sees_each_line_once_while_it_i
     def write() -> None:
         opener = build_opener(HTTPCookieProcessor())
         for number, line in enumerate(expected):
-            with opener.open(Request(url, line.encode(), {"Content-Type": "text/plain"}), timeout=60) as answer:
+            with opener.open(Request(url, line.encode(), {"Content-Type": "text/plain"}), timeout=PATIENCE_S) as answer:
                 answer.read()
             if number % 10 == 5:
                 invoke(stack, "compact")
@@ -215,7 +215,7 @@ def test_a_large_download_is_a_link_to_exactly_the_logs_bytes(stack: Stack, run_
     for _ in range(4):
         assert send(url, batch, **{"Content-Type": "application/octet-stream"})[0] == 200
     send(url + "/close")
-    with urlopen(url + "/download", timeout=60) as answer:
+    with urlopen(url + "/download", timeout=PATIENCE_S) as answer:
         assert "/restapis/" not in answer.url and answer.url != url + "/download", "a redirect to the store"
         assert answer.headers["Content-Disposition"].startswith("attachment")
         assert answer.read() == batch * 4

@@ -50,7 +50,7 @@ def _fqn() -> str:
 
 
 def read(stack: Stack, fqn: str, run_id: str = "run-1") -> list[str]:
-    with requests.get(f"{stack.api_url}{LOGS}/{quote(fqn, safe='')}/{run_id}?limit=10000", timeout=60) as answer:
+    with requests.get(f"{stack.api_url}{LOGS}/{quote(fqn, safe='')}/{run_id}?limit=10000", timeout=PATIENCE_S) as answer:
         assert answer.status_code == 200, answer.text
         logs: str = answer.json()["logs"]
     return logs.split("\n") if logs else []
@@ -58,7 +58,7 @@ def read(stack: Stack, fqn: str, run_id: str = "run-1") -> list[str]:
 
 def events(stack: Stack, fqn: str, run_id: str = "run-1") -> list[dict[str, Any]]:
     """All events of a run, as they are browsed."""
-    with requests.get(f"{stack.api_url}/v1/events/{quote(fqn, safe='')}/{run_id}?limit=1000", timeout=60) as answer:
+    with requests.get(f"{stack.api_url}/v1/events/{quote(fqn, safe='')}/{run_id}?limit=1000", timeout=PATIENCE_S) as answer:
         assert answer.status_code == 200, answer.text
         found: list[dict[str, Any]] = answer.json()["events"]
     return found
@@ -71,7 +71,7 @@ def events(stack: Stack, fqn: str, run_id: str = "run-1") -> list[dict[str, Any]
 def otel_logger(stack: Stack, fqn: str, compression: Compression) -> Iterator[logging.Logger]:
     """A logger of Python's own, exported by OpenTelemetry's SDK."""
     resource = Resource({"service.name": fqn, "cicd.pipeline.run.id": "run-1", "deployment": "test"})
-    exporter = OTLPLogExporter(endpoint=f"{stack.api_url}/v1/agents/otlp/v1/logs", compression=compression, timeout=60)
+    exporter = OTLPLogExporter(endpoint=f"{stack.api_url}/v1/agents/otlp/v1/logs", compression=compression, timeout=PATIENCE_S)
     provider = LoggerProvider(resource=resource, shutdown_on_exit=False)
     provider.add_log_record_processor(BatchLogRecordProcessor(exporter, schedule_delay_millis=200, max_export_batch_size=512))
     handler = LoggingHandler(logger_provider=provider)
@@ -110,7 +110,7 @@ def test_opentelemetrys_sdk(stack: Stack, fqn: str, compression: Compression) ->
 
 def test_an_exporter_is_told_what_is_rejected(stack: Stack, caplog: pytest.LogCaptureFixture) -> None:
     """Its records name no run: 400, which it does not repeat."""
-    exporter = OTLPLogExporter(endpoint=f"{stack.api_url}/v1/agents/otlp/v1/logs", timeout=30)
+    exporter = OTLPLogExporter(endpoint=f"{stack.api_url}/v1/agents/otlp/v1/logs", timeout=PATIENCE_S)
     provider = LoggerProvider(resource=Resource({"service.name": "x"}), shutdown_on_exit=False)
     provider.add_log_record_processor(BatchLogRecordProcessor(exporter))
     try:
@@ -159,7 +159,7 @@ def test_elasticsearchs_client(stack: Stack, fqn: str) -> None:
 def test_opensearchs_client(stack: Stack, fqn: str) -> None:
     port = int(stack.api_url.split(":")[2].split("/")[0])
     with OpenSearch(
-        [{"host": "127.0.0.1", "port": port, "url_prefix": "/api/v1/agents/elasticsearch"}], http_compress=True, timeout=60
+        [{"host": "127.0.0.1", "port": port, "url_prefix": "/api/v1/agents/elasticsearch"}], http_compress=True, timeout=PATIENCE_S
     ) as client:
         assert client.ping() and client.info()["version"]["number"]
         assert opensearch_helpers.bulk(client, documents(fqn, 1_250)) == (1_250, [])
@@ -175,7 +175,7 @@ def test_opensearchs_client(stack: Stack, fqn: str) -> None:
 
 def post(stack: Stack, path: str, body: bytes, content_type: str, **headers: str) -> Any:
     given = {"Content-Type": content_type, **{name.replace("_", "-"): value for name, value in headers.items()}}
-    with requests.post(f"{stack.api_url}/v1/agents/{path}", body, headers=given, timeout=60) as answer:
+    with requests.post(f"{stack.api_url}/v1/agents/{path}", body, headers=given, timeout=PATIENCE_S) as answer:
         assert answer.status_code == 200, answer.text
         return answer.json()
 
@@ -271,7 +271,7 @@ def connected(port: int) -> socket.socket:
     give_up = time.monotonic() + PATIENCE_S
     while True:
         try:
-            return socket.create_connection(("127.0.0.1", port), timeout=10)
+            return socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
         except OSError:
             assert time.monotonic() < give_up
             time.sleep(0.1)

@@ -16,9 +16,8 @@ from uuid import uuid4
 import pytest
 import requests
 
-from tests.integration.stacks import Stack, eventually
+from tests.integration.stacks import PATIENCE_S, Stack, eventually
 
-PATIENCE_S = 180
 MIB = 1024 * 1024
 GZIP = gzip.compress(b"packed\n", mtime=0)
 PIPELINES = "/v1/services/ingestionPipelines"
@@ -69,7 +68,7 @@ class Archive:
         return f"{self.stack.api_url}/v0/archive/files"
 
     def ask(self, method: str, url: str, **options: Any) -> requests.Response:
-        return self.web.request(method, url if "://" in url else self.stack.api_url + url, timeout=30, **options)
+        return self.web.request(method, url if "://" in url else self.stack.api_url + url, timeout=PATIENCE_S, **options)
 
     def push(self, body: bytes, key: str = "", **fields: Any) -> dict[str, Any]:
         """Store a file as the datalake's client does."""
@@ -198,7 +197,7 @@ def test_binary_and_gzip_contents_come_unchanged_by_redirect(archive: Archive, b
     document = archive.push(body, what=name("binary"), path="/x.json.gz")
     answer = archive.ask("GET", f"{archive.files}/{document['id']}/data", allow_redirects=False)
     assert answer.status_code == 307
-    with requests.get(answer.headers["Location"], timeout=10, stream=True) as contents:
+    with requests.get(answer.headers["Location"], timeout=PATIENCE_S, stream=True) as contents:
         assert contents.raw.read() == body
         assert contents.headers["Content-Type"] == "application/json"
         assert contents.headers.get("Content-Encoding", "") == ("gzip" if body == GZIP else "")
@@ -316,7 +315,7 @@ def test_a_large_upload_in_parts(archive: Archive) -> None:
     assert answer.status_code == 200 and "<Error>" not in answer.text
     record = archive.listed(begun["metadata"]["what"])
     assert record["size"] == len(body)
-    with requests.get(record["http_url"], timeout=60) as contents:
+    with requests.get(record["http_url"], timeout=PATIENCE_S) as contents:
         assert hash_of(contents.content) == begun["metadata"]["hash"]
 
 

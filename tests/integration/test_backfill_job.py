@@ -13,7 +13,7 @@ from urllib.request import Request, urlopen
 
 from local.state import PROJECT
 from tests.integration.roles import assert_job_fits, changes, output
-from tests.integration.stacks import Stack
+from tests.integration.stacks import COMMAND_S, PATIENCE_S, Stack
 from tests.permissions import Calls
 
 START_MS = 1_790_000_000_000
@@ -21,13 +21,13 @@ START_MS = 1_790_000_000_000
 
 def listed(stack: Stack, what: str) -> list[str]:
     url = f"{stack.api_url}/v0/archive/files/?what={what}&start={START_MS}&end={START_MS + 1000}"
-    with urlopen(url, timeout=30) as answer:
+    with urlopen(url, timeout=PATIENCE_S) as answer:
         return [record["metadata"]["id"] for record in json.load(answer)["records"]]
 
 
 def job(stack: Stack, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "local", "job", "--port", str(stack["port"]), "backfill", *arguments]
-    return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=COMMAND_S)
 
 
 def test_a_lost_table_is_filled_again_from_the_bucket(stack: Stack) -> None:
@@ -39,7 +39,7 @@ def test_a_lost_table_is_filled_again_from_the_bucket(stack: Stack) -> None:
     with closing(stack.client("s3")) as s3, closing(stack.client("dynamodb")) as dynamodb:
         key = f"{file_id}/data"
         s3.put_object(Bucket=stack["archive_bucket"], Key=key, Body=b"x", Metadata={"datalake": json.dumps(document)})
-        give_up = time.monotonic() + 60
+        give_up = time.monotonic() + PATIENCE_S
         while listed(stack, what) != [file_id]:
             assert time.monotonic() < give_up, "the file is not listed"
             time.sleep(0.2)
@@ -78,7 +78,7 @@ def job_done(stack: Stack, *arguments: str) -> dict[str, Any]:
 def finish_run(stack: Stack, fqn: str) -> None:
     url = f"{stack.api_url}/v1/services/ingestionPipelines/logs/{fqn}/run"
     for request in (Request(url, b"a line\n", {"Content-Type": "text/plain"}), Request(f"{url}/close", b"")):
-        with urlopen(request, timeout=60):
+        with urlopen(request, timeout=PATIENCE_S):
             pass
 
 

@@ -9,11 +9,12 @@ import pytest
 
 from bench.measures import ALL
 from local.state import PROJECT
+from tests.integration.stacks import COMMAND_S
 
 
 def test_every_measurement_runs_at_its_small_sizes() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "bench", "--small"], cwd=PROJECT, capture_output=True, text=True, timeout=1200, check=False
+        [sys.executable, "-m", "bench", "--small"], cwd=PROJECT, capture_output=True, text=True, timeout=COMMAND_S, check=False
     )
     assert done.returncode == 0, done.stderr[-4000:]
     rows = [line for line in done.stdout.splitlines() if line.startswith("| ") and line.endswith("| now |")]

@@ -15,7 +15,7 @@ import duckdb
 from local.jobs import environment_of
 from local.state import PROJECT
 from tests.integration.roles import BY_GLUE, assert_job_fits, output
-from tests.integration.stacks import Stack
+from tests.integration.stacks import COMMAND_S, PATIENCE_S, Stack
 from tests.permissions import Calls
 
 LOGS = "/v1/services/ingestionPipelines/logs"
@@ -26,17 +26,17 @@ def job(stack: Stack, *arguments: str) -> dict[str, Any]:
     """Its summary."""
     environment = environment_of(stack) | {"SPARK_MASTER": "local[2]"}
     command = [sys.executable, "-m", "glue_jobs.build_dataset", "--stack-name", stack["stack_name"], *arguments]
-    done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=COMMAND_S)
     assert done.returncode == 0, done.stderr[-3000:]
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
 def append(stack: Stack, fqn: str, run_id: str, text: str, *, close: bool) -> None:
     base = f"{stack.api_url}{LOGS}/{fqn}/{run_id}"
-    with urlopen(Request(base, text.encode(), {"Content-Type": "text/plain"}), timeout=60) as answer:
+    with urlopen(Request(base, text.encode(), {"Content-Type": "text/plain"}), timeout=PATIENCE_S) as answer:
         cookie = answer.headers["Set-Cookie"].partition(";")[0]
     if close:
-        with urlopen(Request(f"{base}/close", b"", {"Cookie": cookie}), timeout=60):
+        with urlopen(Request(f"{base}/close", b"", {"Cookie": cookie}), timeout=PATIENCE_S):
             pass
 
 
@@ -95,7 +95,7 @@ def test_its_role_allows_what_it_does_and_nothing_else(stack: Stack, tmp_path: P
     done = job(stack, "--dest", f"file://{tmp_path}/events", "--fqn", fqn, "--live", "--summary", summary)
     assert done["runs"] == 2
     files = [sys.executable, "-c", FILES, output(stack, "DatasetBucketName")]
-    told = subprocess.run(files, cwd=PROJECT, env=environment_of(stack), capture_output=True, text=True, timeout=60)
+    told = subprocess.run(files, cwd=PROJECT, env=environment_of(stack), capture_output=True, text=True, timeout=PATIENCE_S)
     assert told.returncode == 0, told.stderr
     assert_job_fits(
         stack, "build_dataset", calls, BY_GLUE | {"StagedUploads": "Spark gives up what it was writing when a task fails"}

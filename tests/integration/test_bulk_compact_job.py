@@ -20,12 +20,11 @@ from local.jobs import environment_of
 from local.state import PROJECT
 from tests.integration.rebuilding import wait_until_quiet
 from tests.integration.roles import append_events, assert_job_fits, lose_rows, output
-from tests.integration.stacks import Stack, running_stack
+from tests.integration.stacks import COMMAND_S, PATIENCE_S, Stack, running_stack
 from tests.permissions import Calls
 
 LOGS = "/v1/services/ingestionPipelines/logs"
 RUNS = 24
-PATIENCE_S = 300.0
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +46,7 @@ def job(stack: Stack, *arguments: str) -> tuple[int, dict[str, Any]]:
     """Its exit code and its summary."""
     environment = environment_of(stack) | {"SPARK_MASTER": "local[2,4]"}
     command = [sys.executable, "-m", "glue_jobs.bulk_compact", "--stack-name", stack["stack_name"], *arguments]
-    done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=COMMAND_S)
     assert done.stdout, done.stderr[-3000:]
     return done.returncode, json.loads(done.stdout.splitlines()[-1])
 
@@ -66,7 +65,7 @@ def tick(stack: Stack) -> dict[str, int]:
 
 def append(stack: Stack, run: Run, text: str, *, close: bool) -> None:
     url = f"{stack.api_url}{LOGS}/{run.fqn}/{run.run_id}"
-    with urlopen(Request(url, text.encode(), {"Content-Type": "text/plain"}), timeout=60) as answer:
+    with urlopen(Request(url, text.encode(), {"Content-Type": "text/plain"}), timeout=PATIENCE_S) as answer:
         cookie = answer.headers["Set-Cookie"].partition(";")[0]
     if close:
         seal(stack, run, cookie)
@@ -216,6 +215,6 @@ def test_its_role_allows_what_it_does_and_nothing_else(quiet: Stack, calls: Call
     assert code == 0 and told["runs"]["finalized"] + told["runs"]["compacted"] == len(runs) + 1, told
     assert told["requests"]["s3:CompleteMultipartUpload"] >= 1
     ahead = [sys.executable, "-c", AHEAD, quiet["stack_name"], large.fqn, large.run_id]
-    done = subprocess.run(ahead, cwd=PROJECT, env=environment_of(quiet), capture_output=True, text=True, timeout=60)
+    done = subprocess.run(ahead, cwd=PROJECT, env=environment_of(quiet), capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr[-3000:]
     assert_job_fits(quiet, "bulk_compact", calls)

@@ -7,11 +7,12 @@ import subprocess
 import sys
 
 from local.state import PROJECT
+from tests.integration.stacks import COMMAND_S
 
 
 def test_no_partition_is_lost_or_held_twice() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "bench.coordination_kill"], cwd=PROJECT, capture_output=True, text=True, timeout=300
+        [sys.executable, "-m", "bench.coordination_kill"], cwd=PROJECT, capture_output=True, text=True, timeout=COMMAND_S
     )
     print(done.stdout)  # the seed, for whoever has to run it again
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]

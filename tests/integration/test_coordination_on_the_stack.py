@@ -20,7 +20,7 @@ from chalicelib.coordination.building import make_source
 from chalicelib.coordination.codec import to_row
 from chalicelib.coordination.instants import instant
 from chalicelib.coordination.settings import parsed
-from tests.integration.stacks import Stack
+from tests.integration.stacks import PATIENCE_S, Stack
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def shown(stack: Stack, web: requests.Session, key: str, **query: Any) -> list[d
     """What a list has of a partition; the stack is shared."""
     found: list[dict[str, Any]] = []
     while True:
-        answer = web.get(f"{stack.api_url}/v1/coordination/sweep", params=query, timeout=30)
+        answer = web.get(f"{stack.api_url}/v1/coordination/sweep", params=query, timeout=PATIENCE_S)
         assert answer.status_code == 200, answer.text
         found += [partition for partition in answer.json()["partitions"] if partition["key"] == key]
         if not (cursor := answer.json()["cursor"]):
@@ -77,7 +77,7 @@ def shown(stack: Stack, web: requests.Session, key: str, **query: Any) -> list[d
 
 
 def post(stack: Stack, web: requests.Session, path: str) -> requests.Response:
-    return web.post(f"{stack.api_url}/v1/coordination/sweep/{path}", timeout=30)
+    return web.post(f"{stack.api_url}/v1/coordination/sweep/{path}", timeout=PATIENCE_S)
 
 
 @pytest.mark.parametrize("fqn", ["svc.pipe", 'a/b "c"/d.pïpe 100%', "/".join("abcdefghijkl")], ids=["plain", "quoted", "deep"])
@@ -115,8 +115,8 @@ def test_a_run_is_taken_from_a_worker_that_hangs(stack: Stack, web: requests.Ses
 
 def test_errors_have_the_envelope(stack: Stack, web: requests.Session) -> None:
     for status, answer in (
-        (404, web.get(f"{stack.api_url}/v1/coordination/nope", timeout=30)),
-        (400, web.get(f"{stack.api_url}/v1/coordination/sweep?limit=0", timeout=30)),
+        (404, web.get(f"{stack.api_url}/v1/coordination/nope", timeout=PATIENCE_S)),
+        (400, web.get(f"{stack.api_url}/v1/coordination/sweep?limit=0", timeout=PATIENCE_S)),
         (404, post(stack, web, "nobody/knows/retry")),
     ):
         assert (answer.status_code, answer.json()["code"]) == (status, status)

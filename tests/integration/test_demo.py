@@ -8,12 +8,13 @@ import subprocess
 import sys
 
 from local.state import PROJECT
+from tests.integration.stacks import COMMAND_S
 
 
 def test_the_demo_runs_the_main_job_and_finds_every_log_exact() -> None:
     environment = os.environ | {"COLUMNS": "140"}
     done = subprocess.run(
-        [sys.executable, "-m", "local.demo"], cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=900
+        [sys.executable, "-m", "local.demo"], cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=COMMAND_S
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert done.stdout.count("the same") == 5 and "DIFFERS" not in done.stdout

@@ -24,6 +24,7 @@ from local import gateway, package
 from local.emulator import CREDENTIALS, REGION, Emulator, free_port, without_aws
 from local.state import PROJECT
 from tests.integration import previous_release
+from tests.integration.stacks import COMMAND_S, PATIENCE_S
 from tests.issuer import AUDIENCE, EVERYTHING, ISSUER, Issuer, bearer, served
 
 STACK = "runlake-test"
@@ -60,7 +61,7 @@ class Operator:
         environment = without_aws(os.environ) | {name.upper(): value for name, value in CREDENTIALS.items()}
         environment |= {"AWS_ENDPOINT_URL": self.emulator.endpoint_url, "AWS_REGION": REGION, "AWS_DEFAULT_REGION": REGION}
         command = ["make", "--no-print-directory", "-o", ".venv/ready", target, *variables]
-        done = subprocess.run(command, cwd=PROJECT, env=environment, input=typed, capture_output=True, text=True, timeout=600)
+        done = subprocess.run(command, cwd=PROJECT, env=environment, input=typed, capture_output=True, text=True, timeout=COMMAND_S)
         assert (done.returncode != 0) == (expected != 0), done.stdout[-3000:] + done.stderr[-3000:]
         return done.stdout + done.stderr
 
@@ -100,7 +101,7 @@ def operator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
 def ask(url: str, method: str = "GET", body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
     request = Request(url, body, {"Content-Type": "text/plain"} | headers, method=method)
     try:
-        with urlopen(request, timeout=60) as answer:
+        with urlopen(request, timeout=PATIENCE_S) as answer:
             return answer.status, answer.read()
     except HTTPError as error:
         with error:

@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 import requests
 
-from tests.integration.stacks import Stack, running_stack
+from tests.integration.stacks import PATIENCE_S, Stack, running_stack
 
 WRITERS = 20
 GRACE_S = 30
@@ -33,7 +33,7 @@ class Client:
         self.session = requests.Session()
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        with self.session.request(method, self.base + path, json=body, timeout=60) as answer:
+        with self.session.request(method, self.base + path, json=body, timeout=PATIENCE_S) as answer:
             assert answer.status_code == 200, answer.text
             return answer.json()
 
@@ -70,7 +70,7 @@ def test_twenty_writers(stack: Stack, killed: int) -> None:
         assert reader.ask("GET", "/completeness")["state"] == "pending"
         said = [each for one in working for each in one.result()]
     ended_s = time.monotonic()
-    with requests.post(f"{stack.api_url}/v1/services/ingestionPipelines/logs/{fqn}/run-1/close", timeout=60) as answer:
+    with requests.post(f"{stack.api_url}/v1/services/ingestionPipelines/logs/{fqn}/run-1/close", timeout=PATIENCE_S) as answer:
         assert answer.status_code == 200, answer.text
     found = reader.ask("GET", "/completeness?wait=20")
     print(f"{found['state']} {time.monotonic() - ended_s:.2f} s after the last line")

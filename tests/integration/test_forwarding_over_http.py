@@ -23,6 +23,7 @@ from chalicelib.events.targets.transport import Answer
 from chalicelib.memory.clock import ManualClock
 from local.emulator import CREDENTIALS, REGION, Emulator, free_port
 from tests.contract.conftest import client_of
+from tests.integration.stacks import COMMAND_S
 from tests.unit.test_event_targets import LOGGABLE, event, events_of
 from tests.vendors import Bulk, Otlp, Shipper, Site
 
@@ -70,7 +71,7 @@ def run(folder: Path, url: str, target: Mapping[str, Any], *more: str, **environ
         env=given,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=COMMAND_S,
     )
 
 

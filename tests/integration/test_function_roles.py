@@ -28,7 +28,7 @@ from chalicelib.triggers.schedules import RUNS_PER_WORKER
 from local.deploy import BUCKET
 from tests.integration.rebuilding import wait_until_quiet
 from tests.integration.roles import EVENTS, GIVEN_UP, POISON, assert_fits, changes, lose_rows
-from tests.integration.stacks import Stack, eventually, stack_with_tokens
+from tests.integration.stacks import PATIENCE_S, Stack, eventually, stack_with_tokens
 from tests.integration.test_coordination_on_the_stack import put
 from tests.integration.test_workers_on_the_stack import key, some_runs, write
 from tests.issuer import EVERYTHING, Issuer, bearer
@@ -108,7 +108,7 @@ class Api:
     def ask(self, method: str, path: str, expected: int = 200, **options: Any) -> requests.Response:
         is_signed = "://" in path
         url = path if is_signed else self._stack.api_url + path
-        answer = (requests if is_signed else self._web).request(method, url, timeout=60, **options)
+        answer = (requests if is_signed else self._web).request(method, url, timeout=PATIENCE_S, **options)
         assert answer.status_code == expected, (method, path, answer.status_code, answer.text[:500])
         return answer
 
@@ -125,7 +125,9 @@ class Api:
         how = told["upload"]
         if "parts" not in how:
             self.ask(how["method"], how["url"], data=body, headers=how["headers"])
-            eventually(lambda: self._web.get(f"{self._stack.api_url}/v0/archive/files/{told['id']}/metadata", timeout=60).ok)
+            eventually(
+                lambda: self._web.get(f"{self._stack.api_url}/v0/archive/files/{told['id']}/metadata", timeout=PATIENCE_S).ok
+            )
         return str(told["id"])
 
 

@@ -24,7 +24,7 @@ from botocore.credentials import Credentials
 from tests.functional.gateway import LOGS, event_of
 from tests.integration.datalake.client import Datalake, fingerprint, wait_for
 from tests.integration.openmetadata.test_unmodified_client import connector
-from tests.integration.stacks import Stack, running_stack, stack_with_tokens
+from tests.integration.stacks import PATIENCE_S, Stack, running_stack, stack_with_tokens
 from tests.issuer import EVERYTHING, Issuer, basic, bearer
 
 POLICY = "/runlake/policy"
@@ -47,7 +47,7 @@ def ask(stack: Stack, method: str, path: str, headers: dict[str, str] | None = N
     """One request through the gateway."""
     request = Request(stack.api_url + path, body, ({"Content-Type": "text/plain"} if body else {}) | (headers or {}), method=method)
     try:
-        with urlopen(request, timeout=60) as answer:
+        with urlopen(request, timeout=PATIENCE_S) as answer:
             return Said(answer.status, answer.read().decode(), dict(answer.headers))
     except HTTPError as error:
         with error:

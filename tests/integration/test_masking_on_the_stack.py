@@ -8,7 +8,7 @@ from typing import Any
 
 import requests
 
-from tests.integration.stacks import running_stack
+from tests.integration.stacks import PATIENCE_S, running_stack
 
 LOGS = "/v1/services/ingestionPipelines/logs"
 RULES = [{"fqn": "svc_sales.*", "values_from": ["ssm:/sales/password", "secretsmanager:sales/db#password"]}]
@@ -20,20 +20,22 @@ def test_values_of_a_parameter_and_of_a_secret_never_reach_the_store() -> None:
     with running_stack(Masking=json.dumps(RULES), MaskingSecretArns=arns) as stack:
         line = "parameter hush-one secret hush-two token=hush-three"
         url = f"{stack.api_url}{LOGS}/svc_sales.erp/run-1"
-        assert requests.post(url, json=line, timeout=60).status_code == 503, "nothing is stored while a value was never read"
+        assert requests.post(url, json=line, timeout=PATIENCE_S).status_code == 503, (
+            "nothing is stored while a value was never read"
+        )
         with closing(stack.client("ssm")) as ssm, closing(stack.client("secretsmanager")) as secrets:
             ssm.put_parameter(Name="/sales/password", Value="hush-one", Type="SecureString")
             secrets.create_secret(Name="sales/db", SecretString=json.dumps({"password": "hush-two"}))
-        assert requests.post(url, json=line, timeout=60).status_code == 200
-        requests.post(f"{stack.api_url}{LOGS}/svc_other/run-1", json=line, timeout=60).raise_for_status()
-        assert requests.get(url, timeout=60).json()["logs"] == (
+        assert requests.post(url, json=line, timeout=PATIENCE_S).status_code == 200
+        requests.post(f"{stack.api_url}{LOGS}/svc_other/run-1", json=line, timeout=PATIENCE_S).raise_for_status()
+        assert requests.get(url, timeout=PATIENCE_S).json()["logs"] == (
             "parameter ***configured-value*** secret ***configured-value*** token=***password***"
         )
         with closing(stack.client("s3")) as s3:
             found = s3.list_objects_v2(Bucket=stack["bucket"], Prefix="pipeline-logs/svc_sales.erp/")["Contents"]
             bodies = [s3.get_object(Bucket=stack["bucket"], Key=each["Key"])["Body"].read() for each in found]
         assert bodies and not any(b"hush" in body for body in bodies)
-        assert requests.get(f"{stack.api_url}{LOGS}/svc_other/run-1", timeout=60).json()["logs"] == line
+        assert requests.get(f"{stack.api_url}{LOGS}/svc_other/run-1", timeout=PATIENCE_S).json()["logs"] == line
 
 
 def test_the_api_function_may_read_what_is_named_and_only_then(template: dict[str, Any]) -> None:

@@ -29,7 +29,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from chalicelib.routes import openapi
-from tests.integration.stacks import Stack, stack_with_tokens
+from tests.integration.stacks import PATIENCE_S, Stack, stack_with_tokens
 from tests.issuer import EVERYTHING, Issuer, bearer
 
 EXAMPLES = int(os.environ.get("RUNLAKE_EXAMPLES", "10"))
@@ -60,7 +60,6 @@ FALLIBLE = [
 """What takes something that can be wrong."""
 STRANGERS = max(1, EXAMPLES // 5)
 """The emulator begins a new process for the authorizer after each token that it turned away."""
-_TIMEOUT_S = 60
 _HOUR_S = 3600
 
 
@@ -87,7 +86,7 @@ def session(issuer: Issuer) -> Iterator[requests.Session]:
 
 def test_the_document_is_served_and_valid(asking: Stack) -> None:
     for path in ("/v1/openapi.json", "/spec/"):
-        served = requests.get(asking.api_url + path, timeout=_TIMEOUT_S).json()
+        served = requests.get(asking.api_url + path, timeout=PATIENCE_S).json()
         assert served == openapi.document(asking.api_url)
         assert [str(error) for error in OpenAPIV31SpecValidator(served).iter_errors()] == []
 
@@ -123,7 +122,7 @@ def _asked(operation: Any, mode: GenerationMode, examples: int, asking: Stack, s
     def ask(data: st.DataObject) -> None:
         case = data.draw(operation.as_strategy(generation_mode=mode))
         _hurry(case)
-        answer = case.call(base_url=asking.api_url, session=session, timeout=_TIMEOUT_S, allow_redirects=False)
+        answer = case.call(base_url=asking.api_url, session=session, timeout=PATIENCE_S, allow_redirects=False)
         case.validate_response(answer, checks=CHECKS)
         statuses.add(answer.status_code)
 

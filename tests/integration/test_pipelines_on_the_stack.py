@@ -19,14 +19,13 @@ import requests
 from local.deploy import BUCKET
 from local.state import PROJECT
 from tests.integration.roles import BY_GLUE, GIVEN_UP, POISON, assert_job_fits, output
-from tests.integration.stacks import Stack, running_stack
+from tests.integration.stacks import COMMAND_S, PATIENCE_S, Stack, running_stack
 from tests.integration.test_workers_on_the_stack import tick
 from tests.permissions import Calls
 from tests.piping import line
 
 LOGS = "/v1/services/ingestionPipelines/logs"
 ALWAYS, OURS = "pipeline-files", "pipeline-files/audit"
-PATIENCE_S = 300.0
 AUDIT = """
 logging:
   version: 1
@@ -62,7 +61,7 @@ class Lab:
         self.fqn = f"{self.namespace}.flow"
 
     def ask(self, method: str, path: str, expected: int = 200, body: Any = None) -> Any:
-        with requests.request(method, self._stack.api_url + path, json=body, timeout=60) as answer:
+        with requests.request(method, self._stack.api_url + path, json=body, timeout=PATIENCE_S) as answer:
             assert answer.status_code == expected, (method, path, answer.status_code, answer.text[:500])
             return answer.json()
 
@@ -212,6 +211,6 @@ def test_the_job_works_what_has_ended_and_its_role_allows_that_and_nothing_else(
 def job(stack: Stack, *arguments: str) -> Any:
     """The job as a process of its own; its summary."""
     command = [sys.executable, "-m", "local", "job", "--port", str(stack["port"]), "run_pipelines", *arguments]
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=COMMAND_S)
     assert done.returncode == 0, (done.stdout[-2000:], done.stderr[-4000:])
     return json.loads(done.stdout.splitlines()[-1])

@@ -16,7 +16,7 @@ from urllib.request import Request, urlopen
 from local.jobs import environment_of
 from local.state import PROJECT
 from tests.integration.roles import assert_job_fits, output
-from tests.integration.stacks import Stack, eventually
+from tests.integration.stacks import COMMAND_S, PATIENCE_S, Stack, eventually
 from tests.permissions import Calls
 
 LOGS = "/v1/services/ingestionPipelines/logs"
@@ -45,14 +45,14 @@ def call(stack: Stack, method: str, path: str, body: str | None = None) -> Any:
     request = Request(
         stack.api_url + path, body.encode() if body else None, {"Content-Type": "text/plain"} if body else {}, method=method
     )
-    with urlopen(request, timeout=30) as answer:
+    with urlopen(request, timeout=PATIENCE_S) as answer:
         return json.load(answer)
 
 
 def job(stack: Stack, *arguments: str) -> tuple[int, dict[str, Any]]:
     """Exit code and summary of the job."""
     command = [sys.executable, "-m", "local", "job", "--port", str(stack["port"]), "retention", *arguments]
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=COMMAND_S)
     lines = done.stdout.splitlines()
     assert lines, done.stderr
     summary: dict[str, Any] = json.loads(lines[-1])
@@ -84,7 +84,7 @@ def test_a_plan_is_made_and_applied_and_the_run_is_gone_from_every_list(stack: S
     assert files() == runs
 
     command = [sys.executable, "-c", AHEAD, stack["stack_name"], str(made)]
-    done = subprocess.run(command, cwd=PROJECT, env=environment_of(stack), capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, cwd=PROJECT, env=environment_of(stack), capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.stdout, done.stderr
     assert json.loads(done.stdout) == ["expired", "gone"]
     assert call(stack, "GET", f"{LOGS}/{fqn}")["runs"] == ["second"]
@@ -120,7 +120,7 @@ def planned(stack: Stack, told: dict[str, Any], plan: Path, fqn: str, run: str) 
 
 def status_of(stack: Stack, path: str) -> int:
     try:
-        with urlopen(stack.api_url + path, timeout=30) as answer:
+        with urlopen(stack.api_url + path, timeout=PATIENCE_S) as answer:
             return int(answer.status)
     except HTTPError as error:
         with error:

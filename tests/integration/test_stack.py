@@ -14,7 +14,7 @@ import requests
 
 from local.control import up
 from local.state import ROOT, LocalError
-from tests.integration.stacks import Stack, running_stack
+from tests.integration.stacks import PATIENCE_S, Stack, running_stack
 
 PIPELINES = "/v1/services/ingestionPipelines"
 
@@ -34,12 +34,12 @@ def test_description_says_where_everything_is(stack: Stack) -> None:
 
 
 def test_health_answers_through_the_friendly_address(stack: Stack) -> None:
-    with requests.get(f"{stack.api_url}/v1/health", timeout=10) as answer:
+    with requests.get(f"{stack.api_url}/v1/health", timeout=PATIENCE_S) as answer:
         assert answer.status_code == 200
 
 
 def test_a_path_that_no_route_has_is_answered_with_the_error_envelope(stack: Stack) -> None:
-    with requests.get(f"{stack.api_url}/v1/nothing-here", timeout=10) as answer:
+    with requests.get(f"{stack.api_url}/v1/nothing-here", timeout=PATIENCE_S) as answer:
         assert (answer.status_code, answer.json()["code"]) == (404, 404)
         assert answer.json()["message"]
         assert answer.headers["Access-Control-Allow-Origin"] == "*"
@@ -92,7 +92,7 @@ def test_a_second_stack_runs_beside_the_first(stack: Stack) -> None:
         assert second.api_url != stack.api_url
         assert second["aws_endpoint_url"] != stack["aws_endpoint_url"]
         for each in (stack, second):
-            with requests.get(f"{each.api_url}/v1/health", timeout=10) as answer:
+            with requests.get(f"{each.api_url}/v1/health", timeout=PATIENCE_S) as answer:
                 assert answer.status_code == 200
         with closing(second.client("s3")) as s3:
             s3.put_object(Bucket=second["bucket"], Key="only-in-the-second", Body=b"")
@@ -102,7 +102,7 @@ def test_a_second_stack_runs_beside_the_first(stack: Stack) -> None:
         with pytest.raises(LocalError, match="already runs"):
             up(second["port"], {})
     with pytest.raises(requests.ConnectionError):
-        requests.get(f"{second.api_url}/v1/health", timeout=10)
+        requests.get(f"{second.api_url}/v1/health", timeout=PATIENCE_S)
 
 
 def test_a_stack_that_cannot_be_made_says_why_in_one_line() -> None:

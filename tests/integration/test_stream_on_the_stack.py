@@ -12,7 +12,7 @@ from uuid import uuid4
 import requests
 
 from bench.live_viewer import Viewer
-from tests.integration.stacks import Stack, eventually
+from tests.integration.stacks import PATIENCE_S, Stack, eventually
 
 LOGS = "/v1/services/ingestionPipelines/logs"
 LINES = 12
@@ -26,11 +26,11 @@ def test_viewers_see_every_line_once_and_the_end(stack: Stack) -> None:
         with requests.Session() as session:
             for number in range(LINES):
                 with session.post(
-                    f"{path}/{run}", json=f"{number}\r \u2028 ERROR {'x' * (number == 5) * 1_000_000}", timeout=30
+                    f"{path}/{run}", json=f"{number}\r \u2028 ERROR {'x' * (number == 5) * 1_000_000}", timeout=PATIENCE_S
                 ) as answer:
                     assert answer.status_code == 200, answer.text
                 time.sleep(0.5)
-            with session.post(f"{path}/{run}/close", timeout=60) as answer:
+            with session.post(f"{path}/{run}/close", timeout=PATIENCE_S) as answer:
                 assert answer.status_code == 200, answer.text
 
     with ThreadPoolExecutor(2) as threads:
@@ -48,7 +48,7 @@ def test_viewers_see_every_line_once_and_the_end(stack: Stack) -> None:
 
 def test_a_run_is_found_searched_and_drawn(stack: Stack) -> None:
     fqn = f"found-{uuid4().hex[:8]}"
-    with requests.post(f"{stack.api_url}{LOGS}/{fqn}/run-1", json="one\n2026 ERROR two\nthree\n", timeout=30) as answer:
+    with requests.post(f"{stack.api_url}{LOGS}/{fqn}/run-1", json="one\n2026 ERROR two\nthree\n", timeout=PATIENCE_S) as answer:
         assert answer.status_code == 200, answer.text
     (found,) = eventually(lambda: ask(stack, f"?prefix={fqn}")["pipelines"], lambda found: found and found[0]["last"])
     assert (found["fqn"], found["last"]["lines"], found["last"]["status"]) == (fqn, 3, "open")
@@ -61,6 +61,6 @@ def test_a_run_is_found_searched_and_drawn(stack: Stack) -> None:
 
 
 def ask(stack: Stack, path: str) -> Any:
-    with requests.get(f"{stack.api_url}/v1/catalog/pipelines{path}", timeout=30) as answer:
+    with requests.get(f"{stack.api_url}/v1/catalog/pipelines{path}", timeout=PATIENCE_S) as answer:
         assert answer.status_code == 200, answer.text
         return answer.json()

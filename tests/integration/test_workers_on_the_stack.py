@@ -23,11 +23,10 @@ from chalicelib.coordination.settings import parsed
 from chalicelib.ports import Run
 from chalicelib.triggers.schedules import RUNS_PER_WORKER
 from local.emulator import CREDENTIALS
-from tests.integration.stacks import Stack, running_stack
+from tests.integration.stacks import PATIENCE_S, Stack, running_stack
 
 LOGS = "/v1/services/ingestionPipelines/logs"
 COMPLETED = "compaction_source_coordinator_partitionsCompleted"
-PATIENCE_S = 180.0
 NOTHING = {"done": 0, "failed": 0, "set_aside": 0, "left": 0, "lost": 0}
 
 
@@ -57,7 +56,7 @@ def some_runs(count: int) -> list[Run]:
 
 def append(stack: Stack, run: Run, text: str) -> None:
     request = Request(f"{stack.api_url}{LOGS}/{run.fqn}/{run.run_id}", text.encode(), {"Content-Type": "text/plain"})
-    with urlopen(request, timeout=60) as answer:
+    with urlopen(request, timeout=PATIENCE_S) as answer:
         assert answer.status == 200
 
 

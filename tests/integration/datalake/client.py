@@ -16,7 +16,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
-from tests.integration.stacks import Stack
+from tests.integration.stacks import COMMAND_S, PATIENCE_S, Stack
 
 BIN = Path(__file__).parents[3] / ".venv-datalake" / "bin"
 DRIVER = Path(__file__).with_name("driver.py")
@@ -131,7 +131,7 @@ class Datalake:
             capture_output=True,
             cwd=cwd or self.home,
             env=self.environment if environment is None else environment,
-            timeout=120,
+            timeout=COMMAND_S,
         )
         return Done(done.returncode, done.stdout, done.stderr.decode())
 
@@ -163,7 +163,7 @@ def wait_for(condition: Callable[[], T | None], description: str) -> T:
 def request(url: str, body: bytes | None = None, **headers: str) -> bytes:
     """GET, or POST where there is a body; what an answer other than 200 says is the failure."""
     try:
-        with urlopen(Request(url, body, headers), timeout=60) as answer:
+        with urlopen(Request(url, body, headers), timeout=PATIENCE_S) as answer:
             content: bytes = answer.read()
             return content
     except HTTPError as error:

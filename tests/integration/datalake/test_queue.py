@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.datalake.client import Datalake, fingerprint, options, wait_for
+from tests.integration.stacks import PATIENCE_S
 
 LINES = b"a line that repeats itself\n" * 1000
 INTERVAL = {"start": "2019-06-01T10:00:00Z", "end": "2019-06-01T11:00:00Z"}
@@ -41,7 +42,7 @@ def uploader(datalake: Datalake, queue: Path) -> Iterator[list[str]]:
         yield printed
     finally:
         process.terminate()
-        printed += process.communicate(timeout=10)[0].split()
+        printed += process.communicate(timeout=PATIENCE_S)[0].split()
 
 
 def watches(pid: int) -> bool:

@@ -17,7 +17,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.integration.stacks import Stack
+from tests.integration.stacks import COMMAND_S, PATIENCE_S, Stack
 
 PROJECT = Path(__file__).parents[3]
 PYTHON = PROJECT / ".venv-openmetadata" / "bin" / "python"
@@ -32,7 +32,7 @@ def connector(
     assert PYTHON.exists(), "OpenMetadata's client is missing: make test installs it (.venv-openmetadata)"
     command = [str(PYTHON), str(CONNECTOR), operation, api_url, fqn, run_id, *options]
     environment = os.environ | ({"CONNECTOR_TOKEN": token} if token else {})
-    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120, env=environment)
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=COMMAND_S, env=environment)
     if fails:
         assert done.returncode != 0
         return None
@@ -42,7 +42,7 @@ def connector(
 
 def download(stack: Stack, fqn: str, run_id: str) -> str:
     url = f"{stack.api_url}{LOGS}/{quote(fqn, safe='')}/{run_id}/download"
-    with urlopen(url, timeout=30) as answer:
+    with urlopen(url, timeout=PATIENCE_S) as answer:
         return str(answer.read().decode())
 
 
@@ -119,7 +119,7 @@ class cutting_proxy:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 with lock:
                     number = -1 if self.path.endswith("/close") else next(counter)
-                upstream = HTTPConnection(target.hostname or "", target.port, timeout=30)
+                upstream = HTTPConnection(target.hostname or "", target.port, timeout=PATIENCE_S)
                 try:
                     headers = {name: value for name, value in self.headers.items() if name.lower() not in ("host", "connection")}
                     upstream.request("POST", self.path, body, headers)
