@@ -1,4 +1,4 @@
-"""Stop at every store call of an append of events, its ingestion and what compaction adds, before and after, as an error and as a crash.
+"""Every fault at every store call of an append of events, its ingestion and what compaction adds.
 
 The model is the list of batches that were acknowledged. Recovery is what really happens: the client repeats, notifications come again.
 """
@@ -15,7 +15,7 @@ from chalicelib.events.completeness import COMPLETE
 from chalicelib.events.event import NewEvent
 from chalicelib.events.told import ToldStep
 from tests.eventing import Author, EventParts, event_parts, notify, said, step_log, whole_log
-from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
+from tests.faults.interception import CONFLICT, FAULTS, THROTTLED, Crash, Intercepted, StopAt
 from tests.world import RUN, World
 
 BATCH = (said("in question", "s", timestamp=1), said("of another\nstep", "t", timestamp=2))
@@ -84,14 +84,13 @@ CASES: list[tuple[str, Callable[[], Scenario], Callable[[Scenario, EventParts], 
 ]
 
 
-@pytest.mark.parametrize("how", ["error", "crash"])
-@pytest.mark.parametrize("moment", [BEFORE, AFTER])
+@pytest.mark.parametrize(("moment", "how"), FAULTS)
 @pytest.mark.parametrize(("name", "prepare", "operation"), CASES, ids=[name for name, _, _ in CASES])
 def test_stop_at_every_call(name: str, prepare: Any, operation: Any, moment: str, how: str) -> None:
     number = 0
     while _stopped_at(prepare(), operation, StopAt(number, moment, how)):
         number += 1
-    assert number >= (2 if name != "close a writer" else 1)
+    assert number > 0 or moment in (THROTTLED, CONFLICT), "not everything reads, or has a condition"
 
 
 def _stopped_at(scenario: Scenario, operation: Any, stop: StopAt) -> bool:
@@ -105,7 +104,8 @@ def _stopped_at(scenario: Scenario, operation: Any, stop: StopAt) -> bool:
         return False
     if failed:
         _check(scenario.world, acknowledged, at_most=[*acknowledged, *BATCH])
-        operation(scenario, event_parts(scenario.world))
+        operation(scenario, event_parts(scenario.world, lambda port: Intercepted(port, stop.successor)))
+    stop.land()
     _check(scenario.world, scenario.model, at_most=scenario.model)
     _check_end(scenario)
     return True

@@ -15,7 +15,7 @@ from chalicelib.pipelines.files import staging
 from chalicelib.pipelines.files.rows import FileRow, FileRows
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Run
-from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
+from tests.faults.interception import BEFORE, FAULTS, Crash, Intercepted, StopAt
 from tests.piping import START_MS, Piping, line
 
 RUNS = {"a": Run("svc.a", "r1"), "b": Run("svc.b", "r2"), "c": Run("other.c.part", "r3")}
@@ -80,8 +80,7 @@ def named(world: Piping, base: str) -> Counter[tuple[str, str, int]]:
     return found
 
 
-@pytest.mark.parametrize("how", ["error", "crash"])
-@pytest.mark.parametrize("moment", [BEFORE, AFTER])
+@pytest.mark.parametrize(("moment", "how"), FAULTS)
 @pytest.mark.parametrize("path", ["rows in the transaction", "rows on stage"])
 def test_each_event_is_in_each_handlers_files_exactly_once(
     path: str, moment: str, how: str, monkeypatch: pytest.MonkeyPatch
@@ -94,15 +93,16 @@ def test_each_event_is_in_each_handlers_files_exactly_once(
         worked(world, gate, "w1")
         if not gate.fired:
             break
-        for owner in ("w2", "w3"):
-            worked(world, StopAt(-1, BEFORE, "error"), owner)
+        worked(world, gate.successor, "w2")
+        gate.land()
+        worked(world, StopAt(-1, BEFORE, "error"), "w3")
         for base in ("pipeline-files", "debug"):
-            assert named(world, base) == EXPECTED, (base, number, gate.calls[number])
+            assert named(world, base) == EXPECTED, (base, number, gate.calls)
         number += 1
     for base in ("pipeline-files", "debug"):
         assert named(world, base) == EXPECTED
     print(f"\npoints: {number}")
-    assert number > 30
+    assert number > (30 if moment == BEFORE else 5), "few calls are conditional"
 
 
 def test_files_stand_where_the_names_of_pipelines_say() -> None:
