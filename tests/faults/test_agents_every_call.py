@@ -1,4 +1,5 @@
-"""Every fault at every store call of an agent's request with records of three runs; then the agent repeats it, as agents do. Every record stands in its run once; the model is a list for each run."""
+"""Every fault at every store call of an agent's request with records of three runs; then the agent repeats it, as agents do. Every record
+stands in its run once; the model is a list for each run."""
 
 from __future__ import annotations
 
