@@ -21,10 +21,10 @@ from typing import Any
 
 from bench.bench_world import BUCKET, Context, Function, append_event, cookie_of
 from bench.measure import Measure, reported
+from bench.workload import LINE
 
 GOAL = 1.3
-_LINE = "2026-11-21 03:12:45 INFO  {metadata.Ingestion} processed table warehouse.public.orders rows=1048576 in 132 ms\n"
-_BATCH = _LINE * 40
+_BATCH = LINE * 40
 _TRACE = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled={}"
 _Times = dict[str, float]
 

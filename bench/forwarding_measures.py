@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from bench.bench_world import Function
 from bench.masking_measures import values
 from bench.measure import Measure, reported
+from bench.workload import LINE
 from chalicelib.events.event import Event, Loggable
 from chalicelib.events.forwarding import Forwarder
 from chalicelib.events.ports import Target
@@ -22,7 +23,6 @@ from chalicelib.memory.clock import ManualClock
 from chalicelib.ports import Run
 
 _LOGGABLE = Loggable.of_run(Run("svc.orders", "run-1"), "here")
-_LINE = "2026-11-21 03:12:45 INFO  {metadata.Ingestion} processed table warehouse.public.orders rows=1048576 in 132 ms"
 
 
 class _Taking:
@@ -44,7 +44,9 @@ def forwarding(_: Function, events: int = 20_000) -> list[Measure]:
         "OTLP": OtlpTarget(wire, "https://otel"),
     }
     data = _LOGGABLE.mandatory_data("build")
-    batch = [Event(id=number, message=_LINE, timestamp=number, data=data, writer="w", level="INFO") for number in range(events)]
+    batch = [
+        Event(id=number, message=LINE.rstrip(), timestamp=number, data=data, writer="w", level="INFO") for number in range(events)
+    ]
     found = finders(tuple(SHAPES), values(1000))
     plain = "; ".join(f"{name} {_rate(target, batch):,.0f}" for name, target in targets.items())
     masked = _rate(targets["Elasticsearch"], batch, lambda body: mask(body, found))

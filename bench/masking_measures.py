@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 from bench.bench_world import MIB, Function
 from bench.measure import Measure, reported
+from bench.workload import LINE
 from chalicelib.masking.mask import mask
 from chalicelib.masking.shapes import SHAPES, finders, values_finder
 
-_LINE = "2026-11-21 03:12:45 INFO  {metadata.Ingestion} processed table warehouse.public.orders rows=1048576 in 132 ms\n"
 _SECRET = '2026-11-21 03:12:46 DEBUG {db} connect postgresql://etl:hunter2@db/sales {"password": "hunter2", "token_count": 3}\n'
 _CRAFTED = [
     "token=",
@@ -34,12 +34,12 @@ _FINDERS = finders(tuple(SHAPES))
 
 def masking(_: Function, size: int = 4 * MIB) -> list[Measure]:
     """All shapes, no configured values; the best of three each."""
-    plain, some = _LINE * (size // len(_LINE)), (_LINE * 99 + _SECRET) * (size // (99 * len(_LINE) + len(_SECRET)))
+    plain, some = LINE * (size // len(LINE)), (LINE * 99 + _SECRET) * (size // (99 * len(LINE) + len(_SECRET)))
     crafted = size // 4
     worst_s, worst = max(
         (_cpu_s(each * (crafted // len(each))) * MIB / (crafted // len(each) * len(each)), each) for each in _CRAFTED
     )
-    added = {batch: _cpu_s(_LINE * (batch // len(_LINE))) * 1000 for batch in (4400, 65_536)}
+    added = {batch: _cpu_s(LINE * (batch // len(LINE))) * 1000 for batch in (4400, 65_536)}
     speeds = f"{_speed(plain):.0f}; {_speed(some):.0f}"
     return [
         Measure(

@@ -26,13 +26,13 @@ from bench.bench_world import MIB, Function, append_event, cookie_of, gateway_ev
 from bench.identity import identity
 from bench.measure import Measure, Measurement
 from bench.start_up import start_up
+from bench.workload import LINE
 from bench.write_amplification import write_amplification
 from chalicelib.deadline import Deadline
 from chalicelib.ports import Run
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.segment import metadata_of
 
-LINE = "2026-11-21 03:12:45 INFO  {metadata.Ingestion} processed table warehouse.public.orders rows=1048576 in 132 ms\n"
 BATCH = LINE * 40
 
 

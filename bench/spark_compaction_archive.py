@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from bench.bench_world import set_environment
+from bench.workload import LINE
 from chalicelib.aws.clients import make_client
 from chalicelib.aws.dynamodb import Table
 from chalicelib.catalog.dynamodb_runs import DynamoDbRunCatalog
@@ -37,12 +38,11 @@ from local.state import PROJECT
 BUCKET = "bench-bulk"
 WORK = "bench-bulk-work"
 _KEEP_S = 30 * 86_400
-_LINE = b"2026-11-21 03:12:45 INFO  {metadata.Ingestion} processed table warehouse.public.orders rows=1048576 in 132 ms\n"
 
 
 def body_of(size: int, seed: int = 0) -> bytes:
     """Lines of a log, of exactly this many bytes."""
-    text = (b"%d " % seed + _LINE) * (size // len(_LINE) + 1)
+    text = (b"%d " % seed + LINE.encode()) * (size // len(LINE.encode()) + 1)
     return text[: max(size - 1, 0)] + b"\n" if size else b""
 
 

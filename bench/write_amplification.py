@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bench.bench_world import MIB, Function
 from bench.measure import Measure, reported
+from bench.workload import LINE
 from chalicelib.deadline import Deadline
 from chalicelib.ports import Run
 from chalicelib.runlog.batch import Batch
 
 _KIB = 1024
-_LINE = "2026-11-21 03:12:45 INFO  {metadata.Ingestion} processed table warehouse.public.orders rows=1048576 in 132 ms\n"
 BATCHES_OF_A_TICK = 12
 """A batch every ten seconds, compacted every two minutes."""
 
@@ -40,7 +40,7 @@ def _amplification(
 ) -> dict[int, float]:
     """Uploaded bytes over bytes of log, when the log has reached each of the sizes."""
     run, position = Run("svc.bench", f"amplification-{name}"), None
-    batch = Batch.from_text((_LINE * (batch_bytes // len(_LINE) + 1))[: batch_bytes - 1] + "\n")
+    batch = Batch.from_text((LINE * (batch_bytes // len(LINE) + 1))[: batch_bytes - 1] + "\n")
     uploaded = written = number = 0
     ratios: dict[int, float] = {}
     while written < size:
