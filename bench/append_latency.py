@@ -10,16 +10,14 @@ import contextlib
 import io
 import json
 import os
-import socket
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 
-from bench.bench_world import BUCKET, Context, Function, append_event, cookie_of
+from bench.bench_world import BUCKET, Context, Function, append_event, cookie_of, lambda_variables
 from bench.measure import Measure, reported
 from bench.workload import LINE
 
@@ -57,19 +55,10 @@ def _cpu(times: _Times) -> str:
 
 
 def _in_a_function(token: str, count: int, traced: bool) -> _Times:
-    with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as daemon:
-        daemon.bind(("127.0.0.1", 0))
-        variables = {
-            "AWS_LAMBDA_FUNCTION_NAME": "bench",
-            "LAMBDA_TASK_ROOT": os.getcwd(),
-            "_HANDLER": "app.app",
-            "AWS_XRAY_DAEMON_ADDRESS": f"127.0.0.1:{daemon.getsockname()[1]}",
-            "_X_AMZN_TRACE_ID": _TRACE.format(int(traced)),
-            "RUNLAKE_MASKING": '[{"fqn": "*"}]',
-            "BENCH_TOKEN": token,
-        }
-        command = [sys.executable, "-m", "bench.append_latency", str(count)]
-        done = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "bench.append_latency", str(count)]
+    with lambda_variables("app.app") as variables:
+        environment = os.environ | variables | {"_X_AMZN_TRACE_ID": _TRACE.format(int(traced)), "BENCH_TOKEN": token}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"the function failed: {done.stderr[-3000:]}")
     times: _Times = json.loads(done.stdout.splitlines()[-1])

@@ -145,8 +145,19 @@ def package_size(_: Function) -> list[Measure]:
     return [Measure("package size, zipped", "below 20 MB", f"{size / 1e6:.1f} MB", size < 20_000_000)]
 
 
-_RUN_LOG = ("chalicelib/runlog", "chalicelib/aws/object_store.py")
-_HTTP = ("app.py", "chalicelib/routes", "chalicelib/access", "chalicelib/observability.py")
+_RUN_LOG = ("chalicelib/runlog", "chalicelib/aws/clients.py", "chalicelib/aws/object_store.py")
+_HTTP = (
+    *(
+        "app.py",
+        "chalicelib/routes",
+        "chalicelib/access",
+        "chalicelib/observability.py",
+        "chalicelib/aws",
+        "chalicelib/composition",
+    ),
+    "requirements.lock",
+)
+_PACKAGE = ("app.py", "chalicelib", "requirements.lock")
 _CATALOG = ("chalicelib/catalog", "chalicelib/aws/database.py")
 _COORDINATION = ("chalicelib/coordination", "chalicelib/aws/coordination.py")
 ALL = (
@@ -174,10 +185,8 @@ ALL = (
     Measurement("forwarding", forwarding_measures.forwarding, ("chalicelib/events", "chalicelib/masking"), {"events": 200}),
     Measurement("identity", identity, ("chalicelib/access",), {"tokens": 3}),
     Measurement("codecs", codecs.codecs, ("chalicelib/events/codecs", "chalicelib/events/event.py"), {"events": 50}),
-    Measurement(
-        "start_up", start_up, ("app.py", "requirements.txt", "chalicelib/composition", "chalicelib/settings.py"), {"rounds": 1}
-    ),
-    Measurement("package_size", package_size, ("requirements.txt", "local/package.py", "local/bundle.py")),
+    Measurement("start_up", start_up, _PACKAGE, {"rounds": 1}),
+    Measurement("package_size", package_size, (*_PACKAGE, "local/package.py", "local/bundle.py")),
 )
 
 

@@ -6,8 +6,9 @@ import os
 import statistics
 import subprocess
 import sys
+from collections.abc import Mapping
 
-from bench.bench_world import Function
+from bench.bench_world import Function, lambda_variables
 from bench.measure import Measure, reported
 
 _HANDLERS = ("app", "authorize", "ingest", "compact", "sweep", "pipelines")
@@ -19,9 +20,10 @@ def start_up(_: Function, rounds: int = 9) -> list[Measure]:
     alone: list[float] = []
     spent: dict[str, list[float]] = {handler: [] for handler in _HANDLERS}
     for _round in range(rounds):
-        alone.append(_seconds(_ALONE, ""))
+        alone.append(_seconds(_ALONE, {}))
         for handler, times in spent.items():
-            times.append(_seconds("import app", f"app.{handler}"))
+            with lambda_variables(f"app.{handler}") as variables:
+                times.append(_seconds("import app", variables))
     alone_s = statistics.median(alone)
     return [
         reported(
@@ -32,8 +34,7 @@ def start_up(_: Function, rounds: int = 9) -> list[Measure]:
     ]
 
 
-def _seconds(statement: str, handler: str) -> float:
+def _seconds(statement: str, variables: Mapping[str, str]) -> float:
     code = f"import time; s = time.perf_counter(); {statement}; print(time.perf_counter() - s)"
-    variables = {"AWS_LAMBDA_FUNCTION_NAME": "bench", "_HANDLER": handler} if handler else {}
     done = subprocess.run([sys.executable, "-c", code], env=os.environ | variables, check=True, capture_output=True, text=True)
     return float(done.stdout.splitlines()[-1])
