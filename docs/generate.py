@@ -26,7 +26,7 @@ from pydantic.fields import FieldInfo
 
 import app
 from bench import figures
-from chalicelib import observability, routes
+from chalicelib import observability, response_size, routes
 from chalicelib.archive import contents, uploads
 from chalicelib.catalog import metadata, remembered, search
 from chalicelib.coordination import crew, permissions
@@ -291,7 +291,7 @@ def _limits() -> str:
         ("an `Idempotency-Key`", f"1 to {writer.MAX_IDEMPOTENCY_KEY_CHARS} printable characters"),
         ("segments of a run", f"{layout.MAX_SEQUENCE + 1:,}"),
         ("lines of a page", f"{reader.DEFAULT_LIMIT:,} unless asked for, {reader.MAX_LIMIT:,} at most"),
-        ("bytes of a page", f"{_size(page.RAW_BYTES)} of log, {_size(page.PAGE_BYTES)} as it travels; "
+        ("bytes of a page", f"{_size(page.RAW_BYTES)} of log, {_size(response_size.PAGE_BYTES)} as it travels; "
                             "a longer line is cut in the page, not in the log"),
         ("`wait`", f"{reader.MAX_WAIT_S:g} s"),
         ("runs of a listing", f"{queries.DEFAULT_RUNS} unless asked for, {queries.MAX_RUNS:,} at most"),
@@ -324,7 +324,7 @@ def _limits() -> str:
 def _budgets() -> str:
     """Rows of operations with the same limits are one row."""
     same: dict[budgets.Budget, list[str]] = {}
-    for method, path, budget in budgets.rows():
+    for (method, path), budget in budgets.BUDGETS.items():
         same.setdefault(budget, []).append(f"`{method} {path}`")
     rows = (
         (", ".join(operations), budget.form, _size(budget.body_bytes), _growth(budget.expanded_bytes, _size),
@@ -333,6 +333,11 @@ def _budgets() -> str:
         for budget, operations in same.items()
     )  # fmt: skip
     return _table(("operations", "body is", "body", "unpacked", "values", "items", "appends", "depth", "response"), rows)
+
+
+def _names() -> str:
+    rows = ((f"`{{{name}}}`", f"{limit:,}") for name, limit in budgets.NAME_CHARS.items())
+    return _table(("name in a path", "characters"), rows)
 
 
 def _growth(growth: budgets.Growth, text: Callable[[int], str]) -> str:
@@ -358,6 +363,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "parameters": _parameters,
     "limits": _limits,
     "budgets": _budgets,
+    "names": _names,
     "coordination-metrics": _coordination_metrics,
     "coordination-settings": _coordination_settings,
     "coordination-permissions": _coordination_permissions,

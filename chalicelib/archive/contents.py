@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from mimetypes import MimeTypes
 
 from chalicelib.catalog.metadata import Metadata
 from chalicelib.ports import ObjectInfo, ObjectStore
+from chalicelib.response_size import envelope_bytes
 
 MAX_INLINE_BYTES = 5_000_000
 """More than this is a link: Lambda answers 6 MB at most."""
@@ -66,4 +66,4 @@ def _text(body: bytes) -> str | None:
         text = body.decode()
     except UnicodeDecodeError:
         return None
-    return text if len(json.dumps(text)) <= MAX_INLINE_BYTES else None
+    return text if envelope_bytes(text) <= MAX_INLINE_BYTES else None

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
-from chalicelib.runlog.page import PAGE_BYTES
+from chalicelib.response_size import fits_page
 
 ANSWER_BYTES = 1024 * 1024
 """What one answer reads of a log."""
-_WORST_ESCAPE = 14
 
 
 def cut(data: bytes, max_lines: int | None = None, *, more: bool) -> bytes:
@@ -19,7 +15,7 @@ def cut(data: bytes, max_lines: int | None = None, *, more: bool) -> bytes:
         data, more = _lines(data, max_lines, more)
     if more:
         data = _whole(data)
-    while len(data) * _WORST_ESCAPE > PAGE_BYTES and not fits(shown(data)):
+    while not fits_page(shown(data)):
         data = _whole(data[: len(data) // 2])
     return data
 
@@ -49,8 +45,3 @@ def _whole(data: bytes) -> bytes:
         if data[-back] < 0x80:
             break
     return data
-
-
-def fits(value: Any) -> bool:
-    """Whether something travels: as JSON in the JSON in which Lambda returns an answer."""
-    return len(json.dumps(json.dumps(value, ensure_ascii=False))) <= PAGE_BYTES

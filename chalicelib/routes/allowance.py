@@ -7,7 +7,7 @@ import zlib
 from typing import Any
 
 from chalicelib.errors import BatchTooLargeError, InvalidBatchError
-from chalicelib.routes.budgets import MEMBERS, Budget, Growth
+from chalicelib.routes.budgets import Budget, Growth
 
 GZIP_MAGIC = b"\x1f\x8b"
 _PIECE_BYTES = 64 * 1024
@@ -24,7 +24,7 @@ class Allowance:
     def __init__(self, budget: Budget, received_bytes: int, limit_bytes: int) -> None:
         self._bytes_left = min(budget.expanded_bytes.of(received_bytes), limit_bytes)
         self._values_left = budget.values.of(received_bytes)
-        self._members_left = MEMBERS
+        self._members_left = self._members = budget.members
         self.items = budget.items.of(received_bytes)
         self.streams = budget.streams
 
@@ -40,7 +40,7 @@ class Allowance:
         while at < len(packed):
             self._members_left -= 1
             if self._members_left < 0:
-                raise BatchTooLargeError(f"gzip body has too many members limit={MEMBERS}")
+                raise BatchTooLargeError(f"gzip body has too many members limit={self._members}")
             at = self._member(view, at, unpacked)
             while at < len(packed) and packed[at] == 0:
                 at += 1

@@ -28,16 +28,15 @@ from chalicelib.errors import (
     UnavailableError,
 )
 from chalicelib.observability import invocation, logger, note, redacted
+from chalicelib.response_size import document_bytes, fits_response
 from chalicelib.routes import budgets, gate, response_headers, secrets
-from chalicelib.routes.budgets import RESPONSE_BYTES, Budget
+from chalicelib.routes.budgets import BUDGETS, Budget
 
 RETRY_AFTER_S = 1
 MOVED_TO_SLASH = 308
 """Says nothing but that a slash was missing."""
 CHALLENGES = {"jwt": 'Bearer realm="runlake"', "iam": 'AWS4-HMAC-SHA256 realm="runlake"'}
 """``WWW-Authenticate`` of a 401, by ``RUNLAKE_AUTH``. API Gateway gives it another name on its way; on a 401 of its own it has this one."""
-_LONGEST_ESCAPE = 12
-"""Bytes of one character: a pair of surrogates."""
 _JSON: dict[str, str | list[str]] = {"Content-Type": "application/json"}
 _request: ContextVar[Request] = ContextVar("request")  # Chalice's own belongs to the app, and so to all its threads
 # The first that fits counts.
@@ -56,19 +55,9 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
 )
 
 
-def envelope_bytes(text: str) -> int:
-    """What a text takes as a JSON string, at most."""
-    return len(json.dumps(text))
-
-
-def fits_response(text: str) -> bool:
-    """Whether a body may be returned, in the JSON that Lambda returns it in."""
-    return len(text) * _LONGEST_ESCAPE <= RESPONSE_BYTES or envelope_bytes(text) <= RESPONSE_BYTES
-
-
 def shortened(text: str, room_bytes: int) -> str:
     """As much of a text as takes so many bytes as a JSON string within a JSON string."""
-    while text and envelope_bytes(json.dumps(text, ensure_ascii=False)) > room_bytes:
+    while text and document_bytes(text) > room_bytes:
         text = text[: len(text) // 2]
     return text
 
@@ -154,13 +143,16 @@ def _let_in(request: Request, get_response: Callable[[Request], Response]) -> Re
 def _check_request(request: Request) -> None:
     """Have the operation's limits hold for the request. Raises InvalidInputError, BatchTooLargeError."""
     resource, path, event = request.context["resourcePath"], request.context["path"], request.to_original_event()
-    budget = budgets.find_budget(request.method, resource, path) or Budget()
+    operation = budgets.find_operation(request.method, resource, path)
+    budget = BUDGETS[operation] if operation else Budget()
     budgets.enter(budget)
     query = event.get("multiValueQueryStringParameters") or {}
     target_chars = len(path) + sum(len(name) + len(value) for name, values in query.items() for value in values)
     body = event.get("body") or ""
     body_bytes = len(body) * 3 // 4 - 2 if event.get("isBase64Encoded") else len(body)
     budget.check_request(target_chars, body_bytes)
+    if operation:
+        budgets.check_names(operation, path)
 
 
 def _enveloped(response: Response) -> Response:

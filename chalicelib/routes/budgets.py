@@ -8,26 +8,39 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
+from urllib.parse import unquote
 
 from chalicelib.errors import BatchTooLargeError, InvalidInputError
+from chalicelib.events.names import MAX_NAME_CHARS
+from chalicelib.response_size import RESPONSE_BYTES
 from chalicelib.routes import event_paths
 from chalicelib.routes.paths import AGENTS, ARCHIVE, BASE, CATALOG, COORDINATION, ELASTICSEARCH, PIPELINE_FILES, PIPELINES
+from chalicelib.runlog.layout import MAX_KEY_BYTES
 
 KIB, MIB = 1024, 1024 * 1024
 EVENT_BYTES = 6 * MIB
 """A body in Lambda's event."""
-RESPONSE_BYTES = 5 * MIB
-"""A response body as a JSON string inside Lambda's response, which has 6 MiB with its headers."""
-TARGET_CHARS = 8 * KIB
-"""Path and query together, their values decoded."""
-FUNCTION_TIME_S = 29
 MAX_DEPTH = 100
 """Of an event's data: ``events.well_formed`` has the same, and imports pydantic, for which a function that starts has no time."""
-MEMBERS = 1000
-"""gzip members of one body."""
+_SLUG_CHARS = 256
+"""As ``catalog.metadata`` has it, which imports pydantic too."""
+NAME_CHARS: Mapping[str, int] = {
+    "fqn": MAX_KEY_BYTES,
+    "runId": MAX_KEY_BYTES,
+    "writer": MAX_NAME_CHARS,
+    "step": MAX_NAME_CHARS,
+    "index": _SLUG_CHARS,
+    "id": _SLUG_CHARS,
+    "what": _SLUG_CHARS,
+    "where": _SLUG_CHARS,
+    "source": _SLUG_CHARS,
+    "name": _SLUG_CHARS,
+    "file": _SLUG_CHARS,
+}
+"""Characters of each name in a path, decoded. What is made of a run's names must fit an S3 key too."""
 
 
 class Form(StrEnum):
@@ -58,7 +71,8 @@ NOTHING = Growth(0, 0, 0)
 @dataclass(frozen=True, slots=True)
 class Budget:
     """``body_bytes``: as the function receives it. ``expanded_bytes``: out of gzip. ``values``: JSON or MessagePack values. ``items``: events,
-    records or actions. ``streams``: runs and writers that items name, each of which is an append. ``depth``: lists and objects within each other."""
+    records or actions. ``streams``: runs and writers that items name, each of which is an append. ``depth``: lists and objects within each other.
+    ``members``: of gzip. ``target_chars``: of path and query together, their values decoded."""
 
     form: Form = Form.IGNORED
     body_bytes: int = 64 * KIB
@@ -67,9 +81,10 @@ class Budget:
     items: Growth = NOTHING
     streams: int = 0
     depth: int = 0
-    time_s: int = FUNCTION_TIME_S
+    members: int = 1000
+    time_s: int = 29
     response_bytes: int = RESPONSE_BYTES
-    target_chars: int = TARGET_CHARS
+    target_chars: int = 8 * KIB
 
     def check_request(self, target_chars: int, body_bytes: int) -> None:
         """Raises InvalidInputError, BatchTooLargeError."""
@@ -93,6 +108,8 @@ _METADATA = Budget(Form.DOCUMENT)
 _LINES = Budget(Form.TEXT, EVENT_BYTES, _TEXT_BYTES, _VALUES)
 _EVENTS = Budget(Form.RECORDS, EVENT_BYTES, _STRUCTURED_BYTES, _VALUES, _EVENT_ITEMS, streams=1, depth=MAX_DEPTH)
 _RECORDS = Budget(Form.RECORDS, EVENT_BYTES, _STRUCTURED_BYTES, _VALUES, _ITEMS, streams=250, depth=MAX_DEPTH)
+_OTLP = replace(_RECORDS, depth=64)
+"""Of values within each other, as ``events.codecs.otlp_values`` has it."""
 _BULK = Budget(Form.RECORDS, EVENT_BYTES, _STRUCTURED_BYTES, _VALUES, _ACTIONS, streams=250, depth=MAX_DEPTH)
 """Its response has an item for each action, so the number of actions is what bounds the response."""
 
@@ -121,7 +138,7 @@ BUDGETS: Mapping[Operation, Budget] = {
     ("POST", f"{AGENTS}/logstash"): _RECORDS,
     ("POST", f"{AGENTS}/syslog"): _RECORDS,
     ("POST", f"{AGENTS}/firehose"): _RECORDS,
-    ("POST", f"{AGENTS}/otlp/v1/logs"): _RECORDS,
+    ("POST", f"{AGENTS}/otlp/v1/logs"): _OTLP,
     ("POST", f"{ELASTICSEARCH}/_bulk"): _BULK,
     ("PUT", f"{ELASTICSEARCH}/_bulk"): _BULK,
     ("POST", f"{ELASTICSEARCH}/{{index}}/_bulk"): _BULK,
@@ -181,18 +198,13 @@ def enter(budget: Budget) -> None:
     _request.set(budget)
 
 
-def find_budget(method: str, resource: str, path: str) -> Budget | None:
-    """The budget of a request. ``resource``: the gateway's route; ``path``: as it was sent, behind any stage. None: no such operation."""
-    operation = find_operation(method, resource, path)
-    return BUDGETS[operation] if operation else None
-
-
 def find_operation(method: str, resource: str, path: str) -> Operation | None:
-    """The row of a request: its route's own, or of a path with an FQN the one with the most literal parts that fits from the right."""
+    """The row of a request: its route's own, or of a path with an FQN the one with the most literal parts that fits from the right.
+    ``resource``: the gateway's route; ``path``: as it was sent, behind any stage. None: no such operation."""
     if (method, resource) in BUDGETS:
         return method, resource
     base = resource.partition("{")[0].rstrip("/")
-    segments = path.partition(f"{base}/")[2].rstrip("/").split("/")
+    segments = _segments(path, base)
     fitting = [each for each in _below(method, base) if _fits(each[1][len(base) + 1 :].split("/"), segments)]
     return max(fitting, key=lambda each: (_literals(each[1]), each[1].count("/")), default=None)
 
@@ -221,6 +233,28 @@ def _literals(template: str) -> int:
     return sum(not part.startswith("{") for part in template.split("/"))
 
 
-def rows() -> Iterator[tuple[str, str, Budget]]:
-    """For the documents: method, path, budget."""
-    yield from ((method, path, budget) for (method, path), budget in BUDGETS.items())
+def check_names(operation: Operation, path: str) -> None:
+    """Raises InvalidInputError: a name in a path is too long."""
+    for placeholder, name in _names(operation[1], path):
+        limit = NAME_CHARS[placeholder]
+        if len(name) > limit and (chars := len(unquote(name, errors="replace"))) > limit:
+            raise InvalidInputError(f"{placeholder} is too long chars={chars} limit={limit}")
+
+
+def _names(template: str, path: str) -> Iterator[tuple[str, str]]:
+    """The names that a path has at a template's placeholders, as they were sent."""
+    base, begin, rest = template.partition("/{")
+    if not begin:
+        return
+    parts, segments = f"{{{rest}".split("/"), _segments(path, base)
+    fqn_segments = len(segments) - len(parts) + 1
+    for part in parts:
+        taken = fqn_segments if part == "{fqn}" else 1
+        if part.startswith("{"):
+            yield part.strip("{}"), "/".join(segments[:taken])
+        segments = segments[taken:]
+
+
+def _segments(path: str, base: str) -> list[str]:
+    """What stands behind a base, whatever stage stands before it."""
+    return path.partition(f"{base}/")[2].rstrip("/").split("/")

@@ -17,10 +17,10 @@ from chalicelib.events.codecs import bulk
 from chalicelib.events.codecs.bulk import Action
 from chalicelib.events.intake import Fate, Told
 from chalicelib.observability import redacted
+from chalicelib.response_size import RESPONSE_BYTES, document_bytes
 from chalicelib.routes import gate, paths
 from chalicelib.routes.agent_requests import STATUS, Call, first_reason
-from chalicelib.routes.answers import RETRY_AFTER_S, envelope_bytes, json_answer, refusal, shortened
-from chalicelib.routes.budgets import RESPONSE_BYTES
+from chalicelib.routes.answers import RETRY_AFTER_S, json_answer, refusal, shortened
 
 VERSION = "8.19.0"
 """What clients take this for: the last line that their eighth and ninth versions both talk to."""
@@ -127,8 +127,7 @@ def _bulk(request: Request, index: str) -> Response:
 
 def _check_response(actions: Sequence[Action]) -> None:
     """The response names every action, so names bound how many may be sent at once. Raises BatchTooLargeError."""
-    names = json.dumps([[each.index, each.id] for each in actions], ensure_ascii=False)
-    size = envelope_bytes(names) + len(actions) * (_FRAME_BYTES + _REASON_BYTES)
+    size = document_bytes([[each.index, each.id] for each in actions]) + len(actions) * (_FRAME_BYTES + _REASON_BYTES)
     if size > RESPONSE_BYTES:
         raise BatchTooLargeError(f"the response would be too large: send fewer actions bytes={size} limit={RESPONSE_BYTES}")
 
@@ -139,7 +138,7 @@ def _item(number: int, action: Action, told: Told, room_bytes: int) -> dict[str,
         stored = {"_version": 1, "result": "created", "_shards": _SHARDS, "_seq_no": number, "_primary_term": 1, "status": _CREATED}
         return {action.name: named | stored}
     status, kind = _ERRORS[told.fate]
-    room_bytes -= envelope_bytes(json.dumps([action.index, action.id], ensure_ascii=False))
+    room_bytes -= document_bytes([action.index, action.id])
     reason = shortened(told.reason, max(room_bytes, _REASON_BYTES))
     return {action.name: named | {"status": status, "error": {"type": kind, "reason": reason}}}
 

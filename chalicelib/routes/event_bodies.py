@@ -15,9 +15,10 @@ from chalicelib.events.event import NewEvent, field_of
 from chalicelib.events.ports import Refused
 from chalicelib.events.well_formed import well_formed
 from chalicelib.observability import redacted
+from chalicelib.response_size import RESPONSE_BYTES
 from chalicelib.routes.answers import shortened
 from chalicelib.routes.bodies import Body, UnsupportedMediaTypeError, body_of
-from chalicelib.routes.budgets import RESPONSE_BYTES, Budget
+from chalicelib.routes.budgets import Budget
 
 _JSON, _LINES = "application/json", frozenset({"application/x-ndjson", "application/ndjson", "application/jsonl"})
 _SHOWN_CHARS = 200

@@ -21,10 +21,10 @@ from chalicelib.events.event import MAX_TIMESTAMP_MS, Timestamp
 from chalicelib.events.names import checked_name
 from chalicelib.events.shown import Wanted
 from chalicelib.events.steps import StepFacts
-from chalicelib.events.text import fits
 from chalicelib.events.told import ToldStep
 from chalicelib.events.writers import MAX_COUNT
 from chalicelib.observability import BATCH_SIZE_LINES, LOG_SHIPMENT_MS, LOGS_FAILED, LOGS_SENT, note, record
+from chalicelib.response_size import fits_page
 from chalicelib.routes import budgets, event_paths, gate
 from chalicelib.routes.answers import json_answer
 from chalicelib.routes.event_bodies import document_of, items_of
@@ -148,7 +148,7 @@ def _fitting(page: EventPage) -> tuple[list[dict[str, Any]], int | None]:
     """As many of a page's events as travel, and where the next page begins. One that is too large for any answer is cut."""
     documents: list[dict[str, Any]] = [each.document() for each in page.events]
     after = page.after
-    while not fits(documents):
+    while not fits_page(documents):
         if len(documents) > 1:
             documents = documents[: len(documents) // 2]
             after = page.events[len(documents)].line
@@ -195,11 +195,12 @@ def _steps(call: Call) -> Response:
 
 
 def _listed(call: Call, documents: Sequence[dict[str, Any]]) -> tuple[Sequence[dict[str, Any]], str | None]:
-    """A page of a list that is made as a whole: those from ``after`` on, as many as ``limit`` and the response allow."""
+    """A page of a list that is made as a whole: those from ``after`` on, as many as ``limit`` and the response allow, in which each may be named
+    once more."""
     begin = whole_number(call.query, "after", 0, 0, MAX_BYTE)
     limit = whole_number(call.query, "limit", MAX_LISTED, 1, MAX_LISTED)
     page = documents[begin : begin + limit]
-    while not fits(page):
+    while not fits_page([page, [each.get("writer") for each in page]]):
         page = page[: len(page) // 2]
     end = begin + len(page)
     return page, str(end) if end < len(documents) else None
@@ -227,10 +228,9 @@ def _completeness(call: Call) -> Response:
     wait_s = min(whole_number(call.query, "wait", 0, 0, int(MAX_WAIT_S)), max(spare_s, 0.0))
     found = completeness_document(call.events.watch.wait(call.path.run, wait_s))
     writers, after = _listed(call, found["writers"])
-    if len(writers) < len(found["writers"]):
-        listed = {each["writer"] for each in writers}
-        found |= {"writers": writers, "lost": [name for name in found["lost"] if name in listed]}
-    return json_answer(found | {"after": after})
+    listed = {each["writer"] for each in writers}
+    lost = [name for name in found["lost"] if name in listed]
+    return json_answer(found | {"writers": writers, "lost": lost, "after": after})
 
 
 def completeness_document(found: Completeness) -> dict[str, Any]:

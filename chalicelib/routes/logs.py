@@ -3,7 +3,6 @@ pipeline."""
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections import Counter
@@ -20,10 +19,10 @@ from chalicelib.deadline import Deadline
 from chalicelib.errors import StoreUnavailableError, UnavailableError
 from chalicelib.observability import BATCH_SIZE_LINES, LOG_SHIPMENT_MS, LOGS_FAILED, LOGS_SENT, logger, note, record, record_masked
 from chalicelib.ports import Run
+from chalicelib.response_size import fits_response
 from chalicelib.routes import budgets, gate, paths, queries
 from chalicelib.routes.answers import json_answer
 from chalicelib.routes.bodies import batch_of
-from chalicelib.routes.budgets import RESPONSE_BYTES
 from chalicelib.routes.frames import news_answer, trouble_answer
 from chalicelib.routes.parameters import truth
 from chalicelib.routes.paths import Action
@@ -209,7 +208,7 @@ def _as_text(whole: WholeLog) -> str | None:
         text = whole.body.decode()
     except UnicodeDecodeError:
         return None
-    return text if len(json.dumps(text)) <= RESPONSE_BYTES else None
+    return text if fits_response(text) else None
 
 
 def _settled_key(services: Services, run: Run) -> str:

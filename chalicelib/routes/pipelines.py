@@ -18,9 +18,9 @@ from chalicelib.composition import Services
 from chalicelib.composition.pipelines import pipelines_found
 from chalicelib.errors import InvalidCursorError, InvalidInputError
 from chalicelib.observability import note
-from chalicelib.pipelines.files.service import answered_bytes
 from chalicelib.pipelines.switches import DISABLED, REPLAYING, HandlerSwitch, Switch, Switches
 from chalicelib.ports import Row
+from chalicelib.response_size import PAGE_BYTES, document_bytes
 from chalicelib.routes import gate
 from chalicelib.routes.answers import json_answer
 from chalicelib.routes.parameters import whole_number
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from chalicelib.pipelines.configuration import PipelineFile
 
 DEFAULT_LIMIT, MAX_LIMIT = 100, 200
-MAX_PAGE_BYTES = 4 * 1024 * 1024
-"""Of the pipelines of a response, as Lambda returns it."""
 MAX_PROBLEMS, _MAX_PLACE_CHARS, _MAX_REASON_CHARS = 100, 500, 500
 BY_OPERATOR = "disabled by an operator"
 QUIET_MS = 10 * 60_000
@@ -47,15 +45,16 @@ def pipelines(request: Request) -> Response:
     scanned = pipelines_found(services)
     seen = [file for file in scanned.pipelines if who.may(Scope.ADMIN, _resource(file.name))]
     files = _after(seen, cursor) if cursor else seen
-    page = _fitting(_documents(services, files[:limit]))
-    following = page[-1]["name"] if len(page) < len(files) else None
     problems = scanned.problems if who.may_all(Scope.ADMIN) and not cursor else ()
+    listed = [
+        {"file": each.place[-_MAX_PLACE_CHARS:], "reason": each.reason[:_MAX_REASON_CHARS]} for each in problems[:MAX_PROBLEMS]
+    ]
+    page = _fitting(_documents(services, files[:limit]), PAGE_BYTES - document_bytes(listed))
+    following = page[-1]["name"] if len(page) < len(files) else None
     return json_answer({
         "pipelines": page,
         "cursor": following,
-        "problems": [
-            {"file": each.place[-_MAX_PLACE_CHARS:], "reason": each.reason[:_MAX_REASON_CHARS]} for each in problems[:MAX_PROBLEMS]
-        ],
+        "problems": listed,
         "more_problems": max(0, len(problems) - MAX_PROBLEMS),
     })  # fmt: skip
 
@@ -83,13 +82,13 @@ def _after(files: Sequence[PipelineFile], cursor: str) -> Sequence[PipelineFile]
     return files[places[0] + 1 :]
 
 
-def _fitting(documents: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """As many as a response takes, from the first on; one at least."""
+def _fitting(documents: Sequence[dict[str, Any]], room_bytes: int) -> list[dict[str, Any]]:
+    """As many as there is room for, from the first on; one at least."""
     page: list[dict[str, Any]] = []
     size = 0
     for document in documents:
-        size += answered_bytes(document)
-        if page and size > MAX_PAGE_BYTES:
+        size += document_bytes(document)
+        if page and size > room_bytes:
             break
         page.append(document)
     return page

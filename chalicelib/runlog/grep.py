@@ -5,7 +5,6 @@ What is read is what is looked at, once: O(scanned), not O(log). The answer says
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from itertools import islice
 from chalicelib.deadline import Deadline
 from chalicelib.errors import InvalidInputError, StoreUnavailableError
 from chalicelib.ports import Clock, Run
+from chalicelib.response_size import PAGE_BYTES, document_bytes
 from chalicelib.runlog.matching import Matcher, SlowPatternError, TimeUpError, matcher_of
 from chalicelib.runlog.reader import Reader, Scan
 from chalicelib.runlog.view import TornViewError
@@ -22,11 +22,11 @@ SCAN_S = 5.0
 SCAN_BYTES = 128 * 1024 * 1024
 """A request looks at about so much, and at one line at least."""
 MAX_MATCHES = 1000
-ANSWER_BYTES = 4 * 1024 * 1024
-"""What matches may take as they travel: JSON in the JSON in which Lambda returns an answer."""
 TEXT_CHARS = 2000
 MAX_SPANS = 100
 _BEFORE_CHARS = 500
+_FRAME_BYTES = 60
+"""Of a match in the answer: the names of its fields."""
 _LONGEST_BYTES = 64 * 1024 * 1024
 """Of a line: what is behind is not looked at. Appends have no longer ones."""
 _TRIES = 5
@@ -72,7 +72,7 @@ class Found:
     @property
     def is_full(self) -> bool:
         """Whether no match more fits."""
-        return len(self.matches) >= self.limit or self._answer_bytes >= ANSWER_BYTES
+        return len(self.matches) >= self.limit or self._answer_bytes >= PAGE_BYTES
 
     def pass_by(self, block: bytes, start: int, end: int) -> None:
         """Lines that were looked at, from one place of a block to another."""
@@ -85,7 +85,7 @@ class Found:
         """The line that was reached has it."""
         text, spans = _shown(matcher, line.decode(errors="replace"))
         self.matches.append(Match(self.line, text, spans))
-        self._answer_bytes += len(json.dumps(json.dumps(text, ensure_ascii=False)))
+        self._answer_bytes += document_bytes([self.line, text, spans]) + _FRAME_BYTES
 
 
 class Grep:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from chalicelib.response_size import PAGE_BYTES, document_bytes, fits_page
 from chalicelib.runlog.landing import MAX_BEFORE_BYTES, Landing
 
-PAGE_BYTES = 5 * 1024 * 1024
-"""A page's lines as they travel: JSON in the JSON in which Lambda returns an answer, of which it takes 6 MB. A page that reaches
-this has fewer lines than were asked for."""
 RAW_BYTES = 3 * 1024 * 1024
 """What is read for a page: leaves room for what is escaped twice."""
-_WORST_ESCAPE = 12  # a letter outside the basic plane: two escapes of six
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +54,10 @@ def take_lines(chunks: Iterator[bytes], skip: int, limit: int) -> TakenLines:
 
 
 def fit(lines: list[bytes]) -> tuple[str, int, bool]:
-    """As many lines as fit a page, how many, and whether the only one had to be cut."""
+    """As many lines as ``PAGE_BYTES`` allow, how many, and whether the only one had to be cut."""
     taken, logs = len(lines), _joined(lines)
-    while (excess := _travelling_bytes(logs) / PAGE_BYTES) > 1:
+    while not fits_page(logs):
+        excess = document_bytes(logs) / PAGE_BYTES
         if taken <= 1:
             return _cut(logs, excess), taken, True
         taken = max(1, int(taken / excess * 0.9))
@@ -71,14 +68,8 @@ def fit(lines: list[bytes]) -> tuple[str, int, bool]:
 def _cut(line: str, excess: float) -> str:
     while excess > 1:
         line = line[: int(len(line) / excess * 0.9)]
-        excess = _travelling_bytes(line) / PAGE_BYTES
+        excess = document_bytes(line) / PAGE_BYTES
     return line
-
-
-def _travelling_bytes(logs: str) -> int:
-    if len(logs) * _WORST_ESCAPE <= PAGE_BYTES:
-        return len(logs)  # fits whatever its letters are
-    return len(json.dumps(json.dumps(logs, ensure_ascii=False)))
 
 
 def _joined(lines: list[bytes]) -> str:

@@ -19,7 +19,8 @@ _NAMED = {"X-Runlake-Fqn": "svc.a", "X-Runlake-Run-Id": "r1"}
 
 @dataclass(frozen=True)
 class Sample:
-    """Bodies of one operation. ``items``, ``streams``, ``values``: of so many; None where the operation has no such limit."""
+    """Bodies of one operation. ``items``, ``streams``, ``values``: of so many; None where the operation has no such limit. ``deep``: one record,
+    of whose fields one has so many lists within each other."""
 
     operation: Operation
     url: str
@@ -27,6 +28,7 @@ class Sample:
     items: Sized | None = None
     streams: Sized | None = None
     values: Sized | None = None
+    deep: Sized | None = None
 
     @property
     def budget(self) -> Budget:
@@ -44,6 +46,31 @@ def _lines(line: str) -> Sized:
 
 def _around(head: str, unit: str, tail: str, separator: str = ",") -> Sized:
     return lambda count: (head + separator.join([unit] * count) + tail).encode()
+
+
+def _nested(levels: int) -> str:
+    return "[" * levels + "]" * levels
+
+
+def _deep(head: str = "", tail: str = "") -> Sized:
+    return lambda levels: f'{head}{{"message":"m","data":{_nested(levels)}}}{tail}\n'.encode()
+
+
+def _deep_event(levels: int) -> bytes:
+    return f'{{"message":"m","data":{{"a":{_nested(levels)}}}}}\n'.encode()
+
+
+def _deep_firehose(levels: int) -> bytes:
+    return (_DELIVERY + f'{{"data":"{base64.b64encode(_deep()(levels)).decode()}"}}' + "]}").encode()
+
+
+def _deep_otlp(levels: int) -> bytes:
+    value = '{"arrayValue":{"values":[' * levels + '{"stringValue":"x"}' + "]}}" * levels
+    return (_OTLP + f'{{"body":{{"stringValue":"m"}},"attributes":[{{"key":"k","value":{value}}}]}}' + "]}]}]}").encode()
+
+
+def _deep_msgpack(levels: int) -> bytes:
+    return b"\x82" + msgpack.packb("message") + msgpack.packb("m") + msgpack.packb("data") + b"\x91" * (levels - 1) + b"\x90"
 
 
 def _packed(make: Callable[[int], object]) -> Sized:
@@ -75,16 +102,28 @@ _EVENT, _STEP = ("POST", "/v1/events/{fqn}/{runId}"), ("POST", "/v1/events/{fqn}
 _AGENTS = "/v1/agents"
 _BULK_VALUES = _around('{"create":{}}\n' + _DATA[0], *_DATA[1:])
 _BULKS = [
-    Sample((method, path), path.format(index="logs"), LINES, _lines(_BULK_ITEM), _lines(_BULK_STREAM), _BULK_VALUES)
+    Sample(
+        (method, path),
+        path.format(index="logs"),
+        LINES,
+        _lines(_BULK_ITEM),
+        _lines(_BULK_STREAM),
+        _BULK_VALUES,
+        _deep('{"create":{}}\n'),
+    )
     for method in ("POST", "PUT")
     for path in (f"{_AGENTS}/elasticsearch/_bulk", f"{_AGENTS}/elasticsearch/{{index}}/_bulk")
 ]
 _ALL = [
     Sample(("POST", f"{LOGS}/{{fqn}}/{{runId}}"), f"{LOGS}/svc.a/r1", JSON, values=_around('{"logs":"x","other":[', "0", "]}")),
-    Sample(_EVENT, "/v1/events/svc.a/r1", LINES, _lines(_NUMBERED), values=_around(*_DATA)),
-    Sample(("POST", f"{_AGENTS}/fluent"), f"{_AGENTS}/fluent", LINES, _lines(_NUMBERED), _lines(_STREAM), _around(*_DATA)),
-    Sample(("POST", f"{_AGENTS}/logstash"), f"{_AGENTS}/logstash", LINES, _lines(_NUMBERED), _lines(_STREAM), _around(*_DATA)),
-    Sample(("POST", f"{_AGENTS}/syslog"), f"{_AGENTS}/syslog", TEXT, _lines("<13>m%d\n"), _lines(_STREAM), _around(*_DATA)),
+    Sample(_EVENT, "/v1/events/svc.a/r1", LINES, _lines(_NUMBERED), values=_around(*_DATA), deep=_deep_event),
+    Sample(("POST", f"{_AGENTS}/fluent"), f"{_AGENTS}/fluent", LINES, _lines(_NUMBERED), _lines(_STREAM), _around(*_DATA), _deep()),
+    Sample(
+        ("POST", f"{_AGENTS}/logstash"), f"{_AGENTS}/logstash", LINES, _lines(_NUMBERED), _lines(_STREAM), _around(*_DATA), _deep()
+    ),
+    Sample(
+        ("POST", f"{_AGENTS}/syslog"), f"{_AGENTS}/syslog", TEXT, _lines("<13>m%d\n"), _lines(_STREAM), _around(*_DATA), _deep()
+    ),
     Sample(
         ("POST", f"{_AGENTS}/firehose"),
         f"{_AGENTS}/firehose",
@@ -92,6 +131,7 @@ _ALL = [
         _around(_DELIVERY, '{"data":"eA=="}', "]}"),
         _firehose_streams,
         _around(_DELIVERY + '{"other":[', "0", "]}]}"),
+        _deep_firehose,
     ),
     Sample(
         ("POST", f"{_AGENTS}/otlp/v1/logs"),
@@ -100,6 +140,7 @@ _ALL = [
         _around(_OTLP, '{"body":{"stringValue":"m"}}', "]}]}]}"),
         _otlp_streams,
         _around('{"resourceLogs":[],"other":[', "0", "]}"),
+        _deep_otlp,
     ),
     *_BULKS,
     Sample(_STEP, "/v1/events/svc.a/r1/steps/s1", JSON),
@@ -116,17 +157,18 @@ MSGPACK = Sample(
     lambda count: b"".join(msgpack.packb({"message": f"m{number}"}) for number in range(count)),
     lambda count: b"".join(msgpack.packb({"message": "m", "runlake": {"fqn": f"p{n}", "run_id": "r"}}) for n in range(count)),
     _packed(lambda count: {"message": "m", "data": [[]] * (count // 2)}),
+    _deep_msgpack,
 )
 READING = {operation for operation, budget in BUDGETS.items() if budget.form is not Form.IGNORED}
 
 
-def url_of(operation: Operation) -> str:
-    """A URL of an operation, its names filled in."""
+def url_of(operation: Operation, **more: str) -> str:
+    """A URL of an operation, its names filled in; ``more`` are other names."""
     names = {
         "fqn": "svc.a", "runId": "r1", "writer": "w", "step": "s1", "index": "logs", "id": "0" * 32, "what": "w", "where": "h",
         "source": "compaction", "name": "runlake", "file": "x.js",
     }  # fmt: skip
-    return operation[1].format(**names)
+    return operation[1].format(**names | more)
 
 
 def padded(document: dict[str, object], size: int) -> bytes:

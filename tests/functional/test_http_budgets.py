@@ -6,20 +6,29 @@ import base64
 import gzip
 import json
 import random
+import re
 from collections.abc import Iterator
+from dataclasses import replace
+from urllib.parse import quote
 
 import pytest
 
+from chalicelib import composition
+from chalicelib.catalog import metadata
 from chalicelib.events import well_formed
+from chalicelib.events.codecs import otlp_values
 from chalicelib.events.ports import Refused
-from chalicelib.routes import answers, budgets, paths
+from chalicelib.ports import ListedObject
+from chalicelib.response_size import RESPONSE_BYTES, document_bytes, envelope_bytes
+from chalicelib.routes import budgets, paths
 from chalicelib.routes.agent_requests import BATCH_SETTINGS
 from chalicelib.routes.budgets import BUDGETS, EVENT_BYTES, Form, Growth, Operation
 from chalicelib.routes.event_bodies import Items
 from chalicelib.routes.openapi import document
 from chalicelib.routes.table import ROUTES
 from tests.functional.budget_requests import JSON, MSGPACK, READING, SAMPLES, TEXT, Sample, padded, url_of
-from tests.functional.gateway import STAGE, Answer, call, get, installed, post
+from tests.functional.gateway import LOGS, STAGE, Answer, call, get, installed, post
+from tests.functional.largest_requests import LARGEST, Largest
 from tests.world import World
 
 MIB = 1024 * 1024
@@ -83,7 +92,7 @@ def test_every_route_has_a_row(method: str, route: str) -> None:
     """Greedy routes serve several operations: some path of each must be one."""
     filled = "/".join("x" if part.startswith("{") else part for part in route.split("/"))
     candidates = [filled, *("/".join(filled.split("/")[: -tail.count("/")]) + tail for tail in TAILS)]
-    is_served = any(budgets.find_budget(method, route, STAGE + each) for each in candidates)
+    is_served = any(budgets.find_operation(method, route, STAGE + each) for each in candidates)
     assert is_served or (method, route) in NOWHERE
 
 
@@ -106,6 +115,88 @@ def test_names_with_slashes_find_their_row() -> None:
 
 def test_each_operation_that_reads_a_body_has_a_sample() -> None:
     assert set(SAMPLES) == READING
+
+
+def test_each_operation_has_a_largest_request() -> None:
+    assert {each.operation for each in LARGEST} == set(BUDGETS)
+
+
+ANSWERED = [each for each in LARGEST if not each.note.startswith("items")]
+"""Those of items are sent by the test of items."""
+
+
+@pytest.mark.parametrize("largest", ANSWERED, ids=lambda each: f"{' '.join(each.operation)} {each.note}")
+def test_largest_request_is_answered_within_the_limit_of_a_response(largest: Largest) -> None:
+    with largest.ready() as send:
+        answer = send()
+    expected = (answer.status < 413) if largest.status is None else (answer.status == largest.status)
+    assert expected, answer.body[:300]
+    assert envelope_bytes(answer.body) <= BUDGETS[largest.operation].response_bytes <= 5 * MIB
+
+
+NAMED = [(operation, name) for operation in BUDGETS for name in budgets.NAME_CHARS if f"{{{name}}}" in operation[1]]
+
+
+def test_every_name_in_a_path_has_a_limit() -> None:
+    assert {name for _, path in BUDGETS for name in re.findall(r"{(\w+)}", path)} == set(budgets.NAME_CHARS)
+    assert budgets.NAME_CHARS["what"] == metadata.MAX_NAME_CHARS
+
+
+@pytest.mark.parametrize(("operation", "name"), NAMED, ids=lambda each: each if isinstance(each, str) else " ".join(each))
+def test_name_over_the_limit_is_refused(world: World, operation: Operation, name: str) -> None:
+    limit = budgets.NAME_CHARS[name]
+    longest, longer = (url_of(operation, **{name: "%78" * length}) for length in (limit, limit + 1))
+    body = "x" if operation in READING else None
+    answer = call(operation[0], longer, body, {"Content-Type": TEXT})
+    assert is_refusal(answer, 400) and f"{name} is too long chars={limit + 1}" in answer.json["message"] and is_empty(world)
+    assert f"{name} is too long chars" not in call(operation[0], longest, body, {"Content-Type": TEXT}).body
+
+
+def test_name_of_a_run_with_slashes_counts_as_one(world: World) -> None:
+    limit = budgets.NAME_CHARS["fqn"]
+    answer = call("POST", f"{LOGS}/{'x' * limit}/y/r1", "x", {"Content-Type": TEXT})
+    assert is_refusal(answer, 400) and f"fqn is too long chars={limit + 2}" in answer.json["message"] and is_empty(world)
+
+
+@pytest.mark.parametrize("fqn", ["f" * 2, "é" * 2])
+def test_longest_names_of_a_run_that_a_key_holds_are_stored_and_longer_ones_refused(world: World, fqn: str) -> None:
+    room = next(
+        size for size in range(1000, 0, -1) if post(f"{quote(fqn)}/{'r' * size}", "x", {"Content-Type": TEXT}).status == 200
+    )
+    assert get(f"{quote(fqn)}/{'r' * room}").json["total"] == 1 and room > 800
+    stored = len(world.store.list("").objects)
+    answer = post(f"{quote(fqn)}/{'r' * (room + 1)}", "x", {"Content-Type": TEXT})
+    assert is_refusal(answer, 400) and len(world.store.list("").objects) == stored
+
+
+@pytest.mark.parametrize("sample", [each for each in [*SAMPLES.values(), MSGPACK] if each.deep], ids=name_of)
+def test_records_at_the_greatest_depth_are_stored_and_deeper_ones_refused(world: World, sample: Sample) -> None:
+    """Each by itself."""
+    assert sample.deep
+    answer = send(sample, sample.deep(sample.budget.depth - 1))
+    assert answer.status == 200 and get("svc.a/r1?tail=1").json["total"] == 1
+    for levels in (sample.budget.depth, sample.budget.depth + 1):
+        assert send(sample, sample.deep(levels)).status in (200, 400)
+    assert get("svc.a/r1?tail=1").json["total"] == 1
+
+
+@pytest.mark.parametrize("operation", [each for each in SAMPLES if SAMPLES[each].budget.form is Form.DOCUMENT], ids=" ".join)
+def test_document_of_lists_is_refused(operation: Operation) -> None:
+    largest = next(each for each in LARGEST if each.operation == operation)
+    for levels in (1, BUDGETS[operation].depth + 1, 2_000):
+        body = (
+            "{" + ",".join(f'"{name}":{"[" * levels}{"]" * levels}' for name in ("name", "count", "from", "path")) + "}"
+        ).encode()
+        with replace(largest, body=body).ready() as send:
+            stored = everything_stored()
+            answer = send()
+            assert answer.status == 400 and answer.json["message"], (answer.body, levels)
+            assert everything_stored() == stored
+
+
+def everything_stored() -> list[ListedObject]:
+    services = composition.services()
+    return [each for store in (services.store, services.archive_store) for each in store.list("").objects]
 
 
 @pytest.mark.parametrize("operation", BUDGETS, ids=" ".join)
@@ -133,7 +224,7 @@ def test_items_at_the_limit_are_stored_and_one_more_is_refused(world: World, sam
     answer = send(sample, sample.items(limit))
     assert answer.status == 200, answer.body[:200]
     assert get("svc.a/r1?tail=1").json["total"] == limit
-    assert answers.envelope_bytes(answer.body) <= sample.budget.response_bytes
+    assert envelope_bytes(answer.body) <= sample.budget.response_bytes
 
 
 @pytest.mark.parametrize("sample", RECORDS, ids=name_of)
@@ -192,6 +283,7 @@ def test_document_at_the_limit_is_taken(world: World, operation: Operation) -> N
 def test_depth_over_the_limit_is_refused_by_itself(world: World) -> None:
     limit = BUDGETS["POST", "/v1/events/{fqn}/{runId}"].depth
     assert limit == well_formed.MAX_DEPTH
+    assert BUDGETS["POST", "/v1/agents/otlp/v1/logs"].depth == otlp_values.MAX_DEPTH
     deep = [
         json.dumps({"message": "m", "data": {"a": json.loads("[" * levels + "]" * levels)}}) for levels in (limit - 1, limit + 2)
     ]
@@ -200,9 +292,9 @@ def test_depth_over_the_limit_is_refused_by_itself(world: World) -> None:
 
 
 def test_gzip_with_many_members_is_refused(world: World) -> None:
-    kind = {"Content-Type": "application/gzip"}
-    assert post("svc.a/r1", gzip.compress(b"x\n") * budgets.MEMBERS, kind).status == 200
-    answer = post("svc.a/r2", gzip.compress(b"") * (budgets.MEMBERS + 1), kind)
+    kind, members = {"Content-Type": "application/gzip"}, BUDGETS["POST", f"{LOGS}/{{fqn}}/{{runId}}"].members
+    assert post("svc.a/r1", gzip.compress(b"x\n") * members, kind).status == 200
+    answer = post("svc.a/r2", gzip.compress(b"") * (members + 1), kind)
     assert is_refusal(answer, 413) and "members" in answer.json["message"] and get("svc.a/r2").json["total"] == 0
 
 
@@ -252,7 +344,7 @@ def test_response_of_a_bulk_of_refusals_has_all_items_and_fits(world: World) -> 
     lines = "".join(f'{{"update":{{"_id":"{"é" * 20}{number}"}}}}\n{{"message":"m"}}\n' for number in range(10_000))
     answer = send(sample, lines.encode())
     assert answer.status == 200 and len(answer.json["items"]) == 10_000
-    assert answers.envelope_bytes(answer.body) <= sample.budget.response_bytes
+    assert envelope_bytes(answer.body) <= sample.budget.response_bytes
 
 
 def test_errors_of_many_events_are_all_listed_and_fit(world: World) -> None:
@@ -261,13 +353,13 @@ def test_errors_of_many_events_are_all_listed_and_fit(world: World) -> None:
     lines = '{"message":"m"}\n' + f'{{"message":"m","{name}":1}}\n' * 9_999
     answer = send(sample, lines.encode())
     assert (answer.status, answer.json["accepted"], len(answer.json["errors"])) == (200, 1, 9_999)
-    assert answers.envelope_bytes(answer.body) <= sample.budget.response_bytes
+    assert envelope_bytes(answer.body) <= sample.budget.response_bytes
 
 
 def test_long_reasons_of_many_events_are_shortened_to_what_fits() -> None:
     errors = Items((), [Refused(number, "\u0001" * 10_000) for number in range(10_000)]).told([])
     assert len(errors) == 10_000
-    assert answers.envelope_bytes(json.dumps({"errors": errors})) <= budgets.RESPONSE_BYTES
+    assert document_bytes({"errors": errors}) <= RESPONSE_BYTES
 
 
 def test_response_over_the_limit_is_an_error(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

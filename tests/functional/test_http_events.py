@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from chalicelib import composition
-from chalicelib.routes.budgets import RESPONSE_BYTES
+from chalicelib.response_size import RESPONSE_BYTES
 from tests.eventing import notify
 from tests.functional.gateway import Answer, call, installed, post
 from tests.world import START_MS, World

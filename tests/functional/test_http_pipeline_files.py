@@ -21,6 +21,7 @@ from chalicelib.pipelines.files.bases import Base, put_base
 from chalicelib.pipelines.files.handler import RollingS3Handler
 from chalicelib.pipelines.ports import HandlerContext
 from chalicelib.ports import PutOptions, Run
+from chalicelib.response_size import RESPONSE_BYTES
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.tombstones import find_tombstone
 from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
@@ -92,12 +93,9 @@ def test_pages_break_anywhere_among_events_of_the_same_time(world: World, limit:
 
 
 def test_a_page_is_bounded_in_bytes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "MAX_PAGE_BYTES", 1000)
+    monkeypatch.setattr(service, "PAGE_BYTES", 1000)
     write(world, *range(20))
     assert len(asked()["events"]) == 6 and pages() == list(range(20))
-
-
-RESPONSE_BYTES = 5 * 1024 * 1024
 
 
 def returned_bytes(body: str) -> int:
@@ -144,7 +142,7 @@ def test_repair_lists_and_mends_as_much_as_a_response_holds(world: World, monkey
     answers = [call("POST", f"{PATH}/repair") for _ in range(3)]
     assert [len(answer.json["mended"]) for answer in answers] == [1000, 1000, 500]
     assert [answer.json["complete"] for answer in answers] == [False, False, True]
-    monkeypatch.setattr(service, "MAX_PAGE_BYTES", 2000)
+    monkeypatch.setattr(service, "PAGE_BYTES", 2000)
     for number in range(5):
         world.store.put(f"pipeline-files/svc/2026-09-21/flow/{'p' * 700}/{number:08d}.jsonl", b"orphan", PutOptions())
     world.clock.advance(7200)

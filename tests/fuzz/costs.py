@@ -23,7 +23,7 @@ from unittest import mock
 from chalicelib.masking.shapes import SHAPES as SECRETS
 from chalicelib.routes import bodies
 from chalicelib.routes.allowance import Allowance
-from chalicelib.routes.budgets import MEMBERS, find_budget
+from chalicelib.routes.budgets import BUDGETS, find_operation
 from tests.functional.gateway import Answer, Context, call, event_of, installed
 from tests.fuzz.shapes import BODY_BYTES, SHAPES, Shape, mutated
 from tests.world import World
@@ -72,19 +72,20 @@ class Meter:
 
     def unit_s(self) -> float:
         """CPU seconds of one unit of the calibration loop, on this machine as it is now."""
-        return self._pool.submit(_unit_s).result()
+        return self._pool.submit(unit_s).result()
 
 
 def excess(shape: Shape, cost: Cost) -> list[str]:
     """Which limits of counted work and of memory a body exceeds; CPU time is not looked at."""
-    budget = find_budget("POST", event_of("POST", shape.path)["resource"], shape.path)
-    assert budget
+    operation = find_operation("POST", event_of("POST", shape.path)["resource"], shape.path)
+    assert operation
+    budget = BUDGETS[operation]
     size = min(cost.body_bytes, BODY_BYTES)
     limits = {
         "body_bytes": BODY_BYTES,
         "expanded_bytes": budget.expanded_bytes.of(size),
         "values": budget.values.of(size),
-        "members": MEMBERS,
+        "members": budget.members,
         "items": budget.items.of(size),
         "memory_bytes": MAX_MEMORY_BYTES,
         "response_bytes": budget.response_bytes,
@@ -178,7 +179,8 @@ def _count(value: Mapping[str, Any] | list[Any] | int) -> int:
     return value if isinstance(value, int) else len(value)
 
 
-def _unit_s() -> float:
+def unit_s() -> float:
+    """CPU seconds of one unit of the calibration loop in this process."""
     text = json.dumps([{"a": number, "b": "x" * 20} for number in range(400)])
     best = float("inf")
     for _ in range(5):

@@ -147,14 +147,14 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.pipelines.files.service:PipelineFiles.page",
-        find="event_bytes > MAX_PAGE_BYTES",
+        find="event_bytes > PAGE_BYTES",
         replace="False",
         tests=f"{_HTTP}::test_an_event_too_large_for_a_response_is_cut_and_says_so",
         why="one event makes a response that Lambda refuses",
     ),
     Mutant(
         "chalicelib.pipelines.files.service:PipelineFiles.page",
-        find="size > MAX_PAGE_BYTES",
+        find="size > PAGE_BYTES",
         replace="False",
         tests=f"{_HTTP}::test_a_page_is_bounded_in_bytes",
         why="a page is larger than a response",

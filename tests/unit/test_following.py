@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chalicelib.errors import StoreUnavailableError
+from chalicelib.response_size import PAGE_BYTES
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.following import HOLD_S, MAX_PAUSE_S, MIN_PAUSE_S, End, Follower, FollowRequest, News
-from chalicelib.runlog.page import PAGE_BYTES, RAW_BYTES
+from chalicelib.runlog.page import RAW_BYTES
 from tests.faults.interception import Intercepted
 from tests.world import RUN, World
 

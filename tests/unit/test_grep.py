@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chalicelib.errors import InvalidInputError, PreconditionFailedError, StoreUnavailableError
+from chalicelib.response_size import PAGE_BYTES
 from chalicelib.runlog import grep as grep_module
 from chalicelib.runlog.batch import Batch
-from chalicelib.runlog.grep import ANSWER_BYTES, MAX_MATCHES, TEXT_CHARS, Found, Grep, GrepRequest
+from chalicelib.runlog.grep import MAX_MATCHES, TEXT_CHARS, Found, Grep, GrepRequest
 from chalicelib.runlog.matching import MAX_PATTERN_CHARS, matcher_of
 from tests.faults.interception import Intercepted
 from tests.unit.test_reader import STATES, append
@@ -118,7 +119,7 @@ def test_matches_fit_an_answer() -> None:
     world = World()
     append(world, ("\x01" * 1999 + "a\n") * 3000)
     found = find(world, "a", limit=MAX_MATCHES)
-    assert ANSWER_BYTES <= sum(len(each.text) * 7 for each in found.matches) < ANSWER_BYTES * 1.1
+    assert PAGE_BYTES * 0.9 < sum(len(each.text) * 7 for each in found.matches) < PAGE_BYTES * 1.1
     assert len(find_all(world, "a", limit=MAX_MATCHES)) == 3000
 
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from chalicelib.errors import RunClosedError, StoreUnavailableError
 from chalicelib.ports import PutOptions, Run
+from chalicelib.response_size import PAGE_BYTES
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.legacy import on_behalf_of
-from chalicelib.runlog.page import PAGE_BYTES
 from chalicelib.runlog.reader import MAX_WAIT_S, Page, PageRequest, Reader
 from chalicelib.runlog.tail import list_all
 from tests.faults.interception import Intercepted

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-_MAX_DEPTH = 64
+MAX_DEPTH = 64
 
 
 def fields_of_json(pairs: Any, depth: int = 0) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def value_of_json(value: Any, depth: int = 0) -> Any:
     """A value of OTLP's JSON; what is empty is None. Raises ValueError, TypeError."""
     if value is None or value == {}:
         return None
-    if depth > _MAX_DEPTH or not isinstance(value, dict) or len(value) != 1:
+    if depth > MAX_DEPTH or not isinstance(value, dict) or len(value) != 1:
         raise ValueError("a value is one of stringValue, boolValue, intValue, doubleValue, arrayValue, kvlistValue, bytesValue")
     ((kind, given),) = value.items()
     read = _KINDS.get(kind)
@@ -114,7 +114,7 @@ def value_of_proto(value: Any, depth: int = 0) -> Any:
     kind = value.WhichOneof("value")
     if kind is None:
         return None
-    if depth > _MAX_DEPTH:
+    if depth > MAX_DEPTH:
         raise ValueError("the value is nested too deeply")
     given = getattr(value, kind)
     if kind == "array_value":

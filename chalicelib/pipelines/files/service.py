@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from chalicelib.deadline import Deadline
 from chalicelib.errors import InvalidInputError
@@ -18,9 +16,8 @@ from chalicelib.pipelines.files.repair import Finding, Repair
 from chalicelib.pipelines.files.retention import Kept, Retention
 from chalicelib.pipelines.records import places
 from chalicelib.ports import Clock, Database, ObjectStore, Run
+from chalicelib.response_size import PAGE_BYTES, document_bytes
 
-MAX_PAGE_BYTES = 4 * 1024 * 1024
-"""Of a response, as Lambda returns it: JSON within a JSON string. Lambda's limit is 6 MiB."""
 MAX_FINDINGS = 1000
 
 
@@ -78,12 +75,12 @@ class PipelineFiles:
         events: list[FileEvent] = []
         size, place = 0, after or Place(query.from_ms, 0)
         for event in _behind(reading.events(given), after):
-            event_bytes = answered_bytes(event.document())
-            if event_bytes > MAX_PAGE_BYTES:
+            event_bytes = document_bytes(event.document())
+            if event_bytes > PAGE_BYTES:
                 event = event.clipped()
-                event_bytes = answered_bytes(event.document())
+                event_bytes = document_bytes(event.document())
             size += event_bytes
-            if events and (len(events) == limit or size > MAX_PAGE_BYTES or deadline.remaining_s() <= 0):
+            if events and (len(events) == limit or size > PAGE_BYTES or deadline.remaining_s() <= 0):
                 return EventPage(events, place, left_out, len(reading.unsupported))
             events.append(event)
             is_same = event.time <= place.time_ms
@@ -142,13 +139,8 @@ class _ListedSize:
     def add(self, finding: Finding) -> bool:
         """One more; whether there is room for another."""
         self._count += 1
-        self._bytes += answered_bytes({"kind": finding.kind, "path": finding.path, "detail": finding.detail})
-        return self._count < MAX_FINDINGS and self._bytes < MAX_PAGE_BYTES
-
-
-def answered_bytes(document: Any) -> int:
-    """What a part of an answer takes of Lambda's response, with its comma: JSON that is a string of JSON."""
-    return len(json.dumps(json.dumps(document, ensure_ascii=False)))
+        self._bytes += document_bytes({"kind": finding.kind, "path": finding.path, "detail": finding.detail})
+        return self._count < MAX_FINDINGS and self._bytes < PAGE_BYTES
 
 
 def _behind(events: Iterator[FileEvent], after: Place | None) -> Iterator[FileEvent]:
