@@ -1,7 +1,6 @@
 """How much of Lambda's response a body takes: there it is a JSON string, and most bodies are JSON themselves.
 
-Lambda takes 6 MiB with the headers. Whatever lists something ends its page before ``PAGE_BYTES``, so that the rest of a response, such as a
-cursor and the frame of its items, always has room.
+Lambda takes 6 MiB with the headers. What stands around the content of a response, such as a cursor, always has room.
 """
 
 from __future__ import annotations
@@ -12,7 +11,11 @@ from typing import Any
 RESPONSE_BYTES = 5 * 1024 * 1024
 """The body of a response."""
 PAGE_BYTES = 4 * 1024 * 1024
-"""The items of a page, or the lines."""
+"""A list of items ends its page with the one that reaches this."""
+CONTENT_BYTES = RESPONSE_BYTES - 64 * 1024
+"""Lines of a log, and lists that are measured as a whole."""
+_SEPARATORS = "\x85\u2028\u2029"
+"""Escaped in an event stream, but not in JSON: a byte more for each."""
 _LONGEST_ESCAPE_BYTES = 12
 """Of one character: a pair of surrogates."""
 
@@ -32,8 +35,13 @@ def fits_response(body: str) -> bool:
     return len(body) * _LONGEST_ESCAPE_BYTES <= RESPONSE_BYTES or envelope_bytes(body) <= RESPONSE_BYTES
 
 
-def fits_page(document: Any) -> bool:
-    """Whether items, or the lines as one text, fit a page."""
-    if isinstance(document, str) and len(document) * _LONGEST_ESCAPE_BYTES <= PAGE_BYTES:
-        return True
-    return document_bytes(document) <= PAGE_BYTES
+def text_bytes(text: str) -> int:
+    """Of a text that a JSON body or an event stream holds."""
+    return document_bytes(text) + sum(map(text.count, _SEPARATORS))
+
+
+def fits_content(document: Any) -> bool:
+    """Whether a list, or lines as one text, fit a response with what stands around them."""
+    if not isinstance(document, str):
+        return document_bytes(document) <= CONTENT_BYTES
+    return len(document) * _LONGEST_ESCAPE_BYTES <= CONTENT_BYTES or text_bytes(document) <= CONTENT_BYTES

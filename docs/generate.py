@@ -291,7 +291,7 @@ def _limits() -> str:
         ("an `Idempotency-Key`", f"1 to {writer.MAX_IDEMPOTENCY_KEY_CHARS} printable characters"),
         ("segments of a run", f"{layout.MAX_SEQUENCE + 1:,}"),
         ("lines of a page", f"{reader.DEFAULT_LIMIT:,} unless asked for, {reader.MAX_LIMIT:,} at most"),
-        ("bytes of a page", f"{_size(page.RAW_BYTES)} of log, {_size(response_size.PAGE_BYTES)} as it travels; "
+        ("bytes of a page", f"{_size(page.RAW_BYTES)} of log, {_size(response_size.RESPONSE_BYTES)} as it travels; "
                             "a longer line is cut in the page, not in the log"),
         ("`wait`", f"{reader.MAX_WAIT_S:g} s"),
         ("runs of a listing", f"{queries.DEFAULT_RUNS} unless asked for, {queries.MAX_RUNS:,} at most"),

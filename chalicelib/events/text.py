@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chalicelib.response_size import fits_page
+from chalicelib.response_size import fits_content
 
 ANSWER_BYTES = 1024 * 1024
 """What one answer reads of a log."""
@@ -15,7 +15,7 @@ def cut(data: bytes, max_lines: int | None = None, *, more: bool) -> bytes:
         data, more = _lines(data, max_lines, more)
     if more:
         data = _whole(data)
-    while not fits_page(shown(data)):
+    while not fits_content(shown(data)):
         data = _whole(data[: len(data) // 2])
     return data
 

@@ -24,7 +24,7 @@ from chalicelib.events.steps import StepFacts
 from chalicelib.events.told import ToldStep
 from chalicelib.events.writers import MAX_COUNT
 from chalicelib.observability import BATCH_SIZE_LINES, LOG_SHIPMENT_MS, LOGS_FAILED, LOGS_SENT, note, record
-from chalicelib.response_size import fits_page
+from chalicelib.response_size import fits_content
 from chalicelib.routes import budgets, event_paths, gate
 from chalicelib.routes.answers import json_answer
 from chalicelib.routes.event_bodies import document_of, items_of
@@ -148,7 +148,7 @@ def _fitting(page: EventPage) -> tuple[list[dict[str, Any]], int | None]:
     """As many of a page's events as travel, and where the next page begins. One that is too large for any answer is cut."""
     documents: list[dict[str, Any]] = [each.document() for each in page.events]
     after = page.after
-    while not fits_page(documents):
+    while not fits_content(documents):
         if len(documents) > 1:
             documents = documents[: len(documents) // 2]
             after = page.events[len(documents)].line
@@ -200,7 +200,7 @@ def _listed(call: Call, documents: Sequence[dict[str, Any]]) -> tuple[Sequence[d
     begin = whole_number(call.query, "after", 0, 0, MAX_BYTE)
     limit = whole_number(call.query, "limit", MAX_LISTED, 1, MAX_LISTED)
     page = documents[begin : begin + limit]
-    while not fits_page([page, [each.get("writer") for each in page]]):
+    while not fits_content([page, [each.get("writer") for each in page]]):
         page = page[: len(page) // 2]
     end = begin + len(page)
     return page, str(end) if end < len(documents) else None

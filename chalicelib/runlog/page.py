@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from chalicelib.response_size import PAGE_BYTES, document_bytes, fits_page
+from chalicelib.response_size import CONTENT_BYTES, fits_content, text_bytes
 from chalicelib.runlog.landing import MAX_BEFORE_BYTES, Landing
 
 RAW_BYTES = 3 * 1024 * 1024
@@ -54,10 +54,10 @@ def take_lines(chunks: Iterator[bytes], skip: int, limit: int) -> TakenLines:
 
 
 def fit(lines: list[bytes]) -> tuple[str, int, bool]:
-    """As many lines as ``PAGE_BYTES`` allow, how many, and whether the only one had to be cut."""
+    """As many lines as ``CONTENT_BYTES`` allow, how many, and whether the only one had to be cut."""
     taken, logs = len(lines), _joined(lines)
-    while not fits_page(logs):
-        excess = document_bytes(logs) / PAGE_BYTES
+    while not fits_content(logs):
+        excess = text_bytes(logs) / CONTENT_BYTES
         if taken <= 1:
             return _cut(logs, excess), taken, True
         taken = max(1, int(taken / excess * 0.9))
@@ -68,7 +68,7 @@ def fit(lines: list[bytes]) -> tuple[str, int, bool]:
 def _cut(line: str, excess: float) -> str:
     while excess > 1:
         line = line[: int(len(line) / excess * 0.9)]
-        excess = document_bytes(line) / PAGE_BYTES
+        excess = text_bytes(line) / CONTENT_BYTES
     return line
 
 

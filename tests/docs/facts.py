@@ -160,7 +160,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "`limit` ({}, at most {}) and `cursor`": ("chalicelib.routes.queries:DEFAULT_RUNS", "chalicelib.routes.queries:MAX_RUNS"),
         "until there are lines, {} at most": "chalicelib.runlog.following:HOLD_S",
         "begin so many lines ({} at most) before": "chalicelib.runlog.reader:MAX_LIMIT",
-        "ask again. It has {} at most": "chalicelib.response_size:PAGE_BYTES",
+        "ask again. It has {} at most": "chalicelib.response_size:RESPONSE_BYTES",
         "BLAKE2b of the contents, {},": "source: the datalake's format",
         "spans [at most {}] of": "chalicelib.catalog.metadata:MAX_DAYS * 86400",
         "where it is greater than {}, seconds": "chalicelib.catalog.moments:MAX_SECONDS",

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chalicelib.errors import StoreUnavailableError
-from chalicelib.response_size import PAGE_BYTES
+from chalicelib.response_size import CONTENT_BYTES
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.following import HOLD_S, MAX_PAUSE_S, MIN_PAUSE_S, End, Follower, FollowRequest, News
 from chalicelib.runlog.page import RAW_BYTES
@@ -190,7 +190,7 @@ def test_a_line_that_is_longer_than_an_answer_is_cut_and_the_next_one_follows() 
     scene.ask()
     scene.append("x" * (2 * RAW_BYTES) + "\nbehind\n")
     news = scene.ask(1)
-    assert news.truncated and news.more and news.after == 2 and 0 < len(news.logs) <= PAGE_BYTES
+    assert news.truncated and news.more and news.after == 2 and 0 < len(news.logs) <= CONTENT_BYTES
     assert scene.ask(2).logs == "behind\n"
 
 

@@ -15,7 +15,7 @@ import pytest
 
 PROJECT = Path(__file__).parents[2]
 BASE = frozenset(
-    {"chalicelib", "chalicelib.deadline", "chalicelib.errors", "chalicelib.ports"}
+    {"chalicelib", "chalicelib.deadline", "chalicelib.errors", "chalicelib.ports", "chalicelib.response_size"}
 )  # "chalicelib" itself has but its version
 POWERTOOLS = "aws_lambda_powertools"
 
@@ -36,6 +36,7 @@ def rule(*ours: str, others: tuple[str, ...] = ()) -> Rule:
 RULES = {
     "chalicelib": Rule(frozenset()),
     "chalicelib.errors": Rule(frozenset()),
+    "chalicelib.response_size": Rule(frozenset()),
     "chalicelib.ports": Rule(frozenset({"chalicelib.errors"})),
     "chalicelib.deadline": Rule(frozenset({"chalicelib.errors", "chalicelib.ports"})),
     "chalicelib.access": rule(others=("cryptography", "jwt")),

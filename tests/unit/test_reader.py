@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from chalicelib.errors import RunClosedError, StoreUnavailableError
 from chalicelib.ports import PutOptions, Run
-from chalicelib.response_size import PAGE_BYTES
+from chalicelib.response_size import CONTENT_BYTES
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.legacy import on_behalf_of
 from chalicelib.runlog.reader import MAX_WAIT_S, Page, PageRequest, Reader
@@ -201,7 +201,7 @@ def test_a_page_fits_an_answer_whatever_its_lines_are() -> None:
         after: int | None = 0
         while after is not None:
             one = page(world, after=after)
-            assert len(one.logs) * 1 <= PAGE_BYTES
+            assert len(one.logs) * 1 <= CONTENT_BYTES
             got += one.logs.split("\n")
             cut.append(one.truncated)
             after = one.after
