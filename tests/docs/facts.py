@@ -64,6 +64,8 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "a buffer of at most {}.": "source: chosen below Firehose's 4.5 MB of base64 in a request",
     },
     "docs/bulk-compaction.md": {
+        "runs at once in each task | {} |": "glue_jobs.bulk_compact:THREADS",
+        "keeps what it had in hand | {} |": "glue_jobs.compaction.task:LEASE_S",
         "by some {} queries": "chalicelib.catalog.runs:SHARDS",
         "a LIST for each {} objects": S3,
         "leases end: {} after": "glue_jobs.compaction.task:LEASE_S",
@@ -84,6 +86,10 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
     },
     "docs/events.md": {"with the annotations {} at most": "chalicelib.events.validation:MAX_DETAILS_BYTES"},
     "docs/failure-modes.md": {
+        "up to {} attempts, then": "chalicelib.runlog.writer:_MAX_CONFLICTS",
+        "taken again | up to {} looks,": "chalicelib.runlog.reader:_TRIES",
+        "a holder stops {} before its lease is over": "chalicelib.coordination.lease:_MOST_MARGIN_S",
+        "others wait for {} more": "chalicelib.coordination.lease:LeaseTerms.skew_s",
         "or by the lifecycle after {} |": _UNFINISHED,
         "a person, or {} |": "template:Parameters.SetAsideDays.Default * 86400",
         "a file of {} becomes": "chalicelib.catalog.metadata:MAX_DAYS * 86400",

@@ -23,7 +23,7 @@ from docs import generate
 from tests.docs.pages import PROJECT, written
 
 _SCALE: dict[str, float] = {
-    "ms": 0.001, "s": 1, "second": 1, "seconds": 1, "min": 60, "minute": 60, "minutes": 60, "hour": 3600, "hours": 3600, "h": 3600,
+    "µs": 0.000_001, "ms": 0.001, "s": 1, "second": 1, "seconds": 1, "min": 60, "minute": 60, "minutes": 60, "hour": 3600, "hours": 3600, "h": 3600,
     "day": 86_400, "days": 86_400, "week": 7 * 86_400, "weeks": 7 * 86_400, "month": 30 * 86_400, "months": 30 * 86_400,
     "byte": 1, "bytes": 1, "KB": 1000, "KiB": 2**10, "MB": 10**6, "MiB": 2**20, "GB": 10**9, "GiB": 2**30, "TB": 10**12, "TiB": 2**40,
     "%": 0.01,
@@ -31,7 +31,7 @@ _SCALE: dict[str, float] = {
 _COUNTED = (
     "lines|runs|requests|times|parts|segments|files|objects|rows|events|items|keys|names|characters|workers|threads|processes|attempts|"
     "retries|records|values|levels|handlers|letters|matches|queries|members|actions|pages|messages|failures|processors|cores|connectors|"
-    "viewers|inputs|partitions|cases|decoders|applications|loggers|warnings|lists"
+    "viewers|inputs|partitions|cases|repeats|attacks|looks|behaviours|weaknesses|writers|compactors|readers|ingesters|decoders|applications|loggers|warnings|lists"
 )
 _DIGITS = r"\d+(?:,\d{3})*(?:\.\d+)?"
 _WORDS: dict[str, float] = {

@@ -9,6 +9,7 @@ import pytest
 import app
 from chalicelib.routes import (
     event_paths,
+    openapi,
     openapi_archive,
     openapi_catalog,
     openapi_coordination,
@@ -75,6 +76,49 @@ def test_every_operation_of_coordination_is_described_with_its_parameters_and_er
 def test_every_field_of_a_partition_is_described() -> None:
     table = section(PAGE, "GET /v1/coordination/{source}")
     assert [name for name in openapi_coordination.SCHEMAS["Partition"]["properties"] if f"`{name}`" not in table] == []
+
+
+@pytest.mark.parametrize(("method", "path"), ENDPOINTS)
+def test_stated_default_and_range_of_a_parameter_are_those_of_the_api(method: str, path: str) -> None:
+    """``| `limit` | 50 | …; 1 to 100 |``, and in prose ``limit`` (50; 1 to 100)."""
+    wrong = []
+    for name, known in query_parameters(method, path).items():
+        for default, words in stated(section(PAGE, f"{method} {path}"), name):
+            if default and float(default) != known.get("default"):
+                wrong.append((name, default, known))
+            if (least_and_most := re.search(r"(?<!\d)(\d) to ([\d,]+)", words)) and [
+                int(each.replace(",", "")) for each in least_and_most.groups()
+            ] != [known.get("minimum", known.get("minLength")), known.get("maximum", known.get("maxLength"))]:
+                wrong.append((name, words, known))
+    assert wrong == []
+
+
+def test_defaults_and_ranges_are_found_in_the_page() -> None:
+    texts = {f"{method} {path}": section(PAGE, f"{method} {path}") for method, path in ENDPOINTS}
+    found = [
+        (place, name, default)
+        for place, text in texts.items()
+        for name in query_parameters(*place.split(" "))
+        for default, _ in stated(text, name)
+    ]
+    assert ("GET /v1/catalog/pipelines", "limit", "50") in found
+    assert ("GET /v0/archive/latest/{what}/{where}", "lookback", "14") in found
+    assert len(found) >= 15
+
+
+def query_parameters(method: str, path: str) -> dict[str, dict[str, float]]:
+    """The schemas of an operation's numbers in its query, by name."""
+    document = openapi.document("http://localhost")
+    shared = document["components"]["parameters"]
+    listed = document["paths"].get(path, {}).get(method.lower(), {}).get("parameters", [])
+    known = [shared[each["$ref"].rpartition("/")[2]] if "$ref" in each else each for each in listed]
+    return {each["name"]: each["schema"] for each in known if each["in"] == "query" and "type" in each["schema"]}
+
+
+def stated(text: str, name: str) -> list[tuple[str, str]]:
+    """What a section says of a parameter: its default ("" where none is a number), and the words behind it."""
+    in_tables = re.findall(rf"^\| `{name}`[^|]*\| *([\d.]*) *\|([^|]*)\|$", text, re.MULTILINE)
+    return [*in_tables, *re.findall(rf"`{name}` \((\d+)(?:; ([^)]*))?\)", text)]
 
 
 def route(path: str) -> str:
