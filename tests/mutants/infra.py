@@ -100,7 +100,7 @@ MUTANTS = (
         "chalicelib.access.policy:Policy.grants_of",
         find="matches_principal(pattern, principal)",
         replace="matches(pattern, principal)",
-        tests=_DOORS + "::test_session_name_that_looks_like_a_role_grants_nothing",
+        tests=_PATTERNS,
         why="a role names its session like another role",
     ),
     Mutant(
@@ -149,7 +149,7 @@ MUTANTS = (
         "local.wheels:download",
         find='"--require-hashes"',
         replace='"--no-deps"',
-        tests="tests/unit/test_supply_chain.py::test_wheel_with_another_digest_than_the_locks_is_refused",
+        tests="tests/unit/test_supply_chain.py::test_package_without_a_digest_is_refused",
         why="a package index chooses what is deployed",
     ),
 )

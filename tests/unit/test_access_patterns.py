@@ -101,6 +101,12 @@ def test_session_name_changes_nothing_about_a_role(pattern: str, role: str, sess
     assert matches_principal(f"{STS}/{pattern}", f"{STS}/{role}/{session}") is model(pattern, role)
 
 
+def test_policy_grants_nothing_to_a_session_named_like_a_role() -> None:
+    policy = Policy.parse(json.dumps({"principals": {f"{STS}/*-admin": {"logs:read": ["*"]}}}))
+    assert policy.grants_of(f"{STS}/team-admin/session").names
+    assert not policy.grants_of(f"{STS}/intern/me-admin").names
+
+
 def denying(**denied: list[str]) -> Policy:
     return Policy.parse(json.dumps({"principals": {"*": {"logs:read": ["*"]}}, "denied": denied}))
 

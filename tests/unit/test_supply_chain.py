@@ -69,6 +69,12 @@ def test_wheel_with_another_digest_than_the_locks_is_refused(tmp_path: Path, mon
     assert list(into.iterdir()) == []
 
 
+def test_package_without_a_digest_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LocalError, match="could not be downloaded as locked"):
+        wheels.download("itsdangerous==2.2.0", tmp_path, [])
+    assert list(tmp_path.iterdir()) == []
+
+
 def _digest(path: Path) -> str:
     from hashlib import sha256
 
