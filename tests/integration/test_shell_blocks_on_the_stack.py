@@ -151,9 +151,10 @@ def test_how_to(bash: Bash, stack: Stack, tmp_path: Path) -> None:
 
 def test_agents(bash: Bash, stack: Stack) -> None:
     """The page sets the variables of OpenTelemetry's SDK: a program that knows no others logs with them."""
+    bash.run("RUN_ID=of-the-sdk")
     assert executed(bash, "docs/agents.md")
     bash.run(f"{sys.executable} -c {shlex.quote(OPENTELEMETRY_PROGRAM)}")
-    with urlopen(f"{stack.api_url}/v1/services/ingestionPipelines/logs/mysql.ingest/run-1", timeout=PATIENCE_S) as answer:
+    with urlopen(f"{stack.api_url}/v1/services/ingestionPipelines/logs/mysql.ingest/of-the-sdk", timeout=PATIENCE_S) as answer:
         assert "logged as the page says" in json.load(answer)["logs"]
 
 
