@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, JsonValue
 
-MAX_DEPTH = 100
-"""Lists and objects within one another. Every later step over a value may recurse: Python's limit is 1,000 frames."""
+from chalicelib.events.depth import MAX_DEPTH
+
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 

@@ -149,10 +149,14 @@ def _check_request(request: Request) -> None:
     query = event.get("multiValueQueryStringParameters") or {}
     target_chars = len(path) + sum(len(name) + len(value) for name, values in query.items() for value in values)
     body = event.get("body") or ""
-    body_bytes = len(body) * 3 // 4 - 2 if event.get("isBase64Encoded") else len(body)
+    body_bytes = len(body) * 3 // 4 - 2 if event.get("isBase64Encoded") else _utf8_bytes(body)
     budget.check_request(target_chars, body_bytes)
     if operation:
         budgets.check_names(operation, path)
+
+
+def _utf8_bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
 
 
 def _enveloped(response: Response) -> Response:

@@ -11,9 +11,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
+from typing import ClassVar
 from urllib.parse import unquote
 
 from chalicelib.errors import BatchTooLargeError, InvalidInputError
+from chalicelib.events.depth import MAX_DEPTH, MAX_OTLP_DEPTH
 from chalicelib.events.names import MAX_NAME_CHARS
 from chalicelib.response_size import RESPONSE_BYTES
 from chalicelib.routes import event_paths
@@ -23,8 +25,6 @@ from chalicelib.runlog.layout import MAX_KEY_BYTES
 KIB, MIB = 1024, 1024 * 1024
 EVENT_BYTES = 6 * MIB
 """A body in Lambda's event."""
-MAX_DEPTH = 100
-"""Of an event's data: ``events.well_formed`` has the same, and imports pydantic, for which a function that starts has no time."""
 _SLUG_CHARS = 256
 """As ``catalog.metadata`` has it, which imports pydantic too."""
 NAME_CHARS: Mapping[str, int] = {
@@ -72,7 +72,8 @@ NOTHING = Growth(0, 0, 0)
 class Budget:
     """``body_bytes``: as the function receives it. ``expanded_bytes``: out of gzip. ``values``: JSON or MessagePack values. ``items``: events,
     records or actions. ``streams``: runs and writers that items name, each of which is an append. ``depth``: lists and objects within each other.
-    ``members``: of gzip. ``target_chars``: of path and query together, their values decoded."""
+    ``members``: of gzip. ``target_chars``: of path and query together, their values decoded. ``time_s``: of the function, and
+    ``response_bytes``: as Lambda returns it, are the same for all operations."""
 
     form: Form = Form.IGNORED
     body_bytes: int = 64 * KIB
@@ -82,9 +83,9 @@ class Budget:
     streams: int = 0
     depth: int = 0
     members: int = 1000
-    time_s: int = 29
-    response_bytes: int = RESPONSE_BYTES
     target_chars: int = 8 * KIB
+    time_s: ClassVar[int] = 29
+    response_bytes: ClassVar[int] = RESPONSE_BYTES
 
     def check_request(self, target_chars: int, body_bytes: int) -> None:
         """Raises InvalidInputError, BatchTooLargeError."""
@@ -108,8 +109,7 @@ _METADATA = Budget(Form.DOCUMENT)
 _LINES = Budget(Form.TEXT, EVENT_BYTES, _TEXT_BYTES, _VALUES)
 _EVENTS = Budget(Form.RECORDS, EVENT_BYTES, _STRUCTURED_BYTES, _VALUES, _EVENT_ITEMS, streams=1, depth=MAX_DEPTH)
 _RECORDS = Budget(Form.RECORDS, EVENT_BYTES, _STRUCTURED_BYTES, _VALUES, _ITEMS, streams=250, depth=MAX_DEPTH)
-_OTLP = replace(_RECORDS, depth=64)
-"""Of values within each other, as ``events.codecs.otlp_values`` has it."""
+_OTLP = replace(_RECORDS, depth=MAX_OTLP_DEPTH)
 _BULK = Budget(Form.RECORDS, EVENT_BYTES, _STRUCTURED_BYTES, _VALUES, _ACTIONS, streams=250, depth=MAX_DEPTH)
 """Its response has an item for each action, so the number of actions is what bounds the response."""
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-MAX_DEPTH = 64
+from chalicelib.events.depth import MAX_OTLP_DEPTH
 
 
 def fields_of_json(pairs: Any, depth: int = 0) -> dict[str, Any]:
@@ -32,7 +32,8 @@ def value_of_json(value: Any, depth: int = 0) -> Any:
     """A value of OTLP's JSON; what is empty is None. Raises ValueError, TypeError."""
     if value is None or value == {}:
         return None
-    if depth > MAX_DEPTH or not isinstance(value, dict) or len(value) != 1:
+    _check_depth(depth)
+    if not isinstance(value, dict) or len(value) != 1:
         raise ValueError("a value is one of stringValue, boolValue, intValue, doubleValue, arrayValue, kvlistValue, bytesValue")
     ((kind, given),) = value.items()
     read = _KINDS.get(kind)
@@ -104,6 +105,11 @@ def _finite(number: float) -> float | str:
     return number if math.isfinite(number) else str(number)
 
 
+def _check_depth(depth: int) -> None:
+    if depth > MAX_OTLP_DEPTH:
+        raise ValueError(f"nested too deeply limit={MAX_OTLP_DEPTH}")
+
+
 def fields_of_proto(pairs: Iterable[Any], depth: int = 0) -> dict[str, Any]:
     """Attributes of a protobuf. Raises ValueError."""
     return {pair.key: value_of_proto(pair.value, depth + 1) for pair in pairs}
@@ -114,8 +120,7 @@ def value_of_proto(value: Any, depth: int = 0) -> Any:
     kind = value.WhichOneof("value")
     if kind is None:
         return None
-    if depth > MAX_DEPTH:
-        raise ValueError("the value is nested too deeply")
+    _check_depth(depth)
     given = getattr(value, kind)
     if kind == "array_value":
         return [value_of_proto(each, depth + 1) for each in given.values]
