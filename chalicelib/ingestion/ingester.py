@@ -96,7 +96,7 @@ class Ingester:
         parsed = self.run_objects.parse(event)
         record = self.run_objects.land(event, parsed, due)
         if parsed.kind == "logs":
-            message.note(self.run_files.subject(event.key), created=event.created)
+            message.note(self.run_files.subject(event.key), created=record is not None)
         elif record:
             message.records.append(record)
 

@@ -45,12 +45,14 @@ class RunFiles:
 
     def describe(self, subject: Subject, deadline: Deadline) -> Description:
         """One HEAD, two reads of the index, and the whole log once, for its hash. Rows of all that is in a log are written before the log
-        is, so the same log is always the same file. Raises UnavailableError."""
+        is, so the same log is always the same file. The log of a deleted run is gone. Raises UnavailableError."""
         parsed = self.layout.parse(subject.key)
         assert parsed and parsed.kind == "logs", subject
         try:
             info = self.store.head(subject.key)
             artifact = artifact_of(info)
+            if artifact.is_deleted:
+                return Description()
             metadata = self._metadata(parsed.run, info, artifact, deadline)
         except ObjectNotFoundError:
             return Description()

@@ -49,8 +49,8 @@ class RunObjects:
         return parsed
 
     def land(self, event: ObjectEvent, parsed: ParsedKey, due: list[Run]) -> Record | None:
-        """The record of an object, or None for one that says nothing: a marker, entries of deleted segments, or one whose removal loses
-        nothing. Runs that have outgrown the watermark are added to ``due``. Raises ObjectNotFoundError, DamagedLogError,
+        """The record of an object, or None for one that says nothing: a marker, entries of deleted segments, what is left of a deleted run,
+        or one whose removal loses nothing. Runs that have outgrown the watermark are added to ``due``. Raises ObjectNotFoundError, DamagedLogError,
         UnavailableError."""
         if parsed.kind in _SILENT or not event.created:
             return None
@@ -61,8 +61,8 @@ class RunObjects:
         entry = None
         if parsed.kind == "segment":
             entry = self._segment(parsed, info, due)
-        else:
-            self._artifact(parsed, info)
+        elif not self._artifact(parsed, info):
+            return None
         metadata = run_object_metadata(parsed.run, info, entry)
         return Record(f"s3://{self.bucket}/{info.key}", info.size, info.last_modified_ms, metadata)
 
@@ -83,8 +83,11 @@ class RunObjects:
             due.append(parsed.run)
         return entry
 
-    def _artifact(self, parsed: ParsedKey, info: ObjectInfo) -> None:
+    def _artifact(self, parsed: ParsedKey, info: ObjectInfo) -> bool:
+        """False for what is left of a deleted run: no row comes of it."""
         artifact, run = artifact_of(info), parsed.run
+        if artifact.is_deleted:
+            return False
         is_final = parsed.kind == "logs"
         if artifact.lines is None:
             self.runs.legacy(run, artifact.bytes, info.last_modified_ms, final=is_final)
@@ -92,6 +95,7 @@ class RunObjects:
             self.runs.finalized(run, artifact.lines, artifact.bytes, artifact.next_segment, known_since_ms(info.last_modified_ms))
         else:
             self.runs.compacted(run, artifact.bytes, artifact.next_segment, known_since_ms(info.last_modified_ms))
+        return True
 
     def _heartbeat(self, run: Run, entry: SegmentEntry, previous_ms: int | None) -> None:
         """A marker that tells which connector was last seen, about once a minute. For diagnostics: failing to write it fails nothing."""

@@ -1,8 +1,9 @@
 """The objects that hold a prefix of the log in one piece: ``partial.txt`` while the run is open, ``logs.txt`` once it is finalized.
 
 User metadata: ``last-flushed-line``, ``total-bytes``, ``writer-epoch``, ``writer-version`` as OpenMetadata has them, and ours:
-``next-segment`` (the first number that is not in it) and ``reason`` (of the seal that it ends with). An object without
-``next-segment`` is OpenMetadata's own: it reads normally, and its lines must be counted.
+``next-segment`` (the first number that is not in it), ``reason`` (of the seal that it ends with) and ``deleted`` (the run was
+deleted: the object is empty, refuses appends, and is of no list). An object without ``next-segment`` is OpenMetadata's own: it reads
+normally, and its lines must be counted.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class Artifact:
 
     ``next_segment``: everything below is in it. ``reason``: "closed" or "abandoned" when it ends with that seal, else empty.
     ``lines`` is None where only counting could tell (an object of OpenMetadata's own). ``modified_ms``: when S3 took it.
+    ``is_deleted``: all that is left of a deleted run, which catalogs leave out.
     """
 
     key: str
@@ -34,6 +36,7 @@ class Artifact:
     epoch: int
     reason: str
     modified_ms: int = field(default=0, compare=False)
+    is_deleted: bool = False
 
     @property
     def is_legacy(self) -> bool:
@@ -41,7 +44,9 @@ class Artifact:
         return self.lines is None
 
 
-def artifact_metadata(lines: int, size: int, next_segment: int, epoch: int, reason: str = "") -> dict[str, str]:
+def artifact_metadata(
+    lines: int, size: int, next_segment: int, epoch: int, reason: str = "", *, deleted: bool = False
+) -> dict[str, str]:
     """User metadata of partial.txt and logs.txt."""
     metadata = {
         "last-flushed-line": str(lines),
@@ -50,7 +55,7 @@ def artifact_metadata(lines: int, size: int, next_segment: int, epoch: int, reas
         "writer-version": f"runlake-{__version__}",
         "next-segment": str(next_segment),
     }
-    return metadata | {"reason": reason} if reason else metadata
+    return metadata | ({"reason": reason} if reason else {}) | ({"deleted": "1"} if deleted else {})
 
 
 def artifact_of(info: ObjectInfo) -> Artifact:
@@ -68,6 +73,7 @@ def artifact_of(info: ObjectInfo) -> Artifact:
             epoch=int(metadata["writer-epoch"]),
             reason=metadata.get("reason", ""),
             modified_ms=info.last_modified_ms,
+            is_deleted="deleted" in metadata,
         )
     except (KeyError, ValueError) as error:
         raise DamagedLogError(f"object without its metadata key={info.key} missing={error}") from error

@@ -48,8 +48,8 @@ class Census:
 
     @property
     def exists(self) -> bool:
-        """Whether S3 has anything of the run's log."""
-        return bool(self.entries or self.live or self.partial or self.logs)
+        """Whether S3 has anything of the run's log; what stays of a deleted run for a while is nothing."""
+        return not (self.logs and self.logs.artifact.is_deleted) and bool(self.entries or self.live or self.partial or self.logs)
 
     @property
     def base(self) -> Held | None:

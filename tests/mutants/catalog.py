@@ -13,6 +13,21 @@ _UPLOADS = "tests/functional/test_archive_uploads.py"
 _RUNS = "tests/contract/test_run_catalog.py"
 
 MUTANTS = (
+    # runs that were deleted
+    *(
+        Mutant(
+            name,
+            find="artifact.is_deleted" if "census" not in name else "self.logs.artifact.is_deleted",
+            replace="False",
+            tests=f"{_MENDING}::test_deleted_run_is_listed_by_nothing_while_its_last_objects_stay",
+            why="a run comes back into lists while what refuses its late appends stays",
+        )
+        for name in (
+            "chalicelib.runlog.census:Census.exists",
+            "chalicelib.ingestion.run_objects:RunObjects._artifact",
+            "chalicelib.ingestion.run_files:RunFiles.describe",
+        )
+    ),
     # files and their rows
     Mutant(
         "chalicelib.catalog.remembered:FileState.unchanged",

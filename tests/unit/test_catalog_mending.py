@@ -11,8 +11,10 @@ import pytest
 from chalicelib.catalog.dynamodb_runs import row_of
 from chalicelib.catalog.runs import shard_of
 from chalicelib.catalog.segments import entry_of_row, run_key
+from chalicelib.deadline import Deadline
 from chalicelib.ports import PutOptions, Run, SegmentEntry
 from chalicelib.runlog.segment import metadata_of
+from glue_jobs.catalog.files import register_logs
 from glue_jobs.catalog.mending import FAILED, GONE, MENDED, RIGHT
 from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
 from tests.rebuilding import KEEP_S, Items, Live, live_through
@@ -329,6 +331,20 @@ def test_rows_of_runs_that_are_gone_are_removed_when_asked_and_old() -> None:
     assert live.mender(items, prune=True, dry_run=True).mend(RUN).rows["runs.extra"] == 1 and items.snapshot() == before
     assert live.mender(items, prune=True).mend(RUN).rows["runs.extra"] == 1
     assert items.snapshot() == ({}, {})
+
+
+def test_deleted_run_is_listed_by_nothing_while_its_last_objects_stay() -> None:
+    """Neither by the notifications of its deletion nor by a rebuild, of runs or of files; its tail and its emptied log stay for minutes."""
+    live, items = finished(Live()), Items()
+    live.world.clock.advance(1)
+    files = live.services.pipeline_files
+    assert files.delete("svc", RUN.fqn, Deadline(live.world.clock)).runs == 1
+    live.notify()
+    assert live.world.names(RUN), "nothing is left that a rebuild could find"
+    assert live.row(RUN) is None
+    assert live.mender(items).mend(RUN).problems == []
+    assert items.runs == {} and items.rows == {}
+    assert [result["counts"]["file_gone"] for result in register_logs(live.services, [RUN], dry_run=False)] == [1]
 
 
 def test_a_run_of_thousands_of_one_line_segments() -> None:

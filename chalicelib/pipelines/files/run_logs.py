@@ -4,8 +4,8 @@
 
     close        whoever appends is told that the run is closed; a large log is finished by the schedule, and goes the next time
     tombstone    why it is gone (``runlog.tombstones``), and a row: what comes of this run from now on is dropped
-    objects      logs.txt becomes an empty one, all others go but the tail: nothing is left to be read, and appends are refused;
-                 what handlers would not take of it goes too
+    objects      logs.txt becomes an empty one that says that its run is deleted, all others go but the tail: nothing is left to be
+                 read, appends are refused, and neither its notification nor a rebuild of the catalog lists the run again; what handlers would not take of it goes too
     rows         lists name the run no more
     the rest     these two, 20 minutes later, when no writer that had looked before can still be under way (decision 0001)
 """
@@ -91,7 +91,7 @@ class StoredRunLogs:
         key = self._layout.logs(run)
         logs = find_artifact(self._store, key)
         epoch, next_segment = (logs.epoch, logs.next_segment) if logs else (0, 0)
-        metadata = artifact_metadata(0, 0, next_segment, epoch, CLOSED)
+        metadata = artifact_metadata(0, 0, next_segment, epoch, CLOSED, deleted=True)
         self._store.put(key, b"", PutOptions(metadata))
         objects = list(list_all(self._store, self._layout.run_prefix(run)))
         tail = [each for each in objects if each.key.startswith(self._layout.segments(run))][-1:]
