@@ -32,6 +32,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.lines", description=__doc__)
     parser.add_argument("files", nargs="*", type=Path, help="logs to look at")
     files = parser.parse_args().files
+    if missing := [path for path in files if not path.is_file()]:
+        parser.error(f"no such file: {missing[0]}")
     print_files(files) if files else print_formats()
 
 

@@ -29,6 +29,8 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seed", type=int, default=random.randrange(1000))
     arguments = parser.parse_args()
+    if not arguments.folder.is_dir():
+        parser.error(f"no such folder: {arguments.folder}")
     print(f"seed {arguments.seed}", file=sys.stderr)
     files = {path.name: path.read_bytes() for path in sorted(arguments.folder.iterdir()) if path.is_file()}
     server = BucketServer()

@@ -24,11 +24,13 @@ from chalicelib.deadline import Deadline
 from chalicelib.errors import UnavailableError
 from chalicelib.ports import Key, ObjectStore, Put
 from glue_jobs.shell.arguments import flag, job_parser, parsed
+from glue_jobs.shell.interruption import stoppable
 from glue_jobs.shell.prices import dollars
 from glue_jobs.shell.progress import Progress
 from glue_jobs.shell.request_counts import counted
 from glue_jobs.shell.summary import finish
 
+NAME = "backfill"
 PAGE_KEYS = 1000
 BATCH = 50
 ATTEMPTS = 5
@@ -144,7 +146,7 @@ def _source(services: Services, arguments: argparse.Namespace) -> Source:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = job_parser("backfill", __doc__)
+    parser = job_parser(NAME, __doc__)
     flag(parser, "--run-logs", "finished logs of the logs' bucket, instead of the archive's files")
     parser.add_argument("--prefix", default="", help="only keys that begin with it (with --run-logs: behind the logs' own prefix)")
     flag(parser, "--restart", "from the first key, whatever an earlier job has reached")
@@ -174,9 +176,9 @@ def main(given: Sequence[str] | None = None) -> int:
         "requests": dict(requests),
         "dollars": dollars(requests),
     }
-    finish("backfill", summary, arguments.summary, dry_run=arguments.dry_run)
+    finish(NAME, summary, arguments.summary, dry_run=arguments.dry_run)
     return 1 if stopped or tally.counts["failed"] else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(stoppable(NAME, main))

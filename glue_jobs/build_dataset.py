@@ -27,6 +27,7 @@ from glue_jobs.dataset.writing import SESSION
 from glue_jobs.datasource.offsets import fingerprint
 from glue_jobs.datasource.options import Options, options_of, parse_options
 from glue_jobs.shell.arguments import WRONG_ARGUMENTS, flag, job_parser, parsed
+from glue_jobs.shell.interruption import stoppable
 from glue_jobs.shell.prices import dollars
 from glue_jobs.shell.progress import watched
 from glue_jobs.shell.request_counts import counted, snapshot
@@ -163,4 +164,4 @@ def main(given: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(stoppable(NAME, main))

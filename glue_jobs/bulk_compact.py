@@ -26,6 +26,7 @@ from glue_jobs.compaction.quick_times import read_times_quickly
 from glue_jobs.compaction.task import LEASE_S, LEFT, OUTCOMES, Attempt, Planned, Result, Task
 from glue_jobs.shell.arguments import flag, job_parser, parsed
 from glue_jobs.shell.environment import handed_over, take_over
+from glue_jobs.shell.interruption import stoppable
 from glue_jobs.shell.prices import dollars
 from glue_jobs.shell.progress import watched
 from glue_jobs.shell.request_counts import counted, snapshot
@@ -232,4 +233,4 @@ def main(given: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(stoppable(NAME, main))

@@ -24,6 +24,7 @@ from glue_jobs.datasource.selection import Names, Pattern
 from glue_jobs.expiring.inventory import Inventory
 from glue_jobs.shell.arguments import flag, job_parser, parsed
 from glue_jobs.shell.environment import handed_over
+from glue_jobs.shell.interruption import stoppable
 from glue_jobs.shell.prices import dollars
 from glue_jobs.shell.progress import watched
 from glue_jobs.shell.request_counts import counted
@@ -167,4 +168,4 @@ def main(given: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(stoppable(NAME, main))

@@ -38,6 +38,7 @@ from glue_jobs.expiring.rows import DynamoDbRows
 from glue_jobs.shell.addresses import read_text, write_text
 from glue_jobs.shell.arguments import WRONG_ARGUMENTS, job_parser, parsed
 from glue_jobs.shell.environment import handed_over, take_over
+from glue_jobs.shell.interruption import stoppable
 from glue_jobs.shell.prices import dollars
 from glue_jobs.shell.progress import watched
 from glue_jobs.shell.request_counts import counted, snapshot
@@ -214,4 +215,4 @@ def _run(arguments: argparse.Namespace, rules: Rules, made: Plan | None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(stoppable(NAME, main))

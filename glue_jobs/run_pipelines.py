@@ -19,7 +19,7 @@ from chalicelib import composition
 from chalicelib.catalog.moments import moment_ms
 from chalicelib.composition import Services
 from chalicelib.composition.pipelines import pipelines_found
-from chalicelib.errors import InvalidTimeError
+from chalicelib.errors import InvalidConfigurationError, InvalidTimeError
 from chalicelib.pipelines.checkpoints import Part
 from chalicelib.pipelines.configuration import PipelineFile
 from chalicelib.pipelines.finding import Known
@@ -27,8 +27,9 @@ from chalicelib.pipelines.switches import Switches
 from chalicelib.ports import Run
 from glue_jobs.pipelines.part import PATIENCE_S, due, taken_over
 from glue_jobs.pipelines.task import work
-from glue_jobs.shell.arguments import flag, job_parser, parsed
+from glue_jobs.shell.arguments import WRONG_ARGUMENTS, flag, job_parser, parsed
 from glue_jobs.shell.environment import handed_over, take_over
+from glue_jobs.shell.interruption import stoppable
 from glue_jobs.shell.progress import watched
 from glue_jobs.shell.session import spark_session
 from glue_jobs.shell.summary import finish
@@ -125,11 +126,17 @@ def _moment(text: str) -> int:
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    """Exit code 1 when a pipeline was another's, or something of it was left undone: the summary says what."""
+    """Exit code 1 when a pipeline was another's, or something of it was left undone: the summary says what; 2 where --only names one that
+    there is not."""
     arguments = parsed(_parser(), given)
     services, started_s = composition.services(), time.monotonic()
     only = [name for name in arguments.only.split(",") if name]
-    files = [file for file in pipelines_found(services, arguments.config).pipelines if not only or file.name in only]
+    found = pipelines_found(services, arguments.config)
+    try:
+        files = found.chosen(only)
+    except InvalidConfigurationError as error:
+        print(f"{NAME}: {error}", file=sys.stderr)
+        return WRONG_ARGUMENTS
     due_of = {file.name: list(due(services, file, arguments.since)) for file in files}
     told: dict[str, Any] = {name: {"due": len(runs)} for name, runs in due_of.items()}
     waiting = [file for file in files if due_of[file.name] and not arguments.dry_run]
@@ -159,4 +166,4 @@ def _summed(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(stoppable(NAME, main))

@@ -9,8 +9,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from local.state import DEFAULT_PORT, PROJECT, LocalError, StackFolder, running_stacks
+from local.state import DEFAULT_PORT, INTERRUPTED, PROJECT, LocalError, StackFolder, running_stacks
 from local.terminal import show, show_error
+
+MAX_PORT = 65_535
 
 
 def _up(arguments: argparse.Namespace) -> None:
@@ -65,12 +67,12 @@ def _job(arguments: argparse.Namespace) -> None:
 
 
 def _forward(arguments: argparse.Namespace) -> None:
-    from local.forward import address_of, send, told
+    from local.forward import address_of, read_target, send, told
 
     figures = send(
         arguments.fqn,
         arguments.run_id,
-        arguments.target.read_text(),
+        read_target(arguments.target),
         api_url=arguments.url or address_of(arguments.port),
         token=os.environ.get("TOKEN"),
         position_file=arguments.position,
@@ -85,6 +87,12 @@ def _assignment(text: str) -> tuple[str, str]:
     if not (name and equals):
         raise argparse.ArgumentTypeError(f"not NAME=VALUE: {text}")
     return name, value
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_PORT):
+        raise argparse.ArgumentTypeError(f"a port is a number from 1 to {MAX_PORT}: {text}")
+    return int(text)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -103,7 +111,9 @@ def _parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=text, description=text)
         command.set_defaults(run=run)
         if name not in ("status", "package"):
-            command.add_argument("--port", type=int, default=DEFAULT_PORT, help=f"of the friendly address (default {DEFAULT_PORT})")
+            command.add_argument(
+                "--port", type=_port, default=DEFAULT_PORT, help=f"of the friendly address (default {DEFAULT_PORT})"
+            )
         if name in ("up", "serve"):
             _add_stack_options(command)
         if name == "job":
@@ -148,6 +158,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except LocalError as error:
         show_error(str(error))
         return 1
+    except KeyboardInterrupt:
+        show_error("stopped")
+        return INTERRUPTED
     return 0
 
 

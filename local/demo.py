@@ -35,7 +35,7 @@ from local.deploy import client
 from local.emulator import free_port
 from local.prices import PRICES, Units, dollars
 from local.recording import recording
-from local.state import PATIENCE_S, LocalError
+from local.state import INTERRUPTED, PATIENCE_S, LocalError
 
 JOB_S = 14.0
 KILL_AFTER_S = 7.0
@@ -109,6 +109,9 @@ def main() -> int:
     except LocalError as error:
         print(f"runlake: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("runlake: stopped", file=sys.stderr)
+        return INTERRUPTED
     console.print(f"\n[bold]Done in {time.monotonic() - started_s:.0f} s.[/bold]")
     return 0 if exact else 1
 
@@ -155,7 +158,12 @@ def _run_jobs(demo: Demo) -> None:
         command = [sys.executable, "-m", "local.demo_job", demo.stack["api_url"], job.fqn, job.run_id, str(demo.folder), job.name]
         seconds = JOB_S if job.name != "returns" else 10 * JOB_S
         job.process = subprocess.Popen([*command, str(seconds), "closes" if job.closes else "leaves"])
-    _watch(demo)
+    try:
+        _watch(demo)
+    finally:
+        for job in demo.jobs:
+            if job.process:
+                job.process.kill()
 
 
 def _watch(demo: Demo) -> None:

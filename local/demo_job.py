@@ -114,4 +114,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with suppress(KeyboardInterrupt):  # ^C goes to the demo too, which says that it was stopped
+        main()

@@ -75,19 +75,22 @@ def send(
     is_live: bool,
     instance_id: str,
 ) -> Figures:
-    """Forward a run. ``target`` is a JSON document. Raises LocalError."""
-    keep = _Kept(position_file)
-    source = ApiSource(_getter(api_url, Run(fqn, run_id), token))
+    """Forward a run. ``target`` is a JSON document. Raises LocalError: a target or a run that is none is told before anything is sent."""
+    keep, clock, run = _Kept(position_file), SystemClock(), Run(fqn, run_id)
     try:
-        clock = SystemClock()
-        forwarder = Forwarder(make_target(parsed_target(target)), Loggable.of_run(Run(fqn, run_id), instance_id), clock)
+        forwarder = Forwarder(make_target(parsed_target(target)), Loggable.of_run(run, instance_id), clock)
+    except (InvalidInputError, UnavailableError) as error:
+        raise LocalError(str(error)) from error
+    _check_there(api_url, run, token)
+    source = ApiSource(_getter(events_address(api_url, run), token))
+    try:
         if is_live:
             follow(source, forwarder, clock, keep.position, keep.save)
         else:
             forward(source, forwarder, keep.position, keep.save)
         forwarder.close()
     except (InvalidInputError, UnavailableError) as error:
-        raise LocalError(f"{error}; go on with the same --position") from error
+        raise LocalError(f"{error}; go on with the same --position" if position_file else str(error)) from error
     return forwarder.figures
 
 
@@ -96,6 +99,14 @@ def told(figures: Figures) -> str:
     rest = [f"  not taken: {each.event.id if each.event else '?'} {each.reason}" for each in figures.told[:_TOLD]]
     head = f"taken={figures.taken} refused={figures.refused} requests={figures.requests} repeated={figures.repeated}"
     return "\n".join([head, *rest])
+
+
+def read_target(path: Path) -> str:
+    """The document that says where to. Raises LocalError."""
+    try:
+        return path.read_text()
+    except (OSError, UnicodeError) as error:
+        raise LocalError(f"the target cannot be read: file={path} error={error}") from error
 
 
 def address_of(port: int) -> str:
@@ -111,7 +122,11 @@ class _Kept:
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
-        self.position = path.read_text().strip() or None if path and path.exists() else None
+        try:
+            self.position = path.read_text().strip() or None if path and path.exists() else None
+            _read_position(self.position)
+        except (OSError, ValueError) as error:
+            raise LocalError(f"the position cannot be read: file={path} error={error}") from error
 
     def save(self, position: str) -> None:
         if self._path:
@@ -120,8 +135,27 @@ class _Kept:
             os.replace(draft, self._path)
 
 
-def _getter(api_url: str, run: Run, token: str | None) -> Get:
-    base = f"{api_url.rstrip('/')}/v1/events/{quote(run.fqn, safe='')}/{quote(run.run_id, safe='')}"
+def events_address(api_url: str, run: Run) -> str:
+    """Where a run's events are read."""
+    return f"{api_url.rstrip('/')}/v1/events/{quote(run.fqn, safe='')}/{quote(run.run_id, safe='')}"
+
+
+def facts_address(api_url: str, run: Run) -> str:
+    """Where a run's facts are read; 404 when there is no such run."""
+    return f"{api_url.rstrip('/')}/v1/catalog/pipelines/{quote(run.fqn, safe='')}/runs/{quote(run.run_id, safe='')}"
+
+
+def _check_there(api_url: str, run: Run, token: str | None) -> None:
+    """The events of a run that nobody wrote are an empty list, which would be followed forever. Raises LocalError."""
+    try:
+        _getter(facts_address(api_url, run), token)("", {})
+    except LocalError as error:
+        if isinstance(error.__cause__, HTTPError) and error.__cause__.code == 404:
+            raise LocalError(f"there is no such run: run={run.fqn}/{run.run_id}") from error
+        raise
+
+
+def _getter(base: str, token: str | None) -> Get:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
 
     def get(path: str, query: Mapping[str, str]) -> Any:

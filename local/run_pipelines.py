@@ -1,7 +1,7 @@
 """Processing pipelines on one machine: ``runlake-pipelines run --config DIR``, and ``validate``.
 
-The archive is the one that RUNLAKE_… name (docs/configuration.md). Any number of machines and the schedule may be at work at once: a
-pipeline is one worker's at a time.
+The archive is a local stack (--port), a deployed one (--stack-name), or what RUNLAKE_… name (docs/configuration.md). Any number of
+machines and the schedule may be at work at once: a pipeline is one worker's at a time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from chalicelib import composition
 from chalicelib.composition.pipelines import pipelines_found, supervisor
 from chalicelib.deadline import Deadline
-from chalicelib.errors import RunlakeError
+from chalicelib.errors import InvalidConfigurationError, RunlakeError
 from chalicelib.pipelines.allowed_modules import VARIABLE, AllowedModules
 from chalicelib.pipelines.configuration import PipelineFile
 from chalicelib.pipelines.context import checked
@@ -27,6 +27,9 @@ from chalicelib.pipelines.memory import memory_bytes, shortage, used_bytes
 from chalicelib.pipelines.ordering import automatic_bytes
 from chalicelib.pipelines.scan import Problem, files_at, scan
 from chalicelib.pipelines.supervisor import Outcome, Supervisor
+from glue_jobs.shell.environment import use_stack
+from local.jobs import described_stack, environment_of
+from local.state import LocalError
 from local.terminal import show
 
 NAME = "runlake-pipelines"
@@ -43,6 +46,9 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--config", metavar="DIR", help="folder of *.yaml, or s3://bucket/prefix (default: RUNLAKE_PIPELINES_CONFIG)"
         )
+        archive = command.add_mutually_exclusive_group()
+        archive.add_argument("--port", type=int, help="the archive is the local stack of this port")
+        archive.add_argument("--stack-name", help="the archive is this CloudFormation stack; else the one that RUNLAKE_… name")
         command.add_argument("--lib", metavar="DIR", type=Path, help="folder of wheels with handlers: those of pure Python")
     run.add_argument("--only", metavar="NAME", action="append", default=[], help="this pipeline; may be given again (default: all)")
     run.add_argument("--once", action="store_true", help="end when all that there is was processed")
@@ -55,10 +61,28 @@ def main(given: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(given)
     use_wheels(arguments.lib)
     try:
+        use_archive(arguments)
         return _validate(arguments) if arguments.command == "validate" else _run(arguments)
-    except RunlakeError as error:
+    except (RunlakeError, LocalError) as error:
         show(f"{NAME}: {error}", file=sys.stderr)
         return BAD_CONFIGURATION
+
+
+def use_archive(arguments: argparse.Namespace) -> None:
+    """Take over the settings of the stack that is named, if one is. Raises InvalidConfigurationError, LocalError."""
+    name = arguments.stack_name
+    if arguments.port is not None:
+        stack = described_stack(arguments.port)
+        environment = environment_of(stack)
+        os.environ.clear()
+        os.environ.update(environment)
+        name = stack["stack_name"]
+    if not name:
+        return
+    try:
+        use_stack(name)
+    except Exception as error:  # whatever AWS answers: the stack's name, the credentials or the region are wrong
+        raise InvalidConfigurationError(f"the stack's settings cannot be read: {error}") from error
 
 
 def use_wheels(folder: Path | None) -> None:
@@ -91,7 +115,7 @@ def _run(arguments: argparse.Namespace) -> int:
     found = pipelines_found(services, arguments.config)
     for problem in found.problems:
         tell("a pipeline's file is left out", file=problem.place, reason=problem.reason)
-    files = [file for file in found.pipelines if not arguments.only or file.name in arguments.only]
+    files = found.chosen(arguments.only)
     watching = supervisor(
         services,
         automatic_bytes(memory_bytes(), services.settings.pipeline_fetch_bytes, sum(file.shards for file in files), used_bytes()),

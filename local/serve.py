@@ -1,4 +1,5 @@
-"""The process behind ``make up``: starts the emulator, deploys, serves the friendly address, and takes all down when it ends."""
+"""The process behind ``make up``: starts the emulator, deploys, serves the friendly address, and takes all down when it ends, however
+early."""
 
 from __future__ import annotations
 
@@ -23,22 +24,53 @@ from local.state import LocalError, StackFolder, prune
 # Workers of the API that are started with the stack: a cold start of each costs about a second of one core.
 _WARM_WORKERS = 2
 _WATCH_EVERY_S = 1.0
+_STOPS = (signal.SIGTERM, signal.SIGINT)
 
 
 def serve(port: int, parameters: Mapping[str, str], *, private: bool) -> None:
-    """Run one stack until SIGTERM or SIGINT. Raises LocalError when it cannot start."""
+    """Run one stack until SIGTERM or SIGINT. Raises LocalError when it cannot start, KeyboardInterrupt when it is stopped before it serves;
+    nothing is left running then."""
     prune()
     folder = StackFolder(port)
     with folder.acquire(private=private), _listen(port) as listener:
+        signals = StopSignals()
         emulator = Emulator(choose_port(port), folder.scratch, folder.emulator_log)
         try:
+            signals.release()
             emulator.wait_until_healthy()
             description = deploy(emulator.endpoint_url, parameters) | {"private": private}
             asyncio.run(_serve(listener, folder, emulator, description))
         finally:
+            signals.hold()
             folder.withdraw()
             emulator.stop()
             shutil.rmtree(folder.scratch, ignore_errors=True)
+
+
+class StopSignals:
+    """SIGTERM and SIGINT raise KeyboardInterrupt, but wait while they are held: an emulator that is being started or stopped would be left
+    running. Held at first."""
+
+    def __init__(self) -> None:
+        self._has_come = False
+        self.hold()
+
+    def hold(self) -> None:
+        """Let them wait."""
+        self._is_held = True
+        for number in _STOPS:
+            signal.signal(number, self._take)
+
+    def release(self) -> None:
+        """Raises KeyboardInterrupt when one came meanwhile."""
+        self._is_held = False
+        if self._has_come:
+            raise KeyboardInterrupt
+
+    def _take(self, *_: object) -> None:
+        self._has_come = True
+        if not self._is_held:
+            raise KeyboardInterrupt
 
 
 def _listen(port: int) -> socket.socket:
@@ -54,7 +86,7 @@ def _listen(port: int) -> socket.socket:
 
 async def _serve(listener: socket.socket, folder: StackFolder, emulator: Emulator, description: dict[str, Any]) -> None:
     stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in _STOPS:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     address = Address(emulator.endpoint_url, description["rest_api_id"], description["binary_types"])
     runner = address.runner()

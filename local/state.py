@@ -18,6 +18,8 @@ from typing import IO, Any
 PROJECT = Path(__file__).resolve().parent.parent
 ROOT = PROJECT / ".local"
 DEFAULT_PORT = 4566
+INTERRUPTED = 130
+"""Exit code of a command that was stopped by ^C, as shells have it."""
 PATIENCE_S = 300
 """For a request of the stack, and for what follows one: a busy machine starts a function in tens of seconds."""
 

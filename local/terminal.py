@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
+from threading import Lock
 from typing import TextIO
 
 from chalicelib.runlog.layout import UNPRINTABLE
+
+_printing = Lock()
 
 
 def printable(text: str) -> str:
@@ -14,8 +17,9 @@ def printable(text: str) -> str:
 
 
 def show(text: str, *, end: str = "\n", file: TextIO | None = None) -> None:
-    """Print text, to stdout unless ``file`` says otherwise, at once."""
-    print(printable(text), end=end, file=file or sys.stdout, flush=True)
+    """Print text, to stdout unless ``file`` says otherwise, at once. Of threads that print at the same time each has lines of its own."""
+    with _printing:
+        print(printable(text) + end, end="", file=file or sys.stdout, flush=True)
 
 
 def show_error(text: str) -> None:

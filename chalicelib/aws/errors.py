@@ -76,8 +76,10 @@ def translated(operation: str, what: str, *, write: bool) -> Iterator[None]:
 
 def translate(error: ClientError, operation: str, what: str, *, write: bool) -> RunlakeError:
     """Our error for an answer of the service. A code that is not known is trouble of ours: it is never taken for "nothing there"."""
-    message = f"{operation} failed code={_code(error.response) or _status(error.response)} what={what}"
-    if known := ERROR_BY_CODE.get(_code(error.response)):
+    code = _code(error.response)
+    absent = f"table {what or 'of it'} is not there: " if code == "ResourceNotFoundException" else ""
+    message = f"{absent}{operation} failed code={code or _status(error.response)} what={what}"
+    if known := ERROR_BY_CODE.get(code):
         return known(message)
     is_doubtful = _may_be_applied(error.response) or error.response.get(_DOUBT)
     return OutcomeUnknownError(message) if write and is_doubtful else StoreUnavailableError(message)

@@ -6,7 +6,7 @@ one, in order of file names behind the built-in one, is kept. Without the built-
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -51,6 +51,14 @@ class Scanned:
     def named(self, name: str) -> PipelineFile | None:
         """The pipeline of this name."""
         return next((each for each in self.pipelines if each.name == name), None)
+
+    def chosen(self, names: Collection[str]) -> Sequence[PipelineFile]:
+        """Those of these names; all where none is given. Raises InvalidConfigurationError for a name that no pipeline has."""
+        known = [each.name for each in self.pipelines]
+        for name in names:
+            if name not in known:
+                raise InvalidConfigurationError(f"no such pipeline: {name}; there are {', '.join(known) or 'none'}")
+        return [each for each in self.pipelines if not names or each.name in names]
 
 
 class Files(Protocol):

@@ -201,7 +201,7 @@ class Supervisor:
             except (LeaseError, PartitionNotOwnedError):
                 outcome = Outcome.LOST
             except UnavailableError as error:
-                self.tell("a pipeline could not be begun: a store is away", pipeline=seat.share.name, error=str(error))
+                self.tell("a pipeline could not be begun", pipeline=seat.share.name, error=str(error))
                 outcome = Outcome.FAILED
             except (Exception, SystemExit) as error:
                 self.tell("a pipeline failed: the others go on", pipeline=seat.share.name, error=f"{type(error).__name__}: {error}")
@@ -270,7 +270,7 @@ class Supervisor:
                 try:
                     busy = worker.step()
                 except UnavailableError as error:
-                    self.tell("a store is away: the pipeline goes on when it is back", pipeline=seat.share.name, error=str(error))
+                    self.tell("a pipeline waits until its stores answer", pipeline=seat.share.name, error=str(error))
                     busy = False
                 if not busy:
                     if self.until_idle and worker.is_idle:

@@ -46,6 +46,7 @@ FOREIGN = {
 ENDINGS = frozenset({"py", "md", "yaml", "yml", "json", "ts", "lock", "toml", "svg", "cjs", "sh"})
 EXAMPLE_FILES = frozenset({"taskinstance.py", "target.json"})
 """Of a line that Airflow logs; a file that readers write."""
+PYTHON = ".venv/bin/python"
 _PLACEHOLDER = re.compile(r"[{}…*]|\b[A-Z]{1,}\b")
 _METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD")
 _ROUTE = re.compile(rf"(?:({'|'.join(_METHODS)}) )?((?:\$API|/api|…)?/(?:v\d|spec|docs|health)(?:/\S*|\?\S*)?|(?:…/|logs/)\S+)")
@@ -153,6 +154,8 @@ def command_problem(command: str) -> str | None:
     if name.startswith("bin/"):
         return None if (PROJECT / name).exists() else f"no such command: {name}"
     if name.rpartition("/")[2] == "python" and arguments[:1] == ["-m"]:
+        if name != PYTHON and arguments[1].partition(".")[0] in _MODULES:
+            return f"the packages are in the project's own environment: write {PYTHON} -m {arguments[1]}"
         return _module_problem(arguments[1], arguments[2:])
     return None
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import yaml
 
 from chalicelib.pipelines.allowed_modules import VARIABLE
 from chalicelib.ports import Run
+from local import run_pipelines
 from local.run_pipelines import main
 from local.state import PROJECT
 from tests.functional.gateway import installed
@@ -43,6 +46,37 @@ def test_it_runs_a_folders_pipelines_once(folder: Path, capsys: pytest.CaptureFi
 def test_only_some(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--config", str(folder), "--once", "--only", "runlake"]) == 0
     assert Remembering.messages() == []
+
+
+def test_unknown_name_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--config", str(folder), "--once", "--only", "mine", "--only", "nobody"]) == 2
+    assert capsys.readouterr().err == "runlake-pipelines: no such pipeline: nobody; there are runlake, mine\n"
+    assert Remembering.messages() == []
+
+
+def test_archive_is_the_stack_of_a_port(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    stack = {"stack_name": "here", "aws_endpoint_url": "http://127.0.0.1:1", "region": "r"}
+    stack |= {"aws_access_key_id": "i", "aws_secret_access_key": "s"}
+    taken: list[tuple[str, str | None, str | None]] = []
+    monkeypatch.setattr(run_pipelines, "described_stack", lambda port: stack)
+    monkeypatch.setattr(
+        run_pipelines,
+        "use_stack",
+        lambda name: taken.append((name, os.environ.get("AWS_ENDPOINT_URL"), os.environ.get("AWS_PROFILE"))),
+    )
+    with patch.dict(os.environ, {"AWS_PROFILE": "another"}):
+        assert main(["run", "--port", "4999", "--config", str(folder), "--once"]) == 0
+        assert main(["run", "--stack-name", "there", "--config", str(folder), "--once"]) == 0
+    assert taken == [("here", "http://127.0.0.1:1", None), ("there", "http://127.0.0.1:1", None)]
+
+
+def test_stack_that_cannot_be_read_is_said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(name: str) -> None:
+        raise LookupError(f"not a stack of Runlake stack={name}")
+
+    monkeypatch.setattr(run_pipelines, "use_stack", refused)
+    assert main(["run", "--stack-name", "there"]) == 2
+    assert capsys.readouterr().err == "runlake-pipelines: the stack's settings cannot be read: not a stack of Runlake stack=there\n"
 
 
 def test_validate_tells_what_is_wrong(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Run
 from glue_jobs.pipelines.part import LEASE_S, PATIENCE_S, Named, due, taken_over
 from glue_jobs.pipelines.task import work
-from glue_jobs.run_pipelines import planned
+from glue_jobs.run_pipelines import main, planned
 from tests.functional.gateway import installed
 from tests.piping import START_MS, Piping, Remembering, line, pipeline
 
@@ -162,3 +162,8 @@ def test_the_plan_gives_each_run_to_one_task_the_largest_to_each() -> None:
     weights = [sum(row[3] for row in plan if row[0] == task) for task in range(3)]
     assert max(weights) - min(weights) <= 90
     assert planned(runs, 3) == plan
+
+
+def test_unknown_name_is_refused(world: Piping, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--dry-run", "--only", "runlake,nobody"]) == 2
+    assert capsys.readouterr().err == "run_pipelines: no such pipeline: nobody; there are runlake\n"

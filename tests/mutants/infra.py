@@ -18,7 +18,30 @@ _DENIED = " ".join(
     )
 )
 
+_COMMANDS = "tests/unit/test_local_commands.py"
+
 MUTANTS = (
+    Mutant(
+        "local.serve:StopSignals._take",
+        find="not self._is_held",
+        replace="True",
+        tests=f"{_COMMANDS}::test_stack_that_is_stopped_before_it_serves_leaves_no_emulator",
+        why="an emulator that is being started or stopped is left running",
+    ),
+    Mutant(
+        "local.serve:StopSignals.release",
+        find="self._has_come",
+        replace="False",
+        tests=f"{_COMMANDS}::test_stack_that_is_stopped_before_it_serves_leaves_no_emulator",
+        why="a signal that comes while the emulator is started is forgotten",
+    ),
+    Mutant(
+        "local.forward:_check_there",
+        find="_getter(facts_address(A, B), C)('', {})",
+        replace="None",
+        tests=f"{_COMMANDS}::test_run_that_does_not_exist_is_not_forwarded",
+        why="a run that nobody wrote is followed forever",
+    ),
     Mutant(
         "deploy.artifacts:ArtifactsBucket.__init__",
         find='self._address = {"Bucket": name, "ExpectedBucketOwner": owner}',

@@ -5,7 +5,8 @@
     close        whoever appends is told that the run is closed; a large log is finished by the schedule, and goes the next time
     tombstone    why it is gone (``runlog.tombstones``), and a row: what comes of this run from now on is dropped
     objects      logs.txt becomes an empty one that says that its run is deleted, all others go but the tail: nothing is left to be
-                 read, appends are refused, and neither its notification nor a rebuild of the catalog lists the run again; what handlers would not take of it goes too
+                 read, appends are refused, and neither its notification nor a rebuild of the catalog lists the run again; what
+                 handlers would not take of it goes too
     rows         lists name the run no more
     the rest     these two, 20 minutes later, when no writer that had looked before can still be under way (decision 0001)
 """
