@@ -557,6 +557,9 @@ def test_the_gateway_never_answers_what_makes_a_connector_give_up(template: Temp
     assert {
         statuses[kind] for kind in ("THROTTLED", "QUOTA_EXCEEDED", "INTEGRATION_TIMEOUT", "INTEGRATION_FAILURE", "DEFAULT_5XX")
     } == {503}
+    # What is not named has the status of its own, 500: also when tokens cannot be checked, for which the gateway has no message.
+    assert {statuses[kind] for kind in ("AUTHORIZER_FAILURE", "AUTHORIZER_CONFIGURATION_ERROR", "API_CONFIGURATION_ERROR")} == {503}
+    assert "$context" not in responses["AUTHORIZER_FAILURE"]["ResponseTemplates"]["application/json"]
     for response in responses.values():
         assert f'"code": {response["StatusCode"]}' in response["ResponseTemplates"]["application/json"]
         assert response["ResponseParameters"]["Headers"]["Access-Control-Allow-Origin"] == {"Fn::Sub": "'${CorsOrigin}'"}
