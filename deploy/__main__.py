@@ -12,7 +12,7 @@ from typing import Any
 import boto3
 import yaml
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
 
 from deploy import rules
 from deploy.artifacts import upload
@@ -72,7 +72,14 @@ def _show(proposed: ChangeSet) -> None:
         show(f"  {line}")
 
 
+def _check(arguments: argparse.Namespace) -> None:
+    """What needs no account: the stage's file and the parameters. Raises DeployError."""
+    read_stage(arguments.stage, "", "")
+    assignments(getattr(arguments, "parameter", []))
+
+
 def _deploy(arguments: argparse.Namespace) -> int:
+    _check(arguments)
     account = _account(arguments)
     stacks = Stacks(account.client("cloudformation"))
     stage, proposed = _proposed(arguments, account, stacks)
@@ -88,6 +95,7 @@ def _deploy(arguments: argparse.Namespace) -> int:
 
 
 def _diff(arguments: argparse.Namespace) -> int:
+    _check(arguments)
     account = _account(arguments)
     stacks = Stacks(account.client("cloudformation"))
     _, proposed = _proposed(arguments, account, stacks)
@@ -99,6 +107,7 @@ def _diff(arguments: argparse.Namespace) -> int:
 
 
 def _destroy(arguments: argparse.Namespace) -> int:
+    _check(arguments)
     account = _account(arguments)
     stage = account.stage(arguments)
     stacks = Stacks(account.client("cloudformation"))
@@ -157,6 +166,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser().parse_args(arguments)
     try:
         return int(parsed.run(parsed))
+    except (NoCredentialsError, PartialCredentialsError) as error:
+        show_error(f"{error}: name a profile (PROFILE=…, --profile), or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+        return 1
     except (DeployError, LocalError, BotoCoreError, ClientError) as error:
         show_error(str(error))
         return 1

@@ -24,6 +24,7 @@ Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 OPEN_RUNS, BATCH_EVERY_S, MONTH_S = 10_000, 10, 30 * 86_400
 """A month of runs that log all day."""
 TICK_S, MARKER_EVERY_S = 120, 60
+_PUTS = "S3 PUT, copy, LIST"
 _READS_OF_A_RUN = 3
 """Its row, its lease, its segments."""
 GROUPS = {
@@ -38,6 +39,12 @@ def shapes() -> dict[str, Any]:
     """The counted runs by the size of their batches."""
     counted: dict[str, Any] = json.loads(COUNTS.read_text())["shapes"]
     return counted
+
+
+def counted_at() -> str:
+    """When the units were counted, and at which commit."""
+    measured = json.loads(COUNTS.read_text())["measured"]
+    return f"Counted on {measured['date']} at {measured['commit']}."
 
 
 def by_gigabyte() -> dict[str, dict[str, float]]:
@@ -75,7 +82,7 @@ def of_a_month() -> Table:
     """A month of 10,000 runs that append a batch every ten seconds."""
     shape = shapes()["4 KiB"]
     appends = OPEN_RUNS * MONTH_S / BATCH_EVERY_S
-    append = dollars(_sum(shape["appended"])) / shape["appends"]
+    append = dollars(_without_markers(shape["appended"])) / shape["appends"]
     tick = dollars(_tick_units(shape)) * OPEN_RUNS * MONTH_S / TICK_S
     pipeline = dollars(_part_of_a_run(shape["finished"]["pipelines"])) / shape["appends"] * appends
     markers = OPEN_RUNS * MONTH_S / MARKER_EVERY_S * S3_WRITES / 1e6
@@ -105,6 +112,13 @@ def _tick_units(shape: Mapping[str, Any]) -> Counter[str]:
     share = TICK_S / BATCH_EVERY_S / shape["appends"]
     units["S3 GET, HEAD"] = round(units["S3 GET, HEAD"] * share)
     units["function time, GB-seconds"] *= share
+    return units
+
+
+def _without_markers(appended: Mapping[str, Mapping[str, float]]) -> Counter[str]:
+    """What follows appends, less the markers of active runs: where no batch reaches the watermark, the PUTs of ingestion are nothing else."""
+    units = _sum(appended)
+    units[_PUTS] -= appended["ingest"][_PUTS]
     return units
 
 

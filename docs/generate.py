@@ -171,6 +171,10 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return "\n".join([*lines, *("| " + " | ".join(map(str, row)) + " |" for row in rows)])
 
 
+def _counted(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    return f"{_table(head, rows)}\n\n{costs.counted_at()}"
+
+
 def _errors() -> str:
     return _table(("status", "when", "what to do"), ((status, *STATUSES[status]) for status in sorted(statuses())))
 
@@ -355,9 +359,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "metrics": _metrics,
     "functions": _functions,
     "alarms": _alarms,
-    "costs-of-a-gigabyte": lambda: _table(*costs.of_a_gigabyte()),
-    "costs-of-a-million-appends": lambda: _table(*costs.of_a_million_appends()),
-    "costs-of-a-month": lambda: _table(*costs.of_a_month()),
+    "costs-of-a-gigabyte": lambda: _counted(*costs.of_a_gigabyte()),
+    "costs-of-a-million-appends": lambda: _counted(*costs.of_a_million_appends()),
+    "costs-of-a-month": lambda: _counted(*costs.of_a_month()),
     "costs-of-storage": lambda: _table(*costs.of_storage()),
     **{f"figures-{name}": partial(_figures, name) for name in ("functions", "spark", "large-run", "live", "soak")},
     "parameters": _parameters,

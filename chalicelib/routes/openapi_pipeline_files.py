@@ -8,6 +8,12 @@ from chalicelib.routes.openapi_logs import query_parameter
 
 _BASE = "/v1/pipeline-files"
 _LAST_MS = 253_402_300_799_999
+
+
+def _moment(most_ms: int) -> dict[str, Any]:
+    return {"anyOf": [{"type": "integer", "minimum": 0, "maximum": most_ms}, {"type": "string", "format": "date-time"}]}
+
+
 _COUNT = {"type": "integer", "minimum": 0}
 _EVENT = {
     "time": 1790000000000,
@@ -128,9 +134,9 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "program", {"type": "string"}, "The rest of the FQN, `run` where there is none. Without it all."
     ),
     "filedFrom": query_parameter(
-        "from", {"type": "integer", "minimum": 0, "maximum": _LAST_MS, "default": 0}, "From this time on, in ms since the epoch."
+        "from", _moment(_LAST_MS) | {"default": 0}, "From this time on: ISO 8601, or milliseconds since the epoch."
     ),
-    "filedTo": query_parameter("to", {"type": "integer", "minimum": 0, "maximum": _LAST_MS + 1}, "Before this time."),
+    "filedTo": query_parameter("to", _moment(_LAST_MS + 1), "Before this time: ISO 8601, or milliseconds since the epoch."),
     "filedLimit": query_parameter(
         "limit",
         {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1000},

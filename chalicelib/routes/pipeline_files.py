@@ -9,6 +9,7 @@ from chalice.app import Request, Response
 
 from chalicelib import composition
 from chalicelib.access.grants import Scope
+from chalicelib.catalog.moments import moment_ms
 from chalicelib.deadline import Deadline
 from chalicelib.errors import InvalidCursorError, InvalidInputError
 from chalicelib.observability import logger, note
@@ -27,6 +28,7 @@ DEFAULT_BASE = "pipeline-files"
 DEFAULT_LIMIT, MAX_LIMIT = 1000, 10_000
 READ_S, WORK_S = 8, 20
 _CURSOR = re.compile(r"([0-9]{1,15})-([0-9]{1,9})", re.ASCII)
+_DATE = re.compile(r"[0-9]{4}-", re.ASCII)
 _MAX_NAME_CHARS = 1000
 _MAX_WARNINGS = 20
 
@@ -41,8 +43,8 @@ def events(request: Request) -> Response:
         namespace=_name(query, "namespace"),
         app=_name(query, "app"),
         program=query.get("program") or None,
-        from_ms=whole_number(query, "from", 0, 0, LAST_MS),
-        to_ms=whole_number(query, "to", LAST_MS + 1, 0, LAST_MS + 1),
+        from_ms=_time_ms(query, "from", 0, LAST_MS),
+        to_ms=_time_ms(query, "to", LAST_MS + 1, LAST_MS + 1),
         may_see=lambda fqn: who.may(Scope.LOGS_READ, fqn),
     )
     limit = whole_number(query, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
@@ -101,6 +103,18 @@ def mend(request: Request) -> Response:
 
 def _told(finding: Finding) -> dict[str, str]:
     return {"kind": finding.kind, "path": finding.path, "detail": finding.detail}
+
+
+def _time_ms(query: Mapping[str, str], name: str, default: int, most: int) -> int:
+    """ISO 8601, or milliseconds since the epoch. Raises InvalidInputError."""
+    text = query.get(name) or str(default)
+    try:
+        found = moment_ms(text, 0) if _DATE.match(text) else whole_number(query, name, default, 0, most)
+    except InvalidInputError:
+        found = -1
+    if not 0 <= found <= most:
+        raise InvalidInputError(f"{name} is a time from 1970 on, ISO 8601 or milliseconds since the epoch {name}={text[:100]!r}")
+    return found
 
 
 def _base(query: Mapping[str, str]) -> str:

@@ -148,7 +148,9 @@ def same(printed: str, real: str, later_ms: int = 0) -> bool:
     except ValueError:
         head, _, body = printed.rstrip("\n").rpartition("\n")
         real_head, _, real_body = real.rstrip("\n").rpartition("\n")
-        return head == real_head and (body == real_body or (bool(head) and body.startswith("{") and same(body, real_body, later_ms)))
+        return head == real_head and (
+            body == real_body or (bool(head) and body.startswith("{") and same(body, real_body, later_ms))
+        )
 
 
 def _alike(printed: object, real: object, later_ms: int) -> bool:

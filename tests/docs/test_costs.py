@@ -9,7 +9,7 @@ import pytest
 from bench.costs import LINE_BYTES, SHAPES
 from docs import costs
 from docs.generate import DOCS
-from local.prices import PRICES, billed
+from local.prices import PRICES, billed, dollars
 from tests.docs.pages import rows, section
 
 COUNTED = costs.shapes()
@@ -28,6 +28,20 @@ def test_counts_are_of_a_complete_run(size: str, shape: object) -> None:
 def test_counts_have_the_date_and_commit_of_their_measurement() -> None:
     measured = json.loads(costs.COUNTS.read_text())["measured"]
     assert len(measured["date"]) == 10 and len(measured["commit"]) == 8
+
+
+def test_tables_of_counts_say_when_they_were_counted() -> None:
+    assert (DOCS / "operations.md").read_text().count(costs.counted_at()) >= 1
+
+
+def test_month_counts_markers_once() -> None:
+    """What follows an append is one PUT, the append itself: those of ingestion are the markers, which have a row of their own."""
+    shape = COUNTED["4 KiB"]
+    assert costs.BATCH_EVERY_S < costs.MARKER_EVERY_S and shape["appended"]["ingest"]["S3 PUT, copy, LIST"] > 0
+    assert costs._without_markers(shape["appended"])["S3 PUT, copy, LIST"] == shape["appended"]["api"]["S3 PUT, copy, LIST"]
+    _, (appends, _, _, markers, _) = costs.of_a_month()
+    with_markers = dollars(costs._sum(shape["appended"])) / shape["appends"] * costs.OPEN_RUNS * costs.MONTH_S / costs.BATCH_EVERY_S
+    assert float(appends[1].replace(",", "")) == pytest.approx(with_markers - 432, abs=1) and markers[1] == "2,160"
 
 
 def test_sum_of_a_gigabyte_is_right() -> None:

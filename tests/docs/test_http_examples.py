@@ -20,7 +20,6 @@ from tests.docs.served import ARCHIVE, Served, served
 from tests.docs.shell import Shell, examples, same
 from tests.functional.gateway import LOGS, call, post
 
-
 _YEARS_S = 5 * 365 * 86_400
 
 
@@ -35,7 +34,9 @@ def test_examples_print_what_they_say(page: str, least: int, later_s: int) -> No
         for block in blocks(DOCS / page, "console"):
             for example in examples(block.text):
                 real = shell.run(example.command)
-                assert same(example.printed, real, later_s * 1000) if example.printed or real else True, f"{example.command}\nprints\n{real}"
+                assert same(example.printed, real, later_s * 1000) if example.printed or real else True, (
+                    f"{example.command}\nprints\n{real}"
+                )
                 requests += "curl" in example.command
     assert requests >= least
 

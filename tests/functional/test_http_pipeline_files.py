@@ -13,6 +13,7 @@ from urllib.parse import quote, urlencode
 import pytest
 
 from chalicelib import composition
+from chalicelib.catalog.moments import iso, moment_ms
 from chalicelib.deadline import Deadline
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.pipelines.dead_letters import DeadLetters
@@ -193,12 +194,24 @@ def test_what_is_missing_is_told_and_does_not_fail_the_page(world: World) -> Non
 @pytest.mark.parametrize(
     "query",
     ["", "app=flow", "namespace=svc", "namespace=svc&app=flow&limit=0", "namespace=svc&app=flow&limit=x", "namespace=svc&app=flow&from=-1",
-     "namespace=svc&app=flow&cursor=x", "namespace=svc&app=flow&base=nobody", "namespace=svc&app=" + "x" * 1001],
+     "namespace=svc&app=flow&cursor=x", "namespace=svc&app=flow&from=2026-13-01", "namespace=svc&app=flow&to=1960-01-01",
+     "namespace=svc&app=flow&to=1.5", "namespace=svc&app=flow&from=253402300800000",
+     "namespace=svc&app=flow&base=nobody", "namespace=svc&app=" + "x" * 1001],
 )  # fmt: skip
 def test_bad_queries_are_told(world: World, query: str) -> None:
     handler_of(world)
     answer = call("GET", f"{PATH}?{query}")
     assert answer.status == 400 and answer.json["code"] == 400
+
+
+def test_range_is_of_moments_as_people_write_them(world: World) -> None:
+    write(world, 0, 1, 2)
+    times = [event["time"] for event in asked()["events"]]
+    written = [iso(each if isinstance(each, int) else moment_ms(each, 0)) for each in times]
+    assert [event["line"] for event in asked(**{"from": written[1], "to": written[2]})["events"]] == [1]
+    assert asked(**{"from": written[0][:10]})["events"] == asked()["events"]
+    told = call("GET", f"{PATH}?namespace=svc&app=flow&from=tomorrow").json["message"]
+    assert told == "from is a time from 1970 on, ISO 8601 or milliseconds since the epoch from='tomorrow'"
 
 
 @pytest.mark.parametrize("query", ["", "fqn=a.b&namespace=a", "fqn=", "fqn=a%00b", "namespace=a%00"])

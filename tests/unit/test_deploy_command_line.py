@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from deploy.__main__ import _account
+from deploy.__main__ import _account, main
 from deploy.errors import DeployError
 from deploy.smoke import Smoke
 
@@ -49,3 +49,34 @@ def test_smoke_test_that_wrote_nothing_names_no_leftovers(monkeypatch: pytest.Mo
     printed: list[str] = []
     assert not Smoke("https://nobody.example/api", "", printed.append).run()
     assert printed and not [line for line in printed if "left behind" in line]
+
+
+@pytest.mark.parametrize("command", ["deploy", "diff", "destroy"])
+def test_missing_stage_is_said_before_an_account_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    _clear(monkeypatch)
+    assert main([command, "--stage", "nowhere"]) == 1
+    assert capsys.readouterr().err.startswith("runlake: no such stage, there are ")
+
+
+@pytest.mark.parametrize("command", ["deploy", "diff"])
+def test_wrong_parameter_is_said_before_an_account_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    _clear(monkeypatch)
+    assert main([command, "--stage", "prod", "--parameter", "Auth"]) == 1
+    assert capsys.readouterr().err == "runlake: not NAME=VALUE: Auth\n"
+
+
+def test_missing_credentials_come_with_what_to_do(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    _clear(monkeypatch)
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    assert main(["destroy", "--stage", "prod"]) == 1
+    assert capsys.readouterr().err.startswith(
+        "runlake: Unable to locate credentials: name a profile (PROFILE=…, --profile), or set "
+    )
