@@ -18,7 +18,7 @@ anew, with all that is in hand moved to rows; then every shard takes the unfinis
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from uuid import uuid4
@@ -206,11 +206,13 @@ class Checkpoints:
         while batch := dict(islice(late, _PAGE)):
             self.put_rows(batch, unfinished=True)
 
-    def finish_part(self, *, unfinished: bool = False) -> None:
-        """A part is done: its runs have rows, its head is gone. ``unfinished``: something of them is left."""
+    def finish_part(self, *, unfinished: bool = False, skipped: Collection[Run] = ()) -> None:
+        """A part is done: its runs have rows, its head is gone. ``unfinished``: something of them is left; of ``skipped`` ones in any case."""
         if self.in_doubt:
             self.settle()
-        self.put_rows(self._head.positions, unfinished=unfinished)
+        left = {run: position for run, position in self._head.positions.items() if unfinished or run in skipped}
+        self.put_rows({run: position for run, position in self._head.positions.items() if run not in left})
+        self.put_rows(left, unfinished=True)
         self._fenced(self._head.deletes(self._key))
 
     def _fenced(self, writes: Sequence[Write]) -> None:

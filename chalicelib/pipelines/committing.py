@@ -66,7 +66,7 @@ class Committer:
         """One transaction, if anything moved; none when a handler could not tell its rows. Raises as ``Checkpoints.commit``."""
         gets, committed = self._delivery.gets, self._checkpoints.in_hand()
         moved: dict[Run, Position] = {}
-        for run, held in self._hand.runs.items():
+        for run, held in self._hand.places():
             position = held.moved(gets)
             if run not in committed or position != committed[run]:
                 moved[run] = position  # also of a run of which nothing was read yet: it is in hand, and not looked for any more
@@ -136,9 +136,8 @@ class Committer:
 
     def _committed(self) -> None:
         """What was sent in the last commit is stored."""
-        for run, position in self._moving.items():
-            if run in self._hand.runs:
-                self._hand.runs[run].position = position
+        for run, held in self._hand.places():
+            held.position = self._moving.get(run, held.position)
         for name, switch in self._saving.items():
             if self.unsaved.get(name) == switch:
                 del self.unsaved[name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain, islice
 
 from chalicelib.errors import DamagedLogError, UnavailableError
 from chalicelib.pipelines.beside import Beside
@@ -64,8 +65,8 @@ class InHand:
 
 
 class RunsInHand:
-    """``dropped``: lines of runs whose pipeline or namespace was deleted; ``skipped``: runs whose logs are damaged, with what each still
-    takes in the head; ``head_bytes``: what the runs in hand, and those, take there at most."""
+    """``dropped``: lines of runs whose pipeline or namespace was deleted; ``skipped``: runs whose logs are damaged. They stay in the head, so
+    that the next worker tries them again; ``head_bytes``: what the runs in hand, and those, take there at most."""
 
     def __init__(
         self,
@@ -83,7 +84,7 @@ class RunsInHand:
         self._by_partition: dict[str, InHand] = {}
         self._weight = _FIRST_WEIGHT
         self.dropped = self.head_bytes = 0
-        self.skipped: dict[Run, int] = {}
+        self.skipped: dict[Run, InHand] = {}
 
     def __len__(self) -> int:
         return len(self.runs)
@@ -145,10 +146,7 @@ class RunsInHand:
             return 0
         except DamagedLogError as error:
             self._trouble("a run's log is damaged: it is left out", run, error)
-            self.skipped[run] = held.head_bytes  # its position stays in the head
-            self.buffer.forget(held.feed.partition)
-            self.drop(run)
-            self.head_bytes += held.head_bytes
+            self._skip(run, held)
             return 0
         held.at_end, held.final, held.lines = fetched.at_end, fetched.final, fetched.lines
         if fetched.at_end and fetched.bytes < held.known.bytes:
@@ -164,6 +162,18 @@ class RunsInHand:
             self._weigh(self.buffer.bytes - was, held.feed.place.byte - before)
         self.buffer.settle(held.feed.partition, at_end=held.at_end, final=held.final)
         return len(fetched.events)
+
+    def _skip(self, run: Run, held: InHand) -> None:
+        """Let a run be. Of its unprocessed events no more than the first is kept: where processing begins again."""
+        self.buffer.forget(held.feed.partition)
+        self.drop(run)
+        held.unprocessed = dict(islice(held.unprocessed.items(), 1))
+        self.skipped[run] = held
+        self.head_bytes += held.head_bytes
+
+    def places(self) -> Iterator[tuple[Run, InHand]]:
+        """All runs whose positions are to be committed: those in hand, and those that were skipped."""
+        return chain(self.runs.items(), self.skipped.items())
 
     def _room(self) -> int:
         """Bytes of a log for which the buffer has room: a piece that goes beyond its bound is memory beyond it too."""

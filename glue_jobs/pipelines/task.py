@@ -25,6 +25,7 @@ from glue_jobs.pipelines.part import Named
 _TRIES = 20
 _PAUSE_S = 2.0
 _LOOK_S = 0.5
+_MOST_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ class _Session:
             finally:
                 worker.stop(lost=worker.progress.left)
             if not worker.wants_restart:
-                worker.checkpoints.finish_part(unfinished=not worker.is_idle)
+                worker.checkpoints.finish_part(unfinished=not worker.is_idle, skipped=worker.hand.skipped)
         except BaseException as error:  # raised where somebody waits for it
             self._error = error
 
@@ -121,6 +122,8 @@ class _Session:
 def _undone(worker: Worker) -> str | None:
     if not worker.is_idle:
         return "not all was processed: a store was away, or a flush failed"
+    if skipped := [f"{run.fqn}/{run.run_id}" for run in worker.hand.skipped]:
+        return f"runs whose logs are damaged, {len(skipped)} in all: {', '.join(skipped[:_MOST_NAMED])}"
     without = sorted(name for name, gets in worker.delivery.gets.items() if not gets)
     return f"handlers that get no events: {', '.join(without)}" if without else None
 

@@ -14,9 +14,9 @@ from chalicelib.composition.pipelines import pipeline_parts
 from chalicelib.coordination import InMemoryStore, Lease, LeaseTerms, Source, SourceCoordinator
 from chalicelib.pipelines.checkpoints import Checkpoints, Part
 from chalicelib.pipelines.finding import Known
-from chalicelib.pipelines.switches import Switch, Switches
+from chalicelib.pipelines.switches import Switches
 from chalicelib.pipelines.worker import Worker
-from chalicelib.ports import Run
+from chalicelib.ports import PutOptions, Run
 from glue_jobs.pipelines.part import LEASE_S, PATIENCE_S, Named, due, taken_over
 from glue_jobs.pipelines.task import work
 from glue_jobs.run_pipelines import main, planned
@@ -112,6 +112,24 @@ def test_a_task_that_is_begun_again_goes_on(world: Piping) -> None:
     assert sorted(Remembering.messages()) == EXPECTED
 
 
+def test_a_task_says_which_logs_are_damaged_and_they_are_processed_once_they_are_mended(world: Piping) -> None:
+    services, runs = composition.services(), known(world)
+    key = world.layout.logs(RUNS[0])
+    logs = world.store.get(key)
+    world.store.put(key, b"shorter", PutOptions(logs.info.metadata))
+    with taken_over(services, FILE) as epoch:
+        assert epoch is not None
+        done = work(services, FILE, Part("j.0", epoch), runs, 1 << 20, silent)
+    assert done.problem == "runs whose logs are damaged, 1 in all: svc.p0/r1"
+    assert sorted(Remembering.messages()) == EXPECTED[3:]
+    world.store.put(key, logs.body, PutOptions(logs.info.metadata))
+    world.runs.retired(RUNS[0], 99)
+    worker = world.worker(FILE, finder=Named([]))
+    worker.start()
+    world.work(worker)
+    assert sorted(Remembering.messages()) == EXPECTED
+
+
 def test_a_job_that_is_begun_again_waits_for_the_lease_of_the_one_that_was_killed(world: Piping) -> None:
     services = composition.services()
     killed = SourceCoordinator(*services.sharing("pipelines"), world.clock, lambda *_: None, terms=LeaseTerms(LEASE_S))
@@ -148,7 +166,7 @@ def test_a_handler_that_does_not_come_back_is_disabled_and_the_task_goes_on_with
 
 def test_an_operator_stops_it(world: Piping) -> None:
     services = composition.services()
-    Switches(world.database, world.clock).set_pipeline(FILE.name, Switch(enabled=False))
+    Switches(world.database, world.clock).set_enabled(FILE.name, False)
     with taken_over(services, FILE) as epoch:
         assert epoch is not None
         assert work(services, FILE, Part("j.0", epoch), known(world), 1 << 20, silent).problem == "the pipeline was disabled"

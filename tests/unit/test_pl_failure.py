@@ -12,16 +12,17 @@ import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from chalicelib.errors import StoreUnavailableError
+from chalicelib.errors import DamagedLogError, StoreUnavailableError
 from chalicelib.pipelines.configuration import PipelineFile, parsed
 from chalicelib.pipelines.dead_letters import dead_key, dead_prefixes
 from chalicelib.pipelines.switches import DISABLED, FAILED, REPLAYING, HandlerSwitch, Switches
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Run
+from chalicelib.runlog.reader import Stretch
 from chalicelib.runlog.tail import list_all
 from tests.piping import MODULES, RECORDS, START_MS, Piping, Remembering, line, pipeline
 
-A = Run("svc.a", "r1")
+A, B = Run("svc.a", "r1"), Run("svc.b", "r1")
 
 
 @pytest.fixture
@@ -96,6 +97,68 @@ def test_a_poison_event_is_put_away_with_its_reason_and_the_next_is_delivered(
     assert [found.key for found in list_all(world.store, "_dead/")] == ["_dead/svc.a/r1/test/a/0000000001.json"]
     assert worker.delivery.budget.total["a"] == 3
     worker.stop()
+
+
+class Damaged:
+    """Logs of which one is damaged from a byte on."""
+
+    def __init__(self, world: Piping, run: Run, byte: int = 0) -> None:
+        self._logs, self._run, self._byte = world.parts().reader, run, byte
+
+    def stretch(self, run: Run, start: int, length: int) -> Stretch:
+        if run == self._run and start >= self._byte:
+            raise DamagedLogError("damaged")
+        return self._logs.stretch(run, start, length)
+
+
+def session(world: Piping, file: PipelineFile, logs: Damaged | None = None, **changes: Any) -> Worker:
+    """A worker from its start to its stop, a minute after the one before."""
+    world.clock.advance(60)
+    worker = world.worker(file, **({"logs": logs} if logs else {}), **changes)
+    worker.start()
+    world.work(worker)
+    worker.stop()
+    return worker
+
+
+@pytest.mark.parametrize("sessions", [1, 3])
+def test_a_run_that_is_damaged_at_its_first_read_is_processed_once_it_is_mended(world: Piping, sessions: int) -> None:
+    for run, text in ((A, "a"), (B, "b")):
+        world.write(run, [line(START_MS, text)])
+        world.end(run)
+    for _ in range(sessions):
+        session(world, pipeline(), Damaged(world, B))
+        world.runs.retired(B, 99)  # in no index of activity any more
+    assert Remembering.messages() == ["a"]
+    worker = session(world, pipeline())
+    assert Remembering.messages() == ["a", "b"] and not worker.checkpoints.in_hand()
+    session(world, pipeline())
+    assert Remembering.messages() == ["a", "b"]
+
+
+def test_a_run_that_is_damaged_during_a_replay_is_replayed_once_it_is_mended(world: Piping) -> None:
+    world.write(B, [line(START_MS, "b")])
+    world.end(B)
+    session(world, pipeline())
+    world.runs.retired(B, 99)
+    Switches(world.database, world.clock).replay("test", START_MS, START_MS)
+    session(world, pipeline(), Damaged(world, B))
+    assert Remembering.messages() == ["b"]
+    session(world, pipeline())
+    assert Remembering.messages() == ["b", "b"]
+
+
+def test_a_run_that_is_damaged_midway_goes_on_there_once_it_is_mended(world: Piping) -> None:
+    """What was processed before is committed with what handlers have committed of it."""
+    texts = [f"{number} {'x' * 2000}" for number in range(12)]
+    world.write(A, [line(START_MS + 4000 * at, text) for at, text in enumerate(texts)])
+    world.end(A)
+    file = pipeline(properties={"fetch_bytes": 4096})
+    session(world, file, Damaged(world, A, 8000))
+    came = len(Remembering.messages())
+    assert 0 < came < 12
+    session(world, file)
+    assert Remembering.messages() == texts
 
 
 def test_an_error_that_passes_is_tried_again(world: Piping) -> None:
