@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from chalicelib.errors import PreconditionFailedError
+from chalicelib.errors import PreconditionFailedError, StoreUnavailableError
 from chalicelib.pipelines.rows import HANDLER, PIPELINES, STATUS, SWITCH, pipeline_key, row_at
 from chalicelib.pipelines.shards import Shard, shards
 from chalicelib.pipelines.transactions import transacted
-from chalicelib.ports import Clause, Clock, Database, Key, Put, Row
+from chalicelib.ports import ABSENT_ROW, Clause, Clock, Database, Key, Put, Row
 
 DISABLED, FAILED, REPLAYING = "disabled", "failed", "replaying"
 """A handler that gets no events until it is enabled; one that could not be started, which is tried anew at each start; one that gets
 again what it missed."""
 _MOST_HANDLERS = 1000
+_TRIES = 10
 _SUMMED = ("lag_events", "runs", "processed", "late", "dropped", "dead")
 
 
@@ -43,6 +44,11 @@ class Switch:
     enabled: bool = True
     replay_ms: int | None = None
     asked_ms: int = 0
+
+    def replayed(self, from_ms: int, now_ms: int) -> Switch:
+        """With a replay that is asked for now; ``asked_ms`` is that of no other."""
+        earliest_ms = from_ms if self.replay_ms is None else min(from_ms, self.replay_ms)
+        return Switch(self.enabled, earliest_ms, max(now_ms, self.asked_ms + 1))
 
 
 class Switches:
@@ -78,10 +84,27 @@ class Switches:
         """Write a handler's switch; an empty state: it gets events as any other."""
         self._put([handler_row(name, switch)])
 
-    def set_pipeline(self, name: str, switch: Switch) -> None:
-        """Write what an operator wants."""
+    def set_enabled(self, name: str, enabled: bool) -> None:
+        """Let a pipeline get events, or stand still. A read and a transaction. Raises UnavailableError."""
+        self._change(name, lambda switch: replace(switch, enabled=enabled))
+
+    def replay(self, name: str, from_ms: int, now_ms: int) -> None:
+        """Ask for a replay. One that was asked for before and has not begun is part of it: the earlier time counts. A read and a transaction.
+        Raises UnavailableError."""
+        self._change(name, lambda switch: switch.replayed(from_ms, now_ms))
+
+    def _change(self, name: str, change: Callable[[Switch], Switch]) -> None:
+        """Write a pipeline's switch, if it is still as it was read; else read it again."""
         key = pipeline_key(name, SWITCH)
-        self._put([(key, row_at(key, enabled=switch.enabled, replay_ms=switch.replay_ms, asked_ms=switch.asked_ms))])
+        for _ in range(_TRIES):
+            row = self._database.get_many([key]).get(key)
+            seen = _switch(row) if row else Switch()
+            write = Put(key, _switch_row(key, change(seen)), (_still(seen),) if row else ABSENT_ROW)
+            try:
+                return transacted(self._database, self._clock, [write])
+            except PreconditionFailedError:
+                continue
+        raise StoreUnavailableError(f"a switch changes all the time pipeline={name} tries={_TRIES}")
 
     def clear_handler(self, name: str, seen: HandlerSwitch) -> bool:
         """Let a handler get events as any other, if its switch is still as it was seen. Raises UnavailableError."""
@@ -100,8 +123,17 @@ class Switches:
 def replay_done(name: str, switch: Switch) -> Put:
     """What turns a replay off, unless the operator has changed the switch meanwhile."""
     key = pipeline_key(name, SWITCH)
-    when = (Clause(("asked_ms",), "=", switch.asked_ms), Clause(("enabled",), "=", switch.enabled))
-    return Put(key, row_at(key, enabled=switch.enabled, replay_ms=None, asked_ms=switch.asked_ms), (when,))
+    return Put(key, _switch_row(key, replace(switch, replay_ms=None)), (_still(switch),))
+
+
+def _switch_row(key: Key, switch: Switch) -> Row:
+    return row_at(key, enabled=switch.enabled, replay_ms=switch.replay_ms, asked_ms=switch.asked_ms)
+
+
+def _still(switch: Switch) -> tuple[Clause, ...]:
+    """That the stored switch is this one. A replay that is asked for changes ``asked_ms``, so that no replay needs no clause of its own."""
+    replay = () if switch.replay_ms is None else (Clause(("replay_ms",), "=", switch.replay_ms),)
+    return (Clause(("asked_ms",), "=", switch.asked_ms), Clause(("enabled",), "=", switch.enabled), *replay)
 
 
 def status_key(name: str, shard: Shard) -> Key:

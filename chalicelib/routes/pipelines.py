@@ -107,19 +107,19 @@ def _change(request: Request, change: Any) -> Response:
 
 
 def _enabled(switches: Switches, file: PipelineFile, body: Mapping[str, Any], now_ms: int) -> None:
-    switch, handlers = switches.of(file.name)
     handler = _handler(file, body)
+    _, handlers = switches.of(file.name)
     if handler is None:
-        switches.set_pipeline(file.name, Switch(True, switch.replay_ms, switch.asked_ms))
+        switches.set_enabled(file.name, True)
     elif handler in handlers and not handlers[handler].gets:
         switches.set_handler(file.name, HandlerSwitch(handler, REPLAYING, "", now_ms))
 
 
 def _disabled(switches: Switches, file: PipelineFile, body: Mapping[str, Any], now_ms: int) -> None:
-    switch, handlers = switches.of(file.name)
     handler = _handler(file, body)
+    _, handlers = switches.of(file.name)
     if handler is None:
-        switches.set_pipeline(file.name, Switch(False, switch.replay_ms, switch.asked_ms))
+        switches.set_enabled(file.name, False)
     elif handler not in handlers or handlers[handler].state != DISABLED:
         switches.set_handler(file.name, HandlerSwitch(handler, DISABLED, BY_OPERATOR, now_ms))
 
@@ -128,8 +128,7 @@ def _replayed(switches: Switches, file: PipelineFile, body: Mapping[str, Any], n
     _known(body, "from")
     if body.get("from") is None:
         raise InvalidInputError("replay takes the time from which on: from (ISO 8601, or ms since the epoch)")
-    switch, _ = switches.of(file.name)
-    switches.set_pipeline(file.name, Switch(switch.enabled, moment_ms(body["from"], now_ms), now_ms))
+    switches.replay(file.name, moment_ms(body["from"], now_ms), now_ms)
 
 
 def _handler(file: PipelineFile, body: Mapping[str, Any]) -> str | None:

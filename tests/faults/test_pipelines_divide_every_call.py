@@ -94,7 +94,7 @@ def replayed(gate: StopAt, count: int) -> Piping:
     live(world, count, "again")
     assert sorted(Both.got) == ALL
     Both.got.clear()
-    Switches(world.database, world.clock).set_pipeline("test", Switch(True, START_MS + 20_000, 5))
+    Switches(world.database, world.clock).replay("test", START_MS + 20_000, 5)
     live(world, count, "w1", gate)
     return world
 

@@ -13,7 +13,7 @@ from chalicelib.errors import LeaseError, StoreUnavailableError, UnavailableErro
 from chalicelib.pipelines.checkpoints import Checkpoints, Replay
 from chalicelib.pipelines.finding import CatalogFinder
 from chalicelib.pipelines.rows import Place, Position
-from chalicelib.pipelines.switches import Switch, Switches, replay_done
+from chalicelib.pipelines.switches import Switches, replay_done
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Run
 from tests.faults.interception import Crash, Intercepted
@@ -156,7 +156,7 @@ def test_process_killed_in_a_replay_forgets_no_run(steps: int) -> None:
     assert sorted(Remembering.messages()) == EXPECTED
     Remembering.forget()
     switches = Switches(world.database, world.clock)
-    switches.set_pipeline(FILE.name, Switch(True, START_MS - 10, world.clock.now_ms()))
+    switches.replay(FILE.name, START_MS - 10, world.clock.now_ms())
     for at in range(2):
         worker = worker_of(world, Gate(0), f"killed{at}", most_runs=2)
         worker.start()
@@ -179,11 +179,11 @@ def test_replay_that_is_asked_for_again_midway_is_of_all_its_runs() -> None:
     tick(world, Gate(0), "w0", 40, most_runs=2)
     Remembering.forget()
     switches = Switches(world.database, world.clock)
-    switches.set_pipeline(FILE.name, Switch(True, START_MS - 10, 1))
+    switches.replay(FILE.name, START_MS - 10, 1)
     first = worker_of(world, Gate(0), "w1", most_runs=2)
     first.start()
     first.step()  # killed here: two runs are done, the others wait
-    switches.set_pipeline(FILE.name, Switch(True, START_MS - 5, 2))
+    switches.replay(FILE.name, START_MS - 5, 2)
     for at in range(3):
         tick(world, Gate(0), f"again{at}", 20, most_runs=2)
     messages = Remembering.messages()
@@ -197,8 +197,9 @@ def test_replay_asked_for_again_does_not_forget_a_run_at_its_beginning() -> None
     checkpoints.take_over("w0")
     checkpoints.commit({RUNS[0]: Position(Place(2, 20, START_MS))})
     for attempt in range(2):
-        switch = Switch(True, START_MS - attempt, attempt)
-        Switches(world.database, world.clock).set_pipeline("p", switch)
+        switches = Switches(world.database, world.clock)
+        switches.replay("p", START_MS - attempt, attempt)
+        switch, _ = switches.of("p")
         checkpoints.take_over(f"w{attempt + 1}", Replay(START_MS - attempt, replay_done("p", switch)))
         expected = Position(Place(), replay_line=2, replay_ms=START_MS - attempt)
         assert [(row.position, row.unfinished) for row in checkpoints.let_go()] == [(expected, True)]
@@ -214,7 +215,7 @@ def test_run_in_hand_that_is_not_replayed_goes_on_after_a_kill() -> None:
     first.admission.admit(first.delivery.gets)
     first.committer.commit()  # in hand, and nothing was processed: killed here
     later_ms = START_MS + 3_600_000
-    Switches(world.database, world.clock).set_pipeline(FILE.name, Switch(True, later_ms, world.clock.now_ms()))
+    Switches(world.database, world.clock).replay(FILE.name, later_ms, world.clock.now_ms())
     second = worker_of(world, Gate(0), "w1")
     second.start()  # killed here
     tick(world, Gate(0), "w2")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -14,14 +14,15 @@ import yaml
 
 from chalicelib import composition
 from chalicelib.coordination import InMemoryStore, Source
-from chalicelib.errors import InvalidConfigurationError, StoreUnavailableError
+from chalicelib.errors import InvalidConfigurationError, PreconditionFailedError, StoreUnavailableError
 from chalicelib.pipelines import scan
 from chalicelib.pipelines.allowed_modules import AllowedModules
-from chalicelib.pipelines.switches import DISABLED, HandlerSwitch, Switches
+from chalicelib.pipelines.switches import DISABLED, HandlerSwitch, Switches, replay_done
 from chalicelib.ports import Run
 from chalicelib.response_size import document_bytes
 from chalicelib.routes import pipelines as routes_pipelines
 from chalicelib.triggers.pipelines import work_pipelines
+from tests.faults.interception import Intercepted
 from tests.functional.gateway import Answer, call, installed
 from tests.piping import RECORDS, START_MS, Piping, Remembering, line
 
@@ -127,6 +128,55 @@ def test_a_pipeline_is_disabled_and_enabled(world: Piping) -> None:
     assert post("audit/enable").json["state"] == "new"
     tick()
     assert Remembering.messages("a") == ["one", "two"]
+
+
+@pytest.mark.parametrize("times", [(0, 1), (1, 0), (0, 0)])
+def test_a_replay_that_has_not_begun_is_part_of_the_next(world: Piping, times: tuple[int, int]) -> None:
+    log(world)
+    tick()
+    for late_ms in times:
+        answer = post("audit/replay", f'{{"from": {START_MS + late_ms}}}')
+    assert answer.json["replay_from"] == "2026-09-21T14:13:20.000Z"
+    tick()
+    assert Remembering.messages("a") == ["one", "two"] * 2
+    assert audit()["replay_from"] is None
+
+
+@pytest.mark.parametrize("other", ["replay", "enable", "disable"])
+@pytest.mark.parametrize("first", ["replay", "enable", "disable"])
+def test_no_change_of_a_pipeline_overwrites_another(world: Piping, first: str, other: str) -> None:
+    """The other one is written between the first one's read and its write."""
+    switches = Switches(world.database, world.clock)
+    changes = {
+        "replay": lambda to, from_ms: to.replay("audit", from_ms, START_MS),
+        "enable": lambda to, _: to.set_enabled("audit", True),
+        "disable": lambda to, _: to.set_enabled("audit", False),
+    }
+    switches.replay("audit", START_MS + 9, START_MS)
+    world.database.transact([replay_done("audit", switches.of("audit")[0])])
+    came = iter([True])
+
+    def overtaken(operation: str, inner: Callable[[], Any]) -> Any:
+        if operation == "transact" and next(came, False):
+            changes[other](switches, START_MS + 1)
+        return inner()
+
+    changes[first](Switches(Intercepted(world.database, overtaken), world.clock), START_MS + 2)
+    stored, _ = switches.of("audit")
+    replays = [START_MS + at for at, name in ((1, other), (2, first)) if name == "replay"]
+    assert stored.replay_ms == (min(replays) if replays else None)
+    last = next((name for name in (first, other) if name != "replay"), "enable")
+    assert stored.enabled == (last == "enable")
+
+
+def test_a_replay_asked_for_in_the_moment_another_begins_is_not_taken_for_it(world: Piping) -> None:
+    switches = Switches(world.database, world.clock)
+    switches.replay("audit", START_MS + 9, START_MS)
+    begun, _ = switches.of("audit")
+    switches.replay("audit", START_MS + 1, START_MS)
+    with pytest.raises(PreconditionFailedError):
+        world.database.transact([replay_done("audit", begun)])
+    assert switches.of("audit")[0].replay_ms == START_MS + 1
 
 
 def test_a_replay_from_a_time(world: Piping) -> None:

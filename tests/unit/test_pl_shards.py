@@ -243,7 +243,7 @@ def test_replay_is_of_all_shards(world: Piping) -> None:
     end(world)
     live(world, 3)
     Remembering.forget()
-    Switches(world.database, world.clock).set_pipeline("test", Switch(True, START_MS - 1, 5))
+    Switches(world.database, world.clock).replay("test", START_MS - 1, 5)
     live(world, 3, steps=30)
     assert sorted(Remembering.messages()) == expected
     assert Switches(world.database, world.clock).of("test")[0] == Switch(True, None, 5)

@@ -17,7 +17,7 @@ from chalicelib.memory.clock import ManualClock
 from chalicelib.pipelines.configuration import PipelineFile, parsed
 from chalicelib.pipelines.delivery import Progress
 from chalicelib.pipelines.supervisor import Outcome, Share, Supervisor, Watch
-from chalicelib.pipelines.switches import DISABLED, HandlerSwitch, Switch, Switches
+from chalicelib.pipelines.switches import DISABLED, HandlerSwitch, Switches
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Run
 from tests.piping import MODULES, RECORDS, START_MS, Piping, Remembering, line, pipeline
@@ -197,7 +197,7 @@ def test_a_pipeline_that_cannot_be_built_stops_no_other(world: Piping) -> None:
 
 def test_a_pipeline_that_is_switched_off_is_left_alone(world: Piping) -> None:
     logs(world)
-    Switches(world.database, world.clock).set_pipeline("off", Switch(enabled=False))
+    Switches(world.database, world.clock).set_enabled("off", False)
     assert supervisor(world).run([pipeline("off")], world.deadline(600)) == {"off": Outcome.DISABLED}
     assert Remembering.messages() == []
 
@@ -246,7 +246,7 @@ def test_work_ends_before_the_deadline(world: Piping) -> None:
 def test_a_replay_from_a_time_gives_again_what_is_not_older(world: Piping) -> None:
     texts = logs(world)
     supervisor(world).run([pipeline()], world.deadline(600))
-    Switches(world.database, world.clock).set_pipeline("test", Switch(True, START_MS + 1, START_MS + 99))
+    Switches(world.database, world.clock).replay("test", START_MS + 1, START_MS + 99)
     supervisor(world).run([pipeline()], world.deadline(600))
     assert Remembering.messages() == [*texts, *texts[1:]]
     supervisor(world).run([pipeline()], world.deadline(600))

@@ -8,7 +8,7 @@ import pytest
 
 from chalicelib.pipelines.configuration import PipelineFile
 from chalicelib.pipelines.rows import Place, Position
-from chalicelib.pipelines.switches import DISABLED, REPLAYING, HandlerSwitch, Switch, Switches
+from chalicelib.pipelines.switches import DISABLED, REPLAYING, HandlerSwitch, Switches
 from chalicelib.ports import Run
 from tests.piping import START_MS, Piping, Remembering, line, pipeline
 
@@ -210,7 +210,7 @@ def test_replay_gives_a_handler_that_was_behind_all_that_it_missed(world: Piping
     live(world, file)
     assert (Remembering.messages("a"), Remembering.messages("b")) == (["one"], ["one", "two", "three"])
     switches.set_handler("test", HandlerSwitch("a", REPLAYING, "", 2))
-    switches.set_pipeline("test", Switch(True, START_MS + 5000, 3))
+    switches.replay("test", START_MS + 5000, 3)
     live(world, file)
     assert Remembering.messages("a") == ["one", "two", "three"]
     assert Remembering.messages("b") == ["one", "two", "three", "two", "three"]
