@@ -48,8 +48,8 @@ IndexEvents = Callable[[Run, int], None]
 @dataclass(frozen=True, slots=True)
 class RunState:
     """A run's objects as one look found them. ``base`` holds the log's beginning (None: nothing yet), ``pending`` what follows it, up to
-    ``last``. ``has_events``: something lies beside its text (decision 0022). ``oldest_ms``: when the oldest listed object beside the log was
-    written; of events that is the first page. ``unfinished``: an upload that another pass began."""
+    ``last``. ``has_events``: something lies beside its text (decision 0022). ``oldest``: of the listed objects beside the log the
+    one that was written first; of events that is the first page. ``unfinished``: an upload that another pass began."""
 
     partial: Artifact | None
     logs: Artifact | None
@@ -59,7 +59,7 @@ class RunState:
     pending: Sequence[ListedObject]
     last: SegmentEntry | None
     has_events: bool = False
-    oldest_ms: int | None = None
+    oldest: ListedObject | None = None
     unfinished: Unfinished | None = None
 
     @property
@@ -122,10 +122,10 @@ class Compactor:
             base = find_legacy(self._store, self.layout, run)  # the segments continue it
         has_events = any(key.startswith(self.layout.events(run)) for key in keys)
         beside = (self.layout.events(run), self.layout.all_retired(run))
-        oldest_ms = min((found.last_modified_ms for found in listed if found.key.startswith(beside)), default=None)
+        oldest = min((found for found in listed if found.key.startswith(beside)), key=_written_ms, default=None)
         unfinished = self._unfinished.find(run) if self.layout.unfinished(run) in keys else None
         extent = extent_of(self._store, base)
-        return RunState(partial_, logs, base, extent, segments, pending, last, has_events, oldest_ms, unfinished)
+        return RunState(partial_, logs, base, extent, segments, pending, last, has_events, oldest, unfinished)
 
     def compact(self, run: Run, deadline: Deadline) -> Compaction:
         """Bring ``partial.txt`` up to the log's end and retire old segments; a sealed log is left to the finalizer (see ``seal``).
@@ -283,6 +283,10 @@ def retrying(attempt: Callable[[], Outcome]) -> Outcome:
         raise DamagedLogError(str(error)) from error
     except StoreConditionError as error:
         raise StoreUnavailableError(f"others keep changing the run tries={_TRIES} last={error}") from error
+
+
+def _written_ms(found: ListedObject) -> int:
+    return found.last_modified_ms
 
 
 def _spans(state: RunState) -> Iterator[Span]:

@@ -93,8 +93,8 @@ class Finalizer:
             compaction = self._compactor.compact_seen(run, state, deadline)
             if compaction.seal:
                 return compaction, self._finalize_seen(run, state, deadline)
-            if self._renewal.is_due(state.oldest_ms):
-                self._renewal.renew(run, deadline)
+            if state.oldest and self._renewal.is_due(state.oldest):
+                self._renewal.renew(run, state.oldest, deadline)
             return compaction, Finalization("", finalized=False)
 
         return retrying(once)
@@ -112,8 +112,8 @@ class Finalizer:
             return Finalization("", finalized=False)
         if inline and not self._is_little(state):
             return Finalization(seal.reason, finalized=False)
-        if self._renewal.is_due_at_end(state.oldest_ms):
-            self._renewal.renew(run, deadline)
+        if state.oldest and self._renewal.is_due_at_end(state.oldest):
+            self._renewal.renew(run, state.oldest, deadline)
         self._compactor.index_pending(run, state)
         written = self._compactor.write(run, state, seal, self._options(seal), deadline)
         self._remove_partial(run, state.partial)
@@ -145,7 +145,7 @@ class Finalizer:
         parts = self._compactor.parts(state)
         uploaded = sum(part.size for part in parts if not part.copied)
         copied = sum(part.size for part in parts if part.copied)
-        if self._renewal.is_due_at_end(state.oldest_ms):
+        if self._renewal.is_due_at_end(state.oldest):
             return False
         return uploaded <= INLINE_UPLOADED_BYTES and copied <= INLINE_COPIED_BYTES and len(state.pending) <= INLINE_SEGMENTS
 

@@ -7,8 +7,8 @@ old ones are written again, unchanged (decision 0036)::
     run is open     in the schedule's pass, once an object is half the expiration old
     run ends        before logs.txt is written, once an object is a day old
 
-Either renews all that are older than a day (a quarter of the expiration, if that is less), the latest first and the oldest last: a pass
-that breaks off leaves the sign that the next one looks for.
+Either renews all that are older than a day (a quarter of the expiration, if that is less), and last the one by which it was due: a pass
+that breaks off anywhere, or fails at any object, leaves the sign that the next one looks for.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from chalicelib.deadline import Deadline
-from chalicelib.errors import StoreConditionError
+from chalicelib.errors import ObjectNotFoundError, PreconditionFailedError, StoreUnavailableError, WriteConflictError
 from chalicelib.ports import Clock, Condition, ListedObject, ObjectStore, PutOptions, Run
 from chalicelib.runlog.assembly import READERS
 from chalicelib.runlog.layout import Layout
@@ -27,6 +27,7 @@ from chalicelib.runlog.tail import list_all
 
 DAY_MS = 86_400_000
 _TOGETHER = 100
+_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,38 +39,44 @@ class Renewal:
     clock: Clock
     expiration_ms: int
 
-    def is_due(self, oldest_ms: int | None) -> bool:
-        """Whether an open run's objects are to be renewed, by when the oldest one that a look listed was written (None: there is none)."""
-        return self._is_older(oldest_ms, self.expiration_ms // 2)
+    def is_due(self, oldest: ListedObject | None) -> bool:
+        """Whether an open run's objects are to be renewed, by the oldest one that a look listed (None: there is none)."""
+        return self._is_older(oldest, self.expiration_ms // 2)
 
-    def is_due_at_end(self, oldest_ms: int | None) -> bool:
+    def is_due_at_end(self, oldest: ListedObject | None) -> bool:
         """Whether they are to be renewed before the run's log is finished."""
-        return self._is_older(oldest_ms, self._young_ms)
+        return self._is_older(oldest, self._young_ms)
 
-    def renew(self, run: Run, deadline: Deadline) -> int:
-        """Write old objects again; how many. A LIST for each 1,000, a GET and a PUT for each that is old. Raises UnavailableError,
-        DeadlineExceededError: the next pass goes on."""
+    def renew(self, run: Run, sign: ListedObject, deadline: Deadline) -> int:
+        """Write old objects again; how many. ``sign``: the one by which it is due. A LIST for each 1,000, a GET and a PUT for each that is
+        old. Raises UnavailableError, DeadlineExceededError: the next pass goes on, for it is still due."""
         before_ms = self.clock.now_ms() - self._young_ms
-        old = [found for found in self._beside(run) if found.last_modified_ms <= before_ms]
+        old = [found for found in self._beside(run) if found.last_modified_ms <= before_ms and found.key != sign.key]
         with ThreadPoolExecutor(READERS) as workers:
-            for end in range(len(old), 0, -_TOGETHER):
+            for start in range(0, len(old), _TOGETHER):
                 deadline.check()
-                list(workers.map(self._renew, reversed(old[max(0, end - _TOGETHER) : end])))
-        return len(old)
+                list(workers.map(self._renew, old[start : start + _TOGETHER]))
+        deadline.check()
+        self._renew(sign)
+        return len(old) + 1
 
     @property
     def _young_ms(self) -> int:
         return min(DAY_MS, self.expiration_ms // 4)
 
-    def _is_older(self, oldest_ms: int | None, age_ms: int) -> bool:
-        return bool(self.expiration_ms) and oldest_ms is not None and self.clock.now_ms() - oldest_ms >= age_ms
+    def _is_older(self, oldest: ListedObject | None, age_ms: int) -> bool:
+        return bool(self.expiration_ms) and oldest is not None and self.clock.now_ms() - oldest.last_modified_ms >= age_ms
 
     def _beside(self, run: Run) -> Iterator[ListedObject]:
         for prefix in (self.layout.events(run), self.layout.all_retired(run)):
             yield from list_all(self.store, prefix)
 
     def _renew(self, found: ListedObject) -> None:
-        with suppress(StoreConditionError):  # changed or deleted meanwhile: nothing to renew
+        with suppress(ObjectNotFoundError, PreconditionFailedError):  # changed or deleted meanwhile: nothing to renew
             stored = self.store.get(found.key, if_match=found.etag)
             options = PutOptions(stored.info.metadata, content_type=stored.info.content_type)
-            self.store.put(found.key, stored.body, options, Condition(if_match=found.etag))
+            for _ in range(_TRIES):
+                with suppress(WriteConflictError):  # says nothing of whether the object changed
+                    self.store.put(found.key, stored.body, options, Condition(if_match=found.etag))
+                    return
+            raise StoreUnavailableError(f"conflicting writes do not settle key={found.key} tries={_TRIES}")

@@ -129,13 +129,20 @@ def renewal(world: World, store: Any = None) -> Renewal:
     return Renewal(store or world.store, world.layout, world.clock, world.expiration_ms)
 
 
+def renew(world: World, store: Any = None, deadline: Any = None) -> int:
+    """By the oldest object that a look lists."""
+    oldest = world.parts().compactor.look(RUN).oldest
+    assert oldest
+    return renewal(world, store).renew(RUN, oldest, deadline or world.deadline())
+
+
 def test_renewed_object_is_the_same_and_young() -> None:
     world = world_of()
     key = world.layout.companion(RUN, 0)
     world.store.put(key, b"body", ABOUT)
     before = world.store.head(key)
     world.clock.advance(20 * DAY_S)
-    assert renewal(world).renew(RUN, world.deadline()) == 1
+    assert renew(world) == 1
     after = world.store.head(key)
     assert world.store.get(key).body == b"body"
     assert (after.metadata, after.content_type, after.etag) == (before.metadata, before.content_type, before.etag)
@@ -155,7 +162,7 @@ def test_object_that_changes_meanwhile_is_left_as_it_is(call: str, change: str) 
             world.store.put(key, b"new", ABOUT) if change == "rewritten" else world.store.delete(key)
         return inner()
 
-    renewal(world, Intercepted(world.store, overtaken)).renew(RUN, world.deadline())
+    renew(world, Intercepted(world.store, overtaken))
     if change == "rewritten":
         assert world.store.get(key).body == b"new"
     else:
@@ -174,9 +181,9 @@ def test_renewal_that_breaks_off_is_due_again() -> None:
         world.clock.advance(5 * DAY_S)
         stop = StopAt(number, BEFORE, "error")
         try:
-            renewal(world, Intercepted(world.store, stop)).renew(RUN, world.deadline())
+            renew(world, Intercepted(world.store, stop))
         except UnavailableError:
-            assert renewal(world).is_due(world.parts().compactor.look(RUN).oldest_ms)
+            assert renewal(world).is_due(world.parts().compactor.look(RUN).oldest)
         if not stop.fired:
             break
         number += 1
@@ -191,8 +198,56 @@ def test_renewal_that_breaks_off_among_thousands_is_due_again() -> None:
     world.clock.advance(5 * DAY_S)
     stop = StopAt(2400, BEFORE, "crash")
     with pytest.raises(Crash):
-        renewal(world, Intercepted(world.store, stop)).renew(RUN, world.deadline())
-    assert renewal(world).is_due(world.parts().compactor.look(RUN).oldest_ms)
+        renew(world, Intercepted(world.store, stop))
+    assert renewal(world).is_due(world.parts().compactor.look(RUN).oldest)
+
+
+def test_conflict_with_another_write_is_tried_again() -> None:
+    """409 says nothing of the object: it may be as old as before, and the lifecycle would remove it."""
+    world = world_of()
+    keys = [world.layout.companion(RUN, companion) for companion in range(3)]
+    for key in keys:
+        world.store.put(key, b"x", ABOUT)
+    world.clock.advance(20 * DAY_S)
+    world.store.conflict_next(1, lambda key: key == keys[1])
+    assert renew(world) == 3
+    assert {world.store.head(key).last_modified_ms for key in keys} == {world.clock.now_ms()}
+
+
+@pytest.mark.parametrize("failing", [0, 1, 999, 1000, 1050, 1099])
+def test_renewal_that_fails_at_any_object_is_due_again(failing: int) -> None:
+    """Also at one that a look does not list: the object by which it was due goes last."""
+    world = world_of(8)
+    for companion in range(1100):
+        world.store.put(world.layout.companion(RUN, companion), b"x", ABOUT)
+    world.clock.advance(5 * DAY_S)
+    for companion in range(1, 1000):  # all that are listed but one
+        world.store.put(world.layout.companion(RUN, companion), b"x", ABOUT)
+    world.parts().writer.append(RUN, Batch.from_text("line\n"))
+    key = world.layout.companion(RUN, failing)
+    world.clock.advance(2 * DAY_S)
+    world.store.conflict_next(1000, lambda each: each == key)
+    with pytest.raises(UnavailableError):
+        renew(world)
+    assert renewal(world).is_due(world.parts().compactor.look(RUN).oldest)
+
+
+@pytest.mark.parametrize("burst_day", [1, 14, 15, 16, 29])
+def test_writer_that_companions_push_out_of_the_listing_is_kept(burst_day: int) -> None:
+    """Of a run that had plain lines until then: entries of deleted segments are as old, and all of them are listed."""
+    world = world_of(30)
+    opened = world.layout.writer(RUN, "w", "opened")
+    world.store.put(opened, b"{}", ABOUT)
+    for day in range(70):
+        for _ in range(2):
+            world.parts().writer.append(RUN, Batch.from_text("plain\n"))
+            world.clock.advance(DAY_S // 2)
+            pass_(world)
+        if day == burst_day:
+            for companion in range(1100):
+                world.store.put(world.layout.companion(RUN, companion), b"x", ABOUT)
+        expire(world)
+        assert opened in beside(world)
 
 
 def test_renewal_stops_in_time() -> None:
@@ -200,12 +255,12 @@ def test_renewal_stops_in_time() -> None:
     world.store.put(world.layout.companion(RUN, 0), b"x", ABOUT)
     world.clock.advance(20 * DAY_S)
     with pytest.raises(DeadlineExceededError):
-        renewal(world).renew(RUN, world.deadline(seconds=0))
+        renew(world, deadline=world.deadline(seconds=0))
 
 
 def test_without_expiration_nothing_is_renewed() -> None:
     world = world_of(0)
     world.store.put(world.layout.companion(RUN, 0), b"x", ABOUT)
     world.clock.advance(400 * DAY_S)
-    oldest_ms = world.parts().compactor.look(RUN).oldest_ms
-    assert oldest_ms and not renewal(world).is_due(oldest_ms) and not renewal(world).is_due_at_end(oldest_ms)
+    oldest = world.parts().compactor.look(RUN).oldest
+    assert oldest and not renewal(world).is_due(oldest) and not renewal(world).is_due_at_end(oldest)
