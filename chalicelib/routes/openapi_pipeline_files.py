@@ -69,7 +69,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "Deletion": {
         "description": "What this request deleted. From the first one on nothing of it is read any more.",
         "type": "object",
-        "required": ["state", "files", "bytes", "runs", "waiting"],
+        "required": ["state", "files", "bytes", "runs", "waiting", "shared"],
         "properties": {
             "state": {
                 "enum": ["deleted", "deleting"],
@@ -79,8 +79,12 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "bytes": {**_COUNT, "description": "Of these."},
             "runs": {**_COUNT, "description": "Logs of runs."},
             "waiting": {**_COUNT, "description": "Runs whose last object goes 20 minutes after they were closed."},
+            "shared": {
+                **_COUNT,
+                "description": "Runs that stay: OpenMetadata stored them under a name that several pipelines share.",
+            },
         },
-        "examples": [{"state": "deleted", "files": 3, "bytes": 4096, "runs": 2, "waiting": 0}],
+        "examples": [{"state": "deleted", "files": 3, "bytes": 4096, "runs": 2, "waiting": 0, "shared": 0}],
     },
     "FileFinding": {
         "description": "Something that does not fit.",

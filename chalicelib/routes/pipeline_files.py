@@ -82,7 +82,7 @@ def delete(request: Request) -> Response:
     assert of
     may = None if who.may_all(Scope.ADMIN) else lambda name: who.may(Scope.ADMIN, name)
     done = services.pipeline_files.delete(of, fqn or None, Deadline(services.clock, WORK_S), may)
-    told = {"files": done.files, "bytes": done.bytes, "runs": done.runs, "waiting": done.waiting}
+    told = {"files": done.files, "bytes": done.bytes, "runs": done.runs, "waiting": done.waiting, "shared": len(done.shared)}
     return json_answer({"state": "deleted" if done.is_whole else "deleting", **told}, 200 if done.is_whole else 202)
 
 

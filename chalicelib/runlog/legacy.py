@@ -33,6 +33,16 @@ def on_behalf_of(covers: Covers) -> Iterator[None]:
         _covers.reset(token)
 
 
+@contextmanager
+def without_caller() -> Iterator[None]:
+    """Work that is nobody's request, or that another has to be asked for: the same whether a request or a schedule does it."""
+    token = _covers.set(None)
+    try:
+        yield
+    finally:
+        _covers.reset(token)
+
+
 def find_shared(store: ObjectStore, layout: Layout, run: Run) -> Artifact | None:
     """What a shared folder holds of a run that has nothing of its own, if the caller may see it. Requests as of ``find_legacy``."""
     covers = _covers.get()

@@ -75,7 +75,7 @@ def keep(site: Site, store: Any, database: Any, **bounds: int) -> None:
 @pytest.mark.parametrize(
     ("bounds", "left"),
     [
-        ({"keep_ms": 3 * DAY_MS}, [3, 4, 5]),
+        ({"keep_ms": 3 * DAY_MS + 1000}, [3, 4, 5]),
         ({"keep_files": 2}, [4, 5]),
         ({"keep_bytes": 450}, [3, 4, 5]),
         ({"keep_ms": 5 * DAY_MS, "keep_files": 3}, [3, 4, 5]),
@@ -267,10 +267,10 @@ def test_a_removal_takes_an_object_that_goes_on_behind_its_row_and_spares_one_th
             replaced.append(site.store.put(row.object_key, b"another's", PutOptions()))
         return answer
 
-    assert not Removal(Intercepted(site.store, replace_behind_head), site.database).remove(row)
+    assert not Removal(Intercepted(site.store, replace_behind_head), site.database, site.clock).remove(row)
     assert replaced and site.objects() == [row.object_key]
     (row,) = site.rows()
-    assert Removal(site.store, site.database).remove(row) and site.objects() == [] and site.rows() == []
+    assert Removal(site.store, site.database, site.clock).remove(row) and site.objects() == [] and site.rows() == []
 
 
 def test_a_removal_leaves_a_file_whose_row_was_changed() -> None:
@@ -279,7 +279,7 @@ def test_a_removal_leaves_a_file_whose_row_was_changed() -> None:
     put(site, handler, 1)
     (stale,) = site.rows()
     put(site, handler, 2)
-    assert not Removal(site.store, site.database).remove(stale)
+    assert not Removal(site.store, site.database, site.clock).remove(stale)
     assert site.lines() == Counter([1, 2])
 
 

@@ -10,10 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chalicelib import composition
 from chalicelib.access.patterns import matches
+from chalicelib.deadline import Deadline
 from chalicelib.memory.publisher import InMemoryPublisher
-from chalicelib.ports import PutOptions, Run
+from chalicelib.ports import Put, PutOptions, Run
+from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.layout import any_spelling
+from chalicelib.runlog.tombstones import find_tombstone
 from tests.functional.archive import Site
 from tests.functional.gateway import LOGS, Answer, call, installed
 from tests.functional.test_access_lists import flat, pages
@@ -133,3 +137,115 @@ def test_pattern_of_any_spelling_matches_each(pattern: str, fqn: str, data: st.D
     twin = "".join(data.draw(st.sampled_from("._ /")) if letter in "._ /" else letter for letter in fqn)
     if matches(pattern, any_spelling(fqn)):
         assert matches(pattern, fqn) and matches(pattern, twin)
+
+
+SPELLING = "team_hr_payroll"
+DELETE = "/v1/pipeline-files?fqn={}"
+
+
+def delete(*grants: str, fqn: str = SPELLING) -> Answer:
+    return call("DELETE", DELETE.format(fqn), None, bearer(ISSUER.granted(admin=list(grants))))
+
+
+def upkeep(world: World, hours: int = 3) -> None:
+    for _ in range(hours):
+        composition.services().pipeline_files.upkeep(Deadline(world.clock, 60))
+        world.clock.advance(3600)
+
+
+def own_run(world: World) -> Run:
+    """A run of the pipeline whose name is the folder's."""
+    run = Run(SPELLING, "run-2")
+    world.parts().writer.append(run, Batch.from_text("mine\n"))
+    world.clock.advance(1)
+    return run
+
+
+def stored(world: World) -> set[str]:
+    return {found.key for found in world.store.list("").objects}
+
+
+@pytest.mark.parametrize("name", ["logs.txt", "partial.txt"])
+def test_deletion_leaves_a_shared_log_to_who_may_delete_every_spelling(world: World, name: str) -> None:
+    """Neither the request nor the schedule that goes on with it, when nobody is there to be asked."""
+    put(world, name)
+    own = own_run(world)
+    first = delete(SPELLING)
+    assert (first.status, first.json["runs"], first.json["shared"]) == (202, 1, 1)
+    upkeep(world)
+    again = delete(SPELLING)
+    assert (again.status, again.json["state"], again.json["shared"]) == (200, "deleted", 1)
+    assert {key for key in stored(world) if not key.startswith(world.layout.tombstones(SPELLING))} == {FOLDER + name}
+    assert find_tombstone(world.store, world.layout, own)
+    assert find_tombstone(world.store, world.layout, Run(SPELLING, "run-1")) is None
+    assert read("page", OWNER, "*").json["logs"] == "of team.hr_payroll"
+    assert not composition.services().pipeline_files.generations.marked(SPELLING, ["run-1"])
+
+
+@pytest.mark.parametrize("grant", ["*", "team*"])
+@pytest.mark.parametrize("names", [["logs.txt"], ["partial.txt"], ["logs.txt", "partial.txt"]])
+def test_deletion_with_openmetadatas_own_log_ends(world: World, names: list[str], grant: str) -> None:
+    for name in names:
+        put(world, name)
+    world.clock.advance(7200)
+    assert delete(grant).status == 202
+    world.clock.advance(3600)
+    assert delete(grant).json["state"] == "deleted"
+    assert stored(world) == {world.layout.tombstone(Run(SPELLING, "run-1"))}
+
+
+def test_deletion_of_a_copy_under_the_own_name_ends(world: World) -> None:
+    put(world, "logs.txt", f"pipeline-logs/{OWNER}/run-1/")
+    put(world, "logs.txt")
+    assert delete("team.*", fqn=OWNER).json["runs"] == 1
+    world.clock.advance(3600)
+    assert delete("team.*", fqn=OWNER).json["state"] == "deleted"
+    assert stored(world) == {FOLDER + "logs.txt", world.layout.tombstone(Run(OWNER, "run-1"))}
+
+
+def test_schedule_finishes_what_who_may_delete_every_spelling_began(world: World) -> None:
+    put(world, "partial.txt")
+    world.clock.advance(1)
+    generations = composition.services().pipeline_files.generations
+    generations.end(SPELLING, SPELLING)  # the request broke off here
+    upkeep(world)
+    assert stored(world) == {world.layout.tombstone(Run(SPELLING, "run-1"))}
+
+
+def test_schedule_leaves_a_shared_log_where_an_earlier_release_began_the_deletion(world: World) -> None:
+    """Its rows do not say what the caller might do."""
+    put(world, "partial.txt")
+    world.clock.advance(1)
+    [dead] = composition.services().pipeline_files.generations.end(SPELLING, SPELLING)
+    row = {name: value for name, value in dead.document().items() if name != "all_spellings"}
+    world.database.put_many([Put(dead.key, row)])
+    upkeep(world)
+    assert stored(world) == {FOLDER + "partial.txt"}
+
+
+def test_deletion_under_way_takes_the_shared_log_once_it_is_asked_for_by_who_may(world: World) -> None:
+    put(world, "partial.txt")
+    own_run(world)
+    assert delete(SPELLING).json["shared"] == 1
+    both = delete("*").json
+    assert (both["state"], both["shared"], both["runs"]) == ("deleting", 0, 1)
+    assert delete(SPELLING).status == 202  # goes on with the same, and is not refused
+    upkeep(world)
+    assert {key for key in stored(world) if not key.startswith(world.layout.tombstones(SPELLING))} == set()
+
+
+def test_shared_log_that_the_run_continues_is_deleted_with_it(world: World) -> None:
+    put(world, "partial.txt")
+    assert append(SPELLING, "more\n", "*").json["line"] == 1
+    world.clock.advance(1)
+    assert delete(SPELLING).json["runs"] == 1
+    upkeep(world)
+    assert stored(world) == {world.layout.tombstone(Run(SPELLING, "run-1"))}
+
+
+def test_shared_log_beside_segments_that_do_not_continue_it_stays(world: World) -> None:
+    world.parts().writer.append(Run(SPELLING, "run-1"), Batch.from_text("mine\n"))
+    put(world, "logs.txt")
+    world.clock.advance(1)
+    assert delete(SPELLING).json["shared"] == 1
+    assert FOLDER + "logs.txt" in stored(world)

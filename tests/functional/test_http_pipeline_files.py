@@ -257,6 +257,25 @@ def test_a_pipelines_runs_and_files_go_together() -> None:
         assert get("other.flow/r1").json["logs"] == "one\ntwo" and get("svc.flow/r3").json["logs"] == ""
 
 
+def test_a_deletion_does_not_stop_at_a_damaged_log() -> None:
+    world = World()
+    damaged = [Run("svc.flow", f"r{number}") for number in range(3)]
+    for run in (*damaged, Run("svc.flow", "r9")):
+        for _ in range(3):
+            world.parts().writer.append(run, Batch.from_text("one\n"))
+    world.parts().finalizer.close(damaged[2])
+    for sequence, run in enumerate(damaged[:2]):
+        world.store.delete(world.layout.segment(run, sequence))
+    logs = world.store.head(world.layout.logs(damaged[2]))
+    world.store.put(logs.key, b"shorter", PutOptions(logs.metadata))
+    world.clock.advance(1)
+    with installed(world, runs=InMemoryRunCatalog()):
+        assert call("DELETE", f"{PATH}?fqn=svc.flow").json["runs"] == 4
+        world.clock.advance(1300)
+        assert call("DELETE", f"{PATH}?fqn=svc.flow").json["state"] == "deleted"
+    assert not any(world.names(run) for run in (*damaged, Run("svc.flow", "r9")))
+
+
 def test_a_deletion_of_runs_wherever_it_stops() -> None:
     """Two runs of a pipeline, one open, one closed; what is deleted stays deleted, and another pipeline's run stays."""
     for how in ("error", "crash"):

@@ -8,6 +8,7 @@ _EVERY_CALL = "tests/faults/test_pipeline_files_every_call.py"
 _READ = "tests/unit/test_pipeline_files_read.py"
 _MODULES = "tests/unit/test_pl_allowed_modules.py"
 _CONFIGURATION = "tests/unit/test_pl_configuration.py"
+_SHARED = "tests/functional/test_access_openmetadata.py"
 _HTTP = "tests/functional/test_http_pipeline_files.py"
 
 MUTANTS = (
@@ -35,7 +36,7 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.pipelines.files.removal:Removal.remove",
-        find="not applied(self._database, write)",
+        find="not applied(self._database, self._clock, write)",
         replace="False",
         tests=f"{_LIFE}::test_a_removal_leaves_a_file_whose_row_was_changed",
         why="the object goes although another has changed the row",
@@ -186,5 +187,47 @@ MUTANTS = (
         replace="characters > MAX_FILE_BYTES",
         tests=f"{_CONFIGURATION}::test_the_work_for_aliases_is_bounded_by_the_file",
         why="aliases build more values than a file may have",
+    ),
+    Mutant(
+        "chalicelib.pipelines.files.run_logs:StoredRunLogs._remove",
+        find="not ended.all_spellings and self._is_shared(run, objects)",
+        replace="False",
+        tests=_SHARED,
+        why="a log that may be another pipeline's is deleted",
+    ),
+    Mutant(
+        "chalicelib.pipelines.files.run_logs:StoredRunLogs._is_shared",
+        find="not self._begins_behind(run)",
+        replace="False",
+        tests=_SHARED,
+        why="a log that OpenMetadata stored beside a run's own segments is deleted",
+    ),
+    Mutant(
+        "chalicelib.pipelines.files.run_logs:StoredRunLogs._is_ended",
+        find="self._is_legacy(self._layout.logs(run))",
+        replace="False",
+        tests=_SHARED,
+        why="a deletion waits for ever for what finishes OpenMetadata's own log",
+    ),
+    Mutant(
+        "chalicelib.pipelines.files.generations:Generations.dead",
+        find="bool(row.get('all_spellings', False))",
+        replace="True",
+        tests=_SHARED,
+        why="the schedule deletes what whoever asked for the deletion might not delete",
+    ),
+    Mutant(
+        "chalicelib.pipelines.files.generations:Generations._ended",
+        find="not each.all_spellings and covers(each.fqn)",
+        replace="False",
+        tests=_SHARED,
+        why="who may delete every spelling is kept from it by whoever began the deletion",
+    ),
+    Mutant(
+        "chalicelib.pipelines.files.deletion:Deletion.delete",
+        find="any_spelling(name)",
+        replace="name",
+        tests=_SHARED,
+        why="a permission of one name counts as one of all that are spelled like it",
     ),
 )

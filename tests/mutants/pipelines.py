@@ -11,6 +11,8 @@ FORGET = "tests/faults/test_pipelines_forget_nothing.py"
 ORDERING = "tests/unit/test_pl_ordering.py"
 FAILURE = "tests/unit/test_pl_failure.py"
 WORKER = "tests/unit/test_pl_worker.py"
+JOB = "tests/functional/test_run_pipelines_job.py"
+HTTP = "tests/functional/test_http_pipelines.py"
 CHECKPOINTS = "chalicelib.pipelines.checkpoints:Checkpoints"
 
 MUTANTS = (
@@ -245,5 +247,54 @@ MUTANTS = (
         replace="False",
         tests=FAILURE,
         why="siblings of an enabled handler would get everything again",
+    ),
+    Mutant(
+        "chalicelib.pipelines.in_hand:RunsInHand.places",
+        find="chain(self.runs.items(), self.skipped.items())",
+        replace="iter(self.runs.items())",
+        tests=FAILURE,
+        why="a run that is damaged at its first read would not be looked for once it is mended",
+    ),
+    Mutant(
+        "chalicelib.pipelines.in_hand:RunsInHand._skip",
+        find="dict(islice(held.unprocessed.items(), 1))",
+        replace="{}",
+        tests=FAILURE,
+        why="what was read of a damaged run and not processed would count as processed",
+    ),
+    Mutant(
+        "chalicelib.pipelines.committing:Committer.commit",
+        find="held.moved(gets)",
+        replace="held.moved(gets) if run in self._hand.runs else held.position",
+        tests=FAILURE,
+        why="what handlers have committed of a damaged run would come to them again",
+    ),
+    Mutant(
+        f"{CHECKPOINTS}.finish_part",
+        find="unfinished or run in skipped",
+        replace="unfinished",
+        tests=JOB,
+        why="a run whose log is damaged would not be looked for again after a job",
+    ),
+    Mutant(
+        "chalicelib.pipelines.switches:Switch.replayed",
+        find="min(from_ms, self.replay_ms)",
+        replace="from_ms",
+        tests=HTTP,
+        why="a replay would be forgotten when a later one is asked for before it begins",
+    ),
+    Mutant(
+        "chalicelib.pipelines.switches:Switch.replayed",
+        find="max(now_ms, self.asked_ms + 1)",
+        replace="now_ms",
+        tests=HTTP,
+        why="the end of one replay would be written over another of the same moment",
+    ),
+    Mutant(
+        "chalicelib.pipelines.switches:Switches._change",
+        find="(_still(seen),) if row else ABSENT_ROW",
+        replace="()",
+        tests=HTTP,
+        why="one change of a pipeline would overwrite another",
     ),
 )

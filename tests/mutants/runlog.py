@@ -185,21 +185,21 @@ MUTANTS = (
     # renewal
     Mutant(
         "chalicelib.runlog.finalization:Finalizer.settle",
-        find="self._renewal.is_due(state.oldest_ms)",
+        find="self._renewal.is_due(state.oldest)",
         replace="False",
         tests=_RENEWAL,
         why="what is beside a long-open run must not expire before its log",
     ),
     Mutant(
         "chalicelib.runlog.finalization:Finalizer._finalize_seen",
-        find="self._renewal.is_due_at_end(state.oldest_ms)",
+        find="self._renewal.is_due_at_end(state.oldest)",
         replace="False",
         tests=_RENEWAL,
         why="nor before the finished log",
     ),
     Mutant(
         "chalicelib.runlog.finalization:Finalizer._is_little",
-        find="self._renewal.is_due_at_end(state.oldest_ms)",
+        find="self._renewal.is_due_at_end(state.oldest)",
         replace="False",
         tests=_RENEWAL,
         why="a close does not wait for thousands of objects",
@@ -213,10 +213,24 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.runlog.renewal:Renewal.renew",
-        find="range(len(old), 0, -_TOGETHER)",
-        replace="range(_TOGETHER, len(old) + _TOGETHER, _TOGETHER)",
+        find="found.key != sign.key",
+        replace="True",
         tests=_RENEWAL,
-        why="the oldest objects are the sign that work is left, so they go last",
+        why="the object by which it was due is the sign that work is left, so it goes last",
+    ),
+    Mutant(
+        "chalicelib.runlog.renewal:Renewal._renew",
+        find="range(_TRIES)",
+        replace="range(1)",
+        tests=_RENEWAL,
+        why="a conflicting write says nothing of the object: it is to be repeated",
+    ),
+    Mutant(
+        "chalicelib.runlog.renewal:Renewal._renew",
+        find="suppress(ObjectNotFoundError, PreconditionFailedError)",
+        replace="suppress(ObjectNotFoundError, PreconditionFailedError, StoreUnavailableError)",
+        tests=_RENEWAL,
+        why="an object that could not be written is not renewed",
     ),
     # the end of a log
     Mutant(

@@ -7,7 +7,7 @@ may still write a file of it, so a dead generation is looked for again, and coun
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from chalicelib.deadline import Deadline
@@ -17,7 +17,8 @@ from chalicelib.pipelines.files.generations import DeadGeneration, Generations
 from chalicelib.pipelines.files.place import prefix_of
 from chalicelib.pipelines.files.removal import Removal
 from chalicelib.pipelines.files.rows import FileRow, FileRows
-from chalicelib.ports import Clock, Database, ObjectStore
+from chalicelib.ports import Clock, Database, ObjectStore, Run
+from chalicelib.runlog.layout import any_spelling
 
 LATE_MS = 3_600_000
 """A process that had begun before the end lives no longer."""
@@ -25,21 +26,22 @@ LATE_MS = 3_600_000
 
 @dataclass(slots=True)
 class Deleted:
-    """``files`` and ``runs`` that this call removed; ``waiting``: runs that go when no writer can be under way any more, ``is_whole``: all is
-    gone that was there."""
+    """``files`` and ``runs`` that this call removed; ``waiting``: runs that go when no writer can be under way any more, ``shared``: runs that
+    stay, since OpenMetadata stored them under a name of several pipelines; ``is_whole``: all is gone that was there but those."""
 
     files: int = 0
     bytes: int = 0
     runs: int = 0
     waiting: int = 0
+    shared: set[Run] = field(default_factory=set)
     is_whole: bool = True
 
 
 class RunLogs(Protocol):
     """The run logs of a pipeline."""
 
-    def remove(self, fqn: str, before_ms: int, done: Deleted, deadline: Deadline) -> None:
-        """Remove those of runs that began at or before a time."""
+    def remove(self, ended: DeadGeneration, fqn: str, done: Deleted, deadline: Deadline) -> None:
+        """Remove the runs of a pipeline that began before its end or with it."""
 
     def fqns(self, namespace: str) -> Sequence[str]:
         """Pipelines of a namespace that have any."""
@@ -59,12 +61,18 @@ class Deletion:
         self._database, self._generations, self._clock, self._store_of, self._runs = database, generations, clock, store_of, runs
 
     def delete(self, namespace: str, fqn: str | None, deadline: Deadline, may: Callable[[str], bool] | None = None) -> Deleted:
-        """Delete a pipeline's logs, or (None) a namespace's. ``may`` says of which pipelines of a namespace the caller may delete the logs;
-        the others stay, and the namespace with them. Raises UnavailableError: repeat it."""
+        """Delete a pipeline's logs, or (None) a namespace's. ``may`` says of which pipelines the caller may delete the logs (None: of all);
+        the others of a namespace stay, and the namespace with them. What OpenMetadata stored under a name that several pipelines share
+        stays unless the caller may delete all of them, whoever goes on with the deletion. Raises UnavailableError: repeat it."""
+        allowed = may or _every_pipeline
+
+        def covers(name: str) -> bool:
+            return allowed(any_spelling(name))
+
         if fqn is None and may is not None:
             listed = {*self._generations.alive(namespace), *(self._runs.fqns(namespace) if self._runs else ())}
-            return self._sweep(self._generations.end_each(namespace, {each for each in listed if may(each)}), deadline)
-        return self._sweep(self._generations.end(namespace, fqn), deadline)
+            return self._sweep(self._generations.end_each(namespace, {each for each in listed if may(each)}, covers), deadline)
+        return self._sweep(self._generations.end(namespace, fqn, covers), deadline)
 
     def go_on(self, deadline: Deadline) -> Deleted:
         """End what was begun, by whomever, and look again for what came late."""
@@ -99,7 +107,7 @@ class Deletion:
     def _remove_files(
         self, base: Base, namespace: str, dead: Mapping[str, DeadGeneration], done: Deleted, deadline: Deadline
     ) -> None:
-        removal = Removal(self._store_of(base), self._database)
+        removal = Removal(self._store_of(base), self._database, self._clock)
         for row in FileRows(self._database).listed(base.name, prefix_of(namespace)):
             if isinstance(row, FileRow) and row.generation in dead:
                 deadline.check()
@@ -113,4 +121,9 @@ class Deletion:
         if self._runs is None:
             return
         for fqn in [ended.fqn] if ended.fqn else self._runs.fqns(ended.namespace):
-            self._runs.remove(fqn, ended.deleted_ms, done, deadline)
+            self._runs.remove(ended, fqn, done, deadline)
+
+
+def _every_pipeline(name: str) -> bool:
+    """Of a caller who may delete the logs of each."""
+    return True

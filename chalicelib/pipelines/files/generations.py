@@ -14,26 +14,34 @@ begun before belongs to what was deleted, however late its lines come. Decision 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
 from chalicelib.errors import PreconditionFailedError, StoreUnavailableError
 from chalicelib.pipelines.files.place import element, prefix_of
-from chalicelib.pipelines.files.table import TABLE, rows_of_partition, transacted
+from chalicelib.pipelines.files.table import TABLE, rows_of_partition
+from chalicelib.pipelines.transactions import transacted
 from chalicelib.ports import Clause, Clock, Database, Key, Put, Row, When, Write
 
 GENERATIONS, DEAD = "#generations", "#dead"
 KEPT_MS = 30_000
 """For so long a generation that was found alive counts as alive without another look."""
 _TRIES = 10
+Covers = Callable[[str], bool]
 _IS_NEW: When = ((Clause(("at",), "absent"),),)
+
+
+def _everything(fqn: str) -> bool:
+    """Of a caller who may do everything."""
+    return True
 
 
 @dataclass(frozen=True, slots=True)
 class DeadGeneration:
     """A generation that was deleted. ``is_swept``: nothing of it was found when it was last looked for. ``is_done``: the deletion was answered
-    as done, so the same request later is another one."""
+    as done, so the same request later is another one. ``all_spellings``: whoever asked for it may delete the logs of every pipeline that
+    OpenMetadata spells like this one (decision 0033); rows of earlier releases do not say so."""
 
     generation: str
     namespace: str
@@ -41,6 +49,7 @@ class DeadGeneration:
     deleted_ms: int
     is_swept: bool
     is_done: bool = False
+    all_spellings: bool = False
 
     @property
     def key(self) -> Key:
@@ -57,6 +66,7 @@ class DeadGeneration:
             "deleted_ms": self.deleted_ms,
             "is_swept": self.is_swept,
             "is_done": self.is_done,
+            "all_spellings": self.all_spellings,
         }
 
 
@@ -103,24 +113,33 @@ class Generations:
         """Let nothing count as alive that was not looked at from now on."""
         self._alive.clear()
 
-    def end(self, namespace: str, fqn: str | None) -> list[DeadGeneration]:
+    def end(self, namespace: str, fqn: str | None, covers: Covers = _everything) -> list[DeadGeneration]:
         """Put an end to a pipeline, or (None) to a namespace and all its pipelines: from now on everything of them is dead. Answers what is
-        dead of them and not swept yet. While a deletion is under way, the same request continues it, and ends nothing that began since."""
+        dead of them and not swept yet. While a deletion is under way, the same request continues it, and ends nothing that began since.
+        ``covers``: whether the caller may delete all pipelines that OpenMetadata spells like one."""
         if (namespace, fqn or "") not in self._under_way():
             rows = [] if fqn else self._rows(namespace)
             now_ms = self._clock.now_ms()
             for each in [row["fqn"] for row in rows if row["fqn"] and row["generation"]]:
-                self._end_one(namespace, each, now_ms)
-            self._end_one(namespace, fqn or "", now_ms)  # last: a request that breaks off before is not under way
-        return [each for each in self._unswept() if each.namespace == namespace and fqn in (None, each.fqn)]
+                self._end_one(namespace, each, now_ms, covers)
+            self._end_one(namespace, fqn or "", now_ms, covers)  # last: a request that breaks off before is not under way
+        return self._ended([each for each in self._unswept() if each.namespace == namespace and fqn in (None, each.fqn)], covers)
 
-    def end_each(self, namespace: str, fqns: Collection[str]) -> list[DeadGeneration]:
+    def end_each(self, namespace: str, fqns: Collection[str], covers: Covers = _everything) -> list[DeadGeneration]:
         """The same for some pipelines of a namespace, which itself goes on."""
         under_way, now_ms = self._under_way(), self._clock.now_ms()
         for fqn in fqns:
             if (namespace, fqn) not in under_way:
-                self._end_one(namespace, fqn, now_ms)
-        return [each for each in self._unswept() if each.namespace == namespace and each.fqn in fqns]
+                self._end_one(namespace, fqn, now_ms, covers)
+        return self._ended([each for each in self._unswept() if each.namespace == namespace and each.fqn in fqns], covers)
+
+    def _ended(self, dead: Sequence[DeadGeneration], covers: Covers) -> list[DeadGeneration]:
+        """With what this caller may besides, where another began the deletion."""
+        wider = [each for each in dead if not each.all_spellings and covers(each.fqn)]
+        ended = [replace(each, all_spellings=True) if each in wider else each for each in dead]
+        if puts := [Put(each.key, each.document()) for each, before in zip(ended, dead, strict=True) if each != before]:
+            self._database.put_many(puts)
+        return ended
 
     def alive(self, namespace: str) -> list[str]:
         """Pipelines of a namespace that are alive, and those whose deletion is under way."""
@@ -150,6 +169,7 @@ class Generations:
                 int(row["deleted_ms"]),
                 bool(row["is_swept"]),
                 bool(row.get("is_done", False)),
+                bool(row.get("all_spellings", False)),
             )
 
     def mark_runs(self, fqn: str, run_ids: Sequence[str]) -> None:
@@ -183,17 +203,19 @@ class Generations:
             writes.append(
                 _written(_key(namespace, fqn), own, {"fqn": fqn, "generation": generation, "deleted_ms": _deleted_ms(own)})
             )
-        transacted(self._database, writes)
+        transacted(self._database, self._clock, writes)
         return generation
 
-    def _end_one(self, namespace: str, fqn: str, now_ms: int) -> None:
+    def _end_one(self, namespace: str, fqn: str, now_ms: int, covers: Covers) -> None:
         key = _key(namespace, fqn or None)
         for _ in range(_TRIES):
             row = self._database.get_many([key]).get(key)
-            dead = DeadGeneration((row and row["generation"]) or self._new_id(), namespace, fqn, now_ms, False)
+            dead = DeadGeneration(
+                (row and row["generation"]) or self._new_id(), namespace, fqn, now_ms, False, all_spellings=covers(fqn)
+            )
             ended = _written(key, row, {"fqn": fqn, "generation": "", "deleted_ms": now_ms})
             try:
-                return transacted(self._database, [ended, Put(dead.key, dead.document())])
+                return transacted(self._database, self._clock, [ended, Put(dead.key, dead.document())])
             except PreconditionFailedError:
                 continue
         raise StoreUnavailableError(f"a generation changes all the time fqn={fqn!r}")

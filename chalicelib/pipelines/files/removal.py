@@ -5,14 +5,14 @@ from __future__ import annotations
 from chalicelib.errors import ObjectNotFoundError, PreconditionFailedError
 from chalicelib.pipelines.files.rows import CONDEMNED, FileRow
 from chalicelib.pipelines.files.table import applied
-from chalicelib.ports import Database, ObjectStore
+from chalicelib.ports import Clock, Database, ObjectStore
 
 
 class Removal:
     """Removes files of one base."""
 
-    def __init__(self, store: ObjectStore, database: Database) -> None:
-        self._store, self._database = store, database
+    def __init__(self, store: ObjectStore, database: Database, clock: Clock) -> None:
+        self._store, self._database, self._clock = store, database, clock
 
     def remove(self, row: FileRow) -> bool:
         """Remove a file, as far as nobody has changed its row meanwhile; False: somebody has, look again. Three requests, five where the
@@ -22,10 +22,10 @@ class Removal:
         ETag: a request that S3 applies late, when the row is gone and the number is taken again, finds another object and leaves it."""
         if row.state != CONDEMNED:
             condemned, write = row.written(state=CONDEMNED, staged=None)
-            if not applied(self._database, write):
+            if not applied(self._database, self._clock, write):
                 return False
             row = condemned
-        return self._delete_object(row) and applied(self._database, row.removed())
+        return self._delete_object(row) and applied(self._database, self._clock, row.removed())
 
     def _delete_object(self, row: FileRow) -> bool:
         if row.contents.etag:

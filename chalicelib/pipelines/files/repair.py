@@ -85,7 +85,7 @@ class Repair:
                 self._store.delete(found.key, if_match=found.etag)
                 return True
             if found is None or finding.kind == "unfinished" or row.contents.size == 0:
-                return Removal(self._store, self._database).remove(row)
+                return Removal(self._store, self._database, self._clock).remove(row)
             if finding.kind == "longer":
                 return self._cut(row, found)
             return self._look_again(row, found)
@@ -139,12 +139,12 @@ class Repair:
         except DamagedLogError:
             pass  # what stands before the damage counts
         if not events:
-            return Removal(self._store, self._database).remove(row)
+            return Removal(self._store, self._database, self._clock).remove(row)
         changed_ms = row.contents.changed_ms
         return self._written(row, Contents(size, found.etag, events, from_ms, to_ms, disorder_ms, changed_ms))
 
     def _written(self, row: FileRow, contents: Contents) -> bool:
-        return applied(self._database, row.written(contents=contents, state=CLOSED, staged=None)[1])
+        return applied(self._database, self._clock, row.written(contents=contents, state=CLOSED, staged=None)[1])
 
 
 def _kind_of(row: FileRow, found: ListedObject | None) -> str:

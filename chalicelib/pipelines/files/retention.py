@@ -14,7 +14,8 @@ from chalicelib.pipelines.files.bases import Base
 from chalicelib.pipelines.files.place import DAY_MS
 from chalicelib.pipelines.files.removal import Removal
 from chalicelib.pipelines.files.rows import CONDEMNED, OPEN, FileRow, FileRows
-from chalicelib.pipelines.files.table import COMMITS, TABLE, applied, rows_of_partition, transacted
+from chalicelib.pipelines.files.table import COMMITS, TABLE, applied, rows_of_partition
+from chalicelib.pipelines.transactions import transacted
 from chalicelib.ports import Clock, Database, Delete, Key, ObjectStore
 
 STILL_OPEN_MS = 12 * 3_600_000
@@ -72,7 +73,7 @@ class Retention:
 
     def __init__(self, store: ObjectStore, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
-        self._removal = Removal(store, database)
+        self._removal = Removal(store, database, clock)
 
     def keep(self, base: Base, deadline: Deadline) -> Kept:
         """Let go what is due. A Query for 1,000 files, three requests for each that goes. Raises UnavailableError: run it again."""
@@ -98,7 +99,7 @@ class Retention:
         before_ms = self._clock.now_ms() - KEEP_COMMITS_MS
         old = [row["at"] for row in rows_of_partition(self._database, COMMITS) if row["changed_ms"] < before_ms]
         for first in range(0, len(old), 100):
-            transacted(self._database, [Delete(Key(TABLE, COMMITS, at)) for at in old[first : first + 100]])
+            transacted(self._database, self._clock, [Delete(Key(TABLE, COMMITS, at)) for at in old[first : first + 100]])
         return len(old)
 
     def _settle(self, row: FileRow) -> bool:
@@ -108,4 +109,4 @@ class Retention:
         found = FileRows(self._database).again(row)
         if found is None or found.staged is None:
             return False
-        return applied(self._database, row.written(staged=None)[1])
+        return applied(self._database, self._clock, row.written(staged=None)[1])

@@ -2,6 +2,7 @@
 
 ::
 
+    shared?      what OpenMetadata stored under a name that several pipelines share stays, if whoever asked may not delete all of them
     close        whoever appends is told that the run is closed; a large log is finished by the schedule, and goes the next time
     tombstone    why it is gone (``runlog.tombstones``), and a row: what comes of this run from now on is dropped
     objects      logs.txt becomes an empty one that says that its run is deleted, all others go but the tail: nothing is left to be
@@ -14,20 +15,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from urllib.parse import unquote
 
 from chalicelib.deadline import Deadline
-from chalicelib.errors import InvalidNameError
+from chalicelib.errors import DamagedLogError, InvalidNameError
 from chalicelib.pipelines.dead_letters import dead_prefixes
 from chalicelib.pipelines.files.deletion import Deleted
-from chalicelib.pipelines.files.generations import Generations
+from chalicelib.pipelines.files.generations import DeadGeneration, Generations
 from chalicelib.pipelines.records import places
 from chalicelib.ports import Clock, ListedObject, ObjectStore, PutOptions, Run
 from chalicelib.runlog.artifact import artifact_metadata, find_artifact
 from chalicelib.runlog.compaction import RETIRE_AFTER_MS
 from chalicelib.runlog.finalization import Finalizer
-from chalicelib.runlog.layout import Layout, checked_run, encode_name
-from chalicelib.runlog.segment import CLOSED
+from chalicelib.runlog.layout import Layout, checked_run, encode_name, is_spelling
+from chalicelib.runlog.legacy import without_caller
+from chalicelib.runlog.segment import CLOSED, entry_of
 from chalicelib.runlog.tail import list_all
 from chalicelib.runlog.tombstones import Tombstone, put_tombstone
 
@@ -56,8 +59,13 @@ class StoredRunLogs:
         beginnings = [f"{self._layout.prefix}/{encode_name(each)}" for each in (namespace, f'"{namespace}"')]
         return [fqn for each in beginnings for fqn in self._names(each) if places(fqn)[0] == namespace]
 
-    def remove(self, fqn: str, before_ms: int, done: Deleted, deadline: Deadline) -> None:
-        """See ``RunLogs``. Raises DeadlineExceededError, UnavailableError: the same again."""
+    def remove(self, ended: DeadGeneration, fqn: str, done: Deleted, deadline: Deadline) -> None:
+        """See ``RunLogs``. What may be done is what whoever asked for the deletion may do: it is the same for another request, and for the
+        schedule. Raises DeadlineExceededError, UnavailableError: the same again."""
+        with without_caller():
+            self._remove(ended, fqn, done, deadline)
+
+    def _remove(self, ended: DeadGeneration, fqn: str, done: Deleted, deadline: Deadline) -> None:
         run_ids = self._names(f"{self._layout.prefix}/{encode_name(fqn)}/")
         marked = self._generations.marked(fqn, run_ids)
         for run_id in run_ids:
@@ -67,14 +75,41 @@ class StoredRunLogs:
             except InvalidNameError:
                 continue
             objects = list(list_all(self._store, self._layout.run_prefix(run)))
-            if objects and (run_id in marked or self._began_ms(run, objects) <= before_ms):
+            if not objects or (run_id not in marked and self._began_ms(run, objects) > ended.deleted_ms):
+                continue
+            if not ended.all_spellings and self._is_shared(run, objects):
+                done.shared.add(run)
+            else:
                 self._remove_one(run, objects, done)
+
+    def _is_shared(self, run: Run, objects: Sequence[ListedObject]) -> bool:
+        """Whether OpenMetadata's objects are in the way that may be another pipeline's: no segment of this run's continues them. Of names
+        that are no spelling nothing is asked; else a HEAD for each artifact, and for the first segment beside one of OpenMetadata's."""
+        if not is_spelling(run.fqn):
+            return False
+        keys = {each.key for each in objects}
+        listed = keys.intersection([self._layout.logs(run), self._layout.partial(run)])
+        if not any(self._is_legacy(key) for key in sorted(listed)):
+            return False
+        return self._layout.segment(run, 0) not in keys or not self._begins_behind(run)
+
+    def _is_legacy(self, key: str) -> bool:
+        try:
+            artifact = find_artifact(self._store, key)
+        except DamagedLogError:
+            return False  # its metadata is ours
+        return artifact is not None and artifact.is_legacy
+
+    def _begins_behind(self, run: Run) -> bool:
+        """Whether the run's first segment continues what was stored before."""
+        info = self._store.head(self._layout.segment(run, 0))
+        return entry_of(0, info.metadata, info.size).byte > 0
 
     def _remove_one(self, run: Run, objects: Sequence[ListedObject], done: Deleted) -> None:
         self._generations.mark_runs(run.fqn, [run.run_id])
         if any(each.size for each in objects):
             self._write_down(run, objects)
-            if not self._finalizer.close(run).finalized:
+            if not self._is_ended(run):
                 done.waiting += 1
                 return
             objects = self._hollowed(run)
@@ -87,10 +122,19 @@ class StoredRunLogs:
         else:
             self._delete(objects)
 
+    def _is_ended(self, run: Run) -> bool:
+        """Close it; whether there is nothing to wait for. OpenMetadata's own logs.txt is all that there is, and a log that is damaged is
+        not gathered for a deletion."""
+        try:
+            return self._finalizer.close(run).finalized or self._is_legacy(self._layout.logs(run))
+        except DamagedLogError:
+            return True
+
     def _hollowed(self, run: Run) -> list[ListedObject]:
         """Take all lines out of a closed log; what is left of it says that it is closed, and empty."""
-        key = self._layout.logs(run)
-        logs = find_artifact(self._store, key)
+        key, logs = self._layout.logs(run), None
+        with suppress(DamagedLogError):
+            logs = find_artifact(self._store, key)
         epoch, next_segment = (logs.epoch, logs.next_segment) if logs else (0, 0)
         metadata = artifact_metadata(0, 0, next_segment, epoch, CLOSED, deleted=True)
         self._store.put(key, b"", PutOptions(metadata))

@@ -12,8 +12,8 @@ from dataclasses import replace
 from chalicelib.errors import PartitionNotOwnedError, PreconditionFailedError, StoreUnavailableError
 from chalicelib.pipelines.files.growing import GrowingFile
 from chalicelib.pipelines.files.rows import NOTHING, Contents, FileRow, FileRows, Staged, commit_write
-from chalicelib.pipelines.files.table import transacted
 from chalicelib.pipelines.ports import Fence
+from chalicelib.pipelines.transactions import transacted
 from chalicelib.ports import MAX_TRANSACTION_WRITES, Clock, Database, Write
 
 _TRIES = 4
@@ -69,7 +69,7 @@ class Stage:
                 return
             self._fence()
             try:
-                transacted(self._database, [write for _, (_, write) in staged])
+                transacted(self._database, self._clock, [write for _, (_, write) in staged])
             except PreconditionFailedError:
                 changed = [(file, self._as_it_is(row)) for file, row in changed]
                 continue

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from chalicelib.errors import PreconditionFailedError, WriteConflictError
+from chalicelib.errors import PreconditionFailedError
 from chalicelib.pipelines.files.place import behind
-from chalicelib.ports import Database, Row, Write
+from chalicelib.pipelines.transactions import transacted
+from chalicelib.ports import Clock, Database, Row, Write
 
 TABLE = "pipeline_files"
 """Partition ``partition``, sort key ``at``."""
@@ -15,7 +16,6 @@ BASES, COMMITS = "#bases", "#commits"
 PAGE_ROWS = 1000
 _FIRST = " "
 """Below all letters of keys: behind a key, before all longer ones."""
-_TRIES = 5
 
 
 def rows_of_partition(database: Database, partition: str, prefix: str = "") -> Iterator[Row]:
@@ -34,20 +34,10 @@ def pages(database: Database, partition: str, start: str | None, end: str | None
         start = rows[-1]["at"] + _FIRST
 
 
-def transacted(database: Database, writes: Sequence[Write]) -> None:
-    """A transaction that another one at the same rows does not stop. Raises PreconditionFailedError, WriteConflictError."""
-    for _ in range(_TRIES - 1):
-        try:
-            return database.transact(writes)
-        except WriteConflictError:
-            continue
-    database.transact(writes)
-
-
-def applied(database: Database, write: Write) -> bool:
-    """Whether a conditional write was applied; False: the row is another one by now."""
+def applied(database: Database, clock: Clock, write: Write) -> bool:
+    """Whether a conditional write was applied; False: the row is another one by now. Raises UnavailableError."""
     try:
-        transacted(database, [write])
+        transacted(database, clock, [write])
     except PreconditionFailedError:
         return False
     return True
