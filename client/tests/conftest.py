@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,7 +30,7 @@ def pace() -> Pace:
 
 
 @pytest.fixture(autouse=True)
-def _no_settings_of_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("RUNLAKE_CONFIG", str(tmp_path / "config.toml"))
+def _no_settings_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RUNLAKE_CONFIG", os.devnull)
     for name in ("URL", "TOKEN", "TOKEN_FILE", "TOKEN_COMMAND"):
         monkeypatch.delenv(f"RUNLAKE_{name}", raising=False)

@@ -18,7 +18,7 @@ from client.tests.fake_events import StoredEvents, answer_events
 
 LOGS = "/v1/services/ingestionPipelines/logs/"
 Fault = str
-"""``500``, ``503``, ``cut`` (before anything is done), ``lost`` (done, but not answered), ``hang``, ``page`` (somebody
+"""``400``, ``500``, ``503``, ``cut`` (before anything is done), ``lost`` (done, but not answered), ``hang``, ``page`` (somebody
 else's), or nothing: no fault."""
 
 
@@ -58,7 +58,8 @@ class FakeServer:
         self.link_cuts: list[int] = []
         self.stream_lines = 1000
         self.replacement: bytes | None = None
-        """What is answered to everything but health."""
+        """What is answered to everything but health, with this status."""
+        self.replacement_status = 200
         self.changed = threading.Condition()
         self.sessions = 0
         self._http: _Http | None = None
@@ -154,7 +155,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.body = self.rfile.read(int(self.headers.get("content-length") or 0))
         fake.requests.append((method, self.path, {name.lower(): value for name, value in self.headers.items()}))
         fault = fake.fault(method, self.path)
-        if fault in ("500", "503"):
+        if fault in ("400", "500", "503"):
             return self._json({"code": int(fault), "message": "as the test wants it"}, int(fault))
         if fault == "page":
             return self._send(200, b"<html>Log in</html>", {"Content-Type": "text/html"})
@@ -171,7 +172,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not url.path.startswith("/api/"):
             return self._json({"code": 404, "message": "there is no such path"}, 404)
         if fake.replacement is not None and not _is_open(self.path):
-            return self._send(200, fake.replacement, {"Content-Type": "application/json"})
+            return self._send(fake.replacement_status, fake.replacement, {"Content-Type": "application/json"})
         self._route(method, [unquote(each) for each in url.path.removeprefix("/api").strip("/").split("/")])
 
     def _route(self, method: str, parts: list[str]) -> None:

@@ -166,10 +166,13 @@ def test_config_tells_origins_and_no_secret(filled: FakeServer, tmp_path: Path) 
 
 @pytest.mark.parametrize("text", ["nonsense = 1", "timeout_s = 'soon'", "= ="])
 def test_a_broken_file_is_told_with_its_path(text: str, tmp_path: Path) -> None:
-    (tmp_path / "config.toml").write_text(text)
-    result = CliRunner().invoke(runlake, ["config"])
+    path = tmp_path / "config.toml"
+    path.write_text(text)
+    result = CliRunner().invoke(runlake, ["config"], env={"RUNLAKE_CONFIG": str(path)})
     assert result.exit_code == 2
-    assert str(tmp_path / "config.toml") in result.stderr
+    error, following = result.stderr.splitlines()
+    assert str(path) in error
+    assert following == f"next: correct {path}, or name another file with RUNLAKE_CONFIG"
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

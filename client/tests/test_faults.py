@@ -130,7 +130,8 @@ def test_an_exit_without_the_server_takes_bounded_time_and_keeps_the_lines(
         handler.write(f"{number}\n")
     counts = handler.finish(0.05)
     assert counts.kept_lines == 1000 and counts.lost_lines == 0
-    assert told == [f"1000 lines of p/r wait in {settings.spool_root}: run `runlake drain` later"]
+    command = f"runlake --spool-dir {settings.spool_root} drain"
+    assert told == [f"1000 lines of p/r wait in {settings.spool_root}: run `{command}` later"]
     assert len(list(settings.spool_root.glob("*/run.json"))) == 1
 
 

@@ -58,7 +58,7 @@ def environ(server: HostileServer, folder: Path, **more: str) -> dict[str, str]:
     name = RunName("p" + TYPED, TYPED)
     keep_leftover(left, Leftover(server.url, name, "s.0", close=True, sent=1), gzip.compress(b"x\n"))
     spool = {"RUNLAKE_SPOOL_DIR": str(folder / "spool"), "RUNLAKE_TOKEN": "t"}
-    return {"RUNLAKE_URL": server.url, "RUNLAKE_CONFIG": str(folder / "config.toml"), **spool, **more}
+    return {"RUNLAKE_URL": server.url, "RUNLAKE_CONFIG": os.devnull, **spool, **more}
 
 
 def typed(command: tuple[str, ...], folder: Path) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import logging
 import os
@@ -16,14 +17,20 @@ import httpx
 import pytest
 from click.testing import CliRunner, Result
 
+from chalicelib.errors import InvalidNameError
+from chalicelib.ports import Run
+from chalicelib.runlog import layout
 from client.tests.fake_server import FakeServer
 from client.tests.on_a_pty import on_a_pty
 from client.tests.test_commands import answered, call, filled
 from client.tests.test_draining import leave
 from runlake import Archive, RunlogHandler, RunName, Settings, SettingsError
 from runlake.__main__ import runlake
+from runlake.commands.times import Seconds, since_of
+from runlake.deliveries import Ended, EventDelivery
+from runlake.events import MAX_RUN_NAME_BYTES, RESERVED_RUN_IDS, checked_run_name
 from runlake.following import Follower
-from runlake.leftovers import leftovers_in
+from runlake.leftovers import Leftover, keep_facts, keep_leftover, leftovers_in
 from runlake.tokens import Token
 
 assert filled  # a fixture
@@ -46,6 +53,11 @@ def error_of(result: Result, code: int = 2) -> str:
     return error + "\n" + following
 
 
+def wrongly_typed(command: str) -> int:
+    """The exit code where it is: ``exec`` has one of its own, which no command's is."""
+    return 125 if command == "exec" else 2
+
+
 def unknown_run(command: str) -> tuple[str, ...]:
     return (command, *([] if command != "grep" else ["x"]), *UNKNOWN)
 
@@ -57,14 +69,14 @@ def test_every_command_is_here() -> None:
 @pytest.mark.parametrize("command", sorted(runlake.commands.keys() - {"runs", "drain", "config"}))
 def test_missing_argument_names_it(command: str, server: FakeServer) -> None:
     first = next(each for each in runlake.commands[command].params if isinstance(each, click.Argument))
-    error = error_of(call(server, command))
+    error = error_of(call(server, command), wrongly_typed(command))
     assert f"missing argument '{first.make_metavar(click.Context(runlake.commands[command]))}'" in error
     assert f"next: see `runlake {command} --help`" in error
 
 
 @pytest.mark.parametrize("command", sorted(runlake.commands))
 def test_unknown_option_and_surplus_argument_are_errors(command: str, server: FakeServer) -> None:
-    assert "no such option '--nonsense'" in error_of(call(server, command, "--nonsense")).lower()
+    assert "no such option '--nonsense'" in error_of(call(server, command, "--nonsense"), wrongly_typed(command)).lower()
     if command != "exec":  # what follows is a command
         assert "unexpected extra argument" in error_of(call(server, command, *"abcd" if command != "completion" else ["bash", "b"]))
 
@@ -83,10 +95,11 @@ def test_unknown_run_is_an_error(command: str, filled: FakeServer) -> None:
     assert set(filled.runs) == before, "a typing error makes no run"
 
 
-@pytest.mark.parametrize("command", OF_A_RUN)
+@pytest.mark.parametrize("command", sorted(ARGUMENTS))
 def test_unknown_pipeline_is_an_error(command: str, filled: FakeServer) -> None:
     arguments = ["TYPO" if each == "nightly.orders" else each for each in ARGUMENTS[command]]
-    error_of(call(filled, command, *arguments))
+    error = error_of(call(filled, command, *arguments))
+    assert command == "close" or "the pipeline has no runs fqn='TYPO'\nnext: check the name with `runlake runs`" in error
 
 
 def test_following_unknown_run_is_an_error(filled: FakeServer) -> None:
@@ -179,10 +192,102 @@ def test_token_that_no_header_carries_is_not_shown(token: str, filled: FakeServe
     assert token not in str(caught.value)
 
 
-def test_unwritable_paths_are_errors(filled: FakeServer, tmp_path: Path) -> None:
-    assert "No such file" in error_of(call(filled, "download", "nightly.orders", "-o", str(tmp_path / "no" / "log")))
+def test_unwritable_paths_are_errors_before_anything_is_fetched(filled: FakeServer, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    assert error_of(call(filled, "download", "nightly.orders", "-o", str(tmp_path / "file" / "log")))
+    (tmp_path / "a.part").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    wrong = {"no/log": "No such file", "file/log": "Not a directory", "a": "is no file", "pipe": "is no file"}
+    for name, reason in wrong.items():
+        assert reason in error_of(call(filled, "download", "nightly.orders", "run-2", "-o", str(tmp_path / name)))
+    assert filled.requests == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.part", "file", "pipe"]
+
+
+def test_download_into_a_folder_is_named_after_the_run(filled: FakeServer, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    answered(filled, "download", "nightly.orders", "run-1", "-o", str(folder))
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {"nightly.orders-run-1.log": b"old\n"}
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("runs", "-n", "0"), ("runs", "-n", "-1"), ("runs", "nightly.orders", "-n", "0"), ("tail", "nightly.orders", "-n", "-1"),
+        ("events", "nightly.orders", "-n", "0"), ("grep", "x", "nightly.orders", "-m", "0"),
+        *[("--timeout-s", value, "runs") for value in ("-1", "0", "nan", "inf", "1e10")],
+        *[("drain", "--patience", value) for value in ("-1", "nan", "inf")],
+        *[("exec", "--patience", value, "p", "--", "true") for value in ("-1", "nan", "inf")],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_number_out_of_range_is_an_error(arguments: tuple[str, ...], filled: FakeServer) -> None:
+    assert "is not in the range" in error_of(call(filled, *arguments), wrongly_typed(arguments[0]))
+    assert filled.requests == []
+
+
+def test_every_number_of_the_command_line_has_a_range() -> None:
+    options = [
+        each for command in (runlake, *runlake.commands.values()) for each in command.params if isinstance(each, click.Option)
+    ]
+    numbers = [each for each in options if isinstance(each.type, click.types.IntParamType | click.types.FloatParamType)]
+    assert {each.name for each in numbers} == {"limit", "lines", "max_count", "timeout_s", "patience"}
+    assert [each for each in numbers if not isinstance(each.type, click.IntRange | Seconds) or each.type.min is None] == []
+
+
+def test_no_last_lines_are_none(filled: FakeServer) -> None:
+    assert answered(filled, "tail", "nightly.orders", "-n", "0") == ""
+
+
+def test_message_that_is_null_is_not_printed(filled: FakeServer) -> None:
+    for replacement in (b'{"message": null}', b'{"message": ""}', b"{}", b"[]", b"null"):
+        filled.replacement, filled.replacement_status = replacement, 403
+        error = error_of(call(filled, "runs"))
+        assert error.startswith("runlake: Forbidden status=403\n") and "None" not in error
+
+
+def test_null_reasons_of_events_and_streams_are_not_printed(filled: FakeServer) -> None:
+    delivery = EventDelivery(RunName("p", "r"), "w", lambda: Ended(1))
+    filled.replacement = b'{"position": "s.1", "errors": [{"message": null}]}'
+    with Archive(filled.url) as archive:
+        assert delivery.append(archive, b'{"id": 0}\n', "").reason == "refused without a reason"
+        follower = Follower(archive, RunName("p", "r"), next_line=0, notice=pytest.fail)
+        filled.replacement = b'data: {"eventType": "complete", "after": "4", "reason": null}\n\n'
+        assert [piece.end for piece in follower.pieces()] == ["no reason was told"]
+        filled.replacement = b'data: {"eventType": "error", "message": null}\n\n'
+        with pytest.raises(pytest.fail.Exception, match=r"^the stream ended with an error: trying again"):
+            list(follower.pieces())
+
+
+# next steps
+
+
+@pytest.mark.parametrize(
+    ("arguments", "following"),
+    [
+        (("drain", "--discard", "nosuch"), "next: `runlake --spool-dir {tmp} drain --list` shows those that do"),
+        (("exec", "--mask-env", "NOSUCH", "p", "--", "true"), "next: set the variable, or correct the name behind --mask-env"),
+        (("exec", "", "--", "true"), "next: choose another fqn"),
+        (("cat", "p", "r", "--step", "Nope"), "next: name a step by its id: `runlake steps p r` lists them"),
+        (("events", "p", "r", "--from", "foo"), "next: see `runlake events --help`"),
+        (("tail", "p", "r", "--since", "foo"), "next: see `runlake tail --help`"),
+    ],
+    ids=lambda it: " ".join(it) if isinstance(it, tuple) else "",
+)
+def test_next_step_leads_on(arguments: tuple[str, ...], following: str, server: FakeServer, tmp_path: Path) -> None:
+    server.add("p", "r", b"line\n")
+    error = error_of(call(server, "--spool-dir", str(tmp_path), *arguments), wrongly_typed(arguments[0]))
+    assert error.endswith("\n" + following.format(tmp=tmp_path))
+
+
+@pytest.mark.parametrize(("command", "option"), [("events", "--from"), ("events", "--to"), ("tail", "--since")])
+def test_wrong_time_names_its_option(command: str, option: str, server: FakeServer) -> None:
+    assert f"invalid value for '{option}': 'foo' is neither 10m" in error_of(call(server, command, "p", "r", option, "foo"))
+
+
+def test_time_before_the_epoch_is_its_beginning() -> None:
+    assert since_of("9" * 400 + "w") == since_of("99999w") == "0"
 
 
 def test_unexpected_error_has_a_traceback_on_request(filled: FakeServer) -> None:
@@ -240,8 +345,53 @@ def test_dashes_of_the_command_are_its_own(server: FakeServer, tmp_path: Path) -
     "arguments", [("p",), ("p", "--"), ("--run-id",), ("p", "--nonsense", "--", "true"), ("p", "--patience", "soon", "--", "true")]
 )
 def test_exec_without_a_command_or_with_bad_options_runs_nothing(arguments: tuple[str, ...], server: FakeServer) -> None:
-    error_of(call(server, "exec", *arguments))
+    error_of(call(server, "exec", *arguments), code=125)
     assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("--timeout-s", "-1", "exec", "p", "--", "true"), 125),
+        (("--nonsense", "exec", "p", "--", "true"), 125),
+        (("--nonsense", "grep", "exec", "p"), 2),
+        (("grep", "--nonsense", "exec", "p"), 2),
+        (("exce", "p", "--", "exec"), 2),
+    ],
+)
+def test_wrong_options_before_exec_end_as_those_of_exec(arguments: tuple[str, ...], code: int, server: FakeServer) -> None:
+    error_of(call(server, *arguments), code)
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("run_id", [*sorted(RESERVED_RUN_IDS), "a/b", ".", "..", "x" * 1100])
+def test_exec_runs_nothing_where_the_archive_would_refuse_the_run(run_id: str, server: FakeServer, tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    error = error_of(call(server, "exec", "--run-id", run_id, "p", "--", "touch", str(made)), code=125)
+    assert "next: choose another run id" in error
+    assert not made.exists() and server.requests == []
+
+
+def test_names_that_the_client_refuses_are_those_that_the_archive_refuses() -> None:
+    assert RESERVED_RUN_IDS == layout.RESERVED_RUN_IDS
+    shortest = layout.Layout(prefix="")
+    longest = RunName("f" * 2, "r" * (MAX_RUN_NAME_BYTES - 2))
+    assert checked_run_name(longest) == longest
+    assert shortest.run_prefix(Run(longest.fqn, longest.run_id))
+    with pytest.raises(InvalidNameError):
+        shortest.run_prefix(Run(longest.fqn, longest.run_id + "r"))
+    with pytest.raises(SettingsError, match="bytes at most"):
+        checked_run_name(RunName(longest.fqn, longest.run_id + "r"))
+
+
+def test_no_command_is_advised_for_a_run_that_can_never_be_closed(server: FakeServer, settings: Settings) -> None:
+    notices: list[str] = []
+    server.fault = lambda method, path: "400" if method == "POST" else ""
+    handler = RunlogHandler("p", "r", settings=settings, close_run=True, tell=notices.append)
+    handler.write("one\n")
+    handler.close()
+    assert notices[1:] == ["p/r cannot be closed: as the test wants it", "1 lines of p/r are lost: dropped=0 refused=1"]
+    assert "as the test wants it" in notices[0]
 
 
 def test_exec_of_a_missing_command_says_so_at_the_terminal(server: FakeServer, tmp_path: Path) -> None:
@@ -291,6 +441,28 @@ def test_drain_discards_what_is_named_and_nothing_else(server: FakeServer, tmp_p
     assert not (tmp_path / "left").exists() and server.requests == []
 
 
+def test_list_counts_the_batch_that_was_sent_and_not_what_was_drained(server: FakeServer, tmp_path: Path) -> None:
+    spool = ("--spool-dir", str(tmp_path))
+    keep_leftover(tmp_path / "left", Leftover(server.url, RunName("p", "r"), "s.0", close=True, sent=1), gzip.compress(b"x\n"))
+    sent_bytes = (tmp_path / "left" / "sent.gz").stat().st_size
+    (row,) = map(json.loads, answered(server, *spool, "drain", "--list", "--json").splitlines())
+    assert (row["lines"], row["bytes"]) == (1, sent_bytes)
+    (tmp_path / "left" / "1.chunk").write_bytes(b"one\ntwo\n")
+    keep_facts(tmp_path / "left", Leftover(server.url, RunName("p", "r"), "s.0", close=True, begin=4))
+    (row,) = map(json.loads, answered(server, *spool, "drain", "--list", "--json").splitlines())
+    assert (row["lines"], row["bytes"]) == (1, 4)
+
+
+def test_leftover_that_lost_a_file_stops_no_other(server: FakeServer, tmp_path: Path) -> None:
+    keep_leftover(tmp_path / "torn", Leftover(server.url, RunName("p", "torn"), "s.0", close=True, sent=1), gzip.compress(b"x\n"))
+    (tmp_path / "torn" / "sent.gz").unlink()
+    leave(tmp_path, server, sent=b"", position=None)
+    result = call(server, "--spool-dir", str(tmp_path), "drain")
+    assert (result.exit_code, len(server.lines("p", "r"))) == (1, 400)
+    assert f"{tmp_path}/torn stays as it is: " in result.stderr
+    assert "torn cannot be read: " in call(server, "--spool-dir", str(tmp_path), "drain", "--list").stderr
+
+
 def test_damaged_leftover_is_reported_and_can_be_discarded(server: FakeServer, tmp_path: Path) -> None:
     leave(tmp_path, server, sent=b"", position=None)
     (tmp_path / "left" / "run.json").write_text('{"url": 1')
@@ -324,10 +496,10 @@ def test_drain_sends_no_token_for_a_folder_of_others(server: FakeServer, tmp_pat
         '"p", url="http://x", secrets=[7]',
     ],
 )
-def test_handler_that_cannot_be_made_leaves_nothing_for_the_exit(arguments: str, tmp_path: Path) -> None:
+def test_handler_that_cannot_be_made_leaves_nothing_for_the_exit(arguments: str) -> None:
     make = f"try:\n    runlake.RunlogHandler({arguments})\nexcept Exception as error:\n    print(type(error).__name__)"
     script = f"import runlake\n{make}\nelse:\n    print('made')\n"
-    environment = {**os.environ, "PYTHONPATH": _SRC, "RUNLAKE_CONFIG": str(tmp_path / "none")}
+    environment = {**os.environ, "PYTHONPATH": _SRC, "RUNLAKE_CONFIG": os.devnull}
     environment.pop("RUNLAKE_URL", None)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, timeout=60, check=True)
     assert done.stderr == "" and done.stdout != "made\n"

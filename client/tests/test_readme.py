@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 
+from client.tests.fake_server import FakeServer, StoredRun
 from runlake.__main__ import runlake
 from runlake.settings import NAMES, Settings, help_of
 
@@ -48,6 +52,69 @@ def test_the_settings_are_these() -> None:
     table = _README.partition("<!-- settings -->\n")[2].partition("<!-- settings: end -->")[0]
     rows = [f"| `{name}` | {getattr(Settings(), name)} | {help_of(name)} |" for name in NAMES]
     assert table.splitlines() == ["| setting | default | meaning |", "|---|---|---|", *rows]
+
+
+def blocks_of(heading: str) -> list[str]:
+    """The Python below a heading, up to the next one."""
+    section = re.search(rf"^##+ {heading}\n(.*?)(?=^##)", _README, re.DOTALL | re.MULTILINE)
+    assert section
+    return re.findall(r"^```python\n(.*?)^```$", section[1], re.DOTALL | re.MULTILINE)
+
+
+def ran(block: str, settings: Settings, **environment: str) -> str:
+    """A block as a program of its own; what it wrote to stdout."""
+    own = {"PYTHONPATH": str(_CLIENT / "src"), "RUNLAKE_URL": settings.url, "RUNLAKE_SPOOL_DIR": settings.spool_dir}
+    done = subprocess.run(
+        [sys.executable, "-c", block],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **own, **environment},
+        timeout=120,
+        check=True,
+    )
+    return done.stdout
+
+
+def only_run(server: FakeServer) -> StoredRun:
+    ((fqn, _),) = server.runs
+    assert fqn == "nightly.orders"
+    return next(iter(server.runs.values()))
+
+
+def test_steps_block_archives_its_line_and_makes_two_steps(server: FakeServer, settings: Settings) -> None:
+    (block,) = blocks_of("Steps and events")
+    ran(block, settings)
+    run = only_run(server)
+    steps = {step: (facts["name"], facts["parent"]) for step, facts in run.events.steps.items()}
+    load = next(step for step, (name, _) in steps.items() if name == "Load")
+    assert steps == {load: ("Load", None), "orders": ("Orders", load)}
+    said = [(event["step"], event["message"].rpartition(": ")[2]) for event in run.events.stored]
+    assert sorted(said, key=str) == [
+        (load, "3 rows left out"),
+        ("orders", "copied"),
+        ("orders", "this line is of the step Orders, which is a part of Load"),
+    ]
+    assert run.closed
+
+
+def test_blocks_of_lines_archive_what_they_say(server: FakeServer, settings: Settings) -> None:
+    first, handler, structlog = blocks_of("In Python")
+    assert ran(first, settings) == "printed\n"
+    logged, *rest = only_run(server).lines
+    assert logged.endswith(b" WARNING root: logged, by any logger") and rest == [b"printed", b"written as it is"]
+    server.runs.clear()
+    ran(handler + "logging.warning('of the handler')", settings)
+    assert only_run(server).lines[0].endswith(b" WARNING root: of the handler")
+    server.runs.clear()
+    ran(structlog + "structlog.get_logger().info('of structlog')", settings)
+    assert only_run(server).lines == [b'{"event": "of structlog"}']
+    assert only_run(server).closed
+
+
+def test_block_of_secrets_masks_them(server: FakeServer, settings: Settings) -> None:
+    (block,) = blocks_of("Secrets")
+    ran(block, settings, DB_PASSWORD="hunter2-hunter2")
+    assert only_run(server).lines == [b"connecting as orders:***secret***"]
 
 
 def test_code_parses_and_links_and_files_are_there() -> None:

@@ -11,6 +11,7 @@ _DRAINING = "client/tests/test_draining.py"
 _FAULTS = "client/tests/test_faults.py"
 _BUFFER = "client/tests/test_buffer.py"
 _EXEC = "client/tests/test_exec.py"
+_SETTINGS = "client/tests/test_settings.py"
 _NAMES = "tests/functional/test_http_names.py"
 
 MUTANTS = (
@@ -207,5 +208,76 @@ MUTANTS = (
         replace="None",
         tests=f"{_MISTAKES}::test_unknown_run_is_an_error",
         why="a typing error makes no run",
+    ),
+    Mutant(
+        "runlake.__main__:_Commands._exit_code",
+        find="writing.CANNOT_BEGIN if self._is_of_exec(error, args) else error.exit_code",
+        replace="error.exit_code",
+        tests=f"{_MISTAKES}::test_exec_without_a_command_or_with_bad_options_runs_nothing",
+        why="2 may be the code of the command, which was not run",
+    ),
+    Mutant(
+        "runlake.events:checked_run_name",
+        find="run.run_id in RESERVED_RUN_IDS",
+        replace="False",
+        tests=f"{_MISTAKES}::test_exec_runs_nothing_where_the_archive_would_refuse_the_run",
+        why="the command would run, and its output be lost",
+    ),
+    # settings and options
+    Mutant(
+        "runlake.settings:_of_arguments",
+        find="arguments.keys() - set(NAMES)",
+        replace="()",
+        tests=f"{_SETTINGS}::test_misspelt_option_is_an_error",
+        why="a misspelt option would be a KeyError",
+    ),
+    Mutant(
+        "runlake.settings:_is_in_range",
+        find="_LEAST[name] <= value <= _MOST[_TYPES[name]]",
+        replace="_LEAST[name] <= value",
+        tests=f"{_SETTINGS}::test_number_out_of_range_names_its_origin",
+        why="no system waits for infinite seconds",
+    ),
+    Mutant(
+        "runlake.settings:_of_file",
+        find="not is_named",
+        replace="True",
+        tests=f"{_SETTINGS}::test_file_that_is_named_must_exist",
+        why="settings that were meant would be ignored",
+    ),
+    Mutant(
+        "runlake.commands.times:Seconds.convert",
+        find="math.isnan(converted)",
+        replace="False",
+        tests=f"{_MISTAKES}::test_number_out_of_range_is_an_error",
+        why="nan is in every range of click's",
+    ),
+    Mutant(
+        "runlake.commands.reading:_runs_of",
+        find="is_empty = True",
+        replace="is_empty = False",
+        tests=f"{_MISTAKES}::test_unknown_pipeline_is_an_error",
+        why="a misspelt pipeline is no empty one",
+    ),
+    Mutant(
+        "runlake.fetching:Download.fetch",
+        find="self._check_path()",
+        replace="None",
+        tests=f"{_MISTAKES}::test_unwritable_paths_are_errors_before_anything_is_fetched",
+        why="a log would be fetched for nothing, and its part be left behind",
+    ),
+    Mutant(
+        "runlake.leftovers:waiting_bytes",
+        find="sent_path(folder).stat().st_size if leftover.sent else 0",
+        replace="0",
+        tests=f"{_MISTAKES}::test_list_counts_the_batch_that_was_sent_and_not_what_was_drained",
+        why="lines of a batch without an answer wait too",
+    ),
+    Mutant(
+        "runlake.archive:text_of",
+        find="value not in (None, '')",
+        replace="True",
+        tests=f"{_MISTAKES}::test_message_that_is_null_is_not_printed",
+        why="null says nothing to a person",
     ),
 )

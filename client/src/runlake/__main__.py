@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import takewhile
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ from runlake import __version__
 from runlake.commands import events, reading, setting, writing
 from runlake.commands.output import report_error
 from runlake.commands.session import Session
+from runlake.commands.times import Seconds
 from runlake.errors import AccessError, AddressError, ApiError, NotFoundError, RunlakeError, SettingsError, UnavailableError
 
 _FAILED = 2
@@ -37,7 +39,7 @@ class _Commands(click.Group):
             return error.exit_code
         except click.ClickException as error:
             report_error(_usage(error))
-            return error.exit_code
+            return writing.CANNOT_BEGIN if self._is_of_exec(error, args) else error.exit_code
         except click.Abort:
             return _INTERRUPTED
         except BrokenPipeError:
@@ -47,6 +49,14 @@ class _Commands(click.Group):
                 raise
             report_error(_translated(error))
             return _FAILED
+
+    def _is_of_exec(self, error: click.ClickException, args: Sequence[str] | None) -> bool:
+        """Whether ``exec`` was typed wrong: by its own options, or by those of the program before it."""
+        command = error.ctx.command if isinstance(error, click.UsageError) and error.ctx else self
+        if command is self:
+            typed = takewhile(lambda word: word != "--", sys.argv[1:] if args is None else args)
+            command = next((self.commands[word] for word in typed if word in self.commands), self)
+        return command is writing.execute_command
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -95,7 +105,7 @@ def _located(session: Session, error: ApiError) -> ApiError:
 @click.option("--token", help="A bearer token. Others on this machine can see it here: better a file, or RUNLAKE_TOKEN.")
 @click.option("--token-file", help="A file that holds the token.")
 @click.option("--token-command", help="A command that prints the token.")
-@click.option("--timeout-s", type=float, help="Seconds for an answer to begin.")
+@click.option("--timeout-s", type=Seconds(min=0.001), help="Seconds for an answer to begin.")
 @click.option("--spool-dir", help="Where lines wait on disk.")
 @click.pass_context
 def runlake(ctx: click.Context, /, **given: Any) -> None:

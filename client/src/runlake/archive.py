@@ -163,7 +163,7 @@ class Archive:
         """The run that began last. Raises NotFoundError when there is none."""
         runs = self._json("GET", f"{_LOGS}/{part(fqn)}", params={"limit": 1})["runs"]
         if not runs:
-            raise NotFoundError(404, f"the pipeline has no runs fqn={fqn!r}")
+            raise no_runs(fqn)
         return RunName(fqn, str(runs[0]))
 
     def pipelines(self, prefix: str = "", limit: int = 50) -> Iterator[Json]:
@@ -340,11 +340,22 @@ def _no_answer(error: Exception) -> UnavailableError:
     return UnavailableError(f"no answer: {str(error) or type(error).__name__}")
 
 
+def no_runs(fqn: str) -> NotFoundError:
+    """Where a pipeline was asked for that has none."""
+    return NotFoundError(404, f"the pipeline has no runs fqn={fqn!r}", next_step="check the name with `runlake runs`")
+
+
+def text_of(value: Any, otherwise: str) -> str:
+    """A message of the server, which may be null, empty or missing."""
+    return str(value) if value not in (None, "") else otherwise
+
+
 def _message(response: httpx.Response) -> str:
+    otherwise = f"{response.reason_phrase or 'error'} status={response.status_code}"
     try:
-        return str(response.json()["message"])
+        return text_of(response.json()["message"], otherwise)
     except (ValueError, KeyError, TypeError):
-        return f"{response.reason_phrase or 'error'} status={response.status_code}"
+        return otherwise
 
 
 def _seconds(text: str | None) -> float:

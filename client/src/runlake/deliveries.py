@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Protocol
 
-from runlake.archive import Archive
+from runlake.archive import Archive, text_of
 from runlake.batches import lines_of
 from runlake.errors import AccessError, ApiError, RefusedError, RunClosedError
 from runlake.names import RunName
@@ -172,7 +172,7 @@ class EventDelivery:
         except RefusedError as error:
             return Stored(position, 0, len(events), str(error))
         errors = answer.get("errors") or []
-        reason = str(errors[0].get("message", "")) if errors else ""
+        reason = text_of(errors[0].get("message"), "refused without a reason") if errors else ""
         return Stored(str(answer["position"]), len(events) - len(errors), len(errors), reason)
 
 

@@ -17,9 +17,14 @@ from __future__ import annotations
 
 
 class RunlakeError(Exception):
-    """The root of all. ``next_step`` tells a person what to do."""
+    """The root of all. ``next_step`` tells a person what to do: that of its class, unless a better one is known."""
 
     next_step = ""
+
+    def __init__(self, message: str = "", *, next_step: str | None = None) -> None:
+        super().__init__(message)
+        if next_step is not None:
+            self.next_step = next_step
 
 
 class SettingsError(RunlakeError):
@@ -31,8 +36,8 @@ class SettingsError(RunlakeError):
 class ApiError(RunlakeError):
     """An answer other than 2xx. ``status`` is its code, the text is the server's message."""
 
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
+    def __init__(self, status: int, message: str, *, next_step: str | None = None) -> None:
+        super().__init__(message, next_step=next_step)
         self.status = status
 
 
@@ -85,4 +90,4 @@ class LeftoverError(RunlakeError):
 class IncompleteError(RunlakeError):
     """Fewer or other bytes than the archive says there are."""
 
-    next_step = "run the download again: it goes on where it stopped"
+    next_step = "run the download again: it begins anew"

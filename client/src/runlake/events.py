@@ -18,7 +18,7 @@ from runlake.annotations import Annotation
 from runlake.deliveries import STEP, Ended
 from runlake.errors import SettingsError
 from runlake.masking import Mask
-from runlake.names import RunName
+from runlake.names import RunName, part
 from runlake.terminal import sanitize
 
 MAX_EVENT_BYTES = 1024 * 1024
@@ -26,6 +26,9 @@ MAX_EVENT_BYTES = 1024 * 1024
 MAX_BESIDE_BYTES = 60_000
 """Of data and annotations as ASCII JSON: the archive takes 64 KiB, and refuses an event that has more."""
 MAX_NAME_CHARS = 200
+MAX_RUN_NAME_BYTES = 1002
+"""Of FQN and run id, percent-encoded: beyond that S3 has no key for them, whatever the archive's prefix is."""
+RESERVED_RUN_IDS = frozenset({"last", "close", "download"})
 _MAX_LEVEL_CHARS = 40
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -100,18 +103,30 @@ class EventLines:
 
 
 def checked_run_name(run: RunName) -> RunName:
-    """A run that the archive takes: neither name is empty or has unprintable characters. Raises SettingsError."""
+    """A run that the archive takes, as far as is known here: what it refused later would be lost. Raises SettingsError."""
     for what, name in (("fqn", run.fqn), ("run id", run.run_id)):
         if not name or "\t" in name or sanitize(name) != name:
-            raise SettingsError(f"a run is named by printable characters {what}={name[:200]!a}")
+            raise _misnamed("a run is named by printable characters", what, name)
+        if name in (".", ".."):
+            raise _misnamed("no address can have this name", what, name)
+    if run.run_id in RESERVED_RUN_IDS:
+        raise _misnamed("a run id cannot be a word of the API's paths", "run id", run.run_id)
+    if "/" in run.run_id:
+        raise _misnamed("a run id has no slash", "run id", run.run_id)
+    if len(part(run.fqn)) + len(part(run.run_id)) > MAX_RUN_NAME_BYTES:
+        raise _misnamed(f"fqn and run id have {MAX_RUN_NAME_BYTES} bytes at most once encoded", "run id", run.run_id)
     return run
 
 
 def checked_name(what: str, name: str) -> str:
     """A step's id or a writer's name, as the archive takes it. Raises SettingsError."""
     if not 0 < len(name) <= MAX_NAME_CHARS or not name.isprintable() or len(quote(name, safe="")) > 3 * MAX_NAME_CHARS:
-        raise SettingsError(f"a {what} has 1 to {MAX_NAME_CHARS} printable characters {what}={name[:80]!r}")
+        raise _misnamed(f"a {what} has 1 to {MAX_NAME_CHARS} printable characters", what, name)
     return name
+
+
+def _misnamed(rule: str, what: str, name: str) -> SettingsError:
+    return SettingsError(f"{rule} {what.replace(' ', '_')}={name[:200]!a}", next_step=f"choose another {what}")
 
 
 def new_writer() -> str:

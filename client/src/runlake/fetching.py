@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,9 +41,11 @@ class Download:
 
     def fetch(self) -> Fetched:
         """Raises IncompleteError when the bytes or lines are not those of a complete run; the part is removed then, since going on
-        with it would not help. Raises ApiError, UnavailableError after some tries; the part stays."""
+        with it would not help. Raises ApiError, UnavailableError after some tries; the part stays. Raises OSError before anything is
+        fetched where ``path`` cannot be a file."""
+        self._check_path()
         facts = self._facts()
-        part = self.path.with_name(self.path.name + ".part")
+        part = _part_of(self.path)
         begin = part.stat().st_size if part.exists() else 0
         total = int(facts["bytes"]) if facts else None
         self._insist(part, total)
@@ -54,6 +58,13 @@ class Download:
             )
         part.replace(self.path)
         return Fetched(self.path, size, lines, begin, verified)
+
+    def _check_path(self) -> None:
+        """Before anything is fetched: a folder, a device or a place without a folder cannot become the file. Raises OSError."""
+        os.stat(os.path.join(self.path.parent, "."))
+        for path in (self.path, _part_of(self.path)):
+            if path.exists() and not path.is_file():
+                raise FileExistsError(errno.EEXIST, "it is there, and is no file", str(path))
 
     def _insist(self, part: Path, total: int | None) -> None:
         backoff = Backoff()
@@ -89,6 +100,10 @@ class Download:
         if not facts or not facts["complete"]:
             return None
         return size == facts["bytes"] and lines == facts["lines"]
+
+
+def _part_of(path: Path) -> Path:
+    return path.with_name(path.name + ".part")
 
 
 def _measured(path: Path) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from runlake.archive import Archive
+from runlake.archive import Archive, text_of
 from runlake.errors import NotFoundError, UnavailableError
 from runlake.names import RunName
 from runlake.pacing import Backoff
@@ -100,9 +100,9 @@ class Follower:
         frame = json.loads(event.data)
         kind = frame.get("eventType")
         if kind == "error":
-            raise UnavailableError(str(frame.get("message")))
+            raise UnavailableError(text_of(frame.get("message"), "the stream ended with an error"))
         if kind == "complete":
-            reason = str(frame.get("reason"))
+            reason = text_of(frame.get("reason"), "no reason was told")
             # Limits of one stream are none of the run's: it goes on by another.
             return None if reason in ("maxDuration", "maxBytes") else Piece(int(frame["after"]), [], reason)
         if kind != "logs":

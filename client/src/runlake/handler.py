@@ -23,7 +23,7 @@ from runlake.masking import Mask
 from runlake.names import RunName, new_run_id
 from runlake.settings import Settings, load_settings
 from runlake.shipper import Counts, Pace, Shipper, is_shipping, to_stderr
-from runlake.spool import Spool
+from runlake.spool import Spool, drain_command
 from runlake.steps import Step, current_step
 
 FORMAT = "%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s"
@@ -63,7 +63,7 @@ class RunlogHandler(logging.Handler):
     ) -> None:
         """``given`` are settings as in ``runlake config``. ``close_run``: closing the handler ends the run. ``writer``: the name under
         which it writes events, unlike all others of the run; made up unless it is given."""
-        self.settings = settings or load_settings(given)
+        self.settings = _settings_of(settings, given)
         self.settings.required_url()
         self.run = checked_run_name(RunName(fqn, run_id or new_run_id()))
         self.mask = secrets if isinstance(secrets, Mask) else Mask(secrets)
@@ -177,7 +177,10 @@ class RunlogHandler(logging.Handler):
         """Close no run after all: a writer beside this one has events on disk, and a closed run would not take them."""
         if self._close_run:
             self._close_run = False
-            self._tell(f"{self.run} stays open for what waits on disk: run `runlake drain`, then `runlake close`")
+            self._tell(
+                f"{self.run} stays open for what waits on disk:"
+                f" run `{drain_command(self.settings.spool_root)}`, then `runlake close {self.run.words}`"
+            )
 
     def start(self) -> None:
         """Begin before there is anything to ship: a writer of events is registered, so that it is missed if it dies."""
@@ -221,7 +224,10 @@ class RunlogHandler(logging.Handler):
 
     def _events(self) -> EventLines:
         if self._lines is None:
-            raise SettingsError("this run is written as plain lines: steps and events need runlake.run(…, events=True)")
+            following = "make the run or the handler with events=True"
+            raise SettingsError(
+                "this run is written as plain lines: steps and events need runlake.run(…, events=True)", next_step=following
+            )
         return self._lines
 
     def _step(self) -> str | None:
@@ -230,6 +236,16 @@ class RunlogHandler(logging.Handler):
 
     def _close_at_the_end_of_a_child(self) -> None:
         processes.Finalize(None, _close_at_exit, args=(weakref.ref(self),), exitpriority=0)
+
+
+def _settings_of(settings: Settings | None, given: Mapping[str, Any]) -> Settings:
+    """All at once, or one by one. Raises SettingsError."""
+    if settings is None:
+        return load_settings(given)
+    if given:
+        following = "give all settings in settings=, or each by its own name"
+        raise SettingsError(f"next to settings= there are no others: {', '.join(sorted(given))}", next_step=following)
+    return settings
 
 
 def pace_of(settings: Settings) -> Pace:

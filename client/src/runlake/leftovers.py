@@ -78,10 +78,7 @@ def claimed(folder: Path) -> Iterator[Leftover | None]:
         yield None
         return
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield _read(folder)
-    except (BlockingIOError, FileNotFoundError):
-        yield None
+        yield _locked(folder, descriptor)
     finally:
         os.close(descriptor)
 
@@ -103,6 +100,12 @@ def chunks_in(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.chunk"))
 
 
+def waiting_bytes(folder: Path, leftover: Leftover) -> int:
+    """Bytes of files that are still to be sent. Raises OSError."""
+    sent = sent_path(folder).stat().st_size if leftover.sent else 0
+    return sent + sum(path.stat().st_size for path in chunks_in(folder)) - leftover.begin
+
+
 def sent_path(folder: Path) -> Path:
     """The batch that was sent and not answered, if there is one."""
     return folder / _SENT
@@ -114,6 +117,14 @@ def remove(folder: Path) -> None:
         if path.exists():
             path.unlink()
     folder.rmdir()
+
+
+def _locked(folder: Path, descriptor: int) -> Leftover | None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return _read(folder)
+    except (BlockingIOError, FileNotFoundError):
+        return None
 
 
 def _read(folder: Path) -> Leftover:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shlex
 import time
 from dataclasses import dataclass
 from urllib.parse import quote
@@ -17,6 +18,11 @@ class RunName:
 
     def __str__(self) -> str:
         return f"{self.fqn}/{self.run_id}"
+
+    @property
+    def words(self) -> str:
+        """As a shell takes it behind ``runlake close``."""
+        return shlex.join([self.fqn, self.run_id])
 
 
 def part(name: str) -> str:

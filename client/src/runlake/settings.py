@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 import tomllib
@@ -15,7 +16,11 @@ from runlake.errors import SettingsError
 from runlake.tokens import Token, token_from
 
 PREFIX = "RUNLAKE_"
+_CONFIG = PREFIX + "CONFIG"
+MAX_S = 1_000_000_000
+"""Seconds beyond which the operating system takes no timeout."""
 _SECRET = frozenset({"token"})
+_ARGUMENT, _ENVIRONMENT = "argument", "environment"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +31,28 @@ class Settings:
     token: str = field(default="", metadata={"help": "a bearer token"})
     token_file: str = field(default="", metadata={"help": "a file that holds the token; read again when the token is refused"})
     token_command: str = field(default="", metadata={"help": "a command that prints the token; run again when it is refused"})
-    timeout_s: float = field(default=30.0, metadata={"help": "seconds for an answer to begin"})
+    timeout_s: float = field(default=30.0, metadata={"help": "seconds for an answer to begin", "least": 0.001})
     spool_dir: str = field(
         default="", metadata={"help": "where lines wait on disk; empty: runlake-spool-UID of the temporary files"}
     )
-    spool_bytes: int = field(default=256 * 1024 * 1024, metadata={"help": "bytes that may wait on disk for each run; 0: none"})
-    memory_bytes: int = field(default=8 * 1024 * 1024, metadata={"help": "bytes that may wait in memory for each run"})
-    batch_bytes: int = field(default=1024 * 1024, metadata={"help": "bytes that are sent at once, at most, but for a longer line"})
-    interval_s: float = field(default=0.5, metadata={"help": "seconds a line may wait for others to be sent with"})
-    exit_s: float = field(default=10.0, metadata={"help": "seconds an exiting program waits for its lines to be stored"})
+    spool_bytes: int = field(
+        default=256 * 1024 * 1024, metadata={"help": "bytes that may wait on disk for each run; 0: none", "least": 0}
+    )
+    memory_bytes: int = field(default=8 * 1024 * 1024, metadata={"help": "bytes that may wait in memory for each run", "least": 1})
+    batch_bytes: int = field(
+        default=1024 * 1024, metadata={"help": "bytes that are sent at once, at most, but for a longer line", "least": 1}
+    )
+    interval_s: float = field(default=0.5, metadata={"help": "seconds a line may wait for others to be sent with", "least": 0})
+    exit_s: float = field(
+        default=10.0, metadata={"help": "seconds an exiting program waits for its lines to be stored", "least": 0}
+    )
     origins: Mapping[str, str] = field(default_factory=dict, metadata={"help": ""})
+
+    def __post_init__(self) -> None:
+        """Raises SettingsError for a number that is out of range."""
+        for name in NAMES:
+            if not _is_in_range(name, getattr(self, name)):
+                raise _wrong(name, getattr(self, name), self.origins.get(name, _ARGUMENT))
 
     @property
     def bearer(self) -> Token:
@@ -64,6 +81,9 @@ class Settings:
 
 NAMES = tuple(each.name for each in fields(Settings) if each.name != "origins")
 _TYPES: dict[str, type[Any]] = {each.name: type(each.default) for each in fields(Settings) if each.name != "origins"}
+_LEAST: dict[str, float] = {each.name: each.metadata["least"] for each in fields(Settings) if "least" in each.metadata}
+_MOST: dict[type[Any], float] = {float: MAX_S, int: math.inf}
+_KINDS: dict[type[Any], str] = {str: "text", int: "a whole number from {} on", float: f"a number from {{}} to {MAX_S}"}
 
 
 def help_of(name: str) -> str:
@@ -73,8 +93,8 @@ def help_of(name: str) -> str:
 
 def settings_path(environ: Mapping[str, str] = os.environ) -> Path:
     """The settings' file: ``RUNLAKE_CONFIG``, or ``runlake/config.toml`` where configuration lives."""
-    if named := environ.get(PREFIX + "CONFIG"):
-        return Path(named)
+    if named := environ.get(_CONFIG):
+        return Path(named).expanduser()
     home = environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
     return Path(home) / "runlake" / "config.toml"
 
@@ -83,9 +103,9 @@ def load_settings(arguments: Mapping[str, Any] | None = None, environ: Mapping[s
     """The settings in force. Arguments that are None count as not given. Raises SettingsError."""
     path = settings_path(environ)
     layers = [
-        ("argument", {name: value for name, value in (arguments or {}).items() if value is not None}),
-        ("environment", {name: environ[PREFIX + name.upper()] for name in NAMES if environ.get(PREFIX + name.upper())}),
-        (str(path), _of_file(path)),
+        (_ARGUMENT, _of_arguments(arguments or {})),
+        (_ENVIRONMENT, {name: environ[PREFIX + name.upper()] for name in NAMES if environ.get(PREFIX + name.upper())}),
+        (str(path), _of_file(path, is_named=bool(environ.get(_CONFIG)))),
     ]
     _let_a_token_hide_the_others(layers)
     values: dict[str, Any] = {}
@@ -109,15 +129,24 @@ def _let_a_token_hide_the_others(layers: list[tuple[str, dict[str, Any]]]) -> No
         seen = seen or bool(given)
 
 
-def _of_file(path: Path) -> dict[str, Any]:
+def _of_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    if unknown := sorted(arguments.keys() - set(NAMES)):
+        following = "correct the argument's name: `runlake config` lists the settings"
+        raise SettingsError(f"there is no such option or setting: {', '.join(unknown)}", next_step=following)
+    return {name: value for name, value in arguments.items() if value is not None}
+
+
+def _of_file(path: Path, *, is_named: bool) -> dict[str, Any]:
+    """A file that is named must be there; the usual one need not."""
     try:
         found = tomllib.loads(path.read_text())
-    except FileNotFoundError:
-        return {}
     except (OSError, ValueError) as error:
-        raise SettingsError(f"the settings cannot be read path={path} reason={error}") from error
+        if isinstance(error, FileNotFoundError) and not is_named:
+            return {}
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise SettingsError(f"the settings cannot be read path={path} reason={reason}", next_step=_correction(str(path))) from error
     if unknown := sorted(found.keys() - set(NAMES)):
-        raise SettingsError(f"there is no such setting: {', '.join(unknown)} path={path}")
+        raise SettingsError(f"there is no such setting: {', '.join(unknown)} path={path}", next_step=_correction(str(path)))
     return found
 
 
@@ -136,7 +165,29 @@ def _problem_of(url: str) -> str:
 
 
 def _typed(name: str, value: Any, origin: str) -> Any:
+    kind = _TYPES[name]
     try:
-        return _TYPES[name](value)
-    except (TypeError, ValueError) as error:
-        raise SettingsError(f"{name} is {_TYPES[name].__name__}, not {value!r} origin={origin}") from error
+        typed = kind(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise _wrong(name, value, origin) from error
+    if kind is not str and (isinstance(value, bool) or (isinstance(value, float) and kind is int and typed != value)):
+        raise _wrong(name, value, origin)
+    return typed
+
+
+def _is_in_range(name: str, value: Any) -> bool:
+    return name not in _LEAST or bool(_LEAST[name] <= value <= _MOST[_TYPES[name]])  # nan is in no range
+
+
+def _wrong(name: str, value: Any, origin: str) -> SettingsError:
+    wanted = _KINDS[_TYPES[name]].format(_LEAST.get(name))
+    return SettingsError(f"{name} is {wanted}, not {value!r} origin={origin}", next_step=_correction(origin, name))
+
+
+def _correction(origin: str, name: str = "") -> str:
+    """What to do about a value that came from there."""
+    if origin == _ARGUMENT:
+        return f"correct the argument {name}"
+    if origin == _ENVIRONMENT:
+        return f"correct {PREFIX}{name.upper()}"
+    return f"correct {origin}, or name another file with {_CONFIG}"

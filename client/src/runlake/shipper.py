@@ -34,6 +34,7 @@ from runlake.errors import (
 )
 from runlake.leftovers import Leftover, keep_leftover
 from runlake.pacing import Backoff
+from runlake.spool import drain_command
 from runlake.terminal import sanitize
 
 _ACCESS_WAIT_S = 5.0
@@ -208,8 +209,12 @@ class Shipper:
     def _tell_what_stays_open(self) -> None:
         if self._finish.closed or self._closed_by_others:
             return
-        if self._finish.close:
-            self._say(f"{self._run} could not be closed: run `runlake close` later, it ends by itself after a day")
+        if self._finish.refusal:
+            self._say(f"{self._run} cannot be closed: {self._finish.refusal}")
+        elif self._finish.close:
+            self._say(
+                f"{self._run} could not be closed: run `runlake close {self._run.words}` later, it ends by itself after a day"
+            )
         elif self._has_an_end():
             self._say(f"a writer of {self._run} could not be closed: the run will not be called complete")
 
@@ -229,8 +234,9 @@ class Shipper:
             self._say(f"{self._delivery.unit} of {self._run} could not be kept on disk reason={error}")
             return
         self._counts.kept_lines += lines + (sent.lines if sent else 0)
+        root = spool.folder.parent
         self._say(
-            f"{self._counts.kept_lines} {self._delivery.unit} of {self._run} wait in {spool.folder.parent}: run `runlake drain` later"
+            f"{self._counts.kept_lines} {self._delivery.unit} of {self._run} wait in {root}: run `{drain_command(root)}` later"
         )
 
     def _url(self) -> str:
@@ -365,7 +371,11 @@ class Shipper:
             except (NotFoundError, RefusedError, RunClosedError) as error:
                 self._say_once(error)  # the run can be closed all the same
         if self._finish.close:
-            archive.close_run(self._run)
+            try:
+                archive.close_run(self._run)
+            except RefusedError as error:
+                self._finish.refusal = str(error)
+                raise
         self._finish.closed = True
 
     def _refused(self, error: ApiError) -> None:
@@ -400,11 +410,13 @@ class Shipper:
 
 @dataclass(slots=True)
 class _Finish:
-    """How far the end has come: asked for, waited for no more (``abandoned``), and reached (``ended``)."""
+    """How far the end has come: asked for, waited for no more (``abandoned``), and reached (``ended``). ``refusal``: why the run
+    can never be closed."""
 
     asked: bool = False
     close: bool = False
     closed: bool = False
+    refusal: str = ""
     ended: bool = False
     deadline: float | None = None
     abandoned: threading.Event = field(default_factory=threading.Event)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import shutil
 import uuid
 from collections import deque
@@ -28,6 +29,11 @@ def check_is_own(root: Path) -> None:
     """Among everybody's temporary files somebody may have made it first, to read lines or to be sent a token. Raises PermissionError."""
     if root.is_symlink() or (root.exists() and os.lstat(root).st_uid != os.getuid()):
         raise PermissionError(errno.EPERM, "the spool's folder is somebody else's", str(root))
+
+
+def drain_command(root: Path) -> str:
+    """What ships the lines that wait below ``root``, whatever the settings of whoever types it are."""
+    return f"runlake --spool-dir {shlex.quote(str(root.absolute()))} drain"
 
 
 class Spool:

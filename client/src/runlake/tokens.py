@@ -48,8 +48,9 @@ def token_from(value: str | None = None, file: str | None = None, command: str |
 def _of_file(path: Path) -> str:
     try:
         return path.read_text().strip()
-    except OSError as error:
-        raise SettingsError(f"the token's file cannot be read path={path} reason={error.strerror}") from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise SettingsError(f"the token's file cannot be read path={path} reason={reason}") from error
 
 
 def _of_command(command: str) -> str:

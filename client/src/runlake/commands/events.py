@@ -35,17 +35,23 @@ def steps(session: Session, fqn: str, run_id: str | None, as_json: bool) -> None
 @click.option("--level", help="Only of this level, as ERROR.")
 @click.option("--step", help="Only of this step: its id.")
 @click.option("--text", help="Only with this text.")
-@click.option("--from", "from_time", help="Only from this time on: 10m, 2h, 1d ago, ISO 8601, or ms since the epoch.")
-@click.option("--to", "to_time", help="Only before this time.")
+@click.option(
+    "--from",
+    "from_time",
+    type=ms_of,
+    metavar="TIME",
+    help="Only from this time on: 10m, 2h, 1d ago, ISO 8601, or ms since the epoch.",
+)
+@click.option("--to", "to_time", type=ms_of, metavar="TIME", help="Only before this time.")
 @click.option("-n", "--limit", type=click.IntRange(min=1), help="How many at most; all unless it is given.")
 @json_option
 @pass_session
 def events(
     session: Session, fqn: str, run_id: str | None, level: str | None, step: str | None, text: str | None,
-    from_time: str | None, to_time: str | None, limit: int | None, as_json: bool,
+    from_time: int | None, to_time: int | None, limit: int | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Show the events of a run, found by the server: time, level, step and message of each; with --json all that is known."""
-    query = {"level": level, "step": step, "text": text, "from": _time(from_time), "to": _time(to_time)}
+    query = {"level": level, "step": step, "text": text, "from": from_time, "to": to_time}
     given = {name: value for name, value in query.items() if value is not None}
     with session.archive() as archive:
         run, is_empty = run_of(archive, fqn, run_id), True
@@ -57,10 +63,6 @@ def events(
                 show_event(event)
         if is_empty:
             checked_run(archive, run, None)
-
-
-def _time(text: str | None) -> int | None:
-    return None if text is None else ms_of(text)
 
 
 def _row(depth: int, step: dict[str, Any]) -> list[str]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
-from runlake.archive import Archive
+from runlake.archive import Archive, no_runs
 from runlake.browsing import checked_run, step_log, step_of
 from runlake.commands.output import (
     ProgressLine,
@@ -37,14 +38,14 @@ _NO_MATCH = 1
 
 @click.command()
 @click.argument("fqn", required=False)
-@click.option("-n", "--limit", default=20, show_default=True, help="How many at most.")
+@click.option("-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many at most.")
 @click.option("--prefix", default="", help="Without FQN: only pipelines whose names begin so.")
 @json_option
 @pass_session
 def runs(session: Session, fqn: str | None, limit: int, prefix: str, as_json: bool) -> None:
     """List the runs of pipeline FQN, the newest first; without FQN the pipelines, each with its last run."""
     with session.archive() as archive:
-        found = archive.pipelines(prefix, limit) if fqn is None else archive.runs(fqn, limit)
+        found = archive.pipelines(prefix, limit) if fqn is None else _runs_of(archive, fqn, limit)
         if as_json:
             for each in found:
                 show_json(each)
@@ -57,15 +58,19 @@ def runs(session: Session, fqn: str | None, limit: int, prefix: str, as_json: bo
 @click.command()
 @fqn_and_run
 @click.option("-f", "--follow", is_flag=True, help="Go on until the run has ended.")
-@click.option("-n", "--lines", default=10, show_default=True, help="How many of the last lines to begin with.")
-@click.option("--since", help="Begin with what arrived since: 10m, 2h, 1d, ISO 8601, or ms since the epoch.")
+@click.option(
+    "-n", "--lines", type=click.IntRange(min=0), default=10, show_default=True, help="How many of the last lines to begin with."
+)
+@click.option(
+    "--since", type=since_of, metavar="TIME", help="Begin with what arrived since: 10m, 2h, 1d, ISO 8601, or ms since the epoch."
+)
 @json_option
 @pass_session
 def tail(session: Session, fqn: str, run_id: str | None, follow: bool, lines: int, since: str | None, as_json: bool) -> None:
     """Show the last lines of a run (the newest unless RUN is given), and with -f those that come."""
     with session.archive() as archive:
         run = run_of(archive, fqn, run_id)
-        begin: dict[str, Any] = {"since": since_of(since)} if since else {"tail": lines}
+        begin: dict[str, Any] = {"since": since} if since else {"tail": lines}
         after: int | None = None
         if run_id:
             checked_run(archive, run, None)
@@ -127,17 +132,28 @@ def grep(
 
 @click.command()
 @fqn_and_run
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The file; FQN-RUN.log unless it is given.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="The file, or the folder for it; FQN-RUN.log unless it is given."
+)
 @json_option
 @pass_session
 def download(session: Session, fqn: str, run_id: str | None, output: Path | None, as_json: bool) -> None:
     """Fetch a log into a file, go on where another try stopped, and compare it with what the archive has."""
     with session.archive() as archive:
         run = run_of(archive, fqn, run_id)
-        path = output or Path(_UNSAFE.sub("_", f"{run.fqn}-{run.run_id}")[-150:] + ".log")
         with ProgressLine(str(run)) as progress:
-            fetched = Download(archive, run, path, progress.update).fetch()
+            fetched = Download(archive, run, _path_for(run, output), progress.update).fetch()
     _show_fetched(fetched, as_json)
+
+
+def _runs_of(archive: Archive, fqn: str, limit: int) -> Iterator[dict[str, Any]]:
+    """The newest first. Raises NotFoundError where there are none."""
+    is_empty = True
+    for each in archive.runs(fqn, limit):
+        is_empty = False
+        yield each
+    if is_empty:
+        raise no_runs(fqn)
 
 
 def _follow(follower: Follower, as_json: bool) -> None:
@@ -164,6 +180,13 @@ def _matches(archive: Archive, run: RunName, query: dict[str, Any], max_count: i
         yield from answer["matches"]
         left = None if left is None else left - len(answer["matches"])
         after = answer["after"]
+
+
+def _path_for(run: RunName, output: Path | None) -> Path:
+    """What was asked for; in a folder a file that is named after the run."""
+    if output is not None and not output.is_dir():
+        return output
+    return (output or Path()) / (_UNSAFE.sub("_", f"{run.fqn}-{run.run_id}")[-150:] + ".log")
 
 
 def _show_fetched(fetched: Fetched, as_json: bool) -> None:

@@ -1,27 +1,45 @@
-"""Times as people type them."""
+"""Times and durations as people type them."""
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from datetime import UTC, datetime
+from typing import Any
 
 import click
 
+from runlake.settings import MAX_S
+
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+
+class Seconds(click.FloatRange):
+    """A duration that the operating system can wait."""
+
+    name = "number"
+
+    def __init__(self, min: float = 0) -> None:
+        super().__init__(min=min, max=MAX_S)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """As a number; nan, which is in every range of click's, is none."""
+        converted = super().convert(value, param, ctx)
+        if math.isnan(converted):
+            self.fail(f"{value} is not in the range {self._describe_range()}.", param, ctx)
+        return converted
 
 
 def since_of(text: str) -> str:
     """A time as the API takes it: of ``10m``, ``2h`` and the like it is that long ago. Raises click.BadParameter."""
     if found := re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text):
-        return str(int((time.time() - float(found[1]) * _UNITS_S[found[2]]) * 1000))
+        return str(int(max(time.time() - float(found[1]) * _UNITS_S[found[2]], 0) * 1000))
     if not text.isdecimal():
         try:
             datetime.fromisoformat(text)
         except ValueError as error:
-            raise click.BadParameter(
-                f"{text!r} is neither 10m, 2h, 1d nor a time as 2026-11-21T10:00:00Z", param_hint="--since"
-            ) from error
+            raise click.BadParameter(f"{text!r} is neither 10m, 2h, 1d nor a time as 2026-11-21T10:00:00Z") from error
     return text
 
 

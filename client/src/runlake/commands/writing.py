@@ -13,15 +13,18 @@ from runlake.archive import Archive
 from runlake.browsing import checked_run
 from runlake.commands.output import report, report_error, show_json, show_rows, show_text, size_of, time_of
 from runlake.commands.session import Session, json_option, pass_session
+from runlake.commands.times import Seconds
 from runlake.draining import Drain
 from runlake.errors import RunlakeError, SettingsError
 from runlake.execution import execute
 from runlake.handler import RunlogHandler
-from runlake.leftovers import chunks_in, claimed, discard_leftover, leftovers_in
+from runlake.leftovers import claimed, discard_leftover, leftovers_in, waiting_bytes
 from runlake.names import RunName
 from runlake.settings import Settings
+from runlake.spool import drain_command
 
-_CANNOT_BEGIN = 125  # as env(1) and timeout(1) report their own faults
+CANNOT_BEGIN = 125
+"""What ``exec`` ends with when it ran nothing, as env(1) and timeout(1) report their own faults."""
 
 
 class _Exec(click.Command):
@@ -51,7 +54,11 @@ class _Exec(click.Command):
 @click.command("exec", cls=_Exec)
 @click.option("--run-id", help="The run's id; made up unless it is given.")
 @click.option(
-    "--patience", default=60.0, show_default=True, help="Seconds to hold the command up, or wait at its end, while nothing moves."
+    "--patience",
+    type=Seconds(),
+    default=60.0,
+    show_default=True,
+    help="Seconds to hold the command up, or wait at its end, while nothing moves.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Do not tell the run's name.")
 @click.option("--mask-env", multiple=True, metavar="NAME", help="Mask the value of this variable in the archive; may be repeated.")
@@ -77,7 +84,7 @@ def execute_command(
         handler = RunlogHandler(fqn, run_id, close_run=True, settings=settings, secrets=_values_of(mask_env))
     except RunlakeError as error:
         report_error(error)
-        sys.exit(_CANNOT_BEGIN)
+        sys.exit(CANNOT_BEGIN)
     if not quiet:
         report(f"archived as {handler.run}")
     code = execute(command, handler, sys.stdout.buffer, patience, report)
@@ -86,7 +93,7 @@ def execute_command(
 
 
 @click.command()
-@click.option("--patience", default=30.0, show_default=True, help="Seconds to wait while nothing moves.")
+@click.option("--patience", type=Seconds(), default=30.0, show_default=True, help="Seconds to wait while nothing moves.")
 @click.option("--list", "is_list", is_flag=True, help="Ship nothing: list what waits, for which run and server, and where.")
 @click.option(
     "--discard",
@@ -104,7 +111,7 @@ def drain(session: Session, patience: float, is_list: bool, discard: tuple[str, 
         _list(folders, as_json)
         return
     if discard:
-        _discard(folders, discard, as_json)
+        _discard(settings.spool_root, folders, discard, as_json)
         return
     drained = kept = failed = 0
     for folder in folders:
@@ -141,7 +148,8 @@ def close(session: Session, fqn: str, run_id: str, as_json: bool) -> None:
 def _values_of(names: tuple[str, ...]) -> list[str]:
     """Raises SettingsError for a variable that is not there: a name with a mistake in it would mask nothing."""
     if missing := [name for name in names if name not in os.environ]:
-        raise SettingsError(f"there is nothing to mask: the variable is not set name={', '.join(missing)}")
+        following = "set the variable, or correct the name behind --mask-env"
+        raise SettingsError(f"there is nothing to mask: the variable is not set name={', '.join(missing)}", next_step=following)
     return [os.environ[name] for name in names]
 
 
@@ -163,7 +171,7 @@ def _waiting(folder: Path) -> dict[str, Any] | None:
                 return None
             with Archive(leftover.url) as archive:
                 lines = Drain(folder, leftover, archive, 0).count_left()
-            size, since_ms = sum(path.stat().st_size for path in chunks_in(folder)), int(folder.stat().st_mtime * 1000)
+            size, since_ms = waiting_bytes(folder, leftover), int(folder.stat().st_mtime * 1000)
     except (RunlakeError, OSError) as error:
         report(f"{folder} cannot be read: {error}")
         return None
@@ -176,10 +184,12 @@ def _waiting_row(row: dict[str, Any]) -> list[str]:
     return [row["folder"], run, row["url"], str(row["lines"]), size_of(row["bytes"]), time_of(row["sinceMs"])]
 
 
-def _discard(folders: list[Path], names: tuple[str, ...], as_json: bool) -> None:
+def _discard(root: Path, folders: list[Path], names: tuple[str, ...], as_json: bool) -> None:
     by_name = {folder.name: folder for folder in folders}
     if unknown := [name for name in names if name not in by_name]:
-        raise SettingsError(f"no such folder waits: {', '.join(unknown)}: `runlake drain --list` shows those that do")
+        raise SettingsError(
+            f"no such folder waits: {', '.join(unknown)}", next_step=f"`{drain_command(root)} --list` shows those that do"
+        )
     discarded = [name for name in names if discard_leftover(by_name[name])]
     for name in discarded:
         if not as_json:
