@@ -342,7 +342,11 @@ def test_a_run_stays_open_for_a_writer_whose_events_are_kept(server: FakeServer,
         run.handler.flush()
         run.events("second").write("of the second")
     assert not server.runs["p", "r"].closed
-    assert "1 events of p/r wait in" in told[0] and "p/r stays open" in told[1] and len(told) == 2
+    command = f"runlake --spool-dir {settings.spool_root} drain"
+    assert told == [
+        f"1 events of p/r wait in {settings.spool_root}: run `{command}` later",
+        f"p/r stays open for what waits on disk: run `{command}`, then `runlake close p r`",
+    ]
 
 
 def test_a_writer_that_is_killed_is_named(server: FakeServer, tmp_path: Path) -> None:
