@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chalicelib.events.codecs import json_text, records
-from chalicelib.events.codecs.items import Item, reason_of
+from chalicelib.events.codecs.items import UNDECODABLE, Item, reason_of
 from chalicelib.events.event import NewEvent
 from chalicelib.events.ports import Refused
 from chalicelib.lines.clock import Clock
@@ -80,7 +80,7 @@ def _item(number: int, name: str, document: str | None, about: Mapping[str, Any]
     try:
         record = json_text.value_of(document)
         decoded = records.decoded(number, record, clock, about)
-    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+    except UNDECODABLE as error:
         return Refused(number, reason_of(error))
     if not about.get("id"):
         return decoded

@@ -13,7 +13,7 @@ from typing import Any
 
 from chalicelib.errors import BatchTooLargeError, InvalidEventError, RunlakeError
 from chalicelib.events.codecs import json_text, records
-from chalicelib.events.codecs.items import Decoded, Item, reason_of
+from chalicelib.events.codecs.items import UNDECODABLE, Decoded, Item, reason_of
 from chalicelib.events.codecs.records import Moment
 from chalicelib.events.event import MAX_TIMESTAMP_MS, NewEvent
 from chalicelib.events.ports import Refused
@@ -75,7 +75,7 @@ def _items(given: Sequence[Any], content: Callable[[Any], bytes], about: Mapping
             found = list(_of_record(content(record), about, clock))
         except BatchTooLargeError:
             raise
-        except (ValueError, TypeError, RecursionError, RunlakeError) as error:
+        except (*UNDECODABLE, RunlakeError) as error:
             found = [Refused(0, reason_of(error))]
         for each in found:
             yield _numbered(each, number)
@@ -163,7 +163,7 @@ def _common(header: str) -> Mapping[str, Any]:
 def _attempt(decode: Callable[[], Decoded]) -> Item:
     try:
         return decode()
-    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+    except UNDECODABLE as error:
         return Refused(0, reason_of(error))
 
 

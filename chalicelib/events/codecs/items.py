@@ -13,6 +13,8 @@ from chalicelib.events.ports import Refused
 
 T = TypeVar("T")
 MAX_REASON_CHARS = 300
+UNDECODABLE = (ValueError, TypeError, OverflowError, RecursionError)
+"""What reading a value that makes no sense may raise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ def decoded_each(values: Iterable[T | Refused], decode: Callable[[int, T], Decod
             continue
         try:
             yield decode(index, value)
-        except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        except UNDECODABLE as error:
             yield Refused(index, reason_of(error))
 
 

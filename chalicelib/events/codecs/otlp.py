@@ -14,7 +14,7 @@ from typing import Any
 
 from chalicelib.errors import BatchTooLargeError, InvalidEventError
 from chalicelib.events.codecs import json_text, records
-from chalicelib.events.codecs.items import Decoded, Item, decoded_each
+from chalicelib.events.codecs.items import UNDECODABLE, Decoded, Item, decoded_each
 from chalicelib.events.codecs.otlp_values import (
     any_value,
     fields_of_json,
@@ -186,14 +186,14 @@ def _json_pairs(request: Mapping[str, Any]) -> Iterator[_Pair | Refused]:
         try:
             resource = _attributes_json(_object(logs, "resource"))
             scopes = _list(logs, "scopeLogs")
-        except (ValueError, TypeError, RecursionError):
+        except UNDECODABLE:
             yield Refused(0, "resourceLogs holds what is none")
             continue
         for scope_logs in scopes:
             try:
                 scope = _scope_json(_object(scope_logs, "scope"))
                 log_records = _list(scope_logs, "logRecords")
-            except (ValueError, TypeError, RecursionError):
+            except UNDECODABLE:
                 yield Refused(0, "scopeLogs holds what is none")
                 continue
             for record in log_records:

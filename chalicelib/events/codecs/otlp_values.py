@@ -63,7 +63,10 @@ def _int(given: Any, _: int) -> int:
 def _double(given: Any, _: int) -> Any:
     if isinstance(given, bool) or not isinstance(given, int | float | str):
         raise ValueError("doubleValue is a number")
-    return _finite(float(given))
+    try:
+        return _finite(float(given))
+    except OverflowError as error:
+        raise ValueError("doubleValue is out of range") from error
 
 
 def _values(given: Any) -> Any:
