@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import re
+import base64
+import json
 from collections.abc import Mapping
 
 from chalice.app import Request, Response
@@ -14,9 +15,8 @@ from chalicelib.deadline import Deadline
 from chalicelib.errors import InvalidCursorError, InvalidInputError
 from chalicelib.observability import logger, note
 from chalicelib.pipelines.files.place import LAST_MS
-from chalicelib.pipelines.files.reading import FileQuery
+from chalicelib.pipelines.files.reading import FileQuery, Place
 from chalicelib.pipelines.files.repair import Finding
-from chalicelib.pipelines.files.service import Place
 from chalicelib.pipelines.records import places
 from chalicelib.routes import gate
 from chalicelib.routes.answers import json_answer
@@ -27,8 +27,9 @@ DEFAULT_BASE = "pipeline-files"
 """Where the built-in pipeline writes."""
 DEFAULT_LIMIT, MAX_LIMIT = 1000, 10_000
 READ_S, WORK_S = 8, 20
-_CURSOR = re.compile(r"([0-9]{1,15})-([0-9]{1,9})", re.ASCII)
 _DATE = re.compile(r"[0-9]{4}-", re.ASCII)
+_MAX_SKIPPED = 10**12
+_NO_CURSOR = "the cursor was not made here, or by an earlier release: leave it out to begin anew"
 _MAX_NAME_CHARS = 1000
 _MAX_WARNINGS = 20
 
@@ -52,10 +53,9 @@ def events(request: Request) -> Response:
     for what, why in page.left_out[:_MAX_WARNINGS]:
         logger.warning("a file of a pipeline is left out", extra={"what": what, "why": why})
     note(left_out=len(page.left_out), unsupported=page.unsupported)
-    after = f"{page.after.time_ms}-{page.after.skipped}" if page.after else None
     return json_answer({
         "events": [event.document() for event in page.events],
-        "cursor": after,
+        "cursor": _cursor(page.after) if page.after else None,
         "leftOut": len(page.left_out),
         "unsupported": page.unsupported,
     })  # fmt: skip
@@ -132,7 +132,18 @@ def _place(query: Mapping[str, str]) -> Place | None:
     cursor = query.get("cursor")
     if not cursor:
         return None
-    found = _CURSOR.fullmatch(cursor)
-    if not found:
-        raise InvalidCursorError("the cursor was not made here: leave it out to begin anew")
-    return Place(int(found[1]), int(found[2]))
+    try:
+        time_ms, at, skipped, next_ms = json.loads(
+            base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        )
+    except (ValueError, TypeError, RecursionError) as error:
+        raise InvalidCursorError(_NO_CURSOR) from error
+    limits = ((time_ms, LAST_MS), (skipped, _MAX_SKIPPED), (next_ms, LAST_MS + 1))
+    if not isinstance(at, str) or not all(type(number) is int and 0 <= number <= most for number, most in limits):
+        raise InvalidCursorError(_NO_CURSOR)
+    return Place(time_ms, at, skipped, next_ms)
+
+
+def _cursor(place: Place) -> str:
+    packed = json.dumps([place.time_ms, place.at, place.skipped, place.next_ms], separators=(",", ":"))
+    return base64.b64encode(packed.encode(), altchars=b"-_").decode().rstrip("=")

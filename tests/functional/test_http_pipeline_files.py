@@ -375,3 +375,46 @@ def test_a_namespace_is_deleted_as_far_as_the_principal_may() -> None:
         everything = bearer(issuer.granted("root", logs_read=["*"], admin=["*"]))
         assert call("DELETE", f"{PATH}?namespace=svc", headers=everything).json["runs"] == 3
         assert call("DELETE", f"{PATH}?namespace=other", headers=bearer(issuer.granted("some", admin=["svc.*"]))).status == 403
+
+
+def test_slow_reads_bound_a_page_and_its_cursor_goes_on(world: World) -> None:
+    gets = 0
+
+    def slow(operation: str, answer: Any) -> Any:
+        nonlocal gets
+        if operation == "get":
+            gets += 1
+            world.clock.advance(1)
+        return answer()
+
+    for number in range(20):
+        write(world, 1, program=f"p{number:02d}", time_ms=START_MS)
+        write(world, 2, program=f"p{number:02d}", time_ms=START_MS + 60_000)
+    with installed(world, store=Intercepted(world.store, slow)):
+        answers = [asked(**{"from": START_MS + 1, "to": START_MS + 60_000})]
+        while answers[-1]["cursor"]:
+            answers.append(asked(**{"from": START_MS + 1, "to": START_MS + 60_000}, cursor=answers[-1]["cursor"]))
+        assert len(answers) == 3 and gets == 20 and not any(each["events"] for each in answers)
+        assert sorted(pages()) == [1] * 20 + [2] * 20
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        "1790000000000-3",
+        "x",
+        "é",
+        "\ud800",
+        "W10",
+        "WzEsMiwzLDRd",
+        "WzEsIiIsMSwxLDFd",
+        "WzEsIiIsLTEsMV0",
+        "W3RydWUsIiIsMSwxXQ",
+        "bnVsbA",
+    ],
+    ids=ascii,
+)
+def test_cursor_that_was_not_made_here_is_refused(world: World, cursor: str) -> None:
+    write(world, 1)
+    answer = call("GET", f"{PATH}?namespace=svc&app=flow&cursor={quote(cursor, errors='surrogatepass')}")
+    assert answer.status == 400 and ("begin anew" in answer.json["message"] or not cursor.isascii())

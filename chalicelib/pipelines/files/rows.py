@@ -12,11 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chalicelib.pipelines.files.place import Context, behind
-from chalicelib.pipelines.files.table import COMMITS, TABLE, pages
+from chalicelib.pipelines.files.table import COMMITS, TABLE, behind_key, pages
 from chalicelib.ports import Clause, Database, Delete, Key, Put, Row, When, Write
 
 OPEN, CLOSED, CONDEMNED = "open", "closed", "condemned"
 """May grow; is whole; is on its way out, and not read any more."""
+_PROGRAM_PARTS, _TIME_DIGITS = 3, 15
+"""Of a row's key: namespace, application, program; and then a time."""
 IS_NEW: When = ((Clause(("at",), "absent"),),)
 
 
@@ -189,6 +191,23 @@ class FileRows:
         for page in pages(self._database, base, start, end):
             yield from self._counted([_parsed(row) for row in page])
 
+    def of_days(self, base: str, prefix: str, first_ms: int, last_ms: int) -> Iterator[FileRow | Damaged]:
+        """Rows of an application, or of a program of it, that were begun for events of a time, as they count now, in order of key. Of an
+        application no key range is just these: a Query for each 1,000 rows, but rows of other times that follow one another are passed
+        over; and a read for each writer that has staged some."""
+        is_program = prefix.count(":") == _PROGRAM_PARTS
+        start, end = (f"{prefix}{first_ms:015d}", f"{prefix}{last_ms:015d};") if is_program else (prefix, behind(prefix))
+
+        def onward(at: str) -> str:
+            time_ms, program = _begun_ms(at), _program_of(at)
+            if time_ms is None or first_ms <= time_ms <= last_ms:
+                return behind_key(at)
+            return behind(program) if time_ms > last_ms else f"{program}{first_ms:015d}"
+
+        for page in pages(self._database, base, start, end, onward):
+            wanted = [row for row in page if (time_ms := _begun_ms(row["at"])) is None or first_ms <= time_ms <= last_ms]
+            yield from self._counted([_parsed(row) for row in wanted])
+
     def newest(self, context: Context, day_first_ms: int, day_last_ms: int, limit: int) -> list[FileRow]:
         """The rows that were begun last of a context's day. One Query."""
         first, last = f"{context.prefix}{day_first_ms:015d}", f"{context.prefix}{day_last_ms:015d};"
@@ -236,6 +255,17 @@ def commit_write(writer: str, number: int, now_ms: int) -> Put:
     """The one write that makes all count that was staged under a number."""
     key = commit_key(writer)
     return Put(key, {"partition": key.partition, "at": key.sort, "committed": number, "changed_ms": now_ms})
+
+
+def _program_of(at: str) -> str:
+    """What all keys of a row's program begin with: no name has a colon there."""
+    return ":".join(at.split(":", _PROGRAM_PARTS)[:_PROGRAM_PARTS]) + ":"
+
+
+def _begun_ms(at: str) -> int | None:
+    """The time that a row's key has; None where it is no key of a file."""
+    digits = at[len(_program_of(at)) :].partition(":")[0]
+    return int(digits) if digits.isdecimal() and len(digits) == _TIME_DIGITS else None
 
 
 def _parsed(row: Row) -> FileRow | Damaged:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from chalicelib.deadline import Deadline
 from chalicelib.errors import InvalidInputError
 from chalicelib.pipelines.files.bases import Base, base_named, bases
 from chalicelib.pipelines.files.deletion import Deleted, Deletion, RunLogs
 from chalicelib.pipelines.files.generations import Generations
-from chalicelib.pipelines.files.reading import FileQuery, Reading
+from chalicelib.pipelines.files.reading import FileQuery, Place, Reading
 from chalicelib.pipelines.files.records import FileEvent
 from chalicelib.pipelines.files.repair import Finding, Repair
 from chalicelib.pipelines.files.retention import Kept, Retention
@@ -22,17 +22,9 @@ MAX_FINDINGS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where the next page begins: behind ``skipped`` events of a time."""
-
-    time_ms: int
-    skipped: int
-
-
-@dataclass(frozen=True, slots=True)
 class EventPage:
-    """``after`` None: there is no more now. ``left_out``: files and rows that are missing or damaged, each with the reason. ``unsupported``:
-    how many files are of a format that cannot be read here."""
+    """``after`` None: there is no more now. A page that the deadline cut may have no events, and there are more. ``left_out``: files and
+    rows that are missing or damaged, each with the reason. ``unsupported``: how many files are of a format that cannot be read here."""
 
     events: list[FileEvent]
     after: Place | None
@@ -66,26 +58,25 @@ class PipelineFiles:
 
     def page(self, query: FileQuery, limit: int, deadline: Deadline, after: Place | None = None) -> EventPage:
         """Events of a range, at most ``limit``, 4 MiB as they are answered, and what the deadline allows. An event that alone is larger is
-        cut. Raises InvalidInputError (no such base), UnavailableError."""
+        cut. Each page comes further than the one before, if only by a file that has nothing in the range. Raises InvalidInputError (no such
+        base), UnavailableError."""
         base = self._base(query.base)
         left_out: list[tuple[str, str]] = []
         generations = Generations(self._database, self._clock)  # what was deleted a moment ago is not shown
         reading = Reading(self._stores(base.bucket), self._database, generations, lambda what, why: left_out.append((what, why)))
-        given = replace(query, from_ms=max(query.from_ms, after.time_ms)) if after else query
+        merge = reading.merge(query, deadline, after)
         events: list[FileEvent] = []
-        size, place = 0, after or Place(query.from_ms, 0)
-        for event in _behind(reading.events(given), after):
+        size = 0
+        for event in merge.events():
             event_bytes = document_bytes(event.document())
             if event_bytes > PAGE_BYTES:
                 event = event.clipped()
                 event_bytes = document_bytes(event.document())
             size += event_bytes
-            if events and (len(events) == limit or size > PAGE_BYTES or deadline.remaining_s() <= 0):
-                return EventPage(events, place, left_out, len(reading.unsupported))
+            if events and (len(events) == limit or size > PAGE_BYTES):
+                return EventPage(events, merge.place, left_out, len(reading.unsupported))
             events.append(event)
-            is_same = event.time <= place.time_ms
-            place = Place(place.time_ms, place.skipped + 1) if is_same else Place(event.time, 1)
-        return EventPage(events, None, left_out, len(reading.unsupported))
+        return EventPage(events, merge.place if merge.is_cut else None, left_out, len(reading.unsupported))
 
     def delete(self, namespace: str, fqn: str | None, deadline: Deadline, may: Callable[[str], bool] | None = None) -> Deleted:
         """See ``Deletion.delete``."""
@@ -141,14 +132,3 @@ class _ListedSize:
         self._count += 1
         self._bytes += document_bytes({"kind": finding.kind, "path": finding.path, "detail": finding.detail})
         return self._count < MAX_FINDINGS and self._bytes < PAGE_BYTES
-
-
-def _behind(events: Iterator[FileEvent], after: Place | None) -> Iterator[FileEvent]:
-    """Without those of the page before: so many of its last time."""
-    left = after.skipped if after else 0
-    for event in events:
-        if after and left and event.time <= after.time_ms:
-            left -= 1
-            continue
-        left = 0
-        yield event

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from chalicelib.errors import PreconditionFailedError
 from chalicelib.pipelines.files.place import behind
@@ -24,14 +24,22 @@ def rows_of_partition(database: Database, partition: str, prefix: str = "") -> I
         yield from page
 
 
-def pages(database: Database, partition: str, start: str | None, end: str | None) -> Iterator[Sequence[Row]]:
-    """Rows of a partition from one sort key to another, in order, 1,000 for each Query."""
-    while True:
+def behind_key(at: str) -> str:
+    """The first key that may stand behind one."""
+    return at + _FIRST
+
+
+def pages(
+    database: Database, partition: str, start: str | None, end: str | None, onward: Callable[[str], str] = behind_key
+) -> Iterator[Sequence[Row]]:
+    """Rows of a partition from one sort key to another, in order, 1,000 for each Query. ``onward``: where a page begins behind the last key
+    of the one before; what lies between is passed over."""
+    while start is None or end is None or start < end:
         rows, more = database.query(TABLE, partition, start, end, limit=PAGE_ROWS)
         yield rows
         if not more or not rows:
             return
-        start = rows[-1]["at"] + _FIRST
+        start = onward(rows[-1]["at"])
 
 
 def applied(database: Database, clock: Clock, write: Write) -> bool:
