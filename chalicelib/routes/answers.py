@@ -7,7 +7,7 @@ minutes after a 504. Neither is ever answered: trouble of ours is a 503 with ``R
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -147,16 +147,25 @@ def _check_request(request: Request) -> None:
     budget = BUDGETS[operation] if operation else Budget()
     budgets.enter(budget)
     query = event.get("multiValueQueryStringParameters") or {}
-    target_chars = len(path) + sum(len(name) + len(value) for name, values in query.items() for value in values)
+    target = [path, *(text for name, values in query.items() for value in values for text in (name, value))]
+    _check_unicode(target)
     body = event.get("body") or ""
     body_bytes = len(body) * 3 // 4 - 2 if event.get("isBase64Encoded") else _utf8_bytes(body)
-    budget.check_request(target_chars, body_bytes)
+    budget.check_request(sum(map(len, target)), body_bytes)
     if operation:
         budgets.check_names(operation, path)
 
 
 def _utf8_bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
+
+
+def _check_unicode(texts: Sequence[str]) -> None:
+    """No name that is stored has a lone surrogate, and no key can have one. Raises InvalidInputError."""
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInputError("path and query are utf-8") from error
 
 
 def _enveloped(response: Response) -> Response:

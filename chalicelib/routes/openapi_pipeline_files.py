@@ -57,7 +57,10 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "required": ["events", "cursor", "leftOut", "unsupported"],
         "properties": {
             "events": {"type": "array", "maxItems": 10_000, "items": {"$ref": "#/components/schemas/FileEvent"}},
-            "cursor": {"type": ["string", "null"], "description": "Where the next page begins; null: there is no more now."},
+            "cursor": {
+                "type": ["string", "null"],
+                "description": "Where the next page begins, also where this one is empty; null: there is no more now.",
+            },
             "leftOut": {**_COUNT, "description": "Files and rows that were missing or damaged, and are left out."},
             "unsupported": {
                 **_COUNT,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Mapping
 
 from chalice.app import Request, Response
@@ -43,7 +44,7 @@ def events(request: Request) -> Response:
         base=_base(query),
         namespace=_name(query, "namespace"),
         app=_name(query, "app"),
-        program=query.get("program") or None,
+        program=_name(query, "program") if query.get("program") else None,
         from_ms=_time_ms(query, "from", 0, LAST_MS),
         to_ms=_time_ms(query, "to", LAST_MS + 1, LAST_MS + 1),
         may_see=lambda fqn: who.may(Scope.LOGS_READ, fqn),

@@ -44,6 +44,10 @@ _ANY_LETTER = "\0"  # no name has it, so no pattern names it
 _SEGMENT_SUFFIX = re.compile(r"segments/(\d{10})", re.ASCII)
 _RETIRED_SUFFIX = re.compile(r"retired/[A-Za-z0-9_-]{11}")  # no longer than a segment's, and behind partial.txt in a listing
 _LONGEST_SUFFIX = len("segments/") + SEQUENCE_DIGITS
+_LONGEST_NAMES = MAX_KEY_BYTES - _LONGEST_SUFFIX - len("p///")
+"""FQN and run id once encoded, below the shortest prefix: no layout has room for longer ones."""
+_LONGEST_ENCODED = 12
+"""Bytes of one letter."""
 _MARKERS = ".active"
 _EVENTS, _CHOSEN = "events", "chosen"
 _COMPANION = re.compile(rf"{_EVENTS}/(\d{{10}})", re.ASCII)
@@ -79,6 +83,9 @@ def checked_run(fqn: str, run_id: str) -> Run:
             raise InvalidNameError(f"{what} is not valid unicode")
     if "/" in run_id:
         raise InvalidNameError(f"a run id has no slash run_id={run_id!r}")
+    is_short = (len(fqn) + len(run_id)) * _LONGEST_ENCODED <= _LONGEST_NAMES
+    if not is_short and (names_bytes := len(encode_name(fqn)) + len(encode_name(run_id))) > _LONGEST_NAMES:
+        raise InvalidNameError(f"fqn and run id are too long once encoded bytes={names_bytes} limit={_LONGEST_NAMES}")
     if run_id in RESERVED_RUN_IDS:
         raise InvalidNameError(f"a run id cannot be a word of the api run_id={run_id!r}")
     return Run(fqn, run_id)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 
 from chalicelib.errors import ObjectNotFoundError
 from chalicelib.ports import ObjectStore, PutOptions, Run
-from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.layout import MAX_KEY_BYTES, Layout
 from chalicelib.runlog.tail import list_all
 
 
@@ -45,9 +45,12 @@ def put_tombstone(store: ObjectStore, layout: Layout, tombstone: Tombstone) -> N
 
 
 def find_tombstone(store: ObjectStore, layout: Layout, run: Run) -> Tombstone | None:
-    """A run's tombstone. One GET."""
+    """A run's tombstone. One GET; none where names leave no room for the key."""
+    key = layout.tombstone(run)
+    if len(key) > MAX_KEY_BYTES:
+        return None
     try:
-        return Tombstone(**json.loads(store.get(layout.tombstone(run)).body))
+        return Tombstone(**json.loads(store.get(key).body))
     except ObjectNotFoundError:
         return None
 

@@ -158,6 +158,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
     },
     "docs/http-api.md": {
         "until when, {} from now": f"{_UPLOADS}:EXPIRES_S",
+        "1 MiB each. It ends after {}, with": "chalicelib.routes.pipeline_files:READ_S",
         "nothing was heard of it for {};": "chalicelib.routes.pipelines:QUIET_MS",
         "if they are older than {}.": "chalicelib.pipelines.files.repair:GRACE_MS",
         "gives a path up for {} after": "source: OpenMetadata's client",

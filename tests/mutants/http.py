@@ -9,6 +9,7 @@ _BODIES = "tests/unit/test_http_bodies.py"
 _INTAKE = "tests/unit/test_intake.py"
 _LISTS = "tests/functional/test_access_lists.py"
 _LOGS = "tests/functional/test_http_logs.py"
+_RESPONSES = "tests/functional/test_http_response_limits.py"
 
 MUTANTS = (
     Mutant(
@@ -115,5 +116,54 @@ MUTANTS = (
         replace="None",
         tests="tests/unit/test_masking_fields.py::test_many_equal_names_are_numbered_in_linear_time",
         why="10 KB of names that masking makes equal take 9 s",
+    ),
+    Mutant(
+        "chalicelib.routes.answers:_check_request",
+        find="_check_unicode(target)",
+        replace="None",
+        tests="tests/functional/test_http_bad_names.py::test_query_parameter_is_taken_or_refused",
+        why="a lone surrogate is an error of the client's, wherever it stands",
+    ),
+    Mutant(
+        "chalicelib.runlog.layout:checked_run",
+        find="is_short = A",
+        replace="is_short = True",
+        tests="tests/functional/test_http_bad_names.py::test_name_of_a_path_is_taken_or_refused",
+        why="a name that no key can hold is answered 503, and sent again for ever",
+    ),
+    Mutant(
+        "chalicelib.runlog.page:fit",
+        find="LINES_BYTES",
+        replace="PAGE_BYTES",
+        tests=f"{_RESPONSES}::test_line_of_just_the_size_of_a_page_is_read",
+        why="a line of just the size of a response is never read",
+    ),
+    Mutant(
+        "chalicelib.runlog.page:_travelling_bytes",
+        find="sum(map(logs.count, _SEPARATORS))",
+        replace="0",
+        tests=f"{_RESPONSES}::test_stream_that_waited_measures_a_frame_too",
+        why="the stream escapes line separators once more",
+    ),
+    Mutant(
+        "chalicelib.runlog.grep:Found.add",
+        find="match.document()",
+        replace="match.text",
+        tests=f"{_RESPONSES}::test_matches_of_an_allowed_request_fit_with_their_places",
+        why="the places of matches travel too",
+    ),
+    Mutant(
+        "chalicelib.routes.events:_completeness",
+        find="[*page, lost_of(page)]",
+        replace="page",
+        tests=f"{_RESPONSES}::test_names_of_lost_writers_count_for_their_page",
+        why="the names of lost writers travel too",
+    ),
+    Mutant(
+        "chalicelib.events.codecs.items:",
+        find="(ValueError, TypeError, OverflowError, RecursionError)",
+        replace="(ValueError, TypeError, RecursionError)",
+        tests="tests/functional/test_http_agent_numbers.py::test_packed_numbers",
+        why="one number without end costs the whole batch",
     ),
 )

@@ -10,6 +10,7 @@ _MODULES = "tests/unit/test_pl_allowed_modules.py"
 _CONFIGURATION = "tests/unit/test_pl_configuration.py"
 _SHARED = "tests/functional/test_access_openmetadata.py"
 _HTTP = "tests/functional/test_http_pipeline_files.py"
+_PAGES = "tests/unit/test_pipeline_files_pages.py"
 
 MUTANTS = (
     Mutant(
@@ -229,5 +230,47 @@ MUTANTS = (
         replace="name",
         tests=_SHARED,
         why="a permission of one name counts as one of all that are spelled like it",
+    ),
+    Mutant(
+        "chalicelib.pipelines.files.reading:Merge.events",
+        find="has_given or self._upcoming[0] != begin",
+        replace="has_given",
+        tests=f"{_PAGES}::test_page_that_finds_nothing_ends_at_its_deadline",
+        why="a page that finds nothing reads every file",
+    ),
+    Mutant(
+        "chalicelib.pipelines.files.reading:Merge.events",
+        find="has_given or self._upcoming[0] != begin",
+        replace="True",
+        tests=f"{_PAGES}::test_pages_are_what_one_read_without_a_deadline_is",
+        why="pages begin where they began before, for ever",
+    ),
+    Mutant(
+        "chalicelib.pipelines.files.reading:Merge.place",
+        find="next_ms = A",
+        replace="next_ms = time_ms + 1",
+        tests=f"{_PAGES}::test_pages_pass_over_times_without_events",
+        why="files are opened again for each millisecond",
+    ),
+    Mutant(
+        "chalicelib.pipelines.files.reading:Merge._is_given_before",
+        find="self._passed < after.skipped",
+        replace="False",
+        tests=f"{_PAGES}::test_pages_are_what_one_read_without_a_deadline_is",
+        why="events of the page before come again",
+    ),
+    Mutant(
+        "chalicelib.pipelines.files.rows:FileRows.of_days",
+        find="time_ms is None or first_ms <= time_ms <= last_ms",
+        replace="True",
+        tests=f"{_PAGES}::test_rows_of_other_days_are_passed_over",
+        why="a page of one day reads the rows of all days",
+    ),
+    Mutant(
+        "chalicelib.pipelines.files.service:PipelineFiles._base",
+        find="is_base(name)",
+        replace="True",
+        tests="tests/functional/test_http_bad_names.py::test_query_parameter_is_taken_or_refused",
+        why="a name that no key can hold is answered 503, and sent again for ever",
     ),
 )

@@ -47,6 +47,7 @@ class Slow:
             found, place = self.page(query, after, limit)
             assert self.site.clock.monotonic_s() - begun_s <= PAGE_S + GET_S
             messages, gets = messages + found, [*gets, self.gets]
+            assert len(gets) < 300
             if place is None:
                 return messages, gets
             assert after is None or (place.time_ms, place.at, place.skipped) > (after.time_ms, after.at, after.skipped)

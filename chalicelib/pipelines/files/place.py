@@ -31,9 +31,14 @@ _NAMELESS = "%00"
 """No name of ours becomes this: control characters are refused at the door."""
 
 
+def is_base(base: str) -> bool:
+    """Whether files can have this base."""
+    return _BASE.fullmatch(base) is not None and len(base) <= _MAX_NAME_BYTES
+
+
 def checked_base(base: str) -> str:
     """Raises InvalidConfigurationError."""
-    if not _BASE.fullmatch(base) or len(base) > 200:
+    if not is_base(base):
         raise InvalidConfigurationError(f"a base is folders of letters, digits and ._=- with slashes between base={base[:100]!r}")
     return base
 

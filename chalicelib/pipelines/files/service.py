@@ -10,6 +10,7 @@ from chalicelib.errors import InvalidInputError
 from chalicelib.pipelines.files.bases import Base, base_named, bases
 from chalicelib.pipelines.files.deletion import Deleted, Deletion, RunLogs
 from chalicelib.pipelines.files.generations import Generations
+from chalicelib.pipelines.files.place import is_base
 from chalicelib.pipelines.files.reading import FileQuery, Place, Reading
 from chalicelib.pipelines.files.records import FileEvent
 from chalicelib.pipelines.files.repair import Finding, Repair
@@ -115,7 +116,7 @@ class PipelineFiles:
         return Repair(self._stores(base.bucket), self._database, self._clock)
 
     def _base(self, name: str) -> Base:
-        base = base_named(self._database, name)
+        base = base_named(self._database, name) if is_base(name) else None
         if base is None:
             raise InvalidInputError(f"no handler writes files with this base base={name[:200]!r}")
         return base
