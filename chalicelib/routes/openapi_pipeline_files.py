@@ -59,7 +59,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "events": {"type": "array", "maxItems": 10_000, "items": {"$ref": "#/components/schemas/FileEvent"}},
             "cursor": {
                 "type": ["string", "null"],
-                "description": "Where the next page begins, also where this one is empty; null: there is no more now.",
+                "description": "Where the next page begins; null: no more now.",
             },
             "leftOut": {**_COUNT, "description": "Files and rows that were missing or damaged, and are left out."},
             "unsupported": {
