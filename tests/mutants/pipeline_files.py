@@ -242,7 +242,7 @@ MUTANTS = (
         "chalicelib.pipelines.files.reading:Merge.events",
         find="has_given or self._upcoming[0] != begin",
         replace="True",
-        tests=f"{_PAGES}::test_pages_are_what_one_read_without_a_deadline_is",
+        tests=f"{_PAGES}::test_page_whose_time_is_over_before_it_begins_comes_further",
         why="pages begin where they began before, for ever",
     ),
     Mutant(

@@ -22,13 +22,13 @@ GET_S, PAGE_S = 0.5, 4.0
 class Slow:
     """Reads a site whose every GET takes half a second."""
 
-    def __init__(self, site: Site) -> None:
-        self.site, self.gets = site, 0
+    def __init__(self, site: Site, page_s: float = PAGE_S) -> None:
+        self.site, self.page_s, self.gets = site, page_s, 0
 
     def page(self, query: FileQuery, after: Place | None, limit: int = 10**6) -> tuple[list[str], Place | None]:
         store: Any = Intercepted(self.site.store, self._gate)
         reading = Reading(store, self.site.database, Generations(self.site.database, self.site.clock), lambda what, why: None)
-        merge = reading.merge(query, Deadline(self.site.clock, PAGE_S), after)
+        merge = reading.merge(query, Deadline(self.site.clock, self.page_s), after)
         found: list[str] = []
         for event in merge.events():
             if len(found) == limit:
@@ -45,7 +45,7 @@ class Slow:
             self.gets = 0
             begun_s = self.site.clock.monotonic_s()
             found, place = self.page(query, after, limit)
-            assert self.site.clock.monotonic_s() - begun_s <= PAGE_S + GET_S
+            assert self.site.clock.monotonic_s() - begun_s <= self.page_s + GET_S
             messages, gets = messages + found, [*gets, self.gets]
             assert len(gets) < 300
             if place is None:
@@ -86,6 +86,12 @@ def test_pages_read_no_file_again_for_events_of_the_same_time() -> None:
     assert messages == order and sum(gets) <= 40 + len(gets)
     messages, gets = Slow(site).all(QUERY, limit=7)
     assert messages == order and sum(gets) <= 40 + 2 * len(gets)
+
+
+def test_page_whose_time_is_over_before_it_begins_comes_further() -> None:
+    site = Site()
+    order = written(site, {f"p{number}": [0, 0, number] for number in range(5)})
+    assert Slow(site, page_s=0.0).all(QUERY)[0] == order
 
 
 def test_pages_pass_over_times_without_events() -> None:
