@@ -326,10 +326,12 @@ def _limits() -> str:
 
 
 def _budgets() -> str:
-    """Rows of operations with the same limits are one row."""
+    """Operations with the same limits are one row; those that take no body come last, without their names."""
     same: dict[budgets.Budget, list[str]] = {}
     for (method, path), budget in budgets.BUDGETS.items():
         same.setdefault(budget, []).append(f"`{method} {path}`")
+    without_body = budgets.Budget()
+    same[without_body] = [f"all others, {len(same.pop(without_body))} of them"]
     rows = (
         (", ".join(operations), budget.form, _size(budget.body_bytes), _growth(budget.expanded_bytes, _size),
          _growth(budget.values, "{:,}".format), _growth(budget.items, "{:,}".format), budget.streams or "-", budget.depth or "-",
@@ -349,7 +351,7 @@ def _growth(growth: budgets.Growth, text: Callable[[int], str]) -> str:
         return "-"
     if growth.floor == growth.limit:
         return text(growth.limit)
-    return f"{text(growth.floor)}, or {growth.per_byte:g} a byte received; at most {text(growth.limit)}"
+    return f"{text(growth.floor)}, or {growth.per_byte:g} × the bytes received; at most {text(growth.limit)}"
 
 
 TABLES: dict[str, Callable[[], str]] = {

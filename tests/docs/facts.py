@@ -214,7 +214,6 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "loses what it had {} after": _LEASE,
     },
     "docs/limits.md": {
-        "the function received: {} records, or three for each four bytes": f"{_BUDGETS}:_RECORDS.items.floor",
         "one of up to {} at most {} of memory and {} of CPU": (
             "tests.fuzz.shapes:BODY_BYTES",
             "tests.fuzz.costs:MAX_MEMORY_BYTES",
