@@ -19,7 +19,7 @@ from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.layout import any_spelling
 from chalicelib.runlog.tombstones import find_tombstone
 from tests.functional.archive import Site
-from tests.functional.gateway import LOGS, Answer, call, installed
+from tests.functional.gateway import LOGS, Answer, call, get, installed, post
 from tests.functional.test_access_lists import flat, pages
 from tests.ingesting import message, s3_record
 from tests.issuer import JWT, Issuer, bearer
@@ -111,6 +111,22 @@ def test_append_under_a_name_that_is_a_spelling_is_refused(world: World) -> None
     put(world, "partial.txt")
     assert append("team_hr_payroll", "mine\n", "team_hr_*").status == 403
     assert world.names(Run("team_hr_payroll", "run-1")) == ["partial.txt"]
+
+
+@pytest.mark.parametrize("name", ["logs.txt", "partial.txt"])
+def test_our_log_in_a_shared_folder_is_not_of_another_spelling(name: str) -> None:
+    """OpenMetadata would have spelled ``a.b`` like this, but what is there was written for ``a_b`` by this project."""
+    world, own = World(), Run("a_b", "r1")
+    with installed(world):
+        post("a_b/r1", "of a_b\n", {"Content-Type": "text/plain"})
+        if name == "logs.txt":
+            assert post("a_b/r1/close").status == 200
+        else:
+            world.parts().compactor.compact(own, world.deadline())
+        assert name in world.names(own)
+        page = get("a.b/r1").json
+        assert (page["logs"], page["total"]) == ("", 0)
+        assert get("a_b/r1").json["logs"] == "of a_b"
 
 
 def test_name_without_underscores_is_its_own(world: World) -> None:

@@ -152,6 +152,20 @@ MUTANTS = (
         tests=_LARGE,
         why="the plan is of one version of partial.txt",
     ),
+    Mutant(
+        "chalicelib.runlog.unfinished:plan_id",
+        find="s.start",
+        replace="0",
+        tests=_LARGE,
+        why="parts that were cut elsewhere hold other bytes",
+    ),
+    Mutant(
+        "chalicelib.runlog.unfinished:plan_id",
+        find="s.end",
+        replace="0",
+        tests=_LARGE,
+        why="parts that were cut elsewhere hold other bytes",
+    ),
     # retirement
     Mutant(
         "chalicelib.runlog.retirement:Retirement.retire",
@@ -210,6 +224,13 @@ MUTANTS = (
         replace="self.store.put(A, B, C)",
         tests=_RENEWAL,
         why="an object that changed meanwhile is not set back",
+    ),
+    Mutant(
+        "chalicelib.runlog.renewal:Renewal._young_ms",
+        find="min(DAY_MS, self.expiration_ms // 4)",
+        replace="DAY_MS",
+        tests=_RENEWAL,
+        why="an expiration of a day leaves no day to wait",
     ),
     Mutant(
         "chalicelib.runlog.renewal:Renewal.renew",
@@ -283,6 +304,20 @@ MUTANTS = (
         replace="False",
         tests=_SHARED,
         why="a shared folder is not for who may read one of its names",
+    ),
+    Mutant(
+        "chalicelib.runlog.legacy:find_legacy",
+        find="logs and logs.is_legacy",
+        replace="logs",
+        tests=_SHARED,
+        why="the finished log of another pipeline, spelled alike, would be shown",
+    ),
+    Mutant(
+        "chalicelib.runlog.legacy:find_legacy",
+        find="partial and partial.is_legacy",
+        replace="partial",
+        tests=_SHARED,
+        why="the open log of another pipeline, spelled alike, would be shown",
     ),
     Mutant(
         "chalicelib.runlog.legacy:check_own",

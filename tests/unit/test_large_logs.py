@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from threading import Lock
 from typing import Any
 
@@ -183,6 +184,13 @@ def test_plan_of_another_version_of_a_source_is_another_plan() -> None:
     """A run that was deleted and begun anew may have a partial.txt of the very same size."""
     one, other = (plan_id("k", [Part((Span("p", 0, GIB, GIB, etag),), copied=True)]) for etag in ("a", "b"))
     assert one != other
+
+
+def test_plan_that_cuts_a_source_elsewhere_is_another_plan() -> None:
+    """The parts that were sent hold other bytes: with the rest of this plan, some would be doubled or missing."""
+    cuts = ((0, 2 * GIB, 3 * GIB), (0, GIB, 3 * GIB), (1, 2 * GIB, 3 * GIB), (0, 2 * GIB, 3 * GIB - 1))
+    plans = [[Part((Span("p", start, end, 3 * GIB, "a"),), copied=True) for start, end in pairwise(cut)] for cut in cuts]
+    assert len({plan_id("k", parts) for parts in plans}) == len(cuts)
 
 
 def test_key_of_the_record_is_known() -> None:

@@ -43,14 +43,15 @@ def pass_(world: World) -> None:
 
 
 def work(world: World, number: int) -> None:
-    """A batch with a companion, and the schedule's pass."""
+    """A batch with a companion, and the schedule's pass. The lifecycle waits for neither."""
+    expire(world)
     world.parts().writer.append(RUN, Batch.from_text(f"{number}\n"))
     world.store.put(world.layout.companion(RUN, number), b"of %d" % number, ABOUT)
     pass_(world)
     expire(world)
 
 
-@pytest.mark.parametrize(("expiration_days", "step_s"), [(30, DAY_S), (7, DAY_S // 4), (1, 3600)])
+@pytest.mark.parametrize(("expiration_days", "step_s"), [(30, DAY_S), (7, DAY_S // 4), (1, 3600), (1, 7 * 3600)])
 def test_run_open_for_three_expirations_keeps_what_is_beside_it(expiration_days: int, step_s: int) -> None:
     world = world_of(expiration_days)
     world.store.put(world.layout.writer(RUN, "w", "opened"), b"{}", ABOUT)
