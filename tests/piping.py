@@ -88,6 +88,14 @@ class Piping(World):
         if last is not None:
             self.runs.segment_landed(run, last)
 
+    def leave_index(self, run: Run) -> None:
+        """A run that has ended is finalized, and leaves the index of activity: only a listing of the catalog finds it."""
+        row = self.runs.get(run)
+        assert row is not None
+        self.runs.finalized(run, row.lines, row.bytes, row.segments, self.clock.now_ms())
+        self.runs.retired(run, row.segments)
+        assert run not in {each.run for each in self.runs.active(1 << 60)}
+
     def worker(self, file: PipelineFile, *, owner: str = "w1", **changes: Any) -> Worker:
         """A worker that was not started."""
         names = sorted({row.run.fqn for row in self.runs.active(1 << 60)})

@@ -215,19 +215,25 @@ def test_asking_again_for_what_is_not_swept_spares_the_recreated() -> None:
     assert site.lines()[7] == 1
 
 
-def test_a_repeated_deletion_spares_what_was_recreated_while_it_was_under_way() -> None:
-    for fqn in ("svc.flow", None):
-        site = two_pipelines()
-        made = deletion(site, site.store, site.database)
-        assert not made.delete("svc", fqn, Deadline(site.clock, 0)).is_whole
-        site.clock.advance(5)
-        new = Generations(site.database, site.clock).of_run("svc", "svc.flow", "run-2", site.clock.now_ms())
-        put(site, site.handler(), 7, generation=new)
-        assert made.delete("svc", fqn, forever(site)).is_whole
-        assert site.lines()[7] == 1 and site.lines()[0] == 0
-        site.clock.advance(5)
-        assert made.delete("svc", fqn, forever(site)).files == 1  # that was answered as done: this is another deletion
-        assert site.lines()[7] == 0
+@pytest.mark.parametrize(
+    ("fqn", "may"),
+    [("svc.flow", None), (None, None), (None, lambda fqn: fqn == "svc.flow")],
+    ids=["a pipeline", "a namespace", "some of a namespace"],
+)
+def test_a_repeated_deletion_spares_what_was_recreated_while_it_was_under_way(
+    fqn: str | None, may: Callable[[str], bool] | None
+) -> None:
+    site = two_pipelines()
+    made = deletion(site, site.store, site.database)
+    assert not made.delete("svc", fqn, Deadline(site.clock, 0), may).is_whole
+    site.clock.advance(5)
+    new = Generations(site.database, site.clock).of_run("svc", "svc.flow", "run-2", site.clock.now_ms())
+    put(site, site.handler(), 7, generation=new)
+    assert made.delete("svc", fqn, forever(site), may).is_whole
+    assert site.lines()[7] == 1 and site.lines()[0] == 0
+    site.clock.advance(5)
+    assert made.delete("svc", fqn, forever(site), may).files == 1  # that was answered as done: this is another deletion
+    assert site.lines()[7] == 0
 
 
 def test_a_deletion_that_is_applied_late_spares_the_file_that_took_the_number() -> None:

@@ -64,6 +64,13 @@ MUTANTS = (
         why="a repeated request deletes what was recreated in between",
     ),
     Mutant(
+        "chalicelib.pipelines.files.generations:Generations.end_each",
+        find="(namespace, fqn) not in under_way",
+        replace="True",
+        tests=f"{_LIFE}::test_a_repeated_deletion_spares_what_was_recreated_while_it_was_under_way",
+        why="a repeated request deletes what was recreated in between",
+    ),
+    Mutant(
         "chalicelib.pipelines.files.generations:Generations.of_run",
         find="started_ms <= max(_deleted_ms(above), _deleted_ms(own))",
         replace="started_ms < max(_deleted_ms(above), _deleted_ms(own))",

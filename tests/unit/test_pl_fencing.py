@@ -354,6 +354,22 @@ def test_head_of_several_pages_is_stored_and_shrinks_again() -> None:
     assert cases.checkpoints("w3").in_hand() == dict(list(runs.items())[:100])
 
 
+def test_full_head_is_stored_with_the_rows_of_handlers() -> None:
+    """Names that cannot be compressed, as many as a worker may have in hand, and all the rows that fit beside them."""
+    cases, random = Cases(), Random(13)
+    runs: dict[Run, Position] = {}
+    counted_bytes = 0
+    while len(runs) < MAX_RUNS:
+        run = Run("svc.many", "".join(random.choices(string.digits + string.ascii_letters + string.punctuation, k=1000)))
+        counted_bytes += head_bytes(run, [])
+        if counted_bytes > MAX_HEAD_BYTES:
+            break
+        runs[run] = at(len(runs))
+    mine = cases.checkpoints("w1")
+    mine.commit(runs, [handler_row(f"row {number}") for number in range(90)])
+    assert cases.checkpoints("w2").in_hand() == runs
+
+
 def test_torn_pages_of_a_head_are_read_again() -> None:
     cases = Cases()
     mine = cases.checkpoints("w1")

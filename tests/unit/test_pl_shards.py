@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
 from chalicelib.coordination import Lease
-from chalicelib.errors import PartitionNotOwnedError
-from chalicelib.pipelines.checkpoints import Checkpoints, LayoutChangedError, Part
+from chalicelib.errors import PartitionNotOwnedError, StoreUnavailableError
+from chalicelib.pipelines.checkpoints import Checkpoints, LayoutChangedError, Part, Replay
 from chalicelib.pipelines.configuration import PipelineFile
-from chalicelib.pipelines.rows import Place, Position, packed_positions, pipeline_key
+from chalicelib.pipelines.finding import CatalogFinder
+from chalicelib.pipelines.rows import SWITCH, Place, Position, packed_positions, pipeline_key, row_at
 from chalicelib.pipelines.shards import OF_A_JOB, Shard, shard_of, shards
 from chalicelib.pipelines.supervisor import Outcome, Share
-from chalicelib.pipelines.switches import DISABLED, REPLAYING, HandlerSwitch, Switch, Switches
+from chalicelib.pipelines.switches import DISABLED, REPLAYING, HandlerSwitch, Switch, Switches, replay_done, status_key
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Put, Run
+from tests.faults.interception import Crash
 from tests.piping import START_MS, Piping, Remembering, line, pipeline
 from tests.unit.test_pl_supervisor import supervisor
 
@@ -41,6 +43,11 @@ def write(world: Piping, texts: str, *, at_ms: int = 0) -> list[str]:
 def end(world: Piping) -> None:
     for run in RUNS:
         world.end(run)
+
+
+def leave_index(world: Piping) -> None:
+    for run in RUNS:
+        world.leave_index(run)
 
 
 def workers(world: Piping, count: int, file: PipelineFile | None = None, **changes: Any) -> list[Worker]:
@@ -138,10 +145,7 @@ def test_checkpoint_of_the_previous_release_is_divided(world: Piping) -> None:
     for run in RUNS:
         text = "".join(line(START_MS, f"{run.fqn} {letter}") + "\n" for letter in "ab")
         positions[run] = Position(Place(2, len(text), START_MS), "")
-        row = world.runs.get(run)
-        assert row is not None
-        world.runs.finalized(run, row.lines, row.bytes, row.segments, START_MS)
-        world.runs.retired(run, row.segments)
+    leave_index(world)
     head = {
         "key": "pipeline#test",
         "at": "checkpoint",
@@ -155,6 +159,84 @@ def test_checkpoint_of_the_previous_release_is_divided(world: Piping) -> None:
     world.database.put_many(rows)
     live(world, 3)
     assert sorted(Remembering.messages()) == [text for text in expected if text.endswith(" c")]
+
+
+def listing(world: Piping, several: int, turns: int) -> None:
+    """The life of the first workers of a division; they list the whole catalog where they have to."""
+    finder = CatalogFinder(world.runs, lambda _: (NAMES, None), pipeline().source, world.clock)
+    begun = workers(world, several, finder=finder)[:turns]
+    for worker in begun:
+        worker.start()
+    work(world, begun)
+    for worker in begun:
+        worker.stop()
+
+
+@pytest.mark.parametrize("after", [1, 3])
+@pytest.mark.parametrize("before", [2, 1], ids=["its head is hours old", "it never had a head"])
+def test_runs_that_ended_while_a_shard_was_away_are_found_by_the_next_division(world: Piping, before: int, after: int) -> None:
+    """The leading shard has looked for runs just now, and only its own were processed."""
+    listing(world, before, before)
+    world.clock.advance(4 * 3600)
+    expected = write(world, "ab")
+    end(world)
+    leave_index(world)
+    world.clock.advance(3600)
+    listing(world, 2, 1)
+    assert 0 < len(Remembering.messages()) < len(expected)
+    world.clock.advance(60)
+    listing(world, after, after)
+    assert sorted(Remembering.messages()) == expected
+
+
+def killed_by_now(*_: Any) -> None:
+    raise Crash("killed")
+
+
+@pytest.mark.parametrize("after", [1, 3])
+def test_division_that_broke_off_looks_as_far_back_as_the_first_try(
+    world: Piping, after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The heads that it has moved already are gone, and with them what they said."""
+    lead, other = (Checkpoints(world.database, "p", world.clock, 100, shard=shard) for shard in shards(2))
+    for each, looked_ms in ((lead, 9000), (other, 1000)):
+        each.take_over("w")
+        each.commit({}, looked_ms=looked_ms)
+    killed = Checkpoints(world.database, "p", world.clock, 100, shard=Shard(0, after))
+    monkeypatch.setattr(killed, "_store", killed_by_now)
+    with pytest.raises(Crash):
+        killed.take_over("killed")
+    assert heads(world) == ["checkpoint"]
+    again = Checkpoints(world.database, "p", world.clock, 100, shard=Shard(0, after))
+    again.take_over("again")
+    assert again.looked_ms <= 1000
+
+
+def test_late_division_removes_no_head_of_the_next_one(world: Piping, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leading worker stands still between the rows of another head and its removal. Meanwhile the runs are divided again, and the
+    shard has a new head at the same place."""
+
+    def divided() -> Checkpoints:
+        lead, other = (Checkpoints(world.database, "p", world.clock, 100, shard=shard) for shard in shards(2))
+        lead.take_over("lead")
+        other.take_over("other")
+        return other
+
+    divided().commit({RUNS[0]: Position(Place(1, 10, 1))})
+    late = Checkpoints(world.database, "p", world.clock, 100, shard=Shard(0, 3))
+    put_rows, since = late.put_rows, []
+
+    def overtaken(positions: Mapping[Run, Position], **options: Any) -> None:
+        put_rows(positions, **options)
+        if positions:
+            since.append(divided())
+            since[0].commit({RUNS[1]: Position(Place(2, 20, 1))})
+
+    monkeypatch.setattr(late, "put_rows", overtaken)
+    with pytest.raises(PartitionNotOwnedError):
+        late.take_over("late")
+    since[0].commit({RUNS[2]: Position(Place(3, 30, 1))})
+    assert set(since[0].in_hand()) == {RUNS[1], RUNS[2]}
 
 
 def test_name_of_a_late_worker_of_the_old_division_commits_nothing(world: Piping) -> None:
@@ -271,6 +353,64 @@ def test_enabled_handler_gets_what_it_missed_from_every_shard(world: Piping) -> 
     assert switches.of("test")[1] == {}
     live(world, 3, file=file)
     assert sorted(Remembering.messages("a")) == expected
+
+
+def test_replay_that_is_asked_for_while_another_begins_is_not_done_with_it(world: Piping) -> None:
+    """From the same time: what came in between is to be processed again as well."""
+    key, asked = pipeline_key("p", SWITCH), Switch(True, START_MS, 2)
+    world.database.put_many([Put(key, row_at(key, enabled=True, replay_ms=START_MS, asked_ms=2))])
+    begun = Replay(START_MS, replay_done("p", Switch(True, START_MS, 1)))
+    with pytest.raises(StoreUnavailableError):
+        Checkpoints(world.database, "p", world.clock, 100).take_over("w", begun)
+    assert Switches(world.database, world.clock).of("p")[0] == asked
+
+
+@pytest.mark.parametrize("meanwhile", [HandlerSwitch("a", REPLAYING, "", 2), HandlerSwitch("a", DISABLED, "", 1)])
+def test_handler_that_was_switched_meanwhile_keeps_its_switch(world: Piping, meanwhile: HandlerSwitch) -> None:
+    """Disabled and enabled once more, it has missed what no shard gave it yet."""
+    switches = Switches(world.database, world.clock)
+    switches.set_handler("p", meanwhile)
+    assert not switches.clear_handler("p", HandlerSwitch("a", REPLAYING, "", 1))
+    assert switches.of("p")[1] == {"a": meanwhile}
+    assert switches.clear_handler("p", meanwhile) and switches.of("p")[1] == {}
+
+
+@pytest.mark.parametrize(
+    ("told_ms", "last_errors", "expected"),
+    [
+        ((50, 60), ("of 0", "of 1"), "of 1"),
+        ((60, 50), ("of 0", "of 1"), "of 0"),
+        ((50, 60), ("of 0", ""), "of 0"),
+        ((50, 60), ("", ""), ""),
+    ],
+)
+def test_combined_report_is_as_bad_as_the_worst_shard(
+    world: Piping, told_ms: tuple[int, int], last_errors: tuple[str, str], expected: str
+) -> None:
+    reports = (
+        {"lag_events": 10, "runs": 1, "processed": 3, "late": 5, "dropped": 7, "dead": 9}
+        | {"looked_ms": 900, "lag_ms": 7000, "errors": {"a": 1, "b": 2}},
+        {"lag_events": 200, "runs": 20, "processed": 40, "late": 60, "dropped": 80, "dead": 100}
+        | {"looked_ms": 800, "lag_ms": 6000, "errors": {"b": 3}},
+    )
+    for shard, report in zip(shards(2), reports, strict=True):
+        key = status_key("p", shard)
+        told = {"told_ms": told_ms[shard.number], "last_error": last_errors[shard.number]}
+        world.database.put_many([Put(key, row_at(key, **report, **told))])
+    combined = Switches(world.database, world.clock).status(["p"], {"p": 2})["p"]
+    assert {name: value for name, value in combined.items() if name not in ("key", "at")} == {
+        "lag_events": 210,
+        "runs": 21,
+        "processed": 43,
+        "late": 65,
+        "dropped": 87,
+        "dead": 109,
+        "told_ms": 50,
+        "looked_ms": 800,
+        "lag_ms": 7000,
+        "errors": {"a": 1, "b": 5},
+        "last_error": expected,
+    }
 
 
 def test_reports_of_all_shards_are_one(world: Piping) -> None:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
 
+from chalicelib.errors import DamagedLogError
+from chalicelib.pipelines import in_hand
 from chalicelib.pipelines.configuration import PipelineFile
+from chalicelib.pipelines.heads import head_bytes
 from chalicelib.pipelines.rows import Place, Position
 from chalicelib.pipelines.switches import DISABLED, REPLAYING, HandlerSwitch, Switches
 from chalicelib.ports import Run
+from chalicelib.runlog.reader import Reader, Stretch
 from tests.piping import START_MS, Piping, Remembering, line, pipeline
 
 A, B = Run("svc.a", "r1"), Run("svc.b", "r1")
@@ -85,6 +91,71 @@ def test_a_run_whose_log_is_gone_is_let_go_and_not_asked_for_again(world: Piping
         world.clock.advance(60)
         worker.step()
     assert world.store.calls.total() == before and Remembering.messages() == (["one", "two"] if was_read else ["two"])
+
+
+class Counted:
+    """Logs that count the pieces that are read of each run; some of them are damaged from some time on."""
+
+    def __init__(self, logs: Reader) -> None:
+        self._logs, self.pieces, self.damaged = logs, Counter[Run](), set[Run]()
+
+    def stretch(self, run: Run, start: int, length: int) -> Stretch:
+        self.pieces[run] += 1
+        if run in self.damaged:
+            raise DamagedLogError("damaged")
+        return self._logs.stretch(run, start, length)
+
+
+def test_event_that_may_go_on_is_not_read_again_and_again(world: Piping) -> None:
+    """The last event of a run that goes on is no event yet: it is looked at after a pause."""
+    world.write(A, [line(START_MS, "one"), line(START_MS + 1, "two")])
+    logs = Counted(world.parts().reader)
+    worker = world.worker(pipeline(), logs=logs)
+    worker.start()
+    for _ in range(3):
+        worker.step()
+    pieces = logs.pieces[A]
+    for _ in range(50):
+        worker.step()
+    assert logs.pieces[A] == pieces
+    for _ in range(4):
+        world.clock.advance(3)
+        worker.step()
+    assert Remembering.messages() == ["one", "two"]
+
+
+def test_damaged_runs_keep_their_room_in_the_head(world: Piping, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their positions stay there, so as many others are taken in hand as fit beside them."""
+    runs = [Run(f"svc.p{number}", "r" * 300) for number in range(8)]
+    monkeypatch.setattr(in_hand, "MAX_HEAD_BYTES", 3 * head_bytes(runs[0], ["all"]))
+    logs = Counted(world.parts().reader)
+    worker = world.worker(pipeline(), logs=logs)
+    worker.start()
+
+    def commit(moved: Mapping[Run, Position], *rest: Any, **options: Any) -> None:
+        assert len({*worker.checkpoints.in_hand(), *moved}) <= 3
+        stored(moved, *rest, **options)
+
+    def work(steps: int = 4) -> None:
+        for _ in range(steps):
+            worker.step()
+            world.clock.advance(6)
+
+    stored = worker.checkpoints.commit
+    monkeypatch.setattr(worker.checkpoints, "commit", commit)
+
+    for run in runs[:2]:
+        world.write(run, [line(START_MS, f"{run.fqn} one")])
+    work()
+    assert set(worker.checkpoints.in_hand()) == set(runs[:2])
+    logs.damaged = set(runs[:2])
+    for run in runs:
+        world.write(run, [line(world.clock.now_ms(), f"{run.fqn} two")])
+    for run in runs[2:]:
+        world.end(run)
+    work(40)
+    assert set(worker.hand.skipped) == set(runs[:2]) <= set(worker.checkpoints.in_hand())
+    assert sorted(Remembering.messages()) == [*(f"{run.fqn} one" for run in runs[:2]), *(f"{run.fqn} two" for run in runs[2:])]
 
 
 def many(world: Piping, count: int, *, ended: bool) -> list[str]:
@@ -214,6 +285,36 @@ def test_replay_gives_a_handler_that_was_behind_all_that_it_missed(world: Piping
     live(world, file)
     assert Remembering.messages("a") == ["one", "two", "three"]
     assert Remembering.messages("b") == ["one", "two", "three", "two", "three"]
+
+
+@pytest.mark.parametrize("steps", range(1, 5))
+def test_enabled_handler_gets_what_it_missed_of_more_runs_than_there_is_room_for(world: Piping, steps: int) -> None:
+    """A worker ends while most of these runs still wait in memory: the handler's switch has to stay."""
+    file, switches = pipeline(to=("a", "b")), Switches(world.database, world.clock)
+    switches.set_handler(file.name, HandlerSwitch("a", DISABLED, "by an operator", 1))
+    expected = many(world, 8, ended=True)
+    runs = [Run(f"svc.p{number}", "r1") for number in range(8)]
+    first = world.worker(file, owner="w1")
+    first.start()
+    world.work(first)
+    first.stop()
+    assert sorted(Remembering.messages("b")) == expected and Remembering.messages("a") == []
+    for run in runs:
+        world.leave_index(run)
+    switches.set_handler(file.name, HandlerSwitch("a", REPLAYING, "", world.clock.now_ms()))
+    second = world.worker(file, owner="w2", most_runs=1)
+    second.start()
+    for _ in range(steps):
+        second.step()
+        world.clock.advance(1)
+    second.stop()
+    assert 0 < len(Remembering.messages("a")) < len(expected)
+    third = world.worker(file, owner="w3", most_runs=1)
+    third.start()
+    world.work(third)
+    third.stop()
+    assert sorted(Remembering.messages("a")) == sorted(Remembering.messages("b")) == expected
+    assert switches.of(file.name)[1] == {}
 
 
 def live(world: Piping, file: PipelineFile) -> None:
