@@ -105,6 +105,17 @@ def test_error_messages_are_harmless(name: str, status: int, server: HostileServ
     assert VISIBLE in written or (name, status) == ("exec", 500)
 
 
+def test_next_step_is_harmless(server: HostileServer, tmp_path: Path) -> None:
+    """It repeats how the program was called."""
+    script = "import sys\nsys.argv[0] = sys.argv.pop(1)\nfrom runlake.__main__ import runlake\nrunlake()\n"
+    name = TYPED.replace("/", "")
+    code, written = on_a_pty(["-c", script, name, "runs", "--no-such-option"], environ(server, tmp_path))
+    error, following = written.removesuffix("\r\n").split("\r\n")
+    assert code == 2 and error.startswith("runlake: ") and following.startswith("next: see `")
+    assert VISIBLE in following
+    assert_harmless(written)
+
+
 @pytest.mark.parametrize("given", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
 @pytest.mark.parametrize(
     "command", [("cat", *RUN), ("tail", *RUN), ("grep", "-n", "x", *RUN), ("events", *RUN), ("steps", *RUN)], ids=lambda it: it[0]

@@ -87,6 +87,13 @@ MUTANTS = (
         why="error messages are the server's words",
     ),
     Mutant(
+        "runlake.commands.output:report_error",
+        find="sanitize(A)",
+        replace="A",
+        tests=f"{_HOSTILE}::test_next_step_is_harmless",
+        why="what to do next may repeat what was typed",
+    ),
+    Mutant(
         "runlake.commands.output:_has_colours",
         find="stream.isatty() and not os.environ.get('NO_COLOR') and os.environ.get('TERM') != 'dumb'",
         replace="stream.isatty()",
