@@ -24,13 +24,23 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from chalicelib import composition, observability
+from chalicelib.composition import SWEEP
+from chalicelib.coordination import Partition, Source, Status
+from chalicelib.coordination.codec import to_row
+from chalicelib.coordination.instants import instant
 from chalicelib.deadline import Deadline
 from chalicelib.memory.publisher import InMemoryPublisher
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
+from chalicelib.pipelines.files.bases import Base, put_base
+from chalicelib.pipelines.files.generations import Generations
+from chalicelib.pipelines.files.handler import RollingS3Handler
+from chalicelib.pipelines.ports import HandlerContext
 from chalicelib.ports import Run
-from chalicelib.routes import event_paths, gate, paths, table
+from chalicelib.routes import event_paths, gate, paths, table, viewer
 from chalicelib.routes.answers import MOVED_TO_SLASH
 from chalicelib.runlog.tail import list_all
+from tests.filing import record_of
+from tests.functional.archive import Site
 from tests.functional.gateway import LOGS, Answer, call, installed, post
 from tests.ingesting import ARCHIVE, BUCKET, s3_record
 from tests.world import START_MS, World
@@ -93,7 +103,8 @@ def as_firehose(document: Document) -> bytes:
 
 @dataclass(frozen=True)
 class Operation:
-    """A good request. ``covers``: the view, and the action where one view has several. ``path``: its parts, ``None``-free."""
+    """A good request: unmodified, it is answered below 300, or with ``redirect``. ``covers``: the view, and the action where one view has
+    several. ``path``: its parts, ``None``-free. ``before`` makes what it is about, besides a run."""
 
     covers: str
     method: str
@@ -103,6 +114,8 @@ class Operation:
     content_type: str = "application/json"
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
+    before: Callable[[World], None] = lambda world: None
+    redirect: int = 0
 
     @property
     def places(self) -> list[Place]:
@@ -155,8 +168,39 @@ def _with(value: Document, at: tuple[Any, ...], kind: str, text: Callable[[str],
     return text(value) if kind == "value" else {**value, text(""): "x"}
 
 
+def file_in_archive(world: World) -> None:
+    Site(world, InMemoryPublisher()).file(b"of a file\n", id=FILE_ID, what="upload", where="web-1", work_id="w")
+
+
+def failed_partition(world: World) -> None:
+    state = json.dumps({"error": "OSError: x", "failed_ms": START_MS})
+    _put(world, Status.CLOSED, reopen_ms=START_MS + 60_000, state=state, closed_count=1)
+
+
+def assigned_partition(world: World) -> None:
+    _put(world, Status.ASSIGNED, owner="host:1:x", timeout_ms=START_MS + 600_000)
+
+
+def _put(world: World, status: Status, **attributes: Any) -> None:
+    partition = Partition(Source(SWEEP).partitions, f"{FQN}/{RUN_ID}", status, instant(START_MS), **attributes)
+    world.sharing(SWEEP)[0].put_row(to_row(partition))
+
+
+def file_of_a_pipeline(world: World) -> None:
+    put_base(world.database, Base("b", "", 0, 0, 0))
+    handler = RollingS3Handler(base="b", format="jsonl", workers=1)
+    handler.use(HandlerContext(world.store, world.database, world.clock, "runlake", lambda: None))
+    generation = Generations(world.database, world.clock).of_run("svc", FQN, RUN_ID, START_MS)
+    assert generation
+    handler.handle(record_of(0, "of a pipeline's file", START_MS, FQN, "main", generation, run_id=RUN_ID))
+    world.database.transact(handler.pending_writes())
+    handler.committed()
+
+
+FILE_ID = "1".zfill(32)
 LOG, EVENTS, CATALOG = LOGS.strip("/").split("/"), ["v1", "events", FQN, RUN_ID], ["v1", "catalog", "pipelines"]
 FILES = ["v0", "archive", "files"]
+FILES_WANTED = {"what": "upload", "where": "web-1", "work_id": "w", "start": "2020-01-01", "end": "now", "cursor": ""}
 UPLOAD = {
     "start": START_MS,
     "end": START_MS + 5,
@@ -254,46 +298,62 @@ OPERATIONS = (
     Operation("catalog.pipelines", "GET", CATALOG, query={"prefix": "s", "cursor": "", "limit": "5"}),
     Operation("catalog.pipeline", "GET", [*CATALOG, FQN, "runs"], query={"cursor": "", "limit": "5"}),
     Operation("catalog.pipeline", "GET", [*CATALOG, FQN, "runs", RUN_ID], query={"lost": "true"}),
-    Operation("catalog.pipeline", "GET", [*CATALOG, FQN, "runs", RUN_ID, "search"], query={"q": "one", "text": "one"}),
+    Operation("catalog.pipeline", "GET", [*CATALOG, FQN, "runs", RUN_ID, "grep"], query={"q": "zero", "regex": "true", "limit": "5"}),
     Operation("catalog.pipeline", "GET", [*CATALOG, FQN, "runs", RUN_ID, "histogram"], query={"buckets": "5"}),
     Operation("configuration.configuration", "GET", ["v1", "configuration"]),
-    Operation("archive.archive", "GET", ["v0", "archive"]),
-    Operation("archive.environment", "GET", ["v0", "environment"]),
-    Operation("archive.list_files", "GET", FILES, query={"what": "u", "where": "w", "work_id": "w", "start": "0", "end": "now", "cursor": ""}),
+    Operation("archive.archive", "GET", ["v0", "archive", ""]),
+    Operation("archive.archive", "GET", ["v0", "archive"], redirect=308),
+    Operation("archive.environment", "GET", ["v0", "environment", ""]),
+    Operation("archive.environment", "GET", ["v0", "environment"], redirect=308),
+    Operation("archive.list_files", "GET", [*FILES, ""], query=FILES_WANTED, before=file_in_archive),
+    Operation("archive.list_files", "GET", FILES, query=FILES_WANTED, before=file_in_archive, redirect=308),
     Operation("archive.begin_upload", "POST", FILES, UPLOAD),
     Operation("archive.begin_upload", "POST", FILES, UPLOAD, as_escaped_json),
-    Operation("archive.delete_file", "DELETE", [*FILES, "one"]),
-    Operation("archive.get_metadata", "GET", [*FILES, "one", "metadata"]),
-    Operation("archive.change_metadata", "PATCH", [*FILES, "one", "metadata"], {"what": "other", "where": "web-2"}),
-    Operation("archive.change_metadata", "PATCH", [*FILES, "one", "metadata"], {"what": "other", "where": "web-2"}, as_escaped_json),
-    Operation("archive.get_contents", "GET", [*FILES, "one", "data"]),
-    Operation("archive.latest", "GET", ["v0", "archive", "latest", "upload", "web-1"], query={"lookback_days": "3"}),
-    Operation("archive.latest_contents", "GET", ["v0", "archive", "latest", "upload", "web-1", "data"]),
-    Operation("coordination.partitions", "GET", ["v1", "coordination", "sweep"], query={"status": "CLOSED", "limit": "5", "cursor": ""}),
-    Operation("coordination.change retry", "POST", ["v1", "coordination", "sweep", FQN, RUN_ID, "retry"], {"state": "x"}),
-    Operation("coordination.change release", "POST", ["v1", "coordination", "sweep", FQN, RUN_ID, "release"], {"state": "x"}),
+    Operation("archive.delete_file", "DELETE", [*FILES, FILE_ID], before=file_in_archive),
+    Operation("archive.get_metadata", "GET", [*FILES, FILE_ID, "metadata"], before=file_in_archive),
+    Operation("archive.change_metadata", "PATCH", [*FILES, FILE_ID, "metadata"], {"what": "other", "where": "web-2"}, before=file_in_archive),
+    Operation(
+        "archive.change_metadata", "PATCH", [*FILES, FILE_ID, "metadata"], {"what": "other", "where": "web-2"}, as_escaped_json,
+        before=file_in_archive,
+    ),
+    Operation("archive.get_contents", "GET", [*FILES, FILE_ID, "data"], before=file_in_archive),
+    Operation("archive.latest", "GET", ["v0", "archive", "latest", "upload", "web-1"], query={"lookback": "3"}, before=file_in_archive),
+    Operation("archive.latest_contents", "GET", ["v0", "archive", "latest", "upload", "web-1", "data"], before=file_in_archive),
+    Operation(
+        "coordination.partitions", "GET", ["v1", "coordination", "sweep"], query={"status": "CLOSED", "limit": "5", "cursor": ""},
+        before=failed_partition,
+    ),
+    Operation("coordination.change retry", "POST", ["v1", "coordination", "sweep", FQN, RUN_ID, "retry"], {"state": "x"}, before=failed_partition),
+    Operation(
+        "coordination.change release", "POST", ["v1", "coordination", "sweep", FQN, RUN_ID, "release"], {"state": "x"},
+        before=assigned_partition,
+    ),
     Operation(
         "pipeline_files.events", "GET", ["v1", "pipeline-files"],
-        query={"namespace": "svc", "app": "a", "program": "r1", "base": "b", "cursor": ""},
+        query={"namespace": "svc", "app": "a", "program": "main", "base": "b", "cursor": ""}, before=file_of_a_pipeline,
     ),
-    Operation("pipeline_files.delete", "DELETE", ["v1", "pipeline-files"], query={"fqn": FQN}),
-    Operation("pipeline_files.delete", "DELETE", ["v1", "pipeline-files"], query={"namespace": "svc"}),
-    Operation("pipeline_files.findings", "GET", ["v1", "pipeline-files", "repair"], query={"base": "b"}),
-    Operation("pipeline_files.mend", "POST", ["v1", "pipeline-files", "repair"], {"k": "v"}, query={"base": "b"}),
+    Operation("pipeline_files.delete", "DELETE", ["v1", "pipeline-files"], query={"fqn": FQN}, before=file_of_a_pipeline),
+    Operation("pipeline_files.delete", "DELETE", ["v1", "pipeline-files"], query={"namespace": "svc"}, before=file_of_a_pipeline),
+    Operation("pipeline_files.findings", "GET", ["v1", "pipeline-files", "repair"], query={"base": "b"}, before=file_of_a_pipeline),
+    Operation("pipeline_files.mend", "POST", ["v1", "pipeline-files", "repair"], {"k": "v"}, query={"base": "b"}, before=file_of_a_pipeline),
     Operation("pipelines.pipelines", "GET", ["v1", "pipelines"], query={"name": "x"}),
-    Operation("pipelines.enable", "POST", ["v1", "pipelines", "runlake", "enable"], {"handler": "h"}),
-    Operation("pipelines.disable", "POST", ["v1", "pipelines", "runlake", "disable"], {"handler": "h"}),
+    Operation("pipelines.enable", "POST", ["v1", "pipelines", "runlake", "enable"], {"handler": "files"}),
+    Operation("pipelines.disable", "POST", ["v1", "pipelines", "runlake", "disable"], {"handler": "files"}),
     Operation("pipelines.replay", "POST", ["v1", "pipelines", "runlake", "replay"], {"from": "2026-09-21"}),
     Operation("pipelines.replay", "POST", ["v1", "pipelines", "runlake", "replay"], {"from": "2026-09-21"}, as_escaped_json),
-    Operation("viewer.page", "GET", ["v1", "ui"]),
+    Operation("viewer.page", "GET", ["v1", "ui", ""]),
+    Operation("viewer.page", "GET", ["v1", "ui"], redirect=308),
     Operation("viewer.config", "GET", ["v1", "ui", "config"]),
-    Operation("viewer.file", "GET", ["v1", "ui", "index.js"]),
-    Operation("health.home", "GET", [""]),
+    Operation("viewer.file", "GET", ["v1", "ui", next(name for name in viewer.files() if name != viewer.PAGE)]),
+    Operation("health.home", "GET", [""], redirect=302),
     Operation("health.health", "GET", ["v1", "health"]),
-    Operation("health.archive_health", "GET", ["health"]),
-    Operation("health.spec", "GET", ["spec"]),
+    Operation("health.archive_health", "GET", ["health", ""]),
+    Operation("health.archive_health", "GET", ["health"], redirect=308),
+    Operation("health.spec", "GET", ["spec", ""]),
+    Operation("health.spec", "GET", ["spec"], redirect=308),
     Operation("health.openapi_document", "GET", ["v1", "openapi.json"]),
-    Operation("health.docs", "GET", ["docs"]),
+    Operation("health.docs", "GET", ["docs", ""]),
+    Operation("health.docs", "GET", ["docs"], redirect=308),
 )  # fmt: skip
 
 
@@ -369,11 +429,20 @@ def ingested(world: World) -> None:
             composition.ingester(services).ingest([record], deadline)
 
 
-def leaks(operation: Operation, place: Place, text: Callable[[str], str]) -> list[str]:
-    """Where the secret is afterwards."""
+@contextmanager
+def prepared(operation: Operation) -> Iterator[tuple[Mapping[str, Any], io.StringIO]]:
+    """A world with a run and what else the operation is about: everything that stores something, and what is said."""
     world, runs, topic = World(), InMemoryRunCatalog(), InMemoryPublisher()
     with installed(world, runs=runs, publisher=topic, masking=RULES), everything_said() as said:
         assert post(f"{FQN}/{RUN_ID}", "zero\n", {"Content-Type": "text/plain"}).status == 200
+        ingested(world)
+        operation.before(world)
+        yield {"world": world, "runs": runs, "reports": topic}, said
+
+
+def leaks(operation: Operation, place: Place, text: Callable[[str], str]) -> list[str]:
+    """Where the secret is afterwards."""
+    with prepared(operation) as (stores, said):
         try:
             answer = operation.send(place, text)
         except ValueError as error:
@@ -382,14 +451,23 @@ def leaks(operation: Operation, place: Place, text: Callable[[str], str]) -> lis
             return []  # the gateway answers, by itself
         except ParseError:
             return []  # protobuf has no such value
-        ingested(world)
+        ingested(stores["world"])
         assert answer.status < 500, answer
     own = [answer.body, *answer.headers, *map(str, answer.headers.values())]
     if answer.status == MOVED_TO_SLASH and operation.covers in OPEN:
         own = []  # says its own address to whoever sent it: masking it would tell strangers which guess is a secret
     found = {"answer": own, "log lines": [said.getvalue()]}
-    found |= {"world": everything_in(world, set()), "runs": everything_in(runs, set()), "reports": everything_in(topic, set())}  # type: ignore[dict-item]
+    found |= {what: everything_in(store, set()) for what, store in stores.items()}  # type: ignore[misc]
     return [what for what, texts in found.items() if any(SECRET in each for each in texts)]
+
+
+@pytest.mark.parametrize("number", range(len(OPERATIONS)), ids=lambda number: f"{number}-{OPERATIONS[number].covers}")
+def test_each_operation_is_a_good_request(number: int) -> None:
+    """One that is rejected anyway would prove nothing of where a secret goes."""
+    with prepared(OPERATIONS[number]):
+        answer = OPERATIONS[number].send(("nothing", None), str)
+    redirect = OPERATIONS[number].redirect
+    assert answer.status == redirect if redirect else answer.status < 300, answer
 
 
 @pytest.mark.parametrize("number", range(len(OPERATIONS)), ids=lambda number: f"{number}-{OPERATIONS[number].covers}")

@@ -113,6 +113,13 @@ MUTANTS = (
         why="a secret in an address reaches answers",
     ),
     Mutant(
+        "chalicelib.routes.secrets:",
+        find="MASKED = A",
+        replace="MASKED = (*A, '/v0/archive/files/{file_id}')",
+        tests=_LEAVES_BY_PLACE,
+        why="a secret in changed metadata of a file is stored",
+    ),
+    Mutant(
         "chalicelib.routes.secrets:_body",
         find="yield from _texts(json.loads(text))",
         replace="None",
