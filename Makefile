@@ -104,7 +104,7 @@ bench-spark: $(READY) ## the measurements of the jobs on Spark, an hour or so
 bench-live: $(READY) ## what who follows a run waits for, in a browser too; ARGS="hour", ARGS="crowd last-page"
 	@PYTHONPATH=client/src $(RUN) -m bench.live $(ARGS)
 
-fuzz: $(READY) ## feed the decoders a million inputs, and measure small bodies that may be costly; ARGS="--count 10000 --seed 7 bodies"
+fuzz: $(READY) ## feed the decoders a million inputs, and measure small bodies that may be costly; ARGS="--costs 10000 --seed 7 costs"
 	@$(RUN) -m tests.fuzz $(ARGS)
 
 mutants: $(READY) ## change decisive lines one at a time: the tests must notice; ARGS="runlog --only Compactor"

@@ -36,7 +36,6 @@ from glue_jobs.shell.session import spark_session
 
 SHAPES = ((10_000, 100), (100_000, 10), (1, 1_000_000))
 """(runs, segments of each)."""
-_GIB = 1024**3
 _MIB = 1024**2
 _PIPELINES, _HOURS, _LOG_BYTES = 5, 24, 1_000_000
 _DAY = datetime(2026, 11, 21, tzinfo=UTC)

@@ -29,9 +29,8 @@ class Keys:
         self._made: dict[tuple[str | None, str], tuple[Mapping[str, Any], PyJWK]] = {}
 
     def find(self, key_id: str | None, algorithm: str) -> PyJWK:
-        """The key of a token's header. One that is not known is asked for once, which is how a new key is learned of.
-        The same object
-        is returned until the document is read anew. Raises UnauthenticatedError, IdentityUnavailableError."""
+        """The key of a token's header. One that is not known is asked for once, which is how a new key is learned of. The same object is
+        returned until the document is read anew. Raises UnauthenticatedError, IdentityUnavailableError."""
         key = _chosen(self._kept.get(), key_id) or _chosen(self._kept.get_newer(), key_id)
         if key is None:
             raise UnauthenticatedError("the token is signed with a key that its issuer does not list")

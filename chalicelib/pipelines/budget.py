@@ -21,7 +21,3 @@ class ErrorBudget:
         times = self._times.setdefault(handler, deque(maxlen=self._errors.max + 1))
         times.append(now_ms)
         return len(times) > self._errors.max and now_ms - times[0] < self._errors.window_s * 1000
-
-    def forgive(self, handler: str) -> None:
-        """Begin anew: it was enabled again."""
-        self._times.pop(handler, None)

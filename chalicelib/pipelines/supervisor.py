@@ -113,8 +113,8 @@ class _Seat:
 class Supervisor:
     """``forever``: pipelines that end are begun again; ``until_idle``: they end when there is nothing to do.
 
-    ``is_short``: whether the process runs out of memory. ``idle``: how a worker
-    waits when there is nothing to do."""
+    ``is_short``: whether the process runs out of memory. ``pause``: how a worker waits when there is nothing to do (None: the clock sleeps).
+    """
 
     coordinator: SourceCoordinator
     switches: Switches

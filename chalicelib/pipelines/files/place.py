@@ -103,11 +103,6 @@ def behind(prefix: str) -> str:
     return prefix[:-1] + chr(ord(":") + 1)
 
 
-def day_of(time_ms: int) -> int:
-    """Days since the epoch, within the years 1970 to 9999."""
-    return clamped(time_ms) // DAY_MS
-
-
 def clamped(time_ms: int) -> int:
     """A time that keys can hold."""
     return min(max(time_ms, 0), LAST_MS)
