@@ -199,7 +199,7 @@ MUTANTS = (
         why="a run whose last event may go on would be read without a pause",
     ),
     Mutant(
-        "chalicelib.pipelines.in_hand:RunsInHand._read",
+        "chalicelib.pipelines.in_hand:RunsInHand._skip",
         find="self.head_bytes += held.head_bytes",
         replace="pass",
         tests=WORKER,
@@ -270,7 +270,7 @@ MUTANTS = (
         why="one shard that is silent would be hidden by the others",
     ),
     Mutant(
-        "chalicelib.pipelines.switches:replay_done",
+        "chalicelib.pipelines.switches:_still",
         find='Clause(("asked_ms",), "=", switch.asked_ms)',
         replace='Clause(("enabled",), "=", switch.enabled)',
         tests=SHARDS,
