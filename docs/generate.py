@@ -334,11 +334,11 @@ def _budgets() -> str:
     same[without_body] = [f"all others, {len(same.pop(without_body))} of them"]
     rows = (
         (", ".join(operations), budget.form, _size(budget.body_bytes), _growth(budget.expanded_bytes, _size),
-         _growth(budget.values, "{:,}".format), _growth(budget.items, "{:,}".format), budget.streams or "-", budget.depth or "-",
-         _size(budget.response_bytes))
+         _growth(budget.values, "{:,}".format), _growth(budget.items, "{:,}".format), _growth(budget.shared_bytes, _size),
+         budget.streams or "-", budget.depth or "-", _size(budget.response_bytes))
         for budget, operations in same.items()
     )  # fmt: skip
-    return _table(("operations", "body is", "body", "unpacked", "values", "items", "appends", "depth", "response"), rows)
+    return _table(("operations", "body is", "body", "unpacked", "values", "items", "shared", "appends", "depth", "response"), rows)
 
 
 def _names() -> str:

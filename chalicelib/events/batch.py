@@ -16,9 +16,9 @@ from itertools import accumulate
 from chalicelib.errors import BatchTooLargeError, InvalidEventError
 from chalicelib.events.companion import Noted
 from chalicelib.events.event import Loggable, NewEvent
-from chalicelib.events.masking import details, masked_details
+from chalicelib.events.masking import BatchMask, details
 from chalicelib.events.ports import Refused
-from chalicelib.events.validation import checked_event
+from chalicelib.events.validation import measured_event
 from chalicelib.lines.parsed import CRITICAL, ERROR, level_of_word
 from chalicelib.masking.fields import FieldMask, Mask
 from chalicelib.masking.mask import Masked
@@ -27,6 +27,8 @@ from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.segment import errors_of
 
 MAX_EVENTS = 10_000
+MAX_DETAILS_BYTES = 96 * 1024 * 1024
+"""Of all data and annotations of a batch as JSON: about what its companion has unpacked."""
 _ERRORS = frozenset({ERROR, CRITICAL})
 
 
@@ -51,7 +53,8 @@ def prepared(events: Sequence[NewEvent], loggable: Loggable, writer: str, now_ms
     body = b"".join(event.message.encode() + b"\n" for event in good)
     masked, fields = mask(body), FieldMask(mask)
     if fields.concerns(map(details, good)):
-        good = [masked_details(event, fields) if fields.concerns(details(event)) else event for event in good]
+        details_mask = BatchMask(fields)
+        good = [details_mask.masked(event) for event in good]
     counts = fields.counts + Counter(masked.counts)
     noted = [_noted(event, place, now_ms) for event, place in zip(good, _placed(good, body, masked), strict=True)]
     digest = blake2b(sent, digest_size=16).hexdigest()
@@ -67,22 +70,30 @@ def placed_in(body: bytes, noted: Sequence[Noted]) -> list[Noted]:
 
 
 def _checked(events: Sequence[NewEvent], loggable: Loggable, writer: str) -> tuple[list[NewEvent], list[Refused]]:
-    good, refused = [], []
+    """The good ones, and why the others are none. Raises BatchTooLargeError."""
+    good: list[NewEvent] = []
+    refused: list[Refused] = []
+    details_bytes = 0
     counts = writer != "" and any(event.id is not None for event in events)
     for index, event in enumerate(events):
         try:
             if counts and event.id is None:
                 raise InvalidEventError("an event lacks its id, and others of its writer have one")
-            good.append(checked_event(event, loggable))
+            checked, size = measured_event(event, loggable)
         except InvalidEventError as error:
             refused.append(Refused(index, str(error)))
+            continue
+        good.append(checked)
+        details_bytes += size
+        if details_bytes > MAX_DETAILS_BYTES:
+            raise BatchTooLargeError(f"data and annotations of a batch are too large limit={MAX_DETAILS_BYTES}")
     return good, refused
 
 
 def _as_sent(events: Sequence[NewEvent], writer: str) -> bytes:
-    """What tells a repeat from another batch: not what was added here."""
-    documents = [event.model_dump(exclude_defaults=True) for event in events]
-    return json.dumps([writer, documents], sort_keys=True).encode()
+    """What tells a repeat from another batch: not what was added here. The JSON of the writer's name and all events, an event at a time."""
+    documents = (json.dumps(event.model_dump(exclude_defaults=True), sort_keys=True).encode() for event in events)
+    return b"[" + json.dumps(writer).encode() + b", [" + b", ".join(documents) + b"]]"
 
 
 def _placed(events: Sequence[NewEvent], body: bytes, masked: Masked) -> Iterator[Noted]:

@@ -4,16 +4,16 @@
 
     {run}/events/{sequence:010d}     gzip of lines of JSON: one of the batch, then one of each event, in the log's order
 
-Written once, put-if-absent. A later version may add fields: what is not known is left aside.
+Written once, put-if-absent. A later version may add fields: what is not known is left aside. Packed by a thousandth of what it is unpacked,
+where records share long fields: nobody holds one of more than 1 MiB unpacked.
 """
 
 from __future__ import annotations
 
-import gzip
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import JsonValue
@@ -22,6 +22,12 @@ from chalicelib.errors import DamagedLogError
 from chalicelib.ports import SegmentEntry
 
 VERSION = 1
+HELD_BYTES = 1024 * 1024
+"""Unpacked. Of a companion with more, the events are parsed each time they are iterated."""
+MAX_LINE_BYTES = 8 * 1024 * 1024
+"""Of one event, whose details have 64 KiB before they are masked."""
+_PIECE_BYTES, _OUTPUT_BYTES = 16 * 1024, 256 * 1024
+_GZIP = 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +62,8 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class Companion:
-    """What lies beside a segment. ``writer`` empty: nobody in particular; ``instance``: the installation that took it."""
+    """What lies beside a segment. ``writer`` empty: nobody in particular; ``instance``: the installation that took it. ``events`` may be iterated
+    several times."""
 
     sequence: int
     line: int
@@ -66,10 +73,10 @@ class Companion:
     writer: str
     instance: str
     appended_ms: int
-    events: Sequence[Noted]
+    events: Collection[Noted]
 
     @classmethod
-    def beside(cls, entry: SegmentEntry, writer: str, instance: str, events: Sequence[Noted]) -> Companion:
+    def beside(cls, entry: SegmentEntry, writer: str, instance: str, events: Collection[Noted]) -> Companion:
         """Of a segment."""
         place = (entry.sequence, entry.line, entry.byte, entry.lines, entry.bytes)
         return cls(*place, writer, instance, entry.appended_ms, events)
@@ -81,27 +88,102 @@ class Companion:
 
 
 def packed(companion: Companion) -> bytes:
-    """The object's bytes: the same companion is the same bytes."""
+    """The object's bytes: the same companion is the same bytes. One event at a time is in memory unpacked."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, _GZIP)
     head = {name: getattr(companion, name) for name in Companion.__dataclass_fields__ if name != "events"}
-    documents = [{"v": VERSION} | head, *map(_document, companion.events)]
-    lines = "".join(json.dumps(each, ensure_ascii=False, separators=(",", ":")) + "\n" for each in documents)
-    return gzip.compress(lines.encode(), mtime=0)
+    pieces = [packer.compress(_line({"v": VERSION} | head))]
+    pieces += (packer.compress(_line(_document(each))) for each in companion.events)
+    return b"".join([*pieces, packer.flush()])
 
 
 def unpacked(body: bytes) -> Companion:
-    """The inverse of ``packed``. Raises DamagedLogError."""
+    """The inverse of ``packed``. Reads all of it; holds ``body`` and no more than ``HELD_BYTES`` of it unpacked. Raises DamagedLogError."""
+    events: list[Noted] = []
+    count = size = 0
+    head, documents = _opened(body)
+    for line_bytes, noted in documents:
+        count, size = count + 1, size + line_bytes
+        if size <= HELD_BYTES:
+            events.append(noted)
+    return replace(head, events=tuple(events) if size <= HELD_BYTES else _Unheld(body, count))
+
+
+def outlined(body: bytes) -> Companion:
+    """``unpacked`` without data and annotations, held: some 400 bytes for each event. Raises DamagedLogError."""
+    head, documents = _opened(body)
+    return replace(head, events=tuple(replace(noted, data={}, annotations=()) for _, noted in documents))
+
+
+class _Unheld(Collection[Noted]):
+    """The events of a companion that is kept packed."""
+
+    def __init__(self, body: bytes, count: int) -> None:
+        self._body, self._count = body, count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Noted]:
+        return (noted for _, noted in _opened(self._body)[1])
+
+    def __contains__(self, noted: object) -> bool:
+        return any(each == noted for each in self)
+
+
+def _opened(body: bytes) -> tuple[Companion, Iterator[tuple[int, Noted]]]:
+    """A companion without its events, and these with the bytes of their lines. Raises DamagedLogError, while it is iterated too."""
+    lines = _lines(body)
     try:
-        head, *events = _documents(body)
-        known = {name: head[name] for name in Companion.__dataclass_fields__ if name != "events"}
-        return Companion(**known, events=tuple(map(_noted, events)))
-    except (OSError, EOFError, zlib.error, ValueError, TypeError, KeyError) as error:
-        raise DamagedLogError(f"not a companion of a segment bytes={len(body)} error={type(error).__name__}") from error
+        head = json.loads(next(lines, b""))
+        companion = Companion(**{name: head[name] for name in Companion.__dataclass_fields__ if name != "events"}, events=())
+    except (ValueError, TypeError, KeyError) as error:
+        raise _damaged(body, error) from error
+    return companion, _events(body, lines)
 
 
-def _documents(body: bytes) -> Iterator[dict[str, Any]]:
-    for line in gzip.decompress(body).split(b"\n"):
-        if line:
-            yield json.loads(line)
+def _events(body: bytes, lines: Iterator[bytes]) -> Iterator[tuple[int, Noted]]:
+    for line in lines:
+        try:
+            noted = _noted(json.loads(line))
+        except (ValueError, TypeError, RecursionError) as error:
+            raise _damaged(body, error) from error
+        yield len(line), noted
+
+
+def _lines(body: bytes) -> Iterator[bytes]:
+    """Lines out of gzip that are not empty, in bounded memory. Raises DamagedLogError."""
+    rest = b""
+    for piece in _inflated(body):
+        *lines, rest = (rest + piece).split(b"\n")
+        if len(rest) > MAX_LINE_BYTES:
+            raise _damaged(body, ValueError("a line is too long"))
+        yield from filter(None, lines)
+    if rest:
+        yield rest
+
+
+def _inflated(body: bytes) -> Iterator[bytes]:
+    """What is packed, in pieces. Raises DamagedLogError."""
+    inflater = zlib.decompressobj(_GZIP)
+    try:
+        for at in range(0, len(body), _PIECE_BYTES):
+            piece = body[at : at + _PIECE_BYTES]
+            while piece and not inflater.eof:
+                yield inflater.decompress(piece, _OUTPUT_BYTES)
+                piece = inflater.unconsumed_tail
+        yield inflater.flush()
+    except zlib.error as error:
+        raise _damaged(body, error) from error
+    if not inflater.eof:
+        raise _damaged(body, EOFError())
+
+
+def _damaged(body: bytes, error: Exception) -> DamagedLogError:
+    return DamagedLogError(f"not a companion of a segment bytes={len(body)} error={type(error).__name__}")
+
+
+def _line(document: Mapping[str, Any]) -> bytes:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 def _document(noted: Noted) -> dict[str, Any]:

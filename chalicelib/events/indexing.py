@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 
-from chalicelib.errors import DamagedLogError
-from chalicelib.events.companion import Companion, unpacked
+from chalicelib.errors import DamagedLogError, RangeNotSatisfiableError
+from chalicelib.events.companion import Companion, outlined, unpacked
 from chalicelib.events.index import EventIndex
 from chalicelib.events.told import ToldSteps
-from chalicelib.ports import ObjectStore, Run
+from chalicelib.ports import ObjectStore, Run, StoredObject
 from chalicelib.runlog.layout import Layout, ParsedKey
 from chalicelib.runlog.tail import list_all
 
 _THREADS = 16
 _TOGETHER = 64
+AHEAD_BYTES = 256 * 1024
+"""Of each companion that is read ahead. What a larger one has more is read when its turn comes."""
+MAX_INDEXED_EVENTS = 50_000
+"""Events whose rows are made together: those of one companion at least."""
+Reading = Callable[[bytes], Companion]
 
 
 class EventIndexing:
@@ -28,7 +35,7 @@ class EventIndexing:
         """An object beside a run's text was written: its companion is indexed, by a GET and a few writes. Raises ObjectNotFoundError,
         DamagedLogError, UnavailableError."""
         if parsed.companion is not None:
-            self._index.put(parsed.run, [self.companion(parsed.run, parsed.companion)])
+            self._index.put(parsed.run, [self.companion(parsed.run, parsed.companion, outlined)])
         elif parsed.kind == "step":
             self._told.landed(parsed.run, parsed.name)
 
@@ -58,28 +65,57 @@ class EventIndexing:
             if parsed and parsed.companion is not None:
                 yield parsed.companion
 
-    def companion(self, run: Run, number: int) -> Companion:
-        """One companion. One GET. Raises ObjectNotFoundError, DamagedLogError."""
-        found = unpacked(self._store.get(self._layout.companion(run, number)).body)
+    def companion(self, run: Run, number: int, reading: Reading = unpacked) -> Companion:
+        """One companion. One GET, two where it has more than ``AHEAD_BYTES``. Raises ObjectNotFoundError, DamagedLogError."""
+        return self._read(run, number, self._begin(run, number), reading)
+
+    def companions(self, run: Run, numbers: Sequence[int], reading: Reading = unpacked) -> Iterator[Companion]:
+        """Several, in their order: see ``each``. Raises ObjectNotFoundError, DamagedLogError."""
+        return (read() for read in self.each(run, numbers, reading))
+
+    def each(self, run: Run, numbers: Sequence[int], reading: Reading = unpacked) -> Iterator[Callable[[], Companion]]:
+        """What reads each of several companions, in their order. They are got beside each other, 64 at a time and ``AHEAD_BYTES`` of each, and
+        unpacked when they are read."""
+        if len(numbers) == 1:
+            yield partial(self.companion, run, numbers[0], reading)
+            return
+        with ThreadPoolExecutor(_THREADS) as threads:
+            for at in range(0, len(numbers), _TOGETHER):
+                batch = numbers[at : at + _TOGETHER]
+                begun = deque((number, threads.submit(self._begin, run, number)) for number in batch)
+                try:
+                    while begun:
+                        yield partial(self._finish, run, *begun.popleft(), reading)
+                finally:
+                    for _, beginning in begun:
+                        beginning.cancel()
+
+    def _begin(self, run: Run, number: int) -> StoredObject:
+        """The first bytes of a companion. Raises ObjectNotFoundError, DamagedLogError."""
+        try:
+            return self._store.get(self._layout.companion(run, number), 0, AHEAD_BYTES)
+        except RangeNotSatisfiableError as error:
+            raise DamagedLogError(f"a companion is empty sequence={number}") from error
+
+    def _finish(self, run: Run, number: int, beginning: Future[StoredObject], reading: Reading) -> Companion:
+        return self._read(run, number, beginning.result(), reading)
+
+    def _read(self, run: Run, number: int, beginning: StoredObject, reading: Reading) -> Companion:
+        if len(beginning.body) < beginning.info.size:
+            beginning = self._store.get(self._layout.companion(run, number))
+        found = reading(beginning.body)
         if found.sequence != number:
             raise DamagedLogError(f"a companion is of another segment sequence={number} says={found.sequence}")
         return found
 
-    def companions(self, run: Run, numbers: list[int]) -> Iterator[Companion]:
-        """Several, in their order, read beside each other."""
-        with ThreadPoolExecutor(_THREADS) as threads:
-            for at in range(0, len(numbers), _TOGETHER):
-                yield from threads.map(partial(self.companion, run), numbers[at : at + _TOGETHER])
-
     def _index_all(self, run: Run, numbers: list[int]) -> None:
         """Many together, read beside each other. A damaged companion stops nothing: its lines read as plain text."""
-        with ThreadPoolExecutor(_THREADS) as threads:
-            for at in range(0, len(numbers), _TOGETHER):
-                found = threads.map(partial(self._whole, run), numbers[at : at + _TOGETHER])
-                self._index.put(run, [each for each in found if each is not None])
-
-    def _whole(self, run: Run, number: int) -> Companion | None:
-        try:
-            return self.companion(run, number)
-        except DamagedLogError:
-            return None
+        found: list[Companion] = []
+        for read in self.each(run, numbers, outlined):
+            with suppress(DamagedLogError):
+                found.append(read())
+            if len(found) == _TOGETHER or sum(len(each.events) for each in found) > MAX_INDEXED_EVENTS:
+                self._index.put(run, found)
+                found = []
+        if found:
+            self._index.put(run, found)

@@ -7,11 +7,10 @@ their own items. A request that is repeated is stored once where it can be told 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import blake2b
-from itertools import islice
 
 from chalicelib.errors import (
     BatchTooLargeError,
@@ -29,6 +28,8 @@ from chalicelib.ports import Run
 
 MAX_BATCH = 5_000
 """Items of one append."""
+MAX_BATCH_SHARED_BYTES = 8 * 1024 * 1024
+"""Of what they share, counted in each: it stands in each event's data, so it makes companions large."""
 
 
 class Fate(StrEnum):
@@ -66,10 +67,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one request: its items, and the runs and writers that they name, each of which is an append."""
+    """Of one request: its items, and the runs and writers that they name, each of which is an append. ``count_shared`` is called with the
+    ``shared_bytes`` of each item; raises BatchTooLargeError."""
 
     items: int
     streams: int
+    count_shared: Callable[[int], None] = lambda shared_bytes: None
 
 
 @dataclass(slots=True)
@@ -99,19 +102,29 @@ class Intake:
 
     def take(self, items: Iterable[Item], request: Request) -> list[Told]:
         """Each item's fate, in their order. What is ``STORED`` is durable. Raises BatchTooLargeError before anything is stored."""
-        known = list(islice(items, self._limits.items + 1))
-        if len(known) > self._limits.items:
-            raise BatchTooLargeError(f"too many items for one request limit={self._limits.items}")
+        known = self._decoded(items)
         fates: dict[int, Told] = {item.index: Told(Fate.MALFORMED, item.reason) for item in known if isinstance(item, Refused)}
         for group in self._groups([item for item in known if isinstance(item, Decoded)], request, fates):
-            for begin in range(0, len(group.items), MAX_BATCH):
-                self._append(_Group(group.run, group.writer, group.items[begin : begin + MAX_BATCH]), request, fates)
+            for batch in _batches(group.items):
+                self._append(_Group(group.run, group.writer, batch), request, fates)
         return [fates[item.index] for item in known]
+
+    def _decoded(self, items: Iterable[Item]) -> list[Item]:
+        """All of them. What they hold is counted while they are decoded. Raises BatchTooLargeError."""
+        known: list[Item] = []
+        for item in items:
+            known.append(item)
+            if len(known) > self._limits.items:
+                raise BatchTooLargeError(f"too many items for one request limit={self._limits.items}")
+            if isinstance(item, Decoded):
+                self._limits.count_shared(item.shared_bytes)
+        return known
 
     def _groups(self, items: Sequence[Decoded], request: Request, fates: dict[int, Told]) -> list[_Group]:
         """Items by run and writer. Raises BatchTooLargeError."""
         groups: dict[tuple[Run, str | None], _Group] = {}
         permitted: dict[str, bool] = {}
+        reasons: dict[str, str] = {}  # one text for all items that it is told of
         checked: set[Run] = set()
         streams: set[tuple[Run, str | None]] = set()
         for item in items:
@@ -124,16 +137,15 @@ class Intake:
                     self._check_run(run)
                     checked.add(run)
             except (InvalidInputError, UnavailableError) as error:
-                fates[item.index] = Told(_fate_of(error), str(error))
+                fates[item.index] = Told(_fate_of(error), reasons.setdefault(str(error), str(error)))
                 continue
             if run.fqn not in permitted:
                 permitted[run.fqn] = self._may_write(run.fqn)
             if permitted[run.fqn]:
                 groups.setdefault((run, item.writer), _Group(run, item.writer, [])).items.append(item)
             else:
-                fates[item.index] = Told(
-                    Fate.FORBIDDEN, f"not permitted: ask for the scope logs:write of this name name={run.fqn[:200]!r}"
-                )
+                reason = f"not permitted: ask for the scope logs:write of this name name={run.fqn[:200]!r}"
+                fates[item.index] = Told(Fate.FORBIDDEN, reasons.setdefault(reason, reason))
         if len(streams) > self._limits.streams:
             raise BatchTooLargeError(f"too many runs and writers for one request limit={self._limits.streams}")
         return list(groups.values())
@@ -153,6 +165,20 @@ class Intake:
         for refused in accepted.refused:
             fate = Fate.AWAY if refused.retryable else Fate.MALFORMED
             fates[group.items[refused.index].index] = Told(fate, refused.reason)
+
+
+def _batches(items: Sequence[Decoded]) -> Iterator[list[Decoded]]:
+    """Items of one append each, in order."""
+    batch: list[Decoded] = []
+    shared_bytes = 0
+    for item in items:
+        if batch and (len(batch) == MAX_BATCH or shared_bytes + item.shared_bytes > MAX_BATCH_SHARED_BYTES):
+            yield batch
+            batch, shared_bytes = [], 0
+        batch.append(item)
+        shared_bytes += item.shared_bytes
+    if batch:
+        yield batch
 
 
 def key_of(request: Request, items: Sequence[Decoded]) -> str | None:

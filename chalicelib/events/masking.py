@@ -3,7 +3,9 @@ configured value is rejected before it gets here (``Masker.check_names``)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TypeVar
 
 from chalicelib.errors import InvalidEventError
@@ -14,6 +16,7 @@ from chalicelib.masking.offsets import Offsets
 from chalicelib.masking.shapes import CONFIGURED, MARKERS
 
 AnEvent = TypeVar("AnEvent", Event, NewEvent)
+_SHORT_CHARS = 256
 _NAMES = frozenset({INSTANCE_ID, LOGGABLE_TYPE, LOGGABLE_ID, JOB_ID})
 
 
@@ -46,11 +49,56 @@ def details(event: Event | NewEvent) -> list[object]:
     ]
 
 
-def masked_details(event: AnEvent, fields: FieldMask) -> AnEvent:
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """A field of an event's data, and it masked."""
+
+    value: object
+    masked: object
+    counts: Counter[str]
+
+
+class BatchMask:
+    """Masks all but the messages of a batch's events, one after the other. What events share is masked once: a field of the data that is the
+    very same object in the event before."""
+
+    def __init__(self, fields: FieldMask) -> None:
+        self._fields = fields
+        self._known: dict[str, _Field] = {}
+
+    def masked(self, event: NewEvent) -> NewEvent:
+        """The event as it may be stored."""
+        return masked_details(event, self._fields, self._value) if self._concerns(event) else event
+
+    def _concerns(self, event: NewEvent) -> bool:
+        known = {name: field for name, value in event.data.items() if (field := self._find(name, value))}
+        if any(field.counts for field in known.values()):
+            return True
+        rest = {name: value for name, value in event.data.items() if name not in known}
+        return self._fields.concerns(details(event.model_copy(update={"data": rest}) if known else event))
+
+    def _value(self, value: object, name: str) -> object:
+        if not isinstance(value, Mapping) and not (isinstance(value, str) and len(value) > _SHORT_CHARS):
+            return self._fields.value(value, name)
+        if field := self._find(name, value):
+            self._fields.counts.update(field.counts)
+            return field.masked
+        before = self._fields.counts.copy()
+        masked = self._fields.value(value, name)
+        self._known[name] = _Field(value, masked, self._fields.counts - before)
+        return masked
+
+    def _find(self, name: str, value: object) -> _Field | None:
+        field = self._known.get(name)
+        return field if field and field.value is value else None
+
+
+def masked_details(event: AnEvent, fields: FieldMask, mask_value: Callable[[object, str], object] | None = None) -> AnEvent:
     """The event with all but its message masked. Names stay names: one that grows too long becomes the marker alone."""
     data = {name: value for name, value in event.data.items() if name in _NAMES}
-    masked = fields.value({name: value for name, value in event.data.items() if name not in _NAMES})
-    assert isinstance(masked, dict)
+    masked = fields.masked_object(
+        {name: value for name, value in event.data.items() if name not in _NAMES}, mask_value or fields.value
+    )
     changes: dict[str, object] = {
         "level": None if event.level is None else fields.text(event.level),
         "data": {**data, **masked},

@@ -9,9 +9,12 @@ from typing import Protocol
 from chalicelib.errors import InvalidEventError
 from chalicelib.events.event import Event, NewEvent
 from chalicelib.events.ports import EventWriter, Refused
+from chalicelib.events.weight import weight
 
 BATCH_EVENTS = 1000
 BATCH_BYTES = 512 * 1024
+BATCH_DETAILS_BYTES = 4 * 1024 * 1024
+"""Of data and annotations (``weight``)."""
 
 
 class Sink(Protocol):
@@ -39,15 +42,16 @@ class BatchSink:
     def __init__(self, send: Callable[[Sequence[Event]], None]) -> None:
         self._send = send
         self._waiting: list[Event] = []
-        self._waiting_bytes = 0
+        self._waiting_bytes = self._details_bytes = 0
         self._rejection: InvalidEventError | None = None
 
     def add(self, event: Event) -> None:
         """See ``Sink``."""
-        if len(self._waiting) >= BATCH_EVENTS or self._waiting_bytes >= BATCH_BYTES:
+        if self._is_full:
             self._settle()
         self._waiting.append(event)
         self._waiting_bytes += len(event.message)
+        self._details_bytes += weight(event.data) + sum(weight(each.note) for each in event.annotations)
 
     def flush(self) -> None:
         """See ``Sink``."""
@@ -60,6 +64,11 @@ class BatchSink:
         """See ``Sink``."""
         self.flush()
 
+    @property
+    def _is_full(self) -> bool:
+        is_long = self._waiting_bytes >= BATCH_BYTES or self._details_bytes >= BATCH_DETAILS_BYTES
+        return is_long or len(self._waiting) >= BATCH_EVENTS
+
     def _settle(self) -> None:
         if not self._waiting:
             return
@@ -68,7 +77,7 @@ class BatchSink:
         except InvalidEventError as error:
             self._rejection = self._rejection or error
         self._waiting.clear()
-        self._waiting_bytes = 0
+        self._waiting_bytes = self._details_bytes = 0
 
 
 class WriterSink:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from chalicelib.events.companion import Companion, Noted
 from chalicelib.events.event import Loggable
@@ -14,10 +15,13 @@ from chalicelib.events.spans import Span, reads
 from chalicelib.events.step_log import with_tail
 from chalicelib.events.tail import EventTails
 from chalicelib.events.views import Views
+from chalicelib.events.weight import weight
 from chalicelib.ports import Run
 from chalicelib.runlog.view import View
 
 _TOGETHER = 8
+MAX_HELD_BYTES = 8 * 1024 * 1024
+"""Of events whose messages are read together: text, data and annotations. Those of one event at least."""
 
 
 class StepEvents:
@@ -36,10 +40,19 @@ class StepEvents:
             yield from self._some(run, step, after, loggable, view, parts[first : first + _TOGETHER])
 
     def _some(self, run: Run, step: str, after: int, loggable: Loggable, view: View, parts: Sequence[Part]) -> Iterator[ShownEvent]:
-        companions = self._indexing.companions(run, [part.sequence for part in parts])
-        found: list[tuple[Companion, Noted]] = [
-            (each, noted) for each in companions for noted in each.events if noted.step == step and noted.line >= after
-        ]
+        found: list[tuple[Companion, Noted]] = []
+        held_bytes = 0
+        for companion in self._indexing.companions(run, [part.sequence for part in parts]):
+            head = replace(companion, events=())
+            for noted in (each for each in companion.events if each.step == step and each.line >= after):
+                found.append((head, noted))
+                held_bytes += noted.bytes + weight(noted.data) + weight(noted.annotations)
+                if held_bytes > MAX_HELD_BYTES:
+                    yield from self._shown(found, loggable, view)
+                    found, held_bytes = [], 0
+        yield from self._shown(found, loggable, view)
+
+    def _shown(self, found: Sequence[tuple[Companion, Noted]], loggable: Loggable, view: View) -> Iterator[ShownEvent]:
         ranges = reads([Span(noted.byte, noted.end_byte - noted.byte, noted.line, noted.lines) for _, noted in found])
         bodies = self._views.bytes(view, ranges)
         at = 0

@@ -14,7 +14,7 @@ from functools import partial
 from threading import Lock
 
 from chalicelib.errors import ObjectNotFoundError
-from chalicelib.events.companion import Companion
+from chalicelib.events.companion import Companion, outlined
 from chalicelib.events.index import EventIndex
 from chalicelib.events.indexing import EventIndexing
 from chalicelib.events.views import Views, held
@@ -27,13 +27,15 @@ SETTLED_MS = 30 * 60_000
 """A run that was finished so long ago is indexed whole: its segments were retired 21 minutes after its last line."""
 UNDER_WAY_MS = 60_000
 """A function lives 30 s: an append whose companion is not there after this has broken off."""
+MAX_EVENTS = 200_000
+"""That the index lacks and an answer has: those of one companion at least. What is behind them is held back until it is indexed."""
 _THREADS = 16
 _MAX_REMEMBERED = 8192
 
 
 @dataclass(frozen=True, slots=True)
 class EventTail:
-    """``end``: the first number that is not to be shown yet, None: all that the view has. ``companions``: those that the index lacks.
+    """``end``: the first number that is not to be shown yet, None: all that the view has. ``companions``: outlines of those that the index lacks.
     ``holds_back``: there is more that is not to be shown yet."""
 
     end: int | None
@@ -62,7 +64,15 @@ class EventTails:
         shown = [number for number in companions if number < end]
         known = self._index.indexed(run, first) if shown else set()
         lacking = [number for number in shown if number not in known]
-        return EventTail(end, list(self._indexing.companions(run, lacking)), end < self._behind(run, view))
+        found: list[Companion] = []
+        events = 0
+        for companion in self._indexing.companions(run, lacking, outlined):
+            events += len(companion.events)
+            if found and events > MAX_EVENTS:
+                end = companion.sequence
+                break
+            found.append(companion)
+        return EventTail(end, found, end < self._behind(run, view))
 
     def end_line(self, run: Run) -> int | None:
         """The first line that is not to be shown yet; None: none. A view, and the LISTs and the HEADs of ``look``. Raises TornViewError."""

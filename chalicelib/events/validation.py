@@ -18,6 +18,11 @@ MAX_LEVEL_CHARS = 40
 
 def checked_event(event: NewEvent, loggable: Loggable) -> NewEvent:
     """The event with its step in ``step`` alone, and without data that the loggable implies. Raises InvalidEventError."""
+    return measured_event(event, loggable)[0]
+
+
+def measured_event(event: NewEvent, loggable: Loggable) -> tuple[NewEvent, int]:
+    """``checked_event``, and the bytes of its data and annotations. Raises InvalidEventError."""
     if event.level is not None and not 0 < len(event.level) <= MAX_LEVEL_CHARS:
         raise InvalidEventError(f"a level has 1 to {MAX_LEVEL_CHARS} characters length={len(event.level)}")
     if any(annotation.position > len(event.message) for annotation in event.annotations):
@@ -29,9 +34,10 @@ def checked_event(event: NewEvent, loggable: Loggable) -> NewEvent:
     step = _step(event)
     rest = {name: value for name, value in event.data.items() if name != STEP_ID and (name not in own or own[name] != value)}
     checked = event.model_copy(update={"step": step, "data": rest})
-    if _details_bytes(checked) > MAX_DETAILS_BYTES:
+    details_bytes = _details_bytes(checked)
+    if details_bytes > MAX_DETAILS_BYTES:
         raise InvalidEventError(f"an event's data and annotations are too large limit={MAX_DETAILS_BYTES}")
-    return checked
+    return checked, details_bytes
 
 
 def _step(event: NewEvent) -> str | None:

@@ -13,7 +13,7 @@ Mask = Callable[[bytes], Masked]
 """Masks a text by the rules of one pipeline: ``partial(masker.mask, fqn)``."""
 _REMEMBERED_TEXTS, _LONGEST_REMEMBERED_BYTES = 10_000, 256
 """Short texts that repeat are masked once: a small packed body holds many values, few of them distinct."""
-_FIRST_PIECE_CHARS = 1024
+_FIRST_PIECE_CHARS, _LARGEST_PIECE_CHARS = 1024, 1024 * 1024
 _json = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -42,18 +42,19 @@ class FieldMask:
     def value(self, value: object, name: str | None = None) -> object:
         """A JSON value of this name, the same value where it holds no secret."""
         if isinstance(value, Mapping):
-            return self._object(value)
+            return self.masked_object(value, self.value)
         if isinstance(value, list | tuple):
             return [self.value(each, name) for each in value]
         if isinstance(value, str):
             return self._named(self.text(value), name)
         return value if value is None or isinstance(value, bool) else self._named(value, name)
 
-    def _object(self, fields: Mapping[str, object]) -> dict[str, object]:
+    def masked_object(self, fields: Mapping[str, object], mask_value: Callable[[object, str], object]) -> dict[str, object]:
+        """An object whose values are masked in a way of the caller's, with their names."""
         masked: dict[str, object] = {}
         numbers: dict[str, int] = {}
         for name, each in fields.items():
-            masked[_unused(self.text(name), masked, numbers)] = self.value(each, name)
+            masked[_unused(self.text(name), masked, numbers)] = mask_value(each, name)
         return masked
 
     def _named(self, value: object, name: str | None) -> object:
@@ -76,7 +77,8 @@ class FieldMask:
 
 
 def _pieces(texts: Iterable[str]) -> Iterator[bytes]:
-    """The texts as lines, each piece of them twice as large as the one before: where many are secret, only the first few are looked at."""
+    """The texts as lines, each piece of them twice as large as the one before: where many are secret, only the first few are looked at.
+    In memory is one piece, of 1 MiB or a text."""
     piece: list[str] = []
     chars, limit = 0, _FIRST_PIECE_CHARS
     for text in texts:
@@ -84,7 +86,7 @@ def _pieces(texts: Iterable[str]) -> Iterator[bytes]:
         chars += len(text)
         if chars >= limit:
             yield "\n".join(piece).encode(errors="replace")
-            piece, chars, limit = [], 0, 2 * limit
+            piece, chars, limit = [], 0, min(2 * limit, _LARGEST_PIECE_CHARS)
     if piece:
         yield "\n".join(piece).encode(errors="replace")
 

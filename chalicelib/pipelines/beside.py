@@ -5,8 +5,7 @@ A run of plain lines costs a LIST for each piece that is read of it while it goe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 from typing import Protocol
@@ -27,8 +26,8 @@ class Beside(Protocol):
     def numbers(self, run: Run, first: int) -> Iterator[int]:
         """The numbers of a run's companions from one on, ascending."""
 
-    def companions(self, run: Run, numbers: list[int]) -> list[Companion | None]:
-        """Some of them; None: it is damaged or gone, and its lines are plain text."""
+    def companions(self, run: Run, numbers: list[int]) -> Iterable[Companion | None]:
+        """Some of them, in order; None: it is damaged or gone, and its lines are plain text."""
 
     def number_at(self, run: Run, line: int) -> int:
         """A number below which no companion reaches to a line."""
@@ -47,17 +46,9 @@ class StoredBeside:
         """See the port. One LIST for each 1,000."""
         return self._indexing.numbers(run, first)
 
-    def companions(self, run: Run, numbers: list[int]) -> list[Companion | None]:
-        """See the port. A GET for each, beside each other."""
-        if len(numbers) == 1:
-            return [self._companion(run, numbers[0])]
-        with ThreadPoolExecutor(_AT_ONCE) as threads:
-            return list(threads.map(lambda number: self._companion(run, number), numbers))
-
-    def _companion(self, run: Run, number: int) -> Companion | None:
-        with suppress(DamagedLogError, ObjectNotFoundError):
-            return self._indexing.companion(run, number)
-        return None
+    def companions(self, run: Run, numbers: list[int]) -> Iterator[Companion | None]:
+        """See the port. A GET for each, beside each other; unpacked one after the other."""
+        return map(_read, self._indexing.each(run, numbers))
 
     def number_at(self, run: Run, line: int) -> int:
         """See the port. A query; 0 while the index is away."""
@@ -75,8 +66,8 @@ class StoredBeside:
 
 
 class Notes:
-    """The events of one run that came as events, as its reading goes on. Holds companions only while it is asked: as many as the lines
-    that are asked for have, and as many again at most."""
+    """The events of one run that came as events, as its reading goes on. Holds a companion only while it is asked, and the beginnings of as
+    many others as the lines that are asked for have, and as many again at most."""
 
     def __init__(self, beside: Beside, run: Run, line: int) -> None:
         self._beside, self._run, self._line = beside, run, line
@@ -110,6 +101,12 @@ class Notes:
                     yield from (noted for noted in companion.events if line < noted.end_line and noted.line < end_line)
             width = min(2 * width, _AT_ONCE)
         self._are_all = final and last_line <= end_line
+
+
+def _read(read: Callable[[], Companion]) -> Companion | None:
+    with suppress(DamagedLogError, ObjectNotFoundError):
+        return read()
+    return None
 
 
 def _with(first: int, numbers: Iterator[int]) -> Iterator[int]:

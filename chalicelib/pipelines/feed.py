@@ -20,6 +20,8 @@ from chalicelib.runlog.reader import Stretch
 
 MOST_BYTES = 8 * 1024 * 1024
 """Of one piece, where an event or a line is longer than a fetch. What is beyond of a single line is left out."""
+MAX_DATA_BYTES = 64 * 1024 * 1024
+"""Of the data of a piece's events, as ``ordering.size_of`` counts it: a piece ends with the event that reaches it."""
 _SAMPLE_BYTES = 256 * 1024
 _ENOUGH_LINES = 100
 _BY_NAME = {each.name: each for each in (*FORMATS, PLAIN)}
@@ -100,6 +102,7 @@ class Feed:
         line, byte, time_ms = self.place.line, self.place.byte, self.place.time_ms
         now_ms = self._clock.now_ms()
         found = []
+        data_bytes = 0
         format_ = self._format_of(lines, certain=final)
         for event, told in self._events(lines, format_, final=final, whole=final or waited or forced, forced=forced):
             parsed = event.parsed
@@ -107,9 +110,14 @@ class Feed:
                 time_ms = parsed.timestamp // 1000
             order_ms = time_ms if final or time_ms <= now_ms else now_ms
             size = len(event.raw)
-            found.append(Pending(order_ms, self.partition, line, byte, time_ms, size_of(size, told), parsed, told))
+            memory_bytes = size_of(size, told)
+            found.append(Pending(order_ms, self.partition, line, byte, time_ms, memory_bytes, parsed, told))
             line += event.lines
             byte += size + 1
+            data_bytes += memory_bytes - size_of(size)
+            if data_bytes >= MAX_DATA_BYTES:
+                at_end, final = False, False
+                break
         self.place = Place(line, byte, time_ms)
         # What was kept back is still to come.
         through = byte >= stretch.end.byte

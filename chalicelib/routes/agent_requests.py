@@ -81,13 +81,14 @@ class Call:
         headers = {key.lower(): value for key, value in self.headers.items()}
         own = headers.get("idempotency-key", "")
         request = Request(headers, self._digest(), f"{self.agent} {own or name}" if own or name else "", repeats_bytes)
-        limits = Limits(self.allowance.items, self.allowance.streams)
+        limits = Limits(self.allowance.items, self.allowance.streams, self.allowance.share)
         intake = Intake(self.services.events.log, self.services.events.router, _may_write, self._has_time, limits, self._check_run)
         try:
             fates = intake.take(items, request)
         except BatchTooLargeError as error:
             raise BatchTooLargeError(f"{error}: lower {BATCH_SETTINGS[self.agent]} of the agent") from error
-        told = [each if not each.reason else replace(each, reason=redacted(each.reason)) for each in fates]
+        reasons = {reason: redacted(reason) for reason in {each.reason for each in fates} if reason}
+        told = [replace(each, reason=reasons[each.reason]) if each.reason else each for each in fates]
         self._report(told)
         return told
 

@@ -27,6 +27,7 @@ class Allowance:
         self._members_left = self._members = budget.members
         self.items = budget.items.of(received_bytes)
         self.streams = budget.streams
+        self._shared_bytes_left = self._shared_bytes = budget.shared_bytes.of(received_bytes)
 
     @property
     def values(self) -> int:
@@ -52,6 +53,12 @@ class Allowance:
         if size_bytes > self._bytes_left:
             raise BatchTooLargeError(f"body expands too far limit={self._bytes_left}")
         self._bytes_left -= size_bytes
+
+    def share(self, shared_bytes: int) -> None:
+        """Count what one item shares with others of the body. Raises BatchTooLargeError."""
+        self._shared_bytes_left -= shared_bytes
+        if self._shared_bytes_left < 0:
+            raise BatchTooLargeError(f"items share too much, counted in each limit={self._shared_bytes}")
 
     def check_values(self, content: str | bytes) -> None:
         """Count the values of JSON text: never fewer than a parser makes of it, document or lines. Raises BatchTooLargeError."""

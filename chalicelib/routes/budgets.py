@@ -72,7 +72,7 @@ NOTHING = Growth(0, 0, 0)
 class Budget:
     """``body_bytes``: as the function receives it. ``expanded_bytes``: out of gzip. ``values``: JSON or MessagePack values. ``items``: events,
     records or actions. ``streams``: runs and writers that items name, each of which is an append. ``depth``: lists and objects within each other.
-    ``members``: of gzip. ``target_chars``: of path and query together, their values decoded. ``time_s``: of the function, and
+    ``shared_bytes``: what the body has once for several items, counted in each item (``events.weight``). ``members``: of gzip. ``target_chars``: of path and query together, their values decoded. ``time_s``: of the function, and
     ``response_bytes``: as Lambda returns it, are the same for all operations."""
 
     form: Form = Form.IGNORED
@@ -81,6 +81,7 @@ class Budget:
     values: Growth = NOTHING
     items: Growth = NOTHING
     streams: int = 0
+    shared_bytes: Growth = NOTHING
     depth: int = 0
     members: int = 1000
     target_chars: int = 8 * KIB
@@ -102,6 +103,8 @@ _VALUES = Growth(50_000, 5, 1_000_000)
 _ITEMS = Growth(2_500, 0.75, 50_000)
 _ACTIONS = Growth(2_500, 0.25, 10_000)
 _EVENT_ITEMS = Growth(5_000, 0.5, 10_000)
+_SHARED_BYTES = Growth(8 * MIB, 800, 64 * MIB)
+"""Of OTLP's resources and scopes, and of log groups and streams: 3 KiB for each of 2,500 records, 8 KiB for each of 8,192."""
 
 _READ = Budget()
 _DOCUMENT = Budget(Form.DOCUMENT, expanded_bytes=Growth(64 * KIB, 0, 64 * KIB), depth=MAX_DEPTH)
@@ -109,7 +112,8 @@ _METADATA = Budget(Form.DOCUMENT)
 _LINES = Budget(Form.TEXT, EVENT_BYTES, _TEXT_BYTES, _VALUES)
 _EVENTS = Budget(Form.RECORDS, EVENT_BYTES, _STRUCTURED_BYTES, _VALUES, _EVENT_ITEMS, streams=1, depth=MAX_DEPTH)
 _RECORDS = Budget(Form.RECORDS, EVENT_BYTES, _STRUCTURED_BYTES, _VALUES, _ITEMS, streams=250, depth=MAX_DEPTH)
-_OTLP = replace(_RECORDS, depth=MAX_OTLP_DEPTH)
+_SHARING = replace(_RECORDS, shared_bytes=_SHARED_BYTES)
+_OTLP = replace(_SHARING, depth=MAX_OTLP_DEPTH)
 _BULK = Budget(Form.RECORDS, EVENT_BYTES, _STRUCTURED_BYTES, _VALUES, _ACTIONS, streams=250, depth=MAX_DEPTH)
 """Its response has an item for each action, so the number of actions is what bounds the response."""
 
@@ -137,7 +141,7 @@ BUDGETS: Mapping[Operation, Budget] = {
     ("POST", f"{AGENTS}/fluent"): _RECORDS,
     ("POST", f"{AGENTS}/logstash"): _RECORDS,
     ("POST", f"{AGENTS}/syslog"): _RECORDS,
-    ("POST", f"{AGENTS}/firehose"): _RECORDS,
+    ("POST", f"{AGENTS}/firehose"): _SHARING,
     ("POST", f"{AGENTS}/otlp/v1/logs"): _OTLP,
     ("POST", f"{ELASTICSEARCH}/_bulk"): _BULK,
     ("PUT", f"{ELASTICSEARCH}/_bulk"): _BULK,

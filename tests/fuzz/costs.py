@@ -41,7 +41,7 @@ _PATIENCE_MS = 600_000
 
 @dataclass(frozen=True)
 class Cost:
-    """``expanded_bytes``, ``values``, ``members``: what was counted against the allowance. ``items``: that were answered."""
+    """``expanded_bytes``, ``values``, ``members``, ``shared_bytes``: what was counted against the allowance. ``items``: that were answered."""
 
     status: int
     body_bytes: int
@@ -50,6 +50,7 @@ class Cost:
     expanded_bytes: int
     values: int
     members: int
+    shared_bytes: int
     memory_bytes: int
     cpu_s: float
 
@@ -86,6 +87,7 @@ def excess(shape: Shape, cost: Cost) -> list[str]:
         "expanded_bytes": budget.expanded_bytes.of(size),
         "values": budget.values.of(size),
         "members": budget.members,
+        "shared_bytes": budget.shared_bytes.of(size),
         "items": budget.items.of(size),
         "memory_bytes": MAX_MEMORY_BYTES,
         "response_bytes": budget.response_bytes,
@@ -107,20 +109,20 @@ def search(seed: int, count: int, workers: int) -> Iterator[tuple[str, Shape, Co
 
 
 class _Counted(Allowance):
-    made: list[tuple[_Counted, tuple[int, int, int]]] = []  # noqa: RUF012
+    made: list[tuple[_Counted, tuple[int, ...]]] = []  # noqa: RUF012
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.made.append((self, self._left()))
 
-    def _left(self) -> tuple[int, int, int]:
-        return self._bytes_left, self._values_left, max(self._members_left, 0)
+    def _left(self) -> tuple[int, ...]:
+        return self._bytes_left, self._values_left, max(self._members_left, 0), max(self._shared_bytes_left, 0)
 
     @classmethod
     def spent(cls) -> tuple[int, ...]:
-        """Bytes, values and members of all allowances."""
+        """Bytes, values, members and shared bytes of all allowances."""
         pairs = [zip(begun, allowance._left(), strict=True) for allowance, begun in cls.made]
-        return tuple(sum(begun - left for begun, left in column) for column in zip(*pairs, strict=True)) or (0, 0, 0)
+        return tuple(sum(begun - left for begun, left in column) for column in zip(*pairs, strict=True)) or (0, 0, 0, 0)
 
 
 def _prepare() -> None:

@@ -104,6 +104,28 @@ def _nested(levels: int) -> bytes:
     return inner
 
 
+def _sharing(attributes: bytes, records: int) -> Shape:
+    """Records of OTLP under one resource."""
+    head = b'{"resourceLogs":[{"resource":{"attributes":[' + attributes + b']},"scopeLogs":[{"logRecords":['
+    unit, tail = b'{"body":{"stringValue":"x"}},', b'{"body":{"stringValue":"x"}}]}]}]}'
+    return Shape(_OTLP, _JSON, unit, len(head) + len(tail) + records * len(unit), head, tail)
+
+
+def _attributes(count: int) -> bytes:
+    return b",".join(b'{"key":"k%d","value":{"intValue":1}}' % number for number in range(count))
+
+
+def _text_attribute(text: str) -> bytes:
+    return b'{"key":"k","value":{"stringValue":"' + text.encode() + b'"}}'
+
+
+def _group(name: str, events: int) -> bytes:
+    """A record of a subscription of CloudWatch Logs."""
+    event = b'{"message":"x","id":"1","timestamp":1}'
+    text = b'{"messageType":"DATA_MESSAGE","logGroup":"%s","logStream":"s","logEvents":[' % name.encode()
+    return _record(gzip.compress(text + event + (b"," + event) * (events - 1) + b"]}", mtime=0))
+
+
 def _record(text: bytes) -> bytes:
     return b'{"data":"' + base64.b64encode(text) + b'"},'
 
@@ -215,6 +237,19 @@ SHAPES: dict[str, Shape] = {
         _JSON,
         _record(b'{"messageType":"DATA_MESSAGE","logGroup":"g","logEvents":[' + b'{"message":"{}"},' * 90 + b'{"message":"x"}]}'),
         **_DELIVERY,
+    ),
+    "otlp that shares a text": _sharing(_text_attribute("x" * 3200), 2_450),
+    "otlp that shares a foreign text": _sharing(_text_attribute("\u00e9" * 1600), 2_450),
+    "otlp that shares a secret": _sharing(_text_attribute("token=a " * 400), 2_450),
+    "otlp that shares a secret behind a text": _sharing(_text_attribute("x" * 1200 + "token=a " * 250), 2_450),
+    "otlp that shares a secret under a name": _sharing(b'{"key":"token","value":{"arrayValue":{"values":[' + b'{"stringValue":"a"},' * 45 + b"{}]}}}", 2_450),
+    "firehose that shares secrets": Shape(_FIREHOSE, _JSON, b"", head=_DELIVERY["head"] + _group("token=a " * 390, 2_450), tail=_DELIVERY["tail"]),
+    "otlp that shares many values": _sharing(_attributes(45), 2_450),
+    "otlp that shares too long a text": _sharing(_text_attribute("x" * 60_000), 2_450),
+    "otlp that shares too many values": _sharing(_attributes(400), 2_450),
+    "firehose that shares a log group": Shape(_FIREHOSE, _JSON, b"", head=_DELIVERY["head"] + _group("g" * 3200, 2_450), tail=_DELIVERY["tail"]),
+    "firehose that shares too long a log group": Shape(
+        _FIREHOSE, _JSON, b"", head=_DELIVERY["head"] + _group("g" * 60_000, 2_450), tail=_DELIVERY["tail"]
     ),
     "otlp records": _proto(b"\x12\x00", 20_000, 1, 2),
     "otlp scopes": _proto(b"\x12\x00", 20_000, 1),

@@ -26,10 +26,11 @@ def test_small_bodies_cost_little(meter: Meter) -> None:
 
 
 @pytest.mark.parametrize(
-    "field", ["body_bytes", "expanded_bytes", "values", "members", "items", "memory_bytes", "response_bytes", "status"]
+    "field",
+    ["body_bytes", "expanded_bytes", "values", "members", "shared_bytes", "items", "memory_bytes", "response_bytes", "status"],
 )
 def test_each_cost_over_its_limit_is_reported(field: str) -> None:
-    shape, cheap = SHAPES["events of a word"], Cost(200, BODY_BYTES, 0, 0, 0, 0, 0, 0, 0.0)
+    shape, cheap = SHAPES["events of a word"], Cost(200, BODY_BYTES, 0, 0, 0, 0, 0, 0, 0, 0.0)
     assert excess(shape, cheap) == []
     assert [each.partition("=")[0] for each in excess(shape, replace(cheap, **{field: 1 << 40}))] == [field]
 

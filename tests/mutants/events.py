@@ -8,6 +8,10 @@ _LOG = "tests/unit/test_events_log.py"
 _TARGETS = "tests/unit/test_event_targets.py"
 _DEEP = "tests/functional/test_http_deep_records.py"
 _AGENTS = "tests/functional/test_http_agents.py"
+_SHARING = "tests/functional/test_http_agents_sharing.py"
+_INTAKE = "tests/unit/test_intake.py"
+_BOUNDED = "tests/unit/test_events_bounded.py"
+_FIELDS = "tests/unit/test_masking_fields.py"
 
 MUTANTS = (
     Mutant(
@@ -156,5 +160,82 @@ MUTANTS = (
         replace="None",
         tests="tests/functional/test_http_masking.py",
         why="a writer's name with a secret becomes a key",
+    ),
+    Mutant(
+        "chalicelib.events.intake:Intake._decoded",
+        find="self._limits.count_shared(item.shared_bytes)",
+        replace="None",
+        tests=f"{_INTAKE} {_SHARING}",
+        why="a request of 433 bytes takes 530 MiB",
+    ),
+    Mutant(
+        "chalicelib.events.intake:_batches",
+        find="shared_bytes + item.shared_bytes > MAX_BATCH_SHARED_BYTES",
+        replace="False",
+        tests=_INTAKE,
+        why="one companion has all that a request's items share",
+    ),
+    Mutant(
+        "chalicelib.events.codecs.firehose:_of_cloudwatch",
+        find="weight(shared)",
+        replace="0",
+        tests=_SHARING,
+        why="a log group counts nothing",
+    ),
+    Mutant(
+        "chalicelib.events.codecs.otlp:_Shared.with_scope",
+        find="self.bytes + weight(A)",
+        replace="self.bytes",
+        tests=_SHARING,
+        why="a scope counts nothing",
+    ),
+    Mutant(
+        "chalicelib.events.companion:unpacked",
+        find="size <= HELD_BYTES",
+        replace="True",
+        tests=_BOUNDED,
+        why="a companion of 600 KB takes 600 MiB",
+    ),
+    Mutant(
+        "chalicelib.events.companion:unpacked",
+        find="tuple(events) if A else _Unheld(body, count)",
+        replace="tuple(events)",
+        tests=_BOUNDED,
+        why="a large companion loses its last events",
+    ),
+    Mutant(
+        "chalicelib.events.batch:_checked",
+        find="details_bytes > MAX_DETAILS_BYTES",
+        replace="False",
+        tests=_BOUNDED,
+        why="a companion has any size",
+    ),
+    Mutant(
+        "chalicelib.events.sinks:BatchSink._is_full",
+        find="self._details_bytes >= BATCH_DETAILS_BYTES",
+        replace="False",
+        tests=_BOUNDED,
+        why="a writer's batch of a thousand events has 64 MiB of data",
+    ),
+    Mutant(
+        "chalicelib.events.tail:EventTails.look",
+        find="end = companion.sequence",
+        replace="None",
+        tests=_BOUNDED,
+        why="what is held back is taken for the end, and a step's log loses lines",
+    ),
+    Mutant(
+        "chalicelib.pipelines.feed:Feed._lifted",
+        find="data_bytes >= MAX_DATA_BYTES",
+        replace="False",
+        tests=_BOUNDED,
+        why="a pipeline holds all data of a piece of text",
+    ),
+    Mutant(
+        "chalicelib.events.masking:BatchMask._find",
+        find="field.value is value",
+        replace="True",
+        tests=_FIELDS,
+        why="an event is stored with the data of the one before",
     ),
 )

@@ -13,7 +13,7 @@ _RESPONSES = "tests/functional/test_http_response_limits.py"
 
 MUTANTS = (
     Mutant(
-        "chalicelib.events.intake:Intake.take",
+        "chalicelib.events.intake:Intake._decoded",
         find="len(known) > self._limits.items",
         replace="False",
         tests=_INTAKE,

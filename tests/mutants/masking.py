@@ -22,14 +22,14 @@ MUTANTS = (
         why="a text under a secret name is stored",
     ),
     Mutant(
-        "chalicelib.masking.fields:FieldMask._object",
+        "chalicelib.masking.fields:FieldMask.masked_object",
         find="_unused(self.text(name), masked, numbers)",
         replace="_unused(name, masked, numbers)",
         tests=_FIELDS,
         why="a secret in the name of a field is stored",
     ),
     Mutant(
-        "chalicelib.masking.fields:FieldMask._object",
+        "chalicelib.masking.fields:FieldMask.masked_object",
         find="_unused(self.text(name), masked, numbers)",
         replace="self.text(name)",
         tests=_FIELDS,

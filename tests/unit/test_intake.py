@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -214,3 +215,36 @@ def test_whatever_is_repeated_until_nothing_is_away_is_stored_once(kinds: list[s
         expected = [f"m{n}" for n, each in enumerate(kinds) if each == kind]
         assert log.messages(*kind.split("/")) == expected
     assert fates(told) == [{"hr/r": "forbidden", "/": "malformed", "refused": "malformed"}.get(kind, "stored") for kind in kinds]
+
+
+def sharing(index: int, shared_bytes: int, run: str = "a/r") -> Decoded:
+    return replace(item(index, run), shared_bytes=shared_bytes)
+
+
+def test_what_items_share_is_counted_in_each_while_they_are_decoded() -> None:
+    log, left = InMemoryEventLog(), iter([sharing(number, 10) for number in range(9)])
+    spent: list[int] = []
+
+    def count(shared_bytes: int) -> None:
+        spent.append(shared_bytes)
+        if sum(spent) > 30:
+            raise BatchTooLargeError("too much")
+
+    with pytest.raises(BatchTooLargeError):
+        taken(log, left, limits=Limits(9, 9, count))
+    assert log.batches == [] and len(list(left)) == 5
+
+
+def test_items_that_share_much_are_several_appends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intake, "MAX_BATCH_SHARED_BYTES", 25)
+    log = InMemoryEventLog()
+    told = taken(log, [sharing(number, 10) for number in range(5)] + [sharing(5, 99), item(6)])
+    assert fates(told) == ["stored"] * 7
+    assert [count for _, _, count in log.batches] == [2, 2, 1, 1, 1]
+    assert log.messages("a", "r") == [f"m{number}" for number in range(7)]
+
+
+def test_items_that_are_refused_for_one_reason_have_one_text() -> None:
+    told = taken(InMemoryEventLog(), [item(number, "/r") for number in range(9)])
+    told += taken(InMemoryEventLog(), [item(number) for number in range(9)], may_write=lambda _: False)
+    assert len({id(each.reason) for each in told}) == 2

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from chalicelib.errors import InvalidNameError, UnavailableError
 from chalicelib.events.batch import prepared
 from chalicelib.events.event import Annotation, Event, Loggable, NewEvent
-from chalicelib.events.masking import details, masked_details, masked_event
+from chalicelib.events.masking import BatchMask, details, masked_details, masked_event
 from chalicelib.masking.fields import FieldMask, _unused
 from chalicelib.masking.mask import Masked
 from chalicelib.masking.masker import VALUES_AGE_MS, Masker
@@ -233,3 +233,26 @@ def test_check_names_reads_what_it_needs() -> None:
     mine = masker(rules=[Rule(fqn="*", values_from=("ssm:db",))], read=Parameters(db=VALUE))
     with pytest.raises(InvalidNameError):
         mine.check_names("svc.a", f"run-{VALUE}")
+
+
+def test_what_events_share_is_masked_once_and_counted_in_each() -> None:
+    shared = {"token": "x" * 300, "deep": [VALUE, {"a": f"{VALUE} " * 200}]}
+    events = [NewEvent(message="m", data={"resource": shared, "own": f"{VALUE} {number}"}) for number in range(5)]
+    masks: list[bytes] = []
+    counted = FieldMask(lambda text: masks.append(text) or masker().mask(RUN.fqn, text))  # type: ignore[func-returns-value]
+    batch_mask = BatchMask(counted)
+    first = batch_mask.masked(events[0])
+    looked = len(masks)
+    masked = [first, *map(batch_mask.masked, events[1:])]
+    alone = fields()
+    assert [each.data for each in masked] == [masked_details(each, alone).data for each in events]
+    assert counted.counts == alone.counts
+    assert len({id(each.data["resource"]) for each in masked}) == 1
+    assert len(masks) - looked < looked, "four events took less than the first"
+
+
+def test_another_value_of_the_same_name_is_masked_by_itself() -> None:
+    values = [{"a": VALUE}, {"a": "nothing"}, {"b": VALUE}, "x" * 300, f"{VALUE} " * 100, {"a": VALUE}]
+    events = [NewEvent(message="m", data={"k": value}) for value in values]
+    batch_mask, alone = BatchMask(fields()), fields()
+    assert [batch_mask.masked(each).data for each in events] == [masked_details(each, alone).data for each in events]

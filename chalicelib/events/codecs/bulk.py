@@ -7,7 +7,7 @@ refused, and no other.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from chalicelib.events.codecs import json_text, records
@@ -85,7 +85,7 @@ def _item(number: int, name: str, document: str | None, about: Mapping[str, Any]
     if not about.get("id"):
         return decoded
     event = decoded.event.model_copy(update={"data": {**decoded.event.data, _ID: about["id"]}})
-    return type(decoded)(number, event, decoded.about, decoded.writer, is_unmistakable=True)
+    return replace(decoded, event=event, is_unmistakable=True)
 
 
 def _about(index: str, id: str) -> dict[str, Any]:

@@ -7,16 +7,17 @@ import base64
 import binascii
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from chalicelib.errors import BatchTooLargeError, InvalidEventError, RunlakeError
 from chalicelib.events.codecs import json_text, records
-from chalicelib.events.codecs.items import UNDECODABLE, Decoded, Item, reason_of
+from chalicelib.events.codecs.items import UNDECODABLE, Decoded, Item, reason_of, with_shared
 from chalicelib.events.codecs.records import Moment
 from chalicelib.events.event import MAX_TIMESTAMP_MS, NewEvent
 from chalicelib.events.ports import Refused
+from chalicelib.events.weight import weight
 from chalicelib.events.well_formed import well_formed_text
 from chalicelib.lines.clock import Clock
 
@@ -112,22 +113,25 @@ def _of_cloudwatch(message: Mapping[str, Any], about: Mapping[str, Any]) -> Iter
         return
     group, stream = message.get("logGroup"), message.get("logStream")
     known = {name: value for name, value in (("log_group", group), ("log_stream", stream)) if isinstance(value, str)}
+    shared = {name: value for name, value in (("logGroup", group), ("logStream", stream)) if isinstance(value, str) and value}
+    shared_bytes = weight(shared)
     for event in message["logEvents"]:
-        yield _attempt(partial(_log_event, event, {**about, **known}))
+        yield _attempt(partial(_log_event, event, {**about, **known}, shared, shared_bytes))
 
 
-def _log_event(event: Any, about: Mapping[str, Any]) -> Decoded:
+def _log_event(event: Any, about: Mapping[str, Any], shared: Mapping[str, str], shared_bytes: int) -> Decoded:
     if not isinstance(event, dict) or not isinstance(event.get("message"), str):
         raise ValueError("a log event has a message")
     time, number = event.get("timestamp"), event.get("id")
     moment = Moment(time) if isinstance(time, int) and not isinstance(time, bool) and 0 <= time <= MAX_TIMESTAMP_MS else Moment()
     fields = event.get("extractedFields")
-    data = {"logGroup": about.get("log_group"), "logStream": about.get("log_stream"), "eventId": number, "extractedFields": fields}
+    data = {"eventId": number, "extractedFields": fields}
     own, record = _own_json(event["message"])
     given = records.new_event(
         event["message"].removesuffix("\n"), moment, None, {name: value for name, value in data.items() if value}, own
     )
-    return Decoded(0, given, {**about, "record": record}, records.writer_of(own), isinstance(number, str))
+    known = {**about, "record": record}
+    return Decoded(0, with_shared(given, shared), known, records.writer_of(own), isinstance(number, str), shared_bytes)
 
 
 def _own_json(message: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
@@ -170,4 +174,4 @@ def _attempt(decode: Callable[[], Decoded]) -> Item:
 def _numbered(item: Item, number: int) -> Item:
     if isinstance(item, Refused):
         return Refused(number, item.reason, item.retryable)
-    return Decoded(number, item.event, item.about, item.writer, item.is_unmistakable)
+    return replace(item, index=number)

@@ -23,7 +23,8 @@ class Decoded:
 
     ``about``: sources by name: ``record``, ``attributes``, ``resource``, ``common`` hold fields; ``tag``, ``index``, ``log_group``,
     ``log_stream``, ``id`` are texts. ``writer``: who counts the event's id. ``is_unmistakable``: no other event could look the
-    same: the agent gave it an id, or a time finer than milliseconds.
+    same: the agent gave it an id, or a time finer than milliseconds. ``shared_bytes``: how much (``weight``) of its data it shares with other
+    items of the body, which has it once.
     """
 
     index: int
@@ -31,6 +32,7 @@ class Decoded:
     about: Mapping[str, Any] = field(default_factory=dict)
     writer: str | None = None
     is_unmistakable: bool = False
+    shared_bytes: int = 0
 
 
 Item = Decoded | Refused
@@ -46,6 +48,11 @@ def decoded_each(values: Iterable[T | Refused], decode: Callable[[int, T], Decod
             yield decode(index, value)
         except UNDECODABLE as error:
             yield Refused(index, reason_of(error))
+
+
+def with_shared(event: NewEvent, shared: Mapping[str, Any]) -> NewEvent:
+    """An event that has sound fields of several items in its data too: they are referred to, not copied."""
+    return event.model_copy(update={"data": {**event.data, **shared}}) if shared else event
 
 
 def reason_of(error: Exception) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from chalicelib.errors import BatchTooLargeError, InvalidEventError
 from chalicelib.events.codecs import json_text, records
-from chalicelib.events.codecs.items import UNDECODABLE, Decoded, Item, decoded_each
+from chalicelib.events.codecs.items import UNDECODABLE, Decoded, Item, decoded_each, with_shared
 from chalicelib.events.codecs.otlp_values import (
     any_value,
     fields_of_json,
@@ -26,6 +26,7 @@ from chalicelib.events.codecs.otlp_values import (
 from chalicelib.events.codecs.records import OWN, Moment
 from chalicelib.events.event import NewEvent
 from chalicelib.events.ports import Refused
+from chalicelib.events.weight import weight
 from chalicelib.events.well_formed import well_formed, well_formed_text
 from chalicelib.lines.parsed import CRITICAL, DEBUG, ERROR, INFO, TRACE, WARNING
 
@@ -41,10 +42,25 @@ _UNDECODABLE = "the body is no ExportLogsServiceRequest"
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """What the records of a scope share."""
+    """What the records of a scope share. ``resource`` and ``scope`` are for rules, ``data`` is of each record, ``bytes`` its weight."""
 
     resource: Mapping[str, Any]
     scope: Mapping[str, Any]
+    data: Mapping[str, Any]
+    bytes: int
+
+    @classmethod
+    def of_resource(cls, resource: Mapping[str, Any]) -> _Shared:
+        """Once for each resource, however many scopes it has."""
+        rest = records.split_own(resource)[1]
+        data = {"resource": rest} if rest else {}
+        return cls(resource, {}, data, weight(data) if data else 0)
+
+    def with_scope(self, scope: Mapping[str, Any]) -> _Shared:
+        """Of one of the resource's scopes."""
+        if not scope:
+            return self
+        return _Shared(self.resource, scope, {**self.data, "scope": scope}, self.bytes + weight({"scope": scope}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +166,6 @@ def _decoded(index: int, shared: _Shared, record: _Record) -> Decoded:
     body, moment = record.body, Moment.of_ns(record.time_ns or record.observed_ns)
     data: dict[str, Any] = {
         "attributes": attributes,
-        "resource": records.split_own(shared.resource)[1],
-        "scope": shared.scope,
         "traceId": record.trace_id,
         "spanId": record.span_id,
         "flags": record.flags,
@@ -167,7 +181,7 @@ def _decoded(index: int, shared: _Shared, record: _Record) -> Decoded:
     message = body if isinstance(body, str) else record.event_name if body is None else json_text.compact(body)
     event = records.new_event(message, moment, level, {name: value for name, value in data.items() if value}, own)
     about = {"attributes": record.attributes, "resource": shared.resource, "scope": shared.scope}
-    return Decoded(index, event, about, records.writer_of(own), moment.is_fine)
+    return Decoded(index, with_shared(event, shared.data), about, records.writer_of(own), moment.is_fine, shared.bytes)
 
 
 def _level(record: _Record) -> str | None:
@@ -184,20 +198,20 @@ def _severity_of(level: str) -> int:
 def _json_pairs(request: Mapping[str, Any]) -> Iterator[_Pair | Refused]:
     for logs in _list(request, "resourceLogs"):
         try:
-            resource = _attributes_json(_object(logs, "resource"))
+            of_resource = _Shared.of_resource(_attributes_json(_object(logs, "resource")))
             scopes = _list(logs, "scopeLogs")
         except UNDECODABLE:
             yield Refused(0, "resourceLogs holds what is none")
             continue
         for scope_logs in scopes:
             try:
-                scope = _scope_json(_object(scope_logs, "scope"))
+                shared = of_resource.with_scope(_scope_json(_object(scope_logs, "scope")))
                 log_records = _list(scope_logs, "logRecords")
             except UNDECODABLE:
                 yield Refused(0, "scopeLogs holds what is none")
                 continue
             for record in log_records:
-                yield _Shared(resource, scope), record
+                yield shared, record
 
 
 def _json_record(given: Any) -> _Record:
@@ -278,11 +292,11 @@ def _attributes_json(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _proto_pairs(request: Any) -> Iterator[_Pair]:
     for logs in request.resource_logs:
-        resource = fields_of_proto(logs.resource.attributes)
+        of_resource = _Shared.of_resource(fields_of_proto(logs.resource.attributes))
         for scope_logs in logs.scope_logs:
             scope = scope_logs.scope
             found = {"name": scope.name, "version": scope.version, "attributes": fields_of_proto(scope.attributes)}
-            shared = _Shared(resource, {name: value for name, value in found.items() if value})
+            shared = of_resource.with_scope({name: value for name, value in found.items() if value})
             for record in scope_logs.log_records:
                 yield shared, record
 

@@ -1,0 +1,245 @@
+"""What reading and writing events takes of memory does not grow with what their records share: large companions stay packed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tracemalloc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from chalicelib.errors import BatchTooLargeError
+from chalicelib.events import batch, companion, indexing, sinks, step_events, tail
+from chalicelib.events.companion import Companion, outlined, packed, unpacked
+from chalicelib.events.event import Event, NewEvent
+from chalicelib.events.shown import Wanted
+from chalicelib.events.sinks import BatchSink
+from chalicelib.events.tail import EventTails
+from chalicelib.events.views import Views
+from chalicelib.pipelines import feed as feeds
+from chalicelib.pipelines.beside import StoredBeside
+from chalicelib.pipelines.feed import Feed
+from chalicelib.pipelines.rows import Place
+from chalicelib.ports import PutOptions, Run, StoredObject
+from tests.eventing import EventParts, event_parts, said, step_log
+from tests.piping import Piping
+from tests.world import RUN, START_MS, World
+
+A = Run("svc.a", "r1")
+MIB = 1024 * 1024
+LONG = "x" * 60_000
+EVENTS, COMPANIONS = 300, 4
+
+
+def peak_bytes(act: Callable[[], object]) -> int:
+    """Memory that is allocated at most while it acts."""
+    tracemalloc.start()
+    try:
+        act()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def body_of(sequence: int, events: int = EVENTS) -> bytes:
+    """A companion as a release before wrote it: every event has the field that all share."""
+    head = {"v": 1, "sequence": sequence, "line": sequence * events, "byte": sequence * events * 2, "lines": events}
+    head |= {"bytes": events * 2, "writer": "", "instance": "house-1", "appended_ms": START_MS}
+    numbers = range(sequence * events, (sequence + 1) * events)
+    noted = [
+        {"line": n, "byte": n * 2, "lines": 1, "bytes": 1, "timestamp": START_MS, "step": "s", "data": {"resource": LONG}}
+        for n in numbers
+    ]
+    return gzip.compress("".join(json.dumps(each) + "\n" for each in [head, *noted]).encode(), mtime=0)
+
+
+@pytest.fixture(name="stored", scope="module")
+def _stored() -> World:
+    """A run of large companions, of which nothing is indexed."""
+    world = World()
+    parts = event_parts(world)
+    for number in range(COMPANIONS):
+        parts.log.append(RUN, [said("x", "s") for _ in range(EVENTS)])
+        key = world.layout.companion(RUN, number)
+        world.store.delete(key)
+        world.store.put(key, body_of(number), PutOptions())
+    return world
+
+
+@pytest.mark.parametrize("read", [unpacked, outlined])
+def test_a_large_companion_is_read_an_event_at_a_time(read: Callable[[bytes], Companion]) -> None:
+    body = body_of(0)
+    count = 0
+
+    def act() -> None:
+        nonlocal count
+        found = read(body)
+        count = sum(1 for each in found.events if each.step == "s")
+        assert len(found.events) == EVENTS
+
+    assert peak_bytes(act) < 3 * MIB
+    assert count == EVENTS
+
+
+def test_a_large_companion_says_the_same_each_time() -> None:
+    found = unpacked(body_of(2, 40))
+    assert [each.line for each in found.events] == [each.line for each in found.events] == list(range(80, 120))
+    assert all(each.data == {"resource": LONG} for each in found.events)
+    assert next(iter(found.events)) in found.events
+    assert unpacked(packed(found)).end_line == found.end_line == 120
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda parts: parts.browser.page(RUN, Wanted(), limit=1),
+        lambda parts: parts.browser.page(RUN, Wanted(text="nowhere")),
+        lambda parts: parts.browser.page(RUN, Wanted(step="s", text="nowhere")),
+        lambda parts: parts.steps.all(RUN),
+        lambda parts: parts.logs.step(RUN, "s"),
+        lambda parts: parts.indexing.rebuild(RUN),
+        lambda parts: parts.compactor.compact(RUN, World().deadline()),
+    ],
+    ids=["page", "search", "step", "steps", "step log", "rebuild", "compaction"],
+)
+def test_whatever_reads_a_run_of_large_companions_stays_small(stored: World, read: Callable[[EventParts], object]) -> None:
+    """Unpacked they are 69 MiB."""
+    parts = event_parts(stored)
+    assert peak_bytes(lambda: read(parts)) < 16 * MIB
+
+
+def test_a_pipeline_reads_large_companions_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds, "MAX_DATA_BYTES", 2_000)
+    world = Piping()
+    parts = event_parts(world)
+    for first in (0, 10):
+        parts.log.append(A, [said(f"m{number}", data={"k": "x" * 50}) for number in range(first, first + 10)])
+    world.end(A)
+    tails = EventTails(Views(world.store, world.index, world.layout), parts.indexing, parts.index, world.clock)
+    beside = StoredBeside(parts.indexing, tails, world.index, world.clock)
+    reading = Feed(
+        world.parts().reader, A, Place(0, 0, START_MS), "", fetch_bytes=4096, patience_ms=0, clock=world.clock,
+        beside=beside,
+    )  # fmt: skip
+    pieces = [reading.fetch()]
+    while not pieces[-1].at_end:
+        pieces.append(reading.fetch())
+    assert [each.parsed.message for piece in pieces for each in piece.events] == [f"m{number}" for number in range(20)]
+    assert max(len(piece.events) for piece in pieces) < 6 and pieces[-1].final
+
+
+class Ranges:
+    """A store that tells which bytes were asked for."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+        self.asked: list[tuple[str, int | None]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def get(self, key: str, start: int | None = None, end: int | None = None, **more: Any) -> StoredObject:
+        self.asked.append((key, end))
+        found: StoredObject = self._inner.get(key, start, end, **more)
+        return found
+
+
+def test_companions_are_read_ahead_by_their_beginnings_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexing, "AHEAD_BYTES", 64)
+    world = World()
+    stores: list[Ranges] = []
+    writing = event_parts(world)
+    for number in range(5):
+        writing.log.append(RUN, [said(f"m{number}", data={"number": number})])
+    parts = event_parts(world, lambda inner: stores.append(Ranges(inner)) or stores[-1])
+    found = parts.indexing.companions(RUN, range(5))
+    assert next(found).sequence == 0
+    asked = [end for store in stores for key, end in store.asked if "/events/" in key]
+    assert asked.count(None) == 1, "one was read whole: the one that was taken"
+    assert [each.sequence for each in found] == [1, 2, 3, 4]
+
+
+def test_companions_that_nobody_takes_are_not_read() -> None:
+    world = World()
+    stores: list[Ranges] = []
+    parts = event_parts(world, lambda inner: stores.append(Ranges(inner)) or stores[-1])
+    parts.log.append(RUN, [said("m")])
+    found = parts.indexing.each(RUN, [0] * 64)
+    next(found)
+    found.close()  # type: ignore[attr-defined]
+    assert sum(len(store.asked) for store in stores) < 64
+
+
+def test_what_the_index_lacks_is_bounded_and_the_rest_held_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tail, "MAX_EVENTS", 3)
+    world = World()
+    parts = event_parts(world)
+    for number in range(4):
+        parts.log.append(RUN, [said(f"{number}a", "s"), said(f"{number}b", "s")])
+    assert parts.logs.step(RUN, "s").text == "0a\n0b\n" and not parts.logs.step(RUN, "s").complete
+    assert parts.indexing.rebuild(RUN) == 4
+    assert step_log(parts, "s") == "0a\n0b\n1a\n1b\n2a\n2b\n3a\n3b\n"
+
+
+def test_a_page_of_a_step_is_the_same_however_little_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    parts = event_parts(world)
+    for number in range(3):
+        parts.log.append(RUN, [said(f"{number}-{each}", "s" if each % 2 else "t", data={"n": each}) for each in range(6)])
+    parts.indexing.rebuild(RUN)
+    whole = parts.browser.page(RUN, Wanted(step="s")).events
+    monkeypatch.setattr(step_events, "MAX_HELD_BYTES", 0)
+    assert parts.browser.page(RUN, Wanted(step="s")).events == whole and len(whole) == 9
+
+
+def test_rows_of_many_events_are_made_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexing, "MAX_INDEXED_EVENTS", 1)
+    world = World()
+    parts = event_parts(world)
+    for number in range(3):
+        parts.log.append(RUN, [said(f"{number}", "s"), said("x", "t")], writer="w" if number else None)
+    assert parts.indexing.rebuild(RUN) == 3
+    assert parts.index.indexed(RUN, 0) == {0, 1, 2}
+
+
+def test_small_companions_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    event_parts(world).log.append(RUN, [said("m", data={"a": 1})])
+    body = world.store.get(world.layout.companion(RUN, 0)).body
+    assert isinstance(unpacked(body).events, tuple)
+    monkeypatch.setattr(companion, "HELD_BYTES", 0)
+    assert tuple(unpacked(body).events) == tuple(outlined_with_data(body))
+
+
+def outlined_with_data(body: bytes) -> Iterator[companion.Noted]:
+    for line in gzip.decompress(body).splitlines()[1:]:
+        yield companion.Noted(**json.loads(line))
+
+
+def test_a_batch_of_too_much_data_stores_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch, "MAX_DETAILS_BYTES", 1_000)
+    world = World()
+    events = [said("m", data={"k": "x" * 400}) for _ in range(3)]
+    with pytest.raises(BatchTooLargeError, match="data and annotations of a batch are too large limit=1000"):
+        event_parts(world).log.append(RUN, events)
+    assert not world.store.list("").objects
+    assert event_parts(world).log.append(RUN, events[:2]).accepted == 2
+
+
+def test_a_writer_sends_before_its_data_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sinks, "BATCH_DETAILS_BYTES", 1_000)
+    sent: list[int] = []
+    sink = BatchSink(lambda events: sent.append(len(events)))
+    for number in range(6):
+        sink.add(Event(id=number, message="m", timestamp=START_MS, data={"k": "x" * 400}))
+    sink.flush()
+    assert sent == [2, 2, 2]
+
+
+def test_what_tells_a_repeat_is_as_before() -> None:
+    events = [NewEvent(message="m", data={"b": 1, "a": "ü"}), NewEvent(message="", step="s")]
+    documents = [event.model_dump(exclude_defaults=True) for event in events]
+    for some in (events, events[:1]):
+        assert batch._as_sent(some, "ü") == json.dumps(["ü", documents[: len(some)]], sort_keys=True).encode()
