@@ -242,7 +242,9 @@ SHAPES: dict[str, Shape] = {
     "otlp that shares a foreign text": _sharing(_text_attribute("\u00e9" * 1600), 2_450),
     "otlp that shares a secret": _sharing(_text_attribute("token=a " * 400), 2_450),
     "otlp that shares a secret behind a text": _sharing(_text_attribute("x" * 1200 + "token=a " * 250), 2_450),
-    "otlp that shares a secret under a name": _sharing(b'{"key":"token","value":{"arrayValue":{"values":[' + b'{"stringValue":"a"},' * 45 + b"{}]}}}", 2_450),
+    "otlp that shares a secret under a name": _sharing(
+        b'{"key":"token","value":{"arrayValue":{"values":[' + b'{"stringValue":"a"},' * 45 + b"{}]}}}", 2_450
+    ),
     "firehose that shares secrets": Shape(_FIREHOSE, _JSON, b"", head=_DELIVERY["head"] + _group("token=a " * 390, 2_450), tail=_DELIVERY["tail"]),
     "otlp that shares many values": _sharing(_attributes(45), 2_450),
     "otlp that shares too long a text": _sharing(_text_attribute("x" * 60_000), 2_450),

@@ -12,6 +12,7 @@ from pydantic import SecretStr
 
 from chalicelib.errors import InvalidNameError, UnavailableError
 from chalicelib.events.batch import prepared
+from chalicelib.events.codecs.items import with_shared
 from chalicelib.events.event import Annotation, Event, Loggable, NewEvent
 from chalicelib.events.masking import BatchMask, details, masked_details, masked_event
 from chalicelib.masking.fields import FieldMask, _unused
@@ -237,7 +238,7 @@ def test_check_names_reads_what_it_needs() -> None:
 
 def test_what_events_share_is_masked_once_and_counted_in_each() -> None:
     shared = {"token": "x" * 300, "deep": [VALUE, {"a": f"{VALUE} " * 200}]}
-    events = [NewEvent(message="m", data={"resource": shared, "own": f"{VALUE} {number}"}) for number in range(5)]
+    events = [with_shared(NewEvent(message="m", data={"own": f"{VALUE} {number}"}), {"resource": shared}) for number in range(5)]
     masks: list[bytes] = []
     counted = FieldMask(lambda text: masks.append(text) or masker().mask(RUN.fqn, text))  # type: ignore[func-returns-value]
     batch_mask = BatchMask(counted)
