@@ -178,6 +178,7 @@ def test_what_the_index_lacks_is_bounded_and_the_rest_held_back(monkeypatch: pyt
     parts = event_parts(world)
     for number in range(4):
         parts.log.append(RUN, [said(f"{number}a", "s"), said(f"{number}b", "s")])
+    parts.index.put(RUN, [parts.indexing.companion(RUN, 3)])
     assert parts.logs.step(RUN, "s").text == "0a\n0b\n" and not parts.logs.step(RUN, "s").complete
     assert parts.indexing.rebuild(RUN) == 4
     assert step_log(parts, "s") == "0a\n0b\n1a\n1b\n2a\n2b\n3a\n3b\n"
