@@ -72,8 +72,9 @@ NOTHING = Growth(0, 0, 0)
 class Budget:
     """``body_bytes``: as the function receives it. ``expanded_bytes``: out of gzip. ``values``: JSON or MessagePack values. ``items``: events,
     records or actions. ``streams``: runs and writers that items name, each of which is an append. ``depth``: lists and objects within each other.
-    ``shared_bytes``: what the body has once for several items, counted in each item (``events.weight``). ``members``: of gzip. ``target_chars``: of path and query together, their values decoded. ``time_s``: of the function, and
-    ``response_bytes``: as Lambda returns it, are the same for all operations."""
+    ``shared_bytes``: what the body has once for several items, counted in each item (``events.weight``). ``members``: of gzip.
+    ``target_chars``: of path and query together, their values decoded. ``time_s``: of the function, and ``response_bytes``: as Lambda returns
+    it, are the same for all operations."""
 
     form: Form = Form.IGNORED
     body_bytes: int = 64 * KIB
