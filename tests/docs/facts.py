@@ -58,6 +58,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
             f"{_BUDGETS}:_BULK.items.limit",
         ),
         "and {} different runs": f"{_BUDGETS}:_RECORDS.streams",
+        "in each of its records, with {} at most": f"{_BUDGETS}:_SHARING.shared_bytes.limit",
         "A collector of more than {} sets it": f"{_BUDGETS}:_RECORDS.streams",
         "`max_chunk_bytes` | 500, {} | actions": "source: chosen below Lambda's limit of a request",
         "none: its chunks | {} | up to {} records of {}": ("source: Fluent Bit, buffering and storage",) * 3,
@@ -214,6 +215,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "loses what it had {} after": _LEASE,
     },
     "docs/limits.md": {
+        "letters of texts and names, and {} for each value": "chalicelib.events.weight:VALUE_BYTES",
         "one of up to {} at most {} of memory and {} of CPU": (
             "tests.fuzz.shapes:BODY_BYTES",
             "tests.fuzz.costs:MAX_MEMORY_BYTES",
