@@ -113,7 +113,7 @@ def test_names_in_paths(site: Site, name: str, is_decoded: bool) -> None:
         if is_decoded:
             event["pathParameters"] = {key: unquote(value) for key, value in event["pathParameters"].items()}
         answer = handled(event)
-        is_too_long = len(path) > 8192
+        is_too_long = len(unquote(name)) > 256
         assert is_refusal(answer, *((400, 400) if is_too_long else (404, "NoSuchFile"))), answer
         assert "\r" not in "".join(answer.headers.values())
     assert site.ids(what="syslog") == [ID]
