@@ -137,7 +137,7 @@ class Forwarder:
     def _masked(self, event: Event) -> Event:
         if self._mask is None:
             return event
-        masked, counts = masked_event(event, self._mask)
+        masked, counts = masked_event(event, self._loggable, self._mask)
         self.figures.masked_secrets += sum(counts.values())
         return masked
 

@@ -1,15 +1,16 @@
-"""Secrets in an event: in its message, step, level, writer, data and annotations. The loggable's names stay as they are: one that holds a
-configured value is rejected before it gets here (``Masker.check_names``)."""
+"""Secrets in an event: in its message, step, level, writer, data and annotations. Data that repeats the loggable's own names stays as it is: a name
+that holds a configured value is rejected before it gets here (``Masker.check_names``). Whatever else has such a field is masked like any other."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TypeVar
 
 from chalicelib.errors import InvalidEventError
-from chalicelib.events.event import INSTANCE_ID, JOB_ID, LOGGABLE_ID, LOGGABLE_TYPE, Event, NewEvent
+from chalicelib.events.event import Event, Loggable, NewEvent
 from chalicelib.events.names import checked_name
 from chalicelib.masking.fields import FieldMask, Mask
 from chalicelib.masking.offsets import Offsets
@@ -17,16 +18,17 @@ from chalicelib.masking.shapes import CONFIGURED, MARKERS
 
 AnEvent = TypeVar("AnEvent", Event, NewEvent)
 _SHORT_CHARS = 256
-_NAMES = frozenset({INSTANCE_ID, LOGGABLE_TYPE, LOGGABLE_ID, JOB_ID})
+_NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
-def masked_event(event: Event, mask: Mask) -> tuple[Event, Mapping[str, int]]:
+def masked_event(event: Event, loggable: Loggable, mask: Mask) -> tuple[Event, Mapping[str, int]]:
     """The event as it may leave, and how many secrets it had by their shapes; the very same event where it had none.
 
     Annotations stay at what they are about; one within a secret is put at its start. Raises UnavailableError when a value that is to be
     masked cannot be read: then nothing may leave.
     """
     message, fields = mask(event.message.encode(errors="replace")), FieldMask(mask)
+    own = loggable.mandatory_data()
     fields.counts.update(message.counts)
     masked = event
     if message.counts:
@@ -34,17 +36,17 @@ def masked_event(event: Event, mask: Mask) -> tuple[Event, Mapping[str, int]]:
         places = Offsets(message.edits).moved(positions, event.message, message.body)
         annotations = [each.model_copy(update={"position": at}) for each, at in zip(event.annotations, places, strict=True)]
         masked = event.model_copy(update={"message": message.body.decode(errors="replace"), "annotations": tuple(annotations)})
-    if fields.concerns(details(event)):
-        masked = masked_details(masked, fields)
+    if fields.concerns(details(event, own)):
+        masked = masked_details(masked, fields, own=own)
     return (masked, dict(fields.counts)) if fields.counts else (event, {})
 
 
-def details(event: Event | NewEvent) -> list[object]:
-    """All of an event that is masked field by field: all but its message."""
+def details(event: Event | NewEvent, own: Mapping[str, object] = _NOTHING) -> list[object]:
+    """All of an event that is masked field by field: all but its message. ``own``: its loggable's names, where its data has them still."""
     names = [event.level, event.step, event.writer if isinstance(event, Event) else None]
     return [
         *names,
-        {name: value for name, value in event.data.items() if name not in _NAMES},
+        {name: value for name, value in event.data.items() if not _is_own(name, value, own)},
         *(each.note for each in event.annotations),
     ]
 
@@ -93,12 +95,16 @@ class BatchMask:
         return field if field and field.value is value else None
 
 
-def masked_details(event: AnEvent, fields: FieldMask, mask_value: Callable[[object, str], object] | None = None) -> AnEvent:
+def masked_details(
+    event: AnEvent,
+    fields: FieldMask,
+    mask_value: Callable[[object, str], object] | None = None,
+    own: Mapping[str, object] = _NOTHING,
+) -> AnEvent:
     """The event with all but its message masked. Names stay names: one that grows too long becomes the marker alone."""
-    data = {name: value for name, value in event.data.items() if name in _NAMES}
-    masked = fields.masked_object(
-        {name: value for name, value in event.data.items() if name not in _NAMES}, mask_value or fields.value
-    )
+    data = {name: value for name, value in event.data.items() if _is_own(name, value, own)}
+    rest = {name: value for name, value in event.data.items() if not _is_own(name, value, own)}
+    masked = fields.masked_object(rest, mask_value or fields.value)
     changes: dict[str, object] = {
         "level": None if event.level is None else fields.text(event.level),
         "data": {**data, **masked},
@@ -109,6 +115,10 @@ def masked_details(event: AnEvent, fields: FieldMask, mask_value: Callable[[obje
     else:
         changes["writer"] = event.writer and masked_name("writer", event.writer, fields)
     return event.model_copy(update=changes)
+
+
+def _is_own(name: str, value: object, own: Mapping[str, object]) -> bool:
+    return name in own and own[name] == value
 
 
 def masked_name(what: str, name: str, fields: FieldMask) -> str:

@@ -6,15 +6,33 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
 from chalicelib.masking.mask import Masked
+from chalicelib.masking.private_keys import LONGEST_KEY_BYTES
 
 Mask = Callable[[bytes], Masked]
 """Masks a text by the rules of one pipeline: ``partial(masker.mask, fqn)``."""
 _REMEMBERED_TEXTS, _LONGEST_REMEMBERED_BYTES = 10_000, 256
 """Short texts that repeat are masked once: a small packed body holds many values, few of them distinct."""
-_FIRST_PIECE_CHARS, _LARGEST_PIECE_CHARS = 1024, 1024 * 1024
+_FIRST_PIECE_BYTES, _LONGEST_PIECE_BYTES = 1024, LONGEST_KEY_BYTES
+"""A piece is no longer than what is searched for the end of a private key: what is found in a text alone is found among others."""
+LONGEST_LABEL_CHARS = 64
+"""Of a name and the quotes around it, so many letters stand in front of each value. What makes a value secret is the end of a name."""
+_BETWEEN = ": "
 _json = json.JSONEncoder(ensure_ascii=False).encode
+
+
+class _Label(NamedTuple):
+    """What values of a name are looked at behind: its end. ``inside``: what its values become where a secret that begins in the name goes on
+    beyond it (``x pwd='…``)."""
+
+    text: str = ""
+    bytes: int = 0
+    inside: Masked | None = None
+
+
+_UNNAMED = _Label()
 
 
 class FieldMask:
@@ -22,6 +40,8 @@ class FieldMask:
 
     A value is looked at by itself and as ``"name": value``, since a name may say that its value is secret. The items of a list have the list's
     name. Names of objects are masked like texts; names that become equal are numbered. A number that holds a secret becomes a text.
+
+    Work grows with what is masked: a long name is looked at once, and its last ``LONGEST_LABEL_CHARS`` again with each item of its list.
     """
 
     def __init__(self, mask: Mask) -> None:
@@ -30,7 +50,7 @@ class FieldMask:
 
     def concerns(self, values: Iterable[object]) -> bool:
         """Whether any of the values may hold a secret: a single look at all of them, for batches that mostly hold none. Counts nothing."""
-        return any(self._mask(piece).counts for piece in _pieces(_texts(list(values))))
+        return any(self._mask(piece).counts for piece in _pieces(_texts(list(values), "")))
 
     def text(self, text: str) -> str:
         """A text by itself."""
@@ -41,13 +61,16 @@ class FieldMask:
 
     def value(self, value: object, name: str | None = None) -> object:
         """A JSON value of this name, the same value where it holds no secret."""
+        return self._value(value, _UNNAMED if name is None else self._label(name))
+
+    def _value(self, value: object, label: _Label) -> object:
         if isinstance(value, Mapping):
             return self.masked_object(value, self.value)
         if isinstance(value, list | tuple):
-            return [self.value(each, name) for each in value]
+            return [self._value(each, label) for each in value]
         if isinstance(value, str):
-            return self._named(self.text(value), name)
-        return value if value is None or isinstance(value, bool) else self._named(value, name)
+            return self._named(self.text(value), label)
+        return value if value is None or isinstance(value, bool) else self._named(value, label)
 
     def masked_object(self, fields: Mapping[str, object], mask_value: Callable[[object, str], object]) -> dict[str, object]:
         """An object whose values are masked in a way of the caller's, with their names."""
@@ -57,19 +80,25 @@ class FieldMask:
             masked[_unused(self.text(name), masked, numbers)] = mask_value(each, name)
         return masked
 
-    def _named(self, value: object, name: str | None) -> object:
+    def _label(self, name: str) -> _Label:
+        whole = _json(name) + _BETWEEN
+        text = _end_of(whole)
+        return _Label(text, _size(text), None if text == whole else self._inside(whole))
+
+    def _inside(self, whole: str) -> Masked | None:
+        """A long name, if a secret begins in it and goes on behind its closing quote: so it takes the beginning of any value."""
+        masked, size = self._masked(whole), _size(whole)
+        last = masked.edits[-1] if masked.counts else None
+        return masked if last and last.end == size and last.start <= size - len('"' + _BETWEEN) else None
+
+    def _named(self, value: object, label: _Label) -> object:
         """A value that its name makes a secret is replaced whole."""
-        pair = _pair(name, value)
-        masked = self._masked(pair)
-        if not masked.counts:
+        masked = label.inside or self._masked(label.text + _json(value))
+        if not masked.counts or masked.edits[-1].end <= label.bytes:
             return value
-        value_starts = len(pair.encode(errors="replace")) - len(_json(value).encode(errors="replace"))
-        edits = [edit for edit in masked.edits if edit.end > value_starts]
-        if not edits:
-            return value
-        self.counts.update(masked.counts)
-        start = edits[-1].start + sum(edit.length - (edit.end - edit.start) for edit in masked.edits[:-1])
-        return masked.body[start : start + edits[-1].length].decode(errors="replace")
+        for shape, count in masked.counts.items():
+            self.counts[shape] += count
+        return _last_replacement(masked)
 
     def _masked(self, text: str) -> Masked:
         body = text.encode(errors="replace")
@@ -77,39 +106,52 @@ class FieldMask:
 
 
 def _pieces(texts: Iterable[str]) -> Iterator[bytes]:
-    """The texts as lines, each piece of them twice as large as the one before: where many are secret, only the first few are looked at.
-    In memory is one piece, of 1 MiB or a text."""
-    piece: list[str] = []
-    chars, limit = 0, _FIRST_PIECE_CHARS
+    """The texts as lines, each piece of them twice as large as the one before, up to a limit: where many are secret, only the first few are
+    looked at. A text that is longer than the limit is a piece of its own."""
+    piece, limit = bytearray(), _FIRST_PIECE_BYTES
     for text in texts:
-        piece.append(text)
-        chars += len(text)
-        if chars >= limit:
-            yield "\n".join(piece).encode(errors="replace")
-            piece, chars, limit = [], 0, min(2 * limit, _LARGEST_PIECE_CHARS)
+        line = text.encode(errors="replace")
+        if piece and len(piece) + len(line) >= limit:
+            yield bytes(piece)
+            piece, limit = bytearray(), min(2 * limit, _LONGEST_PIECE_BYTES)
+        piece += line + b"\n"
     if piece:
-        yield "\n".join(piece).encode(errors="replace")
+        yield bytes(piece)
 
 
-def _texts(value: object, name: str | None = None) -> Iterator[str]:
+def _texts(value: object, label: str) -> Iterator[str]:
     """All that ``FieldMask.value`` looks at, a line or more for each."""
     if isinstance(value, Mapping):
-        for key, each in value.items():
-            yield key
-            yield from _texts(each, key)
+        for name, each in value.items():
+            yield name
+            whole = _json(name) + _BETWEEN
+            end = _end_of(whole)
+            if end != whole:
+                yield whole
+            yield from _texts(each, end)
     elif isinstance(value, list | tuple):
         for each in value:
-            yield from _texts(each, name)
+            yield from _texts(each, label)
     elif isinstance(value, str):
         yield value
-        if name is not None:
-            yield _pair(name, value)
+        yield label + _json(value)
     elif value is not None and not isinstance(value, bool):
-        yield _pair(name, value)
+        yield label + _json(value)
 
 
-def _pair(name: str | None, value: object) -> str:
-    return _json(value) if name is None else f"{_json(name)}: {_json(value)}"
+def _end_of(label: str) -> str:
+    """A label, or its end where it is long."""
+    return label if len(label) <= LONGEST_LABEL_CHARS else label[-LONGEST_LABEL_CHARS:]
+
+
+def _size(text: str) -> int:
+    return len(text.encode(errors="replace"))
+
+
+def _last_replacement(masked: Masked) -> str:
+    *others, last = masked.edits
+    start = last.start + sum(edit.length - (edit.end - edit.start) for edit in others)
+    return masked.body[start : start + last.length].decode(errors="replace")
 
 
 def _unused(name: str, taken: Mapping[str, object], numbers: dict[str, int]) -> str:

@@ -1,4 +1,4 @@
-"""The ways in which a secret stands in a log: as it is, percent-encoded, escaped in JSON, and in base64.
+"""The ways in which a secret stands in a log: as it is, percent-encoded, escaped in JSON or as Python writes it in quotes, and in base64.
 
 In base64 the letters of a secret depend on where in a group of three bytes it begins, so there are three of them. At its ends it may
 share a letter with what stands beside it: such a letter is no part of what is looked for, and is masked with it.
@@ -43,6 +43,14 @@ def forms(value: bytes) -> frozenset[Form]:
 def _escaped(text: str) -> Iterator[bytes]:
     for is_ascii in (True, False):
         yield json.dumps(text, ensure_ascii=is_ascii)[1:-1].encode()
+    parts = text.split("'")
+    for written in (repr, ascii, _repr_of_bytes):
+        for apostrophe in ("'", "\\'"):  # which of them depends on what stands beside the secret
+            yield apostrophe.join(written(part)[1:-1] for part in parts).encode()
+
+
+def _repr_of_bytes(text: str) -> str:
+    return repr(text.encode())[1:]
 
 
 def _percent_encoded(text: str) -> Iterator[bytes]:

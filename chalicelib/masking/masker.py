@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from threading import Lock
 
 from chalicelib.errors import InvalidNameError, RunlakeError, UnavailableError
+from chalicelib.masking.joined import joined_names
 from chalicelib.masking.mask import Masked, mask
 from chalicelib.masking.rules import Rule, SecretName, value_lines
 from chalicelib.masking.shapes import NAMES, SHAPES, Finder, finders, values_finder
@@ -17,6 +19,8 @@ VALUES_AGE_MS = 300_000
 """How long a value that was read from its parameter is used before it is read again."""
 _RETRY_MS = 30_000
 """And how long when it could not be read again."""
+_KEPT_PIPELINES = 256
+"""Pipelines whose rules are looked up once. Fields of events are masked one by one."""
 _KEPT_FINDERS = 16
 """Sets of values whose finders are kept: as many as there are sorts of pipelines, and what was before the last change."""
 
@@ -34,17 +38,21 @@ class Masker:
         self._retry_ms: dict[str, int] = {}
         self._finders_of: OrderedDict[tuple[tuple[bytes, ...], ...], Values] = OrderedDict()
         self._lock = Lock()
+        self._rules_for = lru_cache(_KEPT_PIPELINES)(self._rules_of)
 
     def mask(self, fqn: str, body: bytes) -> Masked:
         """A batch of a pipeline, as it may be stored. Raises UnavailableError when a value cannot be read."""
-        rules = [rule for rule in self._rules if rule.is_for(fqn)]
-        return mask(body, self._finders(rules)) if rules and body else Masked(body, {})
+        rules, shapes = self._rules_for(fqn)
+        return mask(body, (*shapes, *finders((), self._values(rules)))) if rules and body else Masked(body, {})
 
     def check_names(self, fqn: str, *names: str) -> None:
-        """Raises InvalidNameError where a name of the pipeline holds a configured value (shapes are not looked for: names are no text), and
-        UnavailableError when a value cannot be read. Two names that differ in a secret would be one if they were masked."""
-        values = self._values([rule for rule in self._rules if rule.is_for(fqn)])
-        if values and any(mask(name.encode(errors="replace"), finders((), values)).counts for name in names):
+        """Raises InvalidNameError where a name of the pipeline holds a configured value, or several do together, as parts of one key (shapes
+        are not looked for: names are no text), and UnavailableError when a value cannot be read. Two names that differ in a secret would be
+        one if they were masked."""
+        rules, _ = self._rules_for(fqn)
+        values = self._values(rules)
+        text = "\n".join([*names, *joined_names(*names)])  # no value has a newline
+        if values and mask(text.encode(errors="replace"), finders((), values)).counts:
             raise InvalidNameError("a name holds a value that is configured to be masked")
 
     def refresh(self) -> None:
@@ -70,9 +78,11 @@ class Masker:
         everything = finders(tuple(SHAPES), self._values(self._rules))
         return bool(mask(body, everything).counts)
 
-    def _finders(self, rules: Sequence[Rule]) -> tuple[tuple[str, Finder], ...]:
+    def _rules_of(self, fqn: str) -> tuple[Sequence[Rule], tuple[tuple[str, Finder], ...]]:
+        """A pipeline's rules, and the finders of their shapes."""
+        rules = [rule for rule in self._rules if rule.is_for(fqn)]
         shapes = {shape for rule in rules for shape in rule.shapes}
-        return finders([name for name in NAMES if name in shapes], self._values(rules))
+        return rules, finders([name for name in NAMES if name in shapes])
 
     def _values(self, rules: Sequence[Rule]) -> Values | tuple[()]:
         """The finder of what rules name now. Made when their values change."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 from chalicelib.masking.credentials import (
     ACCESS_KEY_KINDS,
@@ -19,19 +21,41 @@ from chalicelib.masking.private_keys import private_keys
 from chalicelib.masking.text import Span, Text
 from chalicelib.masking.values import Values
 
-Finder = Callable[[Text], Iterator[Span]]
-"""Places of secrets, in their order, none twice. Reads each byte a bounded number of times, whatever the bytes are."""
+
+class Finder(Protocol):
+    """Places of secrets, in their order, none twice. Reads each byte a bounded number of times, whatever the bytes are. ``anchor``: a text
+    without these small letters has none; empty: any text may."""
+
+    @property
+    def anchor(self) -> bytes: ...
+
+    def __call__(self, text: Text) -> Iterator[Span]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A finder of one shape."""
+
+    anchor: bytes
+    find: Callable[[Text], Iterator[Span]]
+
+    def __call__(self, text: Text) -> Iterator[Span]:
+        return self.find(text)
+
 
 CONFIGURED = "configured-value"
 
 SHAPES: Mapping[str, tuple[Finder, ...]] = {
-    "private-key": (private_keys,),
-    "aws-secret-key": (aws_secret_keys, *(partial(secrets_behind_access_keys, kind=kind) for kind in ACCESS_KEY_KINDS)),
-    "aws-access-key-id": tuple(partial(access_key_ids, kind=kind) for kind in ACCESS_KEY_KINDS),
-    "jwt": (json_web_tokens,),
-    "bearer-token": (bearer_tokens, authorizations),
-    "connection-string": (passwords_in_urls,),
-    "password": tuple(partial(passwords, word=word) for word in WORDS),
+    "private-key": (Shape(b"-----", private_keys),),
+    "aws-secret-key": (
+        Shape(b"secret", aws_secret_keys),
+        *(Shape(kind.lower(), partial(secrets_behind_access_keys, kind=kind)) for kind in ACCESS_KEY_KINDS),
+    ),
+    "aws-access-key-id": tuple(Shape(kind.lower(), partial(access_key_ids, kind=kind)) for kind in ACCESS_KEY_KINDS),
+    "jwt": (Shape(b"eyj", json_web_tokens),),
+    "bearer-token": (Shape(b"bearer", bearer_tokens), Shape(b"authorization", authorizations)),
+    "connection-string": (Shape(b"://", passwords_in_urls),),
+    "password": tuple(Shape(word, partial(passwords, word=word)) for word in WORDS),
 }
 NAMES = (*SHAPES, CONFIGURED)
 MARKERS: Mapping[str, bytes] = {name: f"***{name}***".encode() for name in NAMES}

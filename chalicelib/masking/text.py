@@ -35,6 +35,10 @@ class Text:
     def __len__(self) -> int:
         return len(self.body)
 
+    def has(self, word: bytes) -> bool:
+        """Whether a word of small letters stands anywhere, however it is written."""
+        return word in self.lowered
+
     def find(self, word: bytes, start: int, end: int | None = None) -> int:
         """Where a word stands, in these very letters; -1: nowhere."""
         return self.body.find(word, start, end)

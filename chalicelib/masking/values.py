@@ -34,6 +34,8 @@ class Values:
     Made once for many batches: time and memory of making it grow with the values' length. Holds the values.
     """
 
+    anchor = b""
+
     def __init__(self, values: Iterable[bytes], markers: Sequence[bytes] = ()) -> None:
         beside = _uncovered({form for value in values for form in forms(value)})
         self._beside = list(beside.values())

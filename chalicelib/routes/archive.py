@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import wraps
 from typing import Any
@@ -34,6 +33,7 @@ from chalicelib.routes.addresses import base_url, slashed
 from chalicelib.routes.answers import View, json_answer
 from chalicelib.routes.archive_queries import ArchiveRequestError, Code, file_query, lookback_days
 from chalicelib.routes.cursors import opened_cursor, sealed_cursor
+from chalicelib.routes.json_bodies import document_of
 from chalicelib.routes.paths import ARCHIVE
 from chalicelib.routes.sight import READ, hidden, sight, to_make
 
@@ -224,8 +224,8 @@ def _how(upload: Upload) -> dict[str, Any]:
 
 def _body(request: Request) -> dict[str, Any]:
     try:
-        body = json.loads(request.raw_body or b"null")
-    except (ValueError, RecursionError) as error:
+        body = document_of(request.raw_body or b"null")
+    except ValueError as error:
         raise InvalidMetadataError(f"the body is not json reason={str(error)[:200]!r}") from error
     if not isinstance(body, dict):
         raise InvalidMetadataError("the body is a json object of metadata fields")

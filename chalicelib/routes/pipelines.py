@@ -5,7 +5,6 @@ A pipeline reads every run, so its name is no run's: what may be administered is
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from chalicelib.ports import Row
 from chalicelib.response_size import PAGE_BYTES, document_bytes
 from chalicelib.routes import gate
 from chalicelib.routes.answers import json_answer
+from chalicelib.routes.json_bodies import document_of
 from chalicelib.routes.parameters import whole_number
 from chalicelib.routes.paths import PIPELINES, decoded, segments_below
 
@@ -149,8 +149,8 @@ def _known(body: Mapping[str, Any], name: str) -> None:
 def _body(request: Request) -> Mapping[str, Any]:
     raw = request.raw_body or b""
     try:
-        given = json.loads(raw) if raw.strip() else {}
-    except (ValueError, RecursionError):
+        given = document_of(raw) if raw.strip() else {}
+    except ValueError:
         raise InvalidInputError("the body is no json") from None
     if not isinstance(given, dict) or not all(isinstance(name, str) for name in given):
         raise InvalidInputError("the body is a json object, or empty")

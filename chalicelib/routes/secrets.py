@@ -7,7 +7,6 @@ reading it back does.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
@@ -16,8 +15,10 @@ from chalice.app import Request
 
 from chalicelib import composition
 from chalicelib.errors import InvalidInputError
+from chalicelib.masking.joined import joined_names
 from chalicelib.observability import redacted
 from chalicelib.routes import event_paths, gate, paths
+from chalicelib.routes.json_bodies import document_of
 
 MASKED = (f"{paths.BASE}/logs/", f"{event_paths.BASE}/", f"{paths.AGENTS}/")
 """Routes below these mask what they store: lines, events, what agents send."""
@@ -43,6 +44,12 @@ def check(request: Request) -> None:
         raise InvalidInputError("the body holds a value that is configured to be masked")
 
 
+def check_joined(*names: str) -> None:
+    """For names that become parts of one key. Raises InvalidInputError where they make a configured value together."""
+    if any(redacted(text) != text for text in joined_names(*names)):
+        raise InvalidInputError("names hold a value that is configured to be masked")
+
+
 def _address(request: Request) -> Iterator[str]:
     path: str = request.context["path"]
     yield path
@@ -58,9 +65,9 @@ def _body(request: Request) -> Iterator[str]:
     text = raw if isinstance(raw, str) else raw.decode(errors="replace")
     yield text
     try:
-        yield from _texts(json.loads(text))
+        yield from _texts(document_of(raw))
     except (ValueError, RecursionError):
-        return  # the view rejects it
+        return  # the view reads it by the same function, and rejects it
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -18,7 +18,7 @@ from chalicelib.access.principal import Principal
 from chalicelib.catalog.metadata import MAX_NAME_CHARS, Metadata
 from chalicelib.composition import Services
 from chalicelib.errors import NotChangeableError, ObjectNotFoundError
-from chalicelib.routes import gate
+from chalicelib.routes import gate, secrets
 from chalicelib.runlog.layout import any_spelling, is_spelling
 
 READ = (Scope.ARCHIVE_READ, Scope.LOGS_READ)
@@ -86,8 +86,11 @@ def sight() -> Sight:
 
 
 def to_make(metadata: Metadata) -> None:
-    """Let a file be made, or be given this metadata. Raises ForbiddenError."""
+    """Let a file be made, or be given this metadata. Raises ForbiddenError, InvalidInputError."""
     gate.permit(Scope.ARCHIVE_WRITE, metadata.what)
+    secrets.check_joined(metadata.where, metadata.what)
+    secrets.check_joined(metadata.what, metadata.where)
+    secrets.check_joined(metadata.work_id or "", metadata.what)
 
 
 def _beginning(pattern: str) -> str:

@@ -73,21 +73,21 @@ def is_spelling(fqn: str) -> bool:
 
 
 def checked_run(fqn: str, run_id: str) -> Run:
-    """A run whose names can be stored. Raises InvalidNameError."""
+    """A run whose names can be stored. Raises InvalidNameError, which repeats no name: it may hold a secret."""
     for what, name in (("fqn", fqn), ("run id", run_id)):
         if not name:
             raise InvalidNameError(f"empty {what}")
         if _CONTROL.search(name):
-            raise InvalidNameError(f"control character in {what} {what.replace(' ', '_')}={name!r}")
+            raise InvalidNameError(f"control character in {what}")
         if any("\ud800" <= letter <= "\udfff" for letter in name):
             raise InvalidNameError(f"{what} is not valid unicode")
     if "/" in run_id:
-        raise InvalidNameError(f"a run id has no slash run_id={run_id!r}")
+        raise InvalidNameError("a run id has no slash")
     is_short = (len(fqn) + len(run_id)) * _LONGEST_ENCODED <= _LONGEST_NAMES
     if not is_short and (names_bytes := len(encode_name(fqn)) + len(encode_name(run_id))) > _LONGEST_NAMES:
         raise InvalidNameError(f"fqn and run id are too long once encoded bytes={names_bytes} limit={_LONGEST_NAMES}")
     if run_id in RESERVED_RUN_IDS:
-        raise InvalidNameError(f"a run id cannot be a word of the api run_id={run_id!r}")
+        raise InvalidNameError(f"a run id cannot be one of these words: {', '.join(sorted(RESERVED_RUN_IDS))}")
     return Run(fqn, run_id)
 
 
@@ -95,7 +95,7 @@ def check_new_run(run: Run) -> None:
     """For names under which something is about to be stored for the first time. Raises InvalidNameError."""
     for what, name in (("fqn", run.fqn), ("run id", run.run_id)):
         if UNPRINTABLE.search(name):
-            raise InvalidNameError(f"control or invisible character in {what} {what.replace(' ', '_')}={name[:200]!a}")
+            raise InvalidNameError(f"control or invisible character in {what}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -249,6 +249,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "of their [forms]; {} or more": "chalicelib.masking.rules:MIN_VALUE_BYTES",
         "`aws-secret-key` | {} letters": "chalicelib.masking.pairs:_AWS_SECRET_LETTERS",
         "`bearer-token` | {} letters or more": "chalicelib.masking.credentials:_BEARER_LETTERS",
+        "of a name that is longer than {} letters, its end": "chalicelib.masking.fields:LONGEST_LABEL_CHARS",
         "{} letters of a secret key alone": "chalicelib.masking.pairs:_AWS_SECRET_LETTERS",
         "A marker hides {} at most": "chalicelib.masking.private_keys:LONGEST_KEY_BYTES",
     },

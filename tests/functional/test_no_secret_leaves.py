@@ -12,7 +12,8 @@ import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlencode
 
@@ -36,7 +37,7 @@ from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.handler import RollingS3Handler
 from chalicelib.pipelines.ports import HandlerContext
 from chalicelib.ports import Run
-from chalicelib.routes import event_paths, gate, paths, table, viewer
+from chalicelib.routes import event_paths, gate, paths, secrets, table, viewer
 from chalicelib.routes.answers import MOVED_TO_SLASH
 from chalicelib.runlog.tail import list_all
 from tests.filing import record_of
@@ -45,8 +46,9 @@ from tests.functional.gateway import LOGS, Answer, call, installed, post
 from tests.ingesting import ARCHIVE, BUCKET, s3_record
 from tests.world import START_MS, World
 
-SECRET = "hunter2-prod-secret"
-RULES = SecretStr(json.dumps([{"fqn": "*", "values": [SECRET]}]))
+SECRET, QUOTED = "hunter2-prod-secret", 'it\'s a "hush"\\-secret'
+"""The second is written in other ways in JSON, in Python's quotes and in addresses."""
+RULES = SecretStr(json.dumps([{"fqn": "*", "values": [SECRET, QUOTED]}]))
 FQN, RUN_ID = "svc.a", "r1"
 RUN = Run(FQN, RUN_ID)
 Document = Any
@@ -71,6 +73,20 @@ def _escaped(value: Document) -> str:
     if isinstance(value, dict):
         return "{" + ",".join(f"{_escaped(name)}:{_escaped(each)}" for name, each in value.items()) + "}"
     return json.dumps(value)
+
+
+def as_utf_16(document: Document) -> bytes:
+    """``json.loads`` reads these bytes, and a check that takes them for UTF-8 finds nothing in them."""
+    return json.dumps(document).encode("utf-16-le")
+
+
+def as_utf_32(document: Document) -> bytes:
+    return json.dumps(document).encode("utf-32-le")
+
+
+def as_marked_json(document: Document) -> bytes:
+    """A byte order mark, and every letter of a text escaped."""
+    return b"\xef\xbb\xbf" + as_escaped_json(document)
 
 
 def as_lines(document: Document) -> bytes:
@@ -213,11 +229,11 @@ UPLOAD = {
 }
 # Nothing in these but the secret is masked: a document that is masked anyway would hide a field that nobody looks at first.
 EVENT = {
-    "message": "one\ntwo", "step": "s", "level": "INFO", "id": 0, "data": {"k": "v", "list": ["x", {"n": "y"}], "more": ["z"]},
+    "message": "one\ntwo", "step": "s", "level": "INFO", "id": 0, "data": {"k": "v", "instanceId": "i", "list": ["x", {"n": "y"}], "more": ["z"]},
     "annotations": [{"position": 1, "note": {"href": ["x"]}}],
 }  # fmt: skip
 RECORD = {
-    "message": "one", "level": "info", "host": "h", "nested": {"a": ["b"]}, "date": "2026-09-21T14:13:21Z",
+    "message": "one", "level": "info", "host": "h", "instanceId": "i", "nested": {"a": ["b"]}, "date": "2026-09-21T14:13:21Z",
     "runlake": {"fqn": FQN, "run_id": RUN_ID, "step": "s", "writer": "w"},
 }  # fmt: skip
 NAMED = {"X-Runlake-Fqn": FQN, "X-Runlake-Run-Id": RUN_ID}
@@ -357,6 +373,16 @@ OPERATIONS = (
 )  # fmt: skip
 
 
+UNREADABLE = tuple(
+    replace(each, encode=encode)
+    for each in OPERATIONS
+    for encode in (as_utf_16, as_utf_32, as_marked_json)
+    if each.encode is as_json
+    and each.covers in ("archive.begin_upload", "archive.change_metadata", "pipelines.replay", "pipelines.disable")
+)
+"""Bodies that ``json.loads`` reads and that are refused here."""
+
+
 def test_every_operation_of_the_route_table_is_covered() -> None:
     actions = {
         "logs.logs": [str(each) for each in paths.Action],
@@ -429,6 +455,12 @@ def ingested(world: World) -> None:
             composition.ingester(services).ingest([record], deadline)
 
 
+def ways_to_write(secret: str) -> list[str]:
+    """How a secret stands in what is stored or said, once texts that are percent-encoded are decoded."""
+    other = secret.replace("'", "\\'")
+    return [secret, json.dumps(secret)[1:-1], repr(secret)[1:-1], repr(f"{secret}'\"")[1:-4], other, repr(other)[1:-1]]
+
+
 @contextmanager
 def prepared(operation: Operation) -> Iterator[tuple[Mapping[str, Any], io.StringIO]]:
     """A world with a run and what else the operation is about: everything that stores something, and what is said."""
@@ -440,7 +472,7 @@ def prepared(operation: Operation) -> Iterator[tuple[Mapping[str, Any], io.Strin
         yield {"world": world, "runs": runs, "reports": topic}, said
 
 
-def leaks(operation: Operation, place: Place, text: Callable[[str], str]) -> list[str]:
+def leaks(operation: Operation, place: Place, text: Callable[[str], str], secret: str = SECRET) -> list[str]:
     """Where the secret is afterwards."""
     with prepared(operation) as (stores, said):
         try:
@@ -458,7 +490,8 @@ def leaks(operation: Operation, place: Place, text: Callable[[str], str]) -> lis
         own = []  # says its own address to whoever sent it: masking it would tell strangers which guess is a secret
     found = {"answer": own, "log lines": [said.getvalue()]}
     found |= {what: everything_in(store, set()) for what, store in stores.items()}  # type: ignore[misc]
-    return [what for what, texts in found.items() if any(SECRET in each for each in texts)]
+    written = ways_to_write(secret)
+    return [what for what, texts in found.items() if any(way in each for each in texts for way in written)]
 
 
 @pytest.mark.parametrize("number", range(len(OPERATIONS)), ids=lambda number: f"{number}-{OPERATIONS[number].covers}")
@@ -471,20 +504,92 @@ def test_each_operation_is_a_good_request(number: int) -> None:
 
 
 @pytest.mark.parametrize("number", range(len(OPERATIONS)), ids=lambda number: f"{number}-{OPERATIONS[number].covers}")
-def test_secret_in_any_place_of_an_operation_leaks_nowhere(number: int) -> None:
+@pytest.mark.parametrize("secret", [SECRET, QUOTED], ids=["plain", "quoted"])
+def test_secret_in_any_place_of_an_operation_leaks_nowhere(number: int, secret: str) -> None:
     operation = OPERATIONS[number]
-    found = {place: where for place in operation.places if (where := leaks(operation, place, lambda text: f"{text}{SECRET}"))}
+    found = {
+        place: where for place in operation.places if (where := leaks(operation, place, lambda text: f"{text}{secret}", secret))
+    }
     assert not found
 
 
+@pytest.mark.parametrize("number", range(len(UNREADABLE)), ids=lambda number: f"{number}-{UNREADABLE[number].covers}")
+def test_secret_in_a_body_of_another_encoding_leaks_nowhere(number: int) -> None:
+    operation = UNREADABLE[number]
+    places = [place for place in operation.places if place[0] in ("key", "value")]
+    assert places and not {place: where for place in places if (where := leaks(operation, place, lambda text: f"{text}{SECRET}"))}
+
+
 @settings(deadline=None, max_examples=150, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
-@given(st.data(), st.text("ab -_/.%é\"'\\\n", max_size=12), st.text("ab -_/.%é\"'\\\n", max_size=12))
-def test_secret_among_other_text_leaks_nowhere(data: st.DataObject, before: str, behind: str) -> None:
+@given(
+    st.data(),
+    st.text("ab -_/.%é\"'\\\n", max_size=12),
+    st.text("ab -_/.%é\"'\\\n", max_size=12),
+    st.sampled_from([SECRET, QUOTED]),
+)
+def test_secret_among_other_text_leaks_nowhere(data: st.DataObject, before: str, behind: str, secret: str) -> None:
     operation = data.draw(st.sampled_from(OPERATIONS))
     place = data.draw(st.sampled_from(operation.places))
     if place[0] == "header":  # HTTP allows no more
         before, behind = (each.encode("ascii", "ignore").decode().replace("\n", "") for each in (before, behind))
-    assert leaks(operation, place, lambda text: before + SECRET + behind) == []
+    assert leaks(operation, place, lambda text: before + secret + behind, secret) == []
+
+
+JOINED = "alpha/beta-secret"
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        Operation("", "POST", ["v1", "agents", "fluent"], [{**RECORD, "runlake": {"fqn": "alpha", "run_id": "beta-secret"}}]),
+        Operation("", "POST", ["v1", "agents", "fluent"], [{**RECORD, "runlake": {"fqn": "svc.alpha.beta-secret", "run_id": "r"}}]),
+        Operation("", "POST", ["v1", "agents", "fluent"], [{"log": "x"}], headers={"Fluent-Tag": "runlake.alpha.beta-secret"}),
+        Operation("", "POST", ["v1", "agents", "elasticsearch", "_bulk"], [{"create": {"_index": "runlake-alpha-beta-secret"}}, RECORD], as_lines),
+        Operation("", "POST", FILES, {**UPLOAD, "what": "beta-secret", "where": "alpha"}),
+        Operation("", "POST", FILES, {**UPLOAD, "what": "alpha", "where": "beta-secret"}),
+        Operation("", "POST", FILES, {**UPLOAD, "what": "beta-secret", "work_id": "alpha"}),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("between", ["/", ":", "|"])
+def test_names_that_make_a_secret_together_are_refused(operation: Operation, between: str) -> None:
+    """As parts of one key they stand beside each other."""
+    world, runs, secret = World(), InMemoryRunCatalog(), JOINED.replace("/", between)
+    rules = SecretStr(json.dumps([{"fqn": "*", "values": [secret]}]))
+    with installed(world, runs=runs, masking=rules), everything_said() as said:
+        answer = operation.send(("", None), str)
+        ingested(world)
+    texts = [answer.body, said.getvalue(), *everything_in(world, set()), *everything_in(runs, set())]
+    assert not [each for each in texts if secret in each] and "201" not in f"{answer.status}"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "latin-1"])
+def test_body_that_is_kept_is_utf_8_without_a_mark(encoding: str) -> None:
+    """Its check and its view read it by one function: nothing passes that the check could not read."""
+    world = World()
+    with installed(world, masking=RULES):
+        made = call("POST", paths.ARCHIVE + "/files", json.dumps(UPLOAD))
+        assert made.status == 201
+        for method, path, document in (
+            ("POST", f"{paths.ARCHIVE}/files", {**UPLOAD, "note": "é"}),
+            ("PATCH", f"{paths.ARCHIVE}/files/{made.json['id']}/metadata", {"note": "é"}),
+            ("POST", f"{paths.PIPELINES}/errors/replay", {"from": "é"}),
+        ):
+            body = json.dumps(document, ensure_ascii=False).encode(encoding)
+            answer = call(method, path, body, {"Content-Type": "application/json"})
+            assert answer.status in (400, 404), (method, path, answer.body)
+
+
+def test_bodies_are_parsed_in_one_place_of_each_kind() -> None:
+    """A view that reads JSON by itself may read what no check has seen."""
+    routes = Path(secrets.__file__).parent
+    readers = {path.name for path in routes.glob("*.py") if "raw_body" in path.read_text() and "json.loads" in path.read_text()}
+    parsers = {path.name for path in routes.glob("*.py") if "json.loads" in path.read_text()}
+    assert readers == set()
+    assert parsers == {
+        "json_bodies.py",  # what is kept as it came
+        "bodies.py", "event_bodies.py",  # lines and events, which are masked
+        "agents.py", "elasticsearch.py", "coordination.py", "pipeline_files.py",  # answers, rows and cursors of our own
+    }  # fmt: skip
 
 
 def test_the_harness_sees_what_is_stored_and_said() -> None:

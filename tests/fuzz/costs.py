@@ -1,7 +1,7 @@
 """What a small body costs: each is handled by a process of its own, forked from one that handles nothing else.
 
 Memory is what that process's resident set grows by at most, CPU time is in units of a calibration loop, and work is what the request's
-allowance counted, and the items that were answered.
+allowance counted, the bytes that were looked through for secrets, and the items that were answered.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from itertools import islice
 from typing import Any
 from unittest import mock
 
+from chalicelib.masking.mask import Masked
+from chalicelib.masking.masker import Masker
 from chalicelib.masking.shapes import SHAPES as SECRETS
 from chalicelib.routes import bodies
 from chalicelib.routes.allowance import Allowance
@@ -30,6 +32,7 @@ from tests.world import World
 
 MIB = 1024 * 1024
 MAX_MEMORY_BYTES = 64 * MIB
+MAX_MASKED_BYTES = 16 * MIB
 MAX_CPU_S = 2.0
 MAX_CPU_UNITS = 200.0
 """``MAX_CPU_S`` where a unit takes 10 ms."""
@@ -41,7 +44,8 @@ _PATIENCE_MS = 600_000
 
 @dataclass(frozen=True)
 class Cost:
-    """``expanded_bytes``, ``values``, ``members``, ``shared_bytes``: what was counted against the allowance. ``items``: that were answered."""
+    """``expanded_bytes``, ``values``, ``members``, ``shared_bytes``: what was counted against the allowance. ``masked_bytes``: looked through for
+    secrets, each time again. ``items``: that were answered."""
 
     status: int
     body_bytes: int
@@ -51,6 +55,7 @@ class Cost:
     values: int
     members: int
     shared_bytes: int
+    masked_bytes: int
     memory_bytes: int
     cpu_s: float
 
@@ -89,6 +94,7 @@ def excess(shape: Shape, cost: Cost) -> list[str]:
         "members": budget.members,
         "shared_bytes": budget.shared_bytes.of(size),
         "items": budget.items.of(size),
+        "masked_bytes": MAX_MASKED_BYTES,
         "memory_bytes": MAX_MEMORY_BYTES,
         "response_bytes": budget.response_bytes,
         "status": 499,
@@ -158,13 +164,22 @@ def _cost(request: tuple[Shape, bytes]) -> Cost:
 
 
 def _measured(shape: Shape, body: bytes) -> Cost:
-    with installed(World(), masking=_MASKING), mock.patch.object(bodies, "Allowance", _Counted):
+    masked_bytes, mask = 0, Masker.mask
+
+    def counted(masker: Masker, fqn: str, text: bytes) -> Masked:
+        nonlocal masked_bytes
+        masked_bytes += len(text)
+        return mask(masker, fqn, text)
+
+    patches = mock.patch.object(bodies, "Allowance", _Counted), mock.patch.object(Masker, "mask", counted)
+    with installed(World(), masking=_MASKING), patches[0], patches[1]:
         call("GET", "/v1/health")
         _Counted.made.clear()
         resident, begun_s = _resident_bytes(), time.process_time()
         answer = call("POST", shape.path, body, shape.headers(), Context(remaining_ms=_PATIENCE_MS))
         cpu_s, memory = time.process_time() - begun_s, _resident_bytes() - resident
-    return Cost(answer.status, len(body), len(answer.body), _items(answer), *_Counted.spent(), memory_bytes=memory, cpu_s=cpu_s)
+    counts = (len(body), len(answer.body), _items(answer), *_Counted.spent(), masked_bytes)
+    return Cost(answer.status, *counts, memory_bytes=memory, cpu_s=cpu_s)
 
 
 def _resident_bytes() -> int:

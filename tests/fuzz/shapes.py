@@ -171,6 +171,24 @@ SHAPES: dict[str, Shape] = {
     "events with secret values": Shape(_EVENTS, _LINES, _event(*(b'"k%X":"token=%X"' % (n, n) for n in range(1100))), 800_000),
     "events with names that masking makes equal": Shape(_EVENTS, _LINES, _event(*(b'"token=%X":0' % n for n in range(2200))), 800_000),
     "events with lists under secret names": Shape(_EVENTS, _LINES, _event(b'"token":[' + b"0," * 9000 + b"0]"), 92_000),
+    "events with lists under long secret names": Shape(
+        _EVENTS, _LINES, _event(b'"' + b"pwd" * 3000 + b'":[' + b"0," * 2000 + b"0]"), 310_000
+    ),
+    "events with long lists under long names": Shape(
+        _EVENTS, _LINES, _event(b'"' + b"a" * 30_000 + b'":[' + b"0," * 11_000 + b"0]"), 260_000
+    ),
+    "events with long lists under names of controls": Shape(
+        _EVENTS, _LINES, _event(b'"' + b"\\u0001" * 5_000 + b'":[' + b"0," * 11_000 + b"0]"), 260_000
+    ),
+    "events with lists of many values under secret names": Shape(
+        _EVENTS, _LINES, _event(b'"q":"pwd=x"', b'"%dpwd":[' + b",".join(b'"%x"' % n for n in range(240)) + b"]"), 230_000
+    ),
+    "events with lists of many values under long secret names": Shape(
+        _EVENTS, _LINES, _event(b'"q":"pwd=x"', b'"' + b"pwd" * 15 + b'%dpwd":[' + b",".join(b'"%x"' % n for n in range(240)) + b"]"), 240_000
+    ),
+    "an event with a list under a long secret name": Shape(
+        _EVENTS, _LINES, b"0,", BODY_BYTES, b'{"message":"x","data":{"' + b"pwd" * 1700 + b'":[', b"0]}}\n", pack="none"
+    ),
     "events with deep secrets": Shape(_EVENTS, _LINES, _event(b'"a":' + b'{"token":' * 90 + b'"x"' + b"}" * 90), 400_000),
     "events with secret steps": Shape(_EVENTS, _LINES, b'{"message":"token=a","step":"token=%d","level":"token=a"}\n', 290_000),
     "events with notes about secrets": Shape(

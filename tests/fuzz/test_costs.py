@@ -9,7 +9,7 @@ from itertools import islice
 
 import pytest
 
-from tests.fuzz.costs import MAX_MEMORY_BYTES, MIB, Cost, Meter, excess
+from tests.fuzz.costs import MAX_MASKED_BYTES, MAX_MEMORY_BYTES, MIB, Cost, Meter, excess
 from tests.fuzz.shapes import BODY_BYTES, SHAPES, mutated
 
 
@@ -27,10 +27,21 @@ def test_small_bodies_cost_little(meter: Meter) -> None:
 
 @pytest.mark.parametrize(
     "field",
-    ["body_bytes", "expanded_bytes", "values", "members", "shared_bytes", "items", "memory_bytes", "response_bytes", "status"],
+    [
+        "body_bytes",
+        "expanded_bytes",
+        "values",
+        "members",
+        "shared_bytes",
+        "items",
+        "masked_bytes",
+        "memory_bytes",
+        "response_bytes",
+        "status",
+    ],
 )
 def test_each_cost_over_its_limit_is_reported(field: str) -> None:
-    shape, cheap = SHAPES["events of a word"], Cost(200, BODY_BYTES, 0, 0, 0, 0, 0, 0, 0, 0.0)
+    shape, cheap = SHAPES["events of a word"], Cost(200, BODY_BYTES, 0, 0, 0, 0, 0, 0, 0, 0, 0.0)
     assert excess(shape, cheap) == []
     assert [each.partition("=")[0] for each in excess(shape, replace(cheap, **{field: 1 << 40}))] == [field]
 
@@ -40,6 +51,7 @@ def test_memory_and_work_of_a_request_are_measured(meter: Meter) -> None:
     (cost,) = meter.costs([SHAPES["log of addresses"]])
     assert cost.status == 200 and cost.expanded_bytes == 3 * MIB
     assert 3 * MIB < cost.memory_bytes < MAX_MEMORY_BYTES and cost.cpu_s > 0
+    assert 3 * MIB <= cost.masked_bytes < MAX_MASKED_BYTES
 
 
 def test_equal_seeds_try_equal_bodies() -> None:

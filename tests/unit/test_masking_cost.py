@@ -17,8 +17,8 @@ from chalicelib.masking.shapes import SHAPES, finders
 from chalicelib.masking.text import Automaton, Letters, Text
 
 ALL = finders(tuple(SHAPES), [b"hush-hush", b"aaaaaaaaab"])
-PASSES = len(ALL)
-"""Each finder reads the batch at least once, to find where its words stand."""
+PASSES = 2 * len(ALL)
+"""Each finder reads the batch at least once, to find where its words stand; a short batch is asked first whether it has them at all."""
 MOST_A_BYTE = 4
 """Looks at a byte beside its own pass that a finder may take on average: what it reads around its words."""
 SMALL, LARGE = 1_200, 12_000
@@ -41,6 +41,10 @@ class Counted(Text):
     def __init__(self, body: bytes) -> None:
         super().__init__(body)
         self.looks = 0
+
+    def has(self, word: bytes) -> bool:
+        self.looks += len(self) if word else 0
+        return super().has(word)
 
     def find(self, word: bytes, start: int, end: int | None = None) -> int:
         return self._searched(super().find(word, start, end), word, start, end)
@@ -85,7 +89,7 @@ def looks(body: bytes) -> int:
 
 def most(size: int) -> int:
     """What a batch of a size may take: see above, and a little for its end."""
-    return PASSES * (1 + MOST_A_BYTE) * size + 20_000
+    return PASSES * size + len(ALL) * MOST_A_BYTE * size + 20_000
 
 
 def line_of(unit: str, size: int) -> bytes:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import tracemalloc
 from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
@@ -15,7 +17,7 @@ from chalicelib.events.batch import prepared
 from chalicelib.events.codecs.items import with_shared
 from chalicelib.events.event import Annotation, Event, Loggable, NewEvent
 from chalicelib.events.masking import BatchMask, details, masked_details, masked_event
-from chalicelib.masking.fields import FieldMask, _unused
+from chalicelib.masking.fields import LONGEST_LABEL_CHARS, FieldMask, _unused
 from chalicelib.masking.mask import Masked
 from chalicelib.masking.masker import VALUES_AGE_MS, Masker
 from chalicelib.masking.rules import Rule, SecretName
@@ -90,10 +92,85 @@ def test_look_at_many_secret_texts_ends_with_the_first_of_them() -> None:
     assert FieldMask(counted).concerns([*["nothing"] * 10_000, VALUE])
 
 
+def test_list_of_a_long_name_costs_what_it_is_long() -> None:
+    """The product of a name's length and its list's is what a small packed body has most of."""
+    sizes: list[int] = []
+
+    def counted(text: bytes) -> Masked:
+        sizes.append(len(text))
+        return masker().mask(RUN.fqn, text)
+
+    for name in ("pwd" * 3_000, "a" * 9_000, "é\0" * 3_000):
+        sizes.clear()
+        document = {name: list(range(1_000))}
+        FieldMask(counted).concerns([document])
+        FieldMask(counted).value(document)
+        assert sum(sizes) < 8 * len(json.dumps(name)) + 2 * 1_000 * (6 * LONGEST_LABEL_CHARS + 10), name[:9]
+
+
+def test_single_look_keeps_one_piece_in_memory() -> None:
+    sizes: list[int] = []
+    value = {"a" * 30_000: [0] * 11_000, "b": "x" * 500, "c": ["y" * 100] * 5_000}
+    mask = FieldMask(lambda text: sizes.append(len(text)) or Masked(text, {}))  # type: ignore[func-returns-value]
+    tracemalloc.start()
+    assert not mask.concerns([value])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert max(sizes) <= 31_000 and peak < 1024 * 1024  # the long name is a piece of its own
+
+
+KEY_PARTS = (
+    "password", "pwd", "api_", "key", "pwd='", 'pwd="', "pwd=", "'", "x" * 70, "é" * 40, " ", "-----BEGIN PRIVATE KEY-----",
+    "-----END PRIVATE KEY-----",
+    "AKIAIOSFODNN7EXAMPLE", "authorization", "--token", "://a:", "\n", VALUE,
+)  # fmt: skip
+SCALARS = st.integers(-9, 10**8) | st.sampled_from(["", "/home", "hunter2", "x'y", 'x"y', "a" * 40, "pwd=\nx", "@b", VALUE, "=x"])
+
+
+def masked_pair(name: str, value: object) -> object:
+    """What a value becomes behind the whole of its name."""
+    value = fields().text(value) if isinstance(value, str) else value
+    start, whole = len(json.dumps(name, ensure_ascii=False).encode()) + 2, json.dumps(name, ensure_ascii=False) + ": "
+    masked = masker().mask(RUN.fqn, (whole + json.dumps(value, ensure_ascii=False)).encode())
+    if not masked.edits or masked.edits[-1].end <= start:
+        return value
+    before = sum(edit.length - (edit.end - edit.start) for edit in list(masked.edits)[:-1])
+    first = masked.edits[-1].start + before
+    return masked.body[first : first + masked.edits[-1].length].decode()
+
+
+@settings(deadline=None, max_examples=1000)
+@example(f"pwd='{'x' * 57}", 0)
+@example(f"pwd='{'x' * 59}", "hunter2")
+@example(f"-----BEGIN PRIVATE KEY-----{'x' * 70}pwd=", "hunter2")
+@example(f"pwd={'x' * 70}pwd='pwd='", "hunter2")
+@given(st.lists(st.sampled_from(KEY_PARTS), min_size=1, max_size=5).map("".join), SCALARS)
+def test_value_behind_a_long_name_is_masked_as_behind_all_of_it(name: str, value: Any) -> None:
+    expected, mask = masked_pair(name, value), fields()
+    found = mask._value([value], mask._label(name))
+    if expected == value:
+        # All of ``pwd=…pwd`` is the value of its first word; of the end alone it is not known.
+        assert found == [value] or (len(name) > LONGEST_LABEL_CHARS - 4 and "pwd=" in name)
+    else:
+        assert (found != [value]) and (found == [expected] or len(name) > LONGEST_LABEL_CHARS - 4)
+    if found != [value]:
+        assert fields().concerns([{name: [value]}])
+
+
+def test_end_of_a_private_key_is_seen_far_behind_other_texts() -> None:
+    """Where it stands alone, all before it is masked: so the single look must not miss it among others."""
+    end = "MIIEpAIBAAKCAQEA\n-----END RSA PRIVATE KEY-----"
+    assert fields().text(end) != end
+    assert fields().concerns(["plain text"] * 5_000 + [end])
+    assert fields().concerns(["x" * 15_000, "y" * 15_000 + end])
+
+
 @pytest.mark.parametrize(
     ("value", "masked"),
     [
         ({"password": "hunter2"}, {"password": "***password***"}),
+        ({f"{'x' * 70}password": "hunter2"}, {f"{'x' * 70}password": "***password***"}),
+        ({f"pwd='{'x' * 70}": [1, "y"]}, {"pwd='***password***": ["***password***", "***password***"]}),
         ({"password": ["hunter2", "x"]}, {"password": ["***password***", "***password***"]}),
         ({"password": [["hunter2"]]}, {"password": [["***password***"]]}),
         ({"password": 1234}, {"password": "***password***"}),
@@ -146,7 +223,7 @@ def test_stored_and_forwarded_events_are_masked_alike(message: str, level: str |
     )  # fmt: skip
     mask = partial(masker().mask, RUN.fqn)
     (noted,) = prepared([new], LOGGABLE, "w", 1, mask).noted
-    sent, _ = masked_event(whole, mask)
+    sent, _ = masked_event(whole, LOGGABLE, mask)
     assert noted.level == sent.level and noted.step == sent.step
     assert {**noted.data, **LOGGABLE.mandatory_data("s")} == sent.data
     assert [dict(each) for each in noted.annotations] == [each.model_dump() for each in sent.annotations]
@@ -163,6 +240,23 @@ def test_every_field_of_an_event_is_masked() -> None:
     )
     assert set(Event.model_fields) == {*NewEvent.model_fields, "writer"} - {"step"}
     assert fields().concerns(details(event))
+
+
+@pytest.mark.parametrize("value", [VALUE, f"a {VALUE}", {"x": VALUE, "password": "hunter2"}, [VALUE], 12345678])
+@pytest.mark.parametrize("name", ["instanceId", "loggableType", "loggableId", "jobId"])
+def test_name_of_another_loggable_is_masked_like_other_data(name: str, value: Any) -> None:
+    """Only what repeats the loggable's own names stays as it is."""
+    mask = partial(masker().mask, RUN.fqn)
+    foreign = {name: value}
+    if name == "instanceId":  # others are refused
+        (noted,) = prepared([NewEvent(message="m", data=foreign)], LOGGABLE, "w", 1, mask).noted
+        assert VALUE not in repr(noted.data) and "12345678" not in repr(noted.data) and noted.data != foreign
+    whole = Event(id=0, message="m", timestamp=1, data={**LOGGABLE.mandatory_data(), **foreign})
+    sent, counts = masked_event(whole, LOGGABLE, mask)
+    assert VALUE not in repr(sent) and "12345678" not in repr(sent) and counts
+    assert {each: sent.data[each] for each in sent.data if each != name} == {
+        each: own for each, own in LOGGABLE.mandatory_data().items() if each != name
+    }
 
 
 def test_step_that_grows_too_long_is_the_marker() -> None:
@@ -185,6 +279,15 @@ def test_name_with_a_configured_value_is_rejected_without_saying_it() -> None:
     other.check_names("svc.a", VALUE)
     with pytest.raises(InvalidNameError):
         other.check_names("other.a", VALUE)
+
+
+def test_names_that_hold_a_value_together_are_rejected() -> None:
+    check = masker(rules=[Rule(fqn="*", values=(SecretStr("alpha/beta-secret"),))]).check_names
+    check("svc", "svc", "alpha", "x", "beta-secret")
+    check("svc", "alphabeta-secret", "alpha-beta-secret")
+    for names in (("alpha", "beta-secret"), ("svc.alpha.beta-secret", "r"), ("svc", "alpha", "beta-secret-1")):
+        with pytest.raises(InvalidNameError):
+            check(names[0], *names)
 
 
 class Parameters:

@@ -47,6 +47,10 @@ def masked(text: str, *values: str) -> str:
         quote_plus(SECRET, safe="*").replace("~", "%7E"),
         json.dumps(SECRET)[1:-1],
         json.dumps(SECRET, ensure_ascii=False)[1:-1],
+        repr(SECRET)[1:-1],
+        ascii(SECRET)[1:-1],
+        repr(SECRET.encode())[2:-1],
+        SECRET.replace("\\", "\\\\"),  # in a text that has no double quotes
     ],
 )
 def test_percent_encoded_in_both_cases_and_with_both_blanks_and_escaped(written: str) -> None:
