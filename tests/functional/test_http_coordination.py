@@ -427,7 +427,7 @@ def test_a_partition_that_is_not_there(world: Worked, path: str, status: int) ->
 @pytest.mark.parametrize("fqn", ["a" * MAX_SORT_KEY_BYTES, "%C3%A9" * 600])
 def test_a_key_that_no_item_can_have_is_not_asked_for(world: Worked, fqn: str) -> None:
     """The table would refuse the request itself."""
-    assert is_refusal(retry(f"{LIST}/{fqn}/run-1"), 404)
+    assert is_refusal(retry(f"{LIST}/{fqn}/run-1"), 400)
     assert world.trouble.calls.total() == 0
 
 
