@@ -55,6 +55,12 @@ class Masker:
         if values and mask(text.encode(errors="replace"), finders((), values)).counts:
             raise InvalidNameError("a name holds a value that is configured to be masked")
 
+    def check_joined(self, *names: str) -> None:
+        """The same for names of no pipeline, together, and the values of all rules as far as they are known."""
+        text = "\n".join(joined_names(*names))
+        if self.redact(text) != text:
+            raise InvalidNameError("names hold a value that is configured to be masked")
+
     def refresh(self) -> None:
         """Read the values of all rules for ``redact`` where they are missing or old. Never raises: what cannot be read is not known."""
         for name in {name for rule in self._rules for name in rule.values_from}:

@@ -15,7 +15,6 @@ from chalice.app import Request
 
 from chalicelib import composition
 from chalicelib.errors import InvalidInputError
-from chalicelib.masking.joined import joined_names
 from chalicelib.observability import redacted
 from chalicelib.routes import event_paths, gate, paths
 from chalicelib.routes.json_bodies import document_of
@@ -45,9 +44,10 @@ def check(request: Request) -> None:
 
 
 def check_joined(*names: str) -> None:
-    """For names that become parts of one key. Raises InvalidInputError where they make a configured value together."""
-    if any(redacted(text) != text for text in joined_names(*names)):
-        raise InvalidInputError("names hold a value that is configured to be masked")
+    """For names of no pipeline that become parts of one key. Raises InvalidNameError where they make a configured value together."""
+    services = composition.services()
+    if services.settings.masking:
+        services.masker.check_joined(*names)
 
 
 def _address(request: Request) -> Iterator[str]:

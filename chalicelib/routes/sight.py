@@ -86,7 +86,7 @@ def sight() -> Sight:
 
 
 def to_make(metadata: Metadata) -> None:
-    """Let a file be made, or be given this metadata. Raises ForbiddenError, InvalidInputError."""
+    """Let a file be made, or be given this metadata. Raises ForbiddenError, InvalidNameError."""
     gate.permit(Scope.ARCHIVE_WRITE, metadata.what)
     secrets.check_joined(metadata.where, metadata.what)
     secrets.check_joined(metadata.what, metadata.where)
