@@ -156,8 +156,9 @@ def _check_request(request: Request) -> None:
         budgets.check_names(operation, path)
 
 
-def _utf8_bytes(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
+def _utf8_bytes(text: str | bytes) -> int:
+    """Bytes come from ``chalice local`` alone."""
+    return len(text) if isinstance(text, bytes) or text.isascii() else len(text.encode(errors="surrogatepass"))
 
 
 def _check_unicode(texts: Sequence[str]) -> None:

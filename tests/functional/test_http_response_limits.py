@@ -11,6 +11,7 @@ import pytest
 from chalicelib import response_size
 from chalicelib.ports import Run
 from chalicelib.response_size import CONTENT_BYTES, RESPONSE_BYTES, envelope_bytes
+from chalicelib.runlog import matching
 from chalicelib.runlog.batch import Batch
 from tests.functional.gateway import LOGS, Answer, call, installed
 from tests.world import World
@@ -92,7 +93,10 @@ def test_stream_that_waited_measures_a_frame_too(world: World) -> None:
 @pytest.mark.parametrize(
     "line", ["é" * 430 + "a" * 1470 + "x" * 100, "x\x01" * 1000, "x😀" * 1000], ids=["places", "controls", "pairs"]
 )
-def test_matches_of_an_allowed_request_fit_with_their_places(world: World, line: str, options: str) -> None:
+def test_matches_of_an_allowed_request_fit_with_their_places(
+    world: World, line: str, options: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matching, "LINE_S", 600.0)
     append(world, *[line] * 1000)
     lines: list[int] = []
     after: str | None = "0"
