@@ -32,7 +32,7 @@ url, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 opener = build_opener(HTTPCookieProcessor())
 for number in range(count):
     body = json.dumps({"logs": f"{name} {number} a\\n{name} {number} b\\n", "connectorId": name}).encode()
-    with opener.open(Request(url, body, {"Content-Type": "application/json"}), timeout=PATIENCE_S) as answer:
+    with opener.open(Request(url, body, {"Content-Type": "application/json"}), timeout=300) as answer:
         answer.read()
 """
 
