@@ -19,6 +19,7 @@ from glue_jobs.datasource.source import PushdownReader
 
 PREFIX = "pipeline-logs"
 START_MS = 1_795_230_000_000  # 2026-11-21T03:00:00Z
+MINUTE_MS = 60_000
 
 
 @dataclass

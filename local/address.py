@@ -20,6 +20,8 @@ from chalicelib.routes.allowance import gunzip
 from local.gateway import STAGE
 
 GATEWAY_LIMIT_BYTES = 10 * 1024 * 1024
+MOST_LINE_BYTES = 64 * 1024
+"""Of a request line: longer than the functions take, so that the error is theirs."""
 LAMBDA_LIMIT_BYTES = 6 * 1024 * 1024
 # API Gateway's own 29 s end a request before this does.
 _TIMEOUT = ClientTimeout(total=60)
@@ -47,7 +49,15 @@ class Address:
         application.router.add_route("*", f"/{STAGE}/{{path:{_ANYTHING}}}", self.forward)
         application.router.add_route("*", f"/{{path:{_ANYTHING}}}", _no_such_path)
         application.cleanup_ctx.append(self._client)
-        return web.AppRunner(application, access_log=None, handler_cancellation=True, auto_decompress=False, shutdown_timeout=1)
+        return web.AppRunner(
+            application,
+            access_log=None,
+            handler_cancellation=True,
+            auto_decompress=False,
+            shutdown_timeout=1,
+            max_line_size=MOST_LINE_BYTES,
+            max_field_size=MOST_LINE_BYTES,
+        )
 
     async def _client(self, _: web.Application) -> AsyncIterator[None]:
         connector = TCPConnector(limit=0)
