@@ -45,7 +45,6 @@ BY_OTHERS = {
     "AbsentFiles": "S3 says 404 of what is not there to whoever may list, 403 to others",
 } | GIVEN_UP
 DAY_S = 90_000
-ATTEMPTS = 5
 QUIET = dict.fromkeys(("PartialFlushIntervalMinutes", "CleanupIntervalMinutes", "PipelinesIntervalMinutes"), "1440")
 POLICY, PARAMETER, SECRET = "/runlake/policy", "/role/password", "role/db"
 MASKED = f"role-masked-{uuid4().hex[:8]}"
@@ -292,30 +291,21 @@ def test_the_schedules(recorded: tuple[Stack, Calls], web: requests.Session, fun
     """Runs that wait for it; the day after, when they are abandoned and their segments are old; and more work than for one."""
     stack, calls = recorded
     api, fqn = Api(stack, web), f"role-{uuid4().hex[:8]}"
-    for run in ("run-0", "another", "a-third"):
-        api.append(f"{LOGS}/{fqn}/{run}", "a line\n")
+    for number in range(3):
+        api.append(f"{LOGS}/{fqn}/run-{number}", "a line\n")
     api.ask("POST", f"/v1/events/{fqn}/run-0?writer=w", json=EVENTS)
     wait_until_quiet(stack)
+    lose_rows(stack, fqn, "run-0")
     if function == "sweep":
         _files_that_go(stack, api, f"role{uuid4().hex[:8]}")
-    for number in range(ATTEMPTS):
-        lose_rows(stack, fqn, f"run-{number}")
-        tick(stack, function)
-        tick(stack, function, DAY_S)
-        wait_until_quiet(stack)
-        if _writes_segments(stack, calls, function):
-            break  # otherwise a notification came again, and ingestion wrote the rows first
-        api.append(f"{LOGS}/{fqn}/run-{number + 1}", "a line\n")
-        wait_until_quiet(stack)
+    tick(stack, function)
+    tick(stack, function, DAY_S)
+    wait_until_quiet(stack)
+    lose_rows(stack, fqn, "run-0", if_any=True)  # on a busy machine a notification comes again, and ingestion puts them back
     tick(stack, function, 9 * DAY_S)
     crowd(stack)
     tick(stack, function, 10 * DAY_S)
     assert_function_fits(stack, calls, function)
-
-
-def _writes_segments(stack: Stack, calls: Calls, function: str) -> bool:
-    needs = calls.needs(stack, stack["functions"][function])
-    return any(need.action == "dynamodb:PutItem" and need.resource.endswith(f"/{stack['segments_table']}") for need in needs)
 
 
 def _files_that_go(stack: Stack, api: Api, namespace: str) -> None:
