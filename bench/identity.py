@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from typing import Any
 
 import jwt
@@ -12,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from bench.bench_world import Function
-from bench.measure import Measure, reported
+from bench.measure import Measure, cpu_s, reported
 from chalicelib.access.keys import Keys
 from chalicelib.access.tokens import Tokens
 from chalicelib.memory.clock import ManualClock
@@ -40,8 +39,8 @@ def _spent(count: int, algorithm: str) -> tuple[float, float]:
     for number in range(count):
         claims = {"iss": _ISSUER, "sub": f"subject-{number}", "iat": now_s, "exp": now_s + 3600}
         token = jwt.encode(claims, private, algorithm, headers={"kid": "k"})
-        first += _cpu_s(lambda token=token: verifier.claims(token))  # type: ignore[misc]
-        again += _cpu_s(lambda token=token: verifier.claims(token))  # type: ignore[misc]
+        first += cpu_s(lambda token=token: verifier.claims(token))  # type: ignore[misc]
+        again += cpu_s(lambda token=token: verifier.claims(token))  # type: ignore[misc]
     return first / count * 1000, again / count * 1000
 
 
@@ -51,9 +50,3 @@ def _key(algorithm: str) -> tuple[Any, dict[str, Any]]:
         return private_rsa, RSAAlgorithm.to_jwk(private_rsa.public_key(), as_dict=True)
     private_ec = ec.generate_private_key(ec.SECP256R1())
     return private_ec, ECAlgorithm.to_jwk(private_ec.public_key(), as_dict=True)
-
-
-def _cpu_s(work: Callable[[], object]) -> float:
-    started_s = time.process_time()
-    work()
-    return time.process_time() - started_s

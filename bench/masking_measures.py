@@ -5,11 +5,9 @@ from __future__ import annotations
 import random
 import statistics
 import string
-import time
-from collections.abc import Callable
 
 from bench.bench_world import MIB, Function
-from bench.measure import Measure, reported
+from bench.measure import Measure, cpu_s, reported
 from bench.workload import LINE
 from chalicelib.masking.mask import mask
 from chalicelib.masking.shapes import SHAPES, finders, values_finder
@@ -66,7 +64,7 @@ def _of_values(plain: str) -> list[Measure]:
     """Configured values beside the shapes, each in all its forms; and the making of what finds them."""
     body, counts = plain.encode(), (0, 10, 1000)
     spent = {count: _values_ms(body, count) for count in counts}
-    making_s = _once(lambda: values_finder(values(counts[-1])))
+    making_s = cpu_s(lambda: values_finder(values(counts[-1])))
     figures = "; ".join(f"{spent[count]:.1f} ms" for count in counts)
     return [
         Measure(
@@ -87,7 +85,7 @@ def values(count: int) -> list[bytes]:
 
 def _values_ms(body: bytes, count: int) -> float:
     found = finders(tuple(SHAPES), values_finder(values(count)) if count else ())
-    spent = statistics.median(_once(lambda: mask(body, found)) for _ in range(5))
+    spent = statistics.median(cpu_s(lambda: mask(body, found)) for _ in range(5))
     return spent * 1000 * MIB / len(body)
 
 
@@ -97,10 +95,4 @@ def _speed(text: str) -> float:
 
 def _cpu_s(text: str) -> float:
     body = text.encode()
-    return min(_once(lambda: mask(body, _FINDERS)) for _ in range(3))
-
-
-def _once(work: Callable[[], object]) -> float:
-    started_s = time.process_time()
-    work()
-    return time.process_time() - started_s
+    return min(cpu_s(lambda: mask(body, _FINDERS)) for _ in range(3))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,13 @@ class Measure:
     goal: str
     measured: str
     reached: bool | None
+
+
+def cpu_s(work: Callable[[], object]) -> float:
+    """Seconds of the processor that this process takes for some work."""
+    started_s = time.process_time()
+    work()
+    return time.process_time() - started_s
 
 
 def reported(what: str, measured: str) -> Measure:

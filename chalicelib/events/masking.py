@@ -46,7 +46,7 @@ def details(event: Event | NewEvent, own: Mapping[str, object] = _NOTHING) -> li
     names = [event.level, event.step, event.writer if isinstance(event, Event) else None]
     return [
         *names,
-        {name: value for name, value in event.data.items() if not _is_own(name, value, own)},
+        _not_own(event.data, own),
         *(each.note for each in event.annotations),
     ]
 
@@ -102,12 +102,12 @@ def masked_details(
     own: Mapping[str, object] = _NOTHING,
 ) -> AnEvent:
     """The event with all but its message masked. Names stay names: one that grows too long becomes the marker alone."""
-    data = {name: value for name, value in event.data.items() if _is_own(name, value, own)}
-    rest = {name: value for name, value in event.data.items() if not _is_own(name, value, own)}
+    rest = _not_own(event.data, own)
+    kept = {name: value for name, value in event.data.items() if name not in rest}
     masked = fields.masked_object(rest, mask_value or fields.value)
     changes: dict[str, object] = {
         "level": None if event.level is None else fields.text(event.level),
-        "data": {**data, **masked},
+        "data": {**kept, **masked},
         "annotations": tuple(each.model_copy(update={"note": fields.value(each.note)}) for each in event.annotations),
     }
     if isinstance(event, NewEvent):
@@ -117,8 +117,8 @@ def masked_details(
     return event.model_copy(update=changes)
 
 
-def _is_own(name: str, value: object, own: Mapping[str, object]) -> bool:
-    return name in own and own[name] == value
+def _not_own(data: Mapping[str, object], own: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in data.items() if name not in own or own[name] != value}
 
 
 def masked_name(what: str, name: str, fields: FieldMask) -> str:

@@ -11,10 +11,11 @@ A crash between the two leaves lines without a companion: they were never acknow
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 
-from chalicelib.errors import PreconditionFailedError, StoreUnavailableError, WriteConflictError
+from chalicelib.errors import PreconditionFailedError
 from chalicelib.events.batch import placed_in, prepared
 from chalicelib.events.companion import Companion, packed
 from chalicelib.events.event import Loggable, NewEvent
@@ -24,11 +25,11 @@ from chalicelib.lines.text import numbered
 from chalicelib.masking.masker import Masker
 from chalicelib.ports import ABSENT, Clock, ObjectStore, PutOptions, Run, SegmentEntry
 from chalicelib.runlog.batch import Batch
+from chalicelib.runlog.conflicts import put_settled
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.reader import Reader
 from chalicelib.runlog.writer import Writer
 
-_TRIES = 5
 _PACKED = PutOptions(content_type="application/gzip")
 
 
@@ -79,15 +80,8 @@ class RunEventLog:
 
     def _put_companion(self, run: Run, companion: Companion) -> None:
         key, body = self._layout.companion(run, companion.sequence), packed(companion)
-        for _ in range(_TRIES):
-            try:
-                self._store.put(key, body, _PACKED, ABSENT)
-                return
-            except PreconditionFailedError:
-                return  # of an earlier try
-            except WriteConflictError:
-                continue
-        raise StoreUnavailableError(f"conflicting writes do not settle key={key} tries={_TRIES}")
+        with suppress(PreconditionFailedError):  # of an earlier try
+            put_settled(self._store, key, body, _PACKED, ABSENT)
 
     def _stored(self, run: Run, entry: SegmentEntry) -> bytes:
         """What an earlier try stored, where other rules of masking made other bytes of it."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,19 +20,17 @@ from chalicelib.errors import (
     DamagedLogError,
     InvalidEventError,
     PreconditionFailedError,
-    StoreUnavailableError,
-    WriteConflictError,
 )
 from chalicelib.events.names import checked_new_name
 from chalicelib.masking.masker import Masker
 from chalicelib.ports import ABSENT, Clock, ListedObject, ObjectStore, PutOptions, Run
+from chalicelib.runlog.conflicts import put_settled
 from chalicelib.runlog.layout import Layout, check_new_run
 from chalicelib.runlog.tail import list_all
 
 OPENED, CLOSED = "opened", "closed"
 MAX_COUNT = 10**12
 _THREADS = 16
-_TRIES = 5
 _JSON = PutOptions(content_type="application/json")
 
 
@@ -101,11 +98,8 @@ class Writers:
 
     def _put(self, key: str, document: dict[str, Any]) -> bool:
         """False when it was there."""
-        for _ in range(_TRIES):
-            with suppress(WriteConflictError):
-                try:
-                    self._store.put(key, json.dumps(document).encode(), _JSON, ABSENT)
-                    return True
-                except PreconditionFailedError:
-                    return False
-        raise StoreUnavailableError(f"conflicting writes do not settle key={key} tries={_TRIES}")
+        try:
+            put_settled(self._store, key, json.dumps(document).encode(), _JSON, ABSENT)
+        except PreconditionFailedError:
+            return False
+        return True

@@ -19,15 +19,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from chalicelib.deadline import Deadline
-from chalicelib.errors import ObjectNotFoundError, PreconditionFailedError, StoreUnavailableError, WriteConflictError
+from chalicelib.errors import ObjectNotFoundError, PreconditionFailedError
 from chalicelib.ports import Clock, Condition, ListedObject, ObjectStore, PutOptions, Run
 from chalicelib.runlog.assembly import READERS
+from chalicelib.runlog.conflicts import put_settled
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.tail import list_all
 
 DAY_MS = 86_400_000
 _TOGETHER = 100
-_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,4 @@ class Renewal:
         with suppress(ObjectNotFoundError, PreconditionFailedError):  # changed or deleted meanwhile: nothing to renew
             stored = self.store.get(found.key, if_match=found.etag)
             options = PutOptions(stored.info.metadata, content_type=stored.info.content_type)
-            for _ in range(_TRIES):
-                with suppress(WriteConflictError):  # says nothing of whether the object changed
-                    self.store.put(found.key, stored.body, options, Condition(if_match=found.etag))
-                    return
-            raise StoreUnavailableError(f"conflicting writes do not settle key={found.key} tries={_TRIES}")
+            put_settled(self.store, found.key, stored.body, options, Condition(if_match=found.etag))

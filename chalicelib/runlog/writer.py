@@ -24,10 +24,10 @@ from chalicelib.errors import (
     PreconditionFailedError,
     RunClosedError,
     StoreUnavailableError,
-    WriteConflictError,
 )
 from chalicelib.ports import ABSENT, KEYED_SESSION, Clock, ObjectStore, PutOptions, Run, SegmentEntry, SegmentIndex
 from chalicelib.runlog.batch import Batch
+from chalicelib.runlog.conflicts import put_settled
 from chalicelib.runlog.identity import Identities
 from chalicelib.runlog.layout import MAX_SEQUENCE, Layout, check_new_run
 from chalicelib.runlog.position import Position, PositionSigner
@@ -36,7 +36,6 @@ from chalicelib.runlog.tail import Tail, TailFinder
 
 MAX_IDEMPOTENCY_KEY_CHARS = 255
 _STEPS_BEFORE_LISTING = 3  # numbers found taken, one by one, before a listing is cheaper
-_MAX_CONFLICTS = 5  # 409 answers in a row for one number
 _MAX_STEPS = 200
 _ROWS = 500
 
@@ -240,13 +239,7 @@ class Writer:
         if entry.sequence == 0:
             check_new_run(run)  # runs that began before this check go on
         key, options = self._layout.segment(run, entry.sequence), PutOptions(metadata_of(entry))
-        for _ in range(_MAX_CONFLICTS):
-            try:
-                self._store.put(key, body, options, ABSENT)
-                return
-            except WriteConflictError:
-                continue  # S3 asks to repeat it: the next answer tells who won
-        raise StoreUnavailableError(f"conflicting writes do not settle key={key} tries={_MAX_CONFLICTS}")
+        put_settled(self._store, key, body, options, ABSENT)
 
     def _answer(self, run: Run, author: Author, entry: SegmentEntry, *, repeated: bool = False) -> Appended:
         # A repeat's own segment may be long ago: its position is as old as the segment, so that it is not used without looking.

@@ -100,7 +100,7 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.events.runlog:RunEventLog._put_companion",
-        find="self._store.put(key, body, _PACKED, ABSENT)",
+        find="put_settled(self._store, key, body, _PACKED, ABSENT)",
         replace="None",
         tests=_LOG,
         why="events lose all but their text",

@@ -78,9 +78,9 @@ MUTANTS = (
         why="a short text is not asked for a token that it has",
     ),
     Mutant(
-        "chalicelib.events.masking:_is_own",
-        find="name in own and own[name] == value",
-        replace='name in own or name == "instanceId"',
+        "chalicelib.events.masking:_not_own",
+        find="name not in own or own[name] != value",
+        replace='name not in own and name != "instanceId"',
         tests=_LEAVES_BY_PLACE,
         why="a secret that is sent as the installation's name is stored",
     ),

@@ -19,7 +19,7 @@ MUTANTS = (
     # appending
     Mutant(
         "chalicelib.runlog.writer:Writer._put",
-        find="self._store.put(key, body, options, ABSENT)",
+        find="put_settled(self._store, key, body, options, ABSENT)",
         replace="self._store.put(key, body, options)",
         tests=_WRITER,
         why="two writers must not take one number",
@@ -220,7 +220,7 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.runlog.renewal:Renewal._renew",
-        find="self.store.put(A, B, C, Condition(if_match=found.etag))",
+        find="put_settled(self.store, A, B, C, Condition(if_match=found.etag))",
         replace="self.store.put(A, B, C)",
         tests=_RENEWAL,
         why="an object that changed meanwhile is not set back",
@@ -240,8 +240,8 @@ MUTANTS = (
         why="the object by which it was due is the sign that work is left, so it goes last",
     ),
     Mutant(
-        "chalicelib.runlog.renewal:Renewal._renew",
-        find="range(_TRIES)",
+        "chalicelib.runlog.conflicts:put_settled",
+        find="range(ATTEMPTS)",
         replace="range(1)",
         tests=_RENEWAL,
         why="a conflicting write says nothing of the object: it is to be repeated",
