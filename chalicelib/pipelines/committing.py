@@ -30,8 +30,8 @@ def caught_up_of(row: Row, layout: str) -> dict[str, int]:
 
 
 class Committer:
-    """``unsaved``: switches of handlers that the next commit stores. ``back``: handlers that get what they missed; ``caught_up``: of several
-    shards, those that have got it from this one, and the time of their switch. ``committing``: handlers whose rows were sent last.
+    """``unsaved``: switches of handlers that the next commit stores. ``back``: handlers that get what they missed; ``caught_up``: those that
+    have got it from this shard, and the time of their switch. ``committing``: handlers whose rows were sent last.
     ``status`` None: of a part of a job, which reports nothing."""
 
     def __init__(
@@ -57,13 +57,20 @@ class Committer:
         self._moving: dict[Run, Position] = {}
         self._told_ms = 0
 
+    def switch(self, switch: HandlerSwitch) -> None:
+        """A handler's switch from the next commit on: whatever it has missed until then, it catches up under this one."""
+        self.unsaved[switch.handler] = switch
+        self.back.discard(switch.handler)
+        self.caught_up.pop(switch.handler, None)
+
     def settle(self) -> None:
         """Find out what became of a commit in doubt. Raises as ``Checkpoints.settle``."""
         if self._checkpoints.in_doubt and self._checkpoints.settle():
             self._committed()
 
-    def commit(self) -> None:
-        """One transaction, if anything moved; none when a handler could not tell its rows. Raises as ``Checkpoints.commit``."""
+    def commit(self, switches: Switches) -> None:
+        """One transaction, if anything moved, none when a handler could not tell its rows; then the switches of handlers that have caught up.
+        Raises as ``Checkpoints.commit``."""
         gets, committed = self._delivery.gets, self._checkpoints.in_hand()
         moved: dict[Run, Position] = {}
         for run, held in self._hand.places():
@@ -73,41 +80,41 @@ class Committer:
         writes = self._writes()
         if writes is None:
             return
-        self._welcome_back()
+        self._note_caught_up()
         now_ms = self._clock.now_ms()
         is_quiet = self._status is None or now_ms - self._told_ms < QUIET_STATUS_MS
         has_backlog = self._checkpoints.has_backlog and bool(self._admission.forced)
         is_settled = not moved and has_backlog == self._checkpoints.has_backlog
         if is_settled and not writes and not self.unsaved and is_quiet:
+            self._welcome_back(switches)
             return
         status = [self._status(now_ms)] if self._status else []
-        switches = [Put(*handler_row(self._name, switch)) for switch in self.unsaved.values()]
+        changed = [Put(*handler_row(self._name, switch)) for switch in self.unsaved.values()]
         self._saving = dict(self.unsaved)
         self._moving = moved
         self._fence()
         looked_ms = self._admission.found_until_ms
-        self._checkpoints.commit(moved, [*status, *switches, *writes], looked_ms=looked_ms, has_backlog=has_backlog)
+        self._checkpoints.commit(moved, [*status, *changed, *writes], looked_ms=looked_ms, has_backlog=has_backlog)
         self._committed()
+        self._welcome_back(switches)
 
-    def _welcome_back(self) -> None:
-        """Handlers that have got all that they missed are as any other."""
+    def _note_caught_up(self) -> None:
+        """Which handlers have got all that they missed."""
         if not self.back or self._admission.forced:
             return
         behind = {name for held in self._hand.runs.values() for name in held.position.held}
         for name in self.back - behind:
-            if self._shard.count > 1:
-                self.caught_up[name] = self.known[name].since_ms
-            else:
-                self.unsaved[name] = HandlerSwitch(name, "")
+            self.caught_up[name] = self.known[name].since_ms
         self.back &= behind
 
-    def welcome_back(self, switches: Switches) -> None:
-        """Of several shards: handlers that have got from each of them what they missed are as any other. The leading one writes it down, for
-        a shard that begins later has to know. A read while there are such handlers. Raises UnavailableError."""
+    def _welcome_back(self, switches: Switches) -> None:
+        """Handlers that have got from every shard what they missed are as any other, unless an operator has switched them meanwhile. What
+        they got is committed by now: without the switch, nobody gives it to them again. The leading shard writes it down, for a shard that
+        begins later has to know. A read while there are such handlers and other shards. Raises UnavailableError."""
         if not self.caught_up or not self._shard.leads:
             return
         others = shards(self._shard.count)[1:]
-        rows = switches.shard_status(self._name, others)
+        rows = switches.shard_status(self._name, others) if others else {}
         layout = self._checkpoints.layout
         for name, since_ms in list(self.caught_up.items()):
             if all(caught_up_of(rows.get(other, {}), layout).get(name) == since_ms for other in others):

@@ -102,7 +102,7 @@ class Worker:
         self._deliver(context, failures, known)
         for name, reason in failures.items():
             self._parts.tell("a handler could not be started: the others go on", pipeline=self.name, handler=name, reason=reason)
-            self.committer.unsaved[name] = HandlerSwitch(name, FAILED, reason, self._clock.now_ms())
+            self.committer.switch(HandlerSwitch(name, FAILED, reason, self._clock.now_ms()))
         self._go_on_where_it_was()
 
     def _deliver(self, context: LoggingContext, failures: Mapping[str, str], known: dict[str, HandlerSwitch]) -> None:
@@ -222,10 +222,9 @@ class Worker:
         try:
             self.committer.settle()
             if flushed:
-                self.committer.commit()
+                self.committer.commit(self._switches)
             self._committed_ms = self._clock.now_ms()
             self.committer.let_go()
-            self.committer.welcome_back(self._switches)
             self.wants_restart = self.wants_restart or self.committer.was_switched(self._switches, self._switch)
         except UnavailableError as error:
             self._committed_ms = self._clock.now_ms()
@@ -238,7 +237,7 @@ class Worker:
 
     def _given_up(self, name: str, reason: str, record: logging.LogRecord | None) -> None:
         about = (record.pathname, int(record.__dict__[LINE])) if record is not None else ("", 0)
-        self.committer.unsaved[name] = HandlerSwitch(name, DISABLED, reason, self._clock.now_ms(), *about)
+        self.committer.switch(HandlerSwitch(name, DISABLED, reason, self._clock.now_ms(), *about))
         self._parts.tell(
             "a handler is disabled: it fails too often",
             pipeline=self.name,

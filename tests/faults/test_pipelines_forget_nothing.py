@@ -209,7 +209,7 @@ def test_run_in_hand_that_is_not_replayed_goes_on_after_a_kill() -> None:
     first.start()
     first.admission.look()
     first.admission.admit(first.delivery.gets)
-    first.committer.commit()  # in hand, and nothing was processed: killed here
+    first.committer.commit(first._switches)  # in hand, and nothing was processed: killed here
     later_ms = START_MS + 3_600_000
     Switches(world.database, world.clock).replay(FILE.name, later_ms, world.clock.now_ms())
     second = worker_of(world, Gate(0), "w1")

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
-from chalicelib.errors import DamagedLogError
+from chalicelib.errors import DamagedLogError, StoreUnavailableError
 from chalicelib.pipelines import in_hand
 from chalicelib.pipelines.configuration import PipelineFile
 from chalicelib.pipelines.heads import head_bytes
 from chalicelib.pipelines.rows import Place, Position
 from chalicelib.pipelines.switches import DISABLED, REPLAYING, HandlerSwitch, Switches
+from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Run
 from chalicelib.runlog.reader import Reader, Stretch
 from tests.piping import START_MS, Piping, Remembering, line, pipeline
@@ -315,6 +317,50 @@ def test_enabled_handler_gets_what_it_missed_of_more_runs_than_there_is_room_for
     third.stop()
     assert sorted(Remembering.messages("a")) == sorted(Remembering.messages("b")) == expected
     assert switches.of(file.name)[1] == {}
+
+
+@pytest.mark.parametrize("meanwhile", [HandlerSwitch("a", DISABLED, "by an operator", 3), HandlerSwitch("a", REPLAYING, "", 3)])
+def test_switch_that_an_operator_changes_while_a_handler_catches_up_stays(world: Piping, meanwhile: HandlerSwitch) -> None:
+    worker, switches = catching_up(world)
+    switches.set_handler("test", meanwhile)
+    world.work(worker)
+    worker.stop()
+    assert Remembering.messages("a") == ["one"]
+    assert switches.of("test")[1] == {"a": meanwhile}
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+def test_handler_that_is_disabled_when_it_has_caught_up_stays_disabled(
+    world: Piping, is_away: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when the table is away at the moment at which its switch is to be cleared."""
+    worker, switches = catching_up(world)
+    if is_away:
+        with monkeypatch.context() as patched:
+            patched.setattr(Switches, "clear_handler", Mock(side_effect=StoreUnavailableError("away")))
+            world.work(worker)
+            world.clock.advance(10)
+            worker.step()
+            assert worker.committer.caught_up == {"a": 2}
+    while worker.delivery.gets["a"]:
+        worker.delivery.failed("a", OSError("down"))
+    world.work(worker)
+    worker.stop()
+    assert switches.of("test")[1]["a"].state == DISABLED
+
+
+def catching_up(world: Piping) -> tuple[Worker, Switches]:
+    """A worker that begins to give a handler the one event that it missed while it was disabled."""
+    file, switches = pipeline(to=("a", "b")), Switches(world.database, world.clock)
+    switches.set_handler("test", HandlerSwitch("a", DISABLED, "by an operator", 1))
+    world.write(A, [line(START_MS, "one")])
+    world.end(A)
+    live(world, file)
+    assert (Remembering.messages("a"), Remembering.messages("b")) == ([], ["one"])
+    switches.set_handler("test", HandlerSwitch("a", REPLAYING, "", 2))
+    worker = world.worker(file)
+    worker.start()
+    return worker, switches
 
 
 def live(world: Piping, file: PipelineFile) -> None:
