@@ -395,4 +395,38 @@ MUTANTS = (
         tests=HTTP,
         why="one change of a pipeline would overwrite another",
     ),
+    Mutant(
+        "chalicelib.pipelines.heads:Head.still",
+        find='Clause(("attempt",), "=", self.attempt) if self.attempt else A',
+        replace='Clause(("commit",), "=", self.commit)',
+        equivalent="one process gives the numbers of an epoch, and gives the next one only when it knows which attempt has the last",
+    ),
+    Mutant(
+        "chalicelib.pipelines.worker:Worker._take_over",
+        find="not self._shard.leads",
+        replace="False",
+        tests=SHARDS,
+        why="every shard would mark the runs of all for a replay",
+    ),
+    Mutant(
+        "chalicelib.pipelines.worker:Worker._checkpoint",
+        find="self.wants_restart or A",
+        replace="self.committer.was_switched(self._switches, self._switch)",
+        tests="tests/unit/test_pl_supervisor.py",
+        why="a restart that is due would be forgotten",
+    ),
+    Mutant(
+        "chalicelib.pipelines.admission:Admission._learn",
+        find="self._caught_up.get(known.run) != (known.bytes, known.ended)",
+        replace="True",
+        tests=WORKER,
+        why="runs of which nothing is new would be looked up at each look",
+    ),
+    Mutant(
+        "chalicelib.pipelines.admission:Admission.admit",
+        find="self._lacks_room = True",
+        replace="pass",
+        tests=WORKER,
+        why="runs that are done would not make room for those that wait",
+    ),
 )

@@ -331,6 +331,22 @@ def test_replay_is_of_all_shards(world: Piping) -> None:
     assert Switches(world.database, world.clock).of("test")[0] == Switch(True, None, 5)
 
 
+def test_replay_waits_for_the_leading_shard(world: Piping) -> None:
+    """It marks the runs of all: another shard that begins before it leaves the replay to it."""
+    write(world, "ab")
+    end(world)
+    live(world, 3)
+    switches = Switches(world.database, world.clock)
+    switches.replay("test", START_MS - 1, 5)
+    asked, _ = switches.of("test")
+    _, *others = workers(world, 3)
+    for worker in others:
+        worker.start()
+    work(world, others, 30)
+    assert switches.of("test")[0] == asked and asked.replay_ms is not None
+    assert not any(worker.wants_restart for worker in others)
+
+
 def test_enabled_handler_gets_what_it_missed_from_every_shard(world: Piping) -> None:
     file = pipeline(to=("a", "b"), shards=3)
     switches = Switches(world.database, world.clock)

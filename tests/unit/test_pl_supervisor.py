@@ -218,7 +218,9 @@ def test_an_operators_change_takes_effect_while_it_runs(world: Piping) -> None:
     world.clock.advance(11)
     worker.step()
     assert worker.wants_restart
+    Switches(world.database, world.clock).set_handler("test", HandlerSwitch("a", ""))
     worker.stop()
+    assert worker.wants_restart, "a change back has it started anew as well: it has stopped"
 
 
 def test_a_watch_tells_by_its_own_clock() -> None:

@@ -183,6 +183,19 @@ def test_more_runs_than_there_is_room_for_take_turns(world: Piping, ended: bool)
     assert sorted(Remembering.messages()) == sorted(texts)
 
 
+def test_live_runs_take_turns_when_the_head_is_full(world: Piping, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = many(world, 10, ended=False)
+    monkeypatch.setattr(in_hand, "MAX_HEAD_BYTES", 3 * head_bytes(Run("svc.p0", "r1"), ["all"]))
+    worker = world.worker(pipeline())
+    worker.start()
+    for _ in range(60):
+        worker.step()
+        assert len(worker.hand) <= 3
+        world.clock.advance(4)
+    worker.stop()
+    assert sorted(Remembering.messages()) == sorted(texts)
+
+
 @pytest.mark.parametrize(
     ("include", "expected"), [(["finalized"], ["ended"]), (["live"], ["goes on"]), (["finalized", "live"], ["ended", "goes on"])]
 )
