@@ -27,7 +27,7 @@ from chalicelib.events.well_formed import WellFormedText
 from chalicelib.masking.fields import FieldMask
 from chalicelib.masking.mask import Masked
 from chalicelib.ports import ABSENT, Condition, ObjectStore, PutOptions, Run
-from chalicelib.runlog.layout import Layout, check_new_run
+from chalicelib.runlog.layout import Layout
 
 _TRIES = 8
 _Name = Annotated[WellFormedText, Field(min_length=1, max_length=MAX_NAME_CHARS)]
@@ -56,7 +56,7 @@ class ToldSteps:
 
     def tell(self, run: Run, step: str, told: ToldStep) -> ToldStep:
         """Add to what is known. A GET, a PUT and a row. Repeatable. Raises InvalidEventError, InvalidNameError, UnavailableError."""
-        check_new_run(run)
+        self._layout.check_new(run)
         step, told = self._masked(run, step, told)
         for label in (told.name, told.parent):
             checked_label("step", label or "")

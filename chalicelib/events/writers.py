@@ -25,7 +25,7 @@ from chalicelib.events.names import checked_new_name
 from chalicelib.masking.masker import Masker
 from chalicelib.ports import ABSENT, Clock, ListedObject, ObjectStore, PutOptions, Run
 from chalicelib.runlog.conflicts import put_settled
-from chalicelib.runlog.layout import Layout, check_new_run
+from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.tail import list_all
 
 OPENED, CLOSED = "opened", "closed"
@@ -77,7 +77,7 @@ class Writers:
             return {each.writer: each for each in facts}
 
     def _key(self, run: Run, writer: str, what: str) -> str:
-        check_new_run(run)
+        self._layout.check_new(run)
         if self._masker:
             self._masker.check_names(run.fqn, run.fqn, run.run_id, writer)
         return self._layout.writer(run, checked_new_name("writer", writer), what)

@@ -91,13 +91,6 @@ def checked_run(fqn: str, run_id: str) -> Run:
     return Run(fqn, run_id)
 
 
-def check_new_run(run: Run) -> None:
-    """For names under which something is about to be stored for the first time. Raises InvalidNameError."""
-    for what, name in (("fqn", run.fqn), ("run id", run.run_id)):
-        if UNPRINTABLE.search(name):
-            raise InvalidNameError(f"control or invisible character in {what}")
-
-
 @dataclass(frozen=True, slots=True)
 class ParsedKey:
     """What a key is. ``kind``: segment, partial, logs, unfinished, retired, companion, writer, step, chosen, marker or tombstone;
@@ -123,6 +116,13 @@ class Layout:
         if len(prefix) > room:
             raise InvalidNameError(f"fqn and run id are too long once encoded bytes={len(prefix)} limit={room}")
         return prefix
+
+    def check_new(self, run: Run) -> None:
+        """For names under which something is about to be stored for the first time. Raises InvalidNameError."""
+        for what, name in (("fqn", run.fqn), ("run id", run.run_id)):
+            if UNPRINTABLE.search(name):
+                raise InvalidNameError(f"control or invisible character in {what}")
+        _fitting(self.tombstone(run))  # longer than the keys of an open run: without room for it the run could not expire
 
     def segments(self, run: Run) -> str:
         """All segments of a run begin with this."""
@@ -281,7 +281,12 @@ def _named(parsed: ParsedKey, kind: str, name: str) -> ParsedKey | None:
         return None
 
 
+def is_key(text: str) -> bool:
+    """Whether S3 has room for a key."""
+    return len(text) <= MAX_KEY_BYTES
+
+
 def _fitting(key: str) -> str:
-    if len(key) > MAX_KEY_BYTES:
+    if not is_key(key):
         raise InvalidNameError(f"names are too long once encoded bytes={len(key)} limit={MAX_KEY_BYTES}")
     return key

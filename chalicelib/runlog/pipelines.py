@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from chalicelib.errors import InvalidCursorError, InvalidNameError
 from chalicelib.ports import ObjectStore, behind_folder
-from chalicelib.runlog.layout import MAX_KEY_BYTES, Layout, checked_run, encode_name
+from chalicelib.runlog.layout import Layout, checked_run, encode_name, is_key
 
 MAX_LISTS = 8
 """For one page. Names that may not be seen are passed over at a thousand a request; a page that comes to its end before it is full says
@@ -64,7 +64,7 @@ class Pipelines:
 
     def _is_key(self, rest: str) -> bool:
         """Whether S3 could hold a key that begins so: it refuses to list any other."""
-        return len(f"{self.layout.prefix}/{rest}") <= MAX_KEY_BYTES
+        return is_key(f"{self.layout.prefix}/{rest}")
 
     def _listed(self, ranges: Sequence[str], after: str) -> Iterator[str | None]:
         """Encoded names of all ranges, ascending; None where the requests are spent and more may follow."""

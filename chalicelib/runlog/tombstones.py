@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 
 from chalicelib.errors import ObjectNotFoundError
 from chalicelib.ports import ObjectStore, PutOptions, Run
-from chalicelib.runlog.layout import MAX_KEY_BYTES, Layout
+from chalicelib.runlog.layout import Layout, is_key
 from chalicelib.runlog.tail import list_all
 
 
@@ -39,15 +39,17 @@ class Tombstone:
 
 
 def put_tombstone(store: ObjectStore, layout: Layout, tombstone: Tombstone) -> None:
-    """Write it, over an older one. One PUT."""
+    """Write it, over an older one. One PUT; none where names leave no room for the key, as only those of earlier releases do."""
     key = layout.tombstone(Run(tombstone.fqn, tombstone.run_id))
+    if not is_key(key):
+        return
     store.put(key, json.dumps(asdict(tombstone)).encode(), PutOptions(content_type="application/json"))
 
 
 def find_tombstone(store: ObjectStore, layout: Layout, run: Run) -> Tombstone | None:
     """A run's tombstone. One GET; none where names leave no room for the key."""
     key = layout.tombstone(run)
-    if len(key) > MAX_KEY_BYTES:
+    if not is_key(key):
         return None
     try:
         return Tombstone(**json.loads(store.get(key).body))

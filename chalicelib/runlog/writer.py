@@ -29,7 +29,7 @@ from chalicelib.ports import ABSENT, KEYED_SESSION, Clock, ObjectStore, PutOptio
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.conflicts import put_settled
 from chalicelib.runlog.identity import Identities
-from chalicelib.runlog.layout import MAX_SEQUENCE, Layout, check_new_run
+from chalicelib.runlog.layout import MAX_SEQUENCE, Layout
 from chalicelib.runlog.position import Position, PositionSigner
 from chalicelib.runlog.segment import ABANDONED, CLOSED, DATA, SEAL, errors_of, landmarks_of, metadata_of
 from chalicelib.runlog.tail import Tail, TailFinder
@@ -129,7 +129,7 @@ class Writer:
             return Appended(None, token)
         tail = self.tails.find(run)
         if tail.sequence == 0:
-            check_new_run(run)
+            self._layout.check_new(run)
         # Behind a seal nobody writes without looking: such a position is old from the start.
         return Appended(None, self._token(run, _new_session(), tail, 0 if tail.seal else self._clock.now_ms()))
 
@@ -237,7 +237,7 @@ class Writer:
 
     def _put(self, run: Run, entry: SegmentEntry, body: bytes) -> None:
         if entry.sequence == 0:
-            check_new_run(run)  # runs that began before this check go on
+            self._layout.check_new(run)  # runs that began before this check go on
         key, options = self._layout.segment(run, entry.sequence), PutOptions(metadata_of(entry))
         put_settled(self._store, key, body, options, ABSENT)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import astuple
 from urllib.parse import quote
 
 import pytest
 
 from chalicelib.ports import PutOptions, Run
 from chalicelib.runlog.batch import Batch
+from chalicelib.runlog.tombstones import Tombstone, find_tombstone, put_tombstone
 from tests.functional.gateway import LOGS, call, installed, post
 from tests.world import World
 
@@ -72,11 +74,32 @@ def test_long_step_label_outside_ascii_is_accepted(world: World) -> None:
     assert call("POST", f"{EVENTS}/steps/s", json.dumps({"name": "語" * 200}), JSON).status == 200
 
 
+def test_new_run_leaves_room_for_each_of_its_keys(world: World) -> None:
+    """The tombstone's is the longest: a run without one could not expire."""
+    room = 1024 - len(world.layout.tombstone(Run("svc.a", "")))
+    refused = post(path_of("svc.a", "r" * (room + 1)), "x\n", TEXT)
+    assert refused.status == 400 and "too long once encoded bytes=1025 limit=1024" in refused.json["message"]
+    assert keys(world) == []
+    run = Run("svc.a", "r" * room)
+    assert post(path_of(*astuple(run)), "x\n", TEXT).status == 200
+    assert post(path_of(*astuple(run)) + "/close", "").status == 200
+    tombstone = Tombstone(run.fqn, run.run_id, "age", 0, "plan-1", 2, 1, 3, 4, 5, 6, 7, "etag")
+    put_tombstone(world.store, world.layout, tombstone)
+    assert find_tombstone(world.store, world.layout, run) == tombstone
+
+
+def test_run_of_an_earlier_release_without_room_for_a_tombstone_has_none(world: World) -> None:
+    room = 1024 - len(world.layout.tombstone(Run("svc.a", "")))
+    run = Run("svc.a", "r" * (room + 1))
+    put_tombstone(world.store, world.layout, Tombstone(run.fqn, run.run_id, "age", 0, "plan-1", 2, 1, 3, 4, 5, 6, 7, "etag"))
+    assert find_tombstone(world.store, world.layout, run) is None and keys(world) == []
+
+
 @pytest.fixture
 def stored_by_earlier_release(world: World, monkeypatch: pytest.MonkeyPatch) -> str:
     name = "old\u202e\x9b2J"
     with monkeypatch.context() as patched:
-        patched.setattr("chalicelib.runlog.writer.check_new_run", lambda run: None)
+        patched.setattr("chalicelib.runlog.layout.Layout.check_new", lambda self, run: None)
         world.parts().writer.append(Run("svc.a", name), Batch.from_bytes(b"one\n"))
     key = world.layout.step(Run("svc.a", name), name)
     world.store.put(key, json.dumps({"name": name, "version": 1}).encode(), PutOptions())

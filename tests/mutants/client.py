@@ -110,7 +110,7 @@ MUTANTS = (
     # names
     Mutant(
         "chalicelib.runlog.writer:Writer._put",
-        find="check_new_run(run)",
+        find="self._layout.check_new(run)",
         replace="None",
         tests=_NAMES,
         why="names of new runs reach terminals of others",
