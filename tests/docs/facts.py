@@ -32,11 +32,6 @@ EXEMPT = {
 
 FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
     "README.md": {
-        "{} processes that share {} partitions": (
-            "bench.coordination_kill:Plan.workers",
-            "bench.coordination_kill:Plan.partitions",
-        ),
-        "decoder fed with {} inputs": "tests.fuzz.__main__:COUNT",
         "Logs are kept for {} unless": "template:Parameters.ExpirationDays.Default * 86400",
     },
     "client/README.md": {
@@ -426,6 +421,13 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
             "glue_jobs.datasource.content:CHUNK_BYTES",
         ),
         "the first {} are read to see": "glue_jobs.datasource.slices:SAMPLE_BYTES",
+    },
+    "docs/testing.md": {
+        "{} processes share {} partitions": (
+            "bench.coordination_kill:Plan.workers",
+            "bench.coordination_kill:Plan.partitions",
+        ),
+        "decoder fed with {} inputs": "tests.fuzz.__main__:COUNT",
     },
     "docs/viewer.md": {
         "and {} longer at most": "viewer/src/steps/steps.ts:REFRESH_MS * viewer/src/steps/steps.ts:MOST_AFTER_THE_END",
