@@ -105,7 +105,7 @@ def append_events(stack: Stack, fqn: str, run_id: str) -> None:
         assert answer.status_code == 200, answer.text
 
 
-def lose_rows(stack: Stack, fqn: str, run_id: str, *, with_run: bool = False, if_any: bool = False) -> None:
+def lose_rows(stack: Stack, fqn: str, run_id: str, *, with_run: bool = False) -> None:
     """As if a run's segments, or the run itself too, had never been catalogued."""
     with closing(stack.client("dynamodb")) as dynamodb:
         rows = dynamodb.query(
@@ -114,7 +114,7 @@ def lose_rows(stack: Stack, fqn: str, run_id: str, *, with_run: bool = False, if
             ExpressionAttributeNames={"#run": "run"},
             ExpressionAttributeValues={":run": {"S": f"{fqn}/{run_id}"}},
         )["Items"]
-        assert rows or if_any
+        assert rows
         for row in rows:
             dynamodb.delete_item(TableName=stack["segments_table"], Key={name: row[name] for name in ("run", "at")})
         if with_run:

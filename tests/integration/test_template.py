@@ -341,6 +341,17 @@ def test_every_function_has_a_role_of_its_own(template: Template, name: str) -> 
     assert properties(template, role)["ManagedPolicyArns"] == [{"Ref": "FunctionsPolicy"}]
 
 
+def test_functions_in_a_vpc_can_create_their_network_interfaces(template: Template) -> None:
+    """The VPC is set for all functions at once."""
+    assert template["Globals"]["Function"]["VpcConfig"]["Fn::If"][0] == "IsInVpc"
+    shared = properties(template, "FunctionsPolicy")["PolicyDocument"]["Statement"]
+    for statements in (shared, own_statements(template, "AuthorizerRole")):
+        (granted,) = [each["Fn::If"][1] for each in statements if each.get("Fn::If", [""])[0] == "IsInVpc"]
+        assert {"ec2:CreateNetworkInterface", "ec2:DescribeNetworkInterfaces", "ec2:DeleteNetworkInterface"} <= set(
+            granted["Action"]
+        )
+
+
 @pytest.mark.parametrize("role", ["CompactRole", "SweepRole"])
 def test_schedules_may_do_what_a_coordinator_needs_and_make_no_table(template: Template, role: str) -> None:
     by_sid = {statement["Sid"]: statement for statement in own_statements(template, role)}

@@ -128,8 +128,8 @@ MUTANTS = (
         "chalicelib.runlog.layout:checked_run",
         find="is_short = A",
         replace="is_short = True",
-        tests="tests/functional/test_http_bad_names.py::test_name_of_a_path_is_taken_or_refused",
-        why="a name that no key can hold is answered 503, and sent again for ever",
+        tests="tests/unit/test_layout.py",
+        why="a name that no key can hold reaches the store, which refuses it",
     ),
     Mutant(
         "chalicelib.response_size:",

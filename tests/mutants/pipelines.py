@@ -76,6 +76,13 @@ MUTANTS = (
         f"{CHECKPOINTS}._leading",
         find="old.next(epoch=old.epoch + 1, owner=owner)",
         replace="old.next(epoch=old.epoch, owner=owner)",
+        tests=FENCING,
+        why="the epoch has to grow: a worker that was overtaken would still commit",
+    ),
+    Mutant(
+        f"{CHECKPOINTS}._leading",
+        find="old.next(epoch=old.epoch + 1, owner=owner, layout=A, shards=B, is_moving=moving)",
+        replace="old.next(epoch=old.epoch, owner=owner, layout=uuid4().hex, shards=self._shard.count, is_moving=moving)",
         tests="tests/functional/test_run_pipelines_job.py",
         why="the epoch has to grow: tasks of a job that was killed would still commit",
     ),

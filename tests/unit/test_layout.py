@@ -71,6 +71,11 @@ def test_a_name_too_long_for_a_key_is_refused_and_256_characters_are_not() -> No
         LAYOUT.segment(checked_run("語" * 256, "r"), 0)
 
 
+def test_names_that_no_layout_has_room_for_are_refused_before_a_key_is_made() -> None:
+    with pytest.raises(InvalidNameError, match="limit="):
+        checked_run("語" * 256, "r")
+
+
 @pytest.mark.parametrize(
     "key",
     [

@@ -232,6 +232,15 @@ def test_commit_is_not_taken_for_that_of_another_attempt_with_the_same_number() 
     assert [row["key"] for row in cases.database.rows("files")] == ["first"]
 
 
+def test_worker_notices_one_of_the_same_name_that_took_over() -> None:
+    cases = Cases()
+    first = cases.checkpoints("w1")
+    first.check()
+    cases.checkpoints("w1").check()
+    with pytest.raises(PartitionNotOwnedError):
+        first.check()
+
+
 def test_repeat_by_the_adapter_meets_its_own_commit() -> None:
     """The first was applied, and its answer lost below this code: the repeat's condition is false, and all is well."""
     cases = Cases()
