@@ -210,7 +210,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "loses what it had {} after": _LEASE,
     },
     "docs/limits.md": {
-        "letters of texts and names, and {} for each value": "chalicelib.events.weight:VALUE_BYTES",
+        "characters of texts and names, and {} for each value": "chalicelib.events.weight:VALUE_BYTES",
         "one of up to {} at most {} of memory and {} of CPU": (
             "tests.fuzz.shapes:BODY_BYTES",
             "tests.fuzz.costs:MAX_MEMORY_BYTES",
@@ -242,10 +242,10 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "They are read again after {}.": "chalicelib.masking.masker:VALUES_AGE_MS",
         "and nothing {} later": "source: a recommendation",
         "of their [forms]; {} or more": "chalicelib.masking.rules:MIN_VALUE_BYTES",
-        "`aws-secret-key` | {} letters": "chalicelib.masking.pairs:_AWS_SECRET_LETTERS",
-        "`bearer-token` | {} letters or more": "chalicelib.masking.credentials:_BEARER_LETTERS",
-        "of a name that is longer than {} letters, its end": "chalicelib.masking.fields:LONGEST_LABEL_CHARS",
-        "{} letters of a secret key alone": "chalicelib.masking.pairs:_AWS_SECRET_LETTERS",
+        "`aws-secret-key` | {} characters": "chalicelib.masking.pairs:_AWS_SECRET_LETTERS",
+        "`bearer-token` | {} characters or more": "chalicelib.masking.credentials:_BEARER_LETTERS",
+        "a name of more than {} characters counts by its end": "chalicelib.masking.fields:LONGEST_LABEL_CHARS",
+        "{} characters of a secret key alone": "chalicelib.masking.pairs:_AWS_SECRET_LETTERS",
         "A marker hides {} at most": "chalicelib.masking.private_keys:LONGEST_KEY_BYTES",
     },
     "docs/operations.md": {
@@ -393,9 +393,10 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "at worst {} while": "chalicelib.access.kept:KEPT_MS",
         "takes effect within {}.": "chalicelib.access.kept:FRESH_MS",
         "deny list ends it within {} |": "chalicelib.access.kept:FRESH_MS",
-        "at most a read in {} a process": "chalicelib.access.kept:PAUSE_MS",
+        "at most a read in {} a process ({} before": ("chalicelib.access.kept:PAUSE_MS", "chalicelib.access.kept:FIRST_PAUSE_MS"),
+        "A request writes at most {} lines": "chalicelib.routes.gate:MAX_LINES",
         "for one object, for {} (": "chalicelib.routes.logs:_LINK_AGE_S",
-        "holds for up to {} more": "chalicelib.access.kept:FRESH_MS",
+        "remains valid for up to {} more": "chalicelib.access.kept:FRESH_MS",
     },
     "docs/spark.md": {
         "run from its first {};": "glue_jobs.datasource.slices:SAMPLE_BYTES",
