@@ -319,7 +319,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "is already deleted ({} or more ago)": _RETIRED,
         "records of deleted files ({}).": "chalicelib.catalog.remembered:FileState.KEPT_GONE_S",
         "keeps a backup for {}, which": "source: Amazon DynamoDB, system backups of deleted tables",
-        "At least {}, and four times": "source: the recommended floor of the parameter's description",
+        "Choose at least {}, and four times": "source: the recommended floor of the parameter's description",
         "STANDARD_IA bills {} and {} at least": (S3, S3),
     },
     "docs/pipeline-files.md": {
