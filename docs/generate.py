@@ -74,46 +74,46 @@ ARCHIVE_CODES = {
     "Unavailable": ("a store is away or throttles, or the file kept changing meanwhile", "repeat it after `Retry-After` seconds"),
 }  # fmt: skip
 METRICS = {
-    "LOG_SHIPMENT_MS": "time of an append that stored something, from its body to its answer",
-    "LOGS_SENT": "appends that stored something (a repeat counts too)",
-    "LOGS_FAILED": "appends that were answered with an error, the client's or ours",
-    "BATCH_SIZE_LINES": "lines of each batch",
-    "S3_READ_LATENCY_MS": "time of each GET, HEAD and LIST; how many values there are is how many requests",
+    "LOG_SHIPMENT_MS": "time from receiving an append to answering it, if it stored something",
+    "LOGS_SENT": "appends that stored something, repeats included",
+    "LOGS_FAILED": "appends answered with an error, of the client or of the server",
+    "BATCH_SIZE_LINES": "lines in each batch",
+    "S3_READ_LATENCY_MS": "time of each GET, HEAD and LIST; the sample count is the number of requests",
     "S3_WRITE_LATENCY_MS": "time of each PUT, DELETE and step of a multipart upload",
-    "S3_ERRORS": "calls of S3 that failed or whose answer was lost; a condition that is false is no error",
-    "PENDING_FLUSH_BYTES": "bytes of a run that stand in segments only, after the schedule has worked on it (0 if it succeeded)",
-    "PENDING_FLUSH_SEGMENTS": "the same in segments",
-    "CONSECUTIVE_FLUSH_FAILURES": "how often in a row the work on one run has failed, whenever it fails",
-    "FLUSH_ALERTS": "failures beyond `pendingFlushAlertAfterFailures` in a row",
-    "FLUSH_UPLOADED_BYTES": "bytes that a compaction or finalization sent to S3",
-    "FLUSH_COPIED_BYTES": "bytes that S3 copied itself on the way",
-    "RUNS_FINALIZED": "runs whose logs.txt the schedule found to be there for the first time",
-    "FLUSH_MS": "how long compacting, and finalizing, one run took",
+    "S3_ERRORS": "S3 calls that failed or whose response was lost; a false condition is not an error",
+    "PENDING_FLUSH_BYTES": "bytes of a run that are only in segments: before the schedule processes the run, and 0 after success",
+    "PENDING_FLUSH_SEGMENTS": "the same, in segments",
+    "CONSECUTIVE_FLUSH_FAILURES": "consecutive failures of the work on one run, recorded at each failure",
+    "FLUSH_ALERTS": "failures of runs that have failed at least `pendingFlushAlertAfterFailures` times in a row",
+    "FLUSH_UPLOADED_BYTES": "bytes that a compaction or finalization uploaded to S3",
+    "FLUSH_COPIED_BYTES": "bytes that S3 copied server-side for a compaction or finalization",
+    "RUNS_FINALIZED": "runs whose `logs.txt` a schedule wrote or saw for the first time",
+    "FLUSH_MS": "time to compact and finalize one run",
     "CATALOG_REQUESTS": "requests to DynamoDB, retries included",
-    "MASKED_SECRETS": "secrets that were masked; beside it each shape's own, `…_masked_secrets_jwt` and the like ([masking](masking.md))",
+    "MASKED_SECRETS": "masked secrets; each shape also has a metric of its own, for example `…_masked_secrets_jwt` ([masking](masking.md))",
     "REPORTS_PUBLISHED": "requests to SNS, retries included",
-    "ACCESS_REFUSED": "requests that were refused: no identity (401) or no permission (403); the line of the decision says which",
+    "ACCESS_REFUSED": "refused requests: no identity (401) or no permission (403); the audit line says which",
 }
 COORDINATION_METRICS = {
-    Metric.CREATED: "partitions that were made of what is due; a run that has one already is not counted",
-    Metric.COMPLETED: "partitions whose work is done, and those that were set aside",
-    Metric.CLOSED: "partitions whose work failed and is tried again later",
-    Metric.ACQUIRED: "leases that were taken",
-    Metric.NONE_ACQUIRED: "looks that found nothing to take; each thread's last one is among them",
-    Metric.GIVEN_UP: "leases that were handed back, their work not begun or not ended in time",
-    Metric.SUPPLIER_INVOCATIONS: "times that somebody asked the catalog what is due: one a tick",
-    Metric.STATES_SAVED: "states that were saved: here one for each failure, which says what failed",
-    Metric.NOT_FOUND: "writes that found their partition gone",
-    Metric.NOT_OWNED: "writes that found their partition another's: a lease was lost",
-    Metric.SAVE_STATE_ERRORS: "states that the store refused, though the lease was held",
+    Metric.CREATED: "partitions created for due runs; a run that already has one is not counted",
+    Metric.COMPLETED: "partitions whose work is done, and partitions that were set aside",
+    Metric.CLOSED: "partitions whose work failed and will be retried",
+    Metric.ACQUIRED: "leases taken",
+    Metric.NONE_ACQUIRED: "attempts that found nothing to take, including the last attempt of each thread",
+    Metric.GIVEN_UP: "leases returned because their work was not begun or not finished in time",
+    Metric.SUPPLIER_INVOCATIONS: "lookups of due runs in the catalog: one per tick",
+    Metric.STATES_SAVED: "states saved: here one per failure, with its error",
+    Metric.NOT_FOUND: "writes whose partition no longer existed",
+    Metric.NOT_OWNED: "writes to a partition that another worker owns: a lease was lost",
+    Metric.SAVE_STATE_ERRORS: "states that the table refused although the lease was valid",
     Metric.CLOSE_ERRORS: "the same for closing",
     Metric.COMPLETE_ERRORS: "the same for completing",
 }
 _TYPES = {str: "text", int: "whole number", bool: "`true` or `false`", timedelta: "ISO-8601 duration"}
 FUNCTIONS = {
     "api_handler": "API Gateway, every path",
-    "authorize": "API Gateway, where `Auth` is `jwt`: for a token that it has not seen for 5 min",
-    "ingest": "the queue of S3's notifications, up to 10 messages at once",
+    "authorize": "API Gateway if `Auth` is `jwt`, for a token that it has not seen for 5 min",
+    "ingest": "the queue of S3 notifications, up to 10 messages at once",
     "compact": "EventBridge, every `partialFlushIntervalMinutes`",
     "sweep": "EventBridge, every `cleanupIntervalMinutes`",
     "pipelines": "EventBridge, every `PipelinesIntervalMinutes`",
@@ -192,15 +192,15 @@ def _routes() -> str:
 def _metrics() -> str:
     named = metric_names().items()
     rows = ((f"`{name}`", getattr(observability._UNITS.get(name), "value", "Count"), METRICS[constant]) for constant, name in named)
-    return _table(("metric", "unit", "what it says"), rows)
+    return _table(("metric", "unit", "meaning"), rows)
 
 
 def _coordination_metrics() -> str:
-    return _table(("name", "what it counts"), ((f"`{metric}`", COORDINATION_METRICS[metric]) for metric in Metric))
+    return _table(("name", "count of"), ((f"`{metric}`", COORDINATION_METRICS[metric]) for metric in Metric))
 
 
 def _coordination_settings() -> str:
-    return _table(("setting", "type", "default", "what it is"), _rows_of(coordination.CoordinationSettings, ""))
+    return _table(("setting", "type", "default", "meaning"), _rows_of(coordination.CoordinationSettings, ""))
 
 
 def _rows_of(model: type[BaseModel], above: str) -> Iterator[tuple[str, str, str, str]]:
@@ -286,43 +286,43 @@ def _size(size: int) -> str:
 def _limits() -> str:
     room = layout.MAX_KEY_BYTES - layout._LONGEST_SUFFIX
     rows: list[tuple[str, object]] = [
-        ("a request's body, as API Gateway and Lambda take it", "10 MB at the gateway, 6 MB in the event (base64 makes 4.5 MB of it)"),
-        ("what a request may send, hold and be answered", "[limits of requests](limits.md), by operation"),
-        ("what a gzip body expands to", "`maxExpandedBytes`, 64 MiB unless set; with `Content-Encoding: gzip` the gateway unpacks it, "
-                                      "and what comes out must fit its event"),
-        ("FQN and run id together, percent-encoded, with the prefix", f"{room} bytes (a key of S3 has {layout.MAX_KEY_BYTES})"),
-        ("words that are no run id", ", ".join(f"`{word}`" for word in sorted(layout.RESERVED_RUN_IDS))),
-        ("an `Idempotency-Key`", f"1 to {writer.MAX_IDEMPOTENCY_KEY_CHARS} printable characters"),
+        ("request body", "10 MB at API Gateway, 6 MB in the Lambda event (4.5 MB of a body passed as base64)"),
+        ("size and content of requests and responses", "[limits of requests](limits.md), by operation"),
+        ("expanded gzip body", "`maxExpandedBytes`, 64 MiB by default; with `Content-Encoding: gzip` API Gateway expands the body, "
+                                 "and the result must fit the event"),
+        ("FQN and run id together, percent-encoded, with the prefix", f"{room} bytes (an S3 key has at most {layout.MAX_KEY_BYTES})"),
+        ("reserved run ids", ", ".join(f"`{word}`" for word in sorted(layout.RESERVED_RUN_IDS))),
+        ("`Idempotency-Key`", f"1 to {writer.MAX_IDEMPOTENCY_KEY_CHARS} printable characters"),
         ("segments of a run", f"{layout.MAX_SEQUENCE + 1:,}"),
-        ("lines of a page", f"{reader.DEFAULT_LIMIT:,} unless asked for, {reader.MAX_LIMIT:,} at most"),
-        ("bytes of a page", f"{_size(page.RAW_BYTES)} of log, {_size(response_size.RESPONSE_BYTES)} as it travels; "
-                            "a longer line is cut in the page, not in the log"),
+        ("lines of a page", f"{reader.DEFAULT_LIMIT:,} by default, {reader.MAX_LIMIT:,} at most"),
+        ("bytes of a page", f"{_size(page.RAW_BYTES)} of log, {_size(response_size.RESPONSE_BYTES)} of response; "
+                            "a longer line is truncated in the page, not in the log"),
         ("`wait`", f"{reader.MAX_WAIT_S:g} s"),
-        ("runs of a listing", f"{queries.DEFAULT_RUNS} unless asked for, {queries.MAX_RUNS:,} at most"),
-        ("a download that is answered inline", f"up to {_size(reader.INLINE_BYTES)}, if it is UTF-8 and fits the answer once escaped"),
-        ("a download's link", f"valid for {logs._LINK_AGE_S // 60} min"),
-        ("a position that is used without looking", f"younger than {position.YOUNG_MS // 1000} s"),
-        ("the cookie", f"kept by clients for {logs.COOKIE_AGE_S // 3600} h"),
-        ("a compacted segment is deleted", f"no sooner than {compaction.RETIRE_AFTER_MS // 60_000} min after it was written"),
-        ("what a close does itself", f"up to {_size(finalization.INLINE_UPLOADED_BYTES)} uploaded, {_size(finalization.INLINE_COPIED_BYTES)} copied, "
+        ("runs of a listing", f"{queries.DEFAULT_RUNS} by default, {queries.MAX_RUNS:,} at most"),
+        ("inline download", f"up to {_size(reader.INLINE_BYTES)} of UTF-8, if it fits the response once escaped"),
+        ("link of a download", f"valid for {logs._LINK_AGE_S // 60} min"),
+        ("position accepted without a look at S3", f"younger than {position.YOUNG_MS // 1000} s"),
+        ("cookie", f"kept by clients for {logs.COOKIE_AGE_S // 3600} h"),
+        ("deletion of a compacted segment", f"at least {compaction.RETIRE_AFTER_MS // 60_000} min after it was written"),
+        ("work done by a close request", f"up to {_size(finalization.INLINE_UPLOADED_BYTES)} uploaded, {_size(finalization.INLINE_COPIED_BYTES)} copied, "
                                      f"{finalization.INLINE_SEGMENTS:,} segments; the schedule does the rest"),
-        ("landmarks of a segment", f"{segment._MAX_LANDMARKS}, one for each {_size(segment._LANDMARK_STRIDE_BYTES)}"),
-        ("types of a binary body", ", ".join(f"`{each}`" for each in table.BINARY_TYPES)),
+        ("landmarks of a segment", f"{segment._MAX_LANDMARKS}, one per {_size(segment._LANDMARK_STRIDE_BYTES)}"),
+        ("binary body types", ", ".join(f"`{each}`" for each in table.BINARY_TYPES)),
         ("files of a page", search.MAX_PAGE),
-        ("rows that a page reads in vain", f"{search.MAX_ROWS:,}; then it ends with what it has, and `next`"),
-        ("sources that one request of the archive looks into", f"{search.MAX_LANES}, wildcards written out"),
-        ("`lookback`", f"{archive_queries.DEFAULT_LOOKBACK_DAYS} days unless asked for, {archive_queries.MAX_LOOKBACK_DAYS:,} at most"),
-        ("days of the calendar that a file spans", metadata.MAX_DAYS),
-        ("a file's metadata document", f"{metadata.MAX_DOCUMENT_BYTES:,} bytes of JSON (S3 takes 2 KB, names included); `what` and `where` 256 letters each"),
-        ("a file's contents that are answered inline", f"up to {contents.MAX_INLINE_BYTES:,} bytes of UTF-8 once escaped; a link otherwise, valid for "
-                                                       f"{contents._LINK_AGE_S // 60} min"),
-        ("an upload without credentials", f"up to {_size(uploads.MAX_BYTES)}, in parts of {_size(uploads.PART_BYTES)} where it is larger than one; its addresses hold for "
-                                          f"{uploads.EXPIRES_S // 60} min"),
-        ("a run's log that is hashed when it becomes a file", f"up to {_size(run_files.MAX_HASHED_BYTES)}"),
-        ("a file that is gone is remembered", f"for {remembered.FileState.KEPT_GONE_S // 86_400} days"),
-        ("segments in a path", f"{paths._DEPTH}, slashes of the FQN counted; the gateway takes more in the last"),
+        ("rows read for a page without a match", f"{search.MAX_ROWS:,}; then the page ends early, with `next`"),
+        ("sources (`what` and `where`) searched by one request of the archive", f"{search.MAX_LANES}, after wildcards are expanded"),
+        ("`lookback`", f"{archive_queries.DEFAULT_LOOKBACK_DAYS} days by default, {archive_queries.MAX_LOOKBACK_DAYS:,} at most"),
+        ("calendar days that a file spans", metadata.MAX_DAYS),
+        ("metadata document of a file", f"{metadata.MAX_DOCUMENT_BYTES:,} bytes of JSON (S3 allows 2 KB, names included); `what` and `where` 256 characters each"),
+        ("inline contents of a file", f"up to {contents.MAX_INLINE_BYTES:,} bytes of UTF-8 once escaped; otherwise a link, valid for "
+                                       f"{contents._LINK_AGE_S // 60} min"),
+        ("upload without credentials", f"up to {_size(uploads.MAX_BYTES)}, in parts of {_size(uploads.PART_BYTES)} if it is larger than one; its links are valid for "
+                                       f"{uploads.EXPIRES_S // 60} min"),
+        ("run log hashed when it becomes a file", f"up to {_size(run_files.MAX_HASHED_BYTES)}"),
+        ("record of a deleted file", f"kept for {remembered.FileState.KEPT_GONE_S // 86_400} days"),
+        ("path segments", f"{paths._DEPTH}, slashes of the FQN counted; API Gateway accepts more in the last one"),
     ]  # fmt: skip
-    return _table(("what", "how much"), rows)
+    return _table(("limit", "value"), rows)
 
 
 def _budgets() -> str:
