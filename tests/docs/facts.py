@@ -405,27 +405,27 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
     "docs/spark.md": {
         "run from its first {};": "glue_jobs.datasource.slices:SAMPLE_BYTES",
         "object counts as {} |": "glue_jobs.datasource.planning:OBJECT_BYTES",
-        "a text of about {} for each run that is open or was abandoned (which may be reopened), {} for {}.": (
+        "offset has about {} for each run that is open or was abandoned (and can be reopened), {} for {}.": (
             "estimate: of glue_jobs/datasource/offsets.py, and as many times",
         )
         * 3,
         "a text of over {} to a file": "source: a recommendation",
         "one LIST for {} objects": S3,
         "a line over {} |": "glue_jobs.datasource.reading:MAX_LINE_BYTES",
-        "planning | a LIST for {} objects below the wanted pipelines, and one for {} pipelines": (S3, S3),
+        "planning | a LIST for {} objects below the wanted pipelines, one for {} pipelines": (S3, S3),
         "`segmentsTable`: 1 to {} queries": "estimate: a search among rows",
         "or for {} of `logs.txt`; {} more": (
             "glue_jobs.datasource.content:CHUNK_BYTES",
             "glue_jobs.datasource.content:FIRST_BYTES",
         ),
         "with it: 1 to {} queries a cut": "glue_jobs.datasource.planning:_STEPS",
-        "Memory: {} a segment and {} a run where it is planned; in a task {} ahead, a chunk of {},": (
+        "Memory: {} a segment and {} a run for planning; in a task {} ahead, a chunk of {},": (
             "estimate: three numbers of 32 bits",
             "estimate: a run's names and facts",
             "estimate: four chunks",
             "glue_jobs.datasource.content:CHUNK_BYTES",
         ),
-        "the first {} are read to see": "glue_jobs.datasource.slices:SAMPLE_BYTES",
+        "the first {} are read to find": "glue_jobs.datasource.slices:SAMPLE_BYTES",
     },
     "docs/viewer.md": {
         "and {} longer at most": "viewer/src/steps/steps.ts:REFRESH_MS * viewer/src/steps/steps.ts:MOST_AFTER_THE_END",
