@@ -429,20 +429,27 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
     },
     "docs/viewer.md": {
         "and {} longer at most": "viewer/src/steps/steps.ts:REFRESH_MS * viewer/src/steps/steps.ts:MOST_AFTER_THE_END",
-        "after {} first and every": "viewer/src/log/feed.ts:FIRST_WAIT_MS",
-        "told anew every {} while": "viewer/src/pages/processing.ts:REFRESH_MS",
+        "the stream after {}, then": "viewer/src/log/feed.ts:FIRST_WAIT_MS",
+        "page refreshes every {} while": "viewer/src/pages/processing.ts:REFRESH_MS",
         "longer than {} characters is cut": "viewer/src/log/lines.ts:SHOWN_CHARS",
         "a page of {} lines, the histogram": "viewer/src/pages/run.ts:FIRST_LINES",
         "pages of at most {} lines around": "viewer/src/log/lines.ts:PAGE_LINES",
-        "or one in {} |": "chalicelib.runlog.following:HOLD_S",
-        "both every {} while it is open": "viewer/src/steps/steps.ts:REFRESH_MS",
+        "or one in {}; the facts every {} and the histogram every {} |": (
+            "chalicelib.runlog.following:HOLD_S",
+            "viewer/src/pages/run.ts:FACTS_MS",
+            "viewer/src/pages/run.ts:HISTOGRAM_MS",
+        ),
+        "again every {} while it is open": "viewer/src/steps/steps.ts:REFRESH_MS",
         "a request in {} while it runs": "viewer/src/steps/pane.ts:POLL_MS",
         "/v1/pipelines` every {} while": "viewer/src/pages/processing.ts:REFRESH_MS",
-        "`grep`, {} matches a request, until the log's end or {} lines": (
+        "`grep`, {} matches a request, until the log's end or {} matching lines": (
             "viewer/src/log/search.ts:PAGE_MATCHES",
             "viewer/src/log/search.ts:MOST_MATCHES",
         ),
-        "and every {} in the end": "viewer/src/log/feed.ts:LONGEST_WAIT_MS",
+        "up to every {}, and other content every {}.": (
+            "viewer/src/log/feed.ts:LONGEST_WAIT_MS",
+            "viewer/src/app.ts:RETRY_MS",
+        ),
     },
     "SECURITY.md": {
         "before it for {} after": "source: what we promise",
