@@ -432,7 +432,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "the stream after {}, then": "viewer/src/log/feed.ts:FIRST_WAIT_MS",
         "page refreshes every {} while": "viewer/src/pages/processing.ts:REFRESH_MS",
         "longer than {} characters is cut": "viewer/src/log/lines.ts:SHOWN_CHARS",
-        "copies of up to {}, contain": "viewer/src/log/clipboard.ts:MOST_COPIED_LINES",
+        "copies of up to {} lines, contain": "viewer/src/log/clipboard.ts:MOST_COPIED_LINES",
         "a page of {} lines, the histogram": "viewer/src/pages/run.ts:FIRST_LINES",
         "pages of at most {} lines around": "viewer/src/log/lines.ts:PAGE_LINES",
         "or one in {}; the facts every {} and the histogram every {} |": (
