@@ -37,6 +37,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
     "client/README.md": {
         "An event has {} at most": "runlake.events:MAX_EVENT_BYTES",
         "its data and notes {}": "runlake.events:MAX_BESIDE_BYTES",
+        "by each line of {} or more": "runlake.masking:_LINE_LETTERS",
         "A line longer than {} is cut": "runlake.batches:MAX_LINE_BYTES",
         "a request every {} while nothing comes, {} an hour": (
             "chalicelib.runlog.following:HOLD_S",
@@ -62,18 +63,18 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
     },
     "docs/bulk-compaction.md": {
         "runs at once in each task | {} |": "glue_jobs.bulk_compact:THREADS",
-        "keeps what it had in hand | {} |": "glue_jobs.compaction.task:LEASE_S",
-        "by some {} queries": "chalicelib.catalog.runs:SHARDS",
+        "a killed job keeps its runs | {} |": "glue_jobs.compaction.task:LEASE_S",
+        "with some {} queries": "chalicelib.catalog.runs:SHARDS",
         "a LIST for each {} objects": S3,
         "leases end: {} after": "glue_jobs.compaction.task:LEASE_S",
         "and {} for clocks that differ": "chalicelib.coordination.lease:_MOST_MARGIN_S",
-        "What is larger than {} is copied": "chalicelib.runlog.plan:MIN_PART_BYTES",
+        "Objects larger than {} are copied": "chalicelib.runlog.plan:MIN_PART_BYTES",
     },
     "docs/dataset.md": {
         "a query of one pipeline and {} reads": EXAMPLE,
         "on none of the {} before": EXAMPLE,
         "One pipeline, {} With": EXAMPLE,
-        "**{} to {} where a partition": ("estimate: of what spark.sql.adaptive.advisoryPartitionSizeInBytes becomes in Parquet",)
+        "**{} to {} if a partition": ("estimate: of what spark.sql.adaptive.advisoryPartitionSizeInBytes becomes in Parquet",)
         * 2,
         "Row groups have about {}, pages {} rows": (
             "glue_jobs.dataset.writing:PARQUET.parquet.block.size",
@@ -145,15 +146,15 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "at the close they have {} each": "chalicelib.events.tee:LINGER_S",
     },
     "docs/how-to.md": {
-        "({}, unless set) the next sweep": "template:Parameters.StreamTimeoutMinutes.Default * 60",
-        "is tried again after {}, then after two": f"{_BACKOFF}.step_s",
-        "and so on, at most {}. After": f"{_BACKOFF}.longest_s",
-        "or for {} (`SetAsideDays`)": "template:Parameters.SetAsideDays.Default * 86400",
-        "works it, within {} as set": "template:Parameters.PartialFlushIntervalMinutes.Default * 60",
-        "addresses end after {};": f"{_UPLOADS}:EXPIRES_S",
+        "without a line ({} by default), the next": "template:Parameters.StreamTimeoutMinutes.Default * 60",
+        "is retried after {}, then after two": f"{_BACKOFF}.step_s",
+        "and so on, up to {}. After": f"{_BACKOFF}.longest_s",
+        "is set aside for {} (`SetAsideDays`)": "template:Parameters.SetAsideDays.Default * 86400",
+        "works on the run, by default within {}. On": "template:Parameters.PartialFlushIntervalMinutes.Default * 60",
+        "addresses end after {}.": f"{_UPLOADS}:EXPIRES_S",
         "A file of up to {}, with curl": f"{_UPLOADS}:PART_BYTES",
         "A file of any size up to {}, in": f"{_UPLOADS}:MAX_BYTES",
-        "come after each {} of them": "glue_jobs.backfill:PAGE_KEYS",
+        "progress after each {} objects": "glue_jobs.backfill:PAGE_KEYS",
         "whole object ({} at a time)": "chalicelib.runlog.reader:SCAN_PIECE_BYTES",
     },
     "docs/http-api.md": {
@@ -368,7 +369,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "{} unless set; 20 minutes (": "glue_jobs.transforms.retention_rules:Rules.model_fields.grace_days.default * 86400",
         "One day unless set; {} (": _RETIRED,
         "a LIST for each {} objects": S3,
-        "applied again, {} later": _RETIRED,
+        "apply the plan again, {} later": _RETIRED,
         "fewer than {} objects and {} segments": (S3, "chalicelib.aws.dynamodb:BATCH_ROWS"),
         "about {} for a million runs": "tests/docs/test_costs.py::test_expiring_a_million_runs_costs_what_the_page_says",
     },
@@ -388,27 +389,27 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
     "docs/spark.md": {
         "run from its first {};": "glue_jobs.datasource.slices:SAMPLE_BYTES",
         "object counts as {} |": "glue_jobs.datasource.planning:OBJECT_BYTES",
-        "a text of about {} for each run that is open or was abandoned (which may be reopened), {} for {}.": (
+        "offset has about {} for each run that is open or was abandoned (and can be reopened), {} for {}.": (
             "estimate: of glue_jobs/datasource/offsets.py, and as many times",
         )
         * 3,
         "a text of over {} to a file": "source: a recommendation",
         "one LIST for {} objects": S3,
         "a line over {} |": "glue_jobs.datasource.reading:MAX_LINE_BYTES",
-        "planning | a LIST for {} objects below the wanted pipelines, and one for {} pipelines": (S3, S3),
+        "planning | a LIST for {} objects below the wanted pipelines, one for {} pipelines": (S3, S3),
         "`segmentsTable`: 1 to {} queries": "estimate: a search among rows",
         "or for {} of `logs.txt`; {} more": (
             "glue_jobs.datasource.content:CHUNK_BYTES",
             "glue_jobs.datasource.content:FIRST_BYTES",
         ),
         "with it: 1 to {} queries a cut": "glue_jobs.datasource.planning:_STEPS",
-        "Memory: {} a segment and {} a run where it is planned; in a task {} ahead, a chunk of {},": (
+        "Memory: {} a segment and {} a run for planning; in a task {} ahead, a chunk of {},": (
             "estimate: three numbers of 32 bits",
             "estimate: a run's names and facts",
             "estimate: four chunks",
             "glue_jobs.datasource.content:CHUNK_BYTES",
         ),
-        "the first {} are read to see": "glue_jobs.datasource.slices:SAMPLE_BYTES",
+        "the first {} are read to find": "glue_jobs.datasource.slices:SAMPLE_BYTES",
     },
     "docs/testing.md": {
         "{} processes share {} partitions": (
@@ -419,20 +420,28 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
     },
     "docs/viewer.md": {
         "and {} longer at most": "viewer/src/steps/steps.ts:REFRESH_MS * viewer/src/steps/steps.ts:MOST_AFTER_THE_END",
-        "after {} first and every": "viewer/src/log/feed.ts:FIRST_WAIT_MS",
-        "told anew every {} while": "viewer/src/pages/processing.ts:REFRESH_MS",
+        "the stream after {}, then": "viewer/src/log/feed.ts:FIRST_WAIT_MS",
+        "page refreshes every {} while": "viewer/src/pages/processing.ts:REFRESH_MS",
         "longer than {} characters is cut": "viewer/src/log/lines.ts:SHOWN_CHARS",
+        "copies of up to {} lines, contain": "viewer/src/log/clipboard.ts:MOST_COPIED_LINES",
         "a page of {} lines, the histogram": "viewer/src/pages/run.ts:FIRST_LINES",
         "pages of at most {} lines around": "viewer/src/log/lines.ts:PAGE_LINES",
-        "or one in {} |": "chalicelib.runlog.following:HOLD_S",
-        "both every {} while it is open": "viewer/src/steps/steps.ts:REFRESH_MS",
+        "or one in {}; the facts every {} and the histogram every {} |": (
+            "chalicelib.runlog.following:HOLD_S",
+            "viewer/src/pages/run.ts:FACTS_MS",
+            "viewer/src/pages/run.ts:HISTOGRAM_MS",
+        ),
+        "again every {} while it is open": "viewer/src/steps/steps.ts:REFRESH_MS",
         "a request in {} while it runs": "viewer/src/steps/pane.ts:POLL_MS",
         "/v1/pipelines` every {} while": "viewer/src/pages/processing.ts:REFRESH_MS",
-        "`grep`, {} matches a request, until the log's end or {} lines": (
+        "`grep`, {} matches a request, until the log's end or {} matching lines": (
             "viewer/src/log/search.ts:PAGE_MATCHES",
             "viewer/src/log/search.ts:MOST_MATCHES",
         ),
-        "and every {} in the end": "viewer/src/log/feed.ts:LONGEST_WAIT_MS",
+        "up to every {}, and other content every {}.": (
+            "viewer/src/log/feed.ts:LONGEST_WAIT_MS",
+            "viewer/src/app.ts:RETRY_MS",
+        ),
     },
     "SECURITY.md": {
         "before it for {} after": "source: what we promise",
