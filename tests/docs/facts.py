@@ -74,8 +74,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "a query of one pipeline and {} reads": EXAMPLE,
         "on none of the {} before": EXAMPLE,
         "One pipeline, {} With": EXAMPLE,
-        "**{} to {} if a partition": ("estimate: of what spark.sql.adaptive.advisoryPartitionSizeInBytes becomes in Parquet",)
-        * 2,
+        "**{} to {} if a partition": ("estimate: of what spark.sql.adaptive.advisoryPartitionSizeInBytes becomes in Parquet",) * 2,
         "Row groups have about {}, pages {} rows": (
             "glue_jobs.dataset.writing:PARQUET.parquet.block.size",
             "glue_jobs.dataset.writing:PARQUET.parquet.page.row.count.limit",
