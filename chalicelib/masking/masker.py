@@ -24,6 +24,8 @@ _KEPT_PIPELINES = 256
 _KEPT_FINDERS = 16
 """Sets of values whose finders are kept: as many as there are sorts of pipelines, and what was before the last change."""
 
+_Known = dict[str, tuple[int, tuple[bytes, ...]]]
+"""By the name of a parameter: until when its values are used, and its values."""
 SecretReader = Callable[[SecretName], str]
 """Reads a parameter or secret. Raises UnavailableError: then nothing of the batch is stored, masked or not."""
 
@@ -34,7 +36,10 @@ class Masker:
     def __init__(self, rules: Sequence[Rule], read: SecretReader | None, clock: Clock) -> None:
         self._rules, self._read, self._clock = tuple(rules), read, clock
         self._given = {id(rule): tuple(_lines_of_values(rule)) for rule in self._rules}
-        self._known: dict[str, tuple[int, tuple[bytes, ...]]] = {}
+        self._known: _Known = {}
+        """Replaced, never changed: what was made of it is known to be old by identity."""
+        self._redacting: tuple[_Known | None, Values | tuple[()]] = None, ()
+        """The finder of all values, and what it was made of."""
         self._retry_ms: dict[str, int] = {}
         self._finders_of: OrderedDict[tuple[tuple[bytes, ...], ...], Values] = OrderedDict()
         self._lock = Lock()
@@ -51,8 +56,10 @@ class Masker:
         one if they were masked."""
         rules, _ = self._rules_for(fqn)
         values = self._values(rules)
+        if not values:
+            return
         text = "\n".join([*names, *joined_names(*names)])  # no value has a newline
-        if values and mask(text.encode(errors="replace"), finders((), values)).counts:
+        if mask(text.encode(errors="replace"), finders((), values)).counts:
             raise InvalidNameError("a name holds a value that is configured to be masked")
 
     def check_joined(self, *names: str) -> None:
@@ -73,7 +80,11 @@ class Masker:
     def redact(self, text: str) -> str:
         """A text for log lines, metrics and error answers: the configured values of all rules masked, as far as they are known. Makes no
         request and never raises."""
-        values = self._finder(tuple(lines for rule in self._rules for lines in self._known_lines(rule) if lines))
+        known, values = self._redacting
+        if known is not self._known:
+            known = self._known
+            values = self._finder(tuple(lines for rule in self._rules for lines in self._known_lines(rule, known) if lines))
+            self._redacting = known, values
         if not values or not text:
             return text
         masked = mask(text.encode(errors="surrogatepass"), finders((), values))
@@ -111,17 +122,18 @@ class Masker:
         for name in rule.values_from:
             yield self._lines_of(name)
 
-    def _known_lines(self, rule: Rule) -> Iterator[tuple[bytes, ...]]:
+    def _known_lines(self, rule: Rule, known: _Known) -> Iterator[tuple[bytes, ...]]:
         yield self._given[id(rule)]
         for name in rule.values_from:
-            yield self._known.get(name, (0, ()))[1]
+            yield known.get(name, (0, ()))[1]
 
     def _lines_of(self, name: str) -> tuple[bytes, ...]:
         now_ms = self._clock.now_ms()
         with self._lock:
             until_ms, lines = self._known.get(name, (0, ()))
             if now_ms >= until_ms:
-                self._known[name] = until_ms, lines = self._read_again(name, now_ms)
+                until_ms, lines = self._read_again(name, now_ms)
+                self._known = {**self._known, name: (until_ms, lines)}
         return lines
 
     def _read_again(self, name: str, now_ms: int) -> tuple[int, tuple[bytes, ...]]:

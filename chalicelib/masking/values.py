@@ -1,8 +1,9 @@
 """Values that are known: all of them, in all their forms, found in one pass over the text (Aho-Corasick).
 
-What is found may overlap, and every part of it counts: nothing of any value stays. A form that shorter ones cover wherever it stands is
-not looked for. What is left is found at most 2 (1 + log2 of the longest form) times a byte, however many values there are: of what begins
-(or ends) at the same byte, each is twice as long as the one before, or it would be covered. So cost grows with the text alone.
+Finds may overlap, and each is masked whole: nothing of any value stays. A form that shorter forms cover wherever it occurs is not searched
+for. The others are found at most 2 (1 + log2 of the longest form) times a byte, however many values there are: the longest shorter form at a
+find's beginning and the longest at its end do not touch, or they would cover it, so one of them is less than half as long. So the cost grows
+with the text alone.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ is given up, so nothing that it does later counts, and the pipeline goes on with
 worker had in memory (its buffer at most), until the call comes back or the process ends.
 
 A handler that leaks cannot be told from its neighbours in one process: when memory runs out, all are stopped in good order, and the
-caller begins anew with a fresh process. On Lambda each pipeline has an invocation of its own, so a leak is its own.
+caller begins anew with a fresh process. On Lambda each pipeline has an invocation of its own while there are at most ``max_workers``; beyond
+that several share one, and a leak in one of them concerns all.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The address that a client used, so that links in answers lead back the same way: host, protocol, and the stage's prefix."""
+"""The address that a client used, so that links in responses lead back the same way: host, protocol, and the stage's prefix.
+
+What is open to everyone has links without a host: a ``Host`` with a configured secret would have to be replaced there, and the replacement
+would confirm a guess to somebody who has shown no token."""
 
 from __future__ import annotations
 
@@ -15,14 +18,19 @@ _PROTOCOLS = ("http", "https")
 _HOST = re.compile(r"[A-Za-z0-9._-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?")
 
 
+def base_path(request: Request) -> str:
+    """The stage's prefix, without a slash at the end: ``/api``. Never two slashes at its start, which would name another host."""
+    path = _parts(request)[0].strip("/")
+    return f"/{path}" if path else ""
+
+
 def base_url(request: Request) -> str:
-    """Without a slash at the end: ``https://host/api``."""
+    """For authenticated callers. Without a slash at the end: ``https://host/api``."""
     protocol = request.headers.get("x-forwarded-proto", "").partition(",")[0].strip()
     host = request.headers.get("host", "")
     if not _HOST.fullmatch(host) or redacted(host) != host:
         host = request.context.get("domainName", "localhost")
-    prefix, _ = _parts(request)
-    return f"{protocol if protocol in _PROTOCOLS else 'https'}://{host}{prefix}"
+    return f"{protocol if protocol in _PROTOCOLS else 'https'}://{host}{base_path(request)}"
 
 
 def slashed(view: View) -> View:
@@ -44,7 +52,7 @@ def _has_slash(request: Request) -> bool:
 
 def _with_slash(request: Request) -> Response:
     query = urlencode(request.to_original_event().get("multiValueQueryStringParameters") or {}, doseq=True, errors="replace")
-    location = base_url(request) + _parts(request)[1] + "/" + (f"?{query}" if query else "")
+    location = base_path(request) + _parts(request)[1] + "/" + (f"?{query}" if query else "")
     return json_answer({"location": location}, MOVED_TO_SLASH, Location=location)
 
 

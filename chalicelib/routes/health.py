@@ -5,7 +5,7 @@ from __future__ import annotations
 from chalice.app import Request, Response
 
 from chalicelib import __version__, composition
-from chalicelib.routes.addresses import base_url, slashed
+from chalicelib.routes.addresses import base_path, slashed
 from chalicelib.routes.answers import json_answer
 from chalicelib.routes.docs_page import page
 from chalicelib.routes.openapi import document
@@ -27,12 +27,12 @@ def archive_health(_: Request) -> Response:
 @slashed
 def spec(request: Request) -> Response:
     """The OpenAPI document."""
-    return json_answer(document(base_url(request)))
+    return json_answer(document(base_path(request)))
 
 
 def openapi_document(request: Request) -> Response:
     """The same document, where clients of ``/v1`` look for it."""
-    return json_answer(document(base_url(request)))
+    return json_answer(document(base_path(request)))
 
 
 @slashed
@@ -43,5 +43,5 @@ def docs(_: Request) -> Response:
 
 def home(request: Request) -> Response:
     """The base address leads to the documents, which link the viewer."""
-    location = f"{base_url(request)}/docs/"
+    location = f"{base_path(request)}/docs/"
     return json_answer({"location": location}, 302, Location=location)

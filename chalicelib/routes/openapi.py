@@ -213,12 +213,12 @@ _MOVED = {
 _RETRY_AFTER = {"description": "Seconds to wait before the request is repeated.", "schema": {"type": "integer"}, "example": 1}
 
 
-def document(base_url: str) -> dict[str, Any]:
-    """The document for clients that reach this at ``base_url`` (absolute, with the stage). For JSON: its parts are shared, change none."""
+def document(base: str) -> dict[str, Any]:
+    """The document for clients that reach the API at ``base``: a URL, or the stage's prefix. For JSON: its parts are shared, change none."""
     return {
         "openapi": "3.1.0",
         "info": {"title": "Runlake", "version": __version__, "description": _DESCRIPTION},
-        "servers": [{"url": base_url.rstrip("/")}],
+        "servers": [{"url": base.rstrip("/") or "/"}],
         "tags": [{"name": resource.tag, "description": resource.about} for resource in _RESOURCES],
         "security": [{name: []} for name in openapi_security.SCHEMES],
         "paths": _paths(),

@@ -605,3 +605,12 @@ def test_the_harness_sees_what_is_stored_and_said() -> None:
 def test_open_paths_are_the_only_ones_that_are_not_looked_at() -> None:
     """What is open stores nothing and repeats nothing."""
     assert {route.path for route in table.ROUTES if route.path in gate.OPEN} == gate.OPEN
+
+
+@pytest.mark.parametrize("number", [number for number, each in enumerate(OPERATIONS) if each.covers in OPEN])
+def test_the_host_tells_a_stranger_nothing(number: int) -> None:
+    """A response that differed for a configured value would confirm a guess to somebody who has shown no token."""
+    operation = OPERATIONS[number]
+    with prepared(operation):
+        right, wrong = (operation.send(("header", "Host"), lambda _, host=host: host) for host in (SECRET, SECRET[::-1]))  # type: ignore[misc]
+    assert (right.status, right.body, right.headers) == (wrong.status, wrong.body, wrong.headers)

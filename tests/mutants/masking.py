@@ -128,10 +128,17 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.masking.masker:Masker.redact",
-        find="self._known_lines(rule)",
+        find="self._known_lines(rule, known)",
         replace="self._lines(rule)",
         tests=_FIELDS,
         why="a log line makes a request",
+    ),
+    Mutant(
+        "chalicelib.masking.masker:Masker.redact",
+        find="known is not self._known",
+        replace="known is None",
+        tests=_FIELDS,
+        why="a value that is read or changes later is not redacted",
     ),
     Mutant(
         "chalicelib.masking.masker:Masker._read_again",

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bench import figures
+from bench import figures, live, measures, spark
 from bench.figures import PROJECT, UncommittedCodeError, digest, is_stale, keep, load, markdown
-from bench.measure import Measure, reported
-from bench.measures import ALL
+from bench.measure import Measure, Measurement, reported
 
 ROW = {"goal": "", "measured": "1", "reached": None, "date": "2026-11-01", "commit": "0123abcd", "code": ["module.py"]}
 
@@ -81,6 +80,15 @@ def test_every_published_row_has_its_date_and_commit() -> None:
             assert len(row["date"]) == 10 and len(row["commit"]) == 8 and row["digest"] and row["code"], row
 
 
-@pytest.mark.parametrize("path", sorted({path for measurement in ALL for path in measurement.code}))
+@pytest.mark.parametrize(
+    ("table", "measurements"),
+    [("functions", measures.ALL), ("spark", spark.ALL), ("live", live.MEASUREMENTS)],
+    ids=["functions", "spark", "live"],
+)
+def test_every_measurement_has_published_rows(table: str, measurements: tuple[Measurement, ...]) -> None:
+    assert {row["measurement"] for row in load()[table]} == {measurement.name for measurement in measurements}
+
+
+@pytest.mark.parametrize("path", sorted({path for measurement in measures.ALL for path in measurement.code}))
 def test_measured_code_exists(path: str) -> None:
     assert (PROJECT / path).exists()
