@@ -56,10 +56,10 @@ def output(stack: Stack, name: str) -> str:
 
 
 @contextmanager
-def unnoticed(stack: Stack) -> Iterator[Any]:
-    """A client of S3, while the archive's bucket notifies nobody."""
+def unnoticed(stack: Stack, of: str = "archive_bucket") -> Iterator[Any]:
+    """A client of S3, while a bucket, the archive's by default, notifies nobody."""
     with closing(stack.client("s3")) as s3:
-        bucket = stack["archive_bucket"]
+        bucket = stack[of]
         told = s3.get_bucket_notification_configuration(Bucket=bucket)
         told.pop("ResponseMetadata")
         s3.put_bucket_notification_configuration(Bucket=bucket, NotificationConfiguration={})

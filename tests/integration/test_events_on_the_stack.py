@@ -11,6 +11,8 @@ from uuid import uuid4
 
 import pytest
 import requests
+from requests.adapters import HTTPAdapter
+from urllib3 import Retry
 
 from tests.integration.stacks import PATIENCE_S, Stack, eventually, running_stack
 
@@ -31,6 +33,10 @@ class Client:
     def __init__(self, base: str, writer: str) -> None:
         self.base, self.writer, self.sent = base, writer, 0
         self.session = requests.Session()
+        # A function that starts beside twenty others may take longer than its time: the gateway answers 503, and a client repeats.
+        self.session.mount(
+            "http://", HTTPAdapter(max_retries=Retry(10, status_forcelist=[503], allowed_methods=None, backoff_factor=0.5))
+        )
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         with self.session.request(method, self.base + path, json=body, timeout=PATIENCE_S) as answer:

@@ -247,3 +247,14 @@ def test_line_is_printed_by_one_write() -> None:
 
     show("one", file=Output())
     assert [text for text in writes if text] == ["one\n"]
+
+
+def test_up_prints_the_addresses_of_the_api_and_of_the_viewer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    description = {"api_url": "http://127.0.0.1:4566/api", "aws_endpoint_url": "http://127.0.0.1:4567"}
+    monkeypatch.setattr(control, "up", lambda *_, **__: description)
+    assert local_commands.main(["up"]) == 0
+    printed = capsys.readouterr().out
+    assert "up at http://127.0.0.1:4566/api," in printed
+    assert "in a browser: http://127.0.0.1:4566/api/v1/ui/\n" in printed
