@@ -55,8 +55,8 @@ def test_one_sees_how_each_is(page: Page, serve: Serve) -> None:
     server.problems = [{"file": "bad.yaml", "reason": "no yaml <b>"}]
     page.goto(server.url)
     page.get_by_role("link", name="Processing").click()
-    assert page.url.endswith("?pipelines")
-    assert page.title() == "Processing pipelines · Runlake"
+    expect(page).to_have_url(re.compile(r"\?pipelines$"))
+    expect(page).to_have_title("Processing pipelines · Runlake")
     expect(page.locator("tbody")).to_have_count(4)
     assert row(page).locator(".figure").all_inner_texts()[:4] == ["12,345", "1 h 2 min", "8,123,456", "1,101"]
     expect(row(page)).to_contain_text("3 runs in hand · 1 event came late · 7 events put away below _dead/")

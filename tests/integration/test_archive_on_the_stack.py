@@ -187,7 +187,7 @@ def test_a_missing_slash_redirects_once(archive: Archive) -> None:
     for path in ("/v0/archive", "/v0/environment", "/health", "/spec", "/docs", "/v0/archive/files"):
         query = "?what=a%20b&start=1&end=2" if path.endswith("files") else ""
         answer = archive.ask("GET", path + query, allow_redirects=False)
-        assert (answer.status_code, answer.headers["Location"].partition("?")[0]) == (308, f"{archive.stack.api_url}{path}/")
+        assert (answer.status_code, answer.headers["Location"].partition("?")[0]) == (308, f"/api{path}/")
         answer = archive.ask("GET", path + query)
         assert answer.status_code == 200 and len(answer.history) == 1
 
