@@ -39,7 +39,8 @@ class Client:
         )
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        with self.session.request(method, self.base + path, json=body, timeout=PATIENCE_S) as answer:
+        key = {"Idempotency-Key": uuid4().hex} if method == "POST" else {}  # a repeat of the first batch has no cookie yet
+        with self.session.request(method, self.base + path, json=body, headers=key, timeout=PATIENCE_S) as answer:
             assert answer.status_code == 200, answer.text
             return answer.json()
 
