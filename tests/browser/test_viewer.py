@@ -33,6 +33,15 @@ def row(page: Page, number: int) -> str:
     return page.locator(f'[data-line="{number - 1}"] .text').inner_text()
 
 
+def settled(page: Page) -> list[int]:
+    """Numbers of lines that are drawn, once the page has come to rest after a turn of the wheel."""
+    before, now = [-1], shown(page)
+    while now != before:
+        page.wait_for_timeout(200)
+        before, now = now, shown(page)
+    return now
+
+
 def leads_to(page: Page, fragment: str, act: Callable[[], None]) -> None:
     """Act until the address ends so: a click is lost on a row that is drawn again under it, while lines around it still come."""
     address_ = re.compile(f"{fragment}$")
@@ -97,7 +106,7 @@ def test_a_live_run_is_followed_to_its_end(page: Page, serve: Serve) -> None:
     page.mouse.move(600, 500)
     page.mouse.wheel(0, -600)
     expect(page.get_by_role("button", name="Follow", exact=True)).to_be_visible()
-    seen = shown(page)
+    seen = settled(page)
     run.append("line 701")
     expect(page.locator(".where")).to_contain_text("of 701")
     assert shown(page)[0] == seen[0], "whoever reads is left where they are"
