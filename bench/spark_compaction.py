@@ -59,7 +59,12 @@ def job(*arguments: str, name: str = "bulk_compact", check: bool = True) -> dict
     )
     if not done.stdout or (check and done.returncode):
         raise RuntimeError(f"exit_code={done.returncode}\n{done.stdout}\n{done.stderr[-5000:]}")
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+    return summary_of(done.stdout)
+
+
+def summary_of(printed: str) -> dict[str, Any]:
+    """A job's summary: the last line that it prints."""
+    return dict(json.loads(printed.splitlines()[-1]))
 
 
 def command(*arguments: str, name: str = "bulk_compact") -> list[str]:

@@ -6,7 +6,6 @@ appended, and the job is run once more and must find nothing to do.
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import tempfile
@@ -19,7 +18,7 @@ from typing import Any
 import psutil
 
 from bench.measure import Measure
-from bench.spark_compaction import command, environment, job
+from bench.spark_compaction import command, environment, job, summary_of
 from bench.spark_compaction_archive import BenchArchive, BenchRun, bench_archive, body_of, various_runs
 from chalicelib.ports import Run
 from glue_jobs.compaction.task import BUSY, LEFT
@@ -78,7 +77,7 @@ def _left_to_leases(printed: str) -> bool:
     may be tried again before the lease is over."""
     if not printed:
         return False
-    runs = json.loads(printed.splitlines()[-1])["runs"]
+    runs = summary_of(printed)["runs"]
     return bool(runs[BUSY]) and not any(runs[name] for name in LEFT if name != BUSY)
 
 

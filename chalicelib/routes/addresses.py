@@ -19,9 +19,8 @@ _HOST = re.compile(r"[A-Za-z0-9._-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5
 
 
 def base_path(request: Request) -> str:
-    """The stage's prefix, without a slash at the end: ``/api``. Never two slashes at its start, which would name another host."""
-    path = _parts(request)[0].strip("/")
-    return f"/{path}" if path else ""
+    """The stage's prefix, without a slash at the end: ``/api``."""
+    return _parts(request)[0]
 
 
 def base_url(request: Request) -> str:
@@ -52,14 +51,14 @@ def _has_slash(request: Request) -> bool:
 
 def _with_slash(request: Request) -> Response:
     query = urlencode(request.to_original_event().get("multiValueQueryStringParameters") or {}, doseq=True, errors="replace")
-    location = base_path(request) + _parts(request)[1] + "/" + (f"?{query}" if query else "")
+    location = "".join(_parts(request)) + "/" + (f"?{query}" if query else "")
     return json_answer({"location": location}, MOVED_TO_SLASH, Location=location)
 
 
 def _parts(request: Request) -> tuple[str, str]:
-    """The stage's prefix, or a custom domain's, and the path of ours behind it: as many segments as the route has."""
+    """The stage's prefix, or a custom domain's, and the path of ours behind it: as many segments as the route has. Neither begins with two
+    slashes, which would name another host."""
     segments = request.context["path"].rstrip("/").split("/")
     own = request.context["resourcePath"].rstrip("/").count("/")
-    if not own:
-        return "/".join(segments), "/"
-    return "/".join(segments[:-own]), "/" + "/".join(segments[-own:])
+    prefix = "/".join(segments[: len(segments) - own]).strip("/")
+    return f"/{prefix}" if prefix else "", "/" + "/".join(segments[len(segments) - own :])
