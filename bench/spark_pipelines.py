@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from unittest.mock import patch
 
 from bench.bench_world import set_environment
 from bench.measure import Measure, reported
+from bench.spark_compaction import summary_of
 from bench.spark_compaction_archive import BUCKET
 from bench.spark_pipelines_archive import ROLLING, PipelineArchive, document, ended_run
 from local.emulator import Emulator, free_port
@@ -72,7 +72,7 @@ def _worked(archive: PipelineArchive, name: str, what: str, cores: int, events: 
     done = subprocess.run(command, env=environment, cwd=PROJECT, capture_output=True, text=True, timeout=1800)
     if done.returncode or not done.stdout:
         raise RuntimeError(f"exit_code={done.returncode}\n{done.stdout}\n{done.stderr[-5000:]}")
-    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])["pipelines"][name]
+    told: dict[str, Any] = summary_of(done.stdout)["pipelines"][name]
     assert told["events"] == events, told
     return float(told["working_seconds"])
 
