@@ -24,7 +24,9 @@ RunlakeError
  ├─ StoreConditionError        refresh and retry
  │   ├─ PreconditionFailedError  a conditional write whose condition is false (412)
  │   ├─ WriteConflictError       a conditional write that raced another one (409)
- │   └─ ObjectNotFoundError      no such object, or no such upload (404)
+ │   ├─ ObjectNotFoundError      no such object, or no such upload (404)
+ │   └─ SnapshotChangedError     objects of a run changed between two requests that belong together
+ │       └─ MissingSegmentError    a segment is missing: moved by a concurrent compaction, or lost
  ├─ RangeNotSatisfiableError   a range that starts at or after the object's end (416)
  ├─ UnavailableError           retry later
  │   ├─ StoreUnavailableError    the store answered with an error, or throttled: nothing was done
@@ -146,6 +148,15 @@ class WriteConflictError(StoreConditionError):
 
 class ObjectNotFoundError(StoreConditionError):
     """No such object, or no such multipart upload (404)."""
+
+
+class SnapshotChangedError(StoreConditionError):
+    """Objects of a run changed between two requests that belong together. Nothing was done: repeat all of them."""
+
+
+class MissingSegmentError(SnapshotChangedError):
+    """A segment that was listed, or whose neighbors were, is missing. A concurrent compaction moved it, or it is lost: if a repetition
+    misses the same segment, it is lost (see ``conflicts.retry_on_change``)."""
 
 
 class RangeNotSatisfiableError(RunlakeError):

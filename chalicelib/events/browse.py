@@ -19,10 +19,11 @@ from chalicelib.events.lifting import format_of, lifted
 from chalicelib.events.shown import ShownEvent, Wanted, shown
 from chalicelib.events.step_events import StepEvents
 from chalicelib.events.tail import EventTails
-from chalicelib.events.views import Views, untorn
+from chalicelib.events.views import Views
 from chalicelib.lines.formats import Format
 from chalicelib.lines.text import numbered
 from chalicelib.ports import Clock, Run, SegmentIndex
+from chalicelib.runlog.conflicts import retry_on_change
 from chalicelib.runlog.reader import Reader
 
 DEFAULT_LIMIT, MAX_LIMIT = 100, 1000
@@ -93,7 +94,7 @@ class EventBrowser:
     def page(self, run: Run, wanted: Wanted, after: int = 0, limit: int = DEFAULT_LIMIT) -> EventPage:
         """The wanted ones from a line on. The requests of a scan of the log, a LIST and a GET for each companion in it; at most 5 s and 16 MiB
         more or less. Raises UnavailableError."""
-        return untorn(lambda: self._page(run, wanted, after, limit))
+        return retry_on_change(lambda: self._page(run, wanted, after, limit))
 
     def all(self, run: Run) -> Iterator[ShownEvent]:
         """Every event, page after page."""

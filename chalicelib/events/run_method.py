@@ -16,10 +16,11 @@ from chalicelib.events.event import RUN, Event, Loggable
 from chalicelib.events.ports import EventLog, EventWriter, LogText
 from chalicelib.events.sinks import BatchSink, as_new, rejection
 from chalicelib.events.step_log import StepLogs
-from chalicelib.events.views import Views, untorn
+from chalicelib.events.views import Views
 from chalicelib.events.writers import Writers
 from chalicelib.events.writing import SinkWriter
 from chalicelib.ports import Clock, ObjectStore, Run
+from chalicelib.runlog.conflicts import retry_on_change
 from chalicelib.runlog.tail import list_all
 
 _PIECE_BYTES = 5 * 1024 * 1024
@@ -111,7 +112,7 @@ class RunLogBrowser:
 
     def _chunks(self) -> Iterator[bytes]:
         at = 0
-        while piece := untorn(partial(self._piece, at)):
+        while piece := retry_on_change(partial(self._piece, at)):
             yield piece
             at += len(piece)
 

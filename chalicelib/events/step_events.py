@@ -32,7 +32,7 @@ class StepEvents:
 
     def read(self, run: Run, step: str, after: int, loggable: Loggable) -> Iterator[ShownEvent]:
         """Those from a line on, a few segments at a time: for each a GET of its companion, and the GETs of ``spans.reads``. Before that a query
-        for each MB of the step's rows, and what ``EventTails`` asks. Raises TornViewError, as does every step."""
+        for each MB of the step's rows, and what ``EventTails`` asks. Raises SnapshotChangedError, as does every step."""
         view = self._views.take(run)
         tail = self._tails.look(run, view)
         parts = [part for part in with_tail(self._index.parts(run, step), tail, step) if part.spans[-1].end_line > after]

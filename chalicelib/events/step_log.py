@@ -16,8 +16,9 @@ from chalicelib.events.ports import LogText
 from chalicelib.events.spans import Span, joined, reads
 from chalicelib.events.tail import EventTail, EventTails
 from chalicelib.events.text import ANSWER_BYTES, cut, shown
-from chalicelib.events.views import Views, untorn
+from chalicelib.events.views import Views
 from chalicelib.ports import Run
+from chalicelib.runlog.conflicts import retry_on_change
 from chalicelib.runlog.view import View
 
 MAX_READS = 16
@@ -51,12 +52,12 @@ class StepLogs:
             at_end = start + len(answer) >= view.end_byte
             return LogText(shown(answer), start + len(answer), at_end and self._views.is_ended(run, view))
 
-        return untorn(attempt)
+        return retry_on_change(attempt)
 
     def step(self, run: Run, step: str, start: int = 0, max_lines: int | None = None) -> LogText:
         """A step's log from its own byte on. A query for each MB of the step's rows, a view, and at most ``MAX_READS`` GETs; of an open run
         those of ``EventTails`` too. Raises UnavailableError."""
-        return untorn(lambda: self._step(run, step, start, max_lines))
+        return retry_on_change(lambda: self._step(run, step, start, max_lines))
 
     def _step(self, run: Run, step: str, start: int, max_lines: int | None) -> LogText:
         sequence, before = self._places.near(run, step, start)

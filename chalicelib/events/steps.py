@@ -10,8 +10,9 @@ from chalicelib.events.parts import Part
 from chalicelib.events.step_log import with_tail
 from chalicelib.events.tail import EventTails
 from chalicelib.events.told import ToldStep, read_told
-from chalicelib.events.views import Views, untorn
+from chalicelib.events.views import Views
 from chalicelib.ports import Run
+from chalicelib.runlog.conflicts import retry_on_change
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Steps:
 
     def all(self, run: Run) -> list[StepFacts]:
         """In the order in which they began. A view, a query for each MB of rows, and those of ``EventTails``. Raises UnavailableError."""
-        return untorn(lambda: self._all(run))
+        return retry_on_change(lambda: self._all(run))
 
     def _all(self, run: Run) -> list[StepFacts]:
         parts = list(self._index.parts(run))

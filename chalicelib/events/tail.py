@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 
-from chalicelib.errors import ObjectNotFoundError
 from chalicelib.events.companion import Companion, outlined
 from chalicelib.events.index import EventIndex
 from chalicelib.events.indexing import EventIndexing
@@ -21,7 +20,7 @@ from chalicelib.events.views import Views, held
 from chalicelib.ports import Clock, ListedObject, Run
 from chalicelib.runlog.compaction import EVENTS_LOOK_BACK
 from chalicelib.runlog.segment import CLOSED
-from chalicelib.runlog.view import TornViewError, View
+from chalicelib.runlog.view import View
 
 SETTLED_MS = 30 * 60_000
 """A run that was finished so long ago is indexed whole: its segments were retired 21 minutes after its last line."""
@@ -57,7 +56,7 @@ class EventTails:
 
     def look(self, run: Run, view: View) -> EventTail:
         """Two LISTs and a query; a GET for each companion that is not indexed, a HEAD for each young segment without one. Nothing at all of a
-        run that was finished ``SETTLED_MS`` ago. Raises TornViewError."""
+        run that was finished ``SETTLED_MS`` ago. Raises SnapshotChangedError."""
         if self._is_settled(view):
             return EventTail(None)
         first, companions, end = self._under_way(run, view)
@@ -75,7 +74,7 @@ class EventTails:
         return EventTail(end, found, end < self._behind(run, view))
 
     def end_line(self, run: Run) -> int | None:
-        """The first line that is not to be shown yet; None: none. A view, and the LISTs and the HEADs of ``look``. Raises TornViewError."""
+        """The first line that is not to be shown yet; None: none. A view, and the LISTs and the HEADs of ``look``. Raises SnapshotChangedError."""
         view = self._views.take(run)
         if self._is_settled(view):
             return None
@@ -120,10 +119,7 @@ class EventTails:
         with self._lock:
             if place in self._counts:
                 return self._counts[place]
-        try:
-            count = self._views.tails.segment(run, sequence).events
-        except ObjectNotFoundError as error:
-            raise TornViewError(str(error)) from error
+        count = self._views.tails.listed_segment(run, sequence).events
         with self._lock:
             self._counts[place] = count
             if len(self._counts) > _MAX_REMEMBERED:

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import TypeVar
+from collections.abc import Sequence
 
-from chalicelib.errors import StoreUnavailableError
 from chalicelib.ports import ObjectStore, Run, SegmentIndex
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.segment import CLOSED
 from chalicelib.runlog.tail import TailFinder
-from chalicelib.runlog.view import TornViewError, View, Viewer
-
-_TRIES = 5
-Outcome = TypeVar("Outcome")
+from chalicelib.runlog.view import View, Viewer
 
 
 class Views:
@@ -34,19 +28,8 @@ class Views:
         return self.viewer.tail(run, view).seal == CLOSED
 
     def bytes(self, view: View, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Several ranges of the log. A GET for each, and for each segment in it. Raises TornViewError."""
+        """Several ranges of the log. A GET for each, and for each segment in it. Raises SnapshotChangedError."""
         return [b"".join(self.viewer.read(view, start, end)) for start, end in ranges]
-
-
-def untorn(attempt: Callable[[], Outcome]) -> Outcome:
-    """Raises StoreUnavailableError when a log keeps changing."""
-    for _ in range(_TRIES - 1):
-        with suppress(TornViewError):
-            return attempt()
-    try:
-        return attempt()
-    except TornViewError as error:
-        raise StoreUnavailableError(f"the log keeps changing while it is read tries={_TRIES} last={error}") from error
 
 
 def held(view: View) -> int:

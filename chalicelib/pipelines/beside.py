@@ -14,8 +14,8 @@ from chalicelib.errors import DamagedLogError, ObjectNotFoundError, UnavailableE
 from chalicelib.events.companion import Companion, Noted
 from chalicelib.events.indexing import EventIndexing
 from chalicelib.events.tail import UNDER_WAY_MS, EventTails
-from chalicelib.events.views import untorn
 from chalicelib.ports import Clock, Run, SegmentIndex
+from chalicelib.runlog.conflicts import retry_on_change
 
 _AT_ONCE = 16
 
@@ -62,7 +62,7 @@ class StoredBeside:
         in a process."""
         if self._clock.now_ms() - appended_ms > UNDER_WAY_MS:
             return None
-        return untorn(lambda: self._tails.end_line(run))
+        return retry_on_change(lambda: self._tails.end_line(run))
 
 
 class Notes:

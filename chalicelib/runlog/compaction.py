@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
-from typing import TypeVar
 
 from chalicelib.deadline import Deadline
-from chalicelib.errors import DamagedLogError, StoreConditionError, StoreUnavailableError
+from chalicelib.errors import DamagedLogError, MissingSegmentError, StoreConditionError, StoreUnavailableError
 from chalicelib.ports import ABSENT, Clock, Condition, ListedObject, ObjectStore, PutOptions, Run, SegmentEntry, SegmentIndex
 from chalicelib.runlog.artifact import Artifact, Extent, artifact_metadata, extent_of, find_artifact, furthest
 from chalicelib.runlog.assembly import READERS, Assembled, Assembler, plan
+from chalicelib.runlog.conflicts import Outcome, retry_on_change
 from chalicelib.runlog.layout import SEQUENCE_DIGITS, Layout
 from chalicelib.runlog.legacy import find_legacy, find_shared
 from chalicelib.runlog.plan import Part, Span
@@ -35,12 +34,11 @@ RETIRE_TOGETHER = 100
 """Segments of a run that goes on: a few requests for all of them, and one object that keeps what they were."""
 EVENTS_LOOK_BACK = 1000
 """Segments before the artifact's end whose companions may have come after it was written: an append takes seconds."""
-_TRIES = 4
+_ATTEMPTS = 4
 _ROWS = 1000
 _PLACES = 10_000
 """More than an answer of DynamoDB holds (1 MB of rows, about 4,000), so it is as few queries as can be."""
 
-Outcome = TypeVar("Outcome")
 IndexEvents = Callable[[Run, int], None]
 """Makes the index know all companions of a run from a number on. Raises UnavailableError."""
 
@@ -106,7 +104,11 @@ class Compactor:
 
     def look(self, run: Run) -> RunState:
         """A run's objects. A LIST (per 1,000), a HEAD for each artifact and for the last segment behind them; a LIST and a HEAD more where
-        OpenMetadata's objects may be meant. Raises DamagedLogError."""
+        OpenMetadata's objects may be meant. All of them again when a concurrent compaction retires that segment meanwhile. Raises
+        UnavailableError, DamagedLogError."""
+        return retry_on_change(lambda: self._look(run))
+
+    def _look(self, run: Run) -> RunState:
         listed = list(list_log(self._store, self.layout, run))
         keys = {found.key for found in listed}
         artifacts = (key if key in keys else None for key in (self.layout.partial(run), self.layout.logs(run)))
@@ -115,7 +117,7 @@ class Compactor:
         segments = [found for found in listed if self._is_segment(run, found.key)]
         first = base.next_segment if base else 0
         pending = [found for found in segments if self.layout.sequence_of(run, found.key) >= first]
-        last = self._tails.segment(run, self.layout.sequence_of(run, pending[-1].key)) if pending else None
+        last = self._tails.listed_segment(run, self.layout.sequence_of(run, pending[-1].key)) if pending else None
         if base is None and last is None:
             base = find_shared(self._store, self.layout, run)
         elif base is None and last and last.end_byte != sum(found.size for found in pending):
@@ -173,8 +175,9 @@ class Compactor:
         first = state.base.next_segment if state.base else 0
         if numbers[0] != first or numbers[-1] - first + 1 != len(numbers):
             # A pass that ran meanwhile may have moved the beginning: the caller looks again before it believes this.
-            raise _StaleLookError(
-                f"segments do not follow each other run={run.fqn}/{run.run_id} expected={first} first={numbers[0]}"
+            raise MissingSegmentError(
+                f"segments do not follow each other run={run.fqn}/{run.run_id}"
+                f" expected={first} first={numbers[0]} last={numbers[-1]} count={len(numbers)}"
             )
         if last.end_byte != state.extent.bytes + state.pending_bytes:
             raise DamagedLogError(f"segments do not add up run={run.fqn}/{run.run_id} sequence={last.sequence} end={last.end_byte}")
@@ -268,21 +271,9 @@ class Compactor:
         return found
 
 
-class _StaleLookError(StoreConditionError):
-    """The look was torn by a pass that ran meanwhile, or the log is damaged: another look tells."""
-
-
 def retrying(attempt: Callable[[], Outcome]) -> Outcome:
     """Repeat an attempt that looks anew each time while others change what it saw. Raises StoreUnavailableError, DamagedLogError."""
-    for _ in range(_TRIES - 1):
-        with suppress(StoreConditionError):
-            return attempt()
-    try:
-        return attempt()
-    except _StaleLookError as error:
-        raise DamagedLogError(str(error)) from error
-    except StoreConditionError as error:
-        raise StoreUnavailableError(f"others keep changing the run tries={_TRIES} last={error}") from error
+    return retry_on_change(attempt, changes=StoreConditionError, attempts=_ATTEMPTS)
 
 
 def _written_ms(found: ListedObject) -> int:

@@ -164,8 +164,14 @@ class Follower:
             got = self._store.get(self._layout.segment(run, sequence), 0, RAW_BYTES)
             return _Found(self._tails.entry(sequence, got.info), got.body)
         except RangeNotSatisfiableError:  # a seal is empty
-            return _Found(self._tails.segment(run, sequence), b"")
+            return self._seal(run, sequence)
         except ObjectNotFoundError:
+            return None
+
+    def _seal(self, run: Run, sequence: int) -> _Found | None:
+        try:
+            return _Found(self._tails.segment(run, sequence), b"")
+        except ObjectNotFoundError:  # retired between the two requests
             return None
 
     def _given_up(self, request: FollowRequest, tail: Tail) -> End | None:

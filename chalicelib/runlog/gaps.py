@@ -3,15 +3,19 @@ rule of the bucket that is not ours, does that; a log with such a gap is never f
 
 from __future__ import annotations
 
+from functools import partial
+
 from chalicelib.ports import Run
 from chalicelib.runlog.compaction import Compactor
+from chalicelib.runlog.conflicts import retry_on_change
 from chalicelib.runlog.tail import TailFinder
 
 
 def lost_lines(compactor: Compactor, tails: TailFinder, run: Run) -> int:
     """How many. The requests of a look (see ``Compactor.look``), and two HEADs for each gap; twice where there is one, for a compaction
     may have come between. Raises UnavailableError, DamagedLogError."""
-    return _lost(compactor, tails, run) and _lost(compactor, tails, run)
+    count = partial(_lost, compactor, tails, run)
+    return retry_on_change(count) and retry_on_change(count)
 
 
 def _lost(compactor: Compactor, tails: TailFinder, run: Run) -> int:
@@ -20,7 +24,7 @@ def _lost(compactor: Compactor, tails: TailFinder, run: Run) -> int:
     reached, lost = state.base.next_segment if state.base else 0, 0
     for position, number in enumerate(numbers):
         if number != reached:
-            before = tails.segment(run, numbers[position - 1]).end_line if position else state.extent.lines
-            lost += tails.segment(run, number).line - before
+            before = tails.listed_segment(run, numbers[position - 1]).end_line if position else state.extent.lines
+            lost += tails.listed_segment(run, number).line - before
         reached = number + 1
     return lost

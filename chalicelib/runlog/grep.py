@@ -6,17 +6,16 @@ What is read is what is looked at, once: O(scanned), not O(log). The answer says
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 
 from chalicelib.deadline import Deadline
-from chalicelib.errors import InvalidInputError, StoreUnavailableError
+from chalicelib.errors import InvalidInputError
 from chalicelib.ports import Clock, Run
 from chalicelib.response_size import PAGE_BYTES, document_bytes
+from chalicelib.runlog.conflicts import retry_on_change
 from chalicelib.runlog.matching import Matcher, SlowPatternError, TimeUpError, matcher_of
 from chalicelib.runlog.reader import Reader, Scan
-from chalicelib.runlog.view import TornViewError
 
 SCAN_S = 5.0
 SCAN_BYTES = 128 * 1024 * 1024
@@ -29,7 +28,6 @@ _FRAME_BYTES = 60
 """Of a match in the answer: the names of its fields."""
 _LONGEST_BYTES = 64 * 1024 * 1024
 """Of a line: what is behind is not looked at. Appends have no longer ones."""
-_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +97,14 @@ class Grep:
         for each segment. Raises InvalidInputError (a pattern that is none, or too slow), UnavailableError."""
         matcher = matcher_of(request.wanted, is_pattern=request.is_pattern, ignore_case=request.ignore_case)
         deadline, found = Deadline(self._clock, SCAN_S), Found(request.after, request.limit)
-        for _ in range(_TRIES):
-            with suppress(TornViewError):
-                scan = self._reader.scan(run, found.line)
-                found.total = scan.end.line
-                self._look_through(scan, matcher, deadline, found)
-                return found
-        raise StoreUnavailableError(f"the log keeps changing while it is read run={run.fqn}/{run.run_id} tries={_TRIES}")
+
+        def attempt() -> Found:
+            scan = self._reader.scan(run, found.line)
+            found.total = scan.end.line
+            self._look_through(scan, matcher, deadline, found)
+            return found
+
+        return retry_on_change(attempt)
 
     @staticmethod
     def _look_through(scan: Scan, matcher: Matcher, deadline: Deadline, found: Found) -> None:

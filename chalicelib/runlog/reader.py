@@ -7,20 +7,19 @@ then read forward from there. A catalog that lags or is lost makes a page read m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TypeVar
 
 from chalicelib.deadline import Deadline
-from chalicelib.errors import ObjectNotFoundError, StoreUnavailableError, UnavailableError
+from chalicelib.errors import ObjectNotFoundError, UnavailableError
 from chalicelib.ports import Clock, ObjectStore, Run, SegmentEntry, SegmentIndex
 from chalicelib.runlog.compaction import Compactor
+from chalicelib.runlog.conflicts import retry_on_change
 from chalicelib.runlog.landing import Landing, Landings, landing_on
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.page import RAW_BYTES, fit, take_lines
 from chalicelib.runlog.tail import Tail, TailFinder
-from chalicelib.runlog.view import TornViewError, View, Viewer
+from chalicelib.runlog.view import View, Viewer
 
 DEFAULT_LIMIT = 1000
 MAX_LIMIT = 10_000
@@ -32,9 +31,6 @@ INLINE_BYTES = 4 * 1024 * 1024
 SCAN_PIECE_BYTES = 5 * 1024 * 1024
 _MIN_READ_BYTES = 64 * 1024
 _GENEROUS = 1.2  # a page is read in one request when lines are up to this much longer than they were so far
-_TRIES = 5
-
-Outcome = TypeVar("Outcome")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +70,7 @@ class Look:
 @dataclass(frozen=True, slots=True)
 class Scan:
     """The log's bytes from a place on that is ``skip`` lines before the one that is wanted, and its end. Reading may raise
-    TornViewError: begin again where one has come to."""
+    SnapshotChangedError: begin again where one has come to."""
 
     chunks: Iterator[bytes]
     skip: int
@@ -126,11 +122,11 @@ class Reader:
 
     def look(self, run: Run, request: PageRequest) -> Look:
         """A page as it is now, whatever ``wait_s`` says. Requests and errors as of ``page``."""
-        return self._untorn(lambda: self._look(run, request))
+        return retry_on_change(lambda: self._look(run, request))
 
     def scan(self, run: Run, line: int) -> Scan:
         """The log from a line on, in large pieces, read as they are asked for. The requests of an empty page; a GET for each 5 MiB of an
-        artifact, and for each segment. Raises TornViewError, UnavailableError."""
+        artifact, and for each segment. Raises SnapshotChangedError, UnavailableError."""
         opened = self._open(run, line, lambda _: SCAN_PIECE_BYTES)
         return Scan(opened.chunks, line - opened.start.line, self._viewer.tail(run, opened.view))
 
@@ -143,14 +139,14 @@ class Reader:
             body = b"".join(self._viewer.read(view, start, min(start + length, view.end_byte)))
             return Stretch(body, self._viewer.tail(run, view))
 
-        return self._untorn(read)
+        return retry_on_change(read)
 
     def whole(self, run: Run) -> WholeLog | None:
         """The whole log as it is now, or None for a run that is unknown. A large open log is compacted first, so that one object has it."""
-        found = self._untorn(lambda: self._whole_if_small(run))
+        found = retry_on_change(lambda: self._whole_if_small(run))
         if found is not None and found.body is None and found.key is None:
             self._compactor.compact(run, Deadline(self._clock))
-            found = self._untorn(lambda: self._whole_if_small(run))
+            found = retry_on_change(lambda: self._whole_if_small(run))
         return found
 
     def _whole_if_small(self, run: Run) -> WholeLog | None:
@@ -206,7 +202,7 @@ class Reader:
 
     def _open(self, run: Run, line: int, length: Callable[[Landing], int]) -> _Opened:
         """The log from the nearest known place at or before a line. A place of an earlier log of the same name is passed over, which
-        costs a second view. ``length``: how many bytes from a place on are wanted. Raises TornViewError."""
+        costs a second view. ``length``: how many bytes from a place on are wanted. Raises SnapshotChangedError."""
         for place in self._places(run, line):
             view = self._viewer.take(run, place.byte - len(place.before), length(place) + len(place.before))
             if chunks := self._chunks_from(view, place):
@@ -252,13 +248,3 @@ class Reader:
             except ObjectNotFoundError:
                 continue
         return False
-
-    @staticmethod
-    def _untorn(attempt: Callable[[], Outcome]) -> Outcome:
-        for _ in range(_TRIES - 1):
-            with suppress(TornViewError):
-                return attempt()
-        try:
-            return attempt()
-        except TornViewError as error:
-            raise StoreUnavailableError(f"the log keeps changing while it is read tries={_TRIES} last={error}") from error

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
-from chalicelib.errors import DamagedLogError, ObjectNotFoundError, UnavailableError
+from chalicelib.errors import MissingSegmentError, ObjectNotFoundError, UnavailableError
 from chalicelib.ports import ListedObject, ObjectInfo, ObjectStore, Run, SegmentEntry, SegmentIndex, behind_folder
 from chalicelib.runlog.artifact import Artifact, artifact_of, extent_of, final, furthest
+from chalicelib.runlog.conflicts import retry_on_change
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.legacy import check_own, find_shared
 from chalicelib.runlog.position import Position
@@ -72,20 +73,29 @@ class TailFinder:
         """Segments from number ``first`` on, ascending. One request for each 1,000."""
         return list_all(self.store, self.layout.segments(run), self.layout.before_segment(run, first))
 
+    def listed_segment(self, run: Run, sequence: int) -> SegmentEntry:
+        """A segment that a listing showed. One HEAD. Raises MissingSegmentError."""
+        try:
+            return self.segment(run, sequence)
+        except ObjectNotFoundError as error:
+            raise MissingSegmentError(f"a listed segment is gone run={run.fqn}/{run.run_id} sequence={sequence}") from error
+
     def find(self, run: Run) -> Tail:
-        """The tail of a run that nothing is known of: one query, one LIST, and one HEAD (or, of a new run, another LIST)."""
+        """The tail of a run that nothing is known of: one query, one LIST, and one HEAD (or, of a new run, another LIST). All of them
+        again when a concurrent compaction retires the segment between the two. Raises UnavailableError, DamagedLogError."""
+        return retry_on_change(lambda: self._find(run))
+
+    def _find(self, run: Run) -> Tail:
         known = self._last_indexed(run)
         # The highest-numbered segment is never retired: a listing that begins at a known one finds it, or one above it.
         listed = list(self.list_segments(run, known.sequence)) if known else []
         return self.after_listing(run, listed, known) if listed else self._find_in(run, list_log(self.store, self.layout, run))
 
     def after_listing(self, run: Run, listed: Sequence[ListedObject], known: SegmentEntry | None = None) -> Tail:
-        """The tail behind listed segments (at least one); ``known`` saves the HEAD when it is the last of them."""
+        """The tail behind listed segments (at least one); ``known`` saves the HEAD when it is the last of them. Raises MissingSegmentError:
+        list them again, for others may follow the one that is gone."""
         last = self.layout.sequence_of(run, listed[-1].key)
-        try:
-            return Tail.after(known if known and known.sequence == last else self.segment(run, last))
-        except ObjectNotFoundError as error:
-            raise DamagedLogError(f"the last segment is gone run={run.fqn}/{run.run_id} sequence={last}") from error
+        return Tail.after(known if known and known.sequence == last else self.listed_segment(run, last))
 
     def _last_indexed(self, run: Run) -> SegmentEntry | None:
         try:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from chalicelib.errors import ObjectNotFoundError, RangeNotSatisfiableError, StoreConditionError
+from chalicelib.errors import ObjectNotFoundError, RangeNotSatisfiableError, SnapshotChangedError, StoreConditionError
 from chalicelib.ports import ListedObject, ObjectStore, Run, StoredObject
 from chalicelib.runlog.artifact import Artifact, Extent, artifact_of, extent_of, final, find_artifact, read_chunks
 from chalicelib.runlog.assembly import READERS
@@ -20,10 +20,6 @@ from chalicelib.runlog.segment import CLOSED
 from chalicelib.runlog.tail import Tail, TailFinder
 
 _PIECE_BYTES = 5 * 1024 * 1024
-
-
-class TornViewError(StoreConditionError):
-    """The objects changed between two requests of one view: take it again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +62,7 @@ class Viewer:
 
     def take(self, run: Run, start: int = 0, length: int = 1) -> View:
         """A view that has bytes [start, start + length) of its artifact with it. A finalized log: one GET; an open one: a GET that
-        finds no logs.txt, a GET of partial.txt and a LIST. Raises TornViewError, ForbiddenError."""
+        finds no logs.txt, a GET of partial.txt and a LIST. Raises SnapshotChangedError, ForbiddenError."""
         logs = self._read(self.layout.logs(run), start, length)
         if logs and (logs[0].reason == CLOSED or logs[0].is_legacy):
             check_own(run, logs[0])
@@ -82,12 +78,12 @@ class Viewer:
         return View(artifact, extent_of(self.store, artifact), segments, body, start)
 
     def read(self, view: View, start: int, end: int) -> Iterator[bytes]:
-        """Bytes [start, end) of the log in pieces of at most 8 MiB, in order. Raises TornViewError, as does every step."""
+        """Bytes [start, end) of the log in pieces of at most 8 MiB, in order. Raises SnapshotChangedError, as does every step."""
         try:
             yield from self._read_artifact(view, start, min(end, view.extent.bytes))
             yield from self._read_segments(view, start, end)
         except StoreConditionError as error:
-            raise TornViewError(str(error)) from error
+            raise SnapshotChangedError(str(error)) from error
 
     def _read_artifact(self, view: View, start: int, end: int) -> Iterator[bytes]:
         artifact = view.artifact
@@ -122,11 +118,11 @@ class Viewer:
             return None
 
     def _following(self, run: Run, artifact: Artifact, listed: Iterable[ListedObject]) -> list[ListedObject]:
-        """Of listed segments those that are not in the artifact. Raises TornViewError when the first of them is missing."""
+        """Of listed segments those that are not in the artifact. Raises SnapshotChangedError when the first of them is missing."""
         first = artifact.next_segment
         segments = [found for found in listed if self.layout.sequence_of(run, found.key) >= first]
         if segments and self.layout.sequence_of(run, segments[0].key) != first:
-            raise TornViewError(f"a pass ran meanwhile run={run.fqn}/{run.run_id} expected={first} first={segments[0].key}")
+            raise SnapshotChangedError(f"a pass ran meanwhile run={run.fqn}/{run.run_id} expected={first} first={segments[0].key}")
         return segments
 
     def _after_abandoned(self, run: Run, logs: tuple[Artifact, bytes], start: int, length: int) -> View:
@@ -146,25 +142,20 @@ class Viewer:
         segments = list(self.tails.list_segments(run))
         first = self.layout.sequence_of(run, segments[0].key) if segments else 0
         if first:
-            raise TornViewError(f"a pass ran meanwhile run={run.fqn}/{run.run_id} first={first}")
+            raise SnapshotChangedError(f"a pass ran meanwhile run={run.fqn}/{run.run_id} first={first}")
         legacy = self._legacy_beginning(run) if segments else find_shared(self.store, self.layout, run)
         return View(legacy, extent_of(self.store, legacy), segments)
 
     def _legacy_beginning(self, run: Run) -> Artifact | None:
         """OpenMetadata's object, if the run's first segment continues it. A HEAD more where there is one."""
         legacy = find_legacy(self.store, self.layout, run)
-        try:
-            return legacy if legacy and self.tails.segment(run, 0).byte else None
-        except ObjectNotFoundError as error:
-            raise TornViewError(str(error)) from error
+        return legacy if legacy and self.tails.listed_segment(run, 0).byte else None
 
     def tail(self, run: Run, view: View) -> Tail:
-        """The end of the viewed log, with its lines and whether a seal is on it. One HEAD where segments stand behind the artifact."""
+        """The end of the viewed log, with its lines and whether a seal is on it. One HEAD where segments stand behind the artifact. Raises
+        SnapshotChangedError."""
         if view.segments:
-            try:
-                return self.tails.after_listing(run, view.segments)
-            except ObjectNotFoundError as error:
-                raise TornViewError(str(error)) from error
+            return self.tails.after_listing(run, view.segments)
         artifact = view.artifact
         sequence, reason = (artifact.next_segment, artifact.reason) if artifact else (0, "")
         return Tail(sequence, view.extent.lines, view.extent.bytes, seal=reason)

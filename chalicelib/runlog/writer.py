@@ -27,7 +27,7 @@ from chalicelib.errors import (
 )
 from chalicelib.ports import ABSENT, KEYED_SESSION, Clock, ObjectStore, PutOptions, Run, SegmentEntry, SegmentIndex
 from chalicelib.runlog.batch import Batch
-from chalicelib.runlog.conflicts import put_settled
+from chalicelib.runlog.conflicts import put_settled, retry_on_change
 from chalicelib.runlog.identity import Identities
 from chalicelib.runlog.layout import MAX_SEQUENCE, Layout
 from chalicelib.runlog.position import Position, PositionSigner
@@ -171,17 +171,18 @@ class Writer:
         return Outlook(tail, taken) if author.wrote(taken) else Outlook(Tail.after(taken))
 
     def _look_from(self, run: Run, batch: Batch, author: Author, lower: Tail) -> Outlook:
-        """Everything from a lower bound on: one LIST, a HEAD of the last, a HEAD of each segment that has a size of the batch's."""
+        """Everything from a lower bound on: one LIST, a HEAD of the last, a HEAD of each segment that has a size of the batch's. All of it
+        again when a concurrent compaction retires one of them meanwhile. Raises UnavailableError, DamagedLogError."""
+        return retry_on_change(lambda: self._look_once(run, batch, author, lower))
+
+    def _look_once(self, run: Run, batch: Batch, author: Author, lower: Tail) -> Outlook:
         listed = list(self.tails.list_segments(run, max(lower.sequence - 1, 0)))
         numbers = [self._layout.sequence_of(run, found.key) for found in listed]
         sizes = {n: found.size for n, found in zip(numbers, listed, strict=True) if n >= lower.sequence}
         same_size = self._of_a_size(batch, author, sizes)
-        try:
-            # What is retired is asked for after the listing: a row is always there before its segment goes.
-            own = next((entry for entry in map(partial(self.tails.segment, run), same_size) if author.wrote(entry)), None)
-            own = own or self._own_retired(run, author, lower, numbers[0] if numbers else MAX_SEQUENCE)
-        except ObjectNotFoundError:
-            return self._look_from(run, batch, author, lower)  # retired between the listing and the HEAD
+        # What is retired is asked for after the listing: a row is always there before its segment goes.
+        own = next((entry for entry in map(partial(self.tails.listed_segment, run), same_size) if author.wrote(entry)), None)
+        own = own or self._own_retired(run, author, lower, numbers[0] if numbers else MAX_SEQUENCE)
         if own:
             return Outlook(lower, own)
         return Outlook(self.tails.after_listing(run, listed) if listed else self.tails.find(run))

@@ -84,7 +84,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
     "docs/events.md": {"with the annotations {} at most": "chalicelib.events.validation:MAX_DETAILS_BYTES"},
     "docs/failure-modes.md": {
         "up to {} attempts, then": "chalicelib.runlog.conflicts:ATTEMPTS",
-        "read again | up to {} reads,": "chalicelib.runlog.reader:_TRIES",
+        "read again | up to {} reads,": "chalicelib.runlog.conflicts:ATTEMPTS",
         "compacted segments are kept for {}, so": _RETIRED,
         "a holder stops {} before its lease is over": "chalicelib.coordination.lease:_MOST_MARGIN_S",
         "others wait for {} more": "chalicelib.coordination.lease:LeaseTerms.skew_s",

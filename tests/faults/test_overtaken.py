@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
+from chalicelib.errors import DamagedLogError, ObjectNotFoundError, StoreUnavailableError
 from chalicelib.runlog.batch import Batch
+from chalicelib.runlog.conflicts import ATTEMPTS
+from chalicelib.runlog.gaps import lost_lines
 from chalicelib.runlog.reader import PageRequest
+from tests.faults.interception import Intercepted
 from tests.faults.stepping import Actor
 from tests.world import RUN, Parts, World
 
@@ -158,3 +164,68 @@ def test_stale_compaction_of_a_grown_partial_is_refused() -> None:
     assert world.names() == ["partial.txt", "segments/0000000006"]
     finish(actor)
     assert world.read_all() == [str(number) for number in range(7)]
+
+
+LISTING_OPERATIONS: dict[str, Callable[[Parts], Any]] = {
+    "append": lambda parts: parts.writer.append(RUN, Batch.from_text("mine\n")),
+    "append with a key": lambda parts: parts.writer.append(RUN, Batch.from_text("mine\n"), idempotency_key="k"),
+    "page": lambda parts: parts.reader.page(RUN, PageRequest()),
+    "last lines": lambda parts: parts.reader.page(RUN, PageRequest(tail=2)),
+    "close": lambda parts: parts.finalizer.close(RUN),
+    "state of a run": lambda parts: parts.compactor.look(RUN),
+    "lost lines": lambda parts: lost_lines(parts.compactor, parts.writer.tails, RUN),
+}
+
+
+def two_batches() -> World:
+    world = World()
+    append(world, "1\n")
+    append(world, "2\n")
+    return world
+
+
+def without(world: World, is_gone: Callable[[int], bool]) -> tuple[Parts, list[int]]:
+    """Parts for which segments are gone between a listing and a HEAD; the numbers that they ask for."""
+    numbers: list[int] = []
+    segments = world.layout.segments(RUN)
+
+    def gate(operation: str, call: Any) -> Any:
+        key = call.arguments[0] if operation == "head" else ""
+        if key.startswith(segments):
+            numbers.append(world.layout.sequence_of(RUN, key))
+            if is_gone(numbers[-1]):
+                raise ObjectNotFoundError(f"no such object key={key}")
+        return call()
+
+    return world.parts(Intercepted(world.store, gate), Intercepted(world.index, gate)), numbers
+
+
+@pytest.mark.parametrize("name", LISTING_OPERATIONS)
+def test_listed_segment_that_is_retired_before_its_head_is_not_damage(name: str) -> None:
+    world = two_batches()
+    actor = stopped_before(world, "head", LISTING_OPERATIONS[name])
+    append(world, "3\n")
+    compact_and_retire(world)
+    finish(actor)
+    assert world.read_all() == ["1", "2", "3", *(["mine"] if name.startswith("append") else [])]
+
+
+@pytest.mark.parametrize("name", LISTING_OPERATIONS)
+def test_segment_that_every_listing_shows_and_no_head_finds_is_damage(name: str) -> None:
+    parts, numbers = without(two_batches(), lambda _: True)
+    with pytest.raises(DamagedLogError, match="sequence=1"):
+        LISTING_OPERATIONS[name](parts)
+    assert numbers == [1, 1]
+
+
+def test_listing_that_is_overtaken_at_each_attempt_ends_in_an_error_to_retry() -> None:
+    world = two_batches()
+
+    def is_gone(_: int) -> bool:
+        append(world, "more\n")
+        return True
+
+    parts, numbers = without(world, is_gone)
+    with pytest.raises(StoreUnavailableError, match="keeps changing"):
+        parts.writer.tails.find(RUN)
+    assert numbers == list(range(1, 1 + ATTEMPTS))

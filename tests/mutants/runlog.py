@@ -60,11 +60,47 @@ MUTANTS = (
         why="a late repeat must not make an old number young",
     ),
     Mutant(
-        "chalicelib.runlog.writer:Writer._look_from",
+        "chalicelib.runlog.writer:Writer._look_once",
         find="own or self._own_retired(run, author, lower, A)",
         replace="own",
         tests=_WRITER,
         why="a repeat finds its own segment after it was retired",
+    ),
+    # a listing and a read of what it listed
+    Mutant(
+        "chalicelib.runlog.tail:TailFinder.find",
+        find="retry_on_change(A)",
+        replace="self._find(run)",
+        tests=_OVERTAKEN,
+        why="a segment that is retired between a listing and its HEAD is no damage",
+    ),
+    Mutant(
+        "chalicelib.runlog.conflicts:retry_on_change",
+        find="str(error) == str(last)",
+        replace="True",
+        tests=_OVERTAKEN,
+        why="only a log whose listing does not change is damaged",
+    ),
+    Mutant(
+        "chalicelib.runlog.tail:TailFinder._without_segments",
+        find="max(artifact.epoch, A)",
+        replace="FIRST_EPOCH",
+        tests=_EXPIRED,
+        why="a reopened run whose segments have expired keeps its writer epoch",
+    ),
+    Mutant(
+        "chalicelib.runlog.retirement:_fits",
+        find="after is None or A",
+        replace="True",
+        tests=_RETIREMENT,
+        why="a row that ends elsewhere than the next one begins is not that of the segment",
+    ),
+    Mutant(
+        "chalicelib.runlog.tail:TailFinder._find",
+        find="self.list_segments(run, known.sequence)",
+        replace="self.list_segments(run, known.sequence + 1)",
+        tests="tests/unit/test_request_budgets.py",
+        why="a listing that begins behind the last segment finds nothing and costs another one",
     ),
     # compaction
     Mutant(
@@ -328,13 +364,13 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.runlog.view:Viewer._legacy_beginning",
-        find="legacy and self.tails.segment(run, 0).byte",
+        find="legacy and self.tails.listed_segment(run, 0).byte",
         replace="legacy",
         tests=_READER,
         why="a log that began at byte 0 has no other beginning",
     ),
     Mutant(
-        "chalicelib.runlog.compaction:Compactor.look",
+        "chalicelib.runlog.compaction:Compactor._look",
         find="last.end_byte != A",
         replace="True",
         tests=_READER,

@@ -46,6 +46,7 @@ def test_append_to_reopened_run_without_segments_follows_partial() -> None:
     world = reopened_and_expired()
     entry = world.parts().writer.append(RUN, Batch.from_text("next\n")).entry
     assert entry and (entry.line, entry.byte, entry.sequence) == (len(OLD + NEW), len(world.body("partial.txt")), 9)
+    assert entry.epoch == 2  # the first was before the reopening
     assert world.read_all() == [*OLD, *NEW, "next"]
 
 

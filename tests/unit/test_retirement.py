@@ -74,7 +74,7 @@ def test_what_is_no_entries_is_damage(body: bytes) -> None:
 
 
 @pytest.mark.parametrize("key", [None, "key-"])
-@pytest.mark.parametrize("rows", ["all", "none", "some", "wrong size", "wrong place", "twice"])
+@pytest.mark.parametrize("rows", ["all", "none", "some", "wrong size", "wrong place", "wrong end", "twice"])
 def test_entries_are_those_of_the_segments_whatever_the_index_says(rows: str, key: str | None) -> None:
     world = World()
     listed = written(world, 12, key)
@@ -90,6 +90,8 @@ def test_entries_are_those_of_the_segments_whatever_the_index_says(rows: str, ke
         case "wrong place":
             world.index.clear()
             world.index.put(RUN, [*expected[:5], replace(expected[5], byte=10**6), *expected[6:]])
+        case "wrong end":
+            world.index.put(RUN, [replace(expected[4], lines=expected[4].lines + 1)])
         case "twice":
             world.index.put(RUN, [replace(expected[4], line=expected[6].line)])
     assert retirement(world).retire(RUN, listed) == 12
