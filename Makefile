@@ -15,7 +15,7 @@ AUDIT := .venv-audit/ready
 HASHED := --disable-pip-version-check --require-hashes --no-deps
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check checkov lock audit browser agents viewer viewer-check up down package deploy diff destroy smoke bench bench-spark bench-live job fuzz mutants soak
+.PHONY: help demo unit test test-thorough check checkov lock audit browser agents viewer viewer-check up down package deploy diff destroy smoke bench bench-spark bench-live job fuzz mutants soak
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -24,8 +24,17 @@ demo: $(READY) ## the main job, from an empty machine to a finished log
 	@$(RUN) -m local.demo
 
 # Three at once on two cores: the tests of the stack and of the jobs are mostly waiting.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(RUN) -m pytest
+WHOLE := -n 3 --dist loadfile --no-loadscope-reorder
+
+unit: $(READY) ## quick tests, below a minute: no stack, Spark or browser, and a sample of all cases; ARGS="-k name"
+	@RUNLAKE_TESTS=fast $(PYTEST) -n 2 --dist worksteal -q tests/unit tests/functional tests/contract client/tests $(ARGS)
+
 test: $(READY) $(CONNECTOR) $(DATALAKE) browser agents ## all tests; ARGS="-k name" to choose, ARGS="-n 0" for one process
-	@$(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(PYTEST) $(WHOLE) $(ARGS)
+
+test-thorough: $(READY) $(CONNECTOR) $(DATALAKE) browser agents ## all tests with every case, hours; before a release
+	@RUNLAKE_TESTS=thorough $(PYTEST) $(WHOLE) $(ARGS)
 
 check: $(READY) ## lint, format, types, documents, template
 	@$(RUN) -m ruff check .

@@ -1,17 +1,81 @@
-"""What holds for all tests: Hypothesis asserts no time, for the machine may have other work; files that take minutes begin first."""
+"""What holds for all tests: Hypothesis asserts no time, for the machine may have other work; a level selects cases (``tests/sampling.py``)."""
 
+from __future__ import annotations
+
+import gc
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-settings.register_profile("untimed", settings(), deadline=None)
-settings.load_profile("untimed")
+from tests import sampling
 
-_TESTS = Path(__file__).parent / "tests"
-_LONG = (_TESTS / "spark", _TESTS / "integration", _TESTS / "browser")
+settings.register_profile("fast", deadline=None, max_examples=10, print_blob=True)
+settings.register_profile("default", deadline=None, print_blob=True)
+settings.register_profile("thorough", deadline=None, max_examples=500, print_blob=True)
+settings.load_profile(sampling.LEVEL)
+
+_ROOT = Path(__file__).parent
+_LONG = tuple(f"{_ROOT}/tests/{folder}/" for folder in ("spark", "integration", "browser"))
+_FAST_CASES = 6
+"""Of a parametrized test, in a fast run, unless its ``sampled`` marker says another number."""
+_SERVERS = {"moto", "ministack"}
+_SERVER_FIXTURES = {"moto_url", "ministack_url"}
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One that would begin last would be waited for by the other workers. Sorting is stable: a file's order is kept."""
-    items.sort(key=lambda item: not any(folder in item.path.parents for folder in _LONG))
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "slow: takes seconds, or a server: not part of `make unit`")
+    config.addinivalue_line("markers", "thorough: part of `make test-thorough` only; the reason is in docs/testing.md")
+    config.addinivalue_line(
+        "markers", "sampled(default, fast): how many of its cases `make test` and `make unit` run; thorough: all"
+    )
+
+
+def pytest_report_header() -> str:
+    return f"level: RUNLAKE_TESTS={sampling.LEVEL}, sample: RUNLAKE_SAMPLE={sampling.SEED}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Long files begin first: one that would begin last would be waited for. Sorting is stable: a file's order is kept."""
+    is_chosen_by_id = any("::" in argument for argument in config.args)
+    if not is_chosen_by_id:
+        _select(config, items)
+    items.sort(key=lambda item: not str(item.path).startswith(_LONG))
+
+
+def pytest_collection_finish() -> None:
+    """What was collected lives until the end: the garbage collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()
+
+
+def _select(config: pytest.Config, items: list[pytest.Item]) -> None:
+    of_level = [item for item in items if _is_of_level(item)]
+    families: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in of_level:
+        families[item.nodeid.partition("[")[0]].append(item)
+    chosen = {id(item) for name, family in families.items() for item in _sampled(name, family)}
+    left_out = [item for item in items if id(item) not in chosen]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if id(item) in chosen]
+
+
+def _is_of_level(item: pytest.Item) -> bool:
+    if item.get_closest_marker("thorough"):
+        return sampling.LEVEL == "thorough"
+    if sampling.LEVEL != "fast":
+        return True
+    values = item.callspec.params.values() if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ()
+    needs_server = not _SERVER_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
+    return not (
+        item.get_closest_marker("slow") or needs_server or any(value in _SERVERS for value in values if isinstance(value, str))
+    )
+
+
+def _sampled(name: str, family: list[pytest.Item]) -> list[pytest.Item]:
+    marker = family[0].get_closest_marker("sampled")
+    if marker is None:
+        return sampling.sample(family, name, len(family), _FAST_CASES)
+    return sampling.sample(family, name, **{"fast": _FAST_CASES, **marker.kwargs})

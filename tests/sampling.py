@@ -1,0 +1,55 @@
+"""How much of the enumerated and random cases a run of the tests takes: a sample (``fast``, ``default``) or all of them (``thorough``).
+
+A sample is drawn by a seed that is the commit, so successive commits try different cases and a repetition tries the same ones.
+``RUNLAKE_SAMPLE`` sets another seed; the header of each run prints it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from random import Random
+from typing import TypeVar
+
+LEVELS = ("fast", "default", "thorough")
+"""Of ``make unit``, ``make test`` and ``make test-thorough``."""
+LEVEL = os.environ.get("RUNLAKE_TESTS", "default")
+if LEVEL not in LEVELS:
+    raise ValueError(f"RUNLAKE_TESTS is none of {', '.join(LEVELS)} value={LEVEL!r}")
+_FAST_SHARE = 10
+_Case = TypeVar("_Case")
+
+
+def _commit() -> str:
+    command = ["git", "rev-parse", "--short=12", "HEAD"]
+    try:
+        return subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "no-commit"
+
+
+SEED = os.environ.get("RUNLAKE_SAMPLE") or _commit()
+os.environ["RUNLAKE_SAMPLE"] = SEED  # other processes of this run draw the same sample
+
+
+def pick(fast: int, default: int, thorough: int) -> int:
+    """The number for the level of this run."""
+    return {"fast": fast, "default": default, "thorough": thorough}[LEVEL]
+
+
+def examples(default: int, thorough: int = 0) -> int:
+    """How many examples Hypothesis tries: a tenth of ``default`` in a fast run, ``thorough`` (else ``default``) in a thorough one."""
+    return pick(max(3, default // _FAST_SHARE), default, max(default, thorough))
+
+
+def sample(cases: Iterable[_Case], name: str, default: int, fast: int | None = None) -> list[_Case]:
+    """Cases in their order: all in a thorough run, at most ``default`` in a default one and ``fast`` (else a tenth) in a fast one.
+    ``name`` makes samples of different tests independent of each other."""
+    found = list(cases)
+    count = pick(max(1, default // _FAST_SHARE) if fast is None else fast, default, len(found))
+    if count >= len(found):
+        return found
+    chosen = Random(f"{SEED} {name}").sample(range(len(found)), count)
+    return [found[index] for index in sorted(chosen)]
