@@ -64,7 +64,7 @@ def _select(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 def _is_of_level(item: pytest.Item) -> bool:
     if item.get_closest_marker("thorough"):
-        return sampling.LEVEL == "thorough"
+        return sampling.IS_COMPLETE
     if sampling.LEVEL != "fast":
         return True
     values = item.callspec.params.values() if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ()

@@ -1,7 +1,7 @@
 """How much of the enumerated and random cases a run of the tests takes: a sample (``fast``, ``default``) or all of them (``thorough``).
 
 A sample is drawn by a seed that is the commit, so successive commits try different cases and a repetition tries the same ones.
-``RUNLAKE_SAMPLE`` sets another seed; the header of each run prints it.
+``RUNLAKE_SAMPLE`` sets another seed, or ``all`` for every case of each enumeration; the header of each run prints it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 from typing import TypeVar
+from zlib import crc32
 
 LEVELS = ("fast", "default", "thorough")
 """Of ``make unit``, ``make test`` and ``make test-thorough``."""
@@ -31,7 +32,13 @@ def _commit() -> str:
 
 
 SEED = os.environ.get("RUNLAKE_SAMPLE") or _commit()
+IS_COMPLETE = LEVEL == "thorough" or SEED == "all"
 os.environ["RUNLAKE_SAMPLE"] = SEED  # other processes of this run draw the same sample
+
+
+def seed_of(name: str) -> int:
+    """The seed of a random test: the number in ``RUNLAKE_SEED``, else one that changes with the commit."""
+    return int(os.environ.get("RUNLAKE_SEED") or crc32(f"{SEED} {name}".encode()))
 
 
 def pick(fast: int, default: int, thorough: int) -> int:
@@ -49,7 +56,7 @@ def sample(cases: Iterable[_Case], name: str, default: int, fast: int | None = N
     ``name`` makes samples of different tests independent of each other."""
     found = list(cases)
     count = pick(max(1, default // _FAST_SHARE) if fast is None else fast, default, len(found))
-    if count >= len(found):
+    if IS_COMPLETE or count >= len(found):
         return found
     chosen = Random(f"{SEED} {name}").sample(range(len(found)), count)
     return [found[index] for index in sorted(chosen)]

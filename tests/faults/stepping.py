@@ -1,20 +1,19 @@
 """Actors that stop before each of their store calls until the test lets them go on: every interleaving can be chosen, none is luck.
 
-An actor runs in a thread of its own, but only one thread ever runs: the test's, or the one actor that was told to step. Calls that an
-actor makes from a pool of its own (parallel reads) pass without stopping: their order among themselves is not the test's to choose.
+An actor is a greenlet: it runs in the test's thread while the test waits for it. Calls that an actor makes from a pool of threads
+(parallel reads) pass without stopping: their order among themselves is not the test's to choose.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from greenlet import GreenletExit, getcurrent, greenlet
+
 from chalicelib.errors import RunlakeError
 from tests.faults.interception import LATE, LATER, Crash, Intercepted, failed
-
-_PATIENCE_S = 60
 
 
 class Actor:
@@ -28,18 +27,14 @@ class Actor:
         self.waiting_for = ""
         self._fault: tuple[str, str] | None = None
         self._late: list[Callable[[], Any]] = []
-        self._go, self._stopped = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(operation,), daemon=True, name=name)
-        self._thread.start()
-        self._wait()
+        self._greenlet = greenlet(self._run)
+        self._greenlet.switch(operation)
 
     def step(self, fault: tuple[str, str] | None = None) -> None:
         """Let the waiting call go through, or meet a fault (moment, how). A late write waits for ``land``."""
         assert not self.done
         self._fault = fault
-        self._stopped.clear()
-        self._go.set()
-        self._wait()
+        self._greenlet.switch()
 
     def finish(self) -> None:
         """Step until the operation is over."""
@@ -57,14 +52,16 @@ class Actor:
         return Intercepted(port, self._gate)
 
     def _gate(self, operation: str, call: Callable[[], Any]) -> Any:
-        if threading.current_thread() is not self._thread:
+        if getcurrent() is not self._greenlet:
             return call()
         if isinstance(self.error, Crash):
             raise self.error
         self.waiting_for = operation
-        self._stopped.set()
-        assert self._go.wait(_PATIENCE_S)
-        self._go.clear()
+        try:
+            self._greenlet.parent.switch()
+        except GreenletExit:  # nobody steps it any more: none of its handlers may make another call
+            self.error = Crash()
+            raise self.error from None
         fault, self._fault = self._fault, None
         if fault is None:
             return call()
@@ -82,7 +79,3 @@ class Actor:
         except BaseException as error:
             self.error = error
         self.done = True
-        self._stopped.set()
-
-    def _wait(self) -> None:
-        assert self._stopped.wait(_PATIENCE_S), f"actor hangs name={self.name} call={self.waiting_for}"

@@ -13,6 +13,7 @@ from datetime import timedelta
 from itertools import groupby, pairwise
 from typing import Any
 
+from greenlet import getcurrent, greenlet
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +24,6 @@ from chalicelib.errors import LeaseError, OutcomeUnknownError, StoreUnavailableE
 from tests.contract.coordination import AFTER, BEFORE, SKEW_S, TIMEOUT_S, WRITES, Gated, World, in_memory
 
 KEYS = ("a", "b", "c")
-_PATIENCE_S = 60
 
 
 @dataclass
@@ -50,28 +50,22 @@ class History:
 
 
 class Actor:
-    """A node at work in a thread of its own, which runs only while the test waits for it."""
+    """A node at work, as a greenlet: it runs while the test waits for it."""
 
     def __init__(self, work: Callable[[Callable[[str, Callable[[], Any]], Any]], None]) -> None:
         self.done, self.error = False, None
         self._fault: str | None = None
-        self._go, self._stopped = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(work,), daemon=True)
-        self._thread.start()
-        self._wait()
+        self._greenlet = greenlet(self._run)
+        self._greenlet.switch(work)
 
     def step(self, fault: str | None) -> None:
         self._fault = fault
-        self._stopped.clear()
-        self._go.set()
-        self._wait()
+        self._greenlet.switch()
 
     def _gate(self, operation: str, call: Callable[[], Any]) -> Any:
-        if threading.current_thread() is not self._thread:
+        if getcurrent() is not self._greenlet:
             return call()  # of a pool: their order among themselves is not the test's to choose
-        self._stopped.set()
-        assert self._go.wait(_PATIENCE_S)
-        self._go.clear()
+        self._greenlet.parent.switch()
         fault, self._fault = self._fault, None
         if fault == BEFORE:
             raise StoreUnavailableError(f"injected operation={operation}")
@@ -86,10 +80,6 @@ class Actor:
         except BaseException as error:
             self.error = error
         self.done = True
-        self._stopped.set()
-
-    def _wait(self) -> None:
-        assert self._stopped.wait(_PATIENCE_S), "an actor hangs"
 
 
 class Scene:

@@ -18,8 +18,8 @@ from chalicelib.runlog.writer import Appended
 from tests.faults.interception import FAULTS, LATER, THROTTLED, Crash, Intercepted, StopAt
 from tests.world import RUN, START_MS, Parts, World
 
-MIB = 1024 * 1024
 HOUR_MS = 3_600_000
+pytestmark = pytest.mark.usefixtures("small_parts")
 
 
 @dataclass
@@ -74,10 +74,10 @@ def with_old_segments() -> Scenario:
 
 def with_a_large_log() -> Scenario:
     scenario = fill(Scenario())
-    scenario.append(("x" * 65535 + "\n") * 84)
+    scenario.append(("x" * 63 + "\n") * 84)
     scenario.settle()
-    scenario.append(("y" * 65535 + "\n") * 40)
-    scenario.append(("z" * 65535 + "\n") * 40)
+    scenario.append(("y" * 63 + "\n") * 40)
+    scenario.append(("z" * 63 + "\n") * 40)
     scenario.append("small again\n")
     return scenario
 
@@ -123,7 +123,7 @@ def append(scenario: Scenario, parts: Parts) -> None:
 
 
 def append_large(scenario: Scenario, parts: Parts) -> None:
-    scenario.append(("z" * 4095 + "\n") * 200, parts)
+    scenario.append(("z" * 4095 + "\n") * 20, parts)
 
 
 def compact(scenario: Scenario, parts: Parts) -> None:

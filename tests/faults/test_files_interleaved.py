@@ -20,10 +20,11 @@ from tests.faults.files_model import HOUR_MS, NOON_MS, POOLS, Archived, InThread
 from tests.faults.interception import AFTER, BEFORE, Crash
 from tests.faults.stepping import Actor
 from tests.ingesting import ARCHIVE, message, s3_record
+from tests.sampling import pick, seed_of
 
-SEED = int(os.environ.get("RUNLAKE_SEED", "20261121"))
+SEED = seed_of("files interleaved")
 FIRST = int(os.environ.get("RUNLAKE_FIRST", "0"))
-EXAMPLES = int(os.environ.get("RUNLAKE_EXAMPLES", "600"))
+EXAMPLES = int(os.environ.get("RUNLAKE_EXAMPLES") or pick(20, 300, 3000))
 ROUNDS = 3
 
 NAMES = ("a", "b", "c")

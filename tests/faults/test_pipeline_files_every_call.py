@@ -46,6 +46,7 @@ def lives(site: Site, events: Sequence[logging.LogRecord], stop: StopAt) -> int:
     raise AssertionError("it never ends")
 
 
+@pytest.mark.sampled(default=50)
 @pytest.mark.parametrize(("moment", "how"), FAULTS)
 @pytest.mark.parametrize("path", ["rows in the transaction", "rows on stage"])
 @pytest.mark.parametrize("size", ["small", "copied"])

@@ -15,6 +15,7 @@ from tests.faults.stepping import Actor
 from tests.faults.test_every_call import CASES, Operation, Scenario, compacted_once, with_a_large_log, with_old_segments
 from tests.world import RUN, World
 
+pytestmark = pytest.mark.usefixtures("small_parts")
 REPEATED = [case for case in CASES if case[0] != "append, cold"]
 """A client without cookies cannot tell its repeat from a new batch."""
 

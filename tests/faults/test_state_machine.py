@@ -21,10 +21,11 @@ from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.reader import Page, PageRequest
 from tests.faults.interception import AFTER, BEFORE, Crash
 from tests.faults.stepping import Actor
+from tests.sampling import pick, seed_of
 from tests.world import RUN, START_MS, World
 
-SEED = int(os.environ.get("RUNLAKE_SEED", "20261121"))
-EXAMPLES = int(os.environ.get("RUNLAKE_EXAMPLES", "600"))
+SEED = seed_of("state machine")
+EXAMPLES = int(os.environ.get("RUNLAKE_EXAMPLES") or pick(20, 600, 5000))
 STEPS = int(os.environ.get("RUNLAKE_STEPS", "60"))
 
 WRITERS = ("writer-a", "writer-b", "writer-c")

@@ -142,7 +142,7 @@ def _judged(mutant: Mutant, copy: Path) -> Result:
 
 def _pytest(folder: Path, arguments: Sequence[str], timeout_s: float | None) -> subprocess.CompletedProcess[str]:
     # Without bytecode: a mutation may leave size and time of a file as they were, and Python would run the old code.
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "RUNLAKE_SAMPLE": "all"}
     command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", "--tb=line", *arguments]
     return subprocess.run(
         command,
