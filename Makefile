@@ -5,17 +5,14 @@ PYTHON ?= $(shell for each in python3.11 python3 python; do \
 VENV := .venv
 READY := $(VENV)/ready
 RUN := $(VENV)/bin/python
-# OpenMetadata's client and the datalake's pin what does not go with ours, so each has a venv of its own.
-CONNECTOR := .venv-openmetadata/ready
-DATALAKE := .venv-datalake/ready
-# So do the scanner of templates, and what makes and audits locks.
+# The scanner of templates, what makes and audits locks, and the foreign clients of the tests pin what does not go with ours.
 CHECKOV := .venv-checkov/ready
 AUDIT := .venv-audit/ready
 # Locks name every package with the digests of its files: nothing else is installed, and nothing is resolved.
 HASHED := --disable-pip-version-check --require-hashes --no-deps
 
 .DEFAULT_GOAL := help
-.PHONY: help demo unit test test-thorough check checkov lock audit browser agents viewer viewer-check up down package deploy diff destroy smoke bench bench-spark bench-live job fuzz mutants soak
+.PHONY: help demo unit test test-thorough check checkov lock audit browser axe agents viewer viewer-check up down package deploy diff destroy smoke bench bench-spark bench-live job fuzz mutants soak
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -23,17 +20,17 @@ help: ## what there is
 demo: $(READY) ## the main job, from an empty machine to a finished log
 	@$(RUN) -m local.demo
 
-# Three at once on two cores: the tests of the stack and of the jobs are mostly waiting.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(RUN) -m pytest
+# Three at once on two cores: the tests of the stack and of the jobs are mostly waiting.
 WHOLE := -n 3 --dist loadfile --no-loadscope-reorder
 
 unit: $(READY) ## quick tests, below a minute: no stack, Spark or browser, and a sample of all cases; ARGS="-k name"
 	@RUNLAKE_TESTS=fast $(PYTEST) -n 2 --dist worksteal -q tests/unit tests/functional tests/contract client/tests $(ARGS)
 
-test: $(READY) $(CONNECTOR) $(DATALAKE) browser agents ## all tests; ARGS="-k name" to choose, ARGS="-n 0" for one process
+test: $(READY) ## all tests; ARGS="-k name" to choose, ARGS="-n 0" for one process
 	@$(PYTEST) $(WHOLE) $(ARGS)
 
-test-thorough: $(READY) $(CONNECTOR) $(DATALAKE) browser agents ## all tests with every case, hours; before a release
+test-thorough: $(READY) ## all tests with every case, hours; before a release
 	@RUNLAKE_TESTS=thorough $(PYTEST) $(WHOLE) $(ARGS)
 
 check: $(READY) ## lint, format, types, documents, template
@@ -43,18 +40,18 @@ check: $(READY) ## lint, format, types, documents, template
 	@$(RUN) -m docs.generate --check
 	@$(RUN) -m local package
 
-# What tests/browser need: Chromium, and axe-core of viewer/package-lock.json. Their tests say what is missing.
+# Beside packages of Python: tests/prerequisites.py has these made when the first test that needs one begins.
 browser:
-	@test -x $(or $(CHROMIUM),/usr/bin/chromium) || { echo "runlake: installing chromium, once" && apt-get update -qq && \
-		apt-get install -y -qq chromium >/dev/null 2>&1; } || echo "runlake: Chromium is missing: apt-get install chromium, or CHROMIUM=path"
-	@test -d viewer/node_modules/axe-core || { echo "runlake: installing axe-core of viewer/, once" && cd viewer && \
-		npm ci --no-audit --no-fund --silent; } || echo "runlake: axe-core is missing: install Node 20 and run make viewer"
+	@test -x $(or $(CHROMIUM),/usr/bin/chromium) || { test -z "$(CHROMIUM)" && $(call debian,chromium); } \
+		|| $(call missing,Chromium is missing: apt-get install chromium$(comma) or CHROMIUM=path)
 
-# What tests/integration/test_agents_on_the_stack.py needs beside packages of Python: syslog-ng. Its test says when it is missing.
+axe:
+	@test -d viewer/node_modules/axe-core || { cd viewer && npm ci --no-audit --no-fund --silent; } \
+		|| $(call missing,axe-core is missing: install Node 20 and run make viewer)
+
 agents:
-	@test -x /usr/sbin/syslog-ng || { echo "runlake: installing syslog-ng, once" && apt-get update -qq && \
-		apt-get install -y -qq --no-install-recommends syslog-ng-core syslog-ng-mod-http >/dev/null 2>&1; } || \
-		echo "runlake: syslog-ng is missing: apt-get install syslog-ng-core syslog-ng-mod-http"
+	@test -x /usr/sbin/syslog-ng || $(call debian,syslog-ng-core syslog-ng-mod-http) \
+		|| $(call missing,syslog-ng is missing: apt-get install syslog-ng-core syslog-ng-mod-http)
 
 viewer: ## build the web page into chalicelib/viewer/, and test its parts; needs Node 20
 	@$(call node)
@@ -150,4 +147,6 @@ $(READY): requirements-dev.lock
 	@touch $@
 
 node = npm --version >/dev/null 2>&1 || $(call missing,the viewer is built with Node 20 or later: install nodejs and npm)
+comma := ,
+debian = { apt-get update -qq && apt-get install -y -qq --no-install-recommends $(1) >/dev/null; }
 missing = { echo "runlake: $(1)"; exit 1; }

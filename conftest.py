@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -32,8 +33,25 @@ def pytest_configure(config: pytest.Config) -> None:
     )
 
 
-def pytest_report_header() -> str:
-    return f"level: RUNLAKE_TESTS={sampling.LEVEL}, sample: RUNLAKE_SAMPLE={sampling.SEED}"
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    level = f"level: RUNLAKE_TESTS={sampling.LEVEL}, sample: RUNLAKE_SAMPLE={sampling.SEED}"
+    word = _only_word(config)
+    return [level, f"files without the word {word!r} are left out; for all files: -k '({word})'"] if word else [level]
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With ``-k word``, files that have the word neither in their path nor in their text are not imported: importing all takes seconds."""
+    word = _only_word(config)
+    is_test_file = collection_path.suffix == ".py" and collection_path.name.startswith("test_")
+    if not word or not is_test_file or word in str(collection_path.relative_to(_ROOT)).lower():
+        return None
+    return None if word in collection_path.read_text().lower() else True
+
+
+def _only_word(config: pytest.Config) -> str:
+    """The word of ``-k word``, in lower case; empty for expressions, which may match names that are in no file's text."""
+    word: str = config.option.keyword
+    return word.lower() if re.fullmatch(r"\w+", word) else ""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -48,6 +66,10 @@ def pytest_collection_finish() -> None:
     """What was collected lives until the end: the garbage collector need not look at it again and again."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()
 
 
 def _select(config: pytest.Config, items: list[pytest.Item]) -> None:

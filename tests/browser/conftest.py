@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 
 from tests.browser.fake import FakeRun, FakeServer
 from tests.functional.gateway import installed
+from tests.prerequisites import BROWSER, require
 from tests.world import World
 
 CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
@@ -22,8 +23,7 @@ expect.set_options(timeout=_PATIENCE_MS)
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Not longer than a module: while Playwright is there its event loop runs in this thread, and no other test can run one."""
-    if not CHROMIUM.exists():
-        pytest.fail(f"Chromium is missing: apt-get install chromium, or name it with CHROMIUM=path path={CHROMIUM}")
+    require(BROWSER)
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(
             executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu", "--enable-precise-memory-info"]

@@ -9,18 +9,19 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests import prerequisites
 from tests.browser.fake import FakeRun, FakeServer, numbered
 from tests.browser.test_hostile_logs import HOSTILE
+from tests.prerequisites import require
 
-# Of viewer/package-lock.json, as `make test` and `make viewer` install it.
+# Of viewer/package-lock.json
 AXE = Path(__file__).parents[2] / "viewer" / "node_modules" / "axe-core" / "axe.min.js"
 COLOURS = [" ".join(f"\x1b[{code}mcolour {code}\x1b[0m" for code in range(start, start + 8)) for start in (30, 40, 90, 100)]
 LEVELS = ["10:00 ERROR it failed", "10:00 WARN it may fail", "10:00 INFO it runs", "10:00 DEBUG it is here"]
 
 
 def violations(page: Page) -> list[str]:
-    if not AXE.exists():
-        pytest.fail(f"axe-core is missing: run make viewer path={AXE.name}")
+    require(prerequisites.AXE)
     page.evaluate(AXE.read_text())
     found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
     return [

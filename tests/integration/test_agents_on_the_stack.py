@@ -1,6 +1,6 @@
 """Real senders of logs against the deployed stack, unmodified, with the batch settings of docs/agents.md: what was sent is what is read.
 
-syslog-ng is Debian's (``make agents`` installs it); the others are the packages of their makers.
+syslog-ng is Debian's (the test installs it); the others are the packages of their makers.
 """
 
 from __future__ import annotations
@@ -36,12 +36,9 @@ from opentelemetry.sdk.resources import Resource
 
 from local.emulator import free_port
 from tests.integration.stacks import PATIENCE_S, Stack, eventually
+from tests.prerequisites import AGENTS, require
 
 LOGS = "/v1/services/ingestionPipelines/logs"
-SYSLOG_NG = shutil.which("syslog-ng", path="/usr/sbin:/usr/bin:/usr/local/sbin")
-needs_syslog_ng = pytest.mark.skipif(
-    SYSLOG_NG is None, reason="syslog-ng is missing: make agents, or apt-get install syslog-ng-core syslog-ng-mod-http"
-)
 
 
 @pytest.fixture(name="fqn")
@@ -243,10 +240,13 @@ FORMS: dict[str, dict[str, str]] = {
 @contextmanager
 def syslog_ng(folder: Path, **given: Any) -> Iterator[None]:
     """Debian's own, in the foreground, as whoever runs the tests."""
+    require(AGENTS)
+    program = shutil.which("syslog-ng", path="/usr/sbin:/usr/bin:/usr/local/sbin")
+    assert program
     (folder / "syslog-ng.conf").write_text(_CONFIGURATION % given)
     files = {name: str(folder / f"syslog-ng.{name}") for name in ("persist", "pid", "ctl")}
     command = [
-        str(SYSLOG_NG),
+        program,
         "-F",
         "--no-caps",
         "-e",
@@ -277,7 +277,6 @@ def connected(port: int) -> socket.socket:
             time.sleep(0.1)
 
 
-@needs_syslog_ng
 @pytest.mark.parametrize("form", FORMS)
 def test_syslog_ngs_http_destination(stack: Stack, fqn: str, tmp_path: Path, form: str) -> None:
     port = free_port()

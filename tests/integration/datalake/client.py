@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
 from tests.integration.stacks import COMMAND_S, PATIENCE_S, Stack
+from tests.prerequisites import DATALAKE, require
 
 BIN = Path(__file__).parents[3] / ".venv-datalake" / "bin"
 DRIVER = Path(__file__).with_name("driver.py")
@@ -49,7 +50,7 @@ class Datalake:
     """The client with the settings of one stack. ``home`` is a folder for them."""
 
     def __init__(self, stack: Stack, home: Path) -> None:
-        assert BIN.exists(), "the datalake client is missing: make test installs it (.venv-datalake)"
+        require(DATALAKE)
         self.api_url = stack.api_url
         self.storage_url = f"s3://{stack['archive_bucket']}"
         self.home = home

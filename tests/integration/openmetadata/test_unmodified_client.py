@@ -18,6 +18,7 @@ from urllib.request import urlopen
 import pytest
 
 from tests.integration.stacks import COMMAND_S, PATIENCE_S, Stack
+from tests.prerequisites import OPENMETADATA, require
 
 PROJECT = Path(__file__).parents[3]
 PYTHON = PROJECT / ".venv-openmetadata" / "bin" / "python"
@@ -29,7 +30,7 @@ def connector(
     operation: str, api_url: str, fqn: str, run_id: str, *options: str, text: str = "", fails: bool = False, token: str = ""
 ) -> Any:
     """Run the client in its own process; what its operation returned."""
-    assert PYTHON.exists(), "OpenMetadata's client is missing: make test installs it (.venv-openmetadata)"
+    require(OPENMETADATA)
     command = [str(PYTHON), str(CONNECTOR), operation, api_url, fqn, run_id, *options]
     environment = os.environ | ({"CONNECTOR_TOKEN": token} if token else {})
     done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=COMMAND_S, env=environment)

@@ -1,0 +1,26 @@
+"""What some tests need beside the packages of ``.venv``: foreign clients, Chromium, syslog-ng. The first test that needs one has it installed."""
+
+from __future__ import annotations
+
+import fcntl
+import subprocess
+from functools import cache
+from pathlib import Path
+
+PROJECT = Path(__file__).parents[1]
+OPENMETADATA, DATALAKE = ".venv-openmetadata/ready", ".venv-datalake/ready"
+BROWSER, AXE, AGENTS = "browser", "axe", "agents"
+_INSTALL_S = 1200
+
+
+@cache
+def require(target: str) -> None:
+    """Run a target of the Makefile, once in a process and in one process at a time; what is installed already costs nothing more.
+
+    Raises AssertionError with the output of ``make``.
+    """
+    with open(PROJECT / ".venv" / "prerequisites.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        command = ["make", "--silent", "--no-print-directory", target]
+        done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=_INSTALL_S, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, f"make {target}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
