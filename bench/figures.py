@@ -12,6 +12,7 @@ import json
 import subprocess
 import time
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,12 @@ def _meaning(path: Path) -> bytes:
         return b"missing"
     if path.suffix != ".py":
         return path.read_bytes()
-    tree = ast.parse(path.read_text())
+    return _meaning_of(path.read_text())
+
+
+@cache  # most rows measure the same modules
+def _meaning_of(source: str) -> bytes:
+    tree = ast.parse(source)
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):

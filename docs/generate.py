@@ -14,7 +14,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -134,12 +134,14 @@ def _function(loader: _CloudFormation, name: str, node: yaml.Node) -> dict[str, 
 _CloudFormation.add_multi_constructor("!", _function)
 
 
+@cache
 def template() -> dict[str, Any]:
     """``infra/template.yaml``."""
     loaded: dict[str, Any] = yaml.load((PROJECT / "infra" / "template.yaml").read_text(), _CloudFormation)
     return loaded
 
 
+@cache
 def statuses() -> set[int]:
     """Every status of an error that a client can meet: the table of answers, Chalice's errors that routes raise, the gateway's own."""
     found = {status for _, status in answers._STATUS} | {500, MethodNotAllowedError.STATUS_CODE}
