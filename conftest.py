@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 from tests import sampling
+from tests.jvm import use_short_lived_jvms
 
 settings.register_profile("fast", deadline=None, max_examples=10, print_blob=True)
 settings.register_profile("default", deadline=None, print_blob=True)
@@ -19,6 +20,7 @@ settings.load_profile(sampling.LEVEL)
 
 _ROOT = Path(__file__).parent
 _LONG = tuple(f"{_ROOT}/tests/{folder}/" for folder in ("spark", "integration", "browser"))
+_STARTS_SPARK = re.compile(r"/tests/spark/|_job\.py$")
 _FAST_CASES = 6
 """Of a parametrized test, in a fast run, unless its ``sampled`` marker says another number."""
 _SERVERS = {"moto", "ministack"}
@@ -62,8 +64,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: not str(item.path).startswith(_LONG))
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """What was collected lives until the end: the garbage collector need not look at it again and again."""
+    if any(_STARTS_SPARK.search(str(item.path)) for item in session.items) and not session.config.option.collectonly:
+        use_short_lived_jvms()
     gc.collect()
     gc.freeze()
 
