@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import secrets
 import time
 from collections.abc import Mapping
@@ -52,12 +53,12 @@ def deploy(endpoint_url: str, parameters: Mapping[str, str]) -> dict[str, Any]:
     s3 = client("s3", endpoint_url)
     s3.create_bucket(Bucket=_ARTIFACTS)
     template = _template(s3)
-    s3.put_object(Bucket=_ARTIFACTS, Key="template.yaml", Body=yaml.safe_dump(template).encode())
+    s3.put_object(Bucket=_ARTIFACTS, Key="template.json", Body=json.dumps(template).encode())
     cloudformation = client("cloudformation", endpoint_url)
     try:
         cloudformation.create_stack(
             StackName=STACK,
-            TemplateURL=f"{endpoint_url}/{_ARTIFACTS}/template.yaml",  # too large to be sent along
+            TemplateURL=f"{endpoint_url}/{_ARTIFACTS}/template.json",  # too large to be sent along
             Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()],
             Capabilities=["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"],
         )
@@ -78,7 +79,7 @@ def _template(s3: Any) -> dict[str, Any]:
     code = package.ZIP.read_bytes()
     key = hashlib.sha256(code).hexdigest() + ".zip"
     s3.put_object(Bucket=_ARTIFACTS, Key=key, Body=code)
-    template: dict[str, Any] = yaml.safe_load(package.TEMPLATE.read_text())
+    template: dict[str, Any] = yaml.load(package.TEMPLATE.read_text(), yaml.CSafeLoader)
     for resource in template["Resources"].values():
         if resource["Type"] == "AWS::Serverless::Function":
             resource["Properties"]["CodeUri"] = f"s3://{_ARTIFACTS}/{key}"

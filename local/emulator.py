@@ -12,7 +12,8 @@ import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
-from local.state import LocalError
+from local.shared_code import FOLDER
+from local.state import PROJECT, ROOT, LocalError
 
 LOOPBACK = "127.0.0.1"
 REGION = "us-east-1"
@@ -55,7 +56,7 @@ class Emulator:
         scratch.mkdir(parents=True, exist_ok=True)
         with open(log, "wb") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "ministack"],
+                [sys.executable, "-P", str(PROJECT / "local" / "shared_code.py")],
                 cwd=scratch,
                 env=_environment(port, scratch) | dict(settings or {}),
                 stdin=subprocess.DEVNULL,
@@ -112,7 +113,8 @@ def _environment(port: int, scratch: Path) -> dict[str, str]:
         "GATEWAY_PORT": str(port),
         "IOT_MTLS_ENABLED": "0",  # else it listens on 8883 too, and two at once collide
         "SFTP_ENABLED": "0",
-        "TMPDIR": str(scratch),  # functions are unpacked here
+        "TMPDIR": str(scratch),  # functions are unpacked here, or linked
+        FOLDER: str(ROOT / "code"),
         "MINISTACK_REGION": REGION,
         "AWS_DEFAULT_REGION": REGION,
         "AWS_EC2_METADATA_DISABLED": "true",

@@ -25,7 +25,7 @@ def stack() -> Iterator[Stack]:
 def template() -> dict[str, Any]:
     """The template that is deployed, here and on AWS."""
     package.ensure_packaged()
-    loaded: dict[str, Any] = yaml.safe_load(package.TEMPLATE.read_text())
+    loaded: dict[str, Any] = yaml.load(package.TEMPLATE.read_text(), yaml.CSafeLoader)
     return loaded
 
 
