@@ -61,7 +61,7 @@ def _prune(folder: Path) -> None:
 def main() -> None:
     from ministack.core import lambda_runtime
 
-    lambda_runtime.zipfile = _Zipfile  # type: ignore[assignment]
+    lambda_runtime.zipfile = _Zipfile
     runpy.run_module("ministack", run_name="__main__", alter_sys=True)
 
 
