@@ -1,0 +1,84 @@
+"""Requests that schemathesis makes of the OpenAPI document: what it allows, and what it does not, against any server of the API.
+
+Never a 5xx, never a status, type or header that is not in the document, and every response is of its schema.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import requests
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.config import GenerationConfig, ProjectConfig, ProjectsConfig, SchemathesisConfig
+from schemathesis.generation.case import Case
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from chalicelib.routes import openapi
+
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
+KNOWN = schemathesis.openapi.from_dict(
+    openapi.document("http://127.0.0.1/api"),
+    config=SchemathesisConfig(
+        projects=ProjectsConfig(default=ProjectConfig(generation=GenerationConfig(with_security_parameters=False)))
+    ),
+)
+"""Its requests carry the credentials of their session; those of ``STRANGE`` have made-up credentials, or none."""
+STRANGE = schemathesis.openapi.from_dict(openapi.document("http://127.0.0.1/api"))
+OPERATIONS = [(path, method.upper()) for path, item in KNOWN.raw_schema["paths"].items() for method in item]
+VALID, INVALID = GenerationMode.POSITIVE, GenerationMode.NEGATIVE
+_FREE = "/v1/services/ingestionPipelines/logs/{fqn}/last/download"
+"""It takes any name, and nothing besides."""
+FALLIBLE = [
+    (path, method)
+    for path, method in OPERATIONS
+    if path != _FREE and (KNOWN[path][method].body or any(True for _ in KNOWN[path][method].iter_parameters()))
+]
+"""Operations with an input that can be invalid."""
+
+
+def statuses_of(
+    operation: Any, mode: GenerationMode, examples: int, base_url: str, session: requests.Session, timeout_s: float
+) -> set[int]:
+    """The statuses of the responses to generated requests, each response as the document describes it."""
+    statuses: set[int] = set()
+
+    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate], database=None)
+    @given(st.data())
+    def send(data: st.DataObject) -> None:
+        case = data.draw(operation.as_strategy(generation_mode=mode))
+        _do_not_wait(case)
+        response = case.call(base_url=base_url, session=session, timeout=timeout_s, allow_redirects=False)
+        case.validate_response(response, checks=CHECKS)
+        statuses.add(response.status_code)
+
+    send()
+    return statuses
+
+
+def is_open(operation: Any) -> bool:
+    """Whether the document says that an operation needs no credentials."""
+    return bool(operation.definition.raw.get("security") == [])
+
+
+def _do_not_wait(case: Case) -> None:
+    """``wait`` has tests of its own, and so has the stream, which waits unless told otherwise."""
+    if "/stream/" in case.path:
+        case.query = {**(case.query or {}), "wait": 0}
+    query: Any = case.query
+    if query and "wait" in query:
+        query["wait"] = 0
