@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -27,8 +25,8 @@ from chalicelib.runlog.batch import Batch
 from chalicelib.triggers import schedules
 from glue_jobs.shell.environment import use_stack
 from local.emulator import CREDENTIALS
-from local.state import PROJECT
-from tests.integration.stacks import COMMAND_S, PATIENCE_S, Stack
+from tests.integration.job_process import Ended, run_job
+from tests.integration.stacks import PATIENCE_S, Stack
 
 TABLES = ("runs_table", "segments_table", "files_table", "latest_table", "listing_table", "objects_table")
 QUIET_PARAMETERS = dict.fromkeys(("PartialFlushIntervalMinutes", "CleanupIntervalMinutes", "PipelinesIntervalMinutes"), "1440")
@@ -223,9 +221,8 @@ def _another(value: dict[str, Any], chance: random.Random) -> dict[str, Any]:
     return {"S": chance.choice(["", "x", "null", "{}"])}
 
 
-def job(stack: Stack, *arguments: str, expected: int = 0) -> dict[str, Any]:
-    """The job as a process of its own; what it tells at its end."""
-    command = [sys.executable, "-m", "local", "job", "--port", str(stack["port"]), "rebuild_catalog", *arguments]
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=COMMAND_S)
+def job(stack: Stack, *arguments: str, expected: int = 0, run: Callable[..., Ended] = run_job) -> dict[str, Any]:
+    """Run the job; its summary."""
+    done = run(stack, "rebuild_catalog", *arguments)
     assert done.returncode == expected, (done.returncode, done.stdout[-3000:], done.stderr[-5000:])
     return dict(json.loads(done.stdout.splitlines()[-1]))

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -14,19 +15,18 @@ import duckdb
 
 from local.jobs import environment_of
 from local.state import PROJECT
+from tests.integration.job_process import Ended, run_alone, run_job
 from tests.integration.roles import BY_GLUE, assert_job_fits, output
-from tests.integration.stacks import COMMAND_S, PATIENCE_S, Stack
+from tests.integration.stacks import PATIENCE_S, Stack
 from tests.permissions import Calls
 
 LOGS = "/v1/services/ingestionPipelines/logs"
 LINE = "2026-11-21 03:00:0{},000 - svc.load - INFO - row {}\n"
 
 
-def job(stack: Stack, *arguments: str) -> dict[str, Any]:
+def job(stack: Stack, *arguments: str, run: Callable[..., Ended] = run_job) -> dict[str, Any]:
     """Its summary."""
-    environment = environment_of(stack) | {"SPARK_MASTER": "local[2]"}
-    command = [sys.executable, "-m", "glue_jobs.build_dataset", "--stack-name", stack["stack_name"], *arguments]
-    done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=COMMAND_S)
+    done = run(stack, "build_dataset", *arguments)
     assert done.returncode == 0, done.stderr[-3000:]
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
@@ -54,7 +54,7 @@ def test_lines_become_rows_once(stack: Stack, tmp_path: Path) -> None:
     append(stack, fqn, "run-2", lines[2], close=False)
     ended = [("run-1", number, lines[number].encode(), "2026-11-21") for number in range(2)]
 
-    looked = job(stack, *where, "--dry-run")
+    looked = job(stack, *where, "--dry-run", run=run_alone)
     assert (looked["runs"], looked["bytes_in"]) == (1, 2 * len(lines[0])) and not (tmp_path / "events").exists()
     done = job(stack, *where, "--summary", f"{tmp_path}/summary.json")
     assert {name: done[name] for name in ("entries", "runs", "rows", "files", "bytes_in", "problems")} == {

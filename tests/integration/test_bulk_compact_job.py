@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
@@ -18,9 +18,10 @@ from bench.spark_compaction_kill import dirty, kills
 from chalicelib.ports import Run
 from local.jobs import environment_of
 from local.state import PROJECT
+from tests.integration.job_process import Ended, run_alone, run_job
 from tests.integration.rebuilding import wait_until_quiet
 from tests.integration.roles import append_events, assert_job_fits, lose_rows, output
-from tests.integration.stacks import COMMAND_S, PATIENCE_S, Stack, running_stack
+from tests.integration.stacks import PATIENCE_S, Stack, running_stack
 from tests.permissions import Calls
 
 LOGS = "/v1/services/ingestionPipelines/logs"
@@ -42,11 +43,9 @@ def quiet() -> Iterator[Stack]:
         yield stack
 
 
-def job(stack: Stack, *arguments: str) -> tuple[int, dict[str, Any]]:
+def job(stack: Stack, *arguments: str, run: Callable[..., Ended] = run_job) -> tuple[int, dict[str, Any]]:
     """Its exit code and its summary."""
-    environment = environment_of(stack) | {"SPARK_MASTER": "local[2,4]"}
-    command = [sys.executable, "-m", "glue_jobs.bulk_compact", "--stack-name", stack["stack_name"], *arguments]
-    done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=COMMAND_S)
+    done = run(stack, "bulk_compact", *arguments)
     assert done.stdout, done.stderr[-3000:]
     return done.returncode, json.loads(done.stdout.splitlines()[-1])
 
@@ -132,7 +131,7 @@ def written_once(runs: dict[Run, str]) -> dict[Run, dict[str, list[bytes]]]:
 
 def test_a_dry_run_writes_nothing_and_takes_no_lease(quiet: Stack) -> None:
     runs = appended(quiet, "svc.bulk-dry", 4)
-    code, told = job(quiet, "--fqn", "svc.bulk-d*", "--dry-run", "true")
+    code, told = job(quiet, "--fqn", "svc.bulk-d*", "--dry-run", "true", run=run_alone)
     assert code == 0 and told["dry_run"] is True
     assert (told["runs"]["finalized"], told["runs"]["compacted"], told["due"]) == (2, 2, 4)
     assert not {name for name in told["requests"] if name.partition(":")[2] not in ("ListObjectsV2", "HeadObject", "Query")}

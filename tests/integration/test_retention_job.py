@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ from urllib.request import Request, urlopen
 
 from local.jobs import environment_of
 from local.state import PROJECT
+from tests.integration.job_process import Ended, run_alone, run_job
 from tests.integration.roles import assert_job_fits, output
-from tests.integration.stacks import COMMAND_S, PATIENCE_S, Stack, eventually
+from tests.integration.stacks import PATIENCE_S, Stack, eventually
 from tests.permissions import Calls
 
 LOGS = "/v1/services/ingestionPipelines/logs"
@@ -49,10 +51,9 @@ def call(stack: Stack, method: str, path: str, body: str | None = None) -> Any:
         return json.load(answer)
 
 
-def job(stack: Stack, *arguments: str) -> tuple[int, dict[str, Any]]:
+def job(stack: Stack, *arguments: str, run: Callable[..., Ended] = run_job) -> tuple[int, dict[str, Any]]:
     """Exit code and summary of the job."""
-    command = [sys.executable, "-m", "local", "job", "--port", str(stack["port"]), "retention", *arguments]
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=COMMAND_S)
+    done = run(stack, "retention", *arguments)
     lines = done.stdout.splitlines()
     assert lines, done.stderr
     summary: dict[str, Any] = json.loads(lines[-1])
@@ -74,7 +75,7 @@ def test_a_plan_is_made_and_applied_and_the_run_is_gone_from_every_list(stack: S
     assert sorted(call(stack, "GET", f"{LOGS}/{fqn}")["runs"]) == runs
     plan = tmp_path / "plan.jsonl"
 
-    code, told = job(stack, "--rules", '{"default": {"keep_runs": 1}}', "--plan", str(plan))
+    code, told = job(stack, "--rules", '{"default": {"keep_runs": 1}}', "--plan", str(plan), run=run_alone)
     assert (code, told["dry_run"], told["runs"]) == (0, True, 0), "all are younger than a day"
     assert told["runs_in_all"] >= 2 and told["requests"]["s3:ListObjectsV2"] >= 3
 
