@@ -74,6 +74,7 @@ def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(draining, "BATCH_BYTES", 2500)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_sent", [False, True])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_drain_that_is_killed_at_any_step_is_repeated(has_sent: bool, after: bool, server: FakeServer, tmp_path: Path) -> None:

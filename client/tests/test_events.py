@@ -238,6 +238,8 @@ def test_what_is_no_json_is_its_repr(server: FakeServer, settings: Settings) -> 
     assert "..." in json.dumps(event["data"]["cycle"])
 
 
+@pytest.mark.slow
+@pytest.mark.sampled(default=2)
 @pytest.mark.parametrize("seed", range(4))
 def test_a_bad_day_each_event_and_step_once_and_in_order(seed: int, server: FakeServer, settings: Settings, pace: Pace) -> None:
     chance = random.Random(seed)

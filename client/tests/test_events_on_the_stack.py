@@ -23,6 +23,7 @@ from runlake.masking import MARK
 from runlake.names import new_run_id
 from tests.integration.stacks import PATIENCE_S, Stack, shared_stack
 
+pytestmark = pytest.mark.slow
 _SRC = Path(__file__).parents[1] / "src"
 RUN = new_run_id()
 FQN = f"client.events/ü %2F {RUN}"

@@ -16,6 +16,8 @@ from click.testing import CliRunner
 from client.tests.fake_server import FakeServer
 from runlake.__main__ import runlake
 
+pytestmark = pytest.mark.slow  # it starts processes
+
 _SRC = Path(__file__).parents[1] / "src"
 
 
@@ -83,6 +85,7 @@ def test_binary_output_arrives_byte_for_byte(server: FakeServer, tmp_path: Path)
     assert archived(server)[0] == data + b"\n"
 
 
+@pytest.mark.slow
 def test_a_big_output_arrives_whole_in_little_memory(server: FakeServer, tmp_path: Path) -> None:
     """64 MiB; the archive's process may grow by less than that. (``ru_maxrss`` would tell what the process was before, which began it.)"""
     script = "import sys\nfor n in range(1 << 20): sys.stdout.write('%063d\\n' % n)"

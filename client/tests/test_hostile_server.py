@@ -19,6 +19,8 @@ from runlake import RunName
 from runlake.__main__ import runlake
 from runlake.leftovers import Leftover, keep_leftover
 
+pytestmark = pytest.mark.slow  # it starts processes
+
 STYLE = r"\x1b\[(?:0|2|1;31|[134](?:;[134])*(?:;(?:3|9)[1-6])?|(?:3|9)[1-6])m"
 PROGRESS = r"\r[^\x00-\x1f]*\x1b\[K"
 RUN = ("p", "r")
@@ -92,6 +94,7 @@ def test_terminal_gets_only_our_sequences(command: tuple[str, ...], server: Host
     assert "Traceback" not in written and "not understood" not in written
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [400, 401, 404, 409, 500])
 @pytest.mark.parametrize("name", sorted(set(runlake.commands) - OFFLINE))
 def test_error_messages_are_harmless(name: str, status: int, server: HostileServer, tmp_path: Path) -> None:

@@ -33,6 +33,8 @@ from runlake.following import Follower
 from runlake.leftovers import Leftover, keep_facts, keep_leftover, leftovers_in
 from runlake.tokens import Token
 
+pytestmark = pytest.mark.slow  # it starts processes
+
 assert filled  # a fixture
 UNKNOWN = ("nightly.orders", "TYPO")
 _READING = dict.fromkeys(("runs", "tail", "cat", "download", "steps", "events", "status"), ("nightly.orders",))

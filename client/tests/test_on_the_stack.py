@@ -18,6 +18,8 @@ import runlake
 from runlake.__main__ import runlake as command
 from tests.integration.stacks import COMMAND_S, Stack, eventually, shared_stack
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[Stack]:

@@ -45,9 +45,10 @@ from tests.contract.files import (
     metadata,
     subject,
 )
+from tests.sampling import pick, seed_of
 
-SEED = int(os.environ.get("RUNLAKE_SEED", "20261121"))
-EXAMPLES = int(os.environ.get("RUNLAKE_EXAMPLES", "120"))
+SEED = seed_of("file catalog")
+EXAMPLES = int(os.environ.get("RUNLAKE_EXAMPLES") or pick(5, 40, 400))
 EMULATED_SHARE = 30
 """One in so many examples is run on each emulator."""
 AHEAD_MS = DAY_MS
@@ -317,6 +318,7 @@ def test_any_history_of_objects_is_what_the_catalog_says(kind: str, new_database
     assert TOTALS["histories"] >= examples
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", range(3))
 def test_an_archive_of_hundreds_of_files(more: int) -> None:
     """In memory: more files and fuller pages than Hypothesis makes, from the same seed."""
@@ -336,10 +338,10 @@ def test_an_archive_of_hundreds_of_files(more: int) -> None:
         of = metadata(number, chance.choice(starts), chance.choice(durations), **names)
         return Content(of, chance.randrange(99), NOW_MS + chance.randrange(3))
 
-    for _ in range(30):
+    for _ in range(pick(5, 15, 30)):
         numbers = chance.sample(range(400), 40)
         world.change([(data_key(number), content(number) if chance.random() < 0.8 else None) for number in numbers])
-    for _ in range(80):
+    for _ in range(pick(5, 20, 80)):
         moments = [chance.choice(starts) + chance.choice([0, 0, 1, -1, DAY_MS, 7 * DAY_MS, -4000 * DAY_MS]) for _ in range(2)]
         if chance.random() < 0.3:
             moments = [min(moments) // DAY_MS * DAY_MS, min(moments) + chance.choice([0, 1, 5, 9]) * DAY_MS]
@@ -565,6 +567,7 @@ def by_work_id(database: Database, work: str, where: str | None) -> list[Mapping
     return found
 
 
+@pytest.mark.slow
 def test_a_page_over_many_sources_is_full() -> None:
     """Rows that are read ahead for it are not read in vain."""
     world = World(InMemoryDatabase())

@@ -225,6 +225,7 @@ def test_every_request_of_a_port_has_a_call_here(twin: str) -> None:
     assert requests == set(TWINS[twin].calls)
 
 
+@pytest.mark.slow
 @calls
 def test_a_call_raises_in_memory_what_it_can_raise_on_aws(twin: str, name: str) -> None:
     classes = raised_on_aws(TWINS[twin], name)
@@ -241,6 +242,7 @@ def test_a_call_raises_in_memory_what_it_can_raise_on_aws(twin: str, name: str) 
         assert adapter.failures.take(operation, ()) is None, "used up"
 
 
+@pytest.mark.slow
 def test_all_error_classes_of_the_table_are_among_them() -> None:
     """What a code stands for is raised by some call; a class that no call can raise is a row too many."""
     classes = {

@@ -13,6 +13,8 @@ from chalicelib.aws.clients import make_client
 from chalicelib.aws.secrets import read_secret
 from chalicelib.errors import StoreUnavailableError
 
+pytestmark = pytest.mark.slow  # it starts a server
+
 CLIENT = partial(make_client, region="us-east-1", aws_access_key_id="test", aws_secret_access_key="test")
 SETUP = {"region_name": "us-east-1", "aws_access_key_id": "test", "aws_secret_access_key": "test"}
 

@@ -22,6 +22,7 @@ from chalicelib.coordination.partition import GLOBAL_KEY
 from chalicelib.coordination.store import Refused
 from chalicelib.errors import LeaseError, OutcomeUnknownError, StoreUnavailableError, UnavailableError
 from tests.contract.coordination import AFTER, BEFORE, SKEW_S, TIMEOUT_S, WRITES, Gated, World, in_memory
+from tests.sampling import examples
 
 KEYS = ("a", "b", "c")
 
@@ -146,7 +147,7 @@ STEPS = st.lists(
 """Whose next call goes through, what becomes of it, and how many seconds pass before."""
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 @given(STEPS)
 def test_no_interleaving_gives_a_partition_two_holders(steps: Sequence[tuple[int, str | None, int]]) -> None:
     scene = Scene()

@@ -24,6 +24,7 @@ from chalicelib.routes import sight
 from tests.functional.archive import BASE, FILES, Site
 from tests.functional.gateway import Answer, call, installed
 from tests.issuer import JWT, Issuer, bearer
+from tests.sampling import examples
 from tests.world import START_MS, World
 
 ISSUER = Issuer()
@@ -194,7 +195,7 @@ def test_background_work_of_runs_that_may_be_administered(site: Site) -> None:
 LETTERS = "aBé_-. /%İK*"
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=examples(2000), deadline=None)
 @given(st.text(LETTERS, min_size=1, max_size=12), st.lists(st.integers(0, 12), max_size=3))
 def test_a_log_that_may_be_read_is_never_left_out_with_its_name(fqn: str, cuts: list[int]) -> None:
     """Whatever pattern stands for an FQN, what its log is listed under is looked into."""

@@ -23,6 +23,7 @@ from tests.functional.gateway import LOGS, Answer, call, get, installed, post
 from tests.functional.test_access_lists import flat, pages
 from tests.ingesting import message, s3_record
 from tests.issuer import JWT, Issuer, bearer
+from tests.sampling import examples
 from tests.world import World
 
 ISSUER = Issuer()
@@ -147,7 +148,8 @@ def test_record_of_a_shared_log_is_hidden_with_it() -> None:
 NAMES = st.text("ab._ /", min_size=1, max_size=8)
 
 
-@settings(max_examples=2000, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=examples(2000), deadline=None)
 @given(st.text("ab._*", max_size=6), NAMES, st.data())
 def test_pattern_of_any_spelling_matches_each(pattern: str, fqn: str, data: st.DataObject) -> None:
     twin = "".join(data.draw(st.sampled_from("._ /")) if letter in "._ /" else letter for letter in fqn)

@@ -25,6 +25,7 @@ from chalicelib.errors import IdentityUnavailableError, InvalidConfigurationErro
 from chalicelib.runlog.tail import list_all
 from tests.functional.gateway import Answer, call, get, installed, post
 from tests.issuer import AUDIENCE, ISSUER, JWT, Issuer, basic, bearer
+from tests.sampling import examples
 from tests.world import World
 
 GRANTS = {"logs:write": ["svc.*"], "logs:read": ["svc.*"]}
@@ -324,7 +325,7 @@ def test_an_answer_that_is_no_set_of_keys_does_not_put_known_keys_out_of_use(hou
         assert house.read(token).status == 503
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     st.lists(
         st.dictionaries(
@@ -345,7 +346,7 @@ def test_whatever_the_issuer_lists_nobody_gets_in_with_another_key(listed: list[
 FORGER = Issuer()
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.binary(max_size=60),
     st.binary(max_size=60),

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from chalicelib.ports import Key, ObjectInfo, Row
 from tests.functional.archive import DAY_MS, FILES, HOST, Site, deployed, is_refusal
 from tests.functional.gateway import Answer, event_of, handled
+from tests.sampling import examples
 from tests.world import START_MS
 
 ID = "ab" * 16
@@ -236,7 +237,7 @@ TIMES = st.text("0123456789-+:.TZe /,ap JanMofGUC", max_size=30)
 PARTS = st.lists(WORDS | st.text(max_size=6), max_size=3).map("".join)
 QUERIES = st.dictionaries(st.sampled_from(PARAMETERS) | st.text(max_size=4), PARTS | TIMES, max_size=6)
 SETTINGS = settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 BASES = st.sampled_from([{}, {"what": "syslog"}, {"what": "*", "work_id": "job-1"}, {"what": "syslog", "start": "0", "end": "now"}])
 
@@ -248,7 +249,7 @@ def test_no_query_is_ever_a_500(site: Site, query: dict[str, str], base: dict[st
         assert is_sound(answer := site.get(f"{path}?{urlencode(base | query)}")), answer
 
 
-@settings(SETTINGS, max_examples=600)
+@settings(SETTINGS, max_examples=examples(600))
 @given(TIMES | st.text(max_size=20) | st.floats().map(str) | st.integers().map(str) | st.datetimes().map(str))
 def test_no_time_is_ever_a_500(site: Site, text: str) -> None:
     for query in ({"start": text, "end": "9999-12-31"}, {"start": "0001-01-01", "end": text}):

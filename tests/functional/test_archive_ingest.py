@@ -20,6 +20,7 @@ from chalicelib.memory.object_store import InMemoryObjectStore
 from chalicelib.ports import Key, Message, ObjectInfo, PutOptions, Row, Write
 from tests.functional.archive import DAY_MS, FILES, Site, deployed, hash_of, is_refusal
 from tests.ingesting import ARCHIVE, message, s3_record
+from tests.sampling import examples
 from tests.world import START_MS, World
 
 ID = "ab" * 16
@@ -573,7 +574,9 @@ WHOLE = {
     "version": 0, "start": START_MS, "end": None, "path": "/x", "work_id": None, "where": "w", "what": "x", "id": ID, "hash": hash_of(b""),
 }  # fmt: skip
 TEXTS = st.one_of(st.text(max_size=100), JSON.map(json.dumps), NEAR.map(lambda changed: json.dumps(WHOLE | changed)))
-QUIET = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+QUIET = settings(
+    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 
 @QUIET

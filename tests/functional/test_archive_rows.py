@@ -51,6 +51,7 @@ def test_weak_01_pages_give_every_file_once_in_a_stable_order(site: Site) -> Non
         assert site.ids(what="syslog", order="newest", **query) == [file_id for _, file_id in reversed(expected)]
 
 
+@pytest.mark.slow
 def test_weak_02_a_time_query_reads_about_what_it_returns(site: Site) -> None:
     put_records(site, 20_000)
     database = site.world.database
@@ -268,6 +269,7 @@ def test_weak_13_ten_empty_years_cost_next_to_nothing(site: Site) -> None:
     assert database.calls["query"] <= 6
 
 
+@pytest.mark.slow
 def test_weak_13_the_work_of_a_request_is_bounded(site: Site) -> None:
     """Files of a work id that are of another what are read and left out: a request stops in time, and its cursor goes on."""
     put_records(site, 30_000, what="other", work_id="job-1")

@@ -17,6 +17,7 @@ from chalicelib.memory.object_store import InMemoryObjectStore
 from chalicelib.ports import PutOptions, StoredObject
 from tests.functional.archive import BASE, FILES, Site, deployed, hash_of, is_refusal
 from tests.functional.gateway import Answer
+from tests.sampling import examples
 from tests.world import START_MS, World
 
 MIB = 1024 * 1024
@@ -158,7 +159,7 @@ FIELDS = st.dictionaries(
 )  # fmt: skip
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(FIELDS, FIELDS)
 def test_whatever_an_upload_or_a_change_is_answered_with_200_is_listed_so(first: dict[str, Any], then: dict[str, Any]) -> None:
     with deployed() as site:

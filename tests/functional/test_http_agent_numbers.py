@@ -113,6 +113,7 @@ def test_numbers_of_bulk_actions(world: World) -> None:
             is_served(call("POST", f"{AGENTS}/elasticsearch/_bulk", body, NAMED), number, action[:20])
 
 
+@pytest.mark.slow
 def test_packed_numbers(world: World) -> None:
     rng = random.Random(20261122)
     odd = [float("inf"), float("-inf"), float("nan"), 1e308, -1e308, 2**64 - 1, -(2**63), 0, -1, -2]

@@ -102,6 +102,7 @@ def test_what_is_just_allowed_is_stored(
     assert sum(len(each.events) for each in companions) == records
 
 
+@pytest.mark.slow
 def test_the_documented_batch_of_a_collector_with_a_large_resource_is_stored(world: World) -> None:
     rng = random.Random(1)
     size = 8192

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from chalicelib.ports import Run
 from tests.functional.gateway import Answer, call, get, installed, post
+from tests.sampling import examples
 from tests.world import World
 
 RUN_ID = "0f1e2d3c-0000-4000-8000-000000000001"
@@ -152,6 +153,7 @@ def test_a_body_of_six_megabytes(world: World, form: str) -> None:
     assert world.body("segments/0000000000", RUN) == text.encode()
 
 
+@pytest.mark.slow
 def test_a_gzip_body_expands_to_64_mib_at_most(world: World) -> None:
     noise = random.Random(1)
     text = b"".join(noise.randbytes(40).hex().encode() + b"x" * 4015 + b"\n" for _ in range(16_384))
@@ -175,7 +177,7 @@ def test_other_methods(method: str) -> None:
     assert set(answer.headers["Allow"].split(", ")) == {"GET", "POST"}
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     body=st.one_of(
         st.none(), st.text(max_size=60), st.binary(max_size=60), st.recursive(st.text(max_size=5), st.lists).map(json.dumps)

@@ -123,6 +123,7 @@ ANSWERED = [each for each in LARGEST if not each.note.startswith("items")]
 """Those of items are sent by the test of items."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("largest", ANSWERED, ids=lambda each: f"{' '.join(each.operation)} {each.note}")
 def test_largest_request_is_answered_within_the_limit_of_a_response(largest: Largest) -> None:
     with largest.ready() as send:
@@ -214,6 +215,7 @@ def test_path_and_query_over_the_limit_are_refused(world: World, operation: Oper
     assert "path and query" not in answer.body
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sample", RECORDS, ids=name_of)
 def test_items_at_the_limit_are_stored_and_one_more_is_refused(world: World, sample: Sample) -> None:
     assert sample.items
@@ -249,6 +251,7 @@ def test_runs_at_the_limit_are_stored_and_one_more_is_refused(world: World, samp
     assert get("p0/r").json["total"] == get(f"p{limit - 1}/r").json["total"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sample", [each for each in [*SAMPLES.values(), MSGPACK] if each.values], ids=name_of)
 def test_values_over_the_limit_are_refused(world: World, sample: Sample) -> None:
     assert sample.values
@@ -359,6 +362,7 @@ def test_errors_of_many_events_are_all_listed_and_fit(world: World) -> None:
     assert envelope_bytes(answer.body) <= sample.budget.response_bytes
 
 
+@pytest.mark.slow
 def test_long_reasons_of_many_events_are_shortened_to_what_fits() -> None:
     errors = Items((), [Refused(number, "\u0001" * 10_000) for number in range(10_000)]).told([])
     assert len(errors) == 10_000
@@ -377,6 +381,7 @@ def test_growth(size: int, expected: int) -> None:
     assert Growth(10, 0.5, 99).of(size) == expected
 
 
+@pytest.mark.slow
 def test_packed_chunk_of_fluent_bit_with_much_alike_is_stored(world: World) -> None:
     """2 MB of records of 100 bytes, which gzip packs 40 times smaller."""
     record = b'{"date":1790000000.000000001,"log":"GET /api/v1/orders HTTP/1.1 200 OK took 12 ms id=%06d","level":"info"}\n'

@@ -38,6 +38,7 @@ from chalicelib.runlog.batch import Batch
 from chalicelib.triggers import schedules
 from tests.contract.coordination import Gated, Trouble
 from tests.functional.gateway import STAGE, Answer, call, event_of, handled, installed
+from tests.sampling import examples
 from tests.world import START_MS, World
 
 BASE = "/v1/coordination"
@@ -185,7 +186,7 @@ def test_each_source_has_its_own(world: Worked) -> None:
     assert retry(f"{BASE}/sweep/a/one").status == 404
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(list(Status)), st.integers(0, 3)), max_size=30), st.integers(1, 12))
 def test_pages_have_each_partition_once_and_in_order(made: list[tuple[Status, int]], limit: int) -> None:
     world = Worked()
@@ -344,7 +345,7 @@ def test_a_path_deeper_than_the_routes_is_read_where_the_gateway_takes_it(world:
     assert (answer.status, answer.json["key"], answer.json["status"]) == (200, key, "UNASSIGNED")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(*[st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=40)] * 2)
 def test_any_name_of_a_run_finds_its_partition(fqn: str, run_id: str) -> None:
     run_id = run_id.replace("/", "_") + "-"
@@ -449,7 +450,7 @@ def test_other_methods(world: Worked, method: str, path: str, allowed: str) -> N
         assert is_refusal(answer, 405) and answer.headers["Allow"] == allowed
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     source=st.sampled_from(["compaction", "sweep", "x"]),
     query=st.one_of(
@@ -524,7 +525,7 @@ ODD = ["[" * 5000, "9" * 5000, '{"error": "\\ud800"}', '{"error": "x", "failed_m
 FIRST = "0001-01-01T00:00:00+14:00"  # in UTC it is before the first year
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.one_of(st.text(max_size=30), JSON.map(json.dumps), st.sampled_from(ODD)),
     st.sampled_from([instant(START_MS), FIRST, "2026-09-21T14:13:20Z", "9999-12-31T23:59:59.999999999Z"]),

@@ -263,6 +263,7 @@ def test_steps_have_pages(world: World) -> None:
     assert call("GET", f"{RUN}/steps?limit=0").status == 400
 
 
+@pytest.mark.slow
 def test_more_steps_than_a_response_holds_are_listed_by_pages(world: World) -> None:
     for part in range(8):
         send([{"message": "m", "step": f"step-{part}-{number}-" + "é" * 60} for number in range(1000)])

@@ -104,6 +104,7 @@ def returned_bytes(body: str) -> int:
     return len(json.dumps({"statusCode": 200, "headers": {}, "multiValueHeaders": {}, "body": body}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ['"' * 100_000, "\\" * 100_000, "é" * 100_000, "\U0001f600" * 50_000, "x" * 500_000])
 def test_a_page_fits_a_response_whatever_its_messages(world: World, text: str) -> None:
     handler = handler_of(world)
@@ -276,6 +277,7 @@ def test_a_deletion_does_not_stop_at_a_damaged_log() -> None:
     assert not any(world.names(run) for run in (*damaged, Run("svc.flow", "r9")))
 
 
+@pytest.mark.slow
 def test_a_deletion_of_runs_wherever_it_stops() -> None:
     """Two runs of a pipeline, one open, one closed; what is deleted stays deleted, and another pipeline's run stays."""
     for how in ("error", "crash"):

@@ -299,6 +299,7 @@ def test_a_page_of_pipelines_reads_the_rows_of_its_own_pipelines_alone(world: Pi
     assert world.database.calls["query"] - before == 2
 
 
+@pytest.mark.slow
 def test_pages_of_pipelines_and_problems_fit_responses(world: Piping, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pipeline_files(tmp_path, 3, handlers=200, bad=150)
     one = call("GET", f"{BASE}?limit=3").json

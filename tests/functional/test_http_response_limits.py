@@ -41,6 +41,7 @@ def served(url: str) -> Answer:
     return answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LETTERS)
 @pytest.mark.parametrize("over", [-1, 0, 1])
 @pytest.mark.parametrize("limit_bytes", [CONTENT_BYTES, RESPONSE_BYTES], ids=["content", "response"])
@@ -89,6 +90,7 @@ def test_stream_that_waited_measures_a_frame_too(world: World) -> None:
     assert told["after"] == "2" and told["truncated"] and line.startswith(told["logs"].removesuffix("\n"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", ["", "&regex=true", "&ignoreCase=true"])
 @pytest.mark.parametrize(
     "line", ["é" * 430 + "a" * 1470 + "x" * 100, "x\x01" * 1000, "x😀" * 1000], ids=["places", "controls", "pairs"]

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow  # it starts processes
+
 PROJECT = Path(__file__).parents[2]
 LAMBDA = {
     "AWS_LAMBDA_FUNCTION_NAME": "runlake-api",

@@ -129,6 +129,7 @@ def test_it_is_held_no_longer_than_the_function_may(world: World) -> None:
     assert world.clock.monotonic_s() == HOLD_S + 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line", ["x" * 1_000_000, "\x01" * 700_000, "😀" * 250_000, "\u2028" * 300_000, "\r" * 1000, "data: x\\n\\n"]
 )

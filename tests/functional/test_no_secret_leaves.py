@@ -44,6 +44,7 @@ from tests.filing import record_of
 from tests.functional.archive import Site
 from tests.functional.gateway import LOGS, Answer, call, installed, post
 from tests.ingesting import ARCHIVE, BUCKET, s3_record
+from tests.sampling import examples
 from tests.world import START_MS, World
 
 SECRET, QUOTED = "hunter2-prod-secret", 'it\'s a "hush"\\-secret'
@@ -520,7 +521,7 @@ def test_secret_in_a_body_of_another_encoding_leaks_nowhere(number: int) -> None
     assert places and not {place: where for place in places if (where := leaks(operation, place, lambda text: f"{text}{SECRET}"))}
 
 
-@settings(deadline=None, max_examples=150, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=examples(150), print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.data(),
     st.text("ab -_/.%é\"'\\\n", max_size=12),

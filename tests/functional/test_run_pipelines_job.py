@@ -141,6 +141,7 @@ def test_a_job_that_is_begun_again_waits_for_the_lease_of_the_one_that_was_kille
         assert epoch is not None
 
 
+@pytest.mark.slow
 def test_a_handler_that_does_not_come_back_is_disabled_and_the_task_goes_on_without_it(world: Piping) -> None:
     services, file, runs = composition.services(), pipeline(to=("all", "stuck")), known(world)
     released, switches = Event(), Switches(world.database, world.clock)

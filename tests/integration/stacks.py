@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -73,9 +75,16 @@ def stack_with_tokens(issuer: Issuer, **parameters: str) -> Iterator[Stack]:
 
 @contextmanager
 def shared_stack() -> Iterator[Stack]:
-    """The stack that ``RUNLAKE_STACK`` names, or else one of our own."""
+    """The stack that ``RUNLAKE_STACK`` names, or else the one of this process, which runs until the process ends."""
     if path := os.environ.get(REUSED):
         yield Stack(json.loads(Path(path).read_text()))
     else:
-        with running_stack() as stack:
-            yield stack
+        yield _of_this_process()
+
+
+@cache
+def _of_this_process() -> Stack:
+    running = running_stack()
+    stack = running.__enter__()
+    atexit.register(running.__exit__, None, None, None)
+    return stack

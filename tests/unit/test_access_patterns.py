@@ -12,6 +12,7 @@ from chalicelib.access.grants import Grants, Scope
 from chalicelib.access.patterns import MAX_PATTERN_CHARS, Patterns, matches, matches_principal
 from chalicelib.access.policy import Policy
 from chalicelib.errors import IdentityUnavailableError
+from tests.sampling import examples
 
 LETTERS = "ab./*?[]\\é "
 
@@ -27,13 +28,13 @@ def model(pattern: str, name: str) -> bool:
     return reached[-1]
 
 
-@settings(max_examples=3000, deadline=None)
+@settings(max_examples=examples(3000), deadline=None)
 @given(st.text(LETTERS, max_size=8), st.text(LETTERS.replace("*", ""), max_size=10))
 def test_a_pattern_means_what_the_model_says(pattern: str, name: str) -> None:
     assert matches(pattern, name) is model(pattern, name)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=examples(1000), deadline=None)
 @given(st.lists(st.text("ab", max_size=3), min_size=1, max_size=5), st.lists(st.text("abc", max_size=3), min_size=5, max_size=5))
 def test_a_name_that_was_made_of_a_pattern_is_matched(pieces: list[str], between: list[str]) -> None:
     name = pieces[0] + "".join(filler + piece for filler, piece in zip(between, pieces[1:], strict=False))
@@ -95,7 +96,7 @@ def test_arn_of_a_principal_matches_by_role(pattern: str, principal: str, expect
     assert matches_principal(pattern, principal) is expected
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=examples(1000), deadline=None)
 @given(st.text("ab*-", min_size=1, max_size=6), st.text("ab-", min_size=1, max_size=6), st.text("ab-=,.@", min_size=2, max_size=8))
 def test_session_name_changes_nothing_about_a_role(pattern: str, role: str, session: str) -> None:
     assert matches_principal(f"{STS}/{pattern}", f"{STS}/{role}/{session}") is model(pattern, role)

@@ -190,6 +190,7 @@ def test_a_hash_stops_in_time() -> None:
         content_hash(world.archive_store, info, deadline)
 
 
+@pytest.mark.slow
 def test_large_objects_are_hashed_one_after_the_other() -> None:
     """Side by side each would have a part of the time that there is, and none might be done, however often they come again."""
     world = World()

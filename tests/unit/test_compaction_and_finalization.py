@@ -84,6 +84,7 @@ def test_above_five_mebibytes_the_old_bytes_are_copied_by_the_store() -> None:
     assert world.body("partial.txt").endswith(b"x\nmore\n")
 
 
+@pytest.mark.slow
 def test_two_hundred_mebibytes_compacted_a_hundred_times_are_uploaded_about_once() -> None:
     world = World()
     batch = ("y" * 1023 + "\n") * 2048

@@ -27,6 +27,7 @@ from chalicelib.masking.masker import Masker
 from chalicelib.masking.rules import parsed_text
 from chalicelib.memory.clock import ManualClock
 from chalicelib.ports import Run
+from tests.sampling import examples
 from tests.vendors import DAY_MS, Bulk, LogsClient, Otlp, Shipper, Wire, faults_of
 
 NOW_MS = 1_795_000_000_000
@@ -158,7 +159,7 @@ NEWS = st.builds(
 
 
 @every_target
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(NEWS, max_size=5))
 def test_round_trip(name: str, given_events: list[Event]) -> None:
     events = [each.model_copy(update={"id": number}) for number, each in enumerate(given_events)]
@@ -185,6 +186,7 @@ def test_whatever_fails_every_event_arrives_in_order(name: str, seed: int) -> No
     assert len(received) - len(events) <= 7 * 60
 
 
+@pytest.mark.slow
 @every_target
 def test_many_events_go_in_batches_that_the_vendor_takes(name: str) -> None:
     kit = KITS[name]()

@@ -260,6 +260,7 @@ class Log:
         return iter(self.all[: self.shown])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", range(1, 12))
 def test_forwarding_goes_on_where_it_was_settled(stop: int) -> None:
     """The target goes away at the nth request; what was saved is all settled, and the next time the rest is sent."""
@@ -287,6 +288,7 @@ class _Small:
         self.limits, self.size, self.send, self.close = Limits(500, 1 << 30), inner.size, inner.send, inner.close
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_applied", [False, True])
 @pytest.mark.parametrize("stop", range(1, 10))
 def test_stopped_at_every_request_and_begun_again(stop: int, is_applied: bool) -> None:

@@ -91,6 +91,7 @@ def test_a_large_companion_says_the_same_each_time() -> None:
     assert unpacked(packed(found)).end_line == found.end_line == 120
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "read",
     [

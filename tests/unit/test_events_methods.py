@@ -24,6 +24,7 @@ from chalicelib.masking.masker import Masker
 from chalicelib.masking.rules import Rule
 from tests.eventing import INSTANCE, event_parts
 from tests.faults.interception import AFTER, Intercepted, StopAt
+from tests.sampling import examples
 from tests.world import RUN, World
 
 LOGGABLE = Loggable.of_run(RUN, INSTANCE)
@@ -147,7 +148,7 @@ def test_secrets_are_masked_on_every_path(house: House) -> None:
     assert texts(house).count("***configured-value***") == 2
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(
     st.lists(
         st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(["", "x", "y\nz", "\r"])), min_size=1, max_size=4), max_size=5

@@ -19,6 +19,7 @@ from chalicelib.events.told import ToldStep
 from chalicelib.ports import PutOptions, Run
 from chalicelib.runlog.batch import Batch
 from tests.eventing import Author, EventParts, event_parts, notify, said, step_log, whole_log
+from tests.sampling import examples
 from tests.world import RUN, START_MS, World
 
 STEPS = ("a", "b/c", "ä#", None)
@@ -35,7 +36,8 @@ OPERATIONS = st.lists(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=60)
+@pytest.mark.slow
+@settings(deadline=None, max_examples=examples(60))
 @given(OPERATIONS, st.booleans(), st.sampled_from([None, 1, 3]))
 def test_step_log_equals_the_overall_log_filtered(
     operations: list[tuple[str, object]], closed: bool, max_lines: int | None
@@ -218,6 +220,7 @@ def test_steps_in_order_of_start_with_what_was_told() -> None:
     assert (late.status, late.ended_ms, late.complete) == (None, START_MS + 90, True)
 
 
+@pytest.mark.slow
 def test_a_step_costs_what_it_has_not_what_the_run_has() -> None:
     """A step of 200 lines in the middle of a log a hundred times as long: two requests for its text, and no byte of others."""
     world = World()
@@ -255,6 +258,7 @@ def test_a_strewn_step_is_read_in_bounded_requests_and_bytes() -> None:
     assert step_log(parts, "s") == "".join("s" * 50 + f"\n{number}\n" for number in range(200))
 
 
+@pytest.mark.slow
 def test_many_companions_cost_compaction_one_listing_more() -> None:
     """What lies beside the text stands before all else in a listing: it is leapt over."""
     world = World()

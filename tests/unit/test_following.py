@@ -15,6 +15,7 @@ from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.following import HOLD_S, MAX_PAUSE_S, MIN_PAUSE_S, End, Follower, FollowRequest, News
 from chalicelib.runlog.page import RAW_BYTES
 from tests.faults.interception import Intercepted
+from tests.sampling import examples
 from tests.world import RUN, World
 
 IDLE_MS = 3_600_000
@@ -245,7 +246,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(steps=st.lists(STEPS, max_size=20), meanwhile=st.lists(STEPS, max_size=6), start=st.integers(0, 4), tail=st.booleans())
 def test_every_line_once_and_in_order(steps: list[Any], meanwhile: list[Any], start: int, tail: bool) -> None:
     scene, lines, told = Scene(), list[str](), list[str]()

@@ -16,6 +16,8 @@ from glue_jobs.shell.session import is_on_glue
 from local import bundle, glue
 from local.state import PROJECT, LocalError
 
+pytestmark = pytest.mark.slow  # it starts processes
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:

@@ -18,6 +18,7 @@ from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.grep import MAX_MATCHES, TEXT_CHARS, Found, Grep, GrepRequest
 from chalicelib.runlog.matching import MAX_PATTERN_CHARS, matcher_of
 from tests.faults.interception import Intercepted
+from tests.sampling import examples
 from tests.unit.test_reader import STATES, append
 from tests.world import RUN, World
 
@@ -39,7 +40,7 @@ def find_all(world: World, wanted: str, **options: Any) -> list[tuple[int, str]]
     return matches
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     batches=st.lists(st.lists(st.text("aAbé\r ſ語", max_size=6), min_size=1, max_size=5), min_size=1, max_size=8),
     state=st.sampled_from(STATES),

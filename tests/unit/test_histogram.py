@@ -12,6 +12,7 @@ from chalicelib.ports import SegmentEntry
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.histogram import MAX_ROWS, SAMPLES, Bucket, Histogram, histogram
 from chalicelib.runlog.segment import DATA, SEAL, entry_of, errors_of, metadata_of
+from tests.sampling import examples
 from tests.unit.test_request_budgets import Counted
 from tests.world import RUN, World
 
@@ -56,7 +57,7 @@ def test_a_seal_is_no_line_and_what_is_missing_is_told() -> None:
     assert of(rows((0, 5, 0), first=7), 60).is_partial
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     given_rows=st.lists(st.tuples(st.integers(-5, 500), st.integers(1, 9), st.none() | st.integers(0, 3)), min_size=1, max_size=30),
     buckets=st.integers(1, 40),

@@ -199,6 +199,7 @@ def test_who_imports_boto3_and_chalice() -> None:
     assert importers == {"boto3": {"chalicelib.aws"}, "botocore": {"chalicelib.aws"}, "chalice": {"app", "chalicelib.routes"}}
 
 
+@pytest.mark.slow
 def test_nobody_imports_tests_and_the_product_imports_no_tool() -> None:
     for path in sources("app.py", "chalicelib", "local", "bench", "docs", "glue_jobs"):
         forbidden = {"tests"} if path not in PRODUCT else {"tests", "local", "bench", "docs", "glue_jobs"}

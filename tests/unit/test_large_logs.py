@@ -199,6 +199,7 @@ def test_key_of_the_record_is_known() -> None:
     assert world.layout.unfinished(RUN) > world.layout.segments(RUN) > world.layout.partial(RUN)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["error", "crash"])
 @pytest.mark.parametrize("moment", [BEFORE, AFTER])
 def test_stopped_at_every_call_it_ends_the_same(monkeypatch: pytest.MonkeyPatch, moment: str, how: str) -> None:

@@ -166,6 +166,7 @@ def test_a_line_of_20_mb(name: str, kind: str) -> None:
     assert [event.raw for event in found] == [b"a", raw, b" b", b"c"]
 
 
+@pytest.mark.slow
 def test_a_long_line_of_a_format_is_read() -> None:
     for each in FORMATS:
         line = each.example.encode() + b" x" * 10_000_000

@@ -55,6 +55,7 @@ def starts_of(each: Format) -> Iterator[str]:
     yield from (text[:end] for end in range(1, len(text)) if not (text[end - 1].isalnum() and text[end].isalnum()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
 def test_a_line_that_goes_wrong_after_a_good_start(each: Format) -> None:
     parse = each.bind(Clock())
@@ -67,6 +68,7 @@ def test_a_line_that_goes_wrong_after_a_good_start(each: Format) -> None:
     assert slow == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["", "\0", ": ", "]", '"', ")"])
 def test_a_line_that_nobody_knows(end: str) -> None:
     """Through the readers of every kind, colours, and joining."""

@@ -15,6 +15,7 @@ from chalicelib.masking import credentials, pairs
 from chalicelib.masking.mask import mask
 from chalicelib.masking.shapes import SHAPES, finders
 from chalicelib.masking.text import Automaton, Letters, Text
+from tests.sampling import examples
 
 ALL = finders(tuple(SHAPES), [b"hush-hush", b"aaaaaaaaab"])
 PASSES = 2 * len(ALL)
@@ -112,7 +113,7 @@ def test_a_long_tail_behind_a_word_costs_as_its_length(anchor: str) -> None:
         assert looks(line) <= most(len(line)), (fill, again)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(st.sampled_from([each for each in ANCHORS + FILLS if each]), min_size=1, max_size=5))
 def test_any_unit_that_repeats_costs_as_its_length(unit: list[str]) -> None:
     line = line_of("".join(unit), SMALL)

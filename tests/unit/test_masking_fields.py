@@ -22,6 +22,7 @@ from chalicelib.masking.mask import Masked
 from chalicelib.masking.masker import VALUES_AGE_MS, Masker
 from chalicelib.masking.rules import Rule, SecretName
 from chalicelib.memory.clock import ManualClock
+from tests.sampling import examples
 from tests.world import RUN
 
 VALUE = "geheim-12345"
@@ -92,6 +93,7 @@ def test_look_at_many_secret_texts_ends_with_the_first_of_them() -> None:
     assert FieldMask(counted).concerns([*["nothing"] * 10_000, VALUE])
 
 
+@pytest.mark.slow
 def test_list_of_a_long_name_costs_what_it_is_long() -> None:
     """The product of a name's length and its list's is what a small packed body has most of."""
     sizes: list[int] = []
@@ -143,7 +145,8 @@ def masked_behind(label: str, value: object) -> object:
     return masked.body[first : first + masked.edits[-1].length].decode()
 
 
-@settings(deadline=None, max_examples=1000)
+@pytest.mark.slow
+@settings(deadline=None, max_examples=examples(1000))
 @example(f"pwd='{'x' * 57}", 0)
 @example(f"pwd='{'x' * 59}", "hunter2")
 @example(f"-----BEGIN PRIVATE KEY-----{'x' * 70}pwd=", "hunter2")
@@ -203,7 +206,7 @@ def test_names_that_become_equal_are_all_there() -> None:
     assert mask.value({"secret-one": 1, "secret-two": 2, "x": 3}) == {MARKER: 1, f"{MARKER}-2": 2, "x": 3}
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(JSON)
 def test_single_look_sees_all_that_is_masked_field_by_field(value: Any) -> None:
     """Otherwise a batch that holds a secret would pass as one that holds none."""
@@ -212,14 +215,14 @@ def test_single_look_sees_all_that_is_masked_field_by_field(value: Any) -> None:
         assert mask.concerns([value])
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(JSON)
 def test_masked_twice_is_masked_once(value: Any) -> None:
     once = fields().value(value)
     assert fields().value(once) == once and VALUE not in repr(once) and "12345678" not in repr(once)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(WORDS, st.none() | WORDS.filter(bool), st.dictionaries(WORDS, JSON, max_size=2), JSON, st.integers(0, 9))
 def test_stored_and_forwarded_events_are_masked_alike(message: str, level: str | None, data: Any, note: Any, position: int) -> None:
     annotations = (Annotation(position=min(position, len(message)), note=note),)

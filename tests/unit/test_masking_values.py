@@ -21,6 +21,7 @@ from chalicelib.masking.shapes import MARKERS, SHAPES, finders
 from chalicelib.masking.text import Automaton, Text
 from chalicelib.masking.values import WINDOW_BYTES, Values
 from chalicelib.memory.clock import ManualClock
+from tests.sampling import examples
 
 QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 M = "***configured-value***"
@@ -239,7 +240,7 @@ def test_values_within_values_cost_no_more(name: str) -> None:
         assert finds <= 3 * len(text), "in practice"
 
 
-@settings(QUIET, max_examples=50)
+@settings(QUIET, max_examples=examples(50))
 @given(st.lists(st.text("ab", min_size=4, max_size=24), min_size=1, max_size=40), st.text("ab", min_size=100, max_size=400))
 def test_finds_are_bounded_whatever_the_values_are(values: list[str], text: str) -> None:
     _, finds = cost(text.encode(), [value.encode() for value in values])

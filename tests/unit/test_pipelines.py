@@ -10,6 +10,7 @@ from chalicelib.access.patterns import Patterns
 from chalicelib.errors import InvalidCursorError
 from chalicelib.ports import ABSENT, PutOptions, Run
 from chalicelib.runlog.pipelines import MAX_LISTS, PipelineQuery, Pipelines
+from tests.sampling import examples
 from tests.world import World
 
 NAMES = st.text("ab.-_ /é0%", min_size=1, max_size=4)
@@ -37,7 +38,7 @@ def query_of(prefix: str, *patterns: str) -> PipelineQuery:
     return PipelineQuery(prefix, Patterns(patterns).__contains__, [each.partition("*")[0] for each in patterns])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     names=st.sets(NAMES, max_size=12),
     prefix=st.text("ab. é", max_size=2),

@@ -160,6 +160,7 @@ def _named(name: str) -> logging.Handler:
     return handler
 
 
+@pytest.mark.slow
 def test_a_million_names_create_no_loggers_and_keep_a_thousand_entries() -> None:
     context = built(handlers=remember("root"), loggers={"a": {"handlers": ["root"]}}, root={"handlers": ["root"]})
     there = dict(context.loggers["a"].manager.loggerDict)

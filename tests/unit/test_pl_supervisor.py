@@ -117,6 +117,7 @@ def test_each_pipeline_is_worked_and_its_lease_given_back(world: Piping) -> None
     assert Remembering.messages("1") == Remembering.messages("2") == texts
 
 
+@pytest.mark.slow
 def test_a_handler_that_blocks_is_disabled_and_stops_no_other(world: Piping) -> None:
     texts = logs(world)
     file, well = ill("Blocks"), pipeline("well", to=["well"])
@@ -137,6 +138,7 @@ def test_a_handler_that_blocks_is_disabled_and_stops_no_other(world: Piping) -> 
     assert world.database.rows("pipelines") == stored
 
 
+@pytest.mark.slow
 def test_a_pipeline_that_goes_on_for_ever_is_begun_again_without_the_handler_that_blocks(world: Piping) -> None:
     texts = logs(world)
     made = supervisor(world, forever=True, until_idle=False)

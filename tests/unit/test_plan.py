@@ -50,6 +50,7 @@ def test_a_plan_is_the_concatenation_and_obeys_s3(sizes: list[int]) -> None:
     check(sizes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sizes",
     [

@@ -16,6 +16,7 @@ from chalicelib.runlog.legacy import on_behalf_of
 from chalicelib.runlog.reader import MAX_WAIT_S, Page, PageRequest, Reader
 from chalicelib.runlog.tail import list_all
 from tests.faults.interception import Intercepted
+from tests.sampling import examples
 from tests.world import RUN, World
 
 MIB = 1024 * 1024
@@ -59,7 +60,7 @@ def abandon(world: World) -> None:
 STATES = [leave_open, index_all, compact, compact_and_forget, close, abandon]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     batches=st.lists(st.lists(st.text("aé\r\x0b 語", max_size=6), min_size=1, max_size=4), min_size=1, max_size=12),
     cut=st.floats(0, 1),

@@ -69,6 +69,7 @@ def test_run_open_for_three_expirations_keeps_what_is_beside_it(expiration_days:
     assert world.read_all() == [str(number) for number in range(steps)]
 
 
+@pytest.mark.slow
 def test_more_companions_than_a_listing_has_are_kept() -> None:
     """The look shows the first thousand alone."""
     world = world_of(8)
@@ -233,6 +234,7 @@ def test_renewal_that_fails_at_any_object_is_due_again(failing: int) -> None:
     assert renewal(world).is_due(world.parts().compactor.look(RUN).oldest)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("burst_day", [1, 14, 15, 16, 29])
 def test_writer_that_companions_push_out_of_the_listing_is_kept(burst_day: int) -> None:
     """Of a run that had plain lines until then: entries of deleted segments are as old, and all of them are listed."""

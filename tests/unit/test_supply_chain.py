@@ -12,6 +12,8 @@ import pytest
 from local import locks, sbom, wheels
 from local.state import PROJECT, LocalError
 
+pytestmark = pytest.mark.slow  # it starts processes
+
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[a-z,]+\])?==([^\s;]+)", re.MULTILINE)
 
 
