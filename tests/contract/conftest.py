@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +32,11 @@ from chalicelib.memory.segment_index import InMemorySegmentIndex
 from chalicelib.pipelines.files.table import TABLE as PIPELINE_FILES
 from chalicelib.ports import Database, ObjectStore, SegmentIndex
 from local.emulator import CREDENTIALS, REGION, Emulator, free_port
+from tests import sampling
 
 MEMORY, MOTO, MINISTACK = "memory", "moto", "ministack"
+_FEW = 10
+"""Tests of a file that run on each emulator in any case."""
 KEEP_S = 30 * 86_400
 TABLES = {
     FILES: "FilesTable", LATEST: "LatestTable", LISTING: "ListingTable", OBJECTS: "ObjectsTable", PIPELINE_FILES: "PipelineFilesTable",
@@ -51,6 +56,28 @@ class _Template(yaml.SafeLoader):
 
 
 _Template.add_multi_constructor("!", lambda loader, suffix, node: None)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """All tests run in memory; of each file that has many, a third on each emulator. ``RUNLAKE_SAMPLE=all``: all everywhere."""
+    folder = f"{Path(__file__).parent}/"
+    if sampling.LEVEL == "fast" or any("::" in argument for argument in config.args):
+        return
+    families: dict[tuple[Path, str], list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if str(item.path).startswith(folder) and isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+            emulator = item.callspec.params.get("kind")
+            if emulator in (MOTO, MINISTACK):
+                families[item.path, emulator].append(item)
+    left_out = {
+        id(item)
+        for (path, emulator), family in families.items()
+        for item in set(family) - set(sampling.sample(family, f"{path.name} {emulator}", max(_FEW, len(family) // 3)))
+    }
+    if left_out:
+        config.hook.pytest_deselected(items=[item for item in items if id(item) in left_out])
+        items[:] = [item for item in items if id(item) not in left_out]
 
 
 @pytest.fixture(scope="session")
@@ -158,9 +185,15 @@ def create_file_tables(client: Any) -> dict[str, Schema]:
     return {table: Schema(create_table(client, resource), *KEYS[table]) for table, resource in TABLES.items()}
 
 
+@cache
+def _resources() -> dict[str, Any]:
+    resources: dict[str, Any] = yaml.load(_TEMPLATE.read_text(), _Template)["Resources"]
+    return resources
+
+
 def create_table(client: Any, resource: str) -> str:
     """A table exactly as the template that is deployed describes it."""
-    properties = yaml.load(_TEMPLATE.read_text(), _Template)["Resources"][resource]["Properties"]
+    properties = _resources()[resource]["Properties"]
     name = next(_names)
     wanted = {"AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode"}
     client.create_table(TableName=name, **{key: value for key, value in properties.items() if key in wanted and value})
