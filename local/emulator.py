@@ -12,7 +12,7 @@ import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
-from local.shared_code import FOLDER
+from local.run_emulator import FOLDER
 from local.state import PROJECT, ROOT, LocalError
 
 LOOPBACK = "127.0.0.1"
@@ -56,7 +56,7 @@ class Emulator:
         scratch.mkdir(parents=True, exist_ok=True)
         with open(log, "wb") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", str(PROJECT / "local" / "shared_code.py")],
+                [sys.executable, "-P", str(PROJECT / "local" / "run_emulator.py")],
                 cwd=scratch,
                 env=_environment(port, scratch) | dict(settings or {}),
                 stdin=subprocess.DEVNULL,

@@ -24,7 +24,6 @@ import requests
 
 from chalicelib.catalog.runs import shard_of
 from chalicelib.coordination import Status
-from chalicelib.triggers.schedules import RUNS_PER_WORKER
 from local.deploy import BUCKET
 from tests.integration.rebuilding import wait_until_quiet
 from tests.integration.roles import EVENTS, GIVEN_UP, POISON, assert_fits, changes, unnoticed
@@ -45,6 +44,9 @@ BY_OTHERS = {
     "AbsentFiles": "S3 says 404 of what is not there to whoever may list, 403 to others",
 } | GIVEN_UP
 DAY_S = 90_000
+RUNS_PER_WORKER = 20
+CONSTANTS = {"RECORDED_CONSTANTS": json.dumps({"chalicelib.triggers.schedules": {"RUNS_PER_WORKER": RUNS_PER_WORKER}})}
+"""Another worker is started for fewer runs than in production: which rights that needs does not depend on how many they are."""
 QUIET = dict.fromkeys(("PartialFlushIntervalMinutes", "CleanupIntervalMinutes", "PipelinesIntervalMinutes"), "1440")
 POLICY, PARAMETER, SECRET = "/runlake/policy", "/role/password", "role/db"
 MASKED = f"role-masked-{uuid4().hex[:8]}"
@@ -66,7 +68,7 @@ def issuer() -> Issuer:
 def recorded(tmp_path_factory: pytest.TempPathFactory, issuer: Issuer) -> Iterator[tuple[Stack, Calls]]:
     """A stack whose functions record what they ask."""
     calls = Calls(Path(tmp_path_factory.mktemp("calls")) / "calls.jsonl")
-    with patch.dict(os.environ, calls.environment), stack_with_tokens(issuer, **QUIET, **NAMED) as stack:
+    with patch.dict(os.environ, calls.environment | CONSTANTS), stack_with_tokens(issuer, **QUIET, **NAMED) as stack:
         with closing(stack.client("ssm")) as ssm, closing(stack.client("secretsmanager")) as secrets:
             ssm.put_parameter(Name=POLICY, Value=json.dumps({"principals": {}}), Type="String", Overwrite=True)
             ssm.put_parameter(Name=PARAMETER, Value="hush-one", Type="SecureString", Overwrite=True)

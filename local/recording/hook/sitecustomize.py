@@ -1,12 +1,15 @@
 """Records the calls of AWS that a process makes: Python imports this module at its start where this folder is on the path.
 
 Each call of each client of botocore, signed links among them, is appended to the file that ``RECORDED_CALLS`` names: function, service,
-operation, parameters without contents. ``RECORDED_AHEAD_S`` moves the clock of the process ahead.
+operation, parameters without contents. ``RECORDED_AHEAD_S`` moves the clock of the process ahead. ``RECORDED_CONSTANTS`` changes constants of modules
+as these are imported: ``{"package.module": {"NAME": value}}``.
 """
 
 import contextlib
+import importlib.machinery
 import json
 import os
+import sys
 import time
 
 _CONTENTS = ("Body", "Payload", "MetricData", "Message")
@@ -37,7 +40,27 @@ def _live_ahead(seconds: int) -> None:
     time.time_ns = lambda: real_ns() + seconds * 1_000_000_000
 
 
+class _ChangedModule(importlib.machinery.SourceFileLoader):
+    """Loads a module and changes its constants."""
+
+    def exec_module(self, module):
+        super().exec_module(module)
+        vars(module).update(_constants[module.__name__])
+
+
+class _FinderOfChanged:
+    """Finds the modules whose constants are changed."""
+
+    def find_spec(self, name, path=None, target=None):
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target) if name in _constants else None
+        if spec and spec.origin:
+            spec.loader = _ChangedModule(name, spec.origin)
+        return spec
+
+
 if _ahead_s := int(os.environ.get("RECORDED_AHEAD_S", "0")):
     _live_ahead(_ahead_s)
+if _constants := json.loads(os.environ.get("RECORDED_CONSTANTS", "{}")):
+    sys.meta_path.insert(0, _FinderOfChanged())
 if _path := os.environ.get("RECORDED_CALLS"):
     _record(_path)

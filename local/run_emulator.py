@@ -1,9 +1,15 @@
-"""Runs ministack with each zip of functions' code unpacked once, for all workers and all stacks, where ministack unpacks it for each worker.
+"""Runs ministack with two corrections.
+
+- Each zip of functions' code is unpacked once, for all workers and all stacks, where ministack unpacks it for each worker. Code is read-only
+  to functions on Lambda too.
+- A message that is sent while the poller of a queue removes others is kept. ministack makes the list of messages anew without a lock, and
+  what is appended to the old list meanwhile is lost.
 
 Started by path (see ``emulator.py``), so that neither the emulator nor the functions, which inherit its environment, find the project on
-their path. Code is read-only to functions on Lambda too.
+their path.
 """
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -58,10 +64,38 @@ def _prune(folder: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
+def keep_messages() -> None:
+    """Have ministack's poller of queues remove messages from the list that is there."""
+    from ministack.services import sqs
+
+    sweep = sqs._dlq_sweep
+
+    def sweep_in_place(queue: dict[str, Any]) -> None:
+        before = list(queue["messages"])
+        swept = {**queue, "messages": before}
+        sweep(swept)
+        kept = {id(message) for message in swept["messages"]}
+        _remove(queue, [message for message in before if id(message) not in kept])
+
+    def delete_in_place(queue_url: str, receipt_handles: set[str]) -> None:
+        with sqs._queues_lock:
+            queue = sqs._get_q(queue_url)
+            _remove(queue, [message for message in list(queue["messages"]) if message.get("receipt_handle") in receipt_handles])
+
+    sqs._dlq_sweep, sqs._delete_messages_for_esm = sweep_in_place, delete_in_place
+
+
+def _remove(queue: dict[str, Any], messages: list[dict[str, Any]]) -> None:
+    for message in messages:
+        with contextlib.suppress(ValueError):  # another request has removed it
+            queue["messages"].remove(message)
+
+
 def main() -> None:
     from ministack.core import lambda_runtime
 
     lambda_runtime.zipfile = _Zipfile
+    keep_messages()
     runpy.run_module("ministack", run_name="__main__", alter_sys=True)
 
 
