@@ -63,10 +63,11 @@ class Grant:
 
 
 class Calls:
-    """What processes asked of AWS that were begun with ``environment``."""
+    """What processes asked of AWS, from now on, that were begun with ``environment``."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._begin = path.stat().st_size if path.exists() else 0
 
     @property
     def environment(self) -> dict[str, str]:
@@ -75,7 +76,7 @@ class Calls:
 
     def needs(self, stack: Stack, by: str = "") -> set[Need]:
         """What the calls so far need, of all processes or of one function's."""
-        lines = self._path.read_text().splitlines() if self._path.exists() else []
+        lines = self._path.read_bytes()[self._begin :].splitlines() if self._path.exists() else []
         rows = [json.loads(line) for line in lines]
         return {need for row in rows if row["by"] == by for need in _needs(stack["region"], row)}
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.fake import FakeRun, FakeServer, FakeStep
-from tests.browser.test_viewer import FQN, RUN, address, requests_within_an_hour, row
+from tests.browser.test_viewer import FQN, RUN, address, requests_in_ten_minutes, row
 from tests.browser.test_viewer_for_everybody import violations
 
 Serve = Callable[..., FakeServer]
@@ -161,8 +161,8 @@ def test_a_live_run_grows_steps_and_lines(page: Page, serve: Serve) -> None:
     run.close()
     expect(page.locator(".state")).to_have_text("Events are lost. Writers: agent <b>7</b>")
     expect(item(page, "Deploy")).to_contain_text("failed")
-    requests_within_an_hour(page, server)  # those that were under way
-    assert requests_within_an_hour(page, server) == 0, "a finished run is not polled"
+    requests_in_ten_minutes(page, server)  # those that were under way
+    assert requests_in_ten_minutes(page, server) == 0, "a finished run is not polled"
 
 
 def test_a_run_without_steps_looks_as_before(page: Page, serve: Serve) -> None:

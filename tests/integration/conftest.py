@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from local import package
+from tests.integration.job_process import CALLS_OF_JOBS
 from tests.integration.stacks import Stack, shared_stack
 from tests.permissions import Calls
 
@@ -30,9 +30,9 @@ def template() -> dict[str, Any]:
 
 
 @pytest.fixture
-def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Calls:
-    """What the processes that a test begins ask of AWS."""
-    recorded = Calls(tmp_path / "calls.jsonl")
+def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
+    """What the processes that a test begins ask of AWS, and the process of the jobs."""
+    recorded = Calls(CALLS_OF_JOBS)
     for name, value in recorded.environment.items():
         monkeypatch.setenv(name, value)
     return recorded

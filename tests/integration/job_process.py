@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import atexit
 import json
+import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from local.jobs import environment_of
+from local.recording import recording
 from local.state import PROJECT
 from tests.integration.stacks import COMMAND_S
 
@@ -62,12 +66,15 @@ def run_alone(stack: Mapping[str, object], name: str, *arguments: str) -> Ended:
     return Ended(done.returncode, done.stdout, done.stderr)
 
 
+CALLS_OF_JOBS = Path(tempfile.gettempdir(), f"runlake-calls-{os.getpid()}.jsonl")
+"""Where jobs record what they ask of AWS: all of them, for another environment would need another process."""
+atexit.register(CALLS_OF_JOBS.unlink, missing_ok=True)
 _running: dict[str, subprocess.Popen[str]] = {}
 
 
-def run_job(stack: Mapping[str, object], name: str, *arguments: str, environment: Mapping[str, str] | None = None) -> Ended:
-    """Run a job against a stack, in the environment of this process and ``environment``."""
-    given = environment_of(stack) | dict(environment or {})
+def run_job(stack: Mapping[str, object], name: str, *arguments: str) -> Ended:
+    """Run a job against a stack, in the environment of this process."""
+    given = environment_of(stack) | recording(CALLS_OF_JOBS)
     process = _process(given)
     assert process.stdin and process.stdout
     request = {"name": name, "arguments": ["--stack-name", str(stack["stack_name"]), *arguments]}

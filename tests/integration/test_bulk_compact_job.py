@@ -150,6 +150,7 @@ def test_together_with_the_scheduled_function_each_run_is_done_once(quiet: Stack
     assert job(quiet)[1]["due"] == 0, "and nothing is due"
 
 
+@pytest.mark.thorough
 def test_killed_driver_and_killed_worker(capsys: pytest.CaptureFixture[str]) -> None:
     """Twenty times: ``python -m bench.spark_compaction --kills 20``."""
     seed = time.time_ns() % 10**6
@@ -159,6 +160,7 @@ def test_killed_driver_and_killed_worker(capsys: pytest.CaptureFixture[str]) -> 
     assert measured.reached, measured
 
 
+@pytest.mark.thorough
 def test_damaged_runs_are_reported_and_the_others_done() -> None:
     """With a run of 100,000 segments: ``python -m bench.spark_compaction --dirty``."""
     (measured,) = dirty(1200)

@@ -6,10 +6,13 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 from local.state import PROJECT
 from tests.integration.stacks import COMMAND_S
 
 
+@pytest.mark.thorough
 def test_no_partition_is_lost_or_held_twice() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "bench.coordination_kill"], cwd=PROJECT, capture_output=True, text=True, timeout=COMMAND_S

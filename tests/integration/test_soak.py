@@ -13,6 +13,7 @@ from bench.soak_connector import Connector
 from local.state import PROJECT
 
 
+@pytest.mark.thorough
 def test_nothing_acknowledged_is_lost_while_the_store_fails_and_is_killed() -> None:
     options = ["--connectors=12", "--seconds=8", "--kills=1", "--at-once=3", "--faults=0.1"]
     done = subprocess.run([sys.executable, "-m", "bench.soak", *options], cwd=PROJECT, capture_output=True, text=True)

@@ -10,6 +10,7 @@ from bench.spark_bucket import BucketServer
 from bench.spark_dataset_kill import Killing
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [3])
 def test_the_same_rows_after_two_kills(server: BucketServer, tmp_path: Path, seed: int) -> None:
     killing = Killing(server, tmp_path / "dataset", seed)

@@ -125,6 +125,7 @@ def test_a_second_run_does_nothing(archive: PipelineArchive, plain: Path, first:
     assert plain.stat().st_size == size
 
 
+@pytest.mark.thorough
 def test_a_job_is_killed_and_begun_again(archive: PipelineArchive, plain: Path, first: list[BenchRun]) -> None:
     second = some_runs(archive, "second")
     files = archive.begun("pipeline-files")

@@ -1,4 +1,4 @@
-"""The unmodified datalake client, as tests run it: each command is a process of its own in .venv-datalake."""
+"""The unmodified datalake client, as tests run it: each command is a process, forked from one of .venv-datalake that has imported the client."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import re
 import subprocess
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,7 +15,8 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
-from tests.integration.stacks import COMMAND_S, PATIENCE_S, Stack
+from tests.integration.preloaded import Done, Preloaded
+from tests.integration.stacks import PATIENCE_S, Stack
 from tests.prerequisites import DATALAKE, require
 
 BIN = Path(__file__).parents[3] / ".venv-datalake" / "bin"
@@ -27,30 +27,12 @@ _GIVE_UP_S = 300.0
 _POLL_S = 0.2
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    """A process that ended."""
-
-    code: int
-    output: bytes
-    error: str
-
-    @property
-    def text(self) -> str:
-        """What it printed."""
-        return self.output.decode()
-
-    @property
-    def last_line(self) -> str:
-        """Of what it complained about: the error itself, without usage, warnings and traceback."""
-        return (self.error.strip().splitlines() or [""])[-1]
-
-
 class Datalake:
     """The client with the settings of one stack. ``home`` is a folder for them."""
 
     def __init__(self, stack: Stack, home: Path) -> None:
         require(DATALAKE)
+        self._preloaded = Preloaded(BIN / "python", ["datalake.scripts.cli"])
         self.api_url = stack.api_url
         self.storage_url = f"s3://{stack['archive_bucket']}"
         self.home = home
@@ -77,7 +59,7 @@ class Datalake:
 
     def call(self, operation: str, **arguments: Any) -> Any:
         """What an operation of driver.py, which uses the client's Python interface, returns."""
-        done = self._finish([BIN / "python", DRIVER, operation, json.dumps(arguments)])
+        done = self._finish([DRIVER, operation, json.dumps(arguments)])
         assert done.code == 0, f"{operation} exit code {done.code}\n{done.error}"
         return json.loads(done.text)
 
@@ -126,15 +108,8 @@ class Datalake:
         cwd: Path | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> Done:
-        done = subprocess.run(
-            command,
-            input=stdin.encode(),
-            capture_output=True,
-            cwd=cwd or self.home,
-            env=self.environment if environment is None else environment,
-            timeout=COMMAND_S,
-        )
-        return Done(done.returncode, done.stdout, done.stderr.decode())
+        given = self.environment if environment is None else environment
+        return self._preloaded.run(command, stdin=stdin.encode(), folder=cwd or self.home, environment=given)
 
 
 def options(**values: str) -> list[str]:

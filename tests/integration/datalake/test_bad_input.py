@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.datalake.client import Datalake, Done, options
+from tests.integration.datalake.client import Datalake, options
+from tests.integration.preloaded import Done
 
 UNKNOWN = "0123456789abcdef0123456789abcdef"
 PUSHED = {"what": "bad-input", "where": "here", "start": "2020-01-01"}

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.datalake.client import Datalake, Done
+from tests.integration.datalake.client import Datalake
+from tests.integration.preloaded import Done
 
 CONTENT = b"the state of things\n"
 

@@ -8,6 +8,7 @@ import subprocess
 import threading
 import uuid
 from contextlib import closing
+from functools import cache
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,6 +18,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from tests.integration.preloaded import Done, Preloaded
 from tests.integration.stacks import COMMAND_S, PATIENCE_S, Stack
 from tests.prerequisites import OPENMETADATA, require
 
@@ -29,16 +31,25 @@ LOGS = "/v1/services/ingestionPipelines/logs"
 def connector(
     operation: str, api_url: str, fqn: str, run_id: str, *options: str, text: str = "", fails: bool = False, token: str = ""
 ) -> Any:
-    """Run the client in its own process; what its operation returned."""
+    """Run the client in a process; what its operation returned. A handler's work (``work``) has a process that begins with it."""
     require(OPENMETADATA)
-    command = [str(PYTHON), str(CONNECTOR), operation, api_url, fqn, run_id, *options]
+    command = [str(CONNECTOR), operation, api_url, fqn, run_id, *options]
     environment = os.environ | ({"CONNECTOR_TOKEN": token} if token else {})
-    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=COMMAND_S, env=environment)
+    if operation == "work":
+        run = subprocess.run([str(PYTHON), *command], capture_output=True, text=True, timeout=COMMAND_S, env=environment)
+        done = Done(run.returncode, run.stdout.encode(), run.stderr)
+    else:
+        done = _preloaded().run(command, stdin=text.encode(), folder=PROJECT, environment=environment)
     if fails:
-        assert done.returncode != 0
+        assert done.code != 0
         return None
-    assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    assert done.code == 0, done.error[-2000:]
+    return json.loads(done.text.splitlines()[-1])
+
+
+@cache
+def _preloaded() -> Preloaded:
+    return Preloaded(PYTHON, ["metadata.ingestion.ometa.ometa_api", "metadata.utils.streamable_logger"])
 
 
 def download(stack: Stack, fqn: str, run_id: str) -> str:
