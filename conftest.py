@@ -14,7 +14,7 @@ from tests import sampling
 from tests.jvm import use_short_lived_jvms
 
 settings.register_profile("fast", deadline=None, max_examples=10, print_blob=True)
-settings.register_profile("default", deadline=None, print_blob=True)
+settings.register_profile("default", deadline=None, max_examples=35, print_blob=True)
 settings.register_profile("thorough", deadline=None, max_examples=500, print_blob=True)
 settings.load_profile(sampling.LEVEL)
 

@@ -21,8 +21,10 @@ from typing import Any
 
 FOLDER = "RUNLAKE_SHARED_CODE"
 """Environment variable: where the unpacked code is kept."""
-_KEPT = 3
-"""Zips, newest first, for stacks that run now and those that were started last."""
+_MAX_UNUSED = 3
+"""Unpacked zips that no emulator uses, the newest, for the stacks that start next."""
+_in_use: dict[str, int] = {}
+"""By digest: a file whose lock this process holds until it ends, so that no other one deletes the code of its workers."""
 
 
 class SharedZipFile(zipfile.ZipFile):
@@ -49,6 +51,7 @@ def _unpacked(digest: str, source: zipfile.ZipFile) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        _hold(folder, digest)
         if not target.exists():
             draft = folder / "draft"
             shutil.rmtree(draft, ignore_errors=True)
@@ -58,10 +61,27 @@ def _unpacked(digest: str, source: zipfile.ZipFile) -> Path:
     return target
 
 
+def _hold(folder: Path, digest: str) -> None:
+    if digest not in _in_use:
+        _in_use[digest] = os.open(folder / f"{digest}.used", os.O_CREAT | os.O_RDONLY)
+        fcntl.flock(_in_use[digest], fcntl.LOCK_SH)
+
+
 def _prune(folder: Path) -> None:
     by_age = sorted((path for path in folder.iterdir() if path.is_dir()), key=lambda path: path.stat().st_mtime, reverse=True)
-    for path in by_age[_KEPT:]:
+    for path in [path for path in by_age if not _is_used(path)][_MAX_UNUSED:]:
         shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_used(path: Path) -> bool:
+    descriptor = os.open(f"{path}.used", os.O_CREAT | os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return False
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
 
 
 def keep_messages() -> None:

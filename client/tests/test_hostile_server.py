@@ -86,7 +86,7 @@ def test_every_command_is_here() -> None:
     assert {command[0] for command in [*SHOWN, *SILENT] if "--json" in command} == with_json
 
 
-@pytest.mark.sampled(default=12)
+@pytest.mark.sampled(default=6)
 @pytest.mark.parametrize("command", [*SHOWN, *SILENT], ids=lambda command: " ".join(command)[:40].encode("unicode_escape").decode())
 def test_terminal_gets_only_our_sequences(command: tuple[str, ...], server: HostileServer, tmp_path: Path) -> None:
     _, written = on_a_pty(typed(command, tmp_path), environ(server, tmp_path))
@@ -95,7 +95,7 @@ def test_terminal_gets_only_our_sequences(command: tuple[str, ...], server: Host
     assert "Traceback" not in written and "not understood" not in written
 
 
-@pytest.mark.sampled(default=12)
+@pytest.mark.sampled(default=6)
 @pytest.mark.slow
 @pytest.mark.parametrize("status", [400, 401, 404, 409, 500])
 @pytest.mark.parametrize("name", sorted(set(runlake.commands) - OFFLINE))

@@ -98,6 +98,7 @@ def reads_of(steps: int, **changes: Any) -> int:
     return gate.reads
 
 
+@pytest.mark.sampled(default=60)
 @pytest.mark.parametrize("most_runs", [2, 100])
 @pytest.mark.parametrize("number", range(1, 80))
 def test_throttled_read_forgets_no_run(number: int, most_runs: int) -> None:

@@ -338,21 +338,32 @@ def credentials(name: str) -> dict[str, str]:
     return bearer(FORGER.granted(name, logs_read=["*"])) if name == "forger" else {}
 
 
-def asked(row: Row, name: str) -> Answer:
+def asked(row: Row, ids: dict[str, str], name: str) -> Answer:
     """One cell."""
-    with house() as (_, ids):
-        path = addressed(row.path)
-        for key in sorted(ids, key=len, reverse=True):
-            path = path.replace(f"${key}", ids[key])
-        body = sent(row) if row.body and row.body.startswith("%") else row.body
-        if row.path == "/v0/archive/files" and body:
-            body = json.dumps(FULL | json.loads(body))
-        return call(row.method, path, body, credentials(name))
+    path = addressed(row.path)
+    for key in sorted(ids, key=len, reverse=True):
+        path = path.replace(f"${key}", ids[key])
+    body = sent(row) if row.body and row.body.startswith("%") else row.body
+    if row.path == "/v0/archive/files" and body:
+        body = json.dumps(FULL | json.loads(body))
+    return call(row.method, path, body, credentials(name))
+
+
+def asked_by_all(row: Row) -> dict[str, Answer]:
+    """Reads by one API; each write by one of its own, for it may change what the next one meets."""
+    if row.method in ("GET", "HEAD"):
+        with house() as (_, ids):
+            return {name: asked(row, ids, name) for name in PRINCIPALS}
+    answers = {}
+    for name in PRINCIPALS:
+        with house() as (_, ids):
+            answers[name] = asked(row, ids, name)
+    return answers
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: " ".join(filter(None, (row.method, row.path, row.body))))
 def test_each_cell(row: Row) -> None:
-    answers = {name: asked(row, name) for name in PRINCIPALS}
+    answers = asked_by_all(row)
     assert {name: answer.status for name, answer in answers.items()} == row.expected
     for answer in answers.values():
         if answer.status in (401, 403):

@@ -216,7 +216,7 @@ def test_path_and_query_over_the_limit_are_refused(world: World, operation: Oper
     assert "path and query" not in answer.body
 
 
-@pytest.mark.sampled(default=4)
+@pytest.mark.sampled(default=2)
 @pytest.mark.slow
 @pytest.mark.parametrize("sample", RECORDS, ids=name_of)
 def test_items_at_the_limit_are_stored_and_one_more_is_refused(world: World, sample: Sample) -> None:
@@ -253,7 +253,7 @@ def test_runs_at_the_limit_are_stored_and_one_more_is_refused(world: World, samp
     assert get("p0/r").json["total"] == get(f"p{limit - 1}/r").json["total"] == 1
 
 
-@pytest.mark.sampled(default=4)
+@pytest.mark.sampled(default=2)
 @pytest.mark.slow
 @pytest.mark.parametrize("sample", [each for each in [*SAMPLES.values(), MSGPACK] if each.values], ids=name_of)
 def test_values_over_the_limit_are_refused(world: World, sample: Sample) -> None:

@@ -22,7 +22,7 @@ from tests.sampling import pick
 from tests.world import World
 
 BASE_URL = f"http://memory{STAGE}"
-EXAMPLES = pick(2, 10, 100)
+EXAMPLES = pick(2, 6, 100)
 STRANGERS = pick(1, 4, 20)
 _HOUR_S = 3600
 

@@ -30,6 +30,7 @@ def check(live: Live, items: Items) -> None:
     assert items.rows == live.rows()
 
 
+@pytest.mark.sampled(default=14)
 @pytest.mark.parametrize("seed", range(40))
 def test_lost_tables_are_made_as_the_live_system_keeps_them(seed: int) -> None:
     print(f"seed: {seed}")
@@ -41,6 +42,7 @@ def test_lost_tables_are_made_as_the_live_system_keeps_them(seed: int) -> None:
     assert {result.outcome for result in again} <= {RIGHT}, again
 
 
+@pytest.mark.sampled(default=10)
 @pytest.mark.parametrize("seed", range(25))
 def test_damaged_rows_are_put_right_and_right_ones_are_left(seed: int) -> None:
     print(f"seed: {seed}")

@@ -288,6 +288,7 @@ class _Small:
         self.limits, self.size, self.send, self.close = Limits(500, 1 << 30), inner.size, inner.send, inner.close
 
 
+@pytest.mark.sampled(default=8)
 @pytest.mark.slow
 @pytest.mark.parametrize("is_applied", [False, True])
 @pytest.mark.parametrize("stop", range(1, 10))

@@ -263,8 +263,9 @@ def test_many_companions_cost_compaction_one_listing_more() -> None:
     """What lies beside the text stands before all else in a listing: it is leapt over."""
     world = World()
     parts = event_parts(world)
+    position = None
     for number in range(1200):
-        parts.log.append(RUN, [said(f"{number}", "s")], idempotency_key=f"{number}")
+        position = parts.log.append(RUN, [said(f"{number}", "s")], position=position).position
     world.store.calls.clear()
     state = parts.compactor.look(RUN)
     assert (len(state.pending), state.has_events, world.store.calls["list"]) == (1200, True, 3)

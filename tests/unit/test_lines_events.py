@@ -158,6 +158,7 @@ def test_exactly_so_many_bytes_still_fit() -> None:
     assert [event.lines for event in events_of("x" * half + "\n " + "y" * (half - 1))] == [1, 1]
 
 
+@pytest.mark.sampled(default=12)
 @pytest.mark.parametrize("name", ["plain", "json", "logfmt", "access", "openmetadata", "syslog"])
 @pytest.mark.parametrize("kind", ["x", " ", "[", "{", '"', "\xff", "a=b ", "\x1b["])
 def test_a_line_of_20_mb(name: str, kind: str) -> None:

@@ -68,6 +68,7 @@ def test_a_line_that_goes_wrong_after_a_good_start(each: Format) -> None:
     assert slow == []
 
 
+@pytest.mark.sampled(default=2)
 @pytest.mark.slow
 @pytest.mark.parametrize("end", ["", "\0", ": ", "]", '"', ")"])
 def test_a_line_that_nobody_knows(end: str) -> None:

@@ -98,6 +98,7 @@ def line_of(unit: str, size: int) -> bytes:
     return raw * (size // len(raw) + 1)
 
 
+@pytest.mark.sampled(default=8)
 @pytest.mark.parametrize("anchor", ANCHORS)
 def test_whatever_repeats_costs_as_its_length(anchor: str) -> None:
     for fill in FILLS:

@@ -16,6 +16,7 @@ from chalicelib.errors import InvalidConfigurationError
 from chalicelib.pipelines.configuration import Logging, Properties, parsed
 from chalicelib.pipelines.context import LoggingContext, build
 from tests.piping import MODULES, RECORDS, Remembering
+from tests.sampling import pick
 
 
 @pytest.fixture(autouse=True)
@@ -161,11 +162,11 @@ def _named(name: str) -> logging.Handler:
 
 
 @pytest.mark.slow
-def test_a_million_names_create_no_loggers_and_keep_a_thousand_entries() -> None:
+def test_any_number_of_names_creates_no_loggers_and_keeps_a_thousand_entries() -> None:
     context = built(handlers=remember("root"), loggers={"a": {"handlers": ["root"]}}, root={"handlers": ["root"]})
     there = dict(context.loggers["a"].manager.loggerDict)
     before = len(logging.root.manager.loggerDict)
-    for number in range(1_000_000):
+    for number in range(pick(20_000, 100_000, 1_000_000)):
         context.route(f"a.logger{number}.b", 0)
     assert context.routes_kept == 1000
     assert context.loggers["a"].manager.loggerDict == there

@@ -196,6 +196,7 @@ def costs(database: Metered) -> Iterator[tuple[Cost, FilePage]]:
     )
 
 
+@pytest.mark.sampled(default=1)
 @pytest.mark.slow
 @pytest.mark.parametrize("count", SIZES)
 def test_a_page_reads_about_what_it_answers_however_many_files_the_day_has(count: int) -> None:
