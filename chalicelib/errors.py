@@ -20,6 +20,7 @@ RunlakeError
  │   └─ ForbiddenError           a principal that may not do this (403)
  ├─ ConflictError              the state says no
  │   ├─ RunClosedError           an append to a run that was closed
+ │   ├─ AttemptTakenError        the start of an attempt whose number another start has
  │   └─ NotChangeableError       a file that only its source may change, such as a run's log
  ├─ StoreConditionError        refresh and retry
  │   ├─ PreconditionFailedError  a conditional write whose condition is false (412)
@@ -128,6 +129,10 @@ class ConflictError(RunlakeError):
 
 class RunClosedError(ConflictError):
     """An append to a run that was closed. Nothing was stored."""
+
+
+class AttemptTakenError(ConflictError):
+    """The start of an attempt whose number another start has. Nothing was stored."""
 
 
 class NotChangeableError(ConflictError):

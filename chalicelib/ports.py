@@ -163,6 +163,20 @@ class Run:
     run_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class RunStart:
+    """The start of a run. ``start_id``: of the process that started it. ``first_run_id``: the run id that it was started under, that is
+    attempt 1. ``started_ms``: when the command began; ``registered_ms``: when the start was stored. Both by the function's clock."""
+
+    start_id: str
+    first_run_id: str
+    attempt: int
+    host: str
+    command: str
+    started_ms: int
+    registered_ms: int
+
+
 KEYED_SESSION = "k-"
 """How the session of a batch with an Idempotency-Key begins."""
 EVENT_ROWS = "event#"

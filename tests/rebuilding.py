@@ -17,6 +17,7 @@ from chalicelib.errors import InvalidBatchError, RunClosedError
 from chalicelib.ingestion.report import Report
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import PutOptions, Run
+from chalicelib.runlog.attempts import Attempts, StartRequest
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.census import Examiner
 from chalicelib.settings import Settings
@@ -107,6 +108,12 @@ class Live:
             return
         self.positions[run] = answer.position
 
+    def start(self, run: Run, start_id: str) -> None:
+        """Of an attempt of a run; later attempts are among ``runs`` then."""
+        attempts = Attempts(self.services.store, self.world.layout, self.services.writer, self.world.clock)
+        attempt = attempts.start(run, StartRequest(start_id, "host", "./load.sh", age_ms=5000))
+        self.positions[attempt.run] = attempt.position
+
     def close(self, run: Run) -> None:
         self.services.finalizer.close(run, self.positions.get(run))
 
@@ -169,11 +176,15 @@ def live_through(seed: int, steps: int = 60) -> Live:
     old, newer = Run("svc_legacy", "run-a"), Run("svc_legacy", "run-b")
     for step in range(steps):
         run = chance.choice(runs)
-        match chance.choice(["append"] * 6 + ["keyed", "close", "tick", "tick", "sweep", "wait", "wait", "cold", "old", "newer"]):
+        match chance.choice(
+            ["append"] * 6 + ["keyed", "start", "close", "tick", "tick", "sweep", "wait", "wait", "cold", "old", "newer"]
+        ):
             case "append":
                 live.append(run, "".join(f"line {step} {number}\n" for number in range(chance.randint(1, 5))))
             case "keyed":
                 live.append(run, f"keyed {step}\n", key=f"key-{chance.randint(0, 40)}")
+            case "start" if run.run_id != "run-3":
+                live.start(run, f"start-{step}")
             case "cold":
                 live.positions[run] = None
                 live.append(run, f"cold {step}\n")

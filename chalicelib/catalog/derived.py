@@ -6,11 +6,11 @@ Decision 0016 tells for each attribute what it is made of.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from chalicelib.catalog.runs import shard_of
-from chalicelib.ports import Run, SegmentEntry
+from chalicelib.ports import Run, RunStart, SegmentEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Reached:
 class Facts:
     """What S3 tells. ``entries``: of all segments, ascending. ``is_settled``: nothing is left to do for the run.
 
-    ``since_ms``: when it was first seen, if that is before all that S3 still tells; 0: it is not.
+    ``since_ms``: when it was first seen, if that is before all that S3 still tells; 0: it is not. ``start``: None of a run without one.
     """
 
     entries: Sequence[SegmentEntry]
@@ -35,6 +35,7 @@ class Facts:
     logs: Reached | None = None
     is_settled: bool = False
     since_ms: int = 0
+    start: RunStart | None = None
 
 
 def run_item(run: Run, facts: Facts, keep_s: int) -> dict[str, Any]:
@@ -42,13 +43,27 @@ def run_item(run: Run, facts: Facts, keep_s: int) -> dict[str, Any]:
     item: dict[str, Any] = {"fqn": run.fqn, "run_id": run.run_id}
     ours = [found for found in (facts.partial, facts.logs) if found and found.lines is not None]
     if not facts.entries and not ours:
-        return item | _of_openmetadata(facts, keep_s)
+        item |= _of_openmetadata(facts, keep_s)
+        return item | (_of_start(run, facts.start, keep_s) if facts.start and "started_ms" not in item else {})
     item |= _of_artifacts(ours, facts.logs, keep_s)
     if facts.entries:
         item |= _of_segments(run, facts, keep_s)
     if facts.since_ms:
         item["started_ms"] = min(item["started_ms"], facts.since_ms)
+    if facts.start:
+        item |= {"start": asdict(facts.start), "started_ms": min(item["started_ms"], facts.start.started_ms)}
     return item
+
+
+def _of_start(run: Run, start: RunStart, keep_s: int) -> dict[str, Any]:
+    """The row of a run that was started and has no line yet."""
+    return {
+        "start": asdict(start),
+        "started_ms": start.started_ms,
+        "last_append_ms": start.registered_ms,
+        "expires_at": start.registered_ms // 1000 + keep_s,
+        "activity_shard": shard_of(run),
+    }
 
 
 def _of_segments(run: Run, facts: Facts, keep_s: int) -> dict[str, Any]:

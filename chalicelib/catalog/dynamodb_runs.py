@@ -6,17 +6,20 @@ import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from typing import Any
 
 from chalicelib.aws.dynamodb import Table
 from chalicelib.catalog.runs import SHARDS, Landed, RunPage, RunRow, shard_of
 from chalicelib.errors import InvalidInputError
-from chalicelib.ports import Run, SegmentEntry, is_sort_key
+from chalicelib.ports import Run, RunStart, SegmentEntry, is_sort_key
 
 THREADS = 8
 _NUMBERS = (
     "segments", "lines", "bytes", "epoch", "started_ms", "last_append_ms", "compacted_segments", "compacted_bytes", "final_segments",
 )  # fmt: skip
+_START = "start"
+"""The attribute of a run's start: a map, as ``start_item`` makes it."""
 _NAMES = {"#segments": "segments", "#lines": "lines", "#bytes": "bytes"}  # reserved words of DynamoDB, or too close to them
 _IS_NEWS = "attribute_not_exists(final_segments) OR final_segments < :next"
 _REACHES_FURTHER = "attribute_not_exists(compacted_segments) OR compacted_segments < :next"
@@ -29,6 +32,21 @@ class DynamoDbRunCatalog:
 
     def __init__(self, table: Table, keep_s: int) -> None:
         self._table, self._keep_s = table, keep_s
+
+    def started(self, run: Run, start: RunStart) -> None:
+        """See ``RunCatalog``."""
+        names, values = {"#start": _START}, {":start": start_item(start), ":started": start.started_ms}
+        is_new = self._table.update_if(
+            _key(run),
+            "SET #start = :start, started_ms = :started, last_append_ms = :ms, activity_shard = :shard, expires_at = :expires",
+            values | {":ms": start.registered_ms, ":shard": shard_of(run), ":expires": self._expires(start.registered_ms)},
+            "attribute_not_exists(last_append_ms)",
+            ExpressionAttributeNames=names,
+            ReturnValues="ALL_OLD",
+        )
+        if is_new is None:
+            self._table.update(_key(run), "SET #start = :start", {":start": values[":start"]}, ExpressionAttributeNames=names)
+            self._table.update_if(_key(run), "SET started_ms = :started", {":started": start.started_ms}, "started_ms > :started")
 
     def segment_landed(self, run: Run, entry: SegmentEntry) -> Landed:
         """See ``RunCatalog``."""
@@ -53,7 +71,10 @@ class DynamoDbRunCatalog:
         )
         if old is None or old.get("started_ms", 0) > entry.appended_ms:
             self._table.update_if(_key(run), "SET started_ms = :ms", {":ms": entry.appended_ms}, "started_ms > :ms")
-        return Landed(old is not None, old.get("last_append_ms") if old is not None else entry.appended_ms)
+        if old is None:
+            return Landed(False, entry.appended_ms)
+        is_first = _START in old and "segments" not in old
+        return Landed(True, None if is_first else old.get("last_append_ms"))
 
     def compacted(self, run: Run, size: int, next_segment: int, at_ms: int) -> None:
         """See ``RunCatalog``."""
@@ -152,4 +173,15 @@ def _key(run: Run) -> dict[str, str]:
 def row_of(row: Mapping[str, Any]) -> RunRow:
     """What an item of the table says."""
     numbers = {name: row.get(name, 0) for name in _NUMBERS}
-    return RunRow(run=Run(row["fqn"], row["run_id"]), seal=row.get("seal", ""), **numbers)
+    start = start_of(row[_START]) if _START in row else None
+    return RunRow(run=Run(row["fqn"], row["run_id"]), seal=row.get("seal", ""), start=start, **numbers)
+
+
+def start_item(start: RunStart) -> dict[str, Any]:
+    """The value of attribute ``start``."""
+    return asdict(start)
+
+
+def start_of(item: Mapping[str, Any]) -> RunStart:
+    """The inverse of ``start_item``."""
+    return RunStart(**item)

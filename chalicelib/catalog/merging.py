@@ -28,6 +28,8 @@ def merge_forward(item: Item, seen: Item | None, now: Item | None) -> dict[str, 
             _take(group, now, merged)
     if _moved("activity_shard", seen, now) and _number(now, "segments") == _number(item, "segments"):
         _take(("activity_shard",), now, merged)  # a schedule has let go of the run
+    if "start" not in item and _moved("start", seen, now):
+        _take(("start",), now, merged)
     if _moved("started_ms", seen, now) and 0 < _number(now, "started_ms") < _number(item, "started_ms"):
         _take(("started_ms",), now, merged)
     return merged

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Protocol
 
-from chalicelib.ports import Run, SegmentEntry
+from chalicelib.ports import Run, RunStart, SegmentEntry
 
 SHARDS = 64
 """A partition of an index takes 1,000 units of writing a second, and an append takes two: 32,000 appends a second."""
@@ -27,7 +27,7 @@ class RunRow:
 
     ``segments``: the highest number that was seen, plus one; ``compacted_segments``: what is in partial.txt or logs.txt, whichever reaches
     further, and ``final_segments``: what is in logs.txt, as the first number that is not. Times in ms since the epoch. Decision 0016 tells
-    for each attribute what of S3 it is made of.
+    for each attribute what of S3 it is made of. ``start``: None of a run that was never started, but only written to: it is attempt 1.
     """
 
     run: Run
@@ -41,6 +41,7 @@ class RunRow:
     compacted_segments: int = 0
     compacted_bytes: int = 0
     final_segments: int = 0
+    start: RunStart | None = None
 
     @property
     def status(self) -> str:
@@ -83,6 +84,9 @@ class Landed:
 
 class RunCatalog(Protocol):
     """Rows of runs. Every write can be repeated and reordered; errors are UnavailableError."""
+
+    def started(self, run: Run, start: RunStart) -> None:
+        """The start of a run is stored. One write, two or three when segments or artifacts of the run are known already."""
 
     def segment_landed(self, run: Run, entry: SegmentEntry) -> Landed:
         """A segment exists. One write, two when it comes late and is the earliest so far."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from chalicelib.events.registry import Registry
     from chalicelib.events.routing import Router
     from chalicelib.events.runlog import RunEventLog
+    from chalicelib.events.starts import Starts
     from chalicelib.events.step_events import StepEvents
     from chalicelib.events.step_log import StepLogs
     from chalicelib.events.steps import Steps
@@ -58,6 +59,15 @@ class EventServices:
         from chalicelib.events.writers import Writers
 
         return Writers(self._store, self._layout, self._clock, self._services.masker)
+
+    @cached_property
+    def starts(self) -> Starts:
+        """Starts of runs."""
+        from chalicelib.events.starts import Starts
+        from chalicelib.runlog.attempts import Attempts
+
+        attempts = Attempts(self._store, self._layout, self._services.writer, self._clock)
+        return Starts(attempts, self._services.masker)
 
     @cached_property
     def log(self) -> RunEventLog:

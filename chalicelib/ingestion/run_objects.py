@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from chalicelib.catalog.runs import RunCatalog
-from chalicelib.errors import DamagedLogError, InvalidInputError, UnavailableError
+from chalicelib.errors import DamagedLogError, InvalidInputError, ObjectNotFoundError, UnavailableError
 from chalicelib.ingestion.notification import ObjectEvent
 from chalicelib.ingestion.report import Record
 from chalicelib.ingestion.run_files import run_object_metadata
 from chalicelib.ports import ObjectInfo, ObjectStore, PutOptions, Run, SegmentEntry, SegmentIndex
 from chalicelib.runlog.artifact import artifact_of
+from chalicelib.runlog.attempts import read_start
 from chalicelib.runlog.layout import Layout, ParsedKey
 from chalicelib.runlog.segment import entry_of
 
@@ -57,6 +58,9 @@ class RunObjects:
         if parsed.kind in _BESIDE:
             self.index_beside(parsed)
             return None
+        if parsed.kind == "start":
+            self._started(parsed.run)
+            return None
         info = self.store.head(event.key)
         entry = None
         if parsed.kind == "segment":
@@ -72,6 +76,12 @@ class RunObjects:
             self.early_flush(run)
         except (UnavailableError, DamagedLogError):
             return
+
+    def _started(self, run: Run) -> None:
+        start = read_start(self.store, self.layout, run)
+        if start is None:
+            raise ObjectNotFoundError(f"the start of a run is gone run={run.fqn}/{run.run_id}")
+        self.runs.started(run, start)
 
     def _segment(self, parsed: ParsedKey, info: ObjectInfo, due: list[Run]) -> SegmentEntry:
         entry = entry_of(parsed.sequence or 0, info.metadata, info.size)

@@ -9,7 +9,7 @@ from threading import Lock
 from chalicelib.catalog.dynamodb_runs import read_cursor, write_cursor
 from chalicelib.catalog.runs import Landed, RunPage, RunRow
 from chalicelib.memory.failures import Failures, can_fail
-from chalicelib.ports import Run, SegmentEntry
+from chalicelib.ports import Run, RunStart, SegmentEntry
 
 
 class InMemoryRunCatalog:
@@ -20,6 +20,17 @@ class InMemoryRunCatalog:
         self._rows: dict[Run, RunRow] = {}
         self._active: set[Run] = set()
         self._lock = Lock()
+
+    @can_fail
+    def started(self, run: Run, start: RunStart) -> None:
+        """See ``RunCatalog``."""
+        with self._lock:
+            old = self._rows.get(run)
+            if old is None or not old.last_append_ms:
+                self._active.add(run)
+                self._rows[run] = RunRow(run, start=start, started_ms=start.started_ms, last_append_ms=start.registered_ms)
+            else:
+                self._rows[run] = replace(old, start=start, started_ms=min(old.started_ms or start.started_ms, start.started_ms))
 
     @can_fail
     def segment_landed(self, run: Run, entry: SegmentEntry) -> Landed:
@@ -41,7 +52,8 @@ class InMemoryRunCatalog:
                 seal=entry.reason,
                 last_append_ms=entry.appended_ms,
             )
-            return Landed(True, (old.last_append_ms or None) if old else None)
+            is_first = old is None or (old.start is not None and not old.segments)
+            return Landed(True, None if is_first or old is None else old.last_append_ms or None)
 
     @can_fail
     def compacted(self, run: Run, size: int, next_segment: int, at_ms: int) -> None:

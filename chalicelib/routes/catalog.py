@@ -24,6 +24,7 @@ from chalicelib.routes.answers import json_answer
 from chalicelib.routes.cursors import opened_cursor, sealed_cursor
 from chalicelib.routes.parameters import truth, whole_number
 from chalicelib.routes.paths import CATALOG, decoded, segments_below
+from chalicelib.runlog.attempts import read_start
 from chalicelib.runlog.gaps import lost_lines
 from chalicelib.runlog.grep import MAX_MATCHES, GrepRequest
 from chalicelib.runlog.histogram import histogram
@@ -67,6 +68,7 @@ def pipeline(request: Request) -> Response:
 
 def facts(row: RunRow) -> dict[str, Any]:
     """A run as it is answered."""
+    start = row.start
     return {
         "runId": row.run.run_id,
         "status": row.status,
@@ -78,6 +80,10 @@ def facts(row: RunRow) -> dict[str, Any]:
         "durationMs": max(0, row.last_append_ms - row.started_ms),
         "complete": row.status == "finalized",
         "pendingBytes": row.pending_bytes,
+        "attempt": start.attempt if start else 1,
+        "firstRunId": start.first_run_id if start else row.run.run_id,
+        "host": (start.host if start else "") or None,
+        "command": (start.command if start else "") or None,
     }
 
 
@@ -92,10 +98,11 @@ def _one(services: Services, run: Run, _: Mapping[str, str]) -> Response:
 
 
 def _found(services: Services, run: Run) -> RunRow | None:
-    """What the run's last segment tells. A query, a LIST, and a HEAD or a LIST more."""
-    tail = services.writer.tails.find(run)
-    if not tail.exists:
+    """The row of a run by its objects: its start and its last segment. A GET, a query, a LIST, and a HEAD or a LIST more."""
+    start, tail = read_start(services.store, services.layout, run), services.writer.tails.find(run)
+    if not tail.exists and start is None:
         return None
+    appended_ms = tail.appended_ms or (start.registered_ms if start else 0)
     return RunRow(
         run,
         segments=tail.sequence,
@@ -103,8 +110,9 @@ def _found(services: Services, run: Run) -> RunRow | None:
         bytes=tail.byte,
         epoch=tail.epoch,
         seal=tail.seal,
-        started_ms=tail.appended_ms,
-        last_append_ms=tail.appended_ms,
+        started_ms=start.started_ms if start else appended_ms,
+        last_append_ms=appended_ms,
+        start=start,
     )
 
 

@@ -1,6 +1,7 @@
 """Which run a path under ``events/`` means, and what is wanted of it: read from its right end, as a log's is (see ``paths``).
 
-``{fqn}/{runId}``, and behind it ``log``, ``steps``, ``steps/{step}``, ``completeness``, ``writers/{writer}``, ``writers/{writer}/close``.
+``{fqn}/{runId}``, and behind it ``log``, ``steps``, ``steps/{step}``, ``completeness``, ``writers/{writer}``, ``writers/{writer}/close``,
+``starts/{start}``.
 A run whose id is one of these words is not reached here.
 """
 
@@ -18,7 +19,7 @@ from chalicelib.runlog.layout import checked_run
 BASE = "/v1/events"
 ROUTES = routes_below(BASE, least=2)
 PUT_ROUTES = ROUTES[2:]
-"""Where writers are registered: a name of one part, the run, ``writers`` and the writer at least."""
+"""Where runs are started and writers registered: a name of one part, the run, ``starts`` or ``writers`` and a name at least."""
 
 
 class Action(StrEnum):
@@ -32,11 +33,12 @@ class Action(StrEnum):
     COMPLETENESS = "completeness"
     OPEN = "open"
     CLOSE = "close"
+    START = "start"
 
 
 @dataclass(frozen=True, slots=True)
 class EventPath:
-    """What a path asks for. ``name``: the writer's or the step's."""
+    """What a path asks for. ``name``: the writer's, the step's or the start's."""
 
     action: Action
     fqn: str
@@ -77,6 +79,8 @@ def _put(segments: list[str]) -> _Found:
     match segments:
         case [*fqn, run_id, "writers", writer] if fqn:
             return Action.OPEN, ("/".join(fqn), run_id, writer)
+        case [*fqn, run_id, "starts", start] if fqn:
+            return Action.START, ("/".join(fqn), run_id, start)
     return None
 
 

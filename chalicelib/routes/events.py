@@ -20,6 +20,7 @@ from chalicelib.events.completeness import MAX_WAIT_S, Completeness, WriterState
 from chalicelib.events.event import MAX_TIMESTAMP_MS, Timestamp
 from chalicelib.events.names import checked_name
 from chalicelib.events.shown import Wanted
+from chalicelib.events.starts import StartBody
 from chalicelib.events.steps import StepFacts
 from chalicelib.events.told import ToldStep
 from chalicelib.events.writers import MAX_COUNT
@@ -40,7 +41,7 @@ MAX_LISTED = 10_000
 _TEXT = "text/plain; charset=utf-8"
 _ANSWER_WITHIN_S = 4.0
 """Kept of the function's time for the answer itself when completeness is waited for."""
-_WRITES = frozenset({Action.APPEND, Action.OPEN, Action.CLOSE, Action.TELL})
+_WRITES = frozenset({Action.APPEND, Action.OPEN, Action.CLOSE, Action.TELL, Action.START})
 
 
 class WriterEnd(BaseModel):
@@ -118,6 +119,18 @@ def _append(call: Call) -> Response:
         "errors": items.told(accepted.refused),
     }
     return json_answer(told, Set_Cookie=session_cookie(call.headers, accepted.position))
+
+
+def _start(call: Call) -> Response:
+    body: StartBody = call.document(StartBody)
+    attempt = call.events.starts.start(call.path.run, call.path.name, body)
+    document = {
+        "runId": attempt.run.run_id,
+        "attempt": attempt.start.attempt,
+        "startedMs": attempt.start.started_ms,
+        "position": attempt.position,
+    }
+    return json_answer(document, Set_Cookie=session_cookie(call.headers, attempt.position))
 
 
 def _open(call: Call) -> Response:
@@ -252,6 +265,7 @@ def _writer(state: WriterState) -> dict[str, Any]:
 
 _ACTIONS: dict[Action, Callable[[Call], Response]] = {
     Action.APPEND: _append,
+    Action.START: _start,
     Action.OPEN: _open,
     Action.CLOSE: _close,
     Action.TELL: _tell,

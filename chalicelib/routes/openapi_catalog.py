@@ -19,6 +19,10 @@ _FACTS: dict[str, Any] = {
     "durationMs": 3000,
     "complete": True,
     "pendingBytes": 0,
+    "attempt": 1,
+    "firstRunId": "run-1",
+    "host": "worker-3",
+    "command": "./load.sh --all",
 }
 _COUNT = {"type": "integer", "minimum": 0}
 _CURSOR = {"type": ["string", "null"], "description": "Where the next page begins; null at the end."}
@@ -28,11 +32,15 @@ _FIELDS: dict[str, dict[str, Any]] = {
     "end": {"enum": ["closed", "abandoned", None], "description": "Who ended it: its connector, or the sweep; null: it goes on."},
     "lines": _COUNT,
     "bytes": _COUNT,
-    "startedMs": {**_COUNT, "description": "When its first line came, in milliseconds since the epoch."},
+    "startedMs": {**_COUNT, "description": "When it began, or its first line came, in milliseconds since the epoch."},
     "lastAppendMs": {**_COUNT, "description": "When its last line came, or its end."},
     "durationMs": {**_COUNT, "description": "The time between the two."},
     "complete": {"type": "boolean", "description": "Sealed, and all of it is in one file: nothing changes any more."},
     "pendingBytes": {**_COUNT, "description": "What the next compaction has to do."},
+    "attempt": {"type": "integer", "minimum": 1, "description": "Which attempt of `firstRunId` it is."},
+    "firstRunId": {"type": "string", "description": "The run id of attempt 1."},
+    "host": {"type": ["string", "null"], "description": "Where it was started; null where its client does not report it."},
+    "command": {"type": ["string", "null"], "description": "The command or function, secrets masked."},
 }
 
 SCHEMAS: dict[str, dict[str, Any]] = {

@@ -7,7 +7,9 @@ from typing import Any
 from chalicelib.events.browse import DEFAULT_LIMIT, MAX_LIMIT
 from chalicelib.events.completeness import MAX_WAIT_S
 from chalicelib.events.names import MAX_NAME_CHARS
+from chalicelib.events.starts import MAX_AGE_MS, MAX_COMMAND_CHARS, MAX_HOST_CHARS
 from chalicelib.routes.openapi_logs import query_parameter
+from chalicelib.runlog.attempts import MAX_ATTEMPTS
 
 _EVENTS = "/v1/events/{fqn}/{runId}"
 _POSITION = "1_9f3c_0_12.aRzC4w"
@@ -182,6 +184,39 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         {"steps": {"type": "array", "items": _ref("Step")}, "after": _AFTER},
         {"steps": [_STEP], "after": None},
     ),
+    "RunStart": _object(
+        "The start of a run.",
+        [],
+        {
+            "host": _TEXT | {"maxLength": MAX_HOST_CHARS},
+            "command": _TEXT | {"maxLength": MAX_COMMAND_CHARS, "description": "The command or the function; secrets are masked."},
+            "ageMs": _number("How long ago it began, in ms.", maximum=MAX_AGE_MS, default=0),
+            "attempt": {
+                "type": ["integer", "null"],
+                "minimum": 1,
+                "maximum": MAX_ATTEMPTS,
+                "description": "The attempt to start; left out or null: the next free one.",
+            },
+            "join": {
+                "type": "boolean",
+                "default": False,
+                "description": "Write to the newest attempt that is open, whoever started it; start one if there is none.",
+            },
+        },
+        {"host": "worker-3", "command": "./load.sh --all"},
+    )
+    | {"additionalProperties": False},
+    "StartedRun": _object(
+        "A started attempt.",
+        ["runId", "attempt", "startedMs", "position"],
+        {
+            "runId": _TEXT | {"description": "The run that its log is stored as: `run-1~2` for attempt 2 of `run-1`."},
+            "attempt": _number("Its number, from 1.", minimum=1),
+            "startedMs": _TIME,
+            "position": _TEXT | {"description": "The position of its first batch, as in the cookie."},
+        },
+        {"runId": "run-1~2", "attempt": 2, "startedMs": 1790000000000, "position": _POSITION},
+    ),
     "EventWriter": _object("A writer is registered.", ["writer"], {"writer": _TEXT}, {"writer": "agent-1"}),
     "WriterEnd": _object(
         "A writer's end: it has written ids 0 to `count` - 1.",
@@ -272,6 +307,7 @@ def _path_parameter(name: str, description: str, example: str) -> dict[str, Any]
 PARAMETERS: dict[str, dict[str, Any]] = {
     "eventWriter": query_parameter("writer", _NAME, "Who writes: ids are unique within it. It need not be registered."),
     "pathWriter": _path_parameter("writer", "A writer; its slashes go as `%2F`.", "agent-1"),
+    "pathStart": _path_parameter("start", "An id that the client makes, unique to this start.", "4f1c9a3e5d7b2c60"),
     "pathStep": _path_parameter("step", "A step; its slashes go as `%2F`.", "load"),
     "eventStep": query_parameter("step", _NAME, "Of this step only."),
     "eventLevel": query_parameter("level", {"type": "string"}, "Of this level only, however it is spelled: `warn` is `WARNING`."),
@@ -314,6 +350,11 @@ _STORED = {
     "headers": {"Set-Cookie": {"description": "The position, as `PIPELINE_SESSION`.", "schema": {"type": "string"}}},
     "content": {"application/json": {"schema": _ref("EventsAccepted"), "example": SCHEMAS["EventsAccepted"]["examples"][0]}},
 }
+_STARTED = {
+    "description": "The attempt is started.",
+    "headers": {"Set-Cookie": {"description": "The position, as `PIPELINE_SESSION`.", "schema": {"type": "string"}}},
+    "content": {"application/json": {"schema": _ref("StartedRun"), "example": SCHEMAS["StartedRun"]["examples"][0]}},
+}
 _LOG = {
     "description": "Part of the log.",
     "headers": {
@@ -334,6 +375,15 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "parameters": ["fqn", "runId", "eventWriter", "session", "idempotencyKey"],
         "body": _BATCH,
         "answers": {200: _STORED},
+        "errors": [400, 409, 413, 415, 503],
+    },
+    f"PUT {_EVENTS}/starts/{{start}}": {
+        "id": "startRun",
+        "summary": "Start a run, or the next attempt of one that has ended or was started before",
+        "description": "Idempotent: the same start of the same run gets the same attempt. 409: the attempt asked for is taken.",
+        "parameters": ["fqn", "runId", "pathStart"],
+        "body": _body("RunStart", {"host": "worker-3", "command": "./load.sh --all"}),
+        "answers": {200: _STARTED},
         "errors": [400, 409, 413, 415, 503],
     },
     f"PUT {_EVENTS}/writers/{{writer}}": {

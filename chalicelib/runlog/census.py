@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from chalicelib.errors import DamagedLogError, ObjectNotFoundError, StoreUnavailableError
-from chalicelib.ports import ListedObject, ObjectStore, Run, SegmentEntry
+from chalicelib.ports import ListedObject, ObjectStore, Run, RunStart, SegmentEntry
 from chalicelib.runlog.artifact import Artifact, artifact_of, read_chunks
+from chalicelib.runlog.attempts import read_start
 from chalicelib.runlog.layout import Layout, ParsedKey
 from chalicelib.runlog.retirement import read_kept
 from chalicelib.runlog.segment import entry_of, landmarks_of
@@ -45,11 +46,13 @@ class Census:
     logs: Held | None = None
     unknown: Sequence[range] = ()
     problems: Sequence[str] = ()
+    start: RunStart | None = None
 
     @property
     def exists(self) -> bool:
-        """Whether S3 has anything of the run's log; what stays of a deleted run for a while is nothing."""
-        return not (self.logs and self.logs.artifact.is_deleted) and bool(self.entries or self.live or self.partial or self.logs)
+        """Whether S3 has anything of the run's log, or its start; what stays of a deleted run for a while is nothing."""
+        is_deleted = self.logs is not None and self.logs.artifact.is_deleted
+        return not is_deleted and bool(self.entries or self.live or self.partial or self.logs or self.start)
 
     @property
     def base(self) -> Held | None:
@@ -72,8 +75,8 @@ class Examiner:
         self._kept: dict[str, list[SegmentEntry] | str] = {}
 
     def examine(self) -> Census:
-        """A LIST for each 1,000 objects, a HEAD for each segment and artifact, a GET for each object of entries; a LIST more where numbers
-        are missing. Raises UnavailableError."""
+        """A LIST for each 1,000 objects, a HEAD for each segment and artifact, a GET for each object of entries and the start; a LIST more where
+        numbers are missing. Raises UnavailableError."""
         for _ in range(_LOOKS):
             listed = list(list_all(self._store, self._layout.run_prefix(self._run)))
             parsed = [(self._layout.parse(found.key), found) for found in listed]
@@ -157,6 +160,13 @@ class Examiner:
             problems.append(str(error))
             return None
 
+    def _start(self, problems: list[str]) -> RunStart | None:
+        try:
+            return read_start(self._store, self._layout, self._run)
+        except DamagedLogError as error:
+            problems.append(str(error))
+            return None
+
     def _missing(self, ours: Sequence[tuple[ParsedKey, ListedObject]]) -> bool:
         numbers = {what.sequence for what, _ in ours if what.sequence is not None} | {
             entry.sequence for entry in self._known_kept()
@@ -173,9 +183,10 @@ class Examiner:
         entries |= {number: entry for number in live if isinstance(entry := self._live[number], SegmentEntry)}
         keys = {what.kind: found.key for what, found in ours}
         partial_, logs = (self._artifact(keys[kind], problems) if kind in keys else None for kind in ("partial", "logs"))
+        start = self._start(problems) if "start" in keys else None
         if foreign:
             problems.append(f"objects that are not the run's count={foreign}")
-        census = Census(entries, live, partial_, logs, (), problems)
+        census = Census(entries, live, partial_, logs, (), problems, start)
         return _with_gaps(census, live)
 
 
@@ -187,7 +198,7 @@ def _with_gaps(census: Census, live: Sequence[int]) -> Census:
     missing = _stretches([number for number in range(end) if number not in census.entries])
     unknown = [each for each in missing if each.stop <= held]
     lost = [f"segments are missing first={each.start} last={each.stop - 1}" for each in missing if each.stop > held]
-    return Census(census.entries, census.live, census.partial, census.logs, unknown, [*census.problems, *lost])
+    return replace(census, unknown=unknown, problems=[*census.problems, *lost])
 
 
 def _stretches(numbers: Sequence[int]) -> list[range]:

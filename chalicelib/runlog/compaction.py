@@ -122,7 +122,7 @@ class Compactor:
             base = find_shared(self._store, self.layout, run)
         elif base is None and last and last.end_byte != sum(found.size for found in pending):
             base = find_legacy(self._store, self.layout, run)  # the segments continue it
-        has_events = any(key.startswith(self.layout.events(run)) for key in keys)
+        has_events = any(key.startswith(self.layout.events(run)) and key != self.layout.start(run) for key in keys)
         beside = (self.layout.events(run), self.layout.all_retired(run))
         oldest = min((found for found in listed if found.key.startswith(beside)), key=_written_ms, default=None)
         unfinished = self._unfinished.find(run) if self.layout.unfinished(run) in keys else None

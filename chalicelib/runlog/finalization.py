@@ -14,6 +14,7 @@ from chalicelib.deadline import Deadline
 from chalicelib.errors import ObjectNotFoundError, RunlakeError, UnavailableError
 from chalicelib.ports import Clock, ObjectStore, PutOptions, Run, SegmentEntry
 from chalicelib.runlog.artifact import Artifact, artifact_metadata
+from chalicelib.runlog.attempts import read_start
 from chalicelib.runlog.compaction import Compaction, Compactor, RunState, retrying
 from chalicelib.runlog.renewal import Renewal
 from chalicelib.runlog.segment import ABANDONED, CLOSED, SEAL
@@ -76,10 +77,11 @@ class Finalizer:
             return Finalization(CLOSED, finalized=False)  # the seal stands: the schedule does the rest
 
     def abandon(self, run: Run, idle_before_ms: int, deadline: Deadline) -> Finalization:
-        """End a log whose last line was written before a time. An append that comes first keeps the run open and is in it; one that
-        comes after reopens the run."""
+        """End a log whose last line was written before a time, or that was started before it and has no line. An append that comes first
+        keeps the run open and is in it; one that comes after reopens the run."""
         tail = self._writer.tails.find(run)
-        is_idle = 0 < tail.appended_ms < idle_before_ms
+        last_ms = tail.appended_ms if tail.exists else self._registered_ms(run)
+        is_idle = 0 < last_ms < idle_before_ms
         if not tail.seal and not (is_idle and self._writer.seal(run, ABANDONED, tail)):
             return Finalization("", finalized=False)
         return self.finalize(run, deadline)
@@ -129,6 +131,10 @@ class Finalizer:
             uploaded_bytes=written.uploaded_bytes,
             copied_bytes=written.copied_bytes,
         )
+
+    def _registered_ms(self, run: Run) -> int:
+        start = read_start(self._store, self._layout, run)
+        return start.registered_ms if start else 0
 
     def _behind(self, run: Run, tail: Tail) -> Tail:
         """Another write took the number: the tail behind it."""

@@ -11,8 +11,11 @@
                             events/writers/{w}/opened   a writer of events was registered; ``closed``: it has ended (``events.writers``)
                             events/steps/{step}         what was told of a step (``events.told``)
                             events/chosen               how its events are written and browsed (``events.registry``)
+                            events/start                which attempt it is, on which host, since when (``runlog.attempts``)
     {prefix}/.active/{fqn}/{run_id}/{writer_id}         heartbeat marker, diagnostics only
     {prefix}/.tombstones/{fqn}/{run_id}/expired.json    why a run is gone (``runlog.tombstones``)
+
+The second attempt of run ``R`` is the run ``R~2`` (decision 0039).
 
 Names are percent-encoded as RFC 3986 wants (all but unreserved characters), so two names never share a key and ordinary names stay
 readable. A leading dot is encoded too: no name can pass for ``.active``, ``.`` or ``..``. OpenMetadata writes underscores instead,
@@ -49,7 +52,10 @@ _LONGEST_NAMES = MAX_KEY_BYTES - _LONGEST_SUFFIX - len("p///")
 _LONGEST_ENCODED = 12
 """Bytes of one letter."""
 _MARKERS = ".active"
-_EVENTS, _CHOSEN = "events", "chosen"
+_EVENTS = "events"
+_CHOSEN, _START = "chosen", "start"
+ATTEMPT_MARK = "~"
+"""Stands between a run's id and the number of an attempt after the first; unreserved in URLs and keys."""
 _COMPANION = re.compile(rf"{_EVENTS}/(\d{{10}})", re.ASCII)
 _WRITER = re.compile(rf"{_EVENTS}/writers/([^/]+)/(?:opened|closed)")
 _STEP = re.compile(rf"{_EVENTS}/steps/([^/]+)")
@@ -93,7 +99,7 @@ def checked_run(fqn: str, run_id: str) -> Run:
 
 @dataclass(frozen=True, slots=True)
 class ParsedKey:
-    """What a key is. ``kind``: segment, partial, logs, unfinished, retired, companion, writer, step, chosen, marker or tombstone;
+    """What a key is. ``kind``: segment, partial, logs, unfinished, retired, companion, writer, step, chosen, start, marker or tombstone;
     ``sequence`` of a segment, else None; ``companion``: the number of the segment that it belongs to; ``name``: the writer's, the step's."""
 
     run: Run
@@ -188,6 +194,14 @@ class Layout:
         """How a run's events are written and browsed."""
         return self.events(run) + _CHOSEN
 
+    def start(self, run: Run) -> str:
+        """The start of a run: its attempt number, host and command."""
+        return self.events(run) + _START
+
+    def later_attempts(self, run: Run) -> str:
+        """The folders of all attempts of a run after the first begin with this."""
+        return self.run_prefix(run).removesuffix("/") + ATTEMPT_MARK
+
     def all_markers(self) -> str:
         """All heartbeat markers of all runs begin with this."""
         return f"{self.prefix}/{_MARKERS}/"
@@ -256,8 +270,8 @@ class Layout:
         name, parsed = "/".join(elements[2:]), self._parsed(elements[:2], "companion")
         if parsed is None:
             return None
-        if name == f"{_EVENTS}/{_CHOSEN}":
-            return replace(parsed, kind="chosen")
+        if elements[3:] in ([_CHOSEN], [_START]):
+            return replace(parsed, kind=elements[3])
         if companion := _COMPANION.fullmatch(name):
             return replace(parsed, companion=int(companion[1]))
         for kind, found in (("writer", _WRITER.fullmatch(name)), ("step", _STEP.fullmatch(name))):

@@ -13,6 +13,7 @@ from itertools import chain
 from chalicelib.deadline import Deadline
 from chalicelib.errors import ObjectNotFoundError, UnavailableError
 from chalicelib.ports import Clock, ObjectStore, Run, SegmentEntry, SegmentIndex
+from chalicelib.runlog.attempts import read_start
 from chalicelib.runlog.compaction import Compactor
 from chalicelib.runlog.conflicts import retry_on_change
 from chalicelib.runlog.landing import Landing, Landings, landing_on
@@ -144,6 +145,8 @@ class Reader:
     def whole(self, run: Run) -> WholeLog | None:
         """The whole log as it is now, or None for a run that is unknown. A large open log is compacted first, so that one object has it."""
         found = retry_on_change(lambda: self._whole_if_small(run))
+        if found is None and self._is_started(run):
+            return WholeLog(0, b"", None)
         if found is not None and found.body is None and found.key is None:
             self._compactor.compact(run, Deadline(self._clock))
             found = retry_on_change(lambda: self._whole_if_small(run))
@@ -175,7 +178,12 @@ class Reader:
             behind = taken.landing_behind(start, line, count)
             self._landings.remember(run, replace(behind, etag=view.object_before(behind.byte)[1]))
         after = line + count if line + count < end.line else None
-        return Look(Page(logs, after, end.line, end.exists and not end.seal, truncated), line, count, end)
+        streaming = not end.seal and (end.exists or self._is_started(run))
+        return Look(Page(logs, after, end.line, streaming, truncated), line, count, end)
+
+    def _is_started(self, run: Run) -> bool:
+        """Whether a run without a line was started. One GET."""
+        return read_start(self._store, self._layout, run) is not None
 
     def _first_line(self, run: Run, request: PageRequest) -> int:
         if request.tail is not None:

@@ -123,6 +123,11 @@ class Writer:
             return Tail.at(presented)
         return self.tails.find(run)
 
+    def position_at(self, run: Run, tail: Tail) -> str:
+        """The position of a new session whose first batch goes to ``tail``. No request."""
+        # Behind a seal nobody writes without looking: such a position is old from the start.
+        return self._token(run, _new_session(), tail, 0 if tail.seal else self._clock.now_ms())
+
     def _open(self, run: Run, presented: Position | None, token: str | None) -> Appended:
         """An init or a keep-alive. A session keeps its token as it is: only a look at the log may renew its time."""
         if presented and token:
@@ -130,8 +135,7 @@ class Writer:
         tail = self.tails.find(run)
         if tail.sequence == 0:
             self._layout.check_new(run)
-        # Behind a seal nobody writes without looking: such a position is old from the start.
-        return Appended(None, self._token(run, _new_session(), tail, 0 if tail.seal else self._clock.now_ms()))
+        return Appended(None, self.position_at(run, tail))
 
     def _author(self, run: Run, batch: Batch, presented: Position | None, key: str | None) -> tuple[Author, Outlook]:
         digest, is_digest = self._identities.digest(batch), partial(self._identities.is_of, batch)

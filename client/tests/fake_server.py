@@ -33,6 +33,7 @@ class Segment:
 class StoredRun:
     segments: list[Segment] = field(default_factory=list)
     closed: bool = False
+    start: str = ""
     events: StoredEvents = field(default_factory=StoredEvents)
 
     @property
@@ -54,6 +55,10 @@ class FakeServer:
         self.token: str | None = None
         self.has_stream = True
         self.has_events = True
+        self.has_attempts = True
+        self.starts: list[dict[str, Any]] = []
+        self.attempts: dict[str, tuple[str, int]] = {}
+        """Of run ids, their first run id and their number."""
         self.links_above_bytes = 1 << 30
         self.link_cuts: list[int] = []
         self.stream_lines = 1000
@@ -203,6 +208,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._json(self._facts(fqn, run_id) | {"lost": 0})
             case ("GET", "v1", "catalog", "pipelines", fqn, "runs", run_id, "grep"):
                 self._grep(self._seen(fqn, run_id))
+            case ("PUT", "v1", "events", fqn, run_id, "starts", start) if fake.has_attempts:
+                self._start(fqn, run_id, start)
             case (_, "v1", "events", fqn, run_id, *rest) if fake.has_events:
                 self._events(self._seen(fqn, run_id) if method == "GET" else fake.runs[fqn, run_id], [method, *rest])
             case _:
@@ -211,6 +218,26 @@ class _Handler(BaseHTTPRequestHandler):
     def _seen(self, fqn: str, run_id: str) -> StoredRun:
         """To be read: reading makes no run."""
         return self.server.fake.runs.get((fqn, run_id), StoredRun())
+
+    def _start(self, fqn: str, run_id: str, start: str) -> None:
+        """As the archive allocates attempts, of runs whose ids do not look like attempts."""
+        fake, body = self.server.fake, json.loads(self.body)
+        with fake.changed:
+            number = body.get("attempt", 1)
+            while True:
+                name = run_id if number == 1 else f"{run_id}~{number}"
+                run = fake.runs[fqn, name]
+                is_free = run.start in ("", start) or body.get("join")
+                if run.start == start or (is_free and not run.closed):
+                    break
+                if "attempt" in body:
+                    return self._json({"code": 409, "message": "the attempt is taken"}, 409)
+                number += 1
+            run.start = run.start or start
+            fake.starts.append(body)
+            fake.sessions += 1
+            position = f"s{fake.sessions}.{len(run.segments)}"
+        self._json({"runId": name, "attempt": number, "startedMs": 0, "position": position})
 
     def _append(self, run: StoredRun) -> None:
         fake = self.server.fake
@@ -326,10 +353,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _facts(self, fqn: str, run_id: str) -> dict[str, Any]:
         run = self.server.fake.runs[fqn, run_id]
+        first, attempt = self.server.fake.attempts.get(run_id, (run_id, 1))
         return {
             "runId": run_id, "status": "finalized" if run.closed else "open", "end": "closed" if run.closed else None,
             "lines": len(run.lines), "bytes": len(run.data), "startedMs": 1_780_000_000_000, "lastAppendMs": 1_780_000_060_000,
             "durationMs": 60_000, "complete": run.closed, "pendingBytes": 0 if run.closed else len(run.data),
+            "firstRunId": first, "attempt": attempt, "host": None, "command": None,
         }  # fmt: skip
 
     def _json(self, value: Any, status: int = 200, **headers: str) -> None:

@@ -49,10 +49,19 @@ def test_pipelines_are_listed_over_pages(filled: FakeServer) -> None:
 
 def test_runs_of_a_pipeline(filled: FakeServer) -> None:
     first, second = answered(filled, "runs", "nightly.orders").splitlines()
-    assert first == "run-2\tfinalized\t250\t2140\t2026-05-28T20:26:40Z\t0:01:00"
+    assert first == "run-2\tfinalized\t250\t2140\t2026-05-28T20:26:40Z\t0:01:00\t1"
     assert second.startswith("run-1\t")
     found = [json.loads(line)["runId"] for line in answered(filled, "runs", "nightly.orders", "--json").splitlines()]
     assert found == ["run-2", "run-1"]
+
+
+def test_attempts_of_a_run_are_listed_together(server: FakeServer) -> None:
+    for run_id in ("a", "b", "b~2", "c", "b~3", "a~9"):
+        server.add("p", run_id, b"x\n")
+    server.attempts = {"b~2": ("b", 2), "b~3": ("b", 3)}
+    rows = [line.split("\t") for line in answered(server, "runs", "p").splitlines()]
+    assert [(row[0], row[-1]) for row in rows] == [("a~9", "1"), ("b~3", "3"), ("b~2", "2"), ("b", "1"), ("c", "1"), ("a", "1")]
+    assert "attempt\t3 of b\n" in answered(server, "status", "p", "b~3")
 
 
 def test_tail(filled: FakeServer) -> None:

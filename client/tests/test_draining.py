@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +63,7 @@ def drained(root: Path, steps: Steps | None = None) -> int:
             assert leftover
             with Archive(leftover.url) as archive:
                 if steps:
-                    for name in ("open_session", "append", "close_run"):
+                    for name in ("open_session", "start_run", "append", "close_run"):
                         patched.setattr(archive, name, steps.step(getattr(archive, name)))
                     for name in ("replace", "unlink", "rmdir"):
                         patched.setattr(Path, name, steps.step(getattr(Path, name)))
@@ -116,10 +118,32 @@ def test_what_waits_on_stays_where_it_is_and_is_counted(server: FakeServer, tmp_
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_that_was_closed_takes_nothing_and_nothing_is_thrown_away(server: FakeServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("after", [False, True])
+def test_lines_of_a_closed_run_go_to_its_next_attempt_wherever_the_drain_is_killed(
+    server: FakeServer, tmp_path: Path, *, after: bool
+) -> None:
+    for at in count():
+        server.runs.clear()
+        server.add("p", "r", b"of another\n", close=True)
+        folder = tmp_path / str(at)
+        leave(folder, server, sent=b"", position=None)
+        steps = Steps(at, after=after)
+        with suppress(PowerCutError):
+            drained(folder, steps)
+        if folder.exists():
+            assert drained(folder) == 0
+        assert server.lines("p", "r") == [b"of another"]
+        assert server.lines("p", "r~2") == LINES and server.runs["p", "r~2"].closed
+        assert ("p", "r~3") not in server.runs
+        if steps.taken <= at:
+            return
+
+
+def test_without_attempts_a_closed_run_takes_nothing_and_nothing_is_thrown_away(server: FakeServer, tmp_path: Path) -> None:
+    server.has_attempts = False
     leave(tmp_path, server, sent=b"", position=None)
-    server.add("p", "r", b"somebody's\n", close=True)
+    server.add("p", "r", b"of another\n", close=True)
     with pytest.raises(RunClosedError):
         drained(tmp_path)
-    assert server.lines("p", "r") == [b"somebody's"]
+    assert server.lines("p", "r") == [b"of another"]
     assert b"".join(chunk.read_bytes() for chunk in sorted(tmp_path.glob("left/*.chunk"))) == TEXT

@@ -296,16 +296,6 @@ def test_events_that_are_refused_are_counted_and_told_once(server: FakeServer, s
     assert [text for text in told if "as the test wants it" in text] == told[:1]
 
 
-def test_a_closed_run_takes_no_events(server: FakeServer, settings: Settings, pace: Pace) -> None:
-    server.runs["p", "r"].closed = True
-    told: list[str] = []
-    handler = RunlogHandler("p", "r", events=True, settings=settings, pace=pace, tell=told.append)
-    for _ in range(100):
-        handler.event("late")
-    handler.close()
-    assert handler.counts.refused_lines == 100 and len(told) == 2
-
-
 def test_without_the_server_events_are_kept_and_drained_with_their_writer(
     server: FakeServer, settings: Settings, pace: Pace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
+from click.testing import CliRunner
 
 from client.tests.fake_server import FakeServer
 from runlake import Archive, Pace, RunlogHandler, Settings, SettingsError
+from runlake.__main__ import runlake
 from runlake.tokens import Token
 
 
@@ -81,16 +83,71 @@ def test_a_record_that_cannot_be_formatted_does_not_stop_the_application(
     assert "no number" in capsys.readouterr().err
 
 
-def test_a_closed_run_is_told_once_and_its_lines_are_counted(server: FakeServer, settings: Settings, pace: Pace) -> None:
-    told: list[str] = []
-    server.runs["p", "r"].closed = True
-    handler = RunlogHandler("p", "r", settings=settings, pace=pace, tell=told.append)
+@pytest.mark.parametrize("events", [False, True])
+def test_lines_for_a_closed_run_go_to_its_next_attempt(server: FakeServer, settings: Settings, pace: Pace, *, events: bool) -> None:
+    messages: list[str] = []
+    server.add("p", "r", b"of the first\n", close=True)
+    handler = RunlogHandler("p", "r", events=events, settings=settings, pace=pace, tell=messages.append)
     with logging_to(handler) as logger:
         for number in range(500):
             logger.info("record %d", number)
-    assert handler.counts.refused_lines == handler.counts.lost_lines == 500
-    assert [line for line in told if "takes no more lines" in line] == told[:1]
-    assert told[1:] == ["500 lines of p/r are lost: dropped=0 refused=500"]
+    assert server.lines("p", "r") == [b"of the first"]
+    assert [line.rpartition(b"record ")[2] for line in server.lines("p", "r~2")] == [b"%d" % number for number in range(500)]
+    assert (handler.counts.stored_lines, handler.counts.lost_lines, messages) == (500, 0, [])
+    assert str(handler.archived_as) == "p/r~2"
+
+
+def test_run_that_is_closed_under_its_writer_goes_on_in_its_next_attempt(
+    server: FakeServer, settings: Settings, pace: Pace
+) -> None:
+    handler = RunlogHandler("p", "r", settings=settings, pace=pace, close_run=True, command="./load.sh")
+    with logging_to(handler) as logger:
+        logger.info("one")
+        handler.flush()
+        server.runs["p", "r"].closed = True
+        logger.info("two")
+    assert [len(server.lines("p", run_id)) for run_id in ("r", "r~2")] == [1, 1]
+    assert server.runs["p", "r~2"].closed
+
+
+@pytest.mark.parametrize(("attempt", "has_attempts"), [(2, True), (None, False)], ids=["taken", "old server"])
+def test_lines_that_no_attempt_takes_wait_on_disk(
+    server: FakeServer, settings: Settings, pace: Pace, attempt: int | None, *, has_attempts: bool
+) -> None:
+    server.runs["p", "r"].closed = True
+    server.runs["p", "r~2"].start = "of another process"
+    server.has_attempts = has_attempts
+    messages: list[str] = []
+    handler = RunlogHandler(
+        "p", "r", settings=settings, pace=pace, tell=messages.append, close_run=True, command="./load.sh", attempt=attempt
+    )
+    with logging_to(handler) as logger:
+        logger.info("one")
+    assert (handler.counts.kept_lines, handler.counts.lost_lines) == (1, 0)
+    assert server.lines("p", "r") == server.lines("p", "r~2") == []
+    assert len(messages) == 2 and "1 lines of p/r wait in" in messages[1]
+    server.has_attempts = True
+    assert CliRunner().invoke(runlake, ["--url", server.url, "--spool-dir", settings.spool_dir, "drain"]).exit_code == 0
+    assert len(server.lines("p", "r~3")) == 1 and server.runs["p", "r~3"].closed
+
+
+def test_processes_of_one_start_write_to_one_attempt(
+    server: FakeServer, settings: Settings, pace: Pace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a command under ``runlake exec`` that uses the library with the names in its environment."""
+    server.runs["p", "r"].closed = True
+    supervisor = RunlogHandler("p", "r", settings=settings, pace=pace, command="./load.py")
+    supervisor.start()
+    for name, value in supervisor.environment.items():
+        monkeypatch.setenv(name, value)
+    for options in ({}, {"command": "load.py"}):
+        handler = RunlogHandler("p", "r", settings=settings, pace=pace, **options)
+        handler.write("of the command\n")
+        handler.close()
+    supervisor.write("of the supervisor\n")
+    supervisor.close()
+    assert sorted(server.lines("p", "r~2")) == [b"of the command", b"of the command", b"of the supervisor"]
+    assert ("p", "r~3") not in server.runs
 
 
 def test_a_refused_token_is_told_once_and_read_again(server: FakeServer, settings: Settings, pace: Pace) -> None:

@@ -115,6 +115,10 @@ class FakeRun:
             "complete": self.status == "finalized",
             "pendingBytes": 0,
             "lost": 0,
+            "attempt": 1,
+            "firstRunId": self.run_id,
+            "host": None,
+            "command": None,
         }
 
 

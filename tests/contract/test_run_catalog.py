@@ -11,7 +11,7 @@ import pytest
 
 from chalicelib.catalog.runs import RunCatalog
 from chalicelib.errors import InvalidInputError
-from chalicelib.ports import Run, SegmentEntry
+from chalicelib.ports import Run, RunStart, SegmentEntry
 
 RUN = Run("svc.pipeline", "run-1")
 START_MS = 1_790_000_000_000
@@ -80,6 +80,32 @@ class _Renamed:
 
     def __getattr__(self, name: str) -> Callable[..., object]:
         return lambda _, *rest: getattr(self._runs, name)(self._run, *rest)
+
+
+START = RunStart("s", "run-1", 1, "host", "./load.sh", START_MS - 1000, START_MS - 900)
+
+
+def test_started_run_is_listed_and_due_for_the_sweep_before_its_first_line(runs: RunCatalog) -> None:
+    runs.started(RUN, START)
+    row = runs.get(RUN)
+    assert row and (row.status, row.start, row.started_ms, row.last_append_ms) == ("open", START, START_MS - 1000, START_MS - 900)
+    assert [each.run for each in runs.newest("svc.pipeline", 10, None).rows] == [RUN]
+    assert [each.run for each in runs.active(START_MS)] == [RUN]
+    assert not row.is_due
+
+
+@pytest.mark.parametrize("place", range(10))
+def test_start_that_is_notified_late_or_twice_ends_in_the_same_row(runs: RunCatalog, place: int) -> None:
+    events = history()
+    events.insert(place, lambda runs: runs.started(RUN, START))
+    for event in [*events, events[place]]:
+        event(runs)
+    row = runs.get(RUN)
+    assert row and (row.start, row.started_ms, row.last_append_ms) == (START, START_MS - 1000, START_MS + 50_000)
+    assert (row.segments, row.compacted_segments, row.final_segments) == (6, 6, 5)
+    runs.retired(RUN, 6)
+    runs.started(RUN, START)
+    assert not list(runs.active(START_MS + 10**9)), "a late start does not wake a run that is done"
 
 
 def test_status_on_the_way(runs: RunCatalog) -> None:

@@ -144,6 +144,7 @@ _ALL = [
     ),
     *_BULKS,
     Sample(_STEP, "/v1/events/svc.a/r1/steps/s1", JSON),
+    Sample(("PUT", "/v1/events/{fqn}/{runId}/starts/{start}"), "/v1/events/svc.a/r1/starts/s1", JSON),
     Sample(("POST", "/v1/events/{fqn}/{runId}/writers/{writer}/close"), "/v1/events/svc.a/r1/writers/w/close", JSON),
     Sample(("POST", "/v0/archive/files"), "/v0/archive/files", JSON),
     Sample(("PATCH", "/v0/archive/files/{id}/metadata"), f"/v0/archive/files/{'0' * 32}/metadata", JSON),
@@ -165,7 +166,7 @@ READING = {operation for operation, budget in BUDGETS.items() if budget.form is 
 def url_of(operation: Operation, **more: str) -> str:
     """A URL of an operation, its names filled in; ``more`` are other names."""
     names = {
-        "fqn": "svc.a", "runId": "r1", "writer": "w", "step": "s1", "index": "logs", "id": "0" * 32, "what": "w", "where": "h",
+        "fqn": "svc.a", "runId": "r1", "writer": "w", "step": "s1", "start": "a1", "index": "logs", "id": "0" * 32, "what": "w", "where": "h",
         "source": "compaction", "name": "runlake", "file": "x.js",
     }  # fmt: skip
     return operation[1].format(**names | more)

@@ -262,6 +262,12 @@ _LIST: list[Largest] = [
     Largest(("GET", f"{_LOG}/last/download"), f"{LOGS}/{FQN}/last/download", prepare=_log(_LINES, 4 * MIB - 200)),
     *(each for sample in (*SAMPLES.values(), MSGPACK) if sample.budget.form is Form.RECORDS for each in _of_sample(sample)),
     Largest(("GET", _EVENT), f"{_EVENTS}?limit=1000", prepare=_many_events),
+    Largest(
+        ("PUT", f"{_EVENT}/starts/{{start}}"),
+        f"{_EVENTS}/starts/{'s' * 60}",
+        body=padded({"host": EMOJI * 255, "command": EMOJI * 2000}, _DOCUMENT),
+        headers=_JSON,
+    ),
     Largest(("PUT", f"{_EVENT}/writers/{{writer}}"), f"{_EVENTS}/writers/{'w' * 60}"),
     Largest(
         ("POST", f"{_EVENT}/writers/{{writer}}/close"),

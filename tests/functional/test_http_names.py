@@ -51,6 +51,8 @@ def test_unprintable_new_name_is_rejected_and_stores_nothing(name: str, world: W
         call("PUT", f"/v1/events/{path_of('svc.a', name)}/writers/w"),
         call("POST", f"/v1/events/{path_of('svc.a', name)}/writers/w/close", json.dumps({"count": 0}), JSON),
         call("POST", f"/v1/events/{path_of('svc.a', name)}/steps/s", json.dumps(step), JSON),
+        call("PUT", f"/v1/events/{path_of('svc.a', name)}/starts/s", "{}", JSON),
+        call("PUT", f"{EVENTS}/starts/{path_of(name)}", "{}", JSON),
         call("PUT", f"{EVENTS}/writers/{path_of(name)}"),
         call("POST", f"{EVENTS}/writers/{path_of(name)}/close", json.dumps({"count": 0}), JSON),
         call("POST", f"{EVENTS}/steps/{path_of(name)}", json.dumps(step), JSON),

@@ -282,6 +282,8 @@ OPERATIONS = (
     ),
     Operation("events.events tell", "POST", [*EVENTS, "steps", "s"], {"name": "n", "parent": "p"}, as_escaped_json),
     Operation("events.events completeness", "GET", [*EVENTS, "completeness"], query={"wait": "0"}),
+    Operation("events.events start", "PUT", [*EVENTS, "starts", "s"], {"host": "h", "command": "c", "ageMs": 1}),
+    Operation("events.events start", "PUT", [*EVENTS, "starts", "s"], {"host": "h", "command": "c"}, as_escaped_json),
     Operation("events.events open", "PUT", [*EVENTS, "writers", "w"], {}),
     Operation("events.events close", "POST", [*EVENTS, "writers", "w", "close"], {"count": 1, "lastTimestamp": 5}),
     Operation("agents.fluent_records", "POST", ["v1", "agents", "fluent"], [RECORD, RECORD]),

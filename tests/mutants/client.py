@@ -172,6 +172,21 @@ MUTANTS = (
         tests=_BUFFER,
         why="what is dropped is counted",
     ),
+    # attempts
+    Mutant(
+        "runlake.draining:Drain._send",
+        find="self._keep(replace(self.leftover, position=None, start=start, close=True))",
+        replace="self.leftover = replace(self.leftover, position=None, start=start, close=True)",
+        tests=_DRAINING,
+        why="a drain that is killed asks for the attempt that it has asked for",
+    ),
+    Mutant(
+        "runlake.shipper:Shipper._go_on_in_another_attempt",
+        find="start.again() if start else A",
+        replace="start or A",
+        tests="client/tests/test_handler.py",
+        why="the attempt of a closed log's start is closed too",
+    ),
     # exactly once
     Mutant(
         "runlake.shipper:Shipper._append",

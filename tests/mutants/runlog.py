@@ -13,6 +13,7 @@ _PLAN = "tests/unit/test_plan.py"
 _SHARED = "tests/functional/test_access_openmetadata.py"
 _RENEWAL = "tests/unit/test_renewal.py"
 _LARGE = "tests/unit/test_large_logs.py"
+_ATTEMPTS = "tests/unit/test_attempts.py"
 _EXPIRED = "tests/unit/test_expired_segments.py"
 
 MUTANTS = (
@@ -101,6 +102,49 @@ MUTANTS = (
         replace="self.list_segments(run, known.sequence + 1)",
         tests="tests/unit/test_request_budgets.py",
         why="a listing that begins behind the last segment finds nothing and costs another one",
+    ),
+    # attempts
+    Mutant(
+        "chalicelib.runlog.attempts:Attempts._take",
+        find="not tail.seal",
+        replace="True",
+        tests=_ATTEMPTS,
+        why="a closed log takes no lines: its run starts no attempt again",
+    ),
+    Mutant(
+        "chalicelib.runlog.attempts:Attempts._take",
+        find="ABSENT",
+        replace="Condition()",
+        tests=_ATTEMPTS,
+        why="of two starts at once one gets the number",
+    ),
+    Mutant(
+        "chalicelib.runlog.attempts:Attempts._own",
+        find="stored is None or stored.start_id != request.start_id",
+        replace="True",
+        tests=_ATTEMPTS,
+        why="a start that is repeated gets its attempt again",
+    ),
+    Mutant(
+        "chalicelib.runlog.attempts:Attempts._first_attempt",
+        find="replace(run, run_id=stored.first_run_id) if stored else run",
+        replace="run",
+        tests=_ATTEMPTS,
+        why="the next attempt of R~2 is R~3",
+    ),
+    Mutant(
+        "chalicelib.runlog.finalization:Finalizer.abandon",
+        find="tail.appended_ms if tail.exists else self._registered_ms(run)",
+        replace="tail.appended_ms",
+        tests=_ATTEMPTS,
+        why="a started run without a line is swept",
+    ),
+    Mutant(
+        "chalicelib.catalog.dynamodb_runs:DynamoDbRunCatalog.started",
+        find="'attribute_not_exists(last_append_ms)'",
+        replace="'attribute_exists(fqn) OR attribute_not_exists(fqn)'",
+        tests="tests/contract/test_run_catalog.py",
+        why="a start that is notified late sets back neither times nor activity",
     ),
     # compaction
     Mutant(

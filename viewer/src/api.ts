@@ -18,6 +18,11 @@ export interface RunFacts {
   complete: boolean;
   pendingBytes: number;
   lost?: number;
+  /** Which attempt of `firstRunId` it is, from 1. */
+  attempt: number;
+  firstRunId: string;
+  host: string | null;
+  command: string | null;
 }
 export interface Pipeline { fqn: string; last: RunFacts | null }
 export interface Page { logs: string; after: string | null; total: number; streaming: boolean }

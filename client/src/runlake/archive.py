@@ -13,9 +13,19 @@ from urllib.parse import urljoin
 
 import httpx
 
-from runlake.errors import AccessError, ApiError, NotFoundError, RefusedError, RunClosedError, SettingsError, UnavailableError
+from runlake.errors import (
+    AccessError,
+    ApiError,
+    AttemptTakenError,
+    NotFoundError,
+    RefusedError,
+    RunClosedError,
+    SettingsError,
+    UnavailableError,
+)
 from runlake.names import RunName, part
 from runlake.settings import Settings
+from runlake.starts import Start, StartedRun
 from runlake.tokens import Token
 
 COOKIE = "PIPELINE_SESSION"
@@ -81,6 +91,16 @@ class Archive:
     def open_session(self, run: RunName) -> str:
         """The position from which a new writer appends. Nothing is stored. Raises ApiError, UnavailableError."""
         return str(_checked(self._json("POST", self._log(run)), "position")["position"])
+
+    def start_run(self, run: RunName, start: Start) -> StartedRun:
+        """Start a run, or its next attempt; the same start again gets the same attempt. Raises AttemptTakenError, NotFoundError (a server of
+        an earlier release), ApiError, UnavailableError."""
+        try:
+            answer = self._json("PUT", f"{self._events(run)}/starts/{part(start.start_id)}", json=start.body())
+        except RunClosedError as error:
+            raise AttemptTakenError(error.status, str(error)) from error
+        position = str(_checked(answer, "position")["position"])
+        return StartedRun(RunName(run.fqn, str(_checked(answer, "runId")["runId"])), int(answer.get("attempt", 1)), position)
 
     def append(self, run: RunName, packed: bytes, position: str) -> Json:
         """Store a gzipped batch; the answer's ``position`` is what the next one presents.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Protocol
 
@@ -58,6 +58,9 @@ class Delivery(Protocol):
     def must_end(self) -> bool:
         """Whether it is opened as soon as there is something, and closed although the run goes on."""
 
+    def of_run(self, run: RunName) -> Delivery:
+        """The same for another attempt of the run."""
+
     def pack(self, batch: bytes) -> bytes:
         """A batch as it is sent, and kept."""
 
@@ -84,6 +87,10 @@ class TextDelivery:
     run: RunName
     unit: str = "lines"
     must_end: bool = False
+
+    def of_run(self, run: RunName) -> TextDelivery:
+        """See ``Delivery``."""
+        return replace(self, run=run)
 
     def pack(self, batch: bytes) -> bytes:
         """With gzip."""
@@ -123,6 +130,10 @@ class EventDelivery:
     ended: Callable[[], Ended]
     unit: str = "events"
     must_end: bool = True
+
+    def of_run(self, run: RunName) -> EventDelivery:
+        """See ``Delivery``."""
+        return replace(self, run=run)
 
     def pack(self, batch: bytes) -> bytes:
         """As it is."""

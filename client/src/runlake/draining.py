@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from operator import attrgetter
@@ -21,6 +22,7 @@ from runlake.batches import MAX_LINE_BYTES, cut
 from runlake.errors import NotFoundError, RefusedError, RunClosedError, UnavailableError
 from runlake.leftovers import Leftover, chunks_in, keep_facts, remove, sent_path
 from runlake.pacing import Backoff
+from runlake.starts import MAX_MOVES, Start
 
 BATCH_BYTES = 1024 * 1024
 """Not a setting: a batch that is sent again must be the same."""
@@ -72,18 +74,40 @@ class Drain:
         return 0
 
     def _send_all(self) -> None:
-        if self.leftover.position is None:
-            self._keep(replace(self.leftover, position=self._insist(lambda: self.leftover.delivery.open(self.archive))))
+        self._open()
         if self.leftover.sent:
-            self._send(sent_path(self.folder).read_bytes(), replace(self.leftover, sent=0))
+            self._send(sent_path(self.folder).read_bytes(), sent=0)
         while batch := self._batch_at(self.leftover.begin):
-            behind = replace(self.leftover, begin=self.leftover.begin + len(batch))
-            self._send(self.leftover.delivery.pack(batch), behind)
+            self._send(self.leftover.delivery.pack(batch), begin=self.leftover.begin + len(batch))
 
-    def _send(self, packed: bytes, behind: Leftover) -> None:
-        position = str(self.leftover.position)
-        stored = self._insist(lambda: self.leftover.delivery.append(self.archive, packed, position))
-        self._keep(replace(behind, position=stored.position))
+    def _open(self) -> None:
+        if self.leftover.position is not None:
+            return
+        if start := self.leftover.start:
+            try:
+                started = self._insist(lambda: self.archive.start_run(self.leftover.run, start))
+            except NotFoundError:  # a server of an earlier release: no attempts, only runs
+                self._keep(replace(self.leftover, start=None))
+                return self._open()
+            if self.leftover.delivery.must_end:
+                self._insist(lambda: self.leftover.delivery.of_run(started.run).open(self.archive))
+            self._keep(replace(self.leftover, run=started.run, position=started.position, start=None))
+        else:
+            self._keep(replace(self.leftover, position=self._insist(lambda: self.leftover.delivery.open(self.archive))))
+
+    def _send(self, packed: bytes, **behind: int) -> None:
+        """Store a batch; ``behind``: what then is left. Where the run is closed, it goes to the next attempt."""
+        for _ in range(MAX_MOVES):
+            with suppress(RunClosedError):
+                stored = self._insist(lambda: self.leftover.delivery.append(self.archive, packed, str(self.leftover.position)))
+                break
+            # The attempt is this process's own, so it ends with it. A drain that is killed here asks for the same attempt again.
+            start = Start.now(self.leftover.run, "runlake drain").again()
+            self._keep(replace(self.leftover, position=None, start=start, close=True))
+            self._open()
+        else:
+            raise RunClosedError(409, f"each attempt of {self.leftover.run} is closed by others at once")
+        self._keep(replace(self.leftover, position=stored.position, **behind))
         self.stored, self.refused = self.stored + stored.items, self.refused + stored.refused
         self.reason = self.reason or stored.reason
 

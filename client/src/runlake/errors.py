@@ -6,8 +6,9 @@ RunlakeError
 │   ├── AccessError      get a token, or a scope (401, 403)
 │   ├── NotFoundError    check the name (404)
 │   │   └── AddressError the server is not Runlake: fix the address
-│   ├── RunClosedError   begin another run (409): nothing was stored
+│   ├── RunClosedError   write to the next attempt (409): nothing was stored
 │   └── RefusedError     fix the request (other 4xx)
+│       └── AttemptTakenError  leave the number of the attempt out
 ├── UnavailableError     repeat it: the very same append is stored once (no answer, 5xx)
 ├── IncompleteError      what was fetched is not what the archive has
 └── LeftoverError        what waits on disk cannot be read: discard it, or look at it
@@ -69,6 +70,12 @@ class RefusedError(ApiError):
     """A request that can never work."""
 
     next_step = "correct what the message names"
+
+
+class AttemptTakenError(RefusedError):
+    """The attempt that was asked for by its number is another process's."""
+
+    next_step = "leave the number out (--attempt, RUNLAKE_ATTEMPT): the archive takes the next free one"
 
 
 class UnavailableError(RunlakeError):

@@ -36,6 +36,7 @@ def execute(
     command could not be started.
     """
     started_s = time.monotonic()
+    handler.start()
     reading, writing = os.pipe()
     with open(reading, "rb", buffering=0) as output:
         try:
@@ -81,7 +82,7 @@ def _copy(read: Callable[[int], bytes | None], handler: RunlogHandler, tee: _Tee
 
 
 def _environment(handler: RunlogHandler) -> dict[str, str]:
-    return {**os.environ, "RUNLAKE_FQN": handler.run.fqn, "RUNLAKE_RUN_ID": handler.run.run_id}
+    return {**os.environ, **handler.environment}
 
 
 def _not_started(command: Sequence[str], handler: RunlogHandler, error: OSError, report: Callable[[str], None]) -> int:

@@ -24,6 +24,7 @@ from runlake.names import RunName, new_run_id
 from runlake.settings import Settings, load_settings
 from runlake.shipper import Counts, Pace, Shipper, is_shipping, to_stderr
 from runlake.spool import Spool, drain_command
+from runlake.starts import Start, StartedRun, environment_of
 from runlake.steps import Step, current_step
 
 FORMAT = "%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s"
@@ -59,10 +60,14 @@ class RunlogHandler(logging.Handler):
         connect: Callable[[], Archive] | None = None,
         tell: Callable[[str], None] = to_stderr,
         pace: Pace | None = None,
+        command: str | None = None,
+        attempt: int | None = None,
+        on_started: Callable[[StartedRun], None] | None = None,
         **given: Any,
     ) -> None:
         """``given`` are settings as in ``runlake config``. ``close_run``: closing the handler ends the run. ``writer``: the name under
-        which it writes events, unlike all others of the run; made up unless it is given."""
+        which it writes events, unlike all others of the run; made up unless it is given. ``command``: the handler starts the run, as attempt
+        ``attempt`` or the next free one, and ``on_started`` is called with it, from another thread; without it the handler joins the run."""
         self.settings = _settings_of(settings, given)
         self.settings.required_url()
         self.run = checked_run_name(RunName(fqn, run_id or new_run_id()))
@@ -73,6 +78,8 @@ class RunlogHandler(logging.Handler):
         self._connect = connect or partial(Archive.of, self.settings)
         self._tell, self._pace, self._close_run = tell, pace or pace_of(self.settings), close_run
         self._owner = os.getpid()
+        self._on_started = on_started
+        self._start = None if command is None else Start.now(self.run, self.mask.text(command), attempt)
         self._begin(EventLines(self.mask) if events else None)
         _handlers.add(self)
         atexit.register(_close_at_exit, weakref.ref(self))
@@ -86,6 +93,16 @@ class RunlogHandler(logging.Handler):
         if self._lines is not None:
             counts.cut_lines = self._lines.cut
         return counts
+
+    @property
+    def archived_as(self) -> RunName:
+        """The run that the log is stored as: ``run``, or a later attempt of it."""
+        return self._shipper.run
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables by which a command that this process runs writes to the same run and attempt."""
+        return self._start.environment(self.run) if self._start else environment_of(self.run)
 
     @property
     def writer(self) -> str | None:
@@ -169,7 +186,7 @@ class RunlogHandler(logging.Handler):
     def beside(self, writer: str | None = None) -> RunlogHandler:
         """Another writer of events to the same run, with the same settings and secrets. Closing it ends no run."""
         return RunlogHandler(
-            self.run.fqn, self.run.run_id, events=True, writer=writer, secrets=self.mask, settings=self.settings,
+            self.archived_as.fqn, self.archived_as.run_id, events=True, writer=writer, secrets=self.mask, settings=self.settings,
             connect=self._connect, tell=self._tell, pace=self._pace,
         )  # fmt: skip
 
@@ -178,8 +195,8 @@ class RunlogHandler(logging.Handler):
         if self._close_run:
             self._close_run = False
             self._tell(
-                f"{self.run} stays open for what waits on disk:"
-                f" run `{drain_command(self.settings.spool_root)}`, then `runlake close {self.run.words}`"
+                f"{self.archived_as} stays open for what waits on disk:"
+                f" run `{drain_command(self.settings.spool_root)}`, then `runlake close {self.archived_as.words}`"
             )
 
     def start(self) -> None:
@@ -194,7 +211,7 @@ class RunlogHandler(logging.Handler):
         self._writer = None if lines is None else self._writer_name()
         self._buffer = Buffer(settings.memory_bytes, spool, lines.gap if lines else gap_line)
         delivery = EventDelivery(self.run, self._writer, lines.ended) if lines and self._writer else TextDelivery(self.run)
-        self._shipper = Shipper(self._connect, delivery, self._buffer, self._pace, self._tell)
+        self._shipper = Shipper(self._connect, delivery, self._buffer, self._pace, self._tell, self._start, self._on_started)
 
     def _writer_name(self) -> str:
         if self._writer_given is None:

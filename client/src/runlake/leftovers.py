@@ -19,6 +19,7 @@ from runlake.deliveries import Delivery, delivery_of
 from runlake.errors import LeftoverError
 from runlake.names import RunName
 from runlake.spool import check_is_own
+from runlake.starts import Start
 
 _FACTS = "run.json"
 _SENT = "sent.gz"
@@ -27,13 +28,15 @@ _SENT = "sent.gz"
 @dataclass(frozen=True, slots=True)
 class Leftover:
     """What is known of kept lines. ``close``: the run was to be closed after them; ``facts``: those of the delivery. ``position`` is what
-    the next batch presents: ``sent.gz``, which has ``sent`` items, or with 0 what begins at byte ``begin`` of all chunks in a row."""
+    the next batch presents: ``sent.gz``, which has ``sent`` items, or with 0 what begins at byte ``begin`` of all chunks in a row. ``start``:
+    reported first, where there is no position yet."""
 
     url: str
     run: RunName
     position: str | None
     close: bool
     facts: dict[str, Any] = field(default_factory=dict)
+    start: Start | None = None
     sent: int = 0
     begin: int = 0
 
@@ -46,7 +49,8 @@ class Leftover:
         """For ``run.json``."""
         of_run = {"url": self.url, "fqn": self.run.fqn, "runId": self.run.run_id, "close": self.close}
         how_far = {"position": self.position, "sent": self.sent, "begin": self.begin}
-        return json.dumps(of_run | how_far | {"delivery": self.facts})
+        start = self.start.facts() if self.start else None
+        return json.dumps(of_run | how_far | {"delivery": self.facts, "start": start})
 
 
 def keep_leftover(folder: Path, leftover: Leftover, sent: bytes | None) -> None:
@@ -132,7 +136,10 @@ def _read(folder: Path) -> Leftover:
     try:
         facts = json.loads(text)
         run = RunName(facts["fqn"], facts["runId"])
-        return Leftover(facts["url"], run, facts["position"], facts["close"], facts["delivery"], facts["sent"], facts["begin"])
+        start = Start.of(facts["start"]) if facts.get("start") else None  # earlier releases have none
+        return Leftover(
+            facts["url"], run, facts["position"], facts["close"], facts["delivery"], start, facts["sent"], facts["begin"]
+        )
     except (ValueError, LookupError, TypeError) as error:
         raise LeftoverError(f"{_FACTS} cannot be read: {type(error).__name__}: {error}") from error
 

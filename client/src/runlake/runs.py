@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import shlex
 import sys
 import threading
 from collections.abc import Iterator
@@ -28,8 +29,8 @@ class Run:
 
     @property
     def name(self) -> RunName:
-        """Its pipeline and id."""
-        return self.handler.run
+        """Its pipeline and id; of a later attempt, that one's once the archive has allocated it."""
+        return self.handler.archived_as
 
     @property
     def counts(self) -> Counts:
@@ -76,6 +77,7 @@ class Run:
                 each.end_line()
 
     def __enter__(self) -> Run:
+        self.handler.start()
         if self._logger is not None:
             self._logger.addHandler(self.handler)
         return self
@@ -98,9 +100,9 @@ def run(fqn: str, run_id: str | None = None, *, logger: logging.Logger | str | N
 
     The handler is added to ``logger``: the root logger unless another is named, none with None. Levels stay as they are.
     ``options`` are those of RunlogHandler, settings among them: ``events=True`` for steps, ``secrets=[…]`` for what must not be
-    seen. Raises SettingsError.
+    seen. A run id that was used before gets its next attempt, or attempt ``attempt``. Raises SettingsError.
     """
-    handler = RunlogHandler(fqn, run_id, close_run=True, **options)
+    handler = RunlogHandler(fqn, run_id, close_run=True, **{"command": shlex.join(sys.argv), **options})
     return Run(handler, logging.getLogger(logger) if isinstance(logger, str) else logger)
 
 

@@ -6,7 +6,8 @@ answer the very same bytes are sent again with the same position, and the archiv
     POST batch 7, position 6  ->  stored, the answer is lost
     POST batch 7, position 6  ->  "I have that": the position of batch 7
 
-So one batch is under way at a time, and nothing is cut differently once it was sent.
+So one batch is under way at a time, and nothing is cut differently once it was sent. Where the run is closed, the batch goes to its next
+attempt, and all that follow (``starts``).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from runlake.deliveries import Delivery
 from runlake.errors import (
     AccessError,
     ApiError,
+    AttemptTakenError,
     NotFoundError,
     RefusedError,
     RunClosedError,
@@ -33,8 +35,10 @@ from runlake.errors import (
     UnavailableError,
 )
 from runlake.leftovers import Leftover, keep_leftover
+from runlake.names import RunName
 from runlake.pacing import Backoff
 from runlake.spool import drain_command
+from runlake.starts import MAX_MOVES, Start, StartedRun
 from runlake.terminal import sanitize
 
 _ACCESS_WAIT_S = 5.0
@@ -95,7 +99,10 @@ class _Sent:
 class Shipper:
     """Ships what is put into ``buffer`` to one run, by its ``delivery``. The thread starts with the first ``start``; ``finish`` ends it.
 
-    Memory beyond the buffer's: a batch or a line, twice, and a chunk of the spool. ``tell`` gets what a person should know, once each.
+    ``start_of_run``: reported before the first batch; None: the run is only written to. ``on_started`` is called with the response, in the
+    shipper's thread. ``tell`` gets what a person should know, once each.
+
+    Memory beyond the buffer's: a batch or a line, twice, and a chunk of the spool.
     """
 
     def __init__(
@@ -105,9 +112,12 @@ class Shipper:
         buffer: Buffer,
         pace: Pace | None = None,
         tell: Callable[[str], None] = to_stderr,
+        start_of_run: Start | None = None,
+        on_started: Callable[[StartedRun], None] | None = None,
     ) -> None:
         self._connect, self._delivery, self._buffer, self._tell = connect, delivery, buffer, tell
-        self._run = delivery.run
+        self._requested, self._start_of_run, self._on_started = delivery.run, start_of_run, on_started
+        self._moves, self._has_attempts = 0, True
         self._pace = pace or Pace()
         self._counts = Counts()
         self._position: str | None = None
@@ -121,7 +131,11 @@ class Shipper:
         self._delivered_bytes = 0
         self._finish = _Finish()
         self._told: set[str] = set()
-        self._closed_by_others = False
+
+    @property
+    def run(self) -> RunName:
+        """The run that the log is stored as: of the attempt, once that is known."""
+        return self._delivery.run
 
     @property
     def counts(self) -> Counts:
@@ -134,7 +148,7 @@ class Shipper:
         if self._thread is None and not self._finish.asked:
             with self._starting:
                 if self._thread is None:
-                    thread = threading.Thread(target=self._work, name=f"runlake-{self._run}", daemon=True)
+                    thread = threading.Thread(target=self._work, name=f"runlake-{self.run}", daemon=True)
                     try:
                         thread.start()
                     except RuntimeError:
@@ -207,16 +221,14 @@ class Shipper:
         self._sum_up()
 
     def _tell_what_stays_open(self) -> None:
-        if self._finish.closed or self._closed_by_others:
+        if self._finish.closed:
             return
         if self._finish.refusal:
-            self._say(f"{self._run} cannot be closed: {self._finish.refusal}")
+            self._say(f"{self.run} cannot be closed: {self._finish.refusal}")
         elif self._finish.close:
-            self._say(
-                f"{self._run} could not be closed: run `runlake close {self._run.words}` later, it ends by itself after a day"
-            )
+            self._say(f"{self.run} could not be closed: run `runlake close {self.run.words}` later, it ends by itself after a day")
         elif self._has_an_end():
-            self._say(f"a writer of {self._run} could not be closed: the run will not be called complete")
+            self._say(f"a writer of {self.run} could not be closed: the run will not be called complete")
 
     def _keep(self) -> None:
         """Put what is left on disk, with what ``runlake drain`` needs to know."""
@@ -227,16 +239,17 @@ class Shipper:
                 self._buffer.dropped_lines += sent.lines if sent else 0
                 return
             facts, count = self._delivery.facts(), sent.lines if sent else 0
-            leftover = Leftover(self._url(), self._run, self._position, self._finish.close, facts, count)
+            start = self._start_of_run if self._position is None else None
+            leftover = Leftover(self._url(), self.run, self._position, self._finish.close, facts, start, count)
             keep_leftover(spool.folder, leftover, sent.packed if sent else None)
         except (OSError, RunlakeError) as error:
             self._buffer.dropped_lines += sent.lines if sent else 0
-            self._say(f"{self._delivery.unit} of {self._run} could not be kept on disk reason={error}")
+            self._say(f"{self._delivery.unit} of {self.run} could not be kept on disk reason={error}")
             return
         self._counts.kept_lines += lines + (sent.lines if sent else 0)
         root = spool.folder.parent
         self._say(
-            f"{self._counts.kept_lines} {self._delivery.unit} of {self._run} wait in {root}: run `{drain_command(root)}` later"
+            f"{self._counts.kept_lines} {self._delivery.unit} of {self.run} wait in {root}: run `{drain_command(root)}` later"
         )
 
     def _url(self) -> str:
@@ -251,19 +264,19 @@ class Shipper:
         counts = self.counts
         if counts.lost_lines:
             how = f"dropped={counts.dropped_lines} refused={counts.refused_lines}"
-            self._say(f"{counts.lost_lines} {self._delivery.unit} of {self._run} are lost: {how}")
+            self._say(f"{counts.lost_lines} {self._delivery.unit} of {self.run} are lost: {how}")
 
     def _work(self) -> None:
         _own.shipping = True
         try:
-            if self._delivery.must_end:
+            if self._delivery.must_end or self._is_to_be_started:
                 self._insist(self._open)
             while not self._finish.abandoned.is_set() and self._ship_next():
                 pass
-            if self._has_an_end() and not self._closed_by_others and not self._finish.abandoned.is_set():
+            if self._has_an_end() and not self._finish.abandoned.is_set():
                 self._insist(self._close)
         except Exception as error:
-            self._say(f"shipping {self._run} stopped reason={error!r}")  # a fault of ours must not be one of the application's
+            self._say(f"shipping {self.run} stopped reason={error!r}")  # a fault of ours must not be one of the application's
         finally:
             _own.shipping = False
             with self._state:
@@ -299,8 +312,7 @@ class Shipper:
 
     def _packed(self, batch: bytes) -> _Sent:
         self._counts.cut_lines += not batch.endswith(b"\n") and len(batch) == MAX_LINE_BYTES
-        packed = b"" if self._closed_by_others else self._delivery.pack(batch)
-        return _Sent(packed, self._delivery.count(batch), len(batch))
+        return _Sent(self._delivery.pack(batch), self._delivery.count(batch), len(batch))
 
     def _insist(self, act: Callable[[Archive], None]) -> None:
         """Do it until it is done, refused for good, or nobody waits for it any more."""
@@ -333,19 +345,64 @@ class Shipper:
             self._counts.failures += 1
             self._say_once(error)
             return backoff.next_s(self._pace.access_wait_s)
+        except RunClosedError as error:
+            return self._go_on_in_another_attempt(error)
+        except AttemptTakenError as error:
+            self._get_stuck(error)
         except ApiError as error:
             self._refused(error)
         return None
 
+    @property
+    def _is_to_be_started(self) -> bool:
+        """Whether a start is reported before there is a line. A writer that joins has nothing to say of the run."""
+        return self._start_of_run is not None and not self._start_of_run.is_joining
+
     def _open(self, archive: Archive) -> None:
         if self._position is None:
-            self._position = self._delivery.open(archive)
+            start = self._start_of_run
+            started = self._start(archive, start) if start and (self._has_attempts or self._moves) else None
+            opened = self._delivery.open(archive) if started is None or self._delivery.must_end else ""
+            self._position = started.position if started else opened
+
+    def _start(self, archive: Archive, start: Start) -> StartedRun | None:
+        """None: the server is of a release without attempts. Raises AttemptTakenError, RunClosedError, UnavailableError."""
+        try:
+            started = archive.start_run(self._requested, start)
+        except NotFoundError:
+            if self._moves:
+                self._moves = MAX_MOVES
+                raise RunClosedError(409, "the run is closed, and the server is of a release without attempts") from None
+            self._has_attempts = False
+            return None
+        self._delivery = self._delivery.of_run(started.run)
+        if self._on_started:
+            with suppress(Exception):  # how it is told must not cost the lines
+                self._on_started(started)
+        return started
+
+    def _go_on_in_another_attempt(self, error: RunClosedError) -> float | None:
+        """Seconds to wait before the batch is sent to the next attempt; None: it is kept."""
+        if self._moves >= MAX_MOVES:
+            self._get_stuck(error)
+            return None
+        self._moves += 1
+        start = self._start_of_run
+        self._start_of_run = start.again() if start else Start.now(self._requested, "", is_joining=True)
+        self._position = None
+        return 0.0
+
+    def _get_stuck(self, error: ApiError) -> None:
+        """Nothing can be stored any more: what there is and what comes is kept on disk."""
+        if self._start_of_run:
+            self._start_of_run = self._start_of_run.again()
+        self._position = None
+        self._say_once(error)
+        self._finish.abandoned.set()
 
     def _append(self, archive: Archive) -> None:
         sent = self._sent
         assert sent is not None
-        if self._closed_by_others:
-            raise RunClosedError(409, "the run is closed")
         if self._position is None:
             self._open(archive)
             self._counts.requests += 1
@@ -372,14 +429,13 @@ class Shipper:
                 self._say_once(error)  # the run can be closed all the same
         if self._finish.close:
             try:
-                archive.close_run(self._run)
+                archive.close_run(self.run)
             except RefusedError as error:
                 self._finish.refusal = str(error)
                 raise
         self._finish.closed = True
 
     def _refused(self, error: ApiError) -> None:
-        self._closed_by_others = self._closed_by_others or isinstance(error, RunClosedError)
         self._say_once(error)
         with self._state:
             sent = self._sent
@@ -396,7 +452,7 @@ class Shipper:
         kind = type(error).__name__
         if kind not in self._told:
             self._told.add(kind)
-            self._say(f"{self._run}: {error}" + (f" ({error.next_step})" if error.next_step else ""))
+            self._say(f"{self.run}: {error}" + (f" ({error.next_step})" if error.next_step else ""))
 
     def _say(self, text: str) -> None:
         with suppress(Exception):  # how it is told must not cost what is told about

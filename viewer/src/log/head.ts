@@ -48,9 +48,11 @@ export class RunHead {
 
   tell(facts: RunFacts, total: number): void {
     const lost = facts.lost ? [fact("Lost", plural(facts.lost, "line"))] : [];
+    const attempt = facts.attempt > 1 ? [fact("Attempt", `${facts.attempt} of ${facts.firstRunId}`)] : [];
+    const host = facts.host ? [fact("Host", facts.host)] : [];
     this.facts.replaceChildren(
-      fact("Status", badge(facts)), fact("Lines", count(Math.max(total, facts.lines))), fact("Size", size(facts.bytes)), ...lost,
-      fact("Duration", duration(facts.durationMs)), fact("Started", time(facts.startedMs)), fact("Last activity", when(facts.lastAppendMs)),
+      ...attempt, fact("Status", badge(facts)), fact("Lines", count(Math.max(total, facts.lines))), fact("Size", size(facts.bytes)), ...lost,
+      fact("Duration", duration(facts.durationMs)), fact("Started", time(facts.startedMs)), fact("Last activity", when(facts.lastAppendMs)), ...host,
     );
   }
 

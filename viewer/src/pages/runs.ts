@@ -1,7 +1,8 @@
-/** The runs of a pipeline, newest first. */
+/** The runs of a pipeline, newest first, attempts of a run together. */
 
 import { api, type RunFacts } from "../api";
 import type { App, View } from "../app";
+import { byRun } from "../attempts";
 import { el, name } from "../dom";
 import { count, duration, size } from "../format";
 import { addressOf } from "../place";
@@ -10,16 +11,17 @@ import { ListView } from "../ui/listing";
 
 export function runsPage(app: App, fqn: string): View {
   const list = new ListView<RunFacts>({
-    head: ["Run", "Status", "Lines", "Size", "Duration", "Started", "Last activity"],
+    head: ["Run", "Attempt", "Status", "Lines", "Size", "Duration", "Started", "Last activity"],
     label: "Runs",
     empty: "This pipeline has no runs, or none that you may read.",
     row: (facts) => [
-      cell(el("a", { href: addressOf({ fqn, runId: facts.runId }), "data-go": true }, name(facts.runId))), cell(badge(facts)),
+      cell(el("a", { href: addressOf({ fqn, runId: facts.runId }), "data-go": true }, name(facts.runId))),
+      number(facts.attempt > 1 ? String(facts.attempt) : ""), cell(badge(facts)),
       number(count(facts.lines)), number(size(facts.bytes)), number(duration(facts.durationMs)), number(when(facts.startedMs)), number(when(facts.lastAppendMs)),
     ],
     fetch: async (cursor, signal) => {
       const { runs, cursor: next } = await api.runs(fqn, cursor, signal);
-      return { items: runs, cursor: next };
+      return { items: byRun(runs), cursor: next };
     },
     failed: (where, error, retry) => app.fail(where, error, retry),
   });

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,7 @@ _NO_MATCH = 1
 @json_option
 @pass_session
 def runs(session: Session, fqn: str | None, limit: int, prefix: str, as_json: bool) -> None:
-    """List the runs of pipeline FQN, the newest first; without FQN the pipelines, each with its last run."""
+    """List the runs of pipeline FQN, the newest first, attempts of a run together; without FQN the pipelines, each with its last run."""
     with session.archive() as archive:
         found = archive.pipelines(prefix, limit) if fqn is None else _runs_of(archive, fqn, limit)
         if as_json:
@@ -52,7 +52,7 @@ def runs(session: Session, fqn: str | None, limit: int, prefix: str, as_json: bo
         elif fqn is None:
             show_rows(("PIPELINE", "LAST RUN", "STATUS", "LINES", "STARTED"), map(_pipeline_row, found))
         else:
-            show_rows(("RUN", "STATUS", "LINES", "SIZE", "STARTED", "DURATION"), map(_run_row, found))
+            show_rows(("RUN", "STATUS", "LINES", "SIZE", "STARTED", "DURATION", "ATTEMPT"), map(_run_row, _by_run(found)))
 
 
 @click.command()
@@ -156,6 +156,15 @@ def _runs_of(archive: Archive, fqn: str, limit: int) -> Iterator[dict[str, Any]]
         raise no_runs(fqn)
 
 
+def _by_run(runs: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Attempts of a run together, the newest first, where the first of them is."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for facts in runs:
+        groups.setdefault(facts.get("firstRunId", facts["runId"]), []).append(facts)
+    for attempts in groups.values():
+        yield from sorted(attempts, key=lambda facts: -int(facts.get("attempt", 1)))
+
+
 def _follow(follower: Follower, as_json: bool) -> None:
     for piece in follower.pieces():
         _show(piece, as_json)
@@ -208,4 +217,4 @@ def _pipeline_row(found: dict[str, Any]) -> list[str]:
 def _run_row(facts: dict[str, Any]) -> list[str]:
     size = size_of(facts["bytes"]) if is_terminal() else str(facts["bytes"])
     started, lasted = time_of(facts["startedMs"]), duration_of(facts["durationMs"])
-    return [facts["runId"], facts["status"], str(facts["lines"]), size, started, lasted]
+    return [facts["runId"], facts["status"], str(facts["lines"]), size, started, lasted, str(facts.get("attempt", 1))]

@@ -30,6 +30,7 @@ def status(session: Session, fqn: str, run_id: str | None, as_json: bool) -> Non
         ("", ""),
         [
             ("run", str(run)),
+            *_start_rows(facts),
             ("status", facts["status"] + (f" ({facts['end']})" if facts["end"] else "")),
             ("complete", "yes" if facts["complete"] else "no"),
             ("pending", size_of(facts["pendingBytes"])),
@@ -42,6 +43,13 @@ def status(session: Session, fqn: str, run_id: str | None, as_json: bool) -> Non
             *_events_rows(events),
         ],
     )
+
+
+def _start_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """Nothing of a run without a start, or of an earlier release's server."""
+    attempt = int(facts.get("attempt", 1))
+    rows = [("attempt", f"{attempt} of {facts['firstRunId']}")] if attempt > 1 else []
+    return rows + [(name, facts[name]) for name in ("host", "command") if facts.get(name)]
 
 
 def _events_rows(events: dict[str, Any] | None) -> list[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from runlake.leftovers import claimed, discard_leftover, leftovers_in, waiting_b
 from runlake.names import RunName
 from runlake.settings import Settings
 from runlake.spool import drain_command
+from runlake.starts import MAX_ATTEMPTS
 
 CANNOT_BEGIN = 125
 """What ``exec`` ends with when it ran nothing, as env(1) and timeout(1) report their own faults."""
@@ -54,6 +56,12 @@ class _Exec(click.Command):
 @click.command("exec", cls=_Exec)
 @click.option("--run-id", help="The run's id; made up unless it is given.")
 @click.option(
+    "--attempt",
+    type=click.IntRange(1, MAX_ATTEMPTS),
+    metavar="N",
+    help="The number of this attempt of the run [default: RUNLAKE_ATTEMPT, or the next free one].",
+)
+@click.option(
     "--patience",
     type=Seconds(),
     default=60.0,
@@ -70,6 +78,7 @@ def execute_command(
     fqn: str,
     command: tuple[str, ...],
     run_id: str | None,
+    attempt: int | None,
     patience: float,
     quiet: bool,
     mask_env: tuple[str, ...],
@@ -77,16 +86,26 @@ def execute_command(
     """Run COMMAND and archive its output as a run of pipeline FQN: runlake exec nightly.orders -- ./load.sh --all
 
     Output, signals and the exit code are the command's own (128 + N when signal N killed it). The run's last line tells its
-    end, and the run is closed. The command finds RUNLAKE_FQN and RUNLAKE_RUN_ID in its environment.
+    end, and the run is closed. A run id that was used before gets its next attempt, with a log of its own: RUN~2, RUN~3, … The
+    command finds RUNLAKE_FQN, RUNLAKE_RUN_ID and RUNLAKE_START in its environment: what it logs by the library joins this attempt.
+
+    The exit code is the command's own also where lines could not be stored: those wait on disk, and a message says where.
     """
     try:
         settings = session.settings()
-        handler = RunlogHandler(fqn, run_id, close_run=True, settings=settings, secrets=_values_of(mask_env))
+        handler = RunlogHandler(
+            fqn,
+            run_id,
+            close_run=True,
+            settings=settings,
+            secrets=_values_of(mask_env),
+            command=shlex.join(command),
+            attempt=attempt,
+            on_started=None if quiet else lambda started: report(f"archived as {started}"),
+        )
     except RunlakeError as error:
         report_error(error)
         sys.exit(CANNOT_BEGIN)
-    if not quiet:
-        report(f"archived as {handler.run}")
     code = execute(command, handler, sys.stdout.buffer, patience, report)
     handler.finish(patience, while_moving=True)
     sys.exit(code)
@@ -209,6 +228,8 @@ def _drained(folder: Path, settings: Settings, patience_s: float) -> tuple[int, 
         with Archive(leftover.url, settings.bearer, settings.timeout_s) as archive:
             draining = Drain(folder, leftover, archive, patience_s)
             left = draining.run()
+        if draining.leftover.run != leftover.run:
+            report(f"{leftover.run} was started or closed before: its lines are archived as {draining.leftover.run}")
         if left:
             report(f"{left} {leftover.delivery.unit} of {leftover.run} wait for {leftover.url} in {folder}: {draining.trouble}")
         if draining.refused:

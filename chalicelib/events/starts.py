@@ -1,0 +1,49 @@
+"""Starts of runs, as clients send them: checked and masked before they are stored (``runlog.attempts``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from chalicelib.events.names import checked_new_name
+from chalicelib.events.well_formed import WellFormedText
+from chalicelib.masking.masker import Masker
+from chalicelib.ports import Run
+from chalicelib.runlog.attempts import MAX_ATTEMPTS, Attempt, Attempts, StartRequest
+
+MAX_HOST_CHARS = 255
+MAX_COMMAND_CHARS = 2_000
+MAX_AGE_MS = 10 * 366 * 86_400_000
+
+
+class StartBody(BaseModel):
+    """The body of a start. ``ageMs``: how long ago the command began; ``attempt``: the number to start, left out for the next free one;
+    ``join``: an open attempt of another start will do."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
+
+    host: Annotated[WellFormedText, Field(max_length=MAX_HOST_CHARS)] = ""
+    command: Annotated[WellFormedText, Field(max_length=MAX_COMMAND_CHARS)] = ""
+    age_ms: Annotated[int, Field(ge=0, le=MAX_AGE_MS)] = Field(0, alias="ageMs")
+    attempt: Annotated[int, Field(ge=1, le=MAX_ATTEMPTS)] | None = None
+    join: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Starts:
+    """Starts runs with their host and command masked by the rules of their pipeline."""
+
+    attempts: Attempts
+    masker: Masker
+
+    def start(self, run: Run, start_id: str, body: StartBody) -> Attempt:
+        """Start an attempt, see ``Attempts.start``. Raises InvalidEventError, InvalidNameError, AttemptTakenError, UnavailableError."""
+        self.masker.check_names(run.fqn, run.fqn, run.run_id, start_id)
+        host, command = (self._masked(run, text) for text in (body.host, body.command))
+        request = StartRequest(checked_new_name("start", start_id), host, command, body.age_ms, body.attempt, body.join)
+        return self.attempts.start(run, request)
+
+    def _masked(self, run: Run, text: str) -> str:
+        return self.masker.mask(run.fqn, text.encode()).body.decode()

@@ -1,0 +1,110 @@
+"""The start of a run, as its client reports it: the archive then allocates the attempt, and names the run that its log is stored as.
+
+A start has an id of its own. The same start is reported again after a lost response and by every process that belongs to it, and all of them
+write to one attempt. ``runlake exec`` passes the id on in ``RUNLAKE_START``, next to the names that it is for.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from runlake.errors import SettingsError
+from runlake.names import RunName
+
+MAX_ATTEMPTS = 1000
+MAX_MOVES = 20
+"""How often one writer goes on in another attempt, before what is left is kept on disk: something else closes them all."""
+_HOST_CHARS, _COMMAND_CHARS = 255, 2_000
+_FQN, _RUN_ID, _START, _ATTEMPT = "RUNLAKE_FQN", "RUNLAKE_RUN_ID", "RUNLAKE_START", "RUNLAKE_ATTEMPT"
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """``began_ms``: by this machine's clock. ``attempt``: the number to start, None for the next free one. ``is_joining``: an open attempt of
+    another start will do, as for a handler that only writes."""
+
+    start_id: str
+    command: str = ""
+    host: str = ""
+    began_ms: int = 0
+    attempt: int | None = None
+    is_joining: bool = False
+
+    @classmethod
+    def now(cls, run: RunName, command: str, attempt: int | None = None, *, is_joining: bool = False) -> Start:
+        """A start of this process; inside of ``runlake exec`` for the same run, that of ``exec``. Raises SettingsError."""
+        inherited = os.environ.get(_START) if (os.environ.get(_FQN), os.environ.get(_RUN_ID)) == (run.fqn, run.run_id) else None
+        host = socket.gethostname()[:_HOST_CHARS]
+        number = _attempt_of_environment() if attempt is None else checked_attempt(attempt)
+        began_ms = int(time.time() * 1000)
+        return cls(inherited or new_start_id(), command[:_COMMAND_CHARS], host, began_ms, number, is_joining)
+
+    def again(self) -> Start:
+        """Another start, for the next free attempt: that of this one takes no more lines."""
+        return replace(self, start_id=new_start_id(), attempt=None)
+
+    def body(self) -> dict[str, Any]:
+        """What the archive is sent. The age, not the time: a wrong clock does no harm."""
+        age_ms = max(int(time.time() * 1000) - self.began_ms, 0)
+        number = {} if self.attempt is None else {"attempt": self.attempt}
+        join = {"join": True} if self.is_joining else {}
+        return {"host": self.host, "command": self.command, "ageMs": age_ms, **number, **join}
+
+    def environment(self, run: RunName) -> dict[str, str]:
+        """The variables by which a command that this process runs writes to the same attempt."""
+        return environment_of(run) | {_START: self.start_id}
+
+    def facts(self) -> dict[str, Any]:
+        """As JSON, for another process."""
+        of_process = {"id": self.start_id, "command": self.command, "host": self.host, "beganMs": self.began_ms}
+        return of_process | {"attempt": self.attempt, "join": self.is_joining}
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> Start:
+        """The inverse of ``facts``. Raises LookupError, TypeError."""
+        return cls(facts["id"], facts["command"], facts["host"], facts["beganMs"], facts["attempt"], facts["join"])
+
+
+@dataclass(frozen=True, slots=True)
+class StartedRun:
+    """The response to a start: the run that the log is stored as, its attempt number, the position of the first batch."""
+
+    run: RunName
+    attempt: int
+    position: str
+
+    def __str__(self) -> str:
+        return f"{self.run} (attempt {self.attempt})" if self.attempt > 1 else str(self.run)
+
+
+def environment_of(run: RunName) -> dict[str, str]:
+    """The variables by which a command that this process runs writes to the same run."""
+    return {_FQN: run.fqn, _RUN_ID: run.run_id}
+
+
+def new_start_id() -> str:
+    """An id that no other start has."""
+    return secrets.token_hex(8)
+
+
+def checked_attempt(number: int) -> int:
+    """Raises SettingsError."""
+    if not 1 <= number <= MAX_ATTEMPTS:
+        following = "leave it out: the archive takes the next free number"
+        raise SettingsError(f"an attempt is a whole number from 1 to {MAX_ATTEMPTS} attempt={number}", next_step=following)
+    return number
+
+
+def _attempt_of_environment() -> int | None:
+    text = os.environ.get(_ATTEMPT, "")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal()):
+        raise SettingsError(f"{_ATTEMPT} is a whole number value={text!r}", next_step=f"correct {_ATTEMPT}, or unset it")
+    return checked_attempt(int(text))

@@ -1,0 +1,190 @@
+"""Attempts of a run: which one a start gets, also when it is repeated, stopped at any call, or not alone."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from itertools import count
+
+import pytest
+
+from chalicelib.errors import AttemptTakenError, RunClosedError, UnavailableError
+from chalicelib.ports import ObjectStore, Run
+from chalicelib.runlog.attempts import Attempt, Attempts, StartRequest, read_start
+from chalicelib.runlog.batch import Batch
+from tests.faults.interception import AFTER, BEFORE, CONFLICT, LATE, THROTTLED, Crash, Intercepted, StopAt
+from tests.world import RUN, START_MS, World
+
+A, B, C = (StartRequest(start_id) for start_id in "abc")
+
+
+def started(world: World, request: StartRequest, run: Run = RUN, store: ObjectStore | None = None) -> Attempt:
+    store = store or world.store
+    return Attempts(store, world.layout, world.parts(store).writer, world.clock).start(run, request)
+
+
+def attempt(number: int) -> Run:
+    return RUN if number == 1 else Run(RUN.fqn, f"{RUN.run_id}~{number}")
+
+
+def append(world: World, run: Run, line: str, position: str | None = None) -> None:
+    world.parts().writer.append(run, Batch.from_text(f"{line}\n"), position=position)
+
+
+def test_start_of_a_new_run_is_attempt_1_and_says_where_and_since_when() -> None:
+    world = World()
+    got = started(world, StartRequest("a", "host-1", "./load.sh", age_ms=1500))
+    stored = read_start(world.store, world.layout, RUN)
+    assert (got.run, got.start) == (RUN, stored)
+    assert stored is not None
+    assert (stored.attempt, stored.host, stored.command, stored.first_run_id) == (1, "host-1", "./load.sh", RUN.run_id)
+    assert (stored.started_ms, stored.registered_ms) == (START_MS - 1500, START_MS)
+    append(world, RUN, "one", got.position)
+    assert world.read_all() == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("before", "number"),
+    [
+        ([], 1),
+        (["open"], 1),  # a client that only appends: exec joins it
+        (["start"], 2),
+        (["start", "close"], 2),
+        (["open", "close"], 2),  # a run of an earlier release
+        (["open", "abandon"], 2),
+        (["start", "close", "other", "close 2"], 3),
+        (["start", "other"], 3),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_start_gets_the_run_while_it_is_open_and_nobody_elses(before: list[str], number: int) -> None:
+    world = World()
+    for step in before:
+        match step:
+            case "open":
+                append(world, RUN, "one")
+            case "start":
+                started(world, A)
+            case "other":
+                started(world, B)
+            case "close":
+                world.parts().finalizer.close(RUN)
+            case "close 2":
+                world.parts().finalizer.close(attempt(2))
+            case "abandon":
+                world.clock.advance(90_000)
+                world.parts().finalizer.abandon(RUN, world.clock.now_ms(), world.deadline())
+    got = started(world, C)
+    assert (got.run, got.start.attempt, got.start.first_run_id) == (attempt(number), number, RUN.run_id)
+    append(world, got.run, "of C", got.position)
+    assert world.read_all(got.run)[-1] == "of C"
+
+
+def test_repeated_start_gets_its_attempt_again_after_others_started() -> None:
+    world = World()
+    first = [started(world, each).run for each in (A, B, C)]
+    assert first == [attempt(1), attempt(2), attempt(3)]
+    world.parts().finalizer.close(attempt(2))
+    assert [started(world, each).run for each in (C, B, A)] == first[::-1]
+
+
+def test_start_under_the_id_of_a_later_attempt_is_one_of_the_same_run() -> None:
+    world = World()
+    started(world, A)
+    started(world, B)
+    assert started(world, C, run=attempt(2)).run == attempt(3)
+
+
+def test_run_whose_id_only_looks_like_an_attempt_is_a_run_of_its_own() -> None:
+    world = World()
+    named_alike = attempt(2)
+    append(world, named_alike, "of another run")
+    world.parts().finalizer.close(named_alike)
+    assert [started(world, each).run for each in (A, B)] == [attempt(1), attempt(3)]
+    assert started(world, C, run=named_alike).run == Run(RUN.fqn, f"{RUN.run_id}~2~2")
+    assert world.read_all(named_alike) == ["of another run"]
+
+
+def test_attempt_that_is_asked_for_by_number_is_that_one_or_refused() -> None:
+    world = World()
+    third = StartRequest("a", number=3)
+    assert started(world, third).run == started(world, third).run == attempt(3)
+    with pytest.raises(AttemptTakenError):
+        started(world, StartRequest("b", number=3))
+    world.parts().finalizer.close(RUN)
+    with pytest.raises(AttemptTakenError):
+        started(world, StartRequest("b", number=1))
+    assert started(world, B).run == attempt(4)
+
+
+def test_writer_that_joins_takes_the_newest_open_attempt_or_starts_one() -> None:
+    world = World()
+    joining, later = (StartRequest(each, is_joining=True) for each in ("j", "k"))
+    append(world, RUN, "one")
+    assert started(world, joining).run == RUN
+    world.parts().finalizer.close(RUN)
+    assert started(world, joining).run == started(world, later).run == attempt(2)
+    assert started(world, A).run == attempt(3)
+    assert started(world, later).run == attempt(3)
+    for number in (2, 3):
+        world.parts().finalizer.close(attempt(number))
+    assert started(world, later).run == attempt(4)
+
+
+def test_started_run_without_a_line_is_swept_when_it_is_old() -> None:
+    world = World()
+    started(world, A)
+    finalizer = world.parts().finalizer
+    assert not finalizer.abandon(RUN, START_MS, world.deadline()).sealed
+    world.clock.advance(60)
+    assert finalizer.abandon(RUN, world.clock.now_ms(), world.deadline()).sealed == "abandoned"
+    assert world.body("logs.txt") == b""
+
+
+@pytest.mark.parametrize(
+    ("moment", "how"),
+    [(BEFORE, "error"), (AFTER, "error"), (AFTER, "crash"), (LATE, "error"), (THROTTLED, "outage"), (CONFLICT, "error")],
+)
+@pytest.mark.parametrize("others", [0, 1, 3])
+def test_start_that_is_stopped_at_any_call_and_repeated_gets_one_attempt(moment: str, how: str, others: int) -> None:
+    for number in count():
+        world = World()
+        for other in range(others):
+            started(world, StartRequest(f"other-{other}"))
+        stop = StopAt(number, moment, how)
+        with suppress(UnavailableError, Crash):
+            started(world, A, store=Intercepted(world.store, stop))
+        if not stop.fired:
+            assert number or moment == CONFLICT
+            return
+        got = started(world, A, store=Intercepted(world.store, stop.successor))
+        stop.land()
+        assert got.run == attempt(others + 1) == started(world, A).run
+        assert started(world, B).run == attempt(others + 2)
+
+
+def test_starts_that_overtake_each_other_at_any_call_get_attempts_of_their_own() -> None:
+    """While A starts, B does, between any two calls of A's."""
+    for number in count():
+        world = World()
+        append(world, RUN, "first")
+        world.parts().finalizer.close(RUN)
+        made: list[Attempt] = []
+        calls = count()
+
+        def gate(_: str, call, world=world, made=made, calls=calls, number=number):  # type: ignore[no-untyped-def]
+            if next(calls) == number:
+                made.append(started(world, B))
+            return call()
+
+        got = started(world, A, store=Intercepted(world.store, gate))
+        if not made:
+            return
+        assert {got.run, made[0].run} == {attempt(2), attempt(3)}
+
+
+def test_closed_attempt_refuses_lines() -> None:
+    world = World()
+    got = started(world, A)
+    world.parts().finalizer.close(RUN)
+    with pytest.raises(RunClosedError):
+        append(world, RUN, "late", got.position)
