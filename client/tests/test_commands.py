@@ -15,6 +15,7 @@ from client.tests.fake_server import FakeServer
 from runlake.__main__ import runlake
 from runlake.commands.output import duration_of, size_of
 from runlake.commands.times import since_of
+from runlake.names import page_url
 
 
 @pytest.fixture
@@ -62,6 +63,19 @@ def test_attempts_of_a_run_are_listed_together(server: FakeServer) -> None:
     rows = [line.split("\t") for line in answered(server, "runs", "p").splitlines()]
     assert [(row[0], row[-1]) for row in rows] == [("a~9", "1"), ("b~3", "3"), ("b~2", "2"), ("b", "1"), ("c", "1"), ("a", "1")]
     assert "attempt\t3 of b\n" in answered(server, "status", "p", "b~3")
+
+
+@pytest.mark.parametrize(
+    ("url", "names", "address"),
+    [
+        ("http://h:4566/api", (), "http://h:4566/api/v1/ui/"),
+        ("https://h/", ("warehouse.nightly",), "https://h/v1/ui/?p=warehouse.nightly"),
+        ("https://h/api/", ("a b+/&?#%ü", "run=1+2"), "https://h/api/v1/ui/?p=a%20b%2B%2F%26%3F%23%25%C3%BC&r=run%3D1%2B2"),
+        ("https://user:password@h/api", ("p", "r"), "https://h/api/v1/ui/?p=p&r=r"),
+    ],
+)
+def test_address_of_the_page(url: str, names: tuple[str, ...], address: str) -> None:
+    assert page_url(url, *names) == address
 
 
 def test_tail(filled: FakeServer) -> None:

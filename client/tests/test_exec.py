@@ -134,6 +134,14 @@ def test_the_command_knows_its_run(server: FakeServer, tmp_path: Path) -> None:
     assert out == b"p/r\n"
 
 
+@pytest.mark.parametrize("options", [(), ("-q",)], ids=str)
+def test_name_and_page_of_the_run_are_on_stderr(options: tuple[str, ...], server: FakeServer, tmp_path: Path) -> None:
+    arguments = ["--url", server.url, "--spool-dir", str(tmp_path), "exec", *options, "--run-id", "r 1", "p", "--", "echo", "out"]
+    result = CliRunner().invoke(runlake, arguments)
+    lines = ["runlake: archived as p/r 1", f"runlake: page: {server.url}/v1/ui/?p=p&r=r%201"]
+    assert (result.exit_code, result.stdout, result.stderr.splitlines()) == (0, "out\n", [] if options else lines)
+
+
 def test_a_reader_that_leaves_stops_neither_the_command_nor_the_archive(server: FakeServer, tmp_path: Path) -> None:
     with start(server, tmp_path, sys.executable, "-c", "print('x\\n' * 500_000, end='')") as process:
         assert process.stdout is not None

@@ -162,6 +162,7 @@ def test_long_run_id_is_whole_at_80_columns(tmp_path: Path) -> None:
     with hostile_server(run_id) as server:
         _, written = on_a_pty(typed(("runs", "p"), tmp_path), environ(server, tmp_path), columns=80)
     assert f"{run_id}  " in written
+    assert written.endswith(f"\r\npage: {server.url}/v1/ui/?p=p\r\n")
 
 
 def test_matches_that_overlap_repeat_no_text(tmp_path: Path) -> None:

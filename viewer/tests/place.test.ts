@@ -14,6 +14,11 @@ test.each<Place>([
   expect(parsePlace(address.search, address.hash)).toEqual(place);
 });
 
+test("an address that `runlake` prints leads to its run", () => {
+  const address = new URL("https://host/api/v1/ui/?p=a%20b%2B%2F%26%3F%23%25%C3%BC&r=run%3D1%2B2");
+  expect(parsePlace(address.search, address.hash)).toEqual({ fqn: "a b+/&?#%ü", runId: "run=1+2" });
+});
+
 test("lines count from one, in either order", () => {
   expect(parseLines("#L10-L20")).toEqual({ from: 9, to: 19 });
   expect(parseLines("#L20-10")).toEqual({ from: 9, to: 19 });

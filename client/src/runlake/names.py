@@ -1,4 +1,4 @@
-"""Names in addresses, and names made up."""
+"""Names in addresses, and generated names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import secrets
 import shlex
 import time
 from dataclasses import dataclass
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,17 @@ class RunName:
 def part(name: str) -> str:
     """A name as one part of a path: everything that could mean something there is encoded, slashes too."""
     return quote(name, safe="")
+
+
+def page_url(url: str, fqn: str | None = None, run_id: str | None = None) -> str:
+    """The address of the web page (docs/viewer.md) of the server at ``url``: of a run, of a pipeline's runs, or the start page.
+
+    Names are percent-encoded. It has no user or password, even if ``url`` has one: it is printed.
+    """
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    query = [f"{key}={part(name)}" for key, name in (("p", fqn), ("r", run_id)) if name]
+    return f"{parts.scheme}://{host}{parts.path.rstrip('/')}/v1/ui/" + ("?" + "&".join(query) if query else "")
 
 
 def new_run_id() -> str:

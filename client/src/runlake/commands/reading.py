@@ -30,7 +30,7 @@ from runlake.commands.session import Session, fqn_and_run, json_option, pass_ses
 from runlake.commands.times import since_of
 from runlake.fetching import Download, Fetched
 from runlake.following import Follower, Piece, pages
-from runlake.names import RunName
+from runlake.names import RunName, page_url
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _NO_MATCH = 1
@@ -53,6 +53,8 @@ def runs(session: Session, fqn: str | None, limit: int, prefix: str, as_json: bo
             show_rows(("PIPELINE", "LAST RUN", "STATUS", "LINES", "STARTED"), map(_pipeline_row, found))
         else:
             show_rows(("RUN", "STATUS", "LINES", "SIZE", "STARTED", "DURATION", "ATTEMPT"), map(_run_row, _by_run(found)))
+        if is_terminal() and not as_json:
+            show_text(f"page: {page_url(archive.url, fqn)}")
 
 
 @click.command()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,10 @@ from runlake.errors import RunlakeError, SettingsError
 from runlake.execution import execute
 from runlake.handler import RunlogHandler
 from runlake.leftovers import claimed, discard_leftover, leftovers_in, waiting_bytes
-from runlake.names import RunName
+from runlake.names import RunName, page_url
 from runlake.settings import Settings
 from runlake.spool import drain_command
-from runlake.starts import MAX_ATTEMPTS
+from runlake.starts import MAX_ATTEMPTS, StartedRun
 
 CANNOT_BEGIN = 125
 """What ``exec`` ends with when it ran nothing, as env(1) and timeout(1) report their own faults."""
@@ -68,7 +69,7 @@ class _Exec(click.Command):
     show_default=True,
     help="Seconds to hold the command up, or wait at its end, while nothing moves.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Do not tell the run's name.")
+@click.option("-q", "--quiet", is_flag=True, help="Do not print the run's name and its page.")
 @click.option("--mask-env", multiple=True, metavar="NAME", help="Mask the value of this variable in the archive; may be repeated.")
 @click.argument("fqn")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True)
@@ -101,7 +102,7 @@ def execute_command(
             secrets=_values_of(mask_env),
             command=shlex.join(command),
             attempt=attempt,
-            on_started=None if quiet else lambda started: report(f"archived as {started}"),
+            on_started=None if quiet else partial(_report_start, settings.required_url()),
         )
     except RunlakeError as error:
         report_error(error)
@@ -162,6 +163,11 @@ def close(session: Session, fqn: str, run_id: str, as_json: bool) -> None:
         show_json({"fqn": fqn, "runId": run_id, "closed": True})
     else:
         show_text(f"{run} is closed")
+
+
+def _report_start(url: str, started: StartedRun) -> None:
+    report(f"archived as {started}")
+    report(f"page: {page_url(url, started.run.fqn, started.run.run_id)}")
 
 
 def _values_of(names: tuple[str, ...]) -> list[str]:
