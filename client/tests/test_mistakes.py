@@ -84,10 +84,25 @@ def test_unknown_option_and_surplus_argument_are_errors(command: str, server: Fa
 
 
 def test_unknown_command_and_bad_values_are_errors(server: FakeServer) -> None:
-    assert "no such command 'tial'" in error_of(call(server, "tial")).lower()
     assert "invalid value" in error_of(call(server, "tail", "p", "-n", "many"))
     assert "neither 10m" in error_of(call(server, "tail", "p", "r", "--since", "yesterday"))
     assert "invalid value" in error_of(call(server, "completion", "tcsh"))
+
+
+@pytest.mark.parametrize(
+    ("typed", "suggested"),
+    [
+        ("tial", "tail"), ("step", "steps"), ("RUNS", "runs"),
+        ("logs", "cat"), ("log", "cat"), ("show", "cat"), ("read", "cat"), ("less", "cat"),
+        ("follow", "tail -f"), ("list", "runs"), ("ls", "runs"), ("ps", "runs"),
+        ("clos", None), ("closed", None), ("drian", None), ("delete", None), ("rm", None),
+    ],
+)  # fmt: skip
+def test_unknown_command_suggests_one_that_only_reads(typed: str, suggested: str | None, server: FakeServer) -> None:
+    try_it = f"try `runlake {suggested}`, or " if suggested else ""
+    expected = f"runlake: no such command '{typed}'\nnext: {try_it}see `runlake --help`"
+    assert error_of(CliRunner().invoke(runlake, [typed, "X"], prog_name="runlake")) == expected
+    assert "--discard" not in error_of(call(server, "drain", "--discrad", "folder"))
 
 
 @pytest.mark.parametrize("command", OF_A_RUN)

@@ -245,6 +245,13 @@ MUTANTS = (
         tests=f"{_MISTAKES}::test_exec_runs_nothing_where_the_archive_would_refuse_the_run",
         why="the command would run, and its output be lost",
     ),
+    Mutant(
+        "runlake.commands.suggestions:suggested_command",
+        find="set(commands) - CHANGING_COMMANDS",
+        replace="set(commands)",
+        tests=f"{_MISTAKES}::test_unknown_command_suggests_one_that_only_reads",
+        why="a spelling error must not lead to a command that closes a run for good",
+    ),
     # settings and options
     Mutant(
         "runlake.settings:_of_arguments",

@@ -15,6 +15,7 @@ from runlake import __version__
 from runlake.commands import events, reading, setting, writing
 from runlake.commands.output import report_error
 from runlake.commands.session import Session
+from runlake.commands.suggestions import suggested_command, suggested_options
 from runlake.commands.times import Seconds
 from runlake.errors import AccessError, AddressError, ApiError, NotFoundError, RunlakeError, SettingsError, UnavailableError
 
@@ -58,6 +59,11 @@ class _Commands(click.Group):
             command = next((self.commands[word] for word in typed if word in self.commands), self)
         return command is writing.execute_command
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            raise _UnknownCommandError(args[0], suggested_command(args[0], self.commands), ctx)
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
@@ -68,15 +74,26 @@ class _Commands(click.Group):
         ctx.exit(_FAILED)
 
 
+class _UnknownCommandError(click.UsageError):
+    """``suggested``: what to try in its place."""
+
+    def __init__(self, typed: str, suggested: str | None, ctx: click.Context) -> None:
+        super().__init__(f"no such command {typed!r}", ctx)
+        self.suggested = suggested
+
+
 class _UsageError(RunlakeError):
     """What was typed is no command."""
 
 
 def _usage(error: click.ClickException) -> RunlakeError:
     command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "runlake"
+    if isinstance(error, click.NoSuchOption) and error.possibilities:
+        error.possibilities[:] = suggested_options(error.possibilities)
     message = " ".join(error.format_message().split())
     translated = _UsageError(message[:1].lower() + message[1:].removesuffix("."))
-    translated.next_step = f"see `{command} --help`"
+    suggested = error.suggested if isinstance(error, _UnknownCommandError) else None
+    translated.next_step = (f"try `{command} {suggested}`, or " if suggested else "") + f"see `{command} --help`"
     return translated
 
 

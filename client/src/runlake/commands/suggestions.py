@@ -1,0 +1,32 @@
+"""Suggestions for a command or option that does not exist. None of them writes, closes or deletes anything unless that was asked for by
+its usual word: somebody who tries ``runlake logs`` must not be led to ``runlake close``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+CHANGING_COMMANDS = frozenset({"exec", "drain", "close"})
+CHANGING_OPTIONS = frozenset({"--discard"})
+USUAL_WORDS = {
+    **dict.fromkeys(("log", "logs", "show", "read", "view", "print", "less", "more", "get"), "cat"),
+    **dict.fromkeys(("follow", "watch", "stream"), "tail -f"),
+    **dict.fromkeys(("list", "ls", "ps", "history", "pipelines"), "runs"),
+    **dict.fromkeys(("find", "search"), "grep"),
+    **dict.fromkeys(("fetch", "pull", "save"), "download"),
+    **dict.fromkeys(("info", "describe", "stat"), "status"),
+    **dict.fromkeys(("execute", "run"), "exec"),
+}
+"""Words of other tools, and the command for each."""
+
+
+def suggested_command(typed: str, commands: Iterable[str]) -> str | None:
+    """The command for a word of other tools, else the one that is spelled most like ``typed``. None if there is neither."""
+    word = typed.lower()
+    spelled_alike = get_close_matches(word, sorted(set(commands) - CHANGING_COMMANDS), n=1)
+    return USUAL_WORDS.get(word) or next(iter(spelled_alike), None)
+
+
+def suggested_options(names: Iterable[str]) -> list[str]:
+    """Of the options that are spelled like the one typed, those that may be suggested."""
+    return [name for name in names if name not in CHANGING_OPTIONS]
