@@ -52,10 +52,41 @@ def archived(server: FakeServer) -> tuple[bytes, str]:
 @pytest.mark.parametrize("code", [0, 3, 255])
 def test_output_and_exit_code_are_passed_through(code: int, server: FakeServer, tmp_path: Path) -> None:
     out, err, got = ran(server, tmp_path, "sh", "-c", f"echo out; echo err >&2; exit {code}")
-    assert (out, err, got) == (b"out\nerr\n", b"", code)
+    assert (out, err, got) == (b"out\n", b"err\n", code)
     output, end = archived(server)
-    assert output == b"out\nerr\n"
+    assert sorted(output.splitlines()) == [b"err", b"out"]
     assert end.startswith(f"[runlake] exit status {code} after ")
+
+
+def test_prompt_appears_at_once_and_is_archived_with_its_line(server: FakeServer, tmp_path: Path) -> None:
+    """The command goes on when the test has seen what it wrote before, so the order is certain."""
+    seen = [tmp_path / "seen-1", tmp_path / "seen-2"]
+    script = "import os, sys, time\ndef wait(path):\n    while not os.path.exists(path): time.sleep(0.01)\n"
+    script += f"sys.stdout.write('sure? '); sys.stdout.flush(); wait({str(seen[0])!r})\n"
+    script += f"sys.stderr.write('a warning\\n'); sys.stderr.flush(); wait({str(seen[1])!r})\nprint('yes')\n"
+    with start(server, tmp_path / "spool", sys.executable, "-c", script) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.read(6) == b"sure? "
+        seen[0].touch()
+        assert process.stderr.readline() == b"a warning\n"
+        seen[1].touch()
+        assert process.communicate(timeout=60) == (b"yes\n", b"")
+    assert archived(server)[0] == b"a warning\nsure? yes\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "out", "err"),
+    [
+        ("exec 2>&-; echo out; echo more", b"out\nmore\n", b""),
+        ("exec >&-; echo err >&2; (sleep 0.3; echo late >&2) &", b"", b"err\nlate\n"),
+    ],
+    ids=["stderr closed", "stdout closed, stderr held by a child"],
+)
+def test_ends_when_the_last_holder_of_an_output_ends(
+    script: str, out: bytes, err: bytes, server: FakeServer, tmp_path: Path
+) -> None:
+    assert ran(server, tmp_path, "sh", "-c", script) == (out, err, 0)
+    assert archived(server)[0] == out + err
 
 
 def test_a_command_killed_by_a_signal(server: FakeServer, tmp_path: Path) -> None:

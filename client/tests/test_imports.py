@@ -60,5 +60,5 @@ def test_only_the_output_module_writes_to_the_terminal() -> None:
     assert writes.pop("shipper.py") == {"print", "print sanitized", "sys.stderr"}
     # What a run copies, ``exec`` passes through, and a closed pipe silences are streams, not text.
     assert {path: names for path, names in writes.items() if names} == {
-        "runs.py": {"sys.stdout", "sys.stderr"}, "commands/writing.py": {"sys.stdout"}, "__main__.py": {"sys.stdout"},
+        "runs.py": {"sys.stdout", "sys.stderr"}, "commands/writing.py": {"sys.stdout", "sys.stderr"}, "__main__.py": {"sys.stdout"},
     }  # fmt: skip

@@ -39,6 +39,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "its data and notes {}": "runlake.events:MAX_BESIDE_BYTES",
         "by each line of {} or more": "runlake.masking:_LINE_LETTERS",
         "A line longer than {} is cut": "runlake.batches:MAX_LINE_BYTES",
+        "If one of more than {} is unfinished": "runlake.batches:MAX_LINE_BYTES",
         "a request every {} while nothing comes, {} an hour": (
             "chalicelib.runlog.following:HOLD_S",
             "3600 / chalicelib.runlog.following:HOLD_S",

@@ -218,6 +218,20 @@ MUTANTS = (
         why="a command that a signal killed ends as in a shell",
     ),
     Mutant(
+        "runlake.outputs:MergedLog.add",
+        find="self._unfinished not in (None, output)",
+        replace="False",
+        tests="client/tests/test_outputs.py",
+        why="what another output writes is a line of its own",
+    ),
+    Mutant(
+        "runlake.outputs:Output._pieces",
+        find="len(self._line) > self._line_bytes",
+        replace="self._line",
+        tests="client/tests/test_outputs.py",
+        why="a line that is not ended yet waits for its newline",
+    ),
+    Mutant(
         "runlake.execution:_not_started",
         find="_NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE",
         replace="_NOT_EXECUTABLE",

@@ -9,12 +9,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import BinaryIO
+from typing import IO
 
 from runlake.handler import RunlogHandler
+from runlake.outputs import Output, archive_outputs
 from runlake.shipper import to_stderr
 
-_READ_BYTES = 64 * 1024
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _BY_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
@@ -23,62 +23,34 @@ _BY_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
 def execute(
     command: Sequence[str],
     handler: RunlogHandler,
-    out: BinaryIO,
+    out: IO[bytes] | None,
+    err: IO[bytes] | None,
     patience_s: float,
     report: Callable[[str], None] = to_stderr,
 ) -> int:
-    """Run a command, its stdout and stderr as one to ``out`` and to the archive; the exit code as a shell tells it.
+    """Run a command, its stdout to ``out``, its stderr to ``err``, both as one log to the archive; the exit code as a shell gives it.
 
-    Memory does not depend on how much is written: where the archive is slow and the spool is full, the command waits in its own
+    Memory does not depend on the size of the output: where the archive is slow and the spool is full, the command waits in its own
     ``write``. Where nothing moves for ``patience_s`` lines are dropped and counted instead. Like ``| tee`` it ends when the last
-    process that holds the output has ended. The run's last line tells the end; closing the run is the caller's. The archive gets
-    the handler's secrets masked, wherever the pieces of the output are cut; ``out`` gets the bytes as they are. ``report`` gets why a
-    command could not be started.
+    process that holds one of the outputs has ended. The run's last line is the result; closing the run is the caller's. The archive
+    gets whole lines of each output, in the order in which they are read, with the handler's secrets masked wherever a read cuts them;
+    ``out`` and ``err`` get the bytes at once, unchanged. ``report`` gets why a command could not be started.
     """
     started_s = time.monotonic()
     handler.start()
-    reading, writing = os.pipe()
-    with open(reading, "rb", buffering=0) as output:
-        try:
-            process = subprocess.Popen(command, stdout=writing, stderr=writing, env=_environment(handler))
-        except OSError as error:
-            return _not_started(command, handler, error, report)
-        finally:
-            os.close(writing)
-        with _signals_passed_on(process):
-            _copy(output.read, handler, _Tee(out), patience_s)
-            code = process.wait()
+    pipe = subprocess.PIPE
+    try:
+        process = subprocess.Popen(command, stdout=pipe, stderr=pipe, bufsize=0, env=_environment(handler))
+    except OSError as error:
+        return _not_started(command, handler, error, report)
+    assert process.stdout is not None and process.stderr is not None
+    sources = (process.stdout, out), (process.stderr, err)
+    outputs = [Output(source, destination, handler.mask.stream()) for source, destination in sources]
+    with process, _signals_passed_on(process):
+        archive_outputs(outputs, lambda data: handler.write_bytes(data, patience_s))
+        code = process.wait()
     _tell_end(handler, code, time.monotonic() - started_s, patience_s)
     return code if code >= 0 else 128 - code
-
-
-class _Tee:
-    """A stream that may go away, as when ``| head`` has seen enough: the command and the archive go on."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream: BinaryIO | None = stream
-
-    def write(self, data: bytes) -> None:
-        if self._stream is not None:
-            try:
-                self._stream.write(data)
-                self._stream.flush()
-            except OSError:
-                self._stream = None
-
-
-def _copy(read: Callable[[int], bytes | None], handler: RunlogHandler, tee: _Tee, patience_s: float) -> None:
-    ends_in_newline = True
-    masked = handler.mask.stream()
-    while data := read(_READ_BYTES):
-        tee.write(data)
-        if certain := masked.put(data):
-            handler.write_bytes(certain, patience_s)
-        ends_in_newline = data.endswith(b"\n")
-    if rest := masked.end():
-        handler.write_bytes(rest, patience_s)
-    if not ends_in_newline:
-        handler.write_bytes(b"\n", patience_s)  # what follows is a line of its own
 
 
 def _environment(handler: RunlogHandler) -> dict[str, str]:

@@ -86,7 +86,7 @@ def execute_command(
 ) -> None:
     """Run COMMAND and archive its output as a run of pipeline FQN: runlake exec nightly.orders -- ./load.sh --all
 
-    Output, signals and the exit code are the command's own (128 + N when signal N killed it). The run's last line tells its
+    Both outputs, signals and the exit code are the command's own (128 + N when signal N killed it). The run's last line tells its
     end, and the run is closed. A run id that was used before gets its next attempt, with a log of its own: RUN~2, RUN~3, … The
     command finds RUNLAKE_FQN, RUNLAKE_RUN_ID and RUNLAKE_START in its environment: what it logs by the library joins this attempt.
 
@@ -107,7 +107,7 @@ def execute_command(
     except RunlakeError as error:
         report_error(error)
         sys.exit(CANNOT_BEGIN)
-    code = execute(command, handler, sys.stdout.buffer, patience, report)
+    code = execute(command, handler, getattr(sys.stdout, "buffer", None), getattr(sys.stderr, "buffer", None), patience, report)
     handler.finish(patience, while_moving=True)
     sys.exit(code)
 

@@ -1,0 +1,104 @@
+"""The outputs of a command: each copied to its destination byte for byte, all archived as one log of whole lines."""
+
+from __future__ import annotations
+
+import os
+import selectors
+from collections.abc import Callable, Sequence
+from typing import IO
+
+from runlake.batches import MAX_LINE_BYTES
+from runlake.masking import StreamMask
+
+_READ_BYTES = 64 * 1024
+_LONGEST_LINE_BYTES = MAX_LINE_BYTES - 1  # with the newline that ends it early, one request carries it
+
+
+class Output:
+    """One output of a command: ``source`` is read, ``destination`` gets the bytes at once and unchanged.
+
+    ``put`` and ``end`` return its part of the log: masked, in whole lines. A line waits for its newline, since the archive stores whole
+    lines only; of a longer line than ``line_bytes`` its bytes are returned in pieces of that length. Memory: one line, and the longest
+    form of a secret.
+    """
+
+    def __init__(
+        self, source: IO[bytes], destination: IO[bytes] | None, mask: StreamMask, line_bytes: int = _LONGEST_LINE_BYTES
+    ) -> None:
+        self.source = source
+        self._destination, self._mask, self._line_bytes = destination, mask, line_bytes
+        self._line = bytearray()
+
+    def put(self, data: bytes) -> list[bytes]:
+        """Copy what was read. The destination may go away, as when ``| head`` has seen enough: the command and the archive go on."""
+        if self._destination is not None:
+            try:
+                self._destination.write(data)
+                self._destination.flush()
+            except OSError:
+                self._destination = None
+        return self._pieces(self._mask.put(data))
+
+    def end(self) -> list[bytes]:
+        """The rest, a last line without its newline too: nothing follows."""
+        pieces = self._pieces(self._mask.end())
+        rest, self._line = bytes(self._line), bytearray()
+        return [*pieces, rest] if rest else pieces
+
+    def _pieces(self, data: bytes) -> list[bytes]:
+        """Whole lines as one piece, then full pieces of a line that is too long; the rest is held."""
+        lines, newline, rest = data.rpartition(b"\n")
+        pieces = []
+        if newline:
+            pieces, self._line = [bytes(self._line + lines + newline)], bytearray()
+        self._line += rest
+        while len(self._line) > self._line_bytes:
+            pieces.append(bytes(self._line[: self._line_bytes]))
+            del self._line[: self._line_bytes]
+        return pieces
+
+
+class MergedLog:
+    """The log of several outputs, in the order in which they are read: no line of one is cut by another.
+
+    ``write`` gets its bytes, at most ``_READ_BYTES`` at once. Where an output leaves a line unfinished, because it is too long or the
+    output has ended, and another one goes on, the line is ended by a newline. Nothing else is added.
+    """
+
+    def __init__(self, write: Callable[[bytes], None]) -> None:
+        self._write = write
+        self._unfinished: Output | None = None
+
+    def add(self, output: Output, pieces: Sequence[bytes]) -> None:
+        """Add pieces of an output."""
+        for piece in pieces:
+            if self._unfinished not in (None, output):
+                self._write(b"\n")
+            for start in range(0, len(piece), _READ_BYTES):
+                self._write(piece[start : start + _READ_BYTES])
+            self._unfinished = None if piece.endswith(b"\n") else output
+
+    def end(self) -> None:
+        """End the last line: what follows is a line of its own."""
+        if self._unfinished is not None:
+            self._write(b"\n")
+
+
+def archive_outputs(outputs: Sequence[Output], write: Callable[[bytes], None]) -> None:
+    """Read all outputs to their ends, when the last process that holds one has closed it, and copy and archive what they have.
+
+    An output is read when it has something, so the other ones do not wait for it; while ``write`` waits, all of them do.
+    """
+    log = MergedLog(write)
+    with selectors.DefaultSelector() as selector:
+        for output in outputs:
+            selector.register(output.source, selectors.EVENT_READ, output)
+        while selector.get_map():
+            for key, _ in selector.select():
+                output = key.data
+                if data := os.read(key.fd, _READ_BYTES):
+                    log.add(output, output.put(data))
+                else:
+                    selector.unregister(output.source)
+                    log.add(output, output.end())
+    log.end()
