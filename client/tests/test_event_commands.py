@@ -90,7 +90,10 @@ def test_status_names_the_writers_that_are_lost(filled: FakeServer) -> None:
 def test_a_run_without_events_and_a_server_before_them(server: FakeServer) -> None:
     server.add("p", "r", b"line\n", close=True)
     assert "events" not in answered(server, "status", "p")
-    assert answered(server, "steps", "p") == ""
+    hint = "runlake: the run has no steps: a program writes them with `runlake.run(…, events=True) as run` and `run.step(name)`\n"
+    for option, stderr in ((), hint), (("--json",), ""):
+        result = call(server, "steps", "p", *option)
+        assert (result.exit_code, result.stdout, result.stderr) == (0, "", stderr)
     server.has_events = False
     assert "events" not in answered(server, "status", "p")
     assert "events" not in json.loads(answered(server, "status", "p", "--json"))

@@ -7,10 +7,11 @@ from typing import Any
 import click
 
 from runlake.browsing import as_tree, checked_run, events_of
-from runlake.commands.output import show_event, show_json, show_rows, took
+from runlake.commands.output import report, show_event, show_json, show_rows, took
 from runlake.commands.session import Session, fqn_and_run, json_option, pass_session, run_of
 from runlake.commands.times import ms_of
 
+_NO_STEPS = "the run has no steps: a program writes them with `runlake.run(…, events=True) as run` and `run.step(name)`"
 _SIGNS = {"succeeded": "ok", "failed": "FAILED", "running": "running", None: "-"}
 
 
@@ -26,8 +27,10 @@ def steps(session: Session, fqn: str, run_id: str | None, as_json: bool) -> None
     if as_json:
         for step in found:
             show_json(step)
-        return
-    show_rows(("STEP", "STATUS", "TOOK", "LINES", "ERRORS", "LOG", "ID"), [_row(depth, step) for depth, step in as_tree(found)])
+    elif not found:
+        report(_NO_STEPS)
+    else:
+        show_rows(("STEP", "STATUS", "TOOK", "LINES", "ERRORS", "LOG", "ID"), map(_row, as_tree(found)))
 
 
 @click.command()
@@ -65,7 +68,8 @@ def events(
             checked_run(archive, run, None)
 
 
-def _row(depth: int, step: dict[str, Any]) -> list[str]:
+def _row(node: tuple[int, dict[str, Any]]) -> list[str]:
+    depth, step = node
     name = "  " * depth + (step["name"] or step["step"])
     lasted = "-" if step["durationMs"] is None else took(step["durationMs"])
     state = "complete" if step["complete"] else "incomplete"
