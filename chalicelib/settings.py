@@ -87,7 +87,7 @@ class Settings(BaseSettings):
     kms_key_id: str | None = _setting(None, "KMS key of AWS_KMS.", "id, ARN or alias of a key", min_length=1, max_length=2048)
     storage_class: Literal["STANDARD", "STANDARD_IA", "ONEZONE_IA", "INTELLIGENT_TIERING", "GLACIER_IR"] = _setting(
         "STANDARD_IA",
-        "Storage class of finished logs (logs.txt). Segments and partial.txt are STANDARD.",
+        "Storage class of finalized logs (logs.txt). Segments and partial.txt are STANDARD.",
         "STANDARD, STANDARD_IA, ONEZONE_IA, INTELLIGENT_TIERING or GLACIER_IR: classes that are read without a restore",
     )
     expiration_days: int = _setting(
@@ -102,7 +102,9 @@ class Settings(BaseSettings):
         60, "A viewer of the live stream is told that nothing more comes when the run had no line for so long.", 525_600
     )
     cleanup_interval_minutes: int = _minutes(60, f"How often the sweep runs. {_OF_THE_STACK}", 1440)
-    partial_flush_interval_minutes: int = _minutes(2, f"How often open runs are compacted into partial.txt. {_OF_THE_STACK}", 1440)
+    partial_flush_interval_minutes: int = _minutes(
+        2, f"How often running runs are compacted into partial.txt. {_OF_THE_STACK}", 1440
+    )
     early_flush_watermark_bytes: int = _setting(
         5 * _MIB,
         "A run whose log has grown by this is compacted at once, out of turn.",

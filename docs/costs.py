@@ -100,7 +100,7 @@ def of_storage() -> Table:
     """Storage of a GB of text, and reading it once."""
     cloudwatch = CLOUDWATCH_STORAGE_GB_MONTH * CLOUDWATCH_COMPRESSED
     return ("where", "dollars for a GB of text and month", "dollars to read it once"), [
-        ("segments and `partial.txt` of open runs (STANDARD)", f"{S3_STANDARD_GB_MONTH:.4f}", "0"),
+        ("segments and `partial.txt` of running runs (STANDARD)", f"{S3_STANDARD_GB_MONTH:.4f}", "0"),
         ("`logs.txt` (STANDARD_IA, at least 30 days and 128 KB)", f"{S3_IA_GB_MONTH:.4f}", f"{S3_IA_RETRIEVAL_GB:.4f}"),
         (f"CloudWatch Logs, billed compressed to {CLOUDWATCH_COMPRESSED:.0%}", f"{cloudwatch:.4f}", "0.0050 by Logs Insights"),
     ]

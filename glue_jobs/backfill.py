@@ -1,4 +1,4 @@
-"""Catalogue what already lies in a bucket: files of the archive, or finished logs (``--run-logs``).
+"""Catalogue what already lies in a bucket: files of the archive, or finalized logs (``--run-logs``).
 
 For objects that came before the notifications were there, and for a catalog that was lost. Any number of objects, in order of their
 keys; a checkpoint after each page of a thousand, so that a job that was stopped goes on where it was. An object that is in the catalog
@@ -147,7 +147,7 @@ def _source(services: Services, arguments: argparse.Namespace) -> Source:
 
 def _parser() -> argparse.ArgumentParser:
     parser = job_parser(NAME, __doc__)
-    flag(parser, "--run-logs", "finished logs of the logs' bucket, instead of the archive's files")
+    flag(parser, "--run-logs", "finalized logs of the logs' bucket, instead of the archive's files")
     parser.add_argument("--prefix", default="", help="only keys that begin with it (with --run-logs: behind the logs' own prefix)")
     flag(parser, "--restart", "from the first key, whatever an earlier job has reached")
     flag(parser, "--anew", "write all rows again, also of files that the catalog believes to have")

@@ -139,7 +139,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--fqn",
         default="",
-        help="only pipelines of this name, their finished logs among the files; * stands for any letters, ? for one",
+        help="only pipelines of this name, their finalized logs among the files; * stands for any letters, ? for one",
     )
     flag(parser, "--prune", "remove the rows of runs and files that S3 has no more")
     parser.add_argument("--grace-minutes", type=int, default=60, help="with --prune: leave runs whose last line is younger (60)")

@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from client.tests.fake_server import FakeServer
 from runlake.__main__ import runlake
 from runlake.commands.output import duration_of, size_of
+from runlake.commands.states import state_of
 from runlake.commands.times import since_of
 from runlake.names import page_url
 
@@ -41,11 +42,26 @@ def test_pipelines_are_listed_over_pages(filled: FakeServer) -> None:
     rows = [line.split("\t") for line in answered(filled, "runs").splitlines()]
     assert [row[:4] for row in rows] == [
         ["nightly.orders", "run-2", "finalized", "250"],
-        ["nightly.stock", "run-1", "open", "3"],
-        ["weekly", "run-1", "open", "1"],
+        ["nightly.stock", "run-1", "running", "3"],
+        ["weekly", "run-1", "running", "1"],
     ]
     assert len(answered(filled, "runs", "-n", "1").splitlines()) == 1
     assert answered(filled, "runs", "--prefix", "week").startswith("weekly\t")
+
+
+@pytest.mark.parametrize(
+    ("status", "end", "state"),
+    [
+        ("open", None, "running"),
+        ("sealed", "closed", "closed"),
+        ("finalized", "closed", "finalized"),
+        ("sealed", "abandoned", "abandoned"),
+        ("finalized", "abandoned", "abandoned"),
+    ],
+)
+def test_state_is_a_word_of_the_glossary(status: str, end: str | None, state: str) -> None:
+    assert state_of({"status": status, "end": end}) == state
+    assert f"| **{state}** |" in (Path(__file__).parents[2] / "docs/glossary.md").read_text()
 
 
 def test_runs_of_a_pipeline(filled: FakeServer) -> None:
@@ -113,7 +129,7 @@ def test_grep_goes_on_to_the_end_of_the_log(filled: FakeServer) -> None:
 
 def test_close_and_status(filled: FakeServer) -> None:
     before = dict(line.split("\t") for line in answered(filled, "status", "weekly").splitlines())
-    assert (before["complete"], before["pending"], before["lost"]) == ("no", "4 B", "0 lines")
+    assert (before["status"], before["finalized"], before["pending"], before["lost"]) == ("running", "no", "4 B", "0 lines")
     assert answered(filled, "close", "weekly", "run-1") == "weekly/run-1 is closed\n"
     assert json.loads(answered(filled, "status", "weekly", "run-1", "--json"))["complete"]
 
@@ -122,7 +138,7 @@ def test_a_download_is_verified(filled: FakeServer, tmp_path: Path) -> None:
     path = tmp_path / "log"
     assert answered(filled, "download", "nightly.orders", "-o", str(path)) == f"{path}: 250 lines, 2.1 KiB, verified\n"
     assert path.read_bytes() == filled.runs["nightly.orders", "run-2"].data
-    assert "not complete yet" in answered(filled, "download", "weekly", "-o", str(path))
+    assert "not finalized yet" in answered(filled, "download", "weekly", "-o", str(path))
 
 
 def test_a_download_that_is_cut_goes_on_where_it_was(filled: FakeServer, tmp_path: Path) -> None:

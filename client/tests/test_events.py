@@ -337,7 +337,7 @@ def test_a_run_stays_open_for_a_writer_whose_events_are_kept(server: FakeServer,
     command = f"runlake --spool-dir {settings.spool_root} drain"
     assert told == [
         f"1 events of p/r wait in {settings.spool_root}: run `{command}` later",
-        f"p/r stays open for what waits on disk: run `{command}`, then `runlake close p r`",
+        f"p/r is left running for what waits on disk: run `{command}`, then `runlake close p r`",
     ]
 
 

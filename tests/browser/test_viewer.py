@@ -114,15 +114,15 @@ def test_a_live_run_is_followed_to_its_end(page: Page, serve: Serve) -> None:
     run.append("the last line")
     run.close()
     expect(page.locator(".row").last).to_contain_text("the last line")
-    expect(page.locator(".badge")).to_have_text("Finished")
-    assert requests_in_ten_minutes(page, server) == 0, "a finished run is not polled"
+    expect(page.locator(".badge")).to_have_text("Finalized")
+    assert requests_in_ten_minutes(page, server) == 0, "a finalized run is not polled"
 
 
 def test_live_run_is_polled(page: Page, serve: Serve) -> None:
     server = serve({FQN: [FakeRun(RUN, ["one"], status="open")]})
     page.clock.install()
     page.goto(address(server))
-    expect(page.locator(".badge")).to_have_text("Live")
+    expect(page.locator(".badge")).to_have_text("Running")
     with page.expect_request(re.compile("/stream/")):
         page.clock.run_for(600_000)
 
@@ -130,9 +130,9 @@ def test_live_run_is_polled(page: Page, serve: Serve) -> None:
 def test_an_end_that_the_catalog_does_not_know_yet_is_asked_for_again(page: Page, serve: Serve) -> None:
     run = FakeRun(RUN, ["one"], status="open", lag=2)
     page.goto(address(serve({FQN: [run]})))
-    expect(page.locator(".badge")).to_have_text("Live")
+    expect(page.locator(".badge")).to_have_text("Running")
     run.close()
-    expect(page.locator(".badge")).to_have_text("Finished")
+    expect(page.locator(".badge")).to_have_text("Finalized")
 
 
 def test_a_run_that_has_ended_is_not_followed(page: Page, serve: Serve) -> None:

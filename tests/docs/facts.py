@@ -276,7 +276,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
             f"{_RESOURCES}.Ingest.Properties.Timeout",
             "template:Parameters.WorkMemoryMb.Default * 1000000",
         ),
-        "finished logs up to {} and uploads without credentials up to {};": (
+        "finalized logs up to {} and uploads without credentials up to {};": (
             "chalicelib.ingestion.run_files:MAX_HASHED_BYTES",
             f"{_UPLOADS}:MAX_BYTES",
         ),
@@ -431,7 +431,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
             "viewer/src/pages/run.ts:FACTS_MS",
             "viewer/src/pages/run.ts:HISTOGRAM_MS",
         ),
-        "again every {} while it is open": "viewer/src/steps/steps.ts:REFRESH_MS",
+        "again every {} while the run is running": "viewer/src/steps/steps.ts:REFRESH_MS",
         "a request in {} while it runs": "viewer/src/steps/pane.ts:POLL_MS",
         "/v1/pipelines` every {} while": "viewer/src/pages/processing.ts:REFRESH_MS",
         "`grep`, {} matches a request, until the log's end or {} matching lines": (

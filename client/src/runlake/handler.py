@@ -195,7 +195,7 @@ class RunlogHandler(logging.Handler):
         if self._close_run:
             self._close_run = False
             self._tell(
-                f"{self.archived_as} stays open for what waits on disk:"
+                f"{self.archived_as} is left running for what waits on disk:"
                 f" run `{drain_command(self.settings.spool_root)}`, then `runlake close {self.archived_as.words}`"
             )
 

@@ -226,7 +226,7 @@ class Shipper:
         if self._finish.refusal:
             self._say(f"{self.run} cannot be closed: {self._finish.refusal}")
         elif self._finish.close:
-            self._say(f"{self.run} could not be closed: run `runlake close {self.run.words}` later, it ends by itself after a day")
+            self._say(f"{self.run} could not be closed: run `runlake close {self.run.words}` later, or it is abandoned after a day")
         elif self._has_an_end():
             self._say(f"a writer of {self.run} could not be closed: the run will not be called complete")
 

@@ -4,11 +4,11 @@ import type { RunFacts } from "../api";
 import { el } from "../dom";
 import { ago, time } from "../format";
 
-/** A run's state in a word, and why. */
+/** A run's state: a class, its word in docs/glossary.md, and why. */
 export function stateOf(facts: RunFacts): [string, string, string] {
-  if (facts.status === "open") return ["live", "Live", "It is open: more lines may come"];
-  if (facts.end === "abandoned") return ["abandoned", "Abandoned", "Nobody closed it: it was ended after it had been idle"];
-  return ["done", "Finished", facts.complete ? "It was closed, and its whole log is one file" : "It was closed"];
+  if (facts.status === "open") return ["live", "Running", "More lines may come"];
+  if (facts.end === "abandoned") return ["abandoned", "Abandoned", "No client closed it: it was sealed after it had been idle"];
+  return facts.complete ? ["done", "Finalized", "It was closed, and its whole log is one file"] : ["done", "Closed", "It was closed: no more lines can come"];
 }
 
 export function badge(facts: RunFacts): HTMLElement {

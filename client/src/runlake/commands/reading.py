@@ -27,6 +27,7 @@ from runlake.commands.output import (
     time_of,
 )
 from runlake.commands.session import Session, fqn_and_run, json_option, pass_session, run_of
+from runlake.commands.states import state_of
 from runlake.commands.times import since_of
 from runlake.fetching import Download, Fetched
 from runlake.following import Follower, Piece, pages
@@ -205,7 +206,7 @@ def _show_fetched(fetched: Fetched, as_json: bool) -> None:
         shown = {"path": str(fetched.path), "bytes": fetched.bytes, "lines": fetched.lines}
         show_json(shown | {"resumedAt": fetched.resumed_at, "verified": fetched.verified})
         return
-    state = "verified" if fetched.verified else "not verified: the run is not complete yet"
+    state = "verified" if fetched.verified else "not verified: the run is not finalized yet"
     show_text(f"{fetched.path}: {fetched.lines} lines, {size_of(fetched.bytes)}, {state}")
 
 
@@ -213,10 +214,10 @@ def _pipeline_row(found: dict[str, Any]) -> list[str]:
     last = found["last"]
     if last is None:
         return [found["fqn"], "-", "-", "-", "-"]
-    return [found["fqn"], last["runId"], last["status"], str(last["lines"]), time_of(last["startedMs"])]
+    return [found["fqn"], last["runId"], state_of(last), str(last["lines"]), time_of(last["startedMs"])]
 
 
 def _run_row(facts: dict[str, Any]) -> list[str]:
     size = size_of(facts["bytes"]) if is_terminal() else str(facts["bytes"])
     started, lasted = time_of(facts["startedMs"]), duration_of(facts["durationMs"])
-    return [facts["runId"], facts["status"], str(facts["lines"]), size, started, lasted, str(facts.get("attempt", 1))]
+    return [facts["runId"], state_of(facts), str(facts["lines"]), size, started, lasted, str(facts.get("attempt", 1))]

@@ -10,6 +10,7 @@ from click.shell_completion import get_completion_class
 from runlake.browsing import completeness_of
 from runlake.commands.output import duration_of, report, show_json, show_rows, show_script, size_of, time_of
 from runlake.commands.session import Session, fqn_and_run, json_option, pass_session, run_of
+from runlake.commands.states import state_of
 from runlake.settings import NAMES, help_of, settings_path
 
 
@@ -18,7 +19,7 @@ from runlake.settings import NAMES, help_of, settings_path
 @json_option
 @pass_session
 def status(session: Session, fqn: str, run_id: str | None, as_json: bool) -> None:
-    """Tell how a run stands: whether its log is complete, what is pending, what is lost, and whose."""
+    """Show the state of a run: whether its log is finalized, what is pending, what is lost, and whose."""
     with session.archive() as archive:
         run = run_of(archive, fqn, run_id)
         facts = archive.facts(run)
@@ -31,8 +32,8 @@ def status(session: Session, fqn: str, run_id: str | None, as_json: bool) -> Non
         [
             ("run", str(run)),
             *_start_rows(facts),
-            ("status", facts["status"] + (f" ({facts['end']})" if facts["end"] else "")),
-            ("complete", "yes" if facts["complete"] else "no"),
+            ("status", state_of(facts)),
+            ("finalized", "yes" if facts["complete"] else "no"),
             ("pending", size_of(facts["pendingBytes"])),
             ("lost", f"{facts.get('lost', 0)} lines"),
             ("lines", str(facts["lines"])),
