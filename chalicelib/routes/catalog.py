@@ -33,7 +33,7 @@ from chalicelib.runlog.pipelines import PipelineQuery
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 100
-MAX_PREFIX_CHARS = 500
+MAX_NAME_CHARS = 500
 MAX_LINE = 10**15
 DEFAULT_MATCHES = 100
 DEFAULT_BUCKETS = 60
@@ -42,12 +42,14 @@ _THREADS = 8
 
 
 def pipelines(request: Request) -> Response:
-    """Pipelines by name, each with its newest run: those that may be read. A LIST or a few, and a query for each that is answered."""
+    """Pipelines by name, each with its newest run: those that may be read and match. A LIST, or up to ``MAX_LISTS``, and a query for each
+    that is answered."""
     gate.permit_some("pipelines", Scope.LOGS_READ)
     services, who, query = composition.services(), gate.principal(), _query(request)
-    bound_to = ("pipelines", _prefix(query))
+    prefix, contains = _part_of_name(query, "prefix"), _part_of_name(query, "contains")
+    bound_to = ("pipelines", prefix, *filter(None, [contains]))  # without it as before, so that cursors stay valid
     after = opened_cursor(query.get("cursor") or "", (Scope.LOGS_READ,), *bound_to)
-    page = services.pipelines.page(_wanted(who, _prefix(query)), _limit(query), after)
+    page = services.pipelines.page(_wanted(who, prefix, contains), _limit(query), after)
     with ThreadPoolExecutor(_THREADS) as threads:
         newest = threads.map(lambda fqn: services.runs.newest(fqn, 1, None).rows, page.names)
         found = [{"fqn": fqn, "last": facts(rows[0]) if rows else None} for fqn, rows in zip(page.names, newest, strict=True)]
@@ -154,10 +156,10 @@ def _runs(services: Services, fqn: str, query: Mapping[str, str]) -> Response:
     return json_answer({"runs": [facts(row) for row in page.rows], "cursor": page.cursor})
 
 
-def _wanted(who: Principal, prefix: str) -> PipelineQuery:
+def _wanted(who: Principal, prefix: str, contains: str) -> PipelineQuery:
     """What a principal may see: where its patterns begin is all that is listed."""
     beginnings = [pattern.partition("*")[0] for pattern in who.grants[Scope.LOGS_READ].of]
-    return PipelineQuery(prefix, lambda fqn: who.may(Scope.LOGS_READ, fqn), beginnings)
+    return PipelineQuery(prefix, contains, lambda fqn: who.may(Scope.LOGS_READ, fqn), beginnings)
 
 
 def _parsed(segments: Sequence[str]) -> tuple[str, tuple[str, ...]]:
@@ -176,11 +178,11 @@ def _query(request: Request) -> Mapping[str, str]:
     return request.query_params or {}
 
 
-def _prefix(query: Mapping[str, str]) -> str:
-    prefix = query.get("prefix") or ""
-    if len(prefix) > MAX_PREFIX_CHARS or any("\ud800" <= letter <= "\udfff" for letter in prefix):
-        raise InvalidInputError(f"prefix is a text of at most {MAX_PREFIX_CHARS} letters length={len(prefix)}")
-    return prefix
+def _part_of_name(query: Mapping[str, str], parameter: str) -> str:
+    text = query.get(parameter) or ""
+    if len(text) > MAX_NAME_CHARS or any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise InvalidInputError(f"{parameter} is a text of at most {MAX_NAME_CHARS} letters length={len(text)}")
+    return text
 
 
 def _limit(query: Mapping[str, str]) -> int:

@@ -176,6 +176,11 @@ ERRORS: dict[int, tuple[int, str, str]] = {
 
 PARAMETERS: dict[str, dict[str, Any]] = {
     "pipelinePrefix": query_parameter("prefix", {"type": "string", "maxLength": 500}, "How the names begin."),
+    "pipelineContains": query_parameter(
+        "contains",
+        {"type": "string", "maxLength": 500},
+        "A part of the names, in upper or lower case. A page may be empty, and go on.",
+    ),
     "pageLimit": query_parameter("limit", {"type": "integer", "minimum": 1, "maximum": 100, "default": 50}, "How many at most."),
     "wanted": {
         **query_parameter(
@@ -205,7 +210,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "id": "listPipelines",
         "summary": "Pipelines by name, each with its newest run",
         "description": "Names in the order of their keys: by letters, but `a.b` before `a`, and what is percent-encoded first.",
-        "parameters": ["pipelinePrefix", "pageLimit", "pageCursor"],
+        "parameters": ["pipelinePrefix", "pipelineContains", "pageLimit", "pageCursor"],
         "answers": {200: "PipelineList"},
         "errors": [400, 503],
     },

@@ -16,16 +16,18 @@ from chalicelib.ports import ObjectStore, behind_folder
 from chalicelib.runlog.layout import Layout, checked_run, encode_name, is_key
 
 MAX_LISTS = 8
-"""For one page. Names that may not be seen are passed over at a thousand a request; a page that comes to its end before it is full says
-where to go on."""
+"""For one page. Names that may not be seen or do not match are passed over at a thousand a request; a page that comes to its end before it
+is full says where to go on."""
 _ENCODED = re.compile(r"[A-Za-z0-9._~%-]{1,1024}")
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineQuery:
-    """Names that begin with ``prefix`` and may be seen. ``beginnings``: each name that may be seen begins with one of them at least."""
+    """Names that begin with ``prefix``, contain ``contains`` in upper or lower case, and may be seen. ``beginnings``: each name that may be
+    seen begins with one of them at least."""
 
     prefix: str = ""
+    contains: str = ""
     may_see: Callable[[str], bool] = lambda _: True
     beginnings: Sequence[str] = ("",)
 
@@ -97,9 +99,10 @@ def _narrower(prefix: str, beginning: str) -> str | None:
 
 
 def _seen_name(encoded: str, query: PipelineQuery) -> str | None:
-    """The name of a folder, unless it is none of a pipeline (``.active``), or may not be seen."""
+    """The name of a folder, unless it is none of a pipeline (``.active``), may not be seen, or does not match."""
     try:
         name = checked_run(unquote(encoded, errors="strict"), "any").fqn
     except (UnicodeDecodeError, InvalidNameError):
         return None
-    return name if not encoded.startswith(".") and name.startswith(query.prefix) and query.may_see(name) else None
+    is_pipeline = not encoded.startswith(".") and query.may_see(name)
+    return name if is_pipeline and name.startswith(query.prefix) and query.contains.casefold() in name.casefold() else None

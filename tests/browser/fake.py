@@ -293,7 +293,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def _pipelines(self) -> None:
-        names = sorted(name for name in self.server_of.runs if name.startswith(self.query.get("prefix", "")))
+        names = sorted(name for name in self.server_of.runs if self.query.get("contains", "").lower() in name.lower())
         after = self.query.get("cursor", "")
         limit = int(self.query.get("limit", "50"))
         page = [name for name in names if name > after][:limit]

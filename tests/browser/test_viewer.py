@@ -68,7 +68,7 @@ def test_one_finds_a_pipeline_and_opens_a_run(page: Page, serve: Serve) -> None:
     expect(page.locator("tbody tr")).to_have_count(50)
     page.get_by_role("button", name="Show more").click()
     expect(page.locator("tbody tr")).to_have_count(100)
-    page.get_by_label("Name begins with").fill("mysql")
+    page.get_by_label("Name contains").fill("mysql")
     expect(page.locator("tbody tr")).to_have_count(1)
     page.get_by_role("link", name=FQN).click()
     expect(page.locator("tbody tr")).to_have_count(2)
@@ -79,7 +79,7 @@ def test_one_finds_a_pipeline_and_opens_a_run(page: Page, serve: Serve) -> None:
     page.go_back()
     expect(page.get_by_role("link", name="run-16")).to_be_visible()
     page.go_back()
-    expect(page.get_by_label("Name begins with")).to_have_value("mysql")
+    expect(page.get_by_label("Name contains")).to_have_value("mysql")
 
 
 def test_names_with_slashes_and_other_letters(page: Page, serve: Serve) -> None:

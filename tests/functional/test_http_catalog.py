@@ -70,6 +70,9 @@ def test_pipelines_with_their_newest_runs(site: Site) -> None:
     assert walk(prefix="sales.", limit=1) == ["sales.é/x y", "sales.a", "sales.b"], "percent-encoded first"
     assert walk(prefix="sales.é/") == ["sales.é/x y"]
     assert walk(prefix="nobody") == []
+    assert walk(contains="S.") == walk(contains="s.", limit=1) == ["sales.é/x y", "sales.a", "sales.b"]
+    assert walk(contains="É/X") == ["sales.é/x y"]
+    assert walk(prefix="hr.", contains="cre") == ["hr.secret"] and walk(prefix="s", contains="cre") == []
 
 
 def test_facts_of_a_run_from_open_to_finalized(site: Site) -> None:
@@ -150,6 +153,7 @@ def test_limits_that_cannot_be(site: Site, path: str, limit: str) -> None:
         ("", {"cursor": "a b"}, 400),
         ("", {"cursor": "~forged"}, 400),
         ("", {"prefix": "x" * 501}, 400),
+        ("", {"contains": "x" * 501}, 400),
         ("/svc/runs", {"cursor": "nonsense"}, 400),
         ("/a%00/runs", {}, 400),
         ("/%FF/runs/x", {}, 400),
@@ -172,9 +176,11 @@ def test_a_principal_sees_what_it_may_read_and_its_cursors_tell_nothing() -> Non
         reader = ISSUER.granted("reader", logs_read=["sales.*", "*_"])
         assert walk(reader, limit=2) == ["sales.é/x y", "sales.a", "sales.b", "top.shown_"]
         assert walk(ISSUER.granted("none", logs_read=["x"])) == []
+        assert walk(reader, contains="secret") == [] and walk(reader, contains="SHOW") == ["top.shown_"]
         assert ask(token=ISSUER.granted("writer", logs_write=["*"])).status == 403
         page = ask(token=reader, limit=3).json
         assert page["cursor"].startswith("~") and "secret" not in json.dumps(page)
+        assert ask(token=reader, cursor=page["cursor"], contains="s").status == 400, "a cursor is of its own query"
         assert site.runs.newest("sales.a", 1, None).rows == []
 
 

@@ -314,7 +314,7 @@ OPERATIONS = (
     Operation("elasticsearch.bulk_of_any", "PUT", ["v1", "agents", "elasticsearch", "_bulk"], BULK, as_lines, "application/x-ndjson"),
     Operation("elasticsearch.bulk_of_index", "POST", ["v1", "agents", "elasticsearch", "i", "_bulk"], [{"index": {}}, RECORD], as_lines),
     Operation("elasticsearch.bulk_of_index", "PUT", ["v1", "agents", "elasticsearch", "i", "_bulk"], [{"index": {}}, RECORD], as_lines),
-    Operation("catalog.pipelines", "GET", CATALOG, query={"prefix": "s", "cursor": "", "limit": "5"}),
+    Operation("catalog.pipelines", "GET", CATALOG, query={"prefix": "s", "contains": "s", "cursor": "", "limit": "5"}),
     Operation("catalog.pipeline", "GET", [*CATALOG, FQN, "runs"], query={"cursor": "", "limit": "5"}),
     Operation("catalog.pipeline", "GET", [*CATALOG, FQN, "runs", RUN_ID], query={"lost": "true"}),
     Operation("catalog.pipeline", "GET", [*CATALOG, FQN, "runs", RUN_ID, "grep"], query={"q": "zero", "regex": "true", "limit": "5"}),

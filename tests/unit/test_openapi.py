@@ -325,7 +325,7 @@ def test_the_limits_of_pipelines_are_the_codes() -> None:
     limit = parameters["buckets"]
     assert (limit["minimum"], limit["default"], limit["maximum"]) == (1, catalog.DEFAULT_BUCKETS, catalog.MAX_BUCKETS)
     assert COMPONENTS["schemas"]["Histogram"]["properties"]["buckets"]["maxItems"] == catalog.MAX_BUCKETS
-    assert parameters["pipelinePrefix"]["maxLength"] == catalog.MAX_PREFIX_CHARS
+    assert parameters["pipelinePrefix"]["maxLength"] == parameters["pipelineContains"]["maxLength"] == catalog.MAX_NAME_CHARS
     for name, field in (("RunFactsList", "runs"), ("PipelineList", "pipelines")):
         assert COMPONENTS["schemas"][name]["properties"][field]["maxItems"] == catalog.MAX_LIMIT
 

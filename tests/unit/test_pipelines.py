@@ -34,23 +34,25 @@ def listed(world: World, query: PipelineQuery, limit: int) -> list[str]:
     return names
 
 
-def query_of(prefix: str, *patterns: str) -> PipelineQuery:
-    return PipelineQuery(prefix, Patterns(patterns).__contains__, [each.partition("*")[0] for each in patterns])
+def query_of(prefix: str, *patterns: str, contains: str = "") -> PipelineQuery:
+    return PipelineQuery(prefix, contains, Patterns(patterns).__contains__, [each.partition("*")[0] for each in patterns])
 
 
 @settings(max_examples=examples(200), deadline=None)
 @given(
     names=st.sets(NAMES, max_size=12),
     prefix=st.text("ab. é", max_size=2),
+    contains=st.text("aBé.", max_size=2),
     patterns=st.sets(st.text("ab.* é", min_size=1, max_size=4), max_size=3),
     limit=st.integers(1, 5),
 )
-def test_every_name_that_may_be_seen_once(names: set[str], prefix: str, patterns: set[str], limit: int) -> None:
+def test_every_name_that_may_be_seen_once(names: set[str], prefix: str, contains: str, patterns: set[str], limit: int) -> None:
     world = world_of(*names, runs=2)
     world.store.put(f"{world.layout.prefix}/.active/a/run/writer", b"", PutOptions())
     world.store.put(f"{world.layout.prefix}/.tombstones/a/run/expired.json", b"{}", PutOptions())
-    expected = {name for name in names if name.startswith(prefix) and name in Patterns(tuple(patterns))}
-    found = listed(world, query_of(prefix, *patterns), limit)
+    seen = {name for name in names if name.startswith(prefix) and name in Patterns(tuple(patterns))}
+    expected = {name for name in seen if contains.lower() in name}  # the names have no capitals
+    found = listed(world, query_of(prefix, *patterns, contains=contains), limit)
     assert sorted(found) == sorted(expected)
 
 
@@ -72,9 +74,12 @@ def test_what_may_not_be_seen_is_not_asked_for() -> None:
     assert world.store.calls["list"] == 3
 
 
-def test_a_page_among_hidden_names_ends_before_it_is_full_and_goes_on() -> None:
+@pytest.mark.parametrize(
+    "query", [query_of("", "*_hr"), query_of("", "*", contains="C_H")], ids=["hidden names", "names without the text"]
+)
+def test_a_page_among_names_that_are_passed_over_ends_before_it_is_full_and_goes_on(query: PipelineQuery) -> None:
     world = world_of(*(f"hr.{number:05d}" for number in range(1000 * MAX_LISTS)), "svc_hr")
-    pipelines, query = Pipelines(world.store, world.layout), query_of("", "*_hr")
+    pipelines = Pipelines(world.store, world.layout)
     page = pipelines.page(query, 50)
     assert (page.names, page.after) == ([], f"hr.{1000 * MAX_LISTS - 1:05d}")
     assert world.store.calls["list"] == MAX_LISTS

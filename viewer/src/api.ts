@@ -112,8 +112,8 @@ async function json<Answer>(path: string, query?: Query, signal?: AbortSignal): 
 
 export const api = {
   config: () => json<Config>("/v1/ui/config"),
-  pipelines: (prefix: string, cursor: string | null, signal?: AbortSignal) =>
-    json<{ pipelines: Pipeline[]; cursor: string | null }>("/v1/catalog/pipelines", { prefix, cursor, limit: 50 }, signal),
+  pipelines: (contains: string, cursor: string | null, signal?: AbortSignal) =>
+    json<{ pipelines: Pipeline[]; cursor: string | null }>("/v1/catalog/pipelines", { contains, cursor, limit: 50 }, signal),
   runs: (fqn: string, cursor: string | null, signal?: AbortSignal) =>
     json<{ runs: RunFacts[]; cursor: string | null }>(`/v1/catalog/pipelines/${name(fqn)}/runs`, { cursor, limit: 50 }, signal),
   facts: (fqn: string, runId: string, signal?: AbortSignal) => json<RunFacts>(run(fqn, runId), {}, signal),

@@ -1,4 +1,4 @@
-/** Pipelines by the beginning of their name, with the newest run of each. */
+/** Pipelines by a part of their name, with the newest run of each. */
 
 import { api, type Pipeline } from "../api";
 import type { App, View } from "../app";
@@ -9,18 +9,23 @@ import { badge, cell, number, when } from "../ui/facts";
 import { ListView } from "../ui/listing";
 
 const TYPING_MS = 200;
+/** For one page of the list, before the button asks whether to search further. */
+const MAX_REQUESTS = 4;
 
 export function pipelinesPage(app: App, place: Place): View {
   let typing = 0;
-  const input = el("input", { type: "search", id: "prefix", value: place.prefix ?? "", placeholder: "mysql.", spellcheck: "false", autocapitalize: "off", autocomplete: "off" });
+  const input = el("input", { type: "search", id: "prefix", value: place.prefix ?? "", placeholder: "orders", spellcheck: "false", autocapitalize: "off", autocomplete: "off" });
   const list = new ListView<Pipeline>({
     head: ["Pipeline", "Last run", "Lines", "Size", "Last activity"],
     label: "Pipelines",
-    empty: "No pipeline begins so, or none that you may read.",
+    empty: "No pipeline has such a name, or none that you may read.",
     row: rowOf,
     fetch: async (cursor, signal) => {
-      const { pipelines, cursor: next } = await api.pipelines(input.value, cursor, signal);
-      return { items: pipelines, cursor: next };
+      let page = await api.pipelines(input.value, cursor, signal);
+      // A request passes over thousands of names at most; a page without a match goes on.
+      for (let request = 1; request < MAX_REQUESTS && !page.pipelines.length && page.cursor !== null; request++)
+        page = await api.pipelines(input.value, page.cursor, signal);
+      return { items: page.pipelines, cursor: page.cursor };
     },
     failed: (where, error, retry) => app.fail(where, error, retry),
   });
@@ -33,7 +38,7 @@ export function pipelinesPage(app: App, place: Place): View {
   });
   void list.load();
   const find = el("form", { role: "search", class: "find", onsubmit: (event: Event) => event.preventDefault() },
-    el("label", { for: "prefix" }, "Name begins with"), input);
+    el("label", { for: "prefix" }, "Name contains"), input);
   const element = el("div", { class: "page" }, el("h1", {}, "Pipelines"), find, list.element);
   return {
     element,

@@ -74,6 +74,7 @@ export class ListView<Item> {
     const isEmpty = this.body.childElementCount === 0;
     this.table.hidden = isEmpty;
     this.more.hidden = this.cursor === null;
-    this.told.textContent = isEmpty && this.cursor === null ? this.listing.empty : "";
+    this.more.textContent = isEmpty ? "Search further" : "Show more";
+    this.told.textContent = !isEmpty ? "" : this.cursor === null ? this.listing.empty : "Nothing found so far.";
   }
 }
