@@ -90,6 +90,10 @@ def test_facts_of_a_run_from_open_to_finalized(site: Site) -> None:
         "durationMs": 2000,
         "complete": False,
         "pendingBytes": 14,
+        "attempt": 1,
+        "firstRunId": "run-1",
+        "host": None,
+        "command": None,
     }
     assert ask("/svc.a/runs").json == {"runs": [expected], "cursor": None}
     assert ask("/svc.a/runs/run-1").json == expected | {"lost": 0}

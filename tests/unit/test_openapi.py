@@ -209,7 +209,7 @@ def meaning(method: str, path: str) -> set[tuple[str, str]]:
     if path.startswith(f"{paths.CATALOG}/"):
         return {(method, path.removeprefix(paths.CATALOG).replace("{fqn}", "a").replace("{runId}", "b"))}
     if path.startswith(f"{event_paths.BASE}/"):
-        named = path.format(fqn="a", runId="b", writer="c", step="c")
+        named = path.format(fqn="a", runId="b", writer="c", step="c", start="c")
         return {(method, f"events {event_paths.parse(method, named).action}")}
     if path.startswith(paths.BASE):
         return {(method, paths.parse(method, path.format(fqn="a", runId="b")).action)}
