@@ -50,6 +50,7 @@ from chalicelib.ports import (
     Put,
     PutOptions,
     Run,
+    RunStart,
     SegmentEntry,
     SegmentIndex,
 )  # fmt: skip
@@ -114,6 +115,7 @@ TWINS = {
         lambda client: DynamoDbRunCatalog(Table(client, "t", lambda _: None), 1),
         InMemoryRunCatalog,
         {
+            "started": lambda runs: runs.started(RUN, RunStart("s", RUN.run_id, 1, "", "", 1, 1)),
             "segment_landed": lambda runs: runs.segment_landed(RUN, ENTRY),
             "compacted": lambda runs: runs.compacted(RUN, 1, 1, 1),
             "finalized": lambda runs: runs.finalized(RUN, 1, 1, 1, 1),

@@ -132,15 +132,15 @@ MUTANTS = (
     # what waits on disk
     Mutant(
         "runlake.draining:Drain._send",
-        find="self._keep(replace(behind, position=stored.position))",
-        replace="setattr(self, 'leftover', replace(behind, position=stored.position))",
+        find="self._keep(replace(self.leftover, position=stored.position, sent=0, begin=end))",
+        replace="setattr(self, 'leftover', replace(self.leftover, position=stored.position, sent=0, begin=end))",
         tests=_DRAINING,
         why="a drain that is killed must know how far it was",
     ),
     Mutant(
-        "runlake.draining:Drain._send_all",
-        find="replace(self.leftover, sent=0)",
-        replace="self.leftover",
+        "runlake.draining:Drain._send",
+        find="replace(self.leftover, position=stored.position, sent=0, begin=end)",
+        replace="replace(self.leftover, position=stored.position, begin=end)",
         tests=_DRAINING,
         why="the batch without an answer is counted, and sent, once",
     ),

@@ -271,7 +271,7 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.runlog.finalization:Finalizer.abandon",
-        find="0 < tail.appended_ms < idle_before_ms",
+        find="0 < last_ms < idle_before_ms",
         replace="True",
         tests="tests/functional/test_acceptance.py tests/functional/test_schedules.py",
         why="a run that is written to is not abandoned",

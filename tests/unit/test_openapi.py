@@ -239,7 +239,16 @@ def meanings(method: str, route: str) -> set[tuple[str, str]]:
 
 def _event_meanings(method: str, depth: int) -> set[tuple[str, str]]:
     found: set[tuple[str, str]] = set()
-    for tail in ([], ["log"], ["steps"], ["completeness"], ["steps", "s"], ["writers", "w"], ["writers", "w", "close"]):
+    for tail in (
+        [],
+        ["log"],
+        ["steps"],
+        ["completeness"],
+        ["steps", "s"],
+        ["starts", "s"],
+        ["writers", "w"],
+        ["writers", "w", "close"],
+    ):
         try:
             path = "/".join([event_paths.BASE, *["a"] * (depth - len(tail)), *tail])
             found |= {(method, f"events {event_paths.parse(method, path).action}")}

@@ -76,9 +76,9 @@ class Drain:
     def _send_all(self) -> None:
         self._open()
         if self.leftover.sent:
-            self._send(sent_path(self.folder).read_bytes(), sent=0)
+            self._send(sent_path(self.folder).read_bytes(), self.leftover.begin)
         while batch := self._batch_at(self.leftover.begin):
-            self._send(self.leftover.delivery.pack(batch), begin=self.leftover.begin + len(batch))
+            self._send(self.leftover.delivery.pack(batch), self.leftover.begin + len(batch))
 
     def _open(self) -> None:
         if self.leftover.position is not None:
@@ -95,8 +95,8 @@ class Drain:
         else:
             self._keep(replace(self.leftover, position=self._insist(lambda: self.leftover.delivery.open(self.archive))))
 
-    def _send(self, packed: bytes, **behind: int) -> None:
-        """Store a batch; ``behind``: what then is left. Where the run is closed, it goes to the next attempt."""
+    def _send(self, packed: bytes, end: int) -> None:
+        """Store a batch; ``end``: the byte behind it. Where the run is closed, it goes to the next attempt."""
         for _ in range(MAX_MOVES):
             with suppress(RunClosedError):
                 stored = self._insist(lambda: self.leftover.delivery.append(self.archive, packed, str(self.leftover.position)))
@@ -107,7 +107,7 @@ class Drain:
             self._open()
         else:
             raise RunClosedError(409, f"each attempt of {self.leftover.run} is closed by others at once")
-        self._keep(replace(self.leftover, position=stored.position, **behind))
+        self._keep(replace(self.leftover, position=stored.position, sent=0, begin=end))
         self.stored, self.refused = self.stored + stored.items, self.refused + stored.refused
         self.reason = self.reason or stored.reason
 
