@@ -32,5 +32,5 @@ def pace() -> Pace:
 @pytest.fixture(autouse=True)
 def _no_settings_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RUNLAKE_CONFIG", os.devnull)
-    for name in ("URL", "TOKEN", "TOKEN_FILE", "TOKEN_COMMAND"):
+    for name in ("URL", "TOKEN", "TOKEN_FILE", "TOKEN_COMMAND", "FQN", "RUN_ID", "START", "ATTEMPT"):
         monkeypatch.delenv(f"RUNLAKE_{name}", raising=False)
