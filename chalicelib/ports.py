@@ -177,6 +177,23 @@ class RunStart:
     registered_ms: int
 
 
+SUCCEEDED, FAILED, CANCELLED = "succeeded", "failed", "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """How a run ended, as its client reports it with the close. ``outcome``: "succeeded", "failed" or "cancelled". Why it failed, each empty or
+    None where it does not apply: ``exit_code``, ``signal`` (a name, as SIGKILL), ``exception`` (a line), ``step`` (its id). ``lost_lines``:
+    lines that the client could not store."""
+
+    outcome: str
+    exit_code: int | None = None
+    signal: str = ""
+    exception: str = ""
+    step: str = ""
+    lost_lines: int = 0
+
+
 KEYED_SESSION = "k-"
 """How the session of a batch with an Idempotency-Key begins."""
 EVENT_ROWS = "event#"
@@ -191,7 +208,8 @@ class SegmentEntry:
     number its writer presented) and ``digest`` tell a retry from a new batch. ``landmarks`` are (line, byte) pairs inside a large
     segment, relative to its start, so that a page never reads far. ``errors``: its lines that tell of errors, None where nobody counted
     (versions before did not). ``events``: how many events it is made of, 0: plain text; a segment of events has a companion (decision
-    0022). Times in ms since the epoch, by the writer's clock.
+    0022). ``end``: of the seal of a close that reports an outcome; rows of the index leave it out. Times in ms since the epoch, by the
+    writer's clock.
     """
 
     sequence: int
@@ -210,6 +228,7 @@ class SegmentEntry:
     landmarks: tuple[tuple[int, int], ...] = ()
     errors: int | None = None
     events: int = 0
+    end: RunEnd | None = None
 
     @property
     def is_keyed(self) -> bool:

@@ -16,7 +16,7 @@ from chalicelib.deadline import Deadline
 from chalicelib.errors import InvalidBatchError, RunClosedError
 from chalicelib.ingestion.report import Report
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
-from chalicelib.ports import PutOptions, Run
+from chalicelib.ports import PutOptions, Run, RunEnd
 from chalicelib.runlog.attempts import Attempts, StartRequest
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.census import Examiner
@@ -115,7 +115,8 @@ class Live:
         self.positions[attempt.run] = attempt.position
 
     def close(self, run: Run) -> None:
-        self.services.finalizer.close(run, self.positions.get(run))
+        end = RunEnd("failed", exit_code=3, exception="é") if run.run_id != "run-1" else None
+        self.services.finalizer.close(run, self.positions.get(run), end)
 
     def openmetadata(self, run: Run, name: str, text: str) -> None:
         """As OpenMetadata writes: no metadata of ours."""

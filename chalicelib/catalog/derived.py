@@ -74,6 +74,7 @@ def _of_segments(run: Run, facts: Facts, keep_s: int) -> dict[str, Any]:
         "bytes": last.end_byte,
         "epoch": last.epoch,
         "seal": last.reason,
+        **({"end": asdict(last.end)} if last.end else {}),
         "started_ms": min(entry.appended_ms for entry in facts.entries),
         "last_append_ms": last.appended_ms,
         "expires_at": last.appended_ms // 1000 + keep_s,

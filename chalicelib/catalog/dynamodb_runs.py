@@ -12,14 +12,14 @@ from typing import Any
 from chalicelib.aws.dynamodb import Table
 from chalicelib.catalog.runs import SHARDS, Landed, RunPage, RunRow, shard_of
 from chalicelib.errors import InvalidInputError
-from chalicelib.ports import Run, RunStart, SegmentEntry, is_sort_key
+from chalicelib.ports import Run, RunEnd, RunStart, SegmentEntry, is_sort_key
 
 THREADS = 8
 _NUMBERS = (
     "segments", "lines", "bytes", "epoch", "started_ms", "last_append_ms", "compacted_segments", "compacted_bytes", "final_segments",
 )  # fmt: skip
-_START = "start"
-"""The attribute of a run's start: a map, as ``start_item`` makes it."""
+_START, _END = "start", "end"
+"""Attributes of a run's start and of its end: maps of the fields of ``RunStart`` and ``RunEnd``."""
 _NAMES = {"#segments": "segments", "#lines": "lines", "#bytes": "bytes"}  # reserved words of DynamoDB, or too close to them
 _IS_NEWS = "attribute_not_exists(final_segments) OR final_segments < :next"
 _REACHES_FURTHER = "attribute_not_exists(compacted_segments) OR compacted_segments < :next"
@@ -35,7 +35,7 @@ class DynamoDbRunCatalog:
 
     def started(self, run: Run, start: RunStart) -> None:
         """See ``RunCatalog``."""
-        names, values = {"#start": _START}, {":start": start_item(start), ":started": start.started_ms}
+        names, values = {"#start": _START}, {":start": asdict(start), ":started": start.started_ms}
         is_new = self._table.update_if(
             _key(run),
             "SET #start = :start, started_ms = :started, last_append_ms = :ms, activity_shard = :shard, expires_at = :expires",
@@ -59,14 +59,16 @@ class DynamoDbRunCatalog:
             ":ms": entry.appended_ms,
             ":shard": shard_of(run),
             ":expires": self._expires(entry.appended_ms),
+            **({":end": asdict(entry.end)} if entry.end else {}),
         }
         old = self._table.update_if(
             _key(run),
             "SET #segments = :segments, #lines = :lines, #bytes = :bytes, epoch = :epoch, seal = :seal, last_append_ms = :ms, "
-            "activity_shard = :shard, expires_at = :expires, started_ms = if_not_exists(started_ms, :ms)",
+            "activity_shard = :shard, expires_at = :expires, started_ms = if_not_exists(started_ms, :ms)"
+            + (", #end = :end" if entry.end else " REMOVE #end"),
             values,
             "attribute_not_exists(#segments) OR #segments < :segments",
-            ExpressionAttributeNames=_NAMES,
+            ExpressionAttributeNames={**_NAMES, "#end": _END},
             ReturnValues="ALL_OLD",
         )
         if old is None or old.get("started_ms", 0) > entry.appended_ms:
@@ -173,15 +175,6 @@ def _key(run: Run) -> dict[str, str]:
 def row_of(row: Mapping[str, Any]) -> RunRow:
     """What an item of the table says."""
     numbers = {name: row.get(name, 0) for name in _NUMBERS}
-    start = start_of(row[_START]) if _START in row else None
-    return RunRow(run=Run(row["fqn"], row["run_id"]), seal=row.get("seal", ""), start=start, **numbers)
-
-
-def start_item(start: RunStart) -> dict[str, Any]:
-    """The value of attribute ``start``."""
-    return asdict(start)
-
-
-def start_of(item: Mapping[str, Any]) -> RunStart:
-    """The inverse of ``start_item``."""
-    return RunStart(**item)
+    start = RunStart(**row[_START]) if _START in row else None
+    end = RunEnd(**row[_END]) if _END in row else None
+    return RunRow(run=Run(row["fqn"], row["run_id"]), seal=row.get("seal", ""), start=start, end=end, **numbers)

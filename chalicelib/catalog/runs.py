@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Protocol
 
-from chalicelib.ports import Run, RunStart, SegmentEntry
+from chalicelib.ports import Run, RunEnd, RunStart, SegmentEntry
 
 SHARDS = 64
 """A partition of an index takes 1,000 units of writing a second, and an append takes two: 32,000 appends a second."""
@@ -28,6 +28,7 @@ class RunRow:
     ``segments``: the highest number that was seen, plus one; ``compacted_segments``: what is in partial.txt or logs.txt, whichever reaches
     further, and ``final_segments``: what is in logs.txt, as the first number that is not. Times in ms since the epoch. Decision 0016 tells
     for each attribute what of S3 it is made of. ``start``: None of a run that was never started, but only written to: it is attempt 1.
+    ``end``: what the close of a closed run reports, None where it reports nothing.
     """
 
     run: Run
@@ -42,6 +43,16 @@ class RunRow:
     compacted_bytes: int = 0
     final_segments: int = 0
     start: RunStart | None = None
+    end: RunEnd | None = None
+
+    @property
+    def outcome(self) -> str:
+        """running, succeeded, failed, cancelled, lost (sealed by the sweep), or unknown (its client does not report it)."""
+        if self.status == "open":
+            return "running"
+        if self.seal == "abandoned":
+            return "lost"
+        return self.end.outcome if self.end else "unknown"
 
     @property
     def status(self) -> str:

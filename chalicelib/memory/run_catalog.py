@@ -51,6 +51,7 @@ class InMemoryRunCatalog:
                 epoch=entry.epoch,
                 seal=entry.reason,
                 last_append_ms=entry.appended_ms,
+                end=entry.end,
             )
             is_first = old is None or (old.start is not None and not old.segments)
             return Landed(True, None if is_first or old is None else old.last_append_ms or None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Sequence
+from dataclasses import replace
 from threading import Lock
 
 from chalicelib.memory.failures import Failures, can_fail
@@ -33,7 +34,7 @@ class InMemorySegmentIndex:
     def put(self, run: Run, entries: Sequence[SegmentEntry]) -> None:
         """See the port."""
         with self._lock:
-            for entry in entries:
+            for entry in (replace(each, end=None) for each in entries):
                 if (run, entry.line, entry.sequence) not in self._rows:
                     insort(self._order.setdefault(run, []), (entry.line, entry.sequence))
                 self._rows[run, entry.line, entry.sequence] = entry

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 from chalice.app import NotFoundError, Request, Response
@@ -16,9 +17,9 @@ from chalicelib.access.grants import Scope
 from chalicelib.access.principal import Principal
 from chalicelib.catalog.runs import RunRow
 from chalicelib.composition import Services
-from chalicelib.errors import InvalidInputError
+from chalicelib.errors import InvalidInputError, ObjectNotFoundError
 from chalicelib.observability import note
-from chalicelib.ports import Run
+from chalicelib.ports import Run, RunEnd
 from chalicelib.routes import gate
 from chalicelib.routes.answers import json_answer
 from chalicelib.routes.cursors import opened_cursor, sealed_cursor
@@ -30,6 +31,8 @@ from chalicelib.runlog.grep import MAX_MATCHES, GrepRequest
 from chalicelib.runlog.histogram import histogram
 from chalicelib.runlog.layout import checked_run
 from chalicelib.runlog.pipelines import PipelineQuery
+from chalicelib.runlog.segment import CLOSED
+from chalicelib.runlog.tail import Tail
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 100
@@ -70,7 +73,7 @@ def pipeline(request: Request) -> Response:
 
 def facts(row: RunRow) -> dict[str, Any]:
     """A run as it is answered."""
-    start = row.start
+    start, end = row.start, row.end
     return {
         "runId": row.run.run_id,
         "status": row.status,
@@ -82,6 +85,12 @@ def facts(row: RunRow) -> dict[str, Any]:
         "durationMs": max(0, row.last_append_ms - row.started_ms),
         "complete": row.status == "finalized",
         "pendingBytes": row.pending_bytes,
+        "outcome": row.outcome,
+        "exitCode": end.exit_code if end else None,
+        "signal": (end.signal if end else "") or None,
+        "exception": (end.exception if end else "") or None,
+        "failedStep": (end.step if end else "") or None,
+        "lostLines": end.lost_lines if end else 0,
         "attempt": start.attempt if start else 1,
         "firstRunId": start.first_run_id if start else row.run.run_id,
         "host": (start.host if start else "") or None,
@@ -100,7 +109,8 @@ def _one(services: Services, run: Run, _: Mapping[str, str]) -> Response:
 
 
 def _found(services: Services, run: Run) -> RunRow | None:
-    """The row of a run by its objects: its start and its last segment. A GET, a query, a LIST, and a HEAD or a LIST more."""
+    """The row of a run by its objects: its start and its last segment. A GET, a query, a LIST, and a HEAD or a LIST more; of a
+    closed one another HEAD."""
     start, tail = read_start(services.store, services.layout, run), services.writer.tails.find(run)
     if not tail.exists and start is None:
         return None
@@ -115,7 +125,17 @@ def _found(services: Services, run: Run) -> RunRow | None:
         started_ms=start.started_ms if start else appended_ms,
         last_append_ms=appended_ms,
         start=start,
+        end=_end_of(services, run, tail),
     )
+
+
+def _end_of(services: Services, run: Run, tail: Tail) -> RunEnd | None:
+    """What the seal says, if it is there."""
+    if tail.seal != CLOSED or not tail.sequence:
+        return None
+    with suppress(ObjectNotFoundError):
+        return services.writer.tails.segment(run, tail.sequence - 1).end
+    return None
 
 
 def _grep(services: Services, run: Run, query: Mapping[str, str]) -> Response:

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from chalice.app import CaseInsensitiveMapping, ChaliceViewError, NotFoundError, Request, Response
@@ -23,6 +24,7 @@ from chalicelib.response_size import fits_response
 from chalicelib.routes import budgets, gate, paths, queries
 from chalicelib.routes.answers import json_answer
 from chalicelib.routes.bodies import batch_of
+from chalicelib.routes.closing import end_of
 from chalicelib.routes.frames import news_answer, trouble_answer
 from chalicelib.routes.parameters import truth
 from chalicelib.routes.paths import Action
@@ -124,7 +126,8 @@ def _appended(appended: Appended) -> dict[str, Any]:
 
 def _close(call: Call) -> Response:
     call.services.masker.check_names(call.run.fqn, call.run.fqn, call.run.run_id)
-    call.services.finalizer.close(call.run, session_of(call.headers))
+    end = end_of(call.event, partial(call.services.masker.mask, call.run.fqn))
+    call.services.finalizer.close(call.run, session_of(call.headers), end)
     return json_answer(_CLOSED)
 
 

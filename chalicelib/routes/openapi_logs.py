@@ -7,11 +7,13 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema
 
 from chalicelib.routes.bodies import LogBatch
+from chalicelib.routes.closing import EndBody
 
 _LOGS = "/v1/services/ingestionPipelines/logs"
 _LINK = "https://runlake-logs.s3.amazonaws.com/pipeline-logs/mysql.ingest/run-1/logs.txt?X-Amz-Signature=0123"
 _POSITION = "eyJzIjoiOWYzYyIsIm4iOjB9.aRzC4w.m1Xk2"
 _LINES = "one\ntwo\n"
+_END = {"outcome": "failed", "exitCode": 3}
 
 
 def _ref(name: str) -> dict[str, str]:
@@ -44,6 +46,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             {"position": _POSITION},
         ],
     },
+    "RunEnd": EndBody.model_json_schema(schema_generator=Untitled) | {"examples": [_END]},
     "Closed": {
         "description": "The run has ended: no line can follow.",
         "type": "object",
@@ -272,8 +275,13 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     f"POST {_LOGS}/{{fqn}}/{{runId}}/close": {
         "id": "closeRun",
         "summary": "End a run for good",
-        "description": "A body is ignored. Twice is harmless. Once it is answered no line can follow.",
+        "description": "A body reports how the run ended; one without `outcome` is ignored. Twice is harmless: the first outcome holds. "
+        "Once it is answered no line can follow.",
         "parameters": ["fqn", "runId", "session"],
+        "body": {
+            "required": False,
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/RunEnd"}, "example": _END}},
+        },
         "answers": {200: "Closed"},
         "errors": [400, 503],
     },

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from chalicelib.deadline import Deadline
 from chalicelib.errors import ObjectNotFoundError, RunlakeError, UnavailableError
-from chalicelib.ports import Clock, ObjectStore, PutOptions, Run, SegmentEntry
+from chalicelib.ports import Clock, ObjectStore, PutOptions, Run, RunEnd, SegmentEntry
 from chalicelib.runlog.artifact import Artifact, artifact_metadata
 from chalicelib.runlog.attempts import read_start
 from chalicelib.runlog.compaction import Compaction, Compactor, RunState, retrying
@@ -65,12 +65,12 @@ class Finalizer:
         self._looks_for_markers = looks_for_markers
         self._renewal = Renewal(store, self._layout, clock, expiration_ms)
 
-    def close(self, run: Run, position: str | None = None) -> Finalization:
-        """End a log for good. Once it returns no line can follow; ``logs.txt`` is there too, or comes with the schedule when the
-        log is too large to wait for. Twice is harmless, as are concurrent closes. Raises UnavailableError: repeat it."""
+    def close(self, run: Run, position: str | None = None, end: RunEnd | None = None) -> Finalization:
+        """End a log for good. Once it returns no line can follow; ``logs.txt`` is there too, or comes with the schedule when the log is too
+        large to wait for. Twice is harmless, as are concurrent closes: the ``end`` of the first one holds. Raises UnavailableError: repeat it."""
         tail = self._writer.presented_tail(run, position)
         while tail.seal != CLOSED:
-            tail = self._writer.seal(run, CLOSED, tail) or self._behind(run, tail)
+            tail = self._writer.seal(run, CLOSED, tail, end) or self._behind(run, tail)
         try:
             return self.finalize(run, Deadline(self._clock), inline=True)
         except UnavailableError:

@@ -97,7 +97,7 @@ def _lines(entries: Iterable[SegmentEntry]) -> bytes:
 
 
 def _document(entry: SegmentEntry) -> dict[str, object]:
-    document = asdict(entry) | {"landmarks": pack_landmarks(entry.landmarks)}
+    document = asdict(replace(entry, end=None)) | {"landmarks": pack_landmarks(entry.landmarks)}
     return {name: value for name, value in document.items() if value or (value is not None and name not in _OPTIONAL)}
 
 

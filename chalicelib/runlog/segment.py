@@ -1,7 +1,8 @@
 """A segment's metadata: where it stands in the log, and who wrote it, as S3 user metadata and back.
 
 Keys: ``kind``, ``epoch``, ``first-line``, ``first-byte``, ``lines``, ``session``, ``base``, ``digest``, ``appended-ms``, and where
-there is one ``connector`` (percent-encoded), ``reason`` (of a seal), ``landmarks``, ``errors``, ``events``. The number is in the
+there is one ``connector`` (percent-encoded), ``reason`` (of a seal), ``landmarks``, ``errors``, ``events``; of a close that reports how
+the run ended ``outcome``, ``exit-code``, ``signal``, ``exception``, ``step`` (both percent-encoded), ``lost-lines``. The number is in the
 object's key, the bytes are its size. Metadata stays below S3's 2 KB whatever the batch.
 """
 
@@ -12,7 +13,7 @@ from collections.abc import Mapping
 from urllib.parse import quote, unquote
 
 from chalicelib.errors import DamagedLogError
-from chalicelib.ports import SegmentEntry
+from chalicelib.ports import RunEnd, SegmentEntry
 
 DATA = "data"
 SEAL = "seal"
@@ -20,6 +21,8 @@ CLOSED = "closed"
 ABANDONED = "abandoned"
 
 MAX_CONNECTOR_CHARS = 300
+MAX_END_CHARS = 300
+"""Of an exception, a step and a signal, each percent-encoded."""
 _LANDMARK_STRIDE_BYTES = 256 * 1024
 _MAX_LANDMARKS = 96
 _ERROR_WORDS = (b"ERROR", b"FATAL", b"CRITICAL", b"SEVERE", b"error", b"fatal", b"critical", b"severe")
@@ -75,7 +78,41 @@ def metadata_of(entry: SegmentEntry) -> dict[str, str]:
         metadata["errors"] = str(entry.errors)
     if entry.events:
         metadata["events"] = str(entry.events)
-    return metadata
+    return metadata | (_metadata_of_end(entry.end) if entry.end else {})
+
+
+def _metadata_of_end(end: RunEnd) -> dict[str, str]:
+    metadata = {"outcome": end.outcome}
+    if end.exit_code is not None:
+        metadata["exit-code"] = str(end.exit_code)
+    texts = {"signal": end.signal, "exception": end.exception, "step": end.step}
+    metadata |= {name: _quoted(text) for name, text in texts.items() if text}
+    return metadata | ({"lost-lines": str(end.lost_lines)} if end.lost_lines else {})
+
+
+def _quoted(text: str) -> str:
+    """Percent-encoded, as many of its first letters as fit."""
+    encoded, fitting = "", ""
+    for letter in text:
+        encoded += quote(letter, safe=" :/()'")
+        if len(encoded) > MAX_END_CHARS:
+            return fitting
+        fitting = encoded
+    return encoded
+
+
+def _end_of(metadata: Mapping[str, str]) -> RunEnd | None:
+    """Raises ValueError."""
+    if "outcome" not in metadata:
+        return None
+    return RunEnd(
+        outcome=metadata["outcome"],
+        exit_code=int(metadata["exit-code"]) if "exit-code" in metadata else None,
+        signal=unquote(metadata.get("signal", "")),
+        exception=unquote(metadata.get("exception", "")),
+        step=unquote(metadata.get("step", "")),
+        lost_lines=int(metadata.get("lost-lines", "0")),
+    )
 
 
 def entry_of(sequence: int, metadata: Mapping[str, str], size: int) -> SegmentEntry:
@@ -98,6 +135,7 @@ def entry_of(sequence: int, metadata: Mapping[str, str], size: int) -> SegmentEn
             landmarks=unpack_landmarks(metadata.get("landmarks", "")),
             errors=int(metadata["errors"]) if "errors" in metadata else None,
             events=int(metadata.get("events", "0")),
+            end=_end_of(metadata),
         )
     except (KeyError, ValueError) as error:
         raise DamagedLogError(f"segment without its metadata sequence={sequence} missing={error}") from error

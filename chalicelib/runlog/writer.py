@@ -25,7 +25,7 @@ from chalicelib.errors import (
     RunClosedError,
     StoreUnavailableError,
 )
-from chalicelib.ports import ABSENT, KEYED_SESSION, Clock, ObjectStore, PutOptions, Run, SegmentEntry, SegmentIndex
+from chalicelib.ports import ABSENT, KEYED_SESSION, Clock, ObjectStore, PutOptions, Run, RunEnd, SegmentEntry, SegmentIndex
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.conflicts import put_settled, retry_on_change
 from chalicelib.runlog.identity import Identities
@@ -107,9 +107,9 @@ class Writer:
             return self._answer(run, author, outlook.own, repeated=True)
         return self._write(run, batch, author, outlook.tail)
 
-    def seal(self, run: Run, reason: str, tail: Tail) -> Tail | None:
+    def seal(self, run: Run, reason: str, tail: Tail, end: RunEnd | None = None) -> Tail | None:
         """Take the number at ``tail`` for a seal; the tail behind it, or None when another write has taken the number."""
-        entry = self._entry(tail, SEAL, Author(_new_session(), tail.sequence, ""), b"", reason=reason)
+        entry = replace(self._entry(tail, SEAL, Author(_new_session(), tail.sequence, ""), b"", reason=reason), end=end)
         try:
             self._put(run, entry, b"")
         except PreconditionFailedError:

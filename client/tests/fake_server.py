@@ -34,6 +34,7 @@ class StoredRun:
     segments: list[Segment] = field(default_factory=list)
     closed: bool = False
     start: str = ""
+    end: dict[str, Any] = field(default_factory=dict)
     events: StoredEvents = field(default_factory=StoredEvents)
 
     @property
@@ -186,7 +187,10 @@ class _Handler(BaseHTTPRequestHandler):
             case ("POST", "v1", "services", _, "logs", fqn, run_id):
                 self._append(self.server.fake.runs[fqn, run_id])
             case ("POST", "v1", "services", _, "logs", fqn, run_id, "close"):
-                self.server.fake.runs[fqn, run_id].closed = True
+                run = self.server.fake.runs[fqn, run_id]
+                if self.body and not run.closed:
+                    run.end = json.loads(self.body)
+                run.closed = True
                 self._json({"message": "Log stream closed successfully"})
             case ("GET", "v1", "services", _, "logs", fqn, "stream", run_id):
                 self._stream(fqn, run_id)
@@ -358,7 +362,9 @@ class _Handler(BaseHTTPRequestHandler):
             "runId": run_id, "status": "finalized" if run.closed else "open", "end": "closed" if run.closed else None,
             "lines": len(run.lines), "bytes": len(run.data), "startedMs": 1_780_000_000_000, "lastAppendMs": 1_780_000_060_000,
             "durationMs": 60_000, "complete": run.closed, "pendingBytes": 0 if run.closed else len(run.data),
-            "firstRunId": first, "attempt": attempt, "host": None, "command": None,
+            "outcome": run.end.get("outcome", "unknown") if run.closed else "running",
+            **{name: run.end.get(name) for name in ("exitCode", "signal", "exception")}, "failedStep": run.end.get("step"),
+            "lostLines": run.end.get("lostLines", 0), "firstRunId": first, "attempt": attempt, "host": None, "command": None,
         }  # fmt: skip
 
     def _json(self, value: Any, status: int = 200, **headers: str) -> None:

@@ -66,7 +66,7 @@ def test_state_is_a_word_of_the_glossary(status: str, end: str | None, state: st
 
 def test_runs_of_a_pipeline(filled: FakeServer) -> None:
     first, second = answered(filled, "runs", "nightly.orders").splitlines()
-    assert first == "run-2\tfinalized\t250\t2140\t2026-05-28T20:26:40Z\t0:01:00\t1"
+    assert first == "run-2\tfinalized\t250\t2140\t2026-05-28T20:26:40Z\t0:01:00\t1\tunknown"
     assert second.startswith("run-1\t")
     found = [json.loads(line)["runId"] for line in answered(filled, "runs", "nightly.orders", "--json").splitlines()]
     assert found == ["run-2", "run-1"]
@@ -77,7 +77,7 @@ def test_attempts_of_a_run_are_listed_together(server: FakeServer) -> None:
         server.add("p", run_id, b"x\n")
     server.attempts = {"b~2": ("b", 2), "b~3": ("b", 3)}
     rows = [line.split("\t") for line in answered(server, "runs", "p").splitlines()]
-    assert [(row[0], row[-1]) for row in rows] == [("a~9", "1"), ("b~3", "3"), ("b~2", "2"), ("b", "1"), ("c", "1"), ("a", "1")]
+    assert [(row[0], row[-2]) for row in rows] == [("a~9", "1"), ("b~3", "3"), ("b~2", "2"), ("b", "1"), ("c", "1"), ("a", "1")]
     assert "attempt\t3 of b\n" in answered(server, "status", "p", "b~3")
 
 
@@ -92,6 +92,24 @@ def test_attempts_of_a_run_are_listed_together(server: FakeServer) -> None:
 )
 def test_address_of_the_page(url: str, names: tuple[str, ...], address: str) -> None:
     assert page_url(url, *names) == address
+
+
+@pytest.mark.parametrize(
+    ("end", "outcome"),
+    [
+        (None, "unknown"),
+        ({"outcome": "succeeded", "exitCode": 0}, "succeeded"),
+        ({"outcome": "failed", "exitCode": 3, "lostLines": 7}, "failed (exit status 3)"),
+        ({"outcome": "cancelled", "signal": "SIGTERM"}, "cancelled (killed by SIGTERM)"),
+        ({"outcome": "failed", "exception": "KeyError: 'x'", "step": "load"}, "failed (KeyError: 'x', in step load)"),
+    ],
+)
+def test_outcome_of_a_run_is_shown_with_its_reason(server: FakeServer, end: dict[str, Any] | None, outcome: str) -> None:
+    server.add("p", "r", b"x\n", close=True)
+    server.runs["p", "r"].end = end or {}
+    shown = answered(server, "status", "p", "r")
+    assert f"outcome\t{outcome}\n" in shown and f"lost\t{(end or {}).get('lostLines', 0)} lines\n" in shown
+    assert answered(server, "runs", "p").endswith(f"\t{outcome.partition(' ')[0]}\n")
 
 
 def test_tail(filled: FakeServer) -> None:

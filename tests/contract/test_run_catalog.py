@@ -11,7 +11,7 @@ import pytest
 
 from chalicelib.catalog.runs import RunCatalog
 from chalicelib.errors import InvalidInputError
-from chalicelib.ports import Run, RunStart, SegmentEntry
+from chalicelib.ports import Run, RunEnd, RunStart, SegmentEntry
 
 RUN = Run("svc.pipeline", "run-1")
 START_MS = 1_790_000_000_000
@@ -106,6 +106,18 @@ def test_start_that_is_notified_late_or_twice_ends_in_the_same_row(runs: RunCata
     runs.retired(RUN, 6)
     runs.started(RUN, START)
     assert not list(runs.active(START_MS + 10**9)), "a late start does not wake a run that is done"
+
+
+def test_end_is_that_of_the_last_segment(runs: RunCatalog) -> None:
+    end = RunEnd("failed", 3, "", "no disk", "load", 7)
+    runs.segment_landed(RUN, segment(0))
+    runs.segment_landed(RUN, replace(segment(1, "closed"), line=2, byte=20, end=end))
+    runs.segment_landed(RUN, segment(0))
+    row = runs.get(RUN)
+    assert row and (row.end, row.outcome) == (end, "failed")
+    runs.segment_landed(RUN, replace(segment(2, "abandoned"), line=2, byte=20))
+    row = runs.get(RUN)
+    assert row and (row.end, row.outcome) == (None, "lost")
 
 
 def test_status_on_the_way(runs: RunCatalog) -> None:

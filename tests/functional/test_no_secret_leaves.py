@@ -264,6 +264,7 @@ OPERATIONS = (
     Operation("logs.logs append", "POST", [*LOG, FQN, RUN_ID], "one\ntwo\n", as_text, "text/plain"),
     Operation("logs.logs append", "POST", [*LOG, FQN, RUN_ID], "one\ntwo\n", as_gzip, "application/gzip"),
     Operation("logs.logs close", "POST", [*LOG, FQN, RUN_ID, "close"]),
+    Operation("logs.logs close", "POST", [*LOG, FQN, RUN_ID, "close"], {"outcome": "failed", "exception": "x", "step": "s"}),
     Operation("logs.logs page", "GET", [*LOG, FQN, RUN_ID], query={"after": "0", "limit": "5", "tail": "", "since": ""}),
     Operation("logs.logs download", "GET", [*LOG, FQN, RUN_ID, "download"], query={"link": "true"}),
     Operation("logs.logs runs", "GET", [*LOG, FQN], query={"limit": "5", "cursor": ""}),

@@ -146,6 +146,21 @@ MUTANTS = (
         tests="tests/contract/test_run_catalog.py",
         why="a start that is notified late sets back neither times nor activity",
     ),
+    # outcome
+    Mutant(
+        "chalicelib.runlog.finalization:Finalizer.close",
+        find="self._writer.seal(run, CLOSED, tail, end)",
+        replace="self._writer.seal(run, CLOSED, tail)",
+        tests="tests/functional/test_http_outcomes.py",
+        why="the outcome is stored with the close",
+    ),
+    Mutant(
+        "chalicelib.catalog.dynamodb_runs:DynamoDbRunCatalog.segment_landed",
+        find="' REMOVE #end'",
+        replace="''",
+        tests="tests/contract/test_run_catalog.py",
+        why="a run that goes on has no outcome",
+    ),
     # compaction
     Mutant(
         "chalicelib.runlog.compaction:Compactor.write",

@@ -18,6 +18,13 @@ export interface RunFacts {
   complete: boolean;
   pendingBytes: number;
   lost?: number;
+  outcome: "running" | "succeeded" | "failed" | "cancelled" | "lost" | "unknown";
+  exitCode: number | null;
+  signal: string | null;
+  exception: string | null;
+  failedStep: string | null;
+  /** Lines that its client could not store. */
+  lostLines: number;
   /** Which attempt of `firstRunId` it is, from 1. */
   attempt: number;
   firstRunId: string;

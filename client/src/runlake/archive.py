@@ -24,6 +24,7 @@ from runlake.errors import (
     UnavailableError,
 )
 from runlake.names import RunName, part
+from runlake.outcomes import RunEnd
 from runlake.settings import Settings
 from runlake.starts import Start, StartedRun
 from runlake.tokens import Token
@@ -116,9 +117,10 @@ class Archive:
         """Store some bytes as a batch of its own. Not to be repeated blindly: see ``append`` for what is exactly once."""
         return self.append(run, gzip.compress(data, mtime=0), self.open_session(run))
 
-    def close_run(self, run: RunName) -> None:
-        """End a run for good; again is harmless. Raises ApiError, UnavailableError."""
-        self._json("POST", self._log(run) + "/close")
+    def close_run(self, run: RunName, end: RunEnd | None = None) -> None:
+        """End a run for good, and report how it ended; again is harmless: the first outcome holds. Raises ApiError, UnavailableError."""
+        body = {} if end is None else {"json": end.document()}
+        self._json("POST", self._log(run) + "/close", **body)
 
     def register_writer(self, run: RunName, writer: str) -> None:
         """Have the run wait for what this writer writes, and for its end; again is harmless. Raises ApiError, UnavailableError."""

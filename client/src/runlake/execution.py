@@ -12,12 +12,14 @@ from types import FrameType
 from typing import IO
 
 from runlake.handler import RunlogHandler
+from runlake.outcomes import CANCELLED, FAILED, SUCCEEDED, RunEnd
 from runlake.outputs import Output, archive_outputs
 from runlake.shipper import to_stderr
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _BY_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
+_CANCELLING = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
 
 
 def execute(
@@ -27,8 +29,9 @@ def execute(
     err: IO[bytes] | None,
     patience_s: float,
     report: Callable[[str], None] = to_stderr,
-) -> int:
-    """Run a command, its stdout to ``out``, its stderr to ``err``, both as one log to the archive; the exit code as a shell gives it.
+) -> tuple[int, RunEnd]:
+    """Run a command, its stdout to ``out``, its stderr to ``err``, both as one log to the archive; the exit code as a shell gives it,
+    and the outcome of the run: a command that fails after a signal was passed on to end it is cancelled.
 
     Memory does not depend on the size of the output: where the archive is slow and the spool is full, the command waits in its own
     ``write``. Where nothing moves for ``patience_s`` lines are dropped and counted instead. Like ``| tee`` it ends when the last
@@ -46,22 +49,32 @@ def execute(
     assert process.stdout is not None and process.stderr is not None
     sources = (process.stdout, out), (process.stderr, err)
     outputs = [Output(source, destination, handler.mask.stream()) for source, destination in sources]
-    with process, _signals_passed_on(process):
+    with process, _signals_passed_on(process) as passed_on:
         archive_outputs(outputs, lambda data: handler.write_bytes(data, patience_s))
         code = process.wait()
     _tell_end(handler, code, time.monotonic() - started_s, patience_s)
-    return code if code >= 0 else 128 - code
+    return code if code >= 0 else 128 - code, _end_of(code, is_cancelled=not passed_on.isdisjoint(_CANCELLING))
+
+
+def _end_of(code: int, *, is_cancelled: bool) -> RunEnd:
+    if code == 0:
+        return RunEnd(SUCCEEDED, exit_code=0)
+    outcome = CANCELLED if is_cancelled else FAILED
+    return RunEnd(outcome, exit_code=code) if code > 0 else RunEnd(outcome, signal=_signal_name(-code))
 
 
 def _environment(handler: RunlogHandler) -> dict[str, str]:
     return {**os.environ, **handler.environment}
 
 
-def _not_started(command: Sequence[str], handler: RunlogHandler, error: OSError, report: Callable[[str], None]) -> int:
+def _not_started(
+    command: Sequence[str], handler: RunlogHandler, error: OSError, report: Callable[[str], None]
+) -> tuple[int, RunEnd]:
     message = f"{command[0]} could not be started: {error.strerror}"
     handler.write(f"[runlake] {message}\n")
     report(message)
-    return _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE
+    code = _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE
+    return code, RunEnd(FAILED, exit_code=code)
 
 
 def _tell_end(handler: RunlogHandler, code: int, duration_s: float, patience_s: float) -> None:
@@ -73,19 +86,22 @@ def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:
-        return "a signal without a name"
+        return f"SIG{number}"
 
 
 @contextmanager
-def _signals_passed_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
+def _signals_passed_on(process: subprocess.Popen[bytes]) -> Iterator[set[int]]:
+    received: set[int] = set()
+
     def pass_on(number: int, _frame: FrameType | None) -> None:
+        received.add(number)
         # What is typed at a terminal reaches the command by itself: it would come twice.
         if not (number in _BY_TERMINAL and _is_in_foreground()):
             process.send_signal(number)
 
     before = {number: signal.signal(number, pass_on) for number in _PASSED_ON}
     try:
-        yield
+        yield received
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -21,6 +21,7 @@ from runlake.errors import SettingsError
 from runlake.events import EventLines, Said, checked_name, checked_run_name, new_writer
 from runlake.masking import Mask
 from runlake.names import RunName, new_run_id
+from runlake.outcomes import RunEnd
 from runlake.settings import Settings, load_settings
 from runlake.shipper import Counts, Pace, Shipper, is_shipping, to_stderr
 from runlake.spool import Spool, drain_command
@@ -78,6 +79,8 @@ class RunlogHandler(logging.Handler):
         self._connect = connect or partial(Archive.of, self.settings)
         self._tell, self._pace, self._close_run = tell, pace or pace_of(self.settings), close_run
         self._owner = os.getpid()
+        self._failure: BaseException | None = None
+        self._failed_step = ""
         self._on_started = on_started
         self._start = None if command is None else Start.now(self.run, self.mask.text(command), attempt)
         self._begin(EventLines(self.mask) if events else None)
@@ -162,6 +165,16 @@ class RunlogHandler(logging.Handler):
         self._events()
         return Step(self, name, step_id, parent)
 
+    @property
+    def failed_step(self) -> str:
+        """The id of the innermost step that the last exception has left; empty: none."""
+        return self._failed_step
+
+    def step_failed(self, step_id: str, error: BaseException) -> None:
+        """An exception has left a step."""
+        if self._failure is not error:
+            self._failure, self._failed_step = error, step_id
+
     def tell_step(self, step_id: str, facts: Mapping[str, Any]) -> None:
         """Tell of a step: ``name``, ``parent``, ``startedMs``, ``endedMs``, ``status``; what is told later counts. Raises SettingsError."""
         self._put(self._events().step(step_id, facts))
@@ -175,11 +188,11 @@ class RunlogHandler(logging.Handler):
         """Ship what is left, and close the run if this handler is to. Again: nothing."""
         self.finish(self.settings.exit_s)
 
-    def finish(self, timeout_s: float, *, while_moving: bool = False) -> Counts:
-        """``close`` with a time of your own; see ``Shipper.finish``."""
+    def finish(self, timeout_s: float, *, while_moving: bool = False, end: RunEnd | None = None) -> Counts:
+        """``close`` with a time of your own, and the outcome of the run; see ``Shipper.finish``."""
         _handlers.discard(self)
         close_run = self._close_run and os.getpid() == self._owner
-        counts = self._shipper.finish(timeout_s, close=close_run, while_moving=while_moving)
+        counts = self._shipper.finish(timeout_s, close=close_run, while_moving=while_moving, end=end)
         super().close()
         return counts
 

@@ -18,6 +18,7 @@ from typing import Any
 from runlake.deliveries import Delivery, delivery_of
 from runlake.errors import LeftoverError
 from runlake.names import RunName
+from runlake.outcomes import RunEnd
 from runlake.spool import check_is_own
 from runlake.starts import Start
 
@@ -29,7 +30,7 @@ _SENT = "sent.gz"
 class Leftover:
     """What is known of kept lines. ``close``: the run was to be closed after them; ``facts``: those of the delivery. ``position`` is what
     the next batch presents: ``sent.gz``, which has ``sent`` items, or with 0 what begins at byte ``begin`` of all chunks in a row. ``start``:
-    reported first, where there is no position yet."""
+    reported first, where there is no position yet; ``end``: with the close."""
 
     url: str
     run: RunName
@@ -39,6 +40,7 @@ class Leftover:
     start: Start | None = None
     sent: int = 0
     begin: int = 0
+    end: RunEnd | None = None
 
     @property
     def delivery(self) -> Delivery:
@@ -50,7 +52,8 @@ class Leftover:
         of_run = {"url": self.url, "fqn": self.run.fqn, "runId": self.run.run_id, "close": self.close}
         how_far = {"position": self.position, "sent": self.sent, "begin": self.begin}
         start = self.start.facts() if self.start else None
-        return json.dumps(of_run | how_far | {"delivery": self.facts, "start": start})
+        end = self.end.document() if self.end else None
+        return json.dumps(of_run | how_far | {"delivery": self.facts, "start": start, "end": end})
 
 
 def keep_leftover(folder: Path, leftover: Leftover, sent: bytes | None) -> None:
@@ -137,9 +140,9 @@ def _read(folder: Path) -> Leftover:
         facts = json.loads(text)
         run = RunName(facts["fqn"], facts["runId"])
         start = Start.of(facts["start"]) if facts.get("start") else None  # earlier releases have none
-        return Leftover(
-            facts["url"], run, facts["position"], facts["close"], facts["delivery"], start, facts["sent"], facts["begin"]
-        )
+        end = RunEnd.of(facts["end"]) if facts.get("end") else None
+        how_far = (facts["sent"], facts["begin"])
+        return Leftover(facts["url"], run, facts["position"], facts["close"], facts["delivery"], start, *how_far, end)
     except (ValueError, LookupError, TypeError) as error:
         raise LeftoverError(f"{_FACTS} cannot be read: {type(error).__name__}: {error}") from error
 

@@ -9,12 +9,14 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, TextIO
 
 from runlake.eventwriter import EventWriter
 from runlake.handler import RunlogHandler
 from runlake.names import RunName
+from runlake.outcomes import RunEnd
 from runlake.shipper import Counts
 from runlake.steps import Step
 
@@ -83,7 +85,7 @@ class Run:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """An exception is archived with its trace, and goes on its way."""
+        """An exception is archived with its trace, is the run's outcome, and goes on its way."""
         if kind is not None and error is not None:
             self.handler.handle(_record_of("the run ended by an exception", (kind, error, trace)))
         if self._logger is not None:
@@ -92,7 +94,9 @@ class Run:
             writer.close()
         if any(writer.counts.kept_lines for writer in self._writers):
             self.handler.leave_open()
-        self.handler.close()
+        end = RunEnd.of_exception(error, self.handler.failed_step if error else "")
+        exception = self.handler.mask.text(end.exception)
+        self.handler.finish(self.handler.settings.exit_s, end=replace(end, exception=exception))
 
 
 def run(fqn: str, run_id: str | None = None, *, logger: logging.Logger | str | None = "", **options: Any) -> Run:

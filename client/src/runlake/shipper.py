@@ -36,6 +36,7 @@ from runlake.errors import (
 )
 from runlake.leftovers import Leftover, keep_leftover
 from runlake.names import RunName
+from runlake.outcomes import RunEnd
 from runlake.pacing import Backoff
 from runlake.spool import drain_command
 from runlake.starts import MAX_MOVES, Start, StartedRun
@@ -164,15 +165,16 @@ class Shipper:
         with self._state:
             return self._state.wait_for(lambda: self._delivered_bytes >= target or self._finish.ended, timeout_s)
 
-    def finish(self, timeout_s: float, *, close: bool = True, while_moving: bool = False) -> Counts:
-        """Ship what is left, close the run, and stop; again: nothing. What is not shipped in time is kept on disk for ``runlake drain``.
+    def finish(self, timeout_s: float, *, close: bool = True, while_moving: bool = False, end: RunEnd | None = None) -> Counts:
+        """Ship what is left, close the run with its outcome, and stop; again: nothing.
 
-        ``while_moving`` counts the time from the last batch that was stored. Never raises, and takes no longer than ``timeout_s``
+        What is not shipped in time is kept on disk for ``runlake drain``. ``while_moving`` counts the time from the last batch that was
+        stored. Never raises, and takes no longer than ``timeout_s``
         where nothing moves. A run of which lines are kept stays open, or they could not be added later.
         """
         if self._finish.asked:
             return self.counts
-        self._finish.close = close
+        self._finish.close, self._finish.end = close, end
         self._buffer.end()
         has_work = self._has_an_end() or bool(self._buffer.pending_bytes)
         if has_work:
@@ -240,7 +242,9 @@ class Shipper:
                 return
             facts, count = self._delivery.facts(), sent.lines if sent else 0
             start = self._start_of_run if self._position is None else None
-            leftover = Leftover(self._url(), self.run, self._position, self._finish.close, facts, start, count)
+            leftover = Leftover(
+                self._url(), self.run, self._position, self._finish.close, facts, start, count, end=self._end_with_lost()
+            )
             keep_leftover(spool.folder, leftover, sent.packed if sent else None)
         except (OSError, RunlakeError) as error:
             self._buffer.dropped_lines += sent.lines if sent else 0
@@ -429,11 +433,15 @@ class Shipper:
                 self._say_once(error)  # the run can be closed all the same
         if self._finish.close:
             try:
-                archive.close_run(self.run)
+                archive.close_run(self.run, self._end_with_lost())
             except RefusedError as error:
                 self._finish.refusal = str(error)
                 raise
         self._finish.closed = True
+
+    def _end_with_lost(self) -> RunEnd | None:
+        end, lost = self._finish.end, self.counts.lost_lines
+        return end.with_lost(lost) if end and lost else end
 
     def _refused(self, error: ApiError) -> None:
         self._say_once(error)
@@ -471,6 +479,7 @@ class _Finish:
 
     asked: bool = False
     close: bool = False
+    end: RunEnd | None = None
     closed: bool = False
     refusal: str = ""
     ended: bool = False

@@ -60,6 +60,7 @@ class Step:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         has_failed = error is not None and not (isinstance(error, SystemExit) and error.code in (None, 0))
         if has_failed and error is not None:
+            self._handler.step_failed(self.id, error)
             told = "".join(traceback.format_exception_only(error)).strip()
             self.event(f"the step {self.name} failed: {told}", level="ERROR", data={"exception": told})
         self._leave()

@@ -3,7 +3,7 @@
 import type { RunFacts } from "../api";
 import { el } from "../dom";
 import { count, duration, plural, size, time } from "../format";
-import { badge, when } from "../ui/facts";
+import { badge, reasonOf, when } from "../ui/facts";
 import type { FeedState } from "./feed";
 import { isOn, toggle } from "./searchbox";
 
@@ -47,11 +47,13 @@ export class RunHead {
   }
 
   tell(facts: RunFacts, total: number): void {
-    const lost = facts.lost ? [fact("Lost", plural(facts.lost, "line"))] : [];
+    const lines = (facts.lost ?? 0) + facts.lostLines;
+    const lost = lines ? [fact("Lost", plural(lines, "line"))] : [];
+    const reason = reasonOf(facts) ? [fact("Reason", reasonOf(facts))] : [];
     const attempt = facts.attempt > 1 ? [fact("Attempt", `${facts.attempt} of ${facts.firstRunId}`)] : [];
     const host = facts.host ? [fact("Host", facts.host)] : [];
     this.facts.replaceChildren(
-      ...attempt, fact("Status", badge(facts)), fact("Lines", count(Math.max(total, facts.lines))), fact("Size", size(facts.bytes)), ...lost,
+      ...attempt, fact("Status", badge(facts)), ...reason, fact("Lines", count(Math.max(total, facts.lines))), fact("Size", size(facts.bytes)), ...lost,
       fact("Duration", duration(facts.durationMs)), fact("Started", time(facts.startedMs)), fact("Last activity", when(facts.lastAppendMs)), ...host,
     );
   }

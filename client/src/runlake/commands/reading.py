@@ -27,7 +27,7 @@ from runlake.commands.output import (
     time_of,
 )
 from runlake.commands.session import Session, fqn_and_run, json_option, pass_session, run_of
-from runlake.commands.states import state_of
+from runlake.commands.states import outcome_of, state_of
 from runlake.commands.times import since_of
 from runlake.fetching import Download, Fetched
 from runlake.following import Follower, Piece, pages
@@ -51,9 +51,11 @@ def runs(session: Session, fqn: str | None, limit: int, prefix: str, as_json: bo
             for each in found:
                 show_json(each)
         elif fqn is None:
-            show_rows(("PIPELINE", "LAST RUN", "STATUS", "LINES", "STARTED"), map(_pipeline_row, found))
+            show_rows(("PIPELINE", "LAST RUN", "STATUS", "LINES", "STARTED", "OUTCOME"), map(_pipeline_row, found))
         else:
-            show_rows(("RUN", "STATUS", "LINES", "SIZE", "STARTED", "DURATION", "ATTEMPT"), map(_run_row, _by_run(found)))
+            show_rows(
+                ("RUN", "STATUS", "LINES", "SIZE", "STARTED", "DURATION", "ATTEMPT", "OUTCOME"), map(_run_row, _by_run(found))
+            )
         if is_terminal() and not as_json:
             show_text(f"page: {page_url(archive.url, fqn)}")
 
@@ -213,11 +215,20 @@ def _show_fetched(fetched: Fetched, as_json: bool) -> None:
 def _pipeline_row(found: dict[str, Any]) -> list[str]:
     last = found["last"]
     if last is None:
-        return [found["fqn"], "-", "-", "-", "-"]
-    return [found["fqn"], last["runId"], state_of(last), str(last["lines"]), time_of(last["startedMs"])]
+        return [found["fqn"], "-", "-", "-", "-", "-"]
+    return [found["fqn"], last["runId"], state_of(last), str(last["lines"]), time_of(last["startedMs"]), outcome_of(last)]
 
 
 def _run_row(facts: dict[str, Any]) -> list[str]:
     size = size_of(facts["bytes"]) if is_terminal() else str(facts["bytes"])
     started, lasted = time_of(facts["startedMs"]), duration_of(facts["durationMs"])
-    return [facts["runId"], state_of(facts), str(facts["lines"]), size, started, lasted, str(facts.get("attempt", 1))]
+    return [
+        facts["runId"],
+        state_of(facts),
+        str(facts["lines"]),
+        size,
+        started,
+        lasted,
+        str(facts.get("attempt", 1)),
+        outcome_of(facts),
+    ]

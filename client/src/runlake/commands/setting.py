@@ -10,7 +10,7 @@ from click.shell_completion import get_completion_class
 from runlake.browsing import completeness_of
 from runlake.commands.output import duration_of, report, show_json, show_rows, show_script, size_of, time_of
 from runlake.commands.session import Session, fqn_and_run, json_option, pass_session, run_of
-from runlake.commands.states import state_of
+from runlake.commands.states import outcome_of, reason_of, state_of
 from runlake.settings import NAMES, help_of, settings_path
 
 
@@ -33,9 +33,10 @@ def status(session: Session, fqn: str, run_id: str | None, as_json: bool) -> Non
             ("run", str(run)),
             *_start_rows(facts),
             ("status", state_of(facts)),
+            *_outcome_rows(facts),
             ("finalized", "yes" if facts["complete"] else "no"),
             ("pending", size_of(facts["pendingBytes"])),
-            ("lost", f"{facts.get('lost', 0)} lines"),
+            ("lost", f"{facts.get('lost', 0) + facts.get('lostLines', 0)} lines"),
             ("lines", str(facts["lines"])),
             ("size", size_of(facts["bytes"])),
             ("started", time_of(facts["startedMs"])),
@@ -44,6 +45,11 @@ def status(session: Session, fqn: str, run_id: str | None, as_json: bool) -> Non
             *_events_rows(events),
         ],
     )
+
+
+def _outcome_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    reason = reason_of(facts)
+    return [("outcome", outcome_of(facts) + (f" ({reason})" if reason else ""))] if outcome_of(facts) else []
 
 
 def _start_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:

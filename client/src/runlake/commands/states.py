@@ -14,3 +14,22 @@ def state_of(facts: Mapping[str, Any]) -> str:
     if status != "open" and facts["end"] == "abandoned":
         return "abandoned"
     return _WORDS.get(status, status)
+
+
+def outcome_of(facts: Mapping[str, Any]) -> str:
+    """The outcome of a run; empty where the server is of a release without."""
+    return str(facts.get("outcome") or "")
+
+
+def reason_of(facts: Mapping[str, Any]) -> str:
+    """Why a run failed or was cancelled, in a few words; empty where its client does not report it."""
+    reasons = []
+    if facts.get("signal"):
+        reasons.append(f"killed by {facts['signal']}")
+    elif facts.get("exitCode"):
+        reasons.append(f"exit status {facts['exitCode']}")
+    if facts.get("exception"):
+        reasons.append(str(facts["exception"]))
+    if facts.get("failedStep"):
+        reasons.append(f"in step {facts['failedStep']}")
+    return ", ".join(reasons)

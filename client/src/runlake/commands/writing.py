@@ -107,8 +107,10 @@ def execute_command(
     except RunlakeError as error:
         report_error(error)
         sys.exit(CANNOT_BEGIN)
-    code = execute(command, handler, getattr(sys.stdout, "buffer", None), getattr(sys.stderr, "buffer", None), patience, report)
-    handler.finish(patience, while_moving=True)
+    code, end = execute(
+        command, handler, getattr(sys.stdout, "buffer", None), getattr(sys.stderr, "buffer", None), patience, report
+    )
+    handler.finish(patience, while_moving=True, end=end)
     sys.exit(code)
 
 

@@ -1,0 +1,60 @@
+"""How a run ended, as its client reports it with the close."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+SUCCEEDED, FAILED, CANCELLED = "succeeded", "failed", "cancelled"
+_EXCEPTION_CHARS, _STEP_CHARS = 2_000, 200
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """``outcome``: succeeded, failed or cancelled; why, each where it applies: ``exit_code``, ``signal``, ``exception``, ``step``.
+    ``lost_lines``: lines that could not be stored."""
+
+    outcome: str
+    exit_code: int | None = None
+    signal: str = ""
+    exception: str = ""
+    step: str = ""
+    lost_lines: int = 0
+
+    @classmethod
+    def of_exception(cls, error: BaseException | None, step: str = "") -> RunEnd:
+        """Of a block of code. ``SystemExit`` is its exit code, an interrupt from the keyboard a cancellation."""
+        if error is None:
+            return cls(SUCCEEDED)
+        if isinstance(error, SystemExit):
+            code = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
+            return cls(FAILED if code else SUCCEEDED, exit_code=code, step=step if code else "")
+        if isinstance(error, KeyboardInterrupt):
+            return cls(CANCELLED, step=step[:_STEP_CHARS])
+        text = "".join(traceback.format_exception_only(error)).strip()
+        return cls(FAILED, exception=text[:_EXCEPTION_CHARS], step=step[:_STEP_CHARS])
+
+    def with_lost(self, lines: int) -> RunEnd:
+        """The same with lines that could not be stored."""
+        return replace(self, lost_lines=lines)
+
+    def document(self) -> dict[str, Any]:
+        """As JSON: what the archive is sent, and what waits on disk."""
+        code = {} if self.exit_code is None else {"exitCode": self.exit_code}
+        texts = {"signal": self.signal, "exception": self.exception, "step": self.step}
+        lost = {"lostLines": self.lost_lines} if self.lost_lines else {}
+        return {"outcome": self.outcome, **code, **{name: text for name, text in texts.items() if text}, **lost}
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> RunEnd:
+        """The inverse of ``document``. Raises LookupError."""
+        return cls(
+            document["outcome"],
+            document.get("exitCode"),
+            document.get("signal", ""),
+            document.get("exception", ""),
+            document.get("step", ""),
+            document.get("lostLines", 0),
+        )

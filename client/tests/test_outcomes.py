@@ -1,0 +1,103 @@
+"""What ``exec`` and ``runlake.run`` report of a run's end, also when it waited on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import runlake
+from client.tests.fake_server import FakeServer
+from runlake.__main__ import runlake as command
+from runlake.settings import Settings
+
+_DIE = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+
+
+def executed(server: FakeServer, tmp_path: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    environment = os.environ | {"RUNLAKE_URL": server.url, "RUNLAKE_SPOOL_DIR": str(tmp_path), "PYTHONPATH": "client/src"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "runlake", "exec", "-q", "--run-id", "r", "p", "--", *arguments], env=environment, stderr=subprocess.PIPE
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "end"),
+    [
+        (["true"], {"outcome": "succeeded", "exitCode": 0}),
+        (["sh", "-c", "exit 3"], {"outcome": "failed", "exitCode": 3}),
+        ([sys.executable, "-c", _DIE], {"outcome": "failed", "signal": "SIGKILL"}),
+        (["/no/such/command"], {"outcome": "failed", "exitCode": 127}),
+    ],
+    ids=["true", "exit 3", "killed", "not found"],
+)
+def test_exec_reports_how_the_command_ended(server: FakeServer, tmp_path: Path, arguments: list[str], end: dict[str, Any]) -> None:
+    executed(server, tmp_path, *arguments).communicate()
+    assert server.runs["p", "r"].end == end
+
+
+@pytest.mark.slow
+def test_command_that_is_ended_from_outside_is_cancelled(server: FakeServer, tmp_path: Path) -> None:
+    process = executed(server, tmp_path, "sh", "-c", "echo there; exec sleep 60")
+    while not server.lines("p", "r"):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    process.communicate()
+    assert server.runs["p", "r"].end == {"outcome": "cancelled", "signal": "SIGTERM"}
+
+
+@pytest.mark.parametrize(
+    ("error", "end"),
+    [
+        (None, {"outcome": "succeeded"}),
+        (SystemExit(), {"outcome": "succeeded", "exitCode": 0}),
+        (SystemExit(4), {"outcome": "failed", "exitCode": 4}),
+        (SystemExit("no input"), {"outcome": "failed", "exitCode": 1}),
+        (KeyboardInterrupt(), {"outcome": "cancelled"}),
+        (ValueError("bad hunter2"), {"outcome": "failed", "exception": "ValueError: bad ***secret***"}),
+    ],
+    ids=repr,
+)
+def test_run_reports_how_its_block_ended(
+    server: FakeServer, settings: Settings, error: BaseException | None, end: dict[str, Any]
+) -> None:
+    with suppress(BaseException), runlake.run("p", "r", logger=None, settings=settings, secrets=["hunter2"]):
+        if error:
+            raise error
+    assert server.runs["p", "r"].end == end
+
+
+def test_failed_run_names_the_innermost_step_that_failed(server: FakeServer, settings: Settings) -> None:
+    with (
+        suppress(ZeroDivisionError),
+        runlake.run("p", "r", logger=None, settings=settings, events=True) as run,
+        run.step("Load", "load"),
+    ):
+        with suppress(KeyError), run.step("Optional", "optional"):
+            raise KeyError("x")
+        with run.step("Orders", "orders"):
+            raise ZeroDivisionError
+    assert server.runs["p", "r"].end == {"outcome": "failed", "exception": "ZeroDivisionError", "step": "orders"}
+
+
+def test_outcome_waits_on_disk_with_the_lines(server: FakeServer, settings: Settings) -> None:
+    server.down()
+    with suppress(ValueError), runlake.run("p", "r", logger=None, settings=replace(settings, exit_s=0)) as run:
+        run.write("one")
+        raise ValueError("no")
+    (facts,) = (json.loads(path.read_text()) for path in Path(settings.spool_dir).glob("*/run.json"))
+    server.up()
+    assert facts["end"] == {"outcome": "failed", "exception": "ValueError: no"}
+    assert CliRunner().invoke(command, ["--url", server.url, "--spool-dir", settings.spool_dir, "drain"]).exit_code == 0
+    assert server.runs["p", "r"].end == facts["end"]

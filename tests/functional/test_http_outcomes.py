@@ -1,0 +1,83 @@
+"""How a run ended, over HTTP: reported with its close, kept on its seal, and in its facts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from chalicelib.ports import Run
+from tests.functional.gateway import call, installed, post
+from tests.world import World
+
+JSON, TEXT = {"Content-Type": "application/json"}, {"Content-Type": "text/plain"}
+_NONE = {"exitCode": None, "signal": None, "exception": None, "failedStep": None, "lostLines": 0}
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with installed(World()) as world:
+        yield world
+
+
+def outcome(run_id: str = "r") -> dict[str, Any]:
+    facts = call("GET", f"/v1/catalog/pipelines/svc.a/runs/{run_id}").json
+    return {name: facts[name] for name in ("outcome", *_NONE)}
+
+
+@pytest.mark.parametrize(
+    ("body", "facts"),
+    [
+        ({"outcome": "succeeded", "exitCode": 0}, {"outcome": "succeeded", "exitCode": 0}),
+        ({"outcome": "failed", "signal": "SIGKILL", "other": 1}, {"outcome": "failed", "signal": "SIGKILL"}),
+        (
+            {"outcome": "failed", "exception": "Größe: 'x' 100%\n\ud800", "step": "load ü", "lostLines": 3},
+            {"outcome": "failed", "exception": "Größe: 'x' 100%\n\ufffd", "failedStep": "load ü", "lostLines": 3},
+        ),
+        ({"outcome": "cancelled", "exitCode": 143}, {"outcome": "cancelled", "exitCode": 143}),
+        ({"outcome": "failed", "exception": "é" * 2000}, {"outcome": "failed", "exception": "é" * 50}),
+        *(
+            ("", {"outcome": "unknown"}),
+            ("{", {"outcome": "unknown"}),
+            ([], {"outcome": "unknown"}),
+            ({"a": 1}, {"outcome": "unknown"}),
+        ),
+    ],
+    ids=lambda value: repr(value)[:40],
+)
+def test_outcome_of_a_close_is_in_the_facts_and_the_first_holds(world: World, body: Any, facts: dict[str, Any]) -> None:
+    assert post("svc.a/r", "one\n", TEXT).status == 200
+    assert outcome() == {"outcome": "running", **_NONE}
+    for each in (body, {"outcome": "cancelled", "exitCode": 1}):
+        assert post("svc.a/r/close", each if isinstance(each, str) else json.dumps(each), JSON).status == 200
+    assert outcome() == {**_NONE, **facts}
+    assert post("svc.a/r", "late\n", TEXT).status == 409
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"outcome": "lost"}, {"outcome": None}, {"outcome": []}, {"exitCode": "1"}, {"exitCode": 2**40}, {"signal": "kill -9"},
+        {"lostLines": -1}, {"exception": "x" * 2001}, {"step": 7},
+    ],
+    ids=lambda value: repr(value)[:40],
+)  # fmt: skip
+def test_wrong_outcome_is_refused_and_closes_nothing(world: World, wrong: dict[str, Any]) -> None:
+    answer = post("svc.a/r/close", json.dumps({"outcome": "failed"} | wrong), JSON)
+    assert (answer.status, answer.json["code"]) == (400, 400) and f"field={next(iter(wrong))}" in answer.json["message"]
+    assert not world.store.list("").objects
+
+
+def test_abandoned_run_is_lost_and_a_reopened_one_is_running(world: World) -> None:
+    post("svc.a/r", "one\n", TEXT)
+    world.clock.advance(60)
+    finalizer = world.parts().finalizer
+    run = Run("svc.a", "r")
+    assert finalizer.abandon(run, world.clock.now_ms(), world.deadline()).finalized
+    assert outcome()["outcome"] == "lost"
+    post("svc.a/r", "two\n", TEXT)
+    assert outcome()["outcome"] == "running"
+    post("svc.a/r/close", json.dumps({"outcome": "succeeded"}), JSON)
+    assert outcome()["outcome"] == "succeeded"
