@@ -180,6 +180,8 @@ class FakeServer:
         self.asked: list[tuple[str, int]] = []
         self.port, self.link = 0, ""
         self.is_gone = False
+        self.examined_names = 8_000
+        """Of pipelines, by one request."""
         self.pipelines: list[FakePipeline] | None = []
         """Processing pipelines; None: a server of a version before them."""
         self.problems: list[dict[str, str]] = []
@@ -299,12 +301,17 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def _pipelines(self) -> None:
-        names = sorted(name for name in self.server_of.runs if self.query.get("contains", "").lower() in name.lower())
-        after = self.query.get("cursor", "")
-        limit = int(self.query.get("limit", "50"))
-        page = [name for name in names if name > after][:limit]
+        names = sorted(self.server_of.runs)
+        after, text, limit = (
+            self.query.get("cursor", ""),
+            self.query.get("contains", "").lower(),
+            int(self.query.get("limit", "50")),
+        )
+        examined = [name for name in names if name > after][: self.server_of.examined_names]
+        page = [name for name in examined if text in name.lower()][:limit]
         rows = [{"fqn": name, "last": runs[0].facts() if (runs := self.server_of.runs[name]) else None} for name in page]
-        self._json({"pipelines": rows, "cursor": page[-1] if page and page[-1] != names[-1] else None})
+        reached = page[-1] if len(page) == limit else examined[-1] if examined else after
+        self._json({"pipelines": rows, "cursor": reached if names and reached < names[-1] else None})
 
     def _processing(self, given: dict[str, str]) -> None:
         fake = self.server_of

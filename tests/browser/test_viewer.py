@@ -68,7 +68,7 @@ def test_one_finds_a_pipeline_and_opens_a_run(page: Page, serve: Serve) -> None:
     expect(page.locator("tbody tr")).to_have_count(50)
     page.get_by_role("button", name="Show more").click()
     expect(page.locator("tbody tr")).to_have_count(100)
-    page.get_by_label("Name contains").fill("mysql")
+    page.get_by_label("Name contains").fill("SQL")
     expect(page.locator("tbody tr")).to_have_count(1)
     page.get_by_role("link", name=FQN).click()
     expect(page.locator("tbody tr")).to_have_count(2)
@@ -79,7 +79,19 @@ def test_one_finds_a_pipeline_and_opens_a_run(page: Page, serve: Serve) -> None:
     page.go_back()
     expect(page.get_by_role("link", name="run-16")).to_be_visible()
     page.go_back()
-    expect(page.get_by_label("Name contains")).to_have_value("mysql")
+    expect(page.get_by_label("Name contains")).to_have_value("SQL")
+
+
+def test_a_name_far_behind_is_found_by_searching_further(page: Page, serve: Serve) -> None:
+    """Five requests of ten names each, then on demand."""
+    server = serve({f"kafka.topic_{number:03d}": [FakeRun("r", ["x"])] for number in range(58)} | {"zoo": [FakeRun("r", ["x"])]})
+    server.examined_names = 10
+    page.goto(f"{server.url}?q=zoo")
+    expect(page.get_by_text("Nothing found so far.")).to_be_visible()
+    assert sum("/catalog/pipelines" in path for path, _ in server.asked) == 5
+    page.get_by_role("button", name="Search further").click()
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page.get_by_role("button", name="Search further")).to_be_hidden()
 
 
 def test_names_with_slashes_and_other_letters(page: Page, serve: Serve) -> None:

@@ -432,6 +432,10 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
             "viewer/src/pages/run.ts:FACTS_MS",
             "viewer/src/pages/run.ts:HISTOGRAM_MS",
         ),
+        "until {} are found, by {} at most": (
+            "viewer/src/pages/pipelines.ts:SCREENFUL",
+            "viewer/src/pages/pipelines.ts:MAX_REQUESTS",
+        ),
         "again every {} while the run is running": "viewer/src/steps/steps.ts:REFRESH_MS",
         "a request in {} while it runs": "viewer/src/steps/pane.ts:POLL_MS",
         "/v1/pipelines` every {} while": "viewer/src/pages/processing.ts:REFRESH_MS",

@@ -16,6 +16,24 @@ export async function pagesOf<Page>(load: (after: string | null) => Promise<Page
   return pages;
 }
 
+export interface Found<Item> {
+  items: Item[];
+  /** Where to go on; null at the end. */
+  cursor: string | null;
+}
+
+/** Items from a cursor on until there are `enough`, by at most `mostRequests`: a page may be empty and go on. */
+export async function untilEnough<Item>(load: (cursor: string | null) => Promise<Found<Item>>, cursor: string | null, enough: number, mostRequests: number): Promise<Found<Item>> {
+  const found: Found<Item> = { items: [], cursor };
+  for (let request = 0; request < mostRequests; request += 1) {
+    const page = await load(found.cursor);
+    found.items.push(...page.items);
+    found.cursor = page.cursor;
+    if (found.cursor === null || found.items.length >= enough) break;
+  }
+  return found;
+}
+
 /** The last page has the latest state; each writer is on one page. */
 export function joined(pages: Completeness[]): Completeness {
   return { ...pages[pages.length - 1]!, writers: pages.flatMap((page) => page.writers), lost: pages.flatMap((page) => page.lost) };

@@ -4,13 +4,15 @@ import { api, type Pipeline } from "../api";
 import type { App, View } from "../app";
 import { el, name } from "../dom";
 import { count, size } from "../format";
+import { untilEnough } from "../paging";
 import { addressOf, type Place } from "../place";
 import { badge, cell, number, when } from "../ui/facts";
 import { ListView } from "../ui/listing";
 
 const TYPING_MS = 200;
-/** For one page of the list, before the button asks whether to search further. */
-const MAX_REQUESTS = 4;
+const SCREENFUL = 20;
+/** For one screenful, before the button asks whether to search further: each passes over some thousand names. */
+const MAX_REQUESTS = 5;
 
 export function pipelinesPage(app: App, place: Place): View {
   let typing = 0;
@@ -20,13 +22,10 @@ export function pipelinesPage(app: App, place: Place): View {
     label: "Pipelines",
     empty: "No pipeline has such a name, or none that you may read.",
     row: rowOf,
-    fetch: async (cursor, signal) => {
-      let page = await api.pipelines(input.value, cursor, signal);
-      // A request passes over thousands of names at most; a page without a match goes on.
-      for (let request = 1; request < MAX_REQUESTS && !page.pipelines.length && page.cursor !== null; request++)
-        page = await api.pipelines(input.value, page.cursor, signal);
-      return { items: page.pipelines, cursor: page.cursor };
-    },
+    fetch: (begin, signal) => untilEnough(async (cursor) => {
+      const { pipelines, cursor: next } = await api.pipelines(input.value, cursor, signal);
+      return { items: pipelines, cursor: next };
+    }, begin, SCREENFUL, MAX_REQUESTS),
     failed: (where, error, retry) => app.fail(where, error, retry),
   });
   input.addEventListener("input", () => {

@@ -55,7 +55,7 @@ export class ListView<Item> {
       if (isFirst) this.body.replaceChildren();
       this.body.append(...items.map((item) => this.row(item)));
       this.cursor = cursor;
-      this.tell();
+      this.tell(items.length);
     } catch (error) {
       if (signal.aborted) return;
       this.told.textContent = "";
@@ -70,11 +70,13 @@ export class ListView<Item> {
     return el("tr", {}, ...cells);
   }
 
-  private tell(): void {
+  /** `found`: items of the last fetch. Without any, the end of the list may still be far. */
+  private tell(found: number): void {
     const isEmpty = this.body.childElementCount === 0;
+    const mayHaveMore = this.cursor !== null;
     this.table.hidden = isEmpty;
-    this.more.hidden = this.cursor === null;
-    this.more.textContent = isEmpty ? "Search further" : "Show more";
-    this.told.textContent = !isEmpty ? "" : this.cursor === null ? this.listing.empty : "Nothing found so far.";
+    this.more.hidden = !mayHaveMore;
+    this.more.textContent = found > 0 ? "Show more" : "Search further";
+    this.told.textContent = found > 0 ? "" : mayHaveMore ? "Nothing found so far." : isEmpty ? this.listing.empty : "";
   }
 }
