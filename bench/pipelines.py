@@ -22,13 +22,13 @@ import yaml
 
 from chalicelib.lines.choice import choose
 from chalicelib.lines.events import events
+from chalicelib.lines.levels import LOGGING_NUMBERS
 from chalicelib.memory.clock import ManualClock
 from chalicelib.memory.database import InMemoryDatabase
 from chalicelib.memory.object_store import InMemoryObjectStore
 from chalicelib.pipelines.allowed_modules import AllowedModules
 from chalicelib.pipelines.configuration import PipelineFile, parsed
 from chalicelib.pipelines.finding import Known
-from chalicelib.pipelines.records import LEVEL_NUMBERS
 from chalicelib.pipelines.worker import Parts, Worker
 from chalicelib.ports import Run
 from chalicelib.runlog.reader import Stretch
@@ -111,7 +111,7 @@ def plainly(logs: MadeUp, handler: logging.Handler) -> tuple[float, float]:
     root = logging.RootLogger(logging.DEBUG)
     manager = logging.Manager(root)
     root.addHandler(handler)
-    numbers = LEVEL_NUMBERS
+    numbers = LOGGING_NUMBERS
     calls = lifting = 0.0
     for known in logs.live():
         for start in range(0, known.lines, 10_000):

@@ -19,7 +19,7 @@ from chalicelib.events.event import Loggable, NewEvent
 from chalicelib.events.masking import BatchMask, details
 from chalicelib.events.ports import Refused
 from chalicelib.events.validation import measured_event
-from chalicelib.lines.parsed import CRITICAL, ERROR, level_of_word
+from chalicelib.lines.levels import is_error, level_of_name
 from chalicelib.masking.fields import FieldMask, Mask
 from chalicelib.masking.mask import Masked
 from chalicelib.masking.offsets import Offsets
@@ -29,7 +29,6 @@ from chalicelib.runlog.segment import errors_of
 MAX_EVENTS = 10_000
 MAX_DETAILS_BYTES = 96 * 1024 * 1024
 """Of all data and annotations of a batch as JSON: about what its companion has unpacked."""
-_ERRORS = frozenset({ERROR, CRITICAL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +112,13 @@ def _placed(events: Sequence[NewEvent], body: bytes, masked: Masked) -> Iterator
 
 def _noted(event: NewEvent, place: Noted, now_ms: int) -> Noted:
     """A masked event with its place."""
-    severity = level_of_word(event.level) if event.level else None
-    is_error = severity in _ERRORS if event.level else errors_of(event.message.encode()) > 0
+    tells_error = is_error(level_of_name(event.level)) if event.level else errors_of(event.message.encode()) > 0
     return replace(
         place,
         timestamp=now_ms if event.timestamp is None else event.timestamp,
         id=event.id,
         step=event.step,
         level=event.level,
-        error=is_error,
+        error=tells_error,
         data=event.data,
     )

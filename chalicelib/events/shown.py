@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from chalicelib.events.companion import Companion, Noted
 from chalicelib.events.event import STEP_ID, Annotation, Event, Loggable
-from chalicelib.lines.parsed import level_of_word
+from chalicelib.lines.levels import level_of_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,4 +100,4 @@ class Wanted:
 
 
 def _level(level: str | None) -> str | None:
-    return level and (level_of_word(level) or level.upper())
+    return level and (level_of_name(level) or level.upper())

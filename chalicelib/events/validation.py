@@ -10,6 +10,7 @@ import json
 from chalicelib.errors import InvalidEventError
 from chalicelib.events.event import INSTANCE_ID, MANDATORY, RUN, STEP_ID, Loggable, NewEvent
 from chalicelib.events.names import checked_new_name
+from chalicelib.lines.levels import ORDER, level_of_name
 
 MAX_DETAILS_BYTES = 64 * 1024
 """Of an event's data and annotations as JSON."""
@@ -23,8 +24,8 @@ def checked_event(event: NewEvent, loggable: Loggable) -> NewEvent:
 
 def measured_event(event: NewEvent, loggable: Loggable) -> tuple[NewEvent, int]:
     """``checked_event``, and the bytes of its data and annotations. Raises InvalidEventError."""
-    if event.level is not None and not 0 < len(event.level) <= MAX_LEVEL_CHARS:
-        raise InvalidEventError(f"a level has 1 to {MAX_LEVEL_CHARS} characters length={len(event.level)}")
+    if event.level is not None:
+        checked_level(event.level)
     if any(annotation.position > len(event.message) for annotation in event.annotations):
         raise InvalidEventError(f"an annotation stands behind the message's end length={len(event.message)}")
     own = loggable.mandatory_data()
@@ -38,6 +39,13 @@ def measured_event(event: NewEvent, loggable: Loggable) -> tuple[NewEvent, int]:
     if details_bytes > MAX_DETAILS_BYTES:
         raise InvalidEventError(f"an event's data and annotations are too large limit={MAX_DETAILS_BYTES}")
     return checked, details_bytes
+
+
+def checked_level(name: str) -> str:
+    """A level's name, in an event or a query. Raises InvalidEventError."""
+    if len(name) > MAX_LEVEL_CHARS or level_of_name(name) is None:
+        raise InvalidEventError(f"level is one of {', '.join(ORDER)}, or a usual other name of one of them")
+    return name
 
 
 def _step(event: NewEvent) -> str | None:

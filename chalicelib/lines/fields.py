@@ -12,7 +12,8 @@ from typing import Any
 
 from chalicelib.lines.clock import Clock
 from chalicelib.lines.layout import Parse
-from chalicelib.lines.parsed import LEVELS, Parsed, level_of_number, level_of_python, level_of_word, parsed_of
+from chalicelib.lines.levels import LEVELS, level_of_number, level_of_python, level_of_word
+from chalicelib.lines.parsed import Parsed, parsed_of
 
 MAX_JSON_CHARS = 1_048_576
 """A longer line is not looked into: objects take many times the memory of their text."""

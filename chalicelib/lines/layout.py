@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from chalicelib.lines.clock import FRACTION, ZONE, Clock, Stamp
-from chalicelib.lines.parsed import LEVELS, Parsed, parsed_of
+from chalicelib.lines.levels import LEVELS
+from chalicelib.lines.parsed import Parsed, parsed_of
 
 Parse = Callable[[str], Parsed | None]
 """A line to what it says; None: this is none of ours."""

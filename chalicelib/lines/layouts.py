@@ -6,7 +6,7 @@ import re
 
 from chalicelib.lines.clock import ACCESS, APACHE, COMPACT, ISO, KLOG, MONTH, SHORT, TIME
 from chalicelib.lines.layout import Layout, after
-from chalicelib.lines.parsed import (
+from chalicelib.lines.levels import (
     CRITICAL,
     DEBUG,
     ERROR,
@@ -16,9 +16,9 @@ from chalicelib.lines.parsed import (
     SEVERITIES,
     TRACE,
     WARNING,
-    Parsed,
     spelled,
 )
+from chalicelib.lines.parsed import Parsed
 
 _LEVEL = "(?P<level>[A-Za-z]{3,13})"
 _CAPITALS = "(?P<level>[A-Z]{3,9})"

@@ -10,13 +10,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from chalicelib.lines.parsed import CRITICAL, DEBUG, ERROR, INFO, TRACE, WARNING
+from chalicelib.lines.levels import INFO, LOGGING_NUMBERS
 from chalicelib.pipelines.ordering import Pending
 from chalicelib.pipelines.ports import APP, DATA, FQN, GENERATION, LINE, NAMESPACE, PROGRAM, RUN_ID, STEP, TIME_MS
 from chalicelib.ports import Run
 
-LEVEL_NUMBERS = {TRACE: 5, DEBUG: 10, INFO: 20, WARNING: 30, ERROR: 40, CRITICAL: 50}
-"""Those of ``logging``, and one below DEBUG. A line that tells no level is INFO."""
 NO_LOGGER = "root"
 DEFAULT_PROGRAM = "run"
 _PARTS = re.compile(r'"(?:[^"]|"")*"|[^."]+')
@@ -40,11 +38,11 @@ def record_maker(run: Run, generation: str) -> MakeRecord:
         "process": 0, FQN: run.fqn, RUN_ID: run.run_id, GENERATION: generation, NAMESPACE: namespace, APP: app, PROGRAM: program, STEP: "",
     }  # fmt: skip
     new, kind = logging.LogRecord.__new__, logging.LogRecord
-    numbers = LEVEL_NUMBERS
+    numbers = LOGGING_NUMBERS
 
     def make(pending: Pending) -> logging.LogRecord:
         parsed, time_ms, told = pending.parsed, pending.time_ms, pending.told
-        level = parsed.level or INFO
+        level = parsed.level or INFO  # of a line that states none
         record = new(kind)
         record.__dict__ = {
             **template,

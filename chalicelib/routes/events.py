@@ -23,6 +23,7 @@ from chalicelib.events.shown import Wanted
 from chalicelib.events.starts import StartBody
 from chalicelib.events.steps import StepFacts
 from chalicelib.events.told import ToldStep
+from chalicelib.events.validation import checked_level
 from chalicelib.events.writers import MAX_COUNT
 from chalicelib.observability import BATCH_SIZE_LINES, LOG_SHIPMENT_MS, LOGS_FAILED, LOGS_SENT, note, record
 from chalicelib.response_size import fits_content
@@ -175,10 +176,10 @@ def _wanted(query: Mapping[str, str]) -> Wanted:
     text = query.get("text") or ""
     if len(text) > MAX_TEXT_CHARS:
         raise InvalidInputError(f"text has at most {MAX_TEXT_CHARS} characters length={len(text)}")
-    step = query.get("step")
+    step, level = query.get("step"), query.get("level")
     return Wanted(
         step=checked_name("step", step) if step else None,
-        level=query.get("level") or None,
+        level=checked_level(level) if level else None,
         from_ms=_time(query, "from"),
         to_ms=_time(query, "to"),
         text=text,

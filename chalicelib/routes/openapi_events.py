@@ -83,7 +83,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "timestamp": _or_null(_TIME),
             "id": _or_null(_number("Unique within its writer.")),
             "step": {"type": ["string", "null"], "maxLength": MAX_NAME_CHARS},
-            "level": {"type": ["string", "null"], "maxLength": 40},
+            "level": {"type": ["string", "null"], "maxLength": 40, "description": "A usual name of a level; others are refused."},
             "data": {"type": "object", "description": "More of it; `instanceId`, `loggableType`, `loggableId`, `jobId` are added."},
             "annotations": {"type": "array", "items": _ANNOTATION, "description": "Notes beside the text."},
         },
@@ -310,7 +310,9 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "pathStart": _path_parameter("start", "An id that the client makes, unique to this start.", "4f1c9a3e5d7b2c60"),
     "pathStep": _path_parameter("step", "A step; its slashes go as `%2F`.", "load"),
     "eventStep": query_parameter("step", _NAME, "Of this step only."),
-    "eventLevel": query_parameter("level", {"type": "string"}, "Of this level only, however it is spelled: `warn` is `WARNING`."),
+    "eventLevel": query_parameter(
+        "level", {"type": "string"}, "Of this level only, in any spelling: `warn` is `WARNING`. A name that is no level is a 400."
+    ),
     "eventFrom": query_parameter("from", {"type": "integer", "minimum": 0}, "From this time on, in ms since the epoch."),
     "eventTo": query_parameter("to", {"type": "integer", "minimum": 0}, "Before this time."),
     "eventText": query_parameter("text", {"type": "string", "maxLength": 500}, "With this in the message."),

@@ -202,7 +202,9 @@ def test_an_event_that_is_too_long_is_cut_and_says_so(server: FakeServer, settin
 
 def test_what_the_archive_would_refuse_is_left_out_or_told_at_once(server: FakeServer, settings: Settings) -> None:
     with runlake.run("p", "r", logger=None, events=True, settings=settings) as run:
-        run.event("much beside", data={"a": "ü" * 15_000}, level="L" * 50)
+        run.event("much beside", data={"a": "ü" * 15_000}, level="WARN")
+        with pytest.raises(SettingsError, match="no such level"):
+            run.event("never", level="LOUD")
         run.event("noted", annotations=[runlake.colour(6, 1, "red"), runlake.colour(2, 2, "red")])
         for name in ("", "x" * 201, "a\nb", "ü" * 150):
             with pytest.raises(SettingsError, match="a step has 1 to 200"):
@@ -214,7 +216,7 @@ def test_what_the_archive_would_refuse_is_left_out_or_told_at_once(server: FakeS
     events = events_of(server)
     assert events.messages() == ["much beside", "noted", "in it"] and run.counts.refused_lines == 0
     assert [len(note["annotations"]) for note in events.stored] == [0, 1, 0]
-    assert (events.stored[0]["data"], events.stored[0]["level"]) == ({}, "L" * 40)
+    assert (events.stored[0]["data"], events.stored[0]["level"]) == ({}, "WARN")
     assert [len(facts["name"]) for facts in events.steps.values()] == [200]
 
 

@@ -170,7 +170,7 @@ def test_filters_and_cursor(world: World) -> None:
     assert [event["message"] for event in page["events"]] == ["m1", "m3"] and page["after"] == "4"
     assert [event["message"] for event in get("", "?step=b&after=4")["events"]] == ["m5", "m7", "m9"]
     assert [event["message"] for event in get("", "?level=warning&from=3&to=8&text=m")["events"]] == ["m3", "m5", "m7"]
-    for query in ("?limit=0", "?limit=1001", "?after=x", "?from=-1", "?text=" + "x" * 1001, "?step=%0A"):
+    for query in ("?limit=0", "?limit=1001", "?after=x", "?from=-1", "?text=" + "x" * 1001, "?step=%0A", "?level=loud"):
         assert call("GET", RUN + query).status == 400
     for query in ("?start=-1", "?maxLines=0", "?raw=perhaps"):
         assert call("GET", f"{RUN}/log{query}").status == 400

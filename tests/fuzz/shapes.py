@@ -190,7 +190,7 @@ SHAPES: dict[str, Shape] = {
         _EVENTS, _LINES, b"0,", BODY_BYTES, b'{"message":"x","data":{"' + b"pwd" * 1700 + b'":[', b"0]}}\n", pack="none"
     ),
     "events with deep secrets": Shape(_EVENTS, _LINES, _event(b'"a":' + b'{"token":' * 90 + b'"x"' + b"}" * 90), 400_000),
-    "events with secret steps": Shape(_EVENTS, _LINES, b'{"message":"token=a","step":"token=%d","level":"token=a"}\n', 290_000),
+    "events with secret steps": Shape(_EVENTS, _LINES, b'{"message":"token=a","step":"token=%d","level":"info"}\n', 290_000),
     "events with notes about secrets": Shape(
         _EVENTS, _LINES,
         b'{"message":"token=a token=b","annotations":[' + b'{"position":1,"note":"token=a"},' * 9 + b'{"position":0,"note":0}]}\n', 400_000,

@@ -15,6 +15,13 @@ _FIELDS = "tests/unit/test_masking_fields.py"
 
 MUTANTS = (
     Mutant(
+        "chalicelib.events.validation:checked_level",
+        find="level_of_name(name) is None",
+        replace="False",
+        tests=_REJECTED,
+        why="an event of an unknown level is stored, and no reader finds it by its level",
+    ),
+    Mutant(
         "chalicelib.events.sinks:BatchSink._settle",
         find="self._waiting.clear()",
         replace="None",

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from chalicelib.lines.clock import Clock
 from chalicelib.lines.fields import MAX_JSON_CHARS, MAX_LOGFMT_CHARS
 from chalicelib.lines.formats import format_named
-from chalicelib.lines.parsed import Parsed, level_of_number, level_of_python, level_of_word
+from chalicelib.lines.levels import level_of_number, level_of_python, level_of_word
+from chalicelib.lines.parsed import Parsed
 
 QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 TIME = "2026-11-21T03:12:45.123Z"

@@ -61,7 +61,7 @@ def mixed(world: Piping, parts: EventParts) -> list[Told]:
         [
             said("of two\n  lines", "extract", level="warn", timestamp=START_MS + 1, data={"rows": 3, "logger": "app.x"}),
             said("", timestamp=START_MS + 2),
-            said(line(START_MS + 99, "looks like a line", "ERROR"), timestamp=START_MS + 3, level="nobody knows"),
+            said(line(START_MS + 99, "looks like a line", "ERROR"), timestamp=START_MS + 3, level="notice"),
             said("    indented", "load", timestamp=START_MS + 4, level="DEBUG"),
         ],
     )

@@ -28,10 +28,9 @@ from chalicelib.events.event import NewEvent
 from chalicelib.events.ports import Refused
 from chalicelib.events.weight import weight
 from chalicelib.events.well_formed import well_formed, well_formed_text
-from chalicelib.lines.parsed import CRITICAL, DEBUG, ERROR, INFO, TRACE, WARNING
+from chalicelib.lines.levels import OTLP_NUMBERS, level_of_otlp
 
 PROTOBUF = "application/x-protobuf"
-_LEVELS = (TRACE, DEBUG, INFO, WARNING, ERROR, CRITICAL)
 MAX_RECORDS = 50_000
 _PATH_TO_RECORDS = (1, 2, 2)
 """Numbers of the fields ``resource_logs``, ``scope_logs`` and ``log_records``."""
@@ -185,14 +184,12 @@ def _decoded(index: int, shared: _Shared, record: _Record) -> Decoded:
 
 
 def _level(record: _Record) -> str | None:
-    """Four numbers for each of six levels, from 1 on; 0 says nothing."""
-    if 1 <= record.severity <= 24:
-        return _LEVELS[(record.severity - 1) // 4]
-    return records.level_of(record.severity_text) if record.severity_text else None
+    """By its number; where that is unspecified, by its text."""
+    return level_of_otlp(record.severity) or (records.level_of(record.severity_text) if record.severity_text else None)
 
 
 def _severity_of(level: str) -> int:
-    return _LEVELS.index(level) * 4 + 1 if level in _LEVELS else 0
+    return OTLP_NUMBERS.get(level, 0)
 
 
 def _json_pairs(request: Mapping[str, Any]) -> Iterator[_Pair | Refused]:

@@ -17,7 +17,7 @@ from chalicelib.events.codecs.json_text import compact
 from chalicelib.events.event import NewEvent
 from chalicelib.events.fields import MISSING, at
 from chalicelib.lines.clock import Clock
-from chalicelib.lines.parsed import LEVELS, level_of_number, level_of_word
+from chalicelib.lines.levels import LEVELS, level_of_number, level_of_word
 
 MESSAGES = ("message", "log", "msg", "short_message", "MESSAGE", "@message", "body", "text")
 TIMES = ("@timestamp", "timestamp", "time", "date", "ts", "ISODATE", "timereported", "eventTime", "timeMillis", "created")

@@ -18,7 +18,7 @@ from chalicelib.events.event import NewEvent
 from chalicelib.events.ports import Refused
 from chalicelib.events.well_formed import well_formed_text
 from chalicelib.lines.clock import MONTH, Clock
-from chalicelib.lines.parsed import CRITICAL, DEBUG, ERROR, INFO, SEVERITIES, TRACE, WARNING
+from chalicelib.lines.levels import INFO, SEVERITIES, SYSLOG_NUMBERS
 
 _NIL = "-"
 _BOM = "\ufeff"
@@ -33,7 +33,6 @@ _ELEMENT = re.compile(r'\[([^\s="\]]{1,64})((?: [^\s="\]]{1,64}="[^"\\\]]*+(?:\\
 _PARAMETER = re.compile(r' ([^\s="\]]{1,64})="((?:[^"\\\]]|\\.)*)"')
 _ESCAPED = re.compile(r'\\(["\\\]])')
 _OWN_ELEMENT = re.compile(r"runlake(?:@[0-9.]+)?")
-_SEVERITY_OF = {TRACE: 7, DEBUG: 7, INFO: 6, WARNING: 4, ERROR: 3, CRITICAL: 2}
 _USER = 1
 
 
@@ -85,7 +84,7 @@ def _decoded(index: int, line: str, clock: Clock) -> Decoded:
     else:
         us, fields, message = _of_3164(rest, clock)
     level = SEVERITIES[severity]
-    data = {"facility": facility, **({"severity": severity} if _SEVERITY_OF[level] != severity else {}), **fields}
+    data = {"facility": facility, **({"severity": severity} if SYSLOG_NUMBERS[level] != severity else {}), **fields}
     own: dict[str, str] = next((each for name, each in fields.get("sd", {}).items() if _OWN_ELEMENT.fullmatch(name)), {})
     moment = Moment() if us is None or us < 0 else Moment(us // _US_OF_MS, us % _US_OF_MS != 0)
     if moment.is_fine:
@@ -132,7 +131,7 @@ def _of_3164(rest: str, clock: Clock) -> tuple[int | None, dict[str, Any], str]:
 
 def _line_of(event: NewEvent) -> str:
     data = event.data
-    severity = data.get("severity", _SEVERITY_OF.get(event.level or INFO, 6))
+    severity = data.get("severity", SYSLOG_NUMBERS.get(event.level or INFO, 6))
     facility = data.get("facility", _USER)
     time = data.get("time") or (_stamp(event.timestamp) if event.timestamp is not None else _NIL)
     names = " ".join(str(data.get(name, _NIL)) for name in ("host", "program", "pid", "msgid"))

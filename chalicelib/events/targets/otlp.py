@@ -15,18 +15,9 @@ from chalicelib.events.event import Event, Loggable
 from chalicelib.events.ports import Limits, Refused
 from chalicelib.events.targets.document import packed, uid
 from chalicelib.events.targets.transport import Answer, Transport, check
+from chalicelib.lines.levels import OTLP_NUMBERS, level_of_name
 
 PATH = "/v1/logs"
-SEVERITIES: Mapping[str, int] = {
-    "TRACE": 1,
-    "DEBUG": 5,
-    "INFO": 9,
-    "WARNING": 13,
-    "WARN": 13,
-    "ERROR": 17,
-    "CRITICAL": 21,
-    "FATAL": 21,
-}
 _FINAL = frozenset(range(500, 600)) - {502, 503, 504}
 _INT64 = range(-(1 << 63), 1 << 63)
 _NANOSECONDS = 1_000_000
@@ -78,8 +69,8 @@ def record(event: Event) -> dict[str, Any]:
     }
     if event.level is not None:
         found["severityText"] = event.level
-        if number := SEVERITIES.get(event.level.upper()):
-            found["severityNumber"] = number
+        if level := level_of_name(event.level):
+            found["severityNumber"] = OTLP_NUMBERS[level]
     return found
 
 

@@ -29,7 +29,6 @@ MAX_NAME_CHARS = 200
 MAX_RUN_NAME_BYTES = 1002
 """Of FQN and run id, percent-encoded: beyond that S3 has no key for them, whatever the archive's prefix is."""
 RESERVED_RUN_IDS = frozenset({"last", "close", "download"})
-_MAX_LEVEL_CHARS = 40
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -62,7 +61,7 @@ class EventLines:
         self._last_ms = max(self._last_ms or 0, timestamp_ms)
         head = {"id": next(self._ids), "timestamp": timestamp_ms}
         message, moved = self._mask.moved(said.message)
-        more = {"step": said.step, "level": said.level and said.level[:_MAX_LEVEL_CHARS]}
+        more = {"step": said.step, "level": said.level}
         within = [each for each in said.annotations if 0 <= each.position <= len(said.message)]
         notes = [self._annotation(each, moved(each.position)) for each in within]
         beside = {"data": self._mask.json(said.data), "annotations": notes}

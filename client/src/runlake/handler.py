@@ -19,6 +19,7 @@ from runlake.buffer import Buffer, gap_line
 from runlake.deliveries import EventDelivery, TextDelivery
 from runlake.errors import SettingsError
 from runlake.events import EventLines, Said, checked_name, checked_run_name, new_writer
+from runlake.levels import checked_level, is_level, level_of_record
 from runlake.masking import Mask
 from runlake.names import RunName, new_run_id
 from runlake.outcomes import RunEnd
@@ -127,9 +128,9 @@ class RunlogHandler(logging.Handler):
             self.handleError(record)
 
     def write(self, text: str, level: str | None = None) -> None:
-        """Add text as it is, whole lines; as events they are one, of this level. Anything after ``close`` is dropped, and counted."""
+        """Add text as it is, whole lines; as events they are one, of this level where it is one. Anything after ``close`` is dropped, and counted."""
         if self._lines is not None:
-            return self.event(text.removesuffix("\n"), level=level)
+            return self.event(text.removesuffix("\n"), level=level if level and is_level(level) else None)
         self._put(self.mask.bytes(text.encode("utf-8", "replace")))
 
     def write_bytes(self, data: bytes, wait_s: float) -> None:
@@ -155,10 +156,11 @@ class RunlogHandler(logging.Handler):
 
         ``step``: the id of its step; the one that this code is in unless it is given. ``data`` and annotations have 60 KB at most
         between them, or are left out; the names instanceId, loggableType, loggableId, jobId and stepId are the archive's own.
-        Raises SettingsError without ``events``.
+        ``level``: any usual name of one. Raises SettingsError for another, and without ``events``.
         """
         given = None if step is None else checked_name("step", self.mask.text(step))
-        self._say(Said(message, given or self._step(), level, timestamp_ms, data or {}, annotations))
+        named = None if level is None else checked_level(level)
+        self._say(Said(message, given or self._step(), named, timestamp_ms, data or {}, annotations))
 
     def step(self, name: str, step_id: str | None = None, parent: Step | str | None = None) -> Step:
         """A step, for ``with``; inside of another one it is a part of that, unless ``parent`` names one. Raises SettingsError."""
@@ -241,7 +243,8 @@ class RunlogHandler(logging.Handler):
         error = record.exc_info[1] if record.exc_info else None
         if error is not None:
             data["exception"] = "".join(traceback.format_exception_only(error)).strip()
-        self.event(self.format(record), level=record.levelname, data=data, timestamp_ms=int(record.created * 1000))
+        level = level_of_record(record.levelname, record.levelno)
+        self.event(self.format(record), level=level, data=data, timestamp_ms=int(record.created * 1000))
 
     def _say(self, said: Said, wait_s: float = 0.0) -> None:
         lines = self._events()

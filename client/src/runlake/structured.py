@@ -12,6 +12,8 @@ from typing import Any
 from runlake.handler import RunlogHandler
 
 EventDict = MutableMapping[str, Any]
+_LEVELS = {"exception": "ERROR", "failure": "ERROR"}
+"""Methods of loggers that are not named after a level."""
 
 
 def processor(handler: RunlogHandler) -> Callable[[Any, str, EventDict], EventDict]:
@@ -21,7 +23,8 @@ def processor(handler: RunlogHandler) -> Callable[[Any, str, EventDict], EventDi
     """
 
     def archive(_logger: Any, method: str, event: EventDict) -> EventDict:
-        handler.write(json.dumps({"level": method, **event}, default=repr, ensure_ascii=False) + "\n", method.upper())
+        line = json.dumps({"level": method, **event}, default=repr, ensure_ascii=False)
+        handler.write(line + "\n", _LEVELS.get(method, method.upper()))
         return event
 
     return archive

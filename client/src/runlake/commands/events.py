@@ -10,9 +10,16 @@ from runlake.browsing import as_tree, checked_run, events_of
 from runlake.commands.output import report, show_event, show_json, show_rows, took
 from runlake.commands.session import Session, fqn_and_run, json_option, pass_session, run_of
 from runlake.commands.times import ms_of
+from runlake.levels import LEVELS, is_level
 
 _NO_STEPS = "the run has no steps: a program writes them with `runlake.run(…, events=True) as run` and `run.step(name)`"
 _SIGNS = {"succeeded": "ok", "failed": "FAILED", "running": "running", None: "-"}
+
+
+def _checked_level(context: click.Context, parameter: click.Parameter, level: str | None) -> str | None:
+    if level is not None and not is_level(level):
+        raise click.BadParameter(f"{level[:40]!a} is no level: use one of {', '.join(LEVELS)}.")
+    return level
 
 
 @click.command()
@@ -35,7 +42,7 @@ def steps(session: Session, fqn: str, run_id: str | None, as_json: bool) -> None
 
 @click.command()
 @fqn_and_run
-@click.option("--level", help="Only of this level, as ERROR.")
+@click.option("--level", callback=_checked_level, help="Only of this level, as ERROR; in any spelling.")
 @click.option("--step", help="Only of this step: its id.")
 @click.option("--text", help="Only with this text.")
 @click.option(

@@ -1,0 +1,79 @@
+"""Levels: the one table of their names and numbers, their order, and which of them are errors.
+
+Lines, events, pipelines, codecs, queries and segments ask here. The standard library only, and cheap to import.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+TRACE, DEBUG, INFO, WARNING, ERROR, CRITICAL = "TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"
+ORDER = (TRACE, DEBUG, INFO, WARNING, ERROR, CRITICAL)
+"""From the least severe to the most severe."""
+ERRORS = frozenset({ERROR, CRITICAL})
+
+_WORDS = {
+    TRACE: "trace trce trc verbose vrb",
+    DEBUG: "debug debug1 debug2 debug3 debug4 debug5 dbug dbg",
+    INFO: "info inf information informational notice success audit",
+    WARNING: "warning warn wrn",
+    ERROR: "error err eror fail",
+    CRITICAL: "critical crit fatal ftl alert emerg emergency panic dpanic",
+}
+_JAVA = {"FINEST": TRACE, "FINER": TRACE, "FINE": DEBUG, "CONFIG": DEBUG, "SEVERE": ERROR}
+
+
+def spelled(words: Iterable[str], level: str) -> dict[str, str]:
+    """Words in the ways that logs spell them: info, Info, INFO."""
+    return {spelling: level for word in words for spelling in (word, word.capitalize(), word.upper())}
+
+
+LEVELS = {spelling: level for level, words in _WORDS.items() for spelling, level in spelled(words.split(), level).items()} | _JAVA
+"""A word to its level. Java's own words count in capitals only: others are everyday words."""
+LETTERS = {"T": TRACE, "D": DEBUG, "I": INFO, "W": WARNING, "E": ERROR, "F": CRITICAL, "C": CRITICAL}
+SEVERITIES = (CRITICAL, CRITICAL, CRITICAL, ERROR, WARNING, INFO, INFO, DEBUG)
+"""Syslog's, by their number: emerg, alert, crit, err, warning, notice, info, debug."""
+SYSLOG_NUMBERS = {TRACE: 7, DEBUG: 7, INFO: 6, WARNING: 4, ERROR: 3, CRITICAL: 2}
+LOGGING_NUMBERS = {TRACE: 5, DEBUG: 10, INFO: 20, WARNING: 30, ERROR: 40, CRITICAL: 50}
+"""Those of Python's ``logging``, and one below DEBUG."""
+OTLP_NUMBERS = {level: 4 * at + 1 for at, level in enumerate(ORDER)}
+"""The first of the four OpenTelemetry severities of each level."""
+_OTLP_MOST = 4 * len(ORDER)
+_OF_LOGGING = re.compile(r"Level ([0-9]{1,2})", re.ASCII)
+
+
+def is_error(level: str | None) -> bool:
+    """Whether a record of this level (one of ``ORDER``; None: it states none) is an error."""
+    return level in ERRORS
+
+
+def level_of_word(word: str) -> str | None:
+    """The level that a word of any spelling names."""
+    return LEVELS.get(word) or LEVELS.get(word.strip().lower()) or LETTERS.get(word)
+
+
+def level_of_name(name: str) -> str | None:
+    """The level of a name that stands for nothing else, in a query or in an event's field: Java's words in any spelling, and ``Level 25``,
+    as ``logging`` calls a level without a name."""
+    if (level := level_of_word(name) or _JAVA.get(name.strip().upper())) is not None:
+        return level
+    numbered = _OF_LOGGING.fullmatch(name)
+    return level_of_python(int(numbered[1])) if numbered else None
+
+
+def level_of_number(number: float) -> str | None:
+    """0 to 7 are syslog's; from 10 on it is the ladder of pino and bunyan: 10 is trace, 60 is fatal."""
+    if 0 <= number < len(SEVERITIES):
+        return SEVERITIES[int(number)]
+    return ORDER[min(int(number) // 10, len(ORDER)) - 1] if 10 <= number < 100 else None
+
+
+def level_of_python(number: float) -> str | None:
+    """Python's ``levelno``: 10 is debug, 50 is critical."""
+    return ORDER[min(int(number) // 10, len(ORDER) - 1)] if 0 < number < 100 else None
+
+
+def level_of_otlp(number: int) -> str | None:
+    """OpenTelemetry's SeverityNumber: four for each level, from 1 on; 0 is unspecified."""
+    return ORDER[(number - 1) // 4] if 1 <= number <= _OTLP_MOST else None
