@@ -36,7 +36,8 @@ class Format:
     """A way to write a log. It is pickled by its name.
 
     ``odds``: how many times more lines it must know, to be chosen, than formats that say more of a line. ``sure``: what it recognizes
-    is a line of a log, in any run; an unsure format is asked only where it was chosen.
+    is a line of a log, in any run; an unsure format is asked only where it was chosen. ``rest`` reads, where the format was chosen, lines
+    that neither it nor another knows.
     """
 
     name: str
@@ -45,11 +46,13 @@ class Format:
     sign: Sign
     odds: int = 1
     sure: bool = True
+    rest: Callable[[Clock], Parse] | None = None
 
     def reader(self, clock: Clock | None = None) -> Parse:
         """What reads the lines of a run of this format: a line's text to what it says, None when nobody knows it."""
         clock = clock or Clock()
         own, others = self.bind(clock), _Others(self, clock)
+        rest = self.rest(clock) if self.rest else None
 
         def read(text: str) -> Parsed | None:
             if (parsed := own(text)) is not None:
@@ -62,7 +65,9 @@ class Format:
                 for parse in parses:
                     if (parsed := parse(text)) is not None:
                         return parsed
-            return read(text.lstrip(_BYTE_ORDER_MARK)) if text[:1] == _BYTE_ORDER_MARK else None
+            if text[:1] == _BYTE_ORDER_MARK:
+                return read(text.lstrip(_BYTE_ORDER_MARK))
+            return rest(text) if rest is not None else None
 
         return read
 
@@ -205,6 +210,8 @@ FORMATS: tuple[Format, ...] = (
     _general("level-colon", layouts.LEVEL_COLON, _LEVEL, "INFO:     192.0.2.7:4711 - \"GET /orders HTTP/1.1\" 200 OK"),
     _general("bracketed-level-only", layouts.LEVEL_BRACKETED, _LEVEL_BOX, "[INFO] BUILD SUCCESS"),
     Format("logfmt", 'time="2026-11-21T03:12:45Z" level=info logger=orders msg="42 rows" table=orders', parse_logfmt_with, _KEY),
+    Format("dbt-console", "03:12:45  1 of 3 START sql table model shop.orders .... [RUN]", layouts.DBT_CONSOLE.parse_with, _TIME, odds=3,
+           rest=layouts.TIME_ANYTHING.parse_with),
     _unsure("python-time", layouts.PYTHON_TIME, _TIME, "03:12:45,123 - orders.load - INFO - 42 rows"),
     _unsure("log4j-time", layouts.LOG4J_TIME, _TIME, "03:12:45.123 [main] INFO  com.example.Orders - 42 rows"),
     _unsure("pipes-time", layouts.PIPES_TIME, _TIME, "03:12:45.123 | INFO    | prefect.engine - Created flow run"),

@@ -48,6 +48,33 @@ PIPES = after(ISO, _PIPES)
 PIPES_TIME = after(TIME, _PIPES)
 GUNICORN = after(ISO, rf"\] \[[0-9]+\] \[{_LEVEL}\] ", before=r"\[")
 DBT = after(TIME, rf" \[{_LEVEL} *\] {_THREAD}: ")
+
+
+_DBT_LINE = re.compile(
+    r"[0-9]+ of [0-9]+ (?P<status>[A-Z-]{2,8}) "
+    r"|Completed with (?:(?P<errors>[0-9]+) errors?\b)?(?:.*?(?P<warnings>[0-9]+) warnings?\b)?"
+    r"|(?P<error>(?:[A-Z][a-z]+ Error|Failure) in [a-z]|(?:[A-Z][a-z]+ Error|Encountered an error(?: while [a-z ]+)?)(?::|$))"
+    r"|(?P<warning>Warning in [a-z]|\[WARNING\])"
+    r"|Running with dbt=|Registered adapter: |Found [0-9]+ |Concurrency: [0-9]+ |Finished running |Completed successfully|Done\. PASS=",
+    re.ASCII,
+)
+_DBT_STATUSES = {"ERROR": ERROR, "FAIL": ERROR, "WARN": WARNING}
+
+
+def _dbt_level(parsed: Parsed) -> Parsed | None:
+    """The level by the result: of a node, an invocation, or an exception's title. Other sentences are not dbt's own."""
+    found = _DBT_LINE.match(parsed.message)
+    if found is None:
+        return None
+    level = _DBT_STATUSES.get(found["status"], INFO)
+    if found["error"] or int(found["errors"] or 0):
+        level = ERROR
+    elif found["warning"] or int(found["warnings"] or 0):
+        level = WARNING
+    return parsed._replace(level=level)
+
+
+DBT_CONSOLE = after(TIME, r" {2}(?=\S)", refine=_dbt_level)
 CELERY = after(ISO, rf": {_LEVEL}/[^\]]+\] ", before=r"\[")
 FLASK = after(ISO, rf"\] {_LEVEL} in (?P<logger>[\w.]+): ", before=r"\[")
 OSLO = after(ISO, rf" [0-9]+ {_LEVEL} {_LOGGER} (?:\[[^\]]*\] ?)?")

@@ -375,6 +375,11 @@ LINES: list[tuple[str, str, tuple[str | None, str | None, str | None, str]]] = [
     ("iso", "2026/11/21 03:12:45 as Go's log package writes", ("2026-11-21T03:12:45", None, None, "as Go's log package writes")),
     ("iso", "2026-11-21T03:12:45.1234567Z ##[group]Run", ("2026-11-21T03:12:45.123456", None, None, "##[group]Run")),
     ("brackets", "[2026-11-21 03:12:45] something", ("2026-11-21T03:12:45", None, None, "something")),
+    (
+        "dbt-console",
+        "02:00:04  1 of 3 ERROR creating sql table model shop.orders ... [\x1b[31mERROR\x1b[0m in 0.05s]",
+        ("2026-11-22T02:00:04", "ERROR", None, "1 of 3 ERROR creating sql table model shop.orders ... [ERROR in 0.05s]"),
+    ),
     ("time", "03:12:45  Running with dbt=1.7.4", ("2026-11-22T03:12:45", None, None, "Running with dbt=1.7.4")),
     ("time-level", "03:12:45 WARNING slow", ("2026-11-22T03:12:45", "WARNING", None, "slow")),
     ("level-only", "WARN  slow", (None, "WARNING", None, "slow")),
@@ -388,6 +393,34 @@ def test_what_a_line_says(name: str, line: str, expected: tuple[str | None, str 
 
 
 KNOWN_EVERYWHERE = [(name, line) for name, line, _ in LINES if format_named(name).sure]
+
+
+DBT = [
+    ("Running with dbt=1.7.4", "INFO"),
+    ("1 of 3 START sql table model shop.orders ... [RUN]", "INFO"),
+    ("1 of 3 ERROR creating sql table model shop.orders ... [ERROR in 0.05s]", "ERROR"),
+    ("2 of 3 FAIL 1 not_null_orders ... [FAIL 1 in 0.1s]", "ERROR"),
+    ("3 of 3 WARN 1 unique_orders ... [WARN 1 in 0.1s]", "WARNING"),
+    ("Completed with 1 error and 0 warnings:", "ERROR"),
+    ("Completed with 0 errors and 2 warnings:", "WARNING"),
+    ("Completed with 12 errors, 0 partial successes, and 1 warning:", "ERROR"),
+    ("Completed successfully", "INFO"),
+    ("Database Error in model orders (models/orders.sql)", "ERROR"),
+    ("Encountered an error:", "ERROR"),
+    ("Done. PASS=1 WARN=0 ERROR=1 SKIP=1 TOTAL=3", "INFO"),
+    ("relation of 1 Database Error in model", None),
+]
+
+
+def test_console_of_dbt() -> None:
+    lines = [f"02:00:04  {text}" for text, _ in DBT]
+    chosen = choose(line.encode() for line in lines)
+    assert chosen.name == "dbt-console"
+    assert [read(chosen.name, line) for line in lines] == [
+        Parsed(us("2026-11-22T02:00:04"), level, None, text) for text, level in DBT
+    ]
+    assert read("plain", lines[2]) == read(chosen.name, lines[2]), "also where another program runs dbt"
+    assert read("plain", lines[-1]) is None, "and no other line that only begins with a time"
 
 
 @pytest.mark.parametrize(("name", "line"), KNOWN_EVERYWHERE, ids=[name for name, _ in KNOWN_EVERYWHERE])
