@@ -1,5 +1,7 @@
 """From lines to events: a stack trace, a pretty-printed object and what is indented belong to the line that they follow.
 
+A stack trace that follows a record below ERROR is an event of its own, of level ERROR.
+
 An event depends on its own lines alone: where one begins, nothing that stood before it matters. So a log can be read from the border
 of any two events, with the same format, and gives the same events as the whole log does.
 """
@@ -14,6 +16,7 @@ from chalicelib.lines.clock import Clock
 from chalicelib.lines.fields import parse_json_with
 from chalicelib.lines.formats import PLAIN, Format
 from chalicelib.lines.layout import Parse
+from chalicelib.lines.levels import ERROR, is_error
 from chalicelib.lines.parsed import Parsed
 from chalicelib.lines.text import INDENTATION, text_of
 
@@ -27,6 +30,7 @@ _FOLLOWS = re.compile(
     rb"Traceback \(most recent call last\):"
     rb"|During handling of the above exception, another exception occurred:"
     rb"|The above exception was the direct cause of the following exception:"
+    rb"|Exception in thread "
     rb"|Caused by: |Wrapped by: |Driver stacktrace:|\.\.\. [0-9]+ more"
     rb"|: (?:\w++\.)+\w++(?::|\s*$)"  # Java's exception as py4j tells it
     rb"|(?:[A-Za-z_$][\w$]*+\.)+[\w$]++(?:(?<=Exception)|(?<=Error)|(?<=Throwable)|(?<=Traceback))(?::|\s*$)"
@@ -34,6 +38,10 @@ _FOLLOWS = re.compile(
     rb"|\"\"\"\s*$"  # around the trace of another process
     rb"|[\])}]++[,;]?\s*$"
 )
+_TRACE = re.compile(rb"(?:  \+ Exception Group )?Traceback \(most recent call last\):|Exception in thread ")
+_EXCEPTION = re.compile(rb"Caused by: |(?:[A-Za-z_$][\w$]*+\.)++[A-Z][\w$]*+(?::|\s*$)")
+"""Java's, with its class: a trace where frames follow."""
+FRAMES = (b"\tat ", b"\t... ")
 _LOOK_BYTES = 1000
 _OPENERS = frozenset({b"{", b"["})
 
@@ -77,11 +85,26 @@ def events(
         found = read(text)
         if found is None:
             size = size if rest else len(first)
-            if line >= 0 and len(rest) < MAX_EVENT_LINES - 1 and size + len(raw) < MAX_EVENT_BYTES and _goes_on(raw, first, rest):
+            is_lower = not is_error(parsed.level)
+            if (
+                line >= 0
+                and len(rest) < MAX_EVENT_LINES - 1
+                and size + len(raw) < MAX_EVENT_BYTES
+                and _goes_on(raw, first, rest)
+                and not (is_lower and begins_trace(raw))
+            ):
+                if is_lower and raw.startswith(FRAMES) and _is_exception(first, rest):
+                    if rest:
+                        exception = rest.pop()
+                        yield _joined(line, first, rest, parsed, read_json) if rest else _new(Event, (line, first, 1, parsed))
+                        line, first, rest = line + 1 + len(rest), exception, []
+                        size, parsed = len(first), Parsed(None, ERROR, None, text_of(first))
+                    elif parsed.level is None:
+                        parsed = parsed._replace(level=ERROR)
                 rest.append(raw)
                 size += len(raw) + 1
                 continue
-            found = Parsed(None, None, None, text)
+            found = Parsed(None, ERROR if begins_trace(raw) else None, None, text)
         if rest:
             yield _joined(line, first, rest, parsed, read_json)
             rest = []
@@ -111,6 +134,25 @@ def carried(lines: Iterable[bytes], format: Format = PLAIN, clock: Clock | None 
 def _goes_on(raw: bytes, first: bytes, rest: Sequence[bytes]) -> bool:
     """Whether a line that no format knows belongs to the event of the lines before it."""
     return raw[:1] in INDENTATION or _is_in_trace(first, rest) or _follows(raw, rest[-1] if rest else first)
+
+
+def begins_trace(raw: bytes) -> bool:
+    """Whether a line begins a stack trace, whatever follows."""
+    return _TRACE.match(raw) is not None
+
+
+def is_exception_line(raw: bytes) -> bool:
+    """Whether a line begins one of Java's where a frame follows."""
+    return _EXCEPTION.match(raw, 0, _LOOK_BYTES) is not None
+
+
+def _is_exception(first: bytes, rest: Sequence[bytes]) -> bool:
+    """Whether the last line is Java's exception. A cause below frames belongs to the trace that they are of."""
+    last = rest[-1] if rest else first
+    if not is_exception_line(last):
+        return False
+    before = rest[-2] if len(rest) > 1 else first
+    return not (rest and last.startswith(b"Caused by: ") and before.startswith(FRAMES))
 
 
 def _is_in_trace(first: bytes, rest: Sequence[bytes]) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
 from typing import Any
 
@@ -222,6 +223,35 @@ FORMATS: tuple[Format, ...] = (
     _unsure("level-only", layouts.LEVEL_BARE, _LEVEL, "INFO 42 rows", odds=3),
 )  # fmt: skip
 """In order of trust: of two that know a line the first one has it."""
+
+
+def _any_with(clock: Clock) -> Parse:
+    sure = PLAIN.reader(clock)
+    unsure = [(each.sign.first, each.bind(clock)) for each in FORMATS if not each.sure]
+
+    def parse(text: str) -> Parsed | None:
+        if (parsed := sure(text)) is not None:
+            return parsed
+        fitting = (parse for first, parse in unsure if not first or text[:1] in first)
+        return next((parsed for parse in fitting if (parsed := parse(text)) is not None), None)
+
+    return parse
+
+
+class _AnyFormat(Format):
+    """What reads its lines is made once in a process: it is for many small pieces."""
+
+    def reader(self, clock: Clock | None = None) -> Parse:
+        return _any_reader()
+
+
+@cache
+def _any_reader() -> Parse:
+    return _any_with(Clock())
+
+
+ANY = _AnyFormat("any", "anything", _any_with, _ANYTHING)
+"""Every format, where the run's is not known: what is unsure of itself too. Without the day of stamps that have none."""
 
 _BY_NAME = {each.name: each for each in (*FORMATS, PLAIN)}
 

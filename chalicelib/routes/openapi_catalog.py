@@ -162,7 +162,7 @@ _BUCKET = {
         "errors": {
             "type": ["integer", "null"],
             "minimum": 0,
-            "description": "Lines with a level of error in capitals, or in a field `level`, `severity`; null: not counted.",
+            "description": "Records of level ERROR or CRITICAL, stack traces among them; null: not counted.",
         },
     },
 }

@@ -8,11 +8,11 @@ object's key, the bytes are its size. Metadata stays below S3's 2 KB whatever th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from urllib.parse import quote, unquote
 
 from chalicelib.errors import DamagedLogError
+from chalicelib.lines.errors import count_errors
 from chalicelib.ports import RunEnd, SegmentEntry
 
 DATA = "data"
@@ -25,11 +25,6 @@ MAX_END_CHARS = 300
 """Of an exception, a step and a signal, each percent-encoded."""
 _LANDMARK_STRIDE_BYTES = 256 * 1024
 _MAX_LANDMARKS = 96
-_ERROR_WORDS = (b"ERROR", b"FATAL", b"CRITICAL", b"SEVERE", b"error", b"fatal", b"critical", b"severe")
-_ERROR_LINE = re.compile(
-    rb"(?:\b(?:ERROR|FATAL|CRITICAL|SEVERE)\b"
-    rb"|\b(?:level|severity|levelname|lvl)[\"']?[ ]?[=:][ ]?[\"']?(?:error|fatal|critical|severe)\b)[^\n]*"
-)
 
 
 def landmarks_of(body: bytes) -> tuple[tuple[int, int], ...]:
@@ -48,11 +43,8 @@ def landmarks_of(body: bytes) -> tuple[tuple[int, int], ...]:
 
 
 def errors_of(body: bytes) -> int:
-    """How many lines tell of an error: a level in capitals, or in a field. A pass over the bytes; where no word of it is there, one that
-    takes next to nothing."""
-    if not any(word in body for word in _ERROR_WORDS):
-        return 0
-    return sum(1 for _ in _ERROR_LINE.finditer(body))
+    """How many of its records are errors, as ``lines.errors`` counts them."""
+    return count_errors(body)
 
 
 def metadata_of(entry: SegmentEntry) -> dict[str, str]:

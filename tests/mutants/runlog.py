@@ -14,9 +14,33 @@ _SHARED = "tests/functional/test_access_openmetadata.py"
 _RENEWAL = "tests/unit/test_renewal.py"
 _LARGE = "tests/unit/test_large_logs.py"
 _ATTEMPTS = "tests/unit/test_attempts.py"
+_LINES = "tests/unit/test_lines_events.py"
+_HISTOGRAM = "tests/unit/test_histogram.py"
 _EXPIRED = "tests/unit/test_expired_segments.py"
 
 MUTANTS = (
+    # errors
+    Mutant(
+        "chalicelib.lines.events:events",
+        find="is_lower and begins_trace(raw)",
+        replace="False",
+        tests=_LINES,
+        why="a trace behind INFO is no error",
+    ),
+    Mutant(
+        "chalicelib.lines.events:_is_exception",
+        find='rest and last.startswith(b"Caused by: ") and before.startswith(FRAMES)',
+        replace="False",
+        tests=_LINES,
+        why="each cause in a stack trace is an error of its own",
+    ),
+    Mutant(
+        "chalicelib.lines.errors:_traces",
+        find="_record_before(body, start, done, read)",
+        replace="start",
+        tests=_HISTOGRAM,
+        why="the trace of an error is counted again",
+    ),
     # appending
     Mutant(
         "chalicelib.runlog.writer:Writer._put",

@@ -7,6 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chalicelib.catalog.segments import entry_of_row, segment_rows
+from chalicelib.lines.events import events
+from chalicelib.lines.formats import ANY
+from chalicelib.lines.levels import is_error
+from chalicelib.lines.text import numbered
 from chalicelib.memory.segment_index import InMemorySegmentIndex
 from chalicelib.ports import SegmentEntry
 from chalicelib.runlog.batch import Batch
@@ -96,7 +100,15 @@ def test_a_run_of_very_many_segments_is_sampled() -> None:
 @pytest.mark.parametrize(
     ("line", "is_error"),
     [
-        ("2026-11-21 ERROR it broke", True),
+        ("2026-11-21 03:12:45 ERROR it broke", True),
+        ("02:00:04  1 of 3 ERROR creating sql table model shop.orders", True),
+        ("E1121 03:12:45.123456    1234 controller.go:12] it broke", True),
+        ("<11>Nov 21 03:12:45 host app: it broke", True),
+        ('{"level":50,"time":1795231965000,"msg":"it broke"}', True),
+        ("[2026-11-21 03:12:45] [error] it broke", True),
+        ("2026-11-21 03:12:45 INFO 0 ERROR records", False),
+        ('{"level": "info", "error": "level=error"}', False),
+        ("a list of ERROR codes", False),
         ("[FATAL] gone", True),
         ("CRITICAL:root:x", True),
         ("SEVERE: x", True),
@@ -111,8 +123,49 @@ def test_a_run_of_very_many_segments_is_sampled() -> None:
     ],
 )
 def test_what_tells_of_an_error(line: str, is_error: bool) -> None:
-    assert errors_of(f"before\n{line}\nbehind\n".encode()) == is_error
-    assert errors_of(f"{line} {line}\n{line}\n".encode()) == 2 * is_error
+    assert errors_of(f"{line}\nbehind\n".encode()) == is_error
+    assert errors_of(f"{line}\n{line}".encode()) == 2 * is_error
+
+
+_TRACE = 'Traceback (most recent call last):\n  File "a.py", line 1\nValueError: x'
+_STACK = "java.io.IOException: x\n\tat a.B.c(D.java:1)\nCaused by: a.b.E: y\n\tat a.B.c(D.java:1)"
+
+
+@pytest.mark.parametrize(
+    "trace", [_TRACE, f"{_TRACE}\n\nDuring handling of the above exception, another exception occurred:\n\n{_TRACE}", _STACK]
+)
+@pytest.mark.parametrize(
+    ("before", "errors"),
+    [("2026-11-21 03:12:45 INFO a", 1), ("2026-11-21 03:12:45 ERROR a", 1), ("2026-11-21 03:12:45 WARNING a\n  more", 1), ("said", 1),
+     ("03:12:45 ERROR a\n  more", 1)],
+)  # fmt: skip
+def test_errors_of_traces(before: str, errors: int, trace: str) -> None:
+    """One record each, whether the trace is it or belongs to it; a segment that begins with a trace cannot know, and counts it."""
+    assert errors_of(f"{before}\n{trace}\n".encode()) == errors
+    assert errors_of(f"{before}\n{trace}\n2026-11-21 03:12:46 INFO b\n{before}\n{trace}".encode()) == 2 * errors
+    assert errors_of(f"{trace}\n".encode()) == 1
+
+
+PIECES = st.sampled_from(
+    [
+        "2026-11-21 03:12:45 INFO a",
+        "2026-11-21 03:12:45 ERROR a",
+        "INFO:a:b",
+        "said",
+        "  more",
+        "",
+        *_TRACE.split("\n"),
+        *_STACK.split("\n"),
+    ]
+)
+
+
+@settings(deadline=None, max_examples=examples(200))
+@given(st.lists(PIECES, max_size=20))
+def test_errors_of_a_segment_are_those_of_its_events(lines: list[str]) -> None:
+    body = "\n".join(lines).encode()
+    records = events(numbered([body]), ANY)
+    assert errors_of(body) == sum(is_error(record.parsed.level) for record in records)
 
 
 def test_errors_are_kept_with_a_segment_wherever_it_is_told_of() -> None:

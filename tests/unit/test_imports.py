@@ -40,7 +40,7 @@ RULES = {
     "chalicelib.ports": Rule(frozenset({"chalicelib.errors"})),
     "chalicelib.deadline": Rule(frozenset({"chalicelib.errors", "chalicelib.ports"})),
     "chalicelib.access": rule(others=("cryptography", "jwt")),
-    "chalicelib.runlog": rule(others=("itsdangerous", "regex")),
+    "chalicelib.runlog": rule("lines", others=("itsdangerous", "regex")),
     "chalicelib.catalog": rule("aws.dynamodb", others=("dateutil", "itsdangerous", "pydantic")),
     "chalicelib.archive": rule("catalog"),
     "chalicelib.ingestion": rule("archive", "catalog", "runlog"),

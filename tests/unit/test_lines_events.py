@@ -23,6 +23,7 @@ from chalicelib.lines.text import numbered
 QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 HEADER = "2026-11-21 03:12:45,123 - orders - ERROR - failed"
 OTHER_HEADER = "26/11/21 03:12:45 INFO Executor: x"
+OTHER_ERROR = "26/11/21 03:12:45 ERROR Executor: x"
 TRACE = 'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\n    foo()\nValueError: x'
 
 
@@ -48,9 +49,9 @@ ONE_EVENT = [
     'Traceback (most recent call last):\n  File "a.py", line 1\n    raise E(\n\n\n    )\npackage.module.WithoutItsName',
     f'{HEADER}\nmultiprocessing.pool.RemoteTraceback: \n"""\n{TRACE}\n"""\n\nThe above exception was the direct cause of the following exception:\n\n{TRACE}',  # noqa: E501
     f"{HEADER}\n{TRACE}\n[SQL: SELECT 1]\n[parameters: {{}}]\n(Background on this error at: https://sqlalche.me/e/20/e3q8)",
-    f"{OTHER_HEADER}\njava.lang.RuntimeException: boom\n\tat a.b.C.d(C.java:12)\n\t... 3 more\nCaused by: java.io.IOException: x\n\tat x.Y.z(Y.java)\n\t... 12 more",  # noqa: E501
-    f"{OTHER_HEADER}\njava.lang.OutOfMemoryError\n\tat a.b.C.d(C.java:12)\n\tSuppressed: a.b.E: x\n\t\tat a.B.c(D.java:1)",
-    f"{OTHER_HEADER}\norg.apache.spark.SparkException: Job aborted\n\tat a.B.c(D.scala:1)\n\nDriver stacktrace:\n\tat a.B.c(D.scala:1)",
+    f"{OTHER_ERROR}\njava.lang.RuntimeException: boom\n\tat a.b.C.d(C.java:12)\n\t... 3 more\nCaused by: java.io.IOException: x\n\tat x.Y.z(Y.java)\n\t... 12 more",  # noqa: E501
+    f"{OTHER_ERROR}\njava.lang.OutOfMemoryError\n\tat a.b.C.d(C.java:12)\n\tSuppressed: a.b.E: x\n\t\tat a.B.c(D.java:1)",
+    f"{OTHER_ERROR}\norg.apache.spark.SparkException: Job aborted\n\tat a.B.c(D.scala:1)\n\nDriver stacktrace:\n\tat a.B.c(D.scala:1)",
     'Exception in thread "main" java.lang.IllegalStateException: bad\n\tat a.b.C.d(C.java:12)',
     f"{HEADER}\n{TRACE}\npy4j.protocol.Py4JJavaError: An error occurred while calling o45.collect.\n: org.apache.spark.SparkException: x\n\tat a.B.c(D.scala:1)\nCaused by: org.apache.spark.api.python.PythonException: {TRACE}\n\n\tat a.B.c(D.scala:1)",  # noqa: E501
     '{\n  "a": 1,\n  "b": [\n    1\n  ]\n}',
@@ -73,9 +74,6 @@ def test_what_is_one_event(text: str, end: str) -> None:
     before, after = f"hello{end.rstrip(chr(10))}", f"{OTHER_HEADER}{end.rstrip(chr(10))}"
     if text[0] in " \r":
         assert texts_of(f"{text}{end}{after}") == [text + end[:-1], after]
-    elif text.startswith("Traceback"):
-        assert texts_of(f"{text}{end}{after}") == [text + end[:-1], after]
-        assert len(texts_of(f"{before}\n{text}{end}{after}")) == 2, "a trace belongs to what was said before it"
     else:
         assert texts_of(f"{before}\n{text}{end}{after}") == [before, text + end[:-1], after]
 
@@ -98,6 +96,44 @@ MANY_EVENTS = [
 @pytest.mark.parametrize("texts", MANY_EVENTS, ids=range(len(MANY_EVENTS)))
 def test_what_are_several(texts: list[str]) -> None:
     assert texts_of("\n".join(texts)) == texts
+
+
+STACK = "java.lang.IllegalStateException: bad\n\tat a.b.C.d(C.java:12)\n\t... 3 more\nCaused by: java.io.IOException: x\n\tat x.Y.z(Y.java)"
+CHAIN = f"{TRACE}\n\nDuring handling of the above exception, another exception occurred:\n\n{TRACE}"
+TRACES = [
+    TRACE, CHAIN, STACK, f'Exception in thread "main" {STACK}', STACK[STACK.index("Caused") :], "a.b.Failed: x\n\tat a.B.c(D.java:1)",
+    "  + Exception Group Traceback (most recent call last):\n  |   File\n  | ExceptionGroup: x (1 sub-exception)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("trace", TRACES, ids=range(len(TRACES)))
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_level_of_a_trace(trace: str, end: str) -> None:
+    """An error of its own behind what is none, and part of an error."""
+
+    def found(text: str) -> list[tuple[str, str | None]]:
+        return [(event.raw.decode().replace("\r", ""), event.parsed.level) for event in events_of(text.replace("\n", end))]
+
+    error = (trace, "ERROR")
+    for level in ("DEBUG", "INFO", "WARNING"):
+        header = HEADER.replace("ERROR", level)
+        assert found(f"{header}\n  goes on\n{trace}\n{header}") == [(f"{header}\n  goes on", level), error, (header, level)]
+    assert found(f"said\n{trace}\n{OTHER_HEADER}") == [("said", None), error, (OTHER_HEADER, "INFO")]
+    if "Caused" in trace or not trace.startswith("a."):
+        assert found(f"{HEADER}\n{trace}\n{OTHER_HEADER}") == [(f"{HEADER}\n{trace}", "ERROR"), (OTHER_HEADER, "INFO")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "java.lang.IllegalStateException: bad",
+        "Caused by: a user",
+        "a.b.Load: 3 rows\n  x",
+        "\tat a.B.c(D.java:1)\nCaused by: a.b.E: x\n\tat a.B.c(D.java:2)",
+    ],
+)
+def test_what_only_looks_like_a_trace(text: str) -> None:
+    assert [event.parsed.level for event in events_of(f"{OTHER_HEADER}\n{text}")] in (["INFO"], ["INFO", None])
 
 
 def test_what_an_event_says() -> None:

@@ -203,12 +203,12 @@ def test_who_may_not_see_a_pipeline_sees_nothing_of_it() -> None:
 def test_events_of_text_keep_their_lines_together() -> None:
     site = Site()
     handler = site.handler(format="text")
-    trace = 'it broke\nTraceback (most recent call last):\n  File "a.py", line 1\nValueError: no'
-    put(site, handler, 1, text=trace)
+    trace = 'Traceback (most recent call last):\n  File "a.py", line 1\nValueError: no'
+    put(site, handler, 1, text=f"it broke\n{trace}")
     put(site, handler, 2)
     events = list(reading(site).events(FileQuery("files", "svc", "flow")))
     assert [(event.time - START_MS, event.level, event.logger, event.message) for event in events] == [
-        (1, "INFO", "logger.main", trace), (2, "INFO", "logger.main", "event 2"),
+        (1, "INFO", "logger.main", "it broke"), (1, "ERROR", "", trace), (2, "INFO", "logger.main", "event 2"),
     ]  # fmt: skip
 
 

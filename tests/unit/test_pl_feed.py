@@ -23,7 +23,7 @@ from tests.piping import START_MS, Piping, line
 
 A = Run("svc.a", "r1")
 LINES = [
-    line(START_MS, "begins"),
+    line(START_MS, "begins", "ERROR"),
     "Traceback (most recent call last):",
     '  File "x.py", line 1, in f',
     "ValueError: no",

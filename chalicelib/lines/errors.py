@@ -1,0 +1,124 @@
+"""How many records of a piece of a log are errors, without reading all of it: what a segment's metadata says of its lines.
+
+The records are those of ``events``, and an error is what ``levels.is_error`` says it is. A piece does not know everything:
+
+- The run's format is not known. A line that only an unsure format reads counts as that format reads it.
+- A trace that begins the piece counts, though the record before the piece may be the error that it belongs to.
+- An object over several lines is not looked into. A level that is a number or a letter counts only where the piece begins with such a line,
+  and an HTTP status of 5xx not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from chalicelib.lines.events import FRAMES, begins_trace, events, is_exception_line
+from chalicelib.lines.formats import ANY
+from chalicelib.lines.layout import Parse
+from chalicelib.lines.levels import SEVERITIES, is_error
+from chalicelib.lines.text import text_of
+
+_WORDS = (b"err", b"fatal", b"crit", b"severe", b"fail", b"panic", b"emerg", b"alert")
+"""In lower case: a line without any of them states no error in words."""
+_NUMBERS: Mapping[bytes, tuple[bytes, ...]] = {
+    b"{": (b'":50', b'":60'),
+    b"<": (b"\n<",),
+    **dict.fromkeys((b"I", b"W", b"E", b"F"), (b"\nE", b"\nF")),
+}
+"""By the first byte of a log of JSON, syslog or klog: what stands where it states one by a number or a letter."""
+_KEY = b'error":'
+_TRACEBACK, _THREAD, _FRAME = b"Traceback (most recent call last):", b"Exception in thread ", b"\n" + FRAMES[0]
+_MAX_LINES_BEFORE = 64
+"""So far the record is looked for that a trace may belong to."""
+
+
+def count_errors(body: bytes) -> int:
+    """Records that are errors. Searches for a few words, and parses the lines that have one; of traces those next to them."""
+    read = ANY.reader()
+    stated = sum(1 for start in _candidates(body) if _states_error(read, _line(body, start)))
+    return stated + _traces(body, read)
+
+
+def _states_error(read: Parse, raw: bytes) -> bool:
+    parsed = read(text_of(raw))
+    return parsed is not None and is_error(parsed.level)
+
+
+def _candidates(body: bytes) -> set[int]:
+    """Where lines begin that may state an error."""
+    lowered = body.lower()
+    starts = {start for word in _WORDS for start in _line_starts(lowered, word)}
+    first = body[:1]
+    if first in _NUMBERS:
+        numbered = {0, *(start for sign in _NUMBERS[first] for start in _line_starts(body, sign))}
+        starts |= {start for start in numbered if first != b"<" or _is_severe(body, start)}
+    return starts
+
+
+def _is_severe(body: bytes, start: int) -> bool:
+    """Whether a line begins with a syslog priority of an error, which saves parsing the others."""
+    priority = body[start + 1 : max(body.find(b">", start, start + 5), start)]
+    return priority.isdigit() and is_error(SEVERITIES[int(priority) % 8])
+
+
+def _line_starts(body: bytes, word: bytes) -> Iterator[int]:
+    """Where the lines begin that have a word, or begin with it behind a newline. A key of JSON is none."""
+    at = body.find(word)
+    while at >= 0:
+        if body.startswith(_KEY, at):
+            at = body.find(word, at + len(_KEY))
+            continue
+        yield body.rfind(b"\n", 0, at + 1) + 1
+        end = body.find(b"\n", at + 1)
+        at = body.find(word, end) if end >= 0 else -1
+
+
+def _line(body: bytes, start: int) -> bytes:
+    end = body.find(b"\n", start)
+    return body[start:] if end < 0 else body[start:end]
+
+
+def _traces(body: bytes, read: Parse) -> int:
+    """Traces that are records of their own."""
+    count = done = 0
+    for start in sorted(_trace_starts(body)):
+        if start < done:
+            continue
+        done = _record_before(body, start, done, read)
+        for event in events(_lines(body, done), ANY):
+            if done > start:
+                break
+            is_trace = is_error(event.parsed.level) and read(text_of(event.raw.partition(b"\n")[0])) is None
+            count += is_trace
+            done += len(event.raw) + 1
+    return count
+
+
+def _trace_starts(body: bytes) -> Iterator[int]:
+    for word in (_TRACEBACK, _THREAD):
+        yield from (start for start in _line_starts(body, word) if begins_trace(_line(body, start)))
+    at = body.find(_FRAME)
+    while at >= 0:
+        start = body.rfind(b"\n", 0, at) + 1
+        if is_exception_line(_line(body, start)):
+            yield start
+        at = body.find(_FRAME, at + 1)
+
+
+def _record_before(body: bytes, start: int, lowest: int, read: Parse) -> int:
+    """Where the record begins that stands before a trace."""
+    for _ in range(_MAX_LINES_BEFORE):
+        if start <= lowest:
+            break
+        start = max(body.rfind(b"\n", 0, start - 1) + 1, lowest)
+        if read(text_of(_line(body, start))) is not None:
+            break
+    return start
+
+
+def _lines(body: bytes, start: int) -> Iterator[tuple[int, bytes]]:
+    number = 0
+    while start < len(body):
+        raw = _line(body, start)
+        yield number, raw
+        number, start = number + 1, start + len(raw) + 1
