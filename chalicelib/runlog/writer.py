@@ -220,7 +220,8 @@ class Writer:
         entry = self._entry(replace(tail, epoch=epoch), DATA, author, batch.body)
         body = batch.body
         told = replace(entry, lines=batch.lines, connector=batch.connector, events=batch.events)
-        return replace(told, landmarks=landmarks_of(body), errors=errors_of(body))
+        errors = errors_of(body) if batch.errors is None else batch.errors
+        return replace(told, landmarks=landmarks_of(body), errors=errors)
 
     def _entry(self, tail: Tail, kind: str, author: Author, body: bytes, reason: str = "") -> SegmentEntry:
         if tail.sequence > MAX_SEQUENCE:

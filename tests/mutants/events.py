@@ -22,6 +22,13 @@ MUTANTS = (
         why="an event of an unknown level is stored, and no reader finds it by its level",
     ),
     Mutant(
+        "chalicelib.runlog.writer:Writer._data_entry",
+        find="batch.errors is None",
+        replace="True",
+        tests=_LOG,
+        why="the histogram shows no errors of agents that state levels",
+    ),
+    Mutant(
         "chalicelib.events.sinks:BatchSink._settle",
         find="self._waiting.clear()",
         replace="None",

@@ -64,6 +64,20 @@ def test_an_event_is_browsed_with_all_that_was_told() -> None:
     assert shown.event().step == "compile"
 
 
+def test_errors_of_a_segment_are_those_that_senders_state() -> None:
+    world = World()
+    parts = event_parts(world)
+    events = [
+        said("went wrong", level="err"),
+        said("gone", level="fatal"),
+        said("ERROR a", level="info"),
+        said("ERROR b"),
+        said("c"),
+    ]
+    parts.log.append(RUN, events)
+    assert parts.writer.tails.segment(RUN, 0).errors == 3
+
+
 def test_without_an_id_the_line_is_the_id_and_without_a_time_it_is_now() -> None:
     world = World()
     parts = event_parts(world)
