@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import cases from "../../tests/error_cases.json";
 import { duration, size } from "../src/format";
 import { levelOf } from "../src/log/level";
 import { parseTarget } from "../src/log/moment";
@@ -13,6 +14,10 @@ test.each([
 
 test.each(["no errors found", "TERROR", "an information", ""])("%j has no level", (text) => {
   expect(levelOf(text)).toBeNull();
+});
+
+test.each(cases)("errors of $name begin at the same lines as for every other reader", ({ lines, errors }) => {
+  expect(lines.flatMap((line, number) => (levelOf(line)?.level === "error" && !/^[A-Z]\w+Error: /.test(line) ? [number] : []))).toEqual(errors);
 });
 
 test("the level's place is the word's", () => {

@@ -1,0 +1,90 @@
+"""One definition of an error: the same logs, and one expectation for all who count or filter errors.
+
+``tests/error_cases.json`` has those of plain lines, which the viewer's tests read too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from chalicelib.events.codecs import otlp
+from chalicelib.events.codecs.items import Decoded
+from chalicelib.events.event import NewEvent
+from chalicelib.events.shown import Wanted
+from chalicelib.pipelines.feed import Feed
+from chalicelib.pipelines.records import record_maker
+from chalicelib.pipelines.rows import Place
+from chalicelib.ports import Run
+from chalicelib.runlog.batch import Batch
+from chalicelib.runlog.histogram import histogram
+from tests.eventing import EventParts, event_parts
+from tests.piping import Piping
+from tests.spark.memory import Reading
+from tests.unit.test_pl_events import beside
+
+RUN = Run("svc.orders", "run-1")
+CASES = json.loads((Path(__file__).parents[1] / "error_cases.json").read_text())
+
+
+class Case(NamedTuple):
+    """``errors``: the lines where records begin that are errors."""
+
+    send: Callable[[EventParts], Any]
+    errors: Sequence[int]
+
+
+def _plain(lines: Sequence[str]) -> Callable[[EventParts], Any]:
+    return lambda parts: parts.writer.append(RUN, Batch.from_text("\n".join(lines) + "\n"))
+
+
+def _events(*events: NewEvent) -> Callable[[EventParts], Any]:
+    return lambda parts: parts.log.append(RUN, events)
+
+
+def _otlp(parts: EventParts) -> Any:
+    records = [{"severityNumber": number, "body": {"stringValue": "said"}} for number in (9, 17, 13)]
+    items = otlp.decode_json(json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": records}]}]}))
+    return parts.log.append(RUN, [item.event for item in items if isinstance(item, Decoded)])
+
+
+STATED = {
+    "OTLP severity": Case(_otlp, [1]),
+    "run.event": Case(_events(NewEvent(message="begins"), NewEvent(message="two\nlines", level="ERROR"), NewEvent(message="x")), [1]),
+    "failed step": Case(_events(NewEvent(message="the step load failed: ValueError", level="ERROR", step="load", data={"exception": "x"})), [0]),
+}  # fmt: skip
+PLAIN = {case["name"]: Case(_plain(case["lines"]), case["errors"]) for case in CASES}
+
+
+@pytest.mark.parametrize("name", [*PLAIN, *STATED])
+def test_all_readers_see_the_same_errors(name: str) -> None:
+    case = (PLAIN | STATED)[name]
+    world = Piping()
+    parts = event_parts(world)
+    case.send(parts)
+    segment = parts.writer.tails.segment(RUN, 0)
+    world.index.put(RUN, [segment])
+    assert segment.errors == len(case.errors)
+    assert [bucket.errors for bucket in histogram(world.index, RUN, 1).buckets] == [len(case.errors)]
+    world.end(RUN)
+    assert [event.line for event in parts.browser.page(RUN, Wanted(level="error")).events] == case.errors
+    feed = Feed(
+        world.parts().reader,
+        RUN,
+        Place(0, 0, 0),
+        "",
+        fetch_bytes=1 << 20,
+        patience_ms=0,
+        clock=world.clock,
+        beside=beside(world, parts),
+    )
+    make = record_maker(RUN, "1")
+    records = [make(each) for each in feed.fetch().events]
+    assert [record.lineno for record in records if record.levelname == "ERROR"] == case.errors
+    rows = Reading(world.store).rows()
+    if name in PLAIN:  # rows have no level that a sender states
+        assert [row["line"] for row in rows if row["level"] == "ERROR"] == case.errors
