@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from urllib.parse import quote, unquote
 
 from chalicelib.errors import DamagedLogError
-from chalicelib.lines.errors import count_errors
 from chalicelib.ports import RunEnd, SegmentEntry
 
 DATA = "data"
@@ -44,6 +43,9 @@ def landmarks_of(body: bytes) -> tuple[tuple[int, int], ...]:
 
 def errors_of(body: bytes) -> int:
     """How many of its records are errors, as ``lines.errors`` counts them."""
+    # Here, for formats of lines take time to compile: functions that only read segments do without.
+    from chalicelib.lines.errors import count_errors
+
     return count_errors(body)
 
 
