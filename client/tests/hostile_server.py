@@ -93,7 +93,21 @@ class HostileServer:
 
     def _facts(self) -> dict[str, Any]:
         figures = dict.fromkeys(("lines", "bytes", "startedMs", "lastAppendMs", "durationMs", "pendingBytes"), 1)
-        return {"runId": self.text, "status": self.text, "end": self.text, "complete": False, "lost": self.text, **figures}
+        names = (
+            "runId",
+            "status",
+            "end",
+            "lost",
+            "outcome",
+            "exitCode",
+            "signal",
+            "exception",
+            "failedStep",
+            "host",
+            "command",
+            "firstRunId",
+        )
+        return {**dict.fromkeys(names, self.text), "complete": False, "attempt": 2, "lostLines": self.text, **figures}
 
     def _step(self) -> dict[str, Any]:
         figures = {"durationMs": None, "lines": self.text, "errors": self.text, "complete": False}

@@ -141,7 +141,7 @@ def test_raw_log_is_the_bytes(server: HostileServer, tmp_path: Path) -> None:
     "command", [("runs",), ("runs", "p"), ("steps", *RUN), ("status", *RUN), ("drain", "--list"), ("config",)], ids=" ".join
 )
 def test_rows_for_programs_are_not_forged(command: tuple[str, ...], server: HostileServer, tmp_path: Path) -> None:
-    columns = {"runs": 5 if len(command) == 1 else 6, "steps": 7, "status": 2, "drain": 6, "config": 4}[command[0]]
+    columns = {"runs": 6 if len(command) == 1 else 8, "steps": 7, "status": 2, "drain": 6, "config": 4}[command[0]]
     environment = {
         **os.environ,
         **environ(server, tmp_path),

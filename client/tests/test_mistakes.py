@@ -250,7 +250,7 @@ def test_every_number_of_the_command_line_has_a_range() -> None:
         each for command in (runlake, *runlake.commands.values()) for each in command.params if isinstance(each, click.Option)
     ]
     numbers = [each for each in options if isinstance(each.type, click.types.IntParamType | click.types.FloatParamType)]
-    assert {each.name for each in numbers} == {"limit", "lines", "max_count", "timeout_s", "patience"}
+    assert {each.name for each in numbers} == {"attempt", "limit", "lines", "max_count", "timeout_s", "patience"}
     assert [each for each in numbers if not isinstance(each.type, click.IntRange | Seconds) or each.type.min is None] == []
 
 

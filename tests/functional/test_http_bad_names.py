@@ -18,7 +18,7 @@ from tests.functional.test_http_pipeline_files import write
 from tests.world import World
 
 NAMES = {"fqn": "svc.p", "runId": "r1", "source": "compaction", "id": "0" * 32, "what": "a", "where": "b", "index": "logs"}
-OTHERS = {"writer": "w1", "step": "s1", "name": "runlake", "file": "x.js"}
+OTHERS = {"writer": "w1", "start": "a1", "step": "s1", "name": "runlake", "file": "x.js"}
 NEEDED = {
     "/v1/pipeline-files": {"namespace": "svc", "app": "flow"},
     "/v0/archive/files": {"what": "a", "start": "0", "end": "1"},

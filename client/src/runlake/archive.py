@@ -119,8 +119,7 @@ class Archive:
 
     def close_run(self, run: RunName, end: RunEnd | None = None) -> None:
         """End a run for good, and report how it ended; again is harmless: the first outcome holds. Raises ApiError, UnavailableError."""
-        body = {} if end is None else {"json": end.document()}
-        self._json("POST", self._log(run) + "/close", **body)
+        self._json("POST", self._log(run) + "/close", json=None if end is None else end.document())
 
     def register_writer(self, run: RunName, writer: str) -> None:
         """Have the run wait for what this writer writes, and for its end; again is harmless. Raises ApiError, UnavailableError."""
