@@ -233,7 +233,7 @@ def test_what_cannot_be_looked_for(site: Site, query: dict[str, str]) -> None:
 
 def test_when_lines_came(site: Site) -> None:
     assert ask("/a/b/runs/run-1/histogram").json == {"fromMs": 0, "toMs": 0, "buckets": [], "partial": False}
-    site.write("a/b", "run-1", "one\n2026 ERROR two")
+    site.write("a/b", "run-1", "one\nERROR two")
     site.world.clock.advance(3)
     site.write("a/b", "run-1", "three")
     tails = site.world.parts().writer.tails
