@@ -11,7 +11,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from chalicelib.errors import InvalidInputError
 from chalicelib.events.well_formed import WellFormedText, well_formed
-from chalicelib.masking.mask import Masked
 from chalicelib.ports import RunEnd
 
 MAX_EXCEPTION_CHARS, MAX_STEP_CHARS, MAX_SIGNAL_CHARS = 2_000, 200, 20
@@ -34,7 +33,7 @@ class EndBody(BaseModel):
 _FIELDS = tuple(field.alias or name for name, field in EndBody.model_fields.items())
 
 
-def end_of(event: Mapping[str, Any], mask: Callable[[bytes], Masked]) -> RunEnd | None:
+def end_of(event: Mapping[str, Any], mask: Callable[[bytes], bytes]) -> RunEnd | None:
     """The end that an API Gateway event reports, its texts masked; None: it reports none. Raises InvalidInputError, UnavailableError."""
     document = _document(event)
     if document is None:
@@ -46,7 +45,7 @@ def end_of(event: Mapping[str, Any], mask: Callable[[bytes], Masked]) -> RunEnd 
         raise InvalidInputError(f"not the end of a run: {wrong['msg'].lower()} field={wrong['loc'][0]}") from error
     except ValueError as error:
         raise InvalidInputError(f"not the end of a run: {error}") from error
-    exception, step = (mask(text.encode()).body.decode() for text in (body.exception, body.step))
+    exception, step = (mask(text.encode()).decode() for text in (body.exception, body.step))
     return RunEnd(body.outcome, body.exit_code, body.signal, exception, step, body.lost_lines)
 
 

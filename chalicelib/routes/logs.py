@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from chalice.app import CaseInsensitiveMapping, ChaliceViewError, NotFoundError, Request, Response
@@ -126,7 +125,7 @@ def _appended(appended: Appended) -> dict[str, Any]:
 
 def _close(call: Call) -> Response:
     call.services.masker.check_names(call.run.fqn, call.run.fqn, call.run.run_id)
-    end = end_of(call.event, partial(call.services.masker.mask, call.run.fqn))
+    end = end_of(call.event, lambda text: call.services.masker.mask(call.run.fqn, text).body)
     call.services.finalizer.close(call.run, session_of(call.headers), end)
     return json_answer(_CLOSED)
 

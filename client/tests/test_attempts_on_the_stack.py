@@ -59,6 +59,8 @@ def facts(run_id: str) -> dict[str, Any]:
 def test_three_attempts_of_one_run_two_of_them_at_once_and_the_archive_away_for_one() -> None:
     first = done("exec", "--run-id", "t", FQN, "--", "sh", "-c", "echo first; exit 3")
     assert (first[0], first[1]) == (3, "first\n") and f"archived as {FQN}/t\n" in first[2]
+    ended = eventually(lambda: facts("t"), lambda known: known["outcome"] != "running")
+    assert (ended["outcome"], ended["exitCode"]) == ("failed", 3)
     both = [begun("exec", "--run-id", "t", FQN, "--", "sh", "-c", f"echo {name}; sleep 0.5; echo {name}") for name in "ab"]
     reports = [process.communicate(timeout=COMMAND_S)[1] for process in both]
     stored = {name: next(n for n in (2, 3) if f"t~{n} (attempt {n})" in report) for name, report in zip("ab", reports, strict=True)}

@@ -145,8 +145,13 @@ def test_processes_of_one_start_write_to_one_attempt(
         handler.write("of the command\n")
         handler.close()
     supervisor.write("of the supervisor\n")
+    beside = supervisor.beside()
+    beside.event("beside the supervisor")
+    beside.close()
     supervisor.close()
-    assert sorted(server.lines("p", "r~2")) == [b"of the command", b"of the command", b"of the supervisor"]
+    assert sorted(server.lines("p", "r~2")) == [
+        b"beside the supervisor", b"of the command", b"of the command", b"of the supervisor",
+    ]  # fmt: skip
     assert ("p", "r~3") not in server.runs
 
 

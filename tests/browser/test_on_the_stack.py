@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,7 +42,7 @@ def test_what_a_program_logs_is_found_followed_searched_and_downloaded(stack: St
         expect(page.locator(".row").last).to_contain_text("order 1999 <b>of</b> many")
         logger.info("the last")
     expect(page.locator(".row").last).to_contain_text("the last")
-    expect(page.get_by_text(re.compile("^(Closed|Finalized)$"))).to_be_visible()
+    expect(page.get_by_text("Succeeded", exact=True)).to_be_visible()
     page.get_by_label("Search in this run").fill("ERROR order")
     page.keyboard.press("Enter")
     expect(page.get_by_text("of 4 lines")).to_be_visible()

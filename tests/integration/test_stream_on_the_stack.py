@@ -48,7 +48,9 @@ def test_viewers_see_every_line_once_and_the_end(stack: Stack) -> None:
 
 def test_a_run_is_found_searched_and_drawn(stack: Stack) -> None:
     fqn = f"found-{uuid4().hex[:8]}"
-    with requests.post(f"{stack.api_url}{LOGS}/{fqn}/run-1", json="one\n2026 ERROR two\nthree\n", timeout=PATIENCE_S) as answer:
+    with requests.post(
+        f"{stack.api_url}{LOGS}/{fqn}/run-1", json="one\n2026-09-21 10:00:00 ERROR two\nthree\n", timeout=PATIENCE_S
+    ) as answer:
         assert answer.status_code == 200, answer.text
     (found,) = eventually(lambda: ask(stack, f"?prefix={fqn}")["pipelines"], lambda found: found and found[0]["last"])
     assert (found["fqn"], found["last"]["lines"], found["last"]["status"]) == (fqn, 3, "open")

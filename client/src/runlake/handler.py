@@ -65,11 +65,13 @@ class RunlogHandler(logging.Handler):
         command: str | None = None,
         attempt: int | None = None,
         on_started: Callable[[StartedRun], None] | None = None,
+        start: Start | None = None,
         **given: Any,
     ) -> None:
         """``given`` are settings as in ``runlake config``. ``close_run``: closing the handler ends the run. ``writer``: the name under
         which it writes events, unlike all others of the run; made up unless it is given. ``command``: the handler starts the run, as attempt
-        ``attempt`` or the next free one, and ``on_started`` is called with it, from another thread; without it the handler joins the run."""
+        ``attempt`` or the next free one, and ``on_started`` is called with it, from another thread; without it the handler joins the run.
+        ``start``: that of another handler, whose attempt this one writes to."""
         self.settings = _settings_of(settings, given)
         self.settings.required_url()
         self.run = checked_run_name(RunName(fqn, run_id or new_run_id()))
@@ -83,7 +85,7 @@ class RunlogHandler(logging.Handler):
         self._failure: BaseException | None = None
         self._failed_step = ""
         self._on_started = on_started
-        self._start = None if command is None else Start.now(self.run, self.mask.text(command), attempt)
+        self._start = start if command is None else Start.now(self.run, self.mask.text(command), attempt)
         self._begin(EventLines(self.mask) if events else None)
         _handlers.add(self)
         atexit.register(_close_at_exit, weakref.ref(self))
@@ -201,8 +203,8 @@ class RunlogHandler(logging.Handler):
     def beside(self, writer: str | None = None) -> RunlogHandler:
         """Another writer of events to the same run, with the same settings and secrets. Closing it ends no run."""
         return RunlogHandler(
-            self.archived_as.fqn, self.archived_as.run_id, events=True, writer=writer, secrets=self.mask, settings=self.settings,
-            connect=self._connect, tell=self._tell, pace=self._pace,
+            self.run.fqn, self.run.run_id, events=True, writer=writer, secrets=self.mask, settings=self.settings,
+            connect=self._connect, tell=self._tell, pace=self._pace, start=self._start,
         )  # fmt: skip
 
     def leave_open(self) -> None:
