@@ -66,8 +66,9 @@ def test_command_that_is_ended_from_outside_is_cancelled(server: FakeServer, tmp
         (SystemExit("no input"), {"outcome": "failed", "exitCode": 1}),
         (KeyboardInterrupt(), {"outcome": "cancelled"}),
         (ValueError("bad hunter2"), {"outcome": "failed", "exception": "ValueError: bad ***secret***"}),
+        (ValueError("hunter2" * 280), {"outcome": "failed", "exception": ("ValueError: " + "***secret***" * 280)[:2000]}),
     ],
-    ids=repr,
+    ids=lambda value: repr(value)[:40],
 )
 def test_run_reports_how_its_block_ended(
     server: FakeServer, settings: Settings, error: BaseException | None, end: dict[str, Any]

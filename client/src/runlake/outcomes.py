@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,8 +24,9 @@ class RunEnd:
     lost_lines: int = 0
 
     @classmethod
-    def of_exception(cls, error: BaseException | None, step: str = "") -> RunEnd:
-        """Of a block of code. ``SystemExit`` is its exit code, an interrupt from the keyboard a cancellation."""
+    def of_exception(cls, error: BaseException | None, step: str, mask: Callable[[str], str]) -> RunEnd:
+        """Of a block of code. ``SystemExit`` is its exit code, an interrupt from the keyboard a cancellation. ``mask`` replaces secrets, before
+        the text is cut to what the archive takes."""
         if error is None:
             return cls(SUCCEEDED)
         if isinstance(error, SystemExit):
@@ -33,7 +34,7 @@ class RunEnd:
             return cls(FAILED if code else SUCCEEDED, exit_code=code, step=step if code else "")
         if isinstance(error, KeyboardInterrupt):
             return cls(CANCELLED, step=step[:_STEP_CHARS])
-        text = "".join(traceback.format_exception_only(error)).strip()
+        text = mask("".join(traceback.format_exception_only(error)).strip())
         return cls(FAILED, exception=text[:_EXCEPTION_CHARS], step=step[:_STEP_CHARS])
 
     def with_lost(self, lines: int) -> RunEnd:

@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from types import TracebackType
 from typing import Any, TextIO
 
@@ -94,9 +93,8 @@ class Run:
             writer.close()
         if any(writer.counts.kept_lines for writer in self._writers):
             self.handler.leave_open()
-        end = RunEnd.of_exception(error, self.handler.failed_step if error else "")
-        exception = self.handler.mask.text(end.exception)
-        self.handler.finish(self.handler.settings.exit_s, end=replace(end, exception=exception))
+        end = RunEnd.of_exception(error, self.handler.failed_step, self.handler.mask.text)
+        self.handler.finish(self.handler.settings.exit_s, end=end)
 
 
 def run(fqn: str, run_id: str | None = None, *, logger: logging.Logger | str | None = "", **options: Any) -> Run:
