@@ -82,7 +82,7 @@ class Attempts:
         first = self._first_attempt(run)
         numbers = self._numbers(first)
         for number in numbers:
-            if own := self._own(_attempt_run(first, number), request):
+            if own := self._own(_attempt_run(first, number), request.start_id):
                 return own
         newest = numbers[0] if numbers else 1
         if request.is_joining and (joined := self._join(_attempt_run(first, newest), request)):
@@ -117,7 +117,7 @@ class Attempts:
                 return Attempt(run, start, self._writer.position_at(run, tail))
             except PreconditionFailedError:
                 pass
-        return self._own(run, start, tail)
+        return self._own(run, start.start_id, tail)
 
     def _join(self, run: Run, request: StartRequest) -> Attempt | None:
         """The attempt, if its log is open."""
@@ -128,9 +128,10 @@ class Attempts:
         start = read_start(self._store, self._layout, run) or self._start_of(run, request, 1)
         return Attempt(run, start, self._writer.position_at(run, tail))
 
-    def _own(self, run: Run, request: StartRequest | RunStart, tail: Tail | None = None) -> Attempt | None:
+    def _own(self, run: Run, start_id: str, tail: Tail | None = None) -> Attempt | None:
+        """The attempt, if the start with this id has it."""
         stored = read_start(self._store, self._layout, run)
-        if stored is None or stored.start_id != request.start_id:
+        if stored is None or stored.start_id != start_id:
             return None
         return Attempt(run, stored, self._writer.position_at(run, tail or self._writer.tails.find(run)))
 

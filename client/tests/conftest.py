@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from client.tests.fake_server import FakeServer, fake_server
 from runlake import Pace, Settings
+
+if TYPE_CHECKING:
+    from tests.integration.stacks import Stack
 
 
 @pytest.fixture
@@ -34,3 +38,20 @@ def _no_settings_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RUNLAKE_CONFIG", os.devnull)
     for name in ("URL", "TOKEN", "TOKEN_FILE", "TOKEN_COMMAND", "FQN", "RUN_ID", "START", "ATTEMPT"):
         monkeypatch.delenv(f"RUNLAKE_{name}", raising=False)
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    """The deployed local stack."""
+    from tests.integration.stacks import shared_stack  # most tests here need no stack, nor what starts one
+
+    with shared_stack() as running:
+        yield running
+
+
+@pytest.fixture
+def stack_settings(stack: Stack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The client's settings for the stack, in the environment of this process and of commands that it runs."""
+    monkeypatch.setenv("RUNLAKE_URL", stack.api_url)
+    monkeypatch.setenv("RUNLAKE_SPOOL_DIR", str(tmp_path / "spool"))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1] / "src"))

@@ -7,29 +7,15 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.integration.stacks import COMMAND_S, Stack, eventually, shared_stack
+from tests.integration.stacks import COMMAND_S, Stack, eventually
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("stack_settings")]
 FQN = "client.attempts"
-
-
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    with shared_stack() as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def _settings(stack: Stack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("RUNLAKE_URL", stack.api_url)
-    monkeypatch.setenv("RUNLAKE_SPOOL_DIR", str(tmp_path / "spool"))
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1] / "src"))
 
 
 def begun(*arguments: str, **environment: str) -> subprocess.Popen[str]:

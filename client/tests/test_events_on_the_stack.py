@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ import runlake
 from runlake.__main__ import runlake as command
 from runlake.masking import MARK
 from runlake.names import new_run_id
-from tests.integration.stacks import PATIENCE_S, Stack, shared_stack
+from tests.integration.stacks import PATIENCE_S, Stack
 
 pytestmark = pytest.mark.slow
 _SRC = Path(__file__).parents[1] / "src"
@@ -30,16 +30,8 @@ FQN = f"client.events/ü %2F {RUN}"
 """Its own in a stack that is used again."""
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    with shared_stack() as running:
-        yield running
-
-
 @pytest.fixture(autouse=True)
-def _settings(stack: Stack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("RUNLAKE_URL", stack.api_url)
-    monkeypatch.setenv("RUNLAKE_SPOOL_DIR", str(tmp_path / "spool"))
+def _settings(stack_settings: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RUNLAKE_EXIT_S", "120")
 
 

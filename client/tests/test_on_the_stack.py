@@ -7,7 +7,7 @@ import json
 import random
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +16,9 @@ from click.testing import CliRunner
 
 import runlake
 from runlake.__main__ import runlake as command
-from tests.integration.stacks import COMMAND_S, Stack, eventually, shared_stack
+from tests.integration.stacks import COMMAND_S, eventually
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    with shared_stack() as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def _settings(stack: Stack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("RUNLAKE_URL", stack.api_url)
-    monkeypatch.setenv("RUNLAKE_SPOOL_DIR", str(tmp_path / "spool"))
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1] / "src"))
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("stack_settings")]
 
 
 def executed(*arguments: str) -> subprocess.CompletedProcess[bytes]:

@@ -144,7 +144,7 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.runlog.attempts:Attempts._own",
-        find="stored is None or stored.start_id != request.start_id",
+        find="stored is None or stored.start_id != start_id",
         replace="True",
         tests=_ATTEMPTS,
         why="a start that is repeated gets its attempt again",
