@@ -44,6 +44,22 @@ class Table:
             answer = self._client.get_item(TableName=self._name, Key=packed(key), ConsistentRead=True)
         return unpacked(answer["Item"]) if "Item" in answer else None
 
+    def get_all(self, keys: Sequence[Mapping[str, Any]]) -> list[Item]:
+        """Rows of up to 100 keys, those that there are, in no order. One BatchGetItem, more where the table refuses part of it. Raises
+        StoreUnavailableError when it keeps refusing."""
+        rows: list[Item] = []
+
+        def get(requests: dict[str, Any]) -> dict[str, Any]:
+            with translated("batch_get_item", self._name, write=False):
+                answer = self._client.batch_get_item(RequestItems=requests)
+            rows.extend(unpacked(row) for row in answer["Responses"].get(self._name, []))
+            left: dict[str, Any] = answer.get("UnprocessedKeys") or {}
+            return left
+
+        if keys:
+            in_rounds(get, {self._name: {"Keys": [packed(key) for key in keys], "ConsistentRead": True}}, self._pause)
+        return rows
+
     def query(self, condition: str, values: Mapping[str, Any], **options: Any) -> tuple[list[Item], Item | None]:
         """One Query: its rows, and where the next one begins (None at the end). ``options`` as boto3 names them."""
         if "IndexName" not in options:

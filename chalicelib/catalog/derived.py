@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from chalicelib.catalog.runs import shard_of
+from chalicelib.catalog.runs import end_attributes, shard_of
 from chalicelib.ports import Run, RunStart, SegmentEntry
 
 
@@ -75,6 +75,7 @@ def _of_segments(run: Run, facts: Facts, keep_s: int) -> dict[str, Any]:
         "epoch": last.epoch,
         "seal": last.reason,
         **({"end": asdict(last.end)} if last.end else {}),
+        **(end_attributes(run, last) if last.reason else {}),
         "started_ms": min(entry.appended_ms for entry in facts.entries),
         "last_append_ms": last.appended_ms,
         "expires_at": last.appended_ms // 1000 + keep_s,

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Any
 
 from chalicelib.aws.dynamodb import Table
-from chalicelib.catalog.runs import SHARDS, Landed, RunPage, RunRow, shard_of
+from chalicelib.catalog.runs import (
+    MAX_MS,
+    SHARDS,
+    Landed,
+    RunPage,
+    RunPlaces,
+    RunRow,
+    end_attributes,
+    ms_of_place,
+    newest_of,
+    shard_of,
+)
 from chalicelib.errors import InvalidInputError
 from chalicelib.ports import Run, RunEnd, RunStart, SegmentEntry, is_sort_key
 
@@ -25,6 +36,10 @@ _IS_NEWS = "attribute_not_exists(final_segments) OR final_segments < :next"
 _REACHES_FURTHER = "attribute_not_exists(compacted_segments) OR compacted_segments < :next"
 _COMPACTED_TOO = ", compacted_segments = :next, compacted_bytes = :size"
 _ACTIVE = "activity_shard = :shard AND last_append_ms < :before"
+_RUNNING = "activity_shard = :shard AND last_append_ms BETWEEN :since AND :last"
+_ENDED = "outcome = :outcome AND ended_at BETWEEN :since AND :before"
+_NEWEST = f"{MAX_MS}~"
+"""Behind every place."""
 
 
 class DynamoDbRunCatalog:
@@ -61,12 +76,16 @@ class DynamoDbRunCatalog:
             ":expires": self._expires(entry.appended_ms),
             **({":end": asdict(entry.end)} if entry.end else {}),
         }
+        ending = {f":{name}": value for name, value in end_attributes(run, entry).items()} if entry.reason else {}
+        changed = {"#end": bool(entry.end), "outcome": bool(ending), "ended_at": bool(ending)}
+        removed = [name for name, is_set in changed.items() if not is_set]
         old = self._table.update_if(
             _key(run),
             "SET #segments = :segments, #lines = :lines, #bytes = :bytes, epoch = :epoch, seal = :seal, last_append_ms = :ms, "
             "activity_shard = :shard, expires_at = :expires, started_ms = if_not_exists(started_ms, :ms)"
-            + (", #end = :end" if entry.end else " REMOVE #end"),
-            values,
+            + "".join(f", {name} = :{name.lstrip('#')}" for name, is_set in changed.items() if is_set)
+            + (f" REMOVE {', '.join(removed)}" if removed else ""),
+            values | ending,
             "attribute_not_exists(#segments) OR #segments < :segments",
             ExpressionAttributeNames={**_NAMES, "#end": _END},
             ReturnValues="ALL_OLD",
@@ -132,6 +151,36 @@ class DynamoDbRunCatalog:
             "fqn = :fqn", {":fqn": fqn}, IndexName="by-start", ScanIndexForward=False, Limit=limit, **start
         )
         return RunPage([row_of(row) for row in rows], write_cursor(after["started_ms"], after["run_id"]) if after else None)
+
+    def get_many(self, runs: Sequence[Run]) -> Mapping[Run, RunRow]:
+        """See ``RunCatalog``. One BatchGetItem."""
+        rows = map(row_of, self._table.get_all([_key(run) for run in runs]))
+        return {row.run: row for row in rows}
+
+    def ended(self, outcome: str, since_ms: int, before: str, limit: int) -> RunPlaces:
+        """See ``RunCatalog``. One Query."""
+        since = f"{since_ms:015d}"
+        if before and before < since:
+            return RunPlaces([], True)
+        values = {":outcome": outcome, ":since": since, ":before": before or _NEWEST}
+        rows, after = self._table.query(_ENDED, values, IndexName="by-outcome", ScanIndexForward=False, Limit=limit + 1)
+        places = [(row["ended_at"], Run(row["fqn"], row["run_id"])) for row in rows if row["ended_at"] != before]
+        return RunPlaces(places[:limit], after is None and len(places) <= limit)
+
+    def running(self, since_ms: int, before: str, limit: int) -> RunPlaces:
+        """See ``RunCatalog``. A Query a shard, eight at a time. ``limit`` more than run in one ms of a shard, else a page may leave some out."""
+        last_ms = ms_of_place(before) if before else MAX_MS
+        if last_ms < since_ms:
+            return RunPlaces([], True)
+
+        def runs_of(shard: int) -> RunPlaces:
+            values = {":shard": f"open#{shard}", ":since": since_ms, ":last": last_ms}
+            rows, after = self._table.query(_RUNNING, values, IndexName="activity", ScanIndexForward=False, Limit=limit)
+            found = [row_of(row) for row in rows]
+            return RunPlaces([(row.place, row.run) for row in found], after is None)
+
+        with ThreadPoolExecutor(THREADS) as threads:
+            return newest_of(list(threads.map(runs_of, range(SHARDS))), before)
 
     def forget(self, run: Run) -> None:
         """See ``RunCatalog``."""

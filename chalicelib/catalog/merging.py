@@ -12,7 +12,19 @@ from typing import Any
 
 Item = Mapping[str, Any]
 
-SEGMENTS = ("segments", "lines", "bytes", "epoch", "seal", "end", "last_append_ms", "expires_at", "activity_shard")
+SEGMENTS = (
+    "segments",
+    "lines",
+    "bytes",
+    "epoch",
+    "seal",
+    "end",
+    "outcome",
+    "ended_at",
+    "last_append_ms",
+    "expires_at",
+    "activity_shard",
+)
 COMPACTED = ("compacted_segments", "compacted_bytes")
 FINAL = ("final_segments", "final_lines", "final_bytes")
 GROUPS = (SEGMENTS, COMPACTED, FINAL)

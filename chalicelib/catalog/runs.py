@@ -5,20 +5,28 @@ highest-numbered segment says, however the events arrive.
 
 Table ``runs``: hash ``fqn``, range ``run_id``. Index ``by-start`` (``fqn``, ``started_ms``) lists a pipeline's runs by time. Index ``activity``
 (``activity_shard``, ``last_append_ms``) holds only runs that still need work: open, sealed and not finalized, or finalized with segments to
-retire. Each append moves a row of it, so it is cut into shards (decision 0013).
+retire. Each append moves a row of it, so it is cut into shards (decision 0013). Index ``by-outcome`` (``outcome``, ``ended_at``) holds the
+keys of runs that have ended: an entry is written when the outcome changes, never by an append (decision 0041).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Protocol
 
-from chalicelib.ports import Run, RunEnd, RunStart, SegmentEntry
+from chalicelib.errors import InvalidInputError
+from chalicelib.ports import CANCELLED, FAILED, SUCCEEDED, Run, RunEnd, RunStart, SegmentEntry
 
 SHARDS = 64
 """A partition of an index takes 1,000 units of writing a second, and an append takes two: 32,000 appends a second."""
+MAX_MS = 10**15 - 1
+"""The last time that has a place."""
+RUNNING, LOST, UNKNOWN = "running", "lost", "unknown"
+ENDED = (SUCCEEDED, FAILED, CANCELLED, LOST, UNKNOWN)
+"""Outcomes of runs that have ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +56,14 @@ class RunRow:
     @property
     def outcome(self) -> str:
         """running, succeeded, failed, cancelled, lost (sealed by the sweep), or unknown (its client does not report it)."""
-        if self.status == "open":
-            return "running"
-        if self.seal == "abandoned":
-            return "lost"
-        return self.end.outcome if self.end else "unknown"
+        if self.status == "open" and (self.segments or self.start):
+            return RUNNING
+        return _outcome(self.seal, self.end)
+
+    @property
+    def place(self) -> str:
+        """Where it is among the runs of all pipelines, by last activity."""
+        return place_of(self.run, self.last_append_ms)
 
     @property
     def status(self) -> str:
@@ -83,6 +94,14 @@ class RunPage:
 
     rows: Sequence[RunRow]
     cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlaces:
+    """Runs of one outcome with their places, the last to be active first. ``is_whole``: none is left behind them."""
+
+    places: Sequence[tuple[str, Run]]
+    is_whole: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +139,15 @@ class RunCatalog(Protocol):
     def newest(self, fqn: str, limit: int, cursor: str | None) -> RunPage:
         """Runs of a pipeline, newest first. Raises InvalidInputError for a cursor that was not made here."""
 
+    def get_many(self, runs: Sequence[Run]) -> Mapping[Run, RunRow]:
+        """Rows of up to 100 runs, those that there are. One request."""
+
+    def ended(self, outcome: str, since_ms: int, before: str, limit: int) -> RunPlaces:
+        """Up to ``limit`` runs that ended with an outcome at ``since_ms`` or later, of places before one (empty: the newest). One request."""
+
+    def running(self, since_ms: int, before: str, limit: int) -> RunPlaces:
+        """The same of runs in the index ``activity``, sealed ones among them; ``limit`` counts for each shard. A request for each."""
+
     def forget(self, run: Run) -> None:
         """The run was deleted: lists name it no more. None there is a success. One write."""
 
@@ -132,6 +160,30 @@ def shard_of(run: Run) -> str:
     return f"open#{blake2b(f'{run.fqn}/{run.run_id}'.encode(), digest_size=2).digest()[0] % SHARDS}"
 
 
+def end_attributes(run: Run, seal: SegmentEntry) -> dict[str, str]:
+    """The attributes of a run's item that index ``by-outcome`` is made of: of a run whose last segment is a seal, and of no other."""
+    return {"outcome": _outcome(seal.reason, seal.end), "ended_at": place_of(run, seal.appended_ms)}
+
+
+def place_of(run: Run, at_ms: int) -> str:
+    """A text that orders runs by time, each at a place of its own: the time in ms, and a digest of the run's name."""
+    return f"{at_ms:015d}.{blake2b(partition_key(run).encode(), digest_size=8).hexdigest()}"
+
+
+def ms_of_place(place: str) -> int:
+    """The time of a place. Raises InvalidInputError for what is none."""
+    if not re.fullmatch(r"[0-9]{15}\.[0-9a-f]{16}", place, re.ASCII):
+        raise InvalidInputError("the cursor was not made here: leave it out to begin anew")
+    return int(place[:15])
+
+
+def newest_of(parts: Sequence[RunPlaces], before: str) -> RunPlaces:
+    """Several lists as one, as far as all of them are known: a list that goes on may have more behind its last place."""
+    floor = max((part.places[-1][0] for part in parts if part.places and not part.is_whole), default="")
+    places = {each for part in parts for each in part.places if each[0] >= floor and (not before or each[0] < before)}
+    return RunPlaces(sorted(places, key=lambda each: each[0], reverse=True), all(part.is_whole for part in parts))
+
+
 def partition_key(run: Run) -> str:
     """The partition of background work that a run is."""
     return f"{run.fqn}/{run.run_id}"
@@ -141,3 +193,10 @@ def run_of(key: str) -> Run:
     """The inverse: a run's id has no slash."""
     fqn, _, run_id = key.rpartition("/")
     return Run(fqn, run_id)
+
+
+def _outcome(seal: str, end: RunEnd | None) -> str:
+    """Of a run that has ended. ``seal``: the reason of its seal, empty of a log without, as of OpenMetadata's own."""
+    if seal == "abandoned":
+        return LOST
+    return end.outcome if end else UNKNOWN

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from chalicelib.archive.uploads import Uploads
     from chalicelib.catalog.cursor import CursorSigner
     from chalicelib.catalog.latest import LatestFiles
+    from chalicelib.catalog.recent import RecentRuns
     from chalicelib.catalog.registration import Registration
     from chalicelib.catalog.runs import RunCatalog
     from chalicelib.catalog.search import Search
@@ -214,6 +215,13 @@ class Services:
         from chalicelib.runlog.grep import Grep
 
         return Grep(self.reader, self.clock)
+
+    @cached_property
+    def recent(self) -> RecentRuns:
+        """Lists runs across pipelines."""
+        from chalicelib.catalog.recent import RecentRuns
+
+        return RecentRuns(self.runs)
 
     @cached_property
     def pipelines(self) -> Pipelines:

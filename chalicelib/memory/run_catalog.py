@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
 
 from chalicelib.catalog.dynamodb_runs import read_cursor, write_cursor
-from chalicelib.catalog.runs import Landed, RunPage, RunRow
+from chalicelib.catalog.runs import Landed, RunPage, RunPlaces, RunRow, newest_of, shard_of
 from chalicelib.memory.failures import Failures, can_fail
 from chalicelib.ports import Run, RunStart, SegmentEntry
 
@@ -114,6 +114,28 @@ class InMemoryRunCatalog:
         return RunPage(page, write_cursor(page[-1].started_ms, page[-1].run.run_id) if more else None)
 
     @can_fail
+    def get_many(self, runs: Sequence[Run]) -> Mapping[Run, RunRow]:
+        """See ``RunCatalog``."""
+        with self._lock:
+            return {run: self._rows[run] for run in runs if run in self._rows}
+
+    @can_fail
+    def ended(self, outcome: str, since_ms: int, before: str, limit: int) -> RunPlaces:
+        """See ``RunCatalog``."""
+        with self._lock:
+            rows = [row for row in self._rows.values() if row.seal and row.outcome == outcome]
+        return _places(rows, since_ms, before, limit)
+
+    @can_fail
+    def running(self, since_ms: int, before: str, limit: int) -> RunPlaces:
+        """See ``RunCatalog``."""
+        with self._lock:
+            shards: dict[str, list[RunRow]] = {}
+            for run in self._active:
+                shards.setdefault(shard_of(run), []).append(self._rows[run])
+        return newest_of([_places(rows, since_ms, before, limit) for rows in shards.values()], before)
+
+    @can_fail
     def forget(self, run: Run) -> None:
         """See ``RunCatalog``."""
         with self._lock:
@@ -136,3 +158,9 @@ class InMemoryRunCatalog:
 
 def _newest_first(row: RunRow) -> tuple[int, str]:
     return row.started_ms, row.run.run_id
+
+
+def _places(rows: Sequence[RunRow], since_ms: int, before: str, limit: int) -> RunPlaces:
+    within = [row for row in rows if row.last_append_ms >= since_ms and (not before or row.place < before)]
+    found = sorted(((row.place, row.run) for row in within), key=lambda each: each[0], reverse=True)
+    return RunPlaces(found[:limit], len(found) <= limit)

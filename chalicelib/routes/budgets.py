@@ -19,7 +19,17 @@ from chalicelib.events.depth import MAX_DEPTH, MAX_OTLP_DEPTH
 from chalicelib.events.names import MAX_NAME_CHARS
 from chalicelib.response_size import RESPONSE_BYTES
 from chalicelib.routes import event_paths
-from chalicelib.routes.paths import AGENTS, ARCHIVE, BASE, CATALOG, COORDINATION, ELASTICSEARCH, PIPELINE_FILES, PIPELINES
+from chalicelib.routes.paths import (
+    AGENTS,
+    ARCHIVE,
+    BASE,
+    CATALOG,
+    COORDINATION,
+    ELASTICSEARCH,
+    PIPELINE_FILES,
+    PIPELINES,
+    RECENT_RUNS,
+)
 from chalicelib.runlog.layout import MAX_KEY_BYTES
 
 KIB, MIB = 1024, 1024 * 1024
@@ -154,6 +164,7 @@ BUDGETS: Mapping[Operation, Budget] = {
     ("HEAD", ELASTICSEARCH): _READ,
     ("GET", f"{ELASTICSEARCH}/_license"): _READ,
     ("GET", f"{ELASTICSEARCH}/_cluster/health"): _READ,
+    ("GET", RECENT_RUNS): _READ,
     ("GET", CATALOG): _READ,
     ("GET", _RUNS): _READ,
     ("GET", f"{_RUNS}/{{runId}}"): _READ,

@@ -14,8 +14,10 @@ from chalice.app import NotFoundError, Request, Response
 
 from chalicelib import composition
 from chalicelib.access.grants import Scope
+from chalicelib.access.patterns import ANY, matches
 from chalicelib.access.principal import Principal
-from chalicelib.catalog.runs import RunRow
+from chalicelib.catalog.recent import OUTCOMES, RecentQuery
+from chalicelib.catalog.runs import MAX_MS, RunRow
 from chalicelib.composition import Services
 from chalicelib.errors import InvalidInputError, ObjectNotFoundError
 from chalicelib.observability import note
@@ -25,6 +27,7 @@ from chalicelib.routes.answers import json_answer
 from chalicelib.routes.cursors import opened_cursor, sealed_cursor
 from chalicelib.routes.parameters import truth, whole_number
 from chalicelib.routes.paths import CATALOG, decoded, segments_below
+from chalicelib.routes.queries import moment_ms
 from chalicelib.runlog.attempts import read_start
 from chalicelib.runlog.gaps import lost_lines
 from chalicelib.runlog.grep import MAX_MATCHES, GrepRequest
@@ -58,6 +61,23 @@ def pipelines(request: Request) -> Response:
         found = [{"fqn": fqn, "last": facts(rows[0]) if rows else None} for fqn, rows in zip(page.names, newest, strict=True)]
     cursor = None if page.after is None else sealed_cursor(page.after, (Scope.LOGS_READ,), *bound_to)
     return json_answer({"pipelines": found, "cursor": cursor})
+
+
+def recent_runs(request: Request) -> Response:
+    """Runs of all pipelines that may be read, the last to be active first. At most four rounds of a query for each outcome, and of 64 more
+    where runs that go on are asked for; and a read of rows."""
+    gate.permit_some("runs", Scope.LOGS_READ)
+    services, who, query = composition.services(), gate.principal(), _query(request)
+    pattern, outcomes, since_ms = _part_of_name(query, "fqn"), _outcomes(query), _since_ms(query)
+    bound_to = ("runs", pattern, ",".join(outcomes), query.get("since") or "")
+    after = opened_cursor(query.get("cursor") or "", (Scope.LOGS_READ,), *bound_to)
+
+    def may_see(fqn: str) -> bool:
+        return matches(pattern or ANY, fqn) and who.may(Scope.LOGS_READ, fqn)
+
+    page = services.recent.page(RecentQuery(outcomes, since_ms, may_see), _limit(query), after)
+    cursor = None if page.after is None else sealed_cursor(page.after, (Scope.LOGS_READ,), *bound_to)
+    return json_answer({"runs": [{"fqn": row.run.fqn} | facts(row) for row in page.rows], "cursor": cursor})
 
 
 def pipeline(request: Request) -> Response:
@@ -203,6 +223,24 @@ def _part_of_name(query: Mapping[str, str], parameter: str) -> str:
     if len(text) > MAX_NAME_CHARS or any("\ud800" <= letter <= "\udfff" for letter in text):
         raise InvalidInputError(f"{parameter} is a text of at most {MAX_NAME_CHARS} letters length={len(text)}")
     return text
+
+
+def _outcomes(query: Mapping[str, str]) -> Sequence[str]:
+    """Raises InvalidInputError."""
+    wanted = (query.get("outcome") or ",".join(OUTCOMES)).split(",")
+    if not set(wanted) <= set(OUTCOMES):
+        raise InvalidInputError(
+            f"outcome is one of {', '.join(OUTCOMES)}, or several with commas outcome={query['outcome'][:100]!r}"
+        )
+    return tuple(each for each in OUTCOMES if each in wanted)
+
+
+def _since_ms(query: Mapping[str, str]) -> int:
+    """Raises InvalidInputError."""
+    since_ms = moment_ms(query.get("since") or "0")
+    if since_ms is None or not 0 <= since_ms <= MAX_MS:
+        raise InvalidInputError(f"since is milliseconds since the epoch, or ISO 8601 since={query['since'][:40]!r}")
+    return since_ms
 
 
 def _limit(query: Mapping[str, str]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from chalicelib.catalog.recent import OUTCOMES
 from chalicelib.routes.openapi_logs import query_parameter
 
 _BASE = "/v1/catalog/pipelines"
@@ -75,6 +76,24 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "lost": {**_COUNT, "description": "Lines that are missing: their segments were deleted too early."},
         },
         "examples": [{**_FACTS, "lost": 0}],
+    },
+    "RecentRuns": {
+        "description": "Runs of all pipelines that may be read. A page may be shorter than `limit`, or empty, and go on.",
+        "type": "object",
+        "required": ["runs", "cursor"],
+        "properties": {
+            "runs": {
+                "type": "array",
+                "maxItems": 100,
+                "items": {
+                    "type": "object",
+                    "required": ["fqn", *_FIELDS],
+                    "properties": {"fqn": {"type": "string", "description": "Its pipeline."}, **_FIELDS},
+                },
+            },
+            "cursor": _CURSOR,
+        },
+        "examples": [{"runs": [{"fqn": "mysql.ingest", **_FACTS}], "cursor": None}],
     },
     "RunFactsList": {
         "description": "Runs of a pipeline, newest first.",
@@ -196,6 +215,21 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         {"type": "string", "maxLength": 500},
         "A part of the names, in upper or lower case. A page may be empty, and go on.",
     ),
+    "outcome": {
+        **query_parameter(
+            "outcome",
+            {"type": "array", "items": {"enum": list(OUTCOMES)}},
+            "Only runs with one of these, separated by commas; all unless it is given.",
+        ),
+        "style": "form",
+        "explode": False,
+    },
+    "fqnPattern": query_parameter(
+        "fqn", {"type": "string", "maxLength": 500}, "Only runs of these pipelines; `*` stands for any letters, as in `shop.*`."
+    ),
+    "activeSince": query_parameter(
+        "since", {"type": "string"}, "Only runs that were active then or later: milliseconds since the epoch, or ISO 8601."
+    ),
     "pageLimit": query_parameter("limit", {"type": "integer", "minimum": 1, "maximum": 100, "default": 50}, "How many at most."),
     "wanted": {
         **query_parameter(
@@ -221,6 +255,15 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 }
 
 OPERATIONS: dict[str, dict[str, Any]] = {
+    "GET /v1/catalog": {
+        "id": "listRecentRuns",
+        "summary": "Runs of all pipelines by outcome, the last to be active first",
+        "description": "Read from the catalog: what failed, with `outcome=failed,lost`. A run that is active meanwhile moves to the front: "
+        "a list of runs that go on may leave it out, or have it once more on a later page.",
+        "parameters": ["outcome", "fqnPattern", "activeSince", "pageLimit", "pageCursor"],
+        "answers": {200: "RecentRuns"},
+        "errors": [400, 503],
+    },
     f"GET {_BASE}": {
         "id": "listPipelines",
         "summary": "Pipelines by name, each with its newest run",

@@ -57,6 +57,7 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
         f"{name}": (Scope.LOGS_WRITE,)
         for name in (f"GET {_ES}", f"HEAD {_ES}", f"GET {_ES}/_license", f"GET {_ES}/_cluster/health")
     },
+    "GET /v1/catalog": (Scope.LOGS_READ,),
     f"GET {_PIPELINES}": (Scope.LOGS_READ,),
     f"GET {_PIPELINES}/{{fqn}}/runs": (Scope.LOGS_READ,),
     f"GET {_PIPELINES}/{{fqn}}/runs/{{runId}}": (Scope.LOGS_READ,),

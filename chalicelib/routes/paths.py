@@ -42,7 +42,7 @@ def decoded(name: str) -> str:
 BASE = "/v1/services/ingestionPipelines"
 _LOGS = "/services/ingestionPipelines/logs"
 ROUTES = routes_below(f"{BASE}/logs")
-CATALOG, COORDINATION = "/v1/catalog/pipelines", "/v1/coordination"
+RECENT_RUNS, CATALOG, COORDINATION = "/v1/catalog", "/v1/catalog/pipelines", "/v1/coordination"
 PIPELINES, PIPELINE_FILES = "/v1/pipelines", "/v1/pipeline-files"
 ARCHIVE, AGENTS = "/v0/archive", "/v1/agents"
 ELASTICSEARCH = f"{AGENTS}/elasticsearch"

@@ -24,7 +24,7 @@ def page_request(query: Mapping[str, str], spare_s: float) -> PageRequest:
         after=_number(query.get("after", query.get("offset")), 0, _MAX_LINE) or 0,
         limit=max(_number(query.get("limit"), tail or DEFAULT_LIMIT, MAX_LIMIT) or 0, 1),
         tail=tail,
-        since_ms=_moment_ms(query.get("since")),
+        since_ms=moment_ms(query.get("since")),
         wait_s=max(min(_seconds(query.get("wait")), MAX_WAIT_S, spare_s), 0.0),
     )
 
@@ -35,7 +35,7 @@ def follow_request(query: Mapping[str, str], last_event_id: str | None) -> Follo
     return FollowRequest(
         after=told if told is not None else _number(query.get("after"), 0, _MAX_LINE) or 0,
         tail=None if told is not None else _number(query.get("tail"), None, MAX_LIMIT),
-        until_ms=_moment_ms(query.get("until")),
+        until_ms=moment_ms(query.get("until")),
     )
 
 
@@ -60,7 +60,8 @@ def _seconds(text: str | None) -> float:
     return float(text) if text and _SECONDS.fullmatch(text) else 0.0
 
 
-def _moment_ms(text: str | None) -> int | None:
+def moment_ms(text: str | None) -> int | None:
+    """Epoch ms, or ISO 8601 (UTC unless it names a zone), in ms; None for anything else."""
     number = _number(text, None, _MAX_LINE)
     if number is not None or not text:
         return number

@@ -24,6 +24,7 @@ from chalicelib.routes.paths import (
     ELASTICSEARCH,
     PIPELINE_FILES,
     PIPELINES,
+    RECENT_RUNS,
 )
 
 BINARY_TYPES = [
@@ -133,6 +134,7 @@ ROUTES = (
         for path in event_paths.ROUTES
     ),
     Route("GET", "/v1/configuration", _configuration, "configuration"),
+    Route("GET", RECENT_RUNS, _catalog, "recent_runs"),
     Route("GET", CATALOG, _catalog, "pipelines"),
     *(Route("GET", path, _catalog, "pipeline") for path in CATALOG_ROUTES),
     Route("GET", ARCHIVE, _archive, "archive"),

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -204,6 +205,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._object(self.server.fake.runs[fqn, run_id].data)
             case ("GET", "v1", "health"):
                 self._json({"status": "ok", "version": "1"})
+            case ("GET", "v1", "catalog"):
+                self._recent()
             case ("GET", "v1", "catalog", "pipelines"):
                 self._pipelines()
             case ("GET", "v1", "catalog", "pipelines", fqn, "runs"):
@@ -218,6 +221,14 @@ class _Handler(BaseHTTPRequestHandler):
                 self._events(self._seen(fqn, run_id) if method == "GET" else fake.runs[fqn, run_id], [method, *rest])
             case _:
                 self._json({"code": 404, "message": "there is no such path"}, 404)
+
+    def _recent(self) -> None:
+        """One run a page, so that pages are gone through."""
+        names = sorted((fqn, run_id) for fqn, run_id in self.server.fake.runs if fnmatchcase(fqn, self.query.get("fqn", "*")))
+        found = [{"fqn": fqn, **self._facts(fqn, run_id)} for fqn, run_id in names]
+        wanted = [each for each in found if each["outcome"] in self.query.get("outcome", each["outcome"]).split(",")]
+        at = int(self.query.get("cursor", 0))
+        self._json({"runs": wanted[at : at + 1], "cursor": str(at + 1) if at + 1 < len(wanted) else None})
 
     def _seen(self, fqn: str, run_id: str) -> StoredRun:
         """To be read: reading makes no run."""

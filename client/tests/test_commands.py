@@ -39,14 +39,40 @@ def answered(server: FakeServer, *arguments: str) -> str:
 
 
 def test_pipelines_are_listed_over_pages(filled: FakeServer) -> None:
-    rows = [line.split("\t") for line in answered(filled, "runs").splitlines()]
+    rows = [line.split("\t") for line in answered(filled, "pipelines").splitlines()]
     assert [row[:4] for row in rows] == [
         ["nightly.orders", "run-2", "finalized", "250"],
         ["nightly.stock", "run-1", "running", "3"],
         ["weekly", "run-1", "running", "1"],
     ]
-    assert len(answered(filled, "runs", "-n", "1").splitlines()) == 1
-    assert answered(filled, "runs", "--prefix", "week").startswith("weekly\t")
+    assert answered(filled, "pipelines", "--prefix", "week").startswith("weekly\t")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "listed"),
+    [
+        ((), ["nightly.orders run-1", "nightly.orders run-2", "nightly.stock run-1", "weekly run-1"]),
+        (("nightly.*",), ["nightly.orders run-1", "nightly.orders run-2", "nightly.stock run-1"]),
+        (("--outcome", "running"), ["nightly.stock run-1", "weekly run-1"]),
+        (("*ly", "--outcome", "running", "--outcome", "failed"), ["weekly run-1"]),
+        (("--failed",), []),
+        (("nightly.orders",), ["run-2", "run-1"]),
+        (("nightly.orders", "--outcome", "unknown", "--since", "1000d"), ["run-2", "run-1"]),
+        (("nightly.orders", "--failed"), []),
+        (("nightly.orders", "--since", "2100-01-01"), []),
+    ],
+)
+def test_runs_by_pipeline_outcome_and_time(filled: FakeServer, arguments: tuple[str, ...], listed: list[str]) -> None:
+    rows = [line.split("\t") for line in answered(filled, "runs", *arguments).splitlines()]
+    assert [" ".join(row[: len(listed[0].split())]) for row in rows] == listed
+
+
+@pytest.mark.parametrize(("arguments", "count"), [(("runs",), 4), (("runs", "nightly.orders"), 2), (("pipelines",), 3)])
+def test_list_says_when_there_is_more(filled: FakeServer, arguments: tuple[str, ...], count: int) -> None:
+    whole, part = call(filled, *arguments, "-n", str(count)), call(filled, *arguments, "-n", str(count - 1), "--json")
+    assert (len(whole.stdout.splitlines()), whole.stderr) == (count, "")
+    assert len(part.stdout.splitlines()) == count - 1
+    assert part.stderr == f"runlake: there are more than these {count - 1}: -n {5 * (count - 1)} lists more\n"
 
 
 @pytest.mark.parametrize(
@@ -66,7 +92,7 @@ def test_state_is_a_word_of_the_glossary(status: str, end: str | None, state: st
 
 def test_runs_of_a_pipeline(filled: FakeServer) -> None:
     first, second = answered(filled, "runs", "nightly.orders").splitlines()
-    assert first == "run-2\tfinalized\t250\t2140\t2026-05-28T20:26:40Z\t0:01:00\t1\tunknown"
+    assert first == "run-2\tfinalized\t250\t2140\t2026-05-28T20:27:40Z\t0:01:00\t1\tunknown"
     assert second.startswith("run-1\t")
     found = [json.loads(line)["runId"] for line in answered(filled, "runs", "nightly.orders", "--json").splitlines()]
     assert found == ["run-2", "run-1"]
@@ -189,7 +215,7 @@ def test_errors_tell_what_to_do_next(filled: FakeServer) -> None:
     assert missing.exit_code == 2
     assert missing.stderr.splitlines() == [
         "runlake: there is no such run",
-        "next: check the names with `runlake runs` and `runlake runs FQN`",
+        "next: check the names with `runlake pipelines` and `runlake runs FQN`",
     ]
     assert "the pipeline has no runs" in call(filled, "tail", "somebody").stderr
     filled.token = "secret"

@@ -27,7 +27,7 @@ RUN = ("p", "r")
 TYPED = FORGING.replace("\x00", "").encode("utf-8", "ignore").decode()
 """As far as a command line can have it."""
 SHOWN: list[tuple[str, ...]] = [
-    ("runs",), ("runs", "p"), ("runs", "--json"), ("runs", "p", "--json"),
+    ("runs",), ("runs", "p"), ("runs", "--json"), ("runs", "p", "--json"), ("pipelines",), ("pipelines", "--json"),
     ("tail", *RUN), ("tail", "p"), ("tail", "-f", *RUN), ("tail", "--json", *RUN), ("tail", "-f", "--json", *RUN),
     ("cat", *RUN), ("cat", *RUN, "--step", "s"), ("cat", *RUN, "--step", TYPED),
     ("grep", "x", *RUN), ("grep", "-n", "x", *RUN), ("grep", "--json", "x", *RUN),
@@ -138,10 +138,12 @@ def test_raw_log_is_the_bytes(server: HostileServer, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [("runs",), ("runs", "p"), ("steps", *RUN), ("status", *RUN), ("drain", "--list"), ("config",)], ids=" ".join
+    "command",
+    [("runs",), ("runs", "p"), ("pipelines",), ("steps", *RUN), ("status", *RUN), ("drain", "--list"), ("config",)],
+    ids=" ".join,
 )
 def test_rows_for_programs_are_not_forged(command: tuple[str, ...], server: HostileServer, tmp_path: Path) -> None:
-    columns = {"runs": 6 if len(command) == 1 else 8, "steps": 7, "status": 2, "drain": 6, "config": 4}[command[0]]
+    columns = {"runs": 9 if len(command) == 1 else 8, "pipelines": 6, "steps": 7, "status": 2, "drain": 6, "config": 4}[command[0]]
     environment = {
         **os.environ,
         **environ(server, tmp_path),

@@ -41,7 +41,8 @@ _READING = dict.fromkeys(("runs", "tail", "cat", "download", "steps", "events", 
 ARGUMENTS = {**_READING, "grep": ("x", "nightly.orders"), "close": ("nightly.orders", "run-2")}
 """Of each command that asks the server, as they should be."""
 OF_A_RUN = sorted(ARGUMENTS.keys() - {"runs"})
-LOCAL = {"exec", "drain", "config", "completion"}
+OTHERS = {"exec", "drain", "config", "completion", "pipelines"}
+"""Their arguments are no names on the server."""
 _SRC = str(Path(__file__).parents[1] / "src")
 
 
@@ -65,10 +66,10 @@ def unknown_run(command: str) -> tuple[str, ...]:
 
 
 def test_every_command_is_here() -> None:
-    assert ARGUMENTS.keys() | LOCAL == set(runlake.commands)
+    assert ARGUMENTS.keys() | OTHERS == set(runlake.commands)
 
 
-@pytest.mark.parametrize("command", sorted(runlake.commands.keys() - {"runs", "drain", "config"}))
+@pytest.mark.parametrize("command", sorted(runlake.commands.keys() - {"runs", "pipelines", "drain", "config"}))
 def test_missing_argument_names_it(command: str, server: FakeServer) -> None:
     first = next(each for each in runlake.commands[command].params if isinstance(each, click.Argument))
     error = error_of(call(server, command), wrongly_typed(command))
@@ -116,7 +117,7 @@ def test_unknown_run_is_an_error(command: str, filled: FakeServer) -> None:
 def test_unknown_pipeline_is_an_error(command: str, filled: FakeServer) -> None:
     arguments = ["TYPO" if each == "nightly.orders" else each for each in ARGUMENTS[command]]
     error = error_of(call(filled, command, *arguments))
-    assert command == "close" or "the pipeline has no runs fqn='TYPO'\nnext: check the name with `runlake runs`" in error
+    assert command == "close" or "the pipeline has no runs fqn='TYPO'\nnext: check the name with `runlake pipelines`" in error
 
 
 def test_following_unknown_run_is_an_error(filled: FakeServer) -> None:
@@ -232,7 +233,7 @@ def test_download_into_a_folder_is_named_after_the_run(filled: FakeServer, tmp_p
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("runs", "-n", "0"), ("runs", "-n", "-1"), ("runs", "nightly.orders", "-n", "0"), ("tail", "nightly.orders", "-n", "-1"),
+        ("runs", "-n", "0"), ("pipelines", "-n", "-1"), ("runs", "nightly.orders", "-n", "0"), ("tail", "nightly.orders", "-n", "-1"),
         ("events", "nightly.orders", "-n", "0"), ("grep", "x", "nightly.orders", "-m", "0"),
         *[("--timeout-s", value, "runs") for value in ("-1", "0", "nan", "inf", "1e10")],
         *[("drain", "--patience", value) for value in ("-1", "nan", "inf")],

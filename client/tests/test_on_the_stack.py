@@ -65,7 +65,7 @@ def test_runs_are_found_followed_searched_and_told_about() -> None:
     listed = eventually(lambda: rows_of(["runs", "client.commands", "--json"]), lambda rows: len(rows) == 2)
     assert [row["runId"] for row in listed] == ["second", "first"]
     assert {row["lines"] for row in listed} == {100}
-    assert "client.commands" in invoke(command, ["runs"]).stdout
+    assert "client.commands" in invoke(command, ["pipelines"]).stdout
     assert invoke(command, ["tail", "-n", "2", "client.commands"]).stdout.splitlines() == lines[-2:]
     assert invoke(command, ["tail", "-f", "-n", "3", "client.commands", "first"]).stdout.splitlines() == lines[-3:]
     found = invoke(command, ["grep", "no disk", "client.commands", "first"]).stdout

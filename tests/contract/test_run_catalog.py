@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from chalicelib.catalog.runs import RunCatalog
+from chalicelib.catalog.runs import RunCatalog, RunPlaces, place_of
 from chalicelib.errors import InvalidInputError
 from chalicelib.ports import Run, RunEnd, RunStart, SegmentEntry
 
@@ -118,6 +118,44 @@ def test_end_is_that_of_the_last_segment(runs: RunCatalog) -> None:
     runs.segment_landed(RUN, replace(segment(2, "abandoned"), line=2, byte=20))
     row = runs.get(RUN)
     assert row and (row.end, row.outcome) == (None, "lost")
+
+
+def test_runs_by_outcome_are_those_of_their_last_segments_newest_first(runs: RunCatalog) -> None:
+    failed = RunEnd("failed", 1)
+    ends: dict[str, tuple[RunEnd | None, int]] = {
+        "a": (failed, 5),
+        "b": (failed, 5),
+        "c": (None, 7),
+        "d": (failed, 9),
+        "e": (None, 3),
+    }
+    for name, (end, second) in ends.items():
+        seal = replace(segment(1, "closed" if end else "abandoned"), end=end, appended_ms=START_MS + second * 1000)
+        for entry in (segment(0), seal, segment(0)):
+            runs.segment_landed(Run(f"svc.{name}", "r"), entry)
+    runs.segment_landed(Run("svc.d", "r"), replace(segment(2), appended_ms=START_MS + 11_000))
+    runs.segment_landed(Run("svc.c", "r"), replace(segment(2, "closed"), end=failed, appended_ms=START_MS + 12_000))
+    assert _names(runs.ended("failed", 0, "", 10)) == ["svc.c", *sorted(["svc.a", "svc.b"], key=_digest, reverse=True)]
+    assert _names(runs.ended("lost", 0, "", 10)) == ["svc.e"]
+    assert _names(runs.ended("failed", START_MS + 6000, "", 10)) == ["svc.c"]
+    first = runs.ended("failed", 0, "", 2)
+    assert (len(first.places), first.is_whole) == (2, False)
+    rest = runs.ended("failed", 0, first.places[-1][0], 2)
+    assert (len({*_names(first), *_names(rest)}), rest.is_whole) == (3, True)
+    assert not runs.ended("failed", START_MS + 50_000, first.places[-1][0], 2).places, "the page is older than what is asked for"
+    assert "svc.d" in _names(runs.running(0, "", 10)), "which was reopened"
+    wanted = [Run("svc.d", "r"), Run("svc.a", "r"), Run("svc.a", "none")]
+    assert {run: row.outcome for run, row in runs.get_many(wanted).items()} == {wanted[0]: "running", wanted[1]: "failed"}
+    runs.forget(Run("svc.e", "r"))
+    assert not runs.ended("lost", 0, "", 10).places
+
+
+def _names(found: RunPlaces) -> list[str]:
+    return [run.fqn for _, run in found.places]
+
+
+def _digest(fqn: str) -> str:
+    return place_of(Run(fqn, "r"), 0)
 
 
 def test_status_on_the_way(runs: RunCatalog) -> None:

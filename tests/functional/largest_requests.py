@@ -290,6 +290,7 @@ _LIST: list[Largest] = [
     Largest(("HEAD", "/v1/agents/elasticsearch"), "/v1/agents/elasticsearch"),
     Largest(("GET", "/v1/agents/elasticsearch/_license"), "/v1/agents/elasticsearch/_license"),
     Largest(("GET", "/v1/agents/elasticsearch/_cluster/health"), "/v1/agents/elasticsearch/_cluster/health"),
+    Largest(("GET", "/v1/catalog"), "/v1/catalog?limit=100", prepare=_runs),
     Largest(("GET", "/v1/catalog/pipelines"), "/v1/catalog/pipelines?limit=100", prepare=_pipelines_of_runs),
     Largest(
         ("GET", "/v1/catalog/pipelines/{fqn}/runs"), f"/v1/catalog/pipelines/{quote(EMOJI * 30)}/runs?limit=100", prepare=_runs

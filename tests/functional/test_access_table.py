@@ -105,6 +105,8 @@ GET    $LOGS/..%2Fsvc_sales.etl/run-1                     401    401    403     
 GET    $LOGS/svc%5Fsales%2Eetl/run-1                      401    401    403     403    200    403   403    403      403 200
 GET    $LOGS/svc%255Fsales.etl/run-1                      401    401    403     403    403    403   403    403      403 200
 
+GET    /v1/catalog                                                401    401    403     403    200    403   403    403      200 200
+GET    /v1/catalog?outcome=failed&fqn=svc_hr.*                    401    401    403     403    200    403   403    403      200 200
 GET    /v1/catalog/pipelines                                      401    401    403     403    200    403   403    403      200 200
 GET    /v1/catalog/pipelines?prefix=svc_hr                        401    401    403     403    200    403   403    403      200 200
 GET    /v1/catalog/pipelines/svc_sales.etl/runs                   401    401    403     403    200    403   403    403      403 200

@@ -194,6 +194,73 @@ def test_a_principal_sees_what_it_may_read_and_its_cursors_tell_nothing() -> Non
         assert site.runs.newest("sales.a", 1, None).rows == []
 
 
+def recent(token: str = "", **query: Any) -> list[str]:
+    """Runs over all pages, as ``fqn/run``."""
+    names, cursor = [], None
+    while True:
+        asked = urlencode(query | ({"cursor": cursor} if cursor else {}))
+        answer = call("GET", f"/v1/catalog?{asked}", None, bearer(token) if token else {}).json
+        names += [f"{each['fqn']}/{each['runId']}" for each in answer["runs"]]
+        if not (cursor := answer["cursor"]):
+            return names
+
+
+def ended(site: Site, name: str, outcome: str) -> None:
+    site.write(name, "r", "one")
+    post(f"{name}/r/close", json.dumps({"outcome": outcome} if outcome else {}), {"Content-Type": "application/json"})
+    site.index(Run(name, "r"))
+    site.world.clock.advance(10)
+
+
+def test_recent_runs_of_all_pipelines_by_outcome(site: Site) -> None:
+    for name, outcome in {"shop.a": "failed", "shop.b": "succeeded", "hr.c": "failed", "shop.d": "", "shop.e": "failed"}.items():
+        ended(site, name, outcome)
+    site.write("shop.f", "r", "goes on")
+    assert recent() == recent(limit=1) == [f"{name}/r" for name in ("shop.f", "shop.e", "shop.d", "hr.c", "shop.b", "shop.a")]
+    assert recent(outcome="failed") == recent(outcome="failed", limit=2) == ["shop.e/r", "hr.c/r", "shop.a/r"]
+    assert recent(outcome="failed", fqn="shop.*", since=START_MS + 1) == ["shop.e/r"]
+    assert recent(outcome="succeeded,unknown") == ["shop.d/r", "shop.b/r"]
+    assert recent(outcome="running") == ["shop.f/r"] and recent(since="2100-01-01") == recent(fqn="nobody") == []
+    facts = call("GET", "/v1/catalog?outcome=failed&limit=1").json["runs"][0]
+    assert facts == {"fqn": "shop.e"} | {name: value for name, value in ask("/shop.e/runs/r").json.items() if name != "lost"}
+
+
+def test_recent_runs_are_those_that_may_be_read() -> None:
+    world, runs = World(), InMemoryRunCatalog()
+    with installed(world, runs=runs, keys=ISSUER.read, **JWT):
+        site, root = Site(world, runs), bearer(ISSUER.granted("root", logs_write=["*"]))
+        for name in ["shop.a", *(f"top.secret-{number:03d}" for number in range(40)), "shop.b"]:
+            site.write(name, "r", "x", root)
+            world.clock.advance(1)
+        reader = ISSUER.granted("reader", logs_read=["shop.*"])
+        assert recent(reader) == recent(reader, limit=1) == ["shop.b/r", "shop.a/r"]
+        page = call("GET", "/v1/catalog?limit=1", None, bearer(reader)).json
+        assert page["cursor"].startswith("~")
+        for path, status in {f"?cursor={page['cursor']}": 200, f"?cursor={page['cursor']}&outcome=failed": 400}.items():
+            assert call("GET", f"/v1/catalog{path}", None, bearer(reader)).status == status
+        assert call("GET", f"/v1/catalog?cursor={runs.get(Run('shop.a', 'r')).place}", None, bearer(reader)).status == 400  # type: ignore[union-attr]
+        assert call("GET", "/v1/catalog", None, bearer(ISSUER.granted("writer", logs_write=["*"]))).status == 403
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "outcome=broken",
+        "outcome=failed,",
+        "outcome=,",
+        "since=yesterday",
+        "since=9999999999999999",
+        "since=-1",
+        "limit=0",
+        "cursor=x",
+        "fqn=" + "x" * 501,
+    ],
+)
+def test_recent_runs_that_cannot_be(site: Site, wrong: str) -> None:
+    answer = call("GET", f"/v1/catalog?{wrong}")
+    assert (answer.status, answer.json["code"]) == (400, 400)
+
+
 def test_lines_that_have_something(site: Site) -> None:
     site.write("a/b", "run-1", "one\nan Error, an error\ntwo error\n")
     assert ask("/a%2Fb/runs/run-1/grep", q="error", limit=1).json == {

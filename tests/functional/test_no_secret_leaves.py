@@ -315,6 +315,9 @@ OPERATIONS = (
     Operation("elasticsearch.bulk_of_any", "PUT", ["v1", "agents", "elasticsearch", "_bulk"], BULK, as_lines, "application/x-ndjson"),
     Operation("elasticsearch.bulk_of_index", "POST", ["v1", "agents", "elasticsearch", "i", "_bulk"], [{"index": {}}, RECORD], as_lines),
     Operation("elasticsearch.bulk_of_index", "PUT", ["v1", "agents", "elasticsearch", "i", "_bulk"], [{"index": {}}, RECORD], as_lines),
+    Operation(
+        "catalog.recent_runs", "GET", CATALOG[:-1], query={"outcome": "failed", "fqn": "s*", "since": "0", "cursor": "", "limit": "5"}
+    ),
     Operation("catalog.pipelines", "GET", CATALOG, query={"prefix": "s", "contains": "s", "cursor": "", "limit": "5"}),
     Operation("catalog.pipeline", "GET", [*CATALOG, FQN, "runs"], query={"cursor": "", "limit": "5"}),
     Operation("catalog.pipeline", "GET", [*CATALOG, FQN, "runs", RUN_ID], query={"lost": "true"}),

@@ -186,6 +186,7 @@ def _logs(api: Api, run: str) -> None:
     fqn = run.split("/")[-2]
     for path in ("", f"/{fqn}/runs", f"/{fqn}/runs/run", f"/{fqn}/runs/run/grep?q=one", f"/{fqn}/runs/run/histogram"):
         api.ask("GET", f"/v1/catalog/pipelines{path}")
+    assert api.ask("GET", f"/v1/catalog?fqn={fqn}").json()["runs"]
     api.ask("GET", f"{LOGS}/{fqn}/stream/run")
 
 

@@ -180,10 +180,10 @@ def test_every_error_lists_its_codes(name: str) -> None:
         "/v0": openapi_archive.ERRORS,
         paths.COORDINATION: openapi_coordination.ERRORS,
         event_paths.BASE: openapi_events.ERRORS,
-        paths.CATALOG: openapi_catalog.ERRORS,
+        paths.RECENT_RUNS: openapi_catalog.ERRORS,
         "/v1/agents": openapi_agents.ERRORS,
     }
-    table: Any = next((table for base, table in tables.items() if path.startswith(f"{base}/")), openapi_logs.ERRORS)
+    table: Any = next((table for base, table in tables.items() if f"{path}/".startswith(f"{base}/")), openapi_logs.ERRORS)
     for status, response in OPERATIONS[name]["responses"].items():
         if int(status) >= 400 and "$ref" not in response:  # else it is of all: who may
             given = response["content"]["application/json"]

@@ -135,7 +135,7 @@ def runlake(ctx: click.Context, /, **given: Any) -> None:
 
 
 for _command in (
-    reading.runs, reading.tail, reading.cat, reading.grep, reading.download, events.steps, events.events, setting.status,
+    reading.runs, reading.pipelines, reading.tail, reading.cat, reading.grep, reading.download, events.steps, events.events, setting.status,
     writing.execute_command, writing.drain, writing.close, setting.config, setting.completion,
 ):  # fmt: skip
     runlake.add_command(_command)

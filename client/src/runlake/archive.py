@@ -34,6 +34,7 @@ _CONNECT_S = 5.0
 _STREAM_HOLDS_S = 25.0
 _LOGS = "/v1/services/ingestionPipelines/logs"
 _PIPELINES = "/v1/catalog/pipelines"
+_RECENT_RUNS = "/v1/catalog"
 _EVENTS = "/v1/events"
 _TRY_AGAIN = frozenset({408, 425, 429})
 _NO_ANSWER = (httpx.TransportError, httpx.DecodingError, httpx.InvalidURL)
@@ -194,6 +195,10 @@ class Archive:
     def runs(self, fqn: str, limit: int = 50) -> Iterator[Json]:
         """Facts of a pipeline's runs, the newest first."""
         return self._pages(f"{_PIPELINES}/{part(fqn)}/runs", "runs", limit, {})
+
+    def recent_runs(self, limit: int = 50, **query: Any) -> Iterator[Json]:
+        """Facts of runs of all pipelines with their ``fqn``, the last to be active first: ``fqn`` (a pattern), ``outcome``, ``since``."""
+        return self._pages(_RECENT_RUNS, "runs", limit, query)
 
     def facts(self, run: RunName) -> Json:
         """Facts of one run. Raises NotFoundError."""
@@ -363,7 +368,7 @@ def _no_answer(error: Exception) -> UnavailableError:
 
 def no_runs(fqn: str) -> NotFoundError:
     """Where a pipeline was asked for that has none."""
-    return NotFoundError(404, f"the pipeline has no runs fqn={fqn!r}", next_step="check the name with `runlake runs`")
+    return NotFoundError(404, f"the pipeline has no runs fqn={fqn!r}", next_step="check the name with `runlake pipelines`")
 
 
 def text_of(value: Any, otherwise: str) -> str:

@@ -51,7 +51,7 @@ class AccessError(ApiError):
 class NotFoundError(ApiError):
     """There is no such path or run."""
 
-    next_step = "check the names with `runlake runs` and `runlake runs FQN`"
+    next_step = "check the names with `runlake pipelines` and `runlake runs FQN`"
 
 
 class AddressError(NotFoundError):

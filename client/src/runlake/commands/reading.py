@@ -1,10 +1,11 @@
-"""Commands that read logs: runs, tail, cat, grep, download."""
+"""Commands that read logs: runs, pipelines, tail, cat, grep, download."""
 
 from __future__ import annotations
 
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,8 @@ from runlake.commands.output import (
     time_of,
 )
 from runlake.commands.session import Session, fqn_and_run, json_option, pass_session, run_of
-from runlake.commands.states import outcome_of, state_of
-from runlake.commands.times import since_of
+from runlake.commands.states import OUTCOMES, outcome_of, state_of
+from runlake.commands.times import ms_of, since_of
 from runlake.fetching import Download, Fetched
 from runlake.following import Follower, Piece, pages
 from runlake.names import RunName, page_url
@@ -37,27 +38,67 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _NO_MATCH = 1
 
 
+_limit_option = click.option("-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many at most.")
+
+
 @click.command()
 @click.argument("fqn", required=False)
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many at most.")
-@click.option("--prefix", default="", help="Without FQN: only pipelines whose names begin so.")
+@click.option("--failed", is_flag=True, help="Only runs that failed or were lost: --outcome failed --outcome lost.")
+@click.option(
+    "--outcome", "outcomes", type=click.Choice(OUTCOMES), multiple=True, help="Only runs with this outcome; may be repeated."
+)
+@click.option(
+    "--since", type=ms_of, metavar="TIME", help="Only runs that were active since: 10m, 2h, 1d, ISO 8601, or ms since the epoch."
+)
+@_limit_option
 @json_option
 @pass_session
-def runs(session: Session, fqn: str | None, limit: int, prefix: str, as_json: bool) -> None:
-    """List the runs of pipeline FQN, the newest first, attempts of a run together; without FQN the pipelines, each with its last run."""
+def runs(
+    session: Session, fqn: str | None, failed: bool, outcomes: tuple[str, ...], since: int | None, limit: int, as_json: bool
+) -> None:
+    """List runs, the last to be active first: of all pipelines, or of those that FQN stands for, as 'shop.*'.
+
+    Of one pipeline the newest runs are listed, attempts of a run together.
+    """
+    wanted = {*outcomes, *(("failed", "lost") if failed else ())}
     with session.archive() as archive:
-        found = archive.pipelines(prefix, limit) if fqn is None else _runs_of(archive, fqn, limit)
-        if as_json:
-            for each in found:
-                show_json(each)
-        elif fqn is None:
-            show_rows(("PIPELINE", "LAST RUN", "STATUS", "LINES", "STARTED", "OUTCOME"), map(_pipeline_row, found))
+        if fqn is None or "*" in fqn:
+            query = {"fqn": fqn, "outcome": ",".join(sorted(wanted)), "since": since}
+            found = archive.recent_runs(limit + 1, **{name: value for name, value in query.items() if value})
+            listed, is_all = _first(found, limit)
         else:
-            show_rows(
-                ("RUN", "STATUS", "LINES", "SIZE", "STARTED", "DURATION", "ATTEMPT", "OUTCOME"), map(_run_row, _by_run(found))
-            )
+            found = (each for each in _runs_of(archive, fqn) if _is_wanted(each, wanted, since or 0))
+            listed, is_all = _first(found, limit)
+            listed = list(_by_run(listed))
+        if as_json:
+            for each in listed:
+                show_json(each)
+        else:
+            of_all = ("PIPELINE",) if fqn is None or "*" in fqn else ()
+            heads = (*of_all, "RUN", "STATUS", "LINES", "SIZE", "LAST ACTIVE", "DURATION", "ATTEMPT", "OUTCOME")
+            show_rows(heads, map(_run_row, listed))
+        _report_rest(is_all, limit)
         if is_terminal() and not as_json:
-            show_text(f"page: {page_url(archive.url, fqn)}")
+            show_text(f"page: {page_url(archive.url, fqn if fqn and '*' not in fqn else None)}")
+
+
+@click.command()
+@click.option("--prefix", default="", help="Only pipelines whose names begin so.")
+@_limit_option
+@json_option
+@pass_session
+def pipelines(session: Session, prefix: str, limit: int, as_json: bool) -> None:
+    """List the pipelines by name, each with its newest run."""
+    with session.archive() as archive:
+        listed, is_all = _first(archive.pipelines(prefix, limit + 1), limit)
+        if as_json:
+            for each in listed:
+                show_json(each)
+        else:
+            show_rows(("PIPELINE", "LAST RUN", "STATUS", "LINES", "STARTED", "OUTCOME"), map(_pipeline_row, listed))
+        _report_rest(is_all, limit)
+        if is_terminal() and not as_json:
+            show_text(f"page: {page_url(archive.url, None)}")
 
 
 @click.command()
@@ -151,20 +192,35 @@ def download(session: Session, fqn: str, run_id: str | None, output: Path | None
     _show_fetched(fetched, as_json)
 
 
-def _runs_of(archive: Archive, fqn: str, limit: int) -> Iterator[dict[str, Any]]:
+def _first(found: Iterable[dict[str, Any]], limit: int) -> tuple[list[dict[str, Any]], bool]:
+    """Up to ``limit`` of them, and whether these are all."""
+    listed = list(islice(found, limit + 1))
+    return listed[:limit], len(listed) <= limit
+
+
+def _report_rest(is_all: bool, limit: int) -> None:
+    if not is_all:
+        report(f"there are more than these {limit}: -n {limit * 5} lists more")
+
+
+def _runs_of(archive: Archive, fqn: str) -> Iterator[dict[str, Any]]:
     """The newest first. Raises NotFoundError where there are none."""
     is_empty = True
-    for each in archive.runs(fqn, limit):
+    for each in archive.runs(fqn, sys.maxsize):
         is_empty = False
         yield each
     if is_empty:
         raise no_runs(fqn)
 
 
+def _is_wanted(facts: dict[str, Any], outcomes: set[str], since_ms: int) -> bool:
+    return (not outcomes or outcome_of(facts) in outcomes) and int(facts["lastAppendMs"]) >= since_ms
+
+
 def _by_run(runs: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Attempts of a run together, the newest first, where the first of them is."""
+    """The last to be active first; attempts of a run together, the newest first, where the last to be active is."""
     groups: dict[str, list[dict[str, Any]]] = {}
-    for facts in runs:
+    for facts in sorted(runs, key=lambda facts: -int(facts["lastAppendMs"])):
         groups.setdefault(facts.get("firstRunId", facts["runId"]), []).append(facts)
     for attempts in groups.values():
         yield from sorted(attempts, key=lambda facts: -int(facts.get("attempt", 1)))
@@ -221,13 +277,14 @@ def _pipeline_row(found: dict[str, Any]) -> list[str]:
 
 def _run_row(facts: dict[str, Any]) -> list[str]:
     size = size_of(facts["bytes"]) if is_terminal() else str(facts["bytes"])
-    started, lasted = time_of(facts["startedMs"]), duration_of(facts["durationMs"])
+    active, lasted = time_of(facts["lastAppendMs"]), duration_of(facts["durationMs"])
     return [
+        *([facts["fqn"]] if "fqn" in facts else []),
         facts["runId"],
         state_of(facts),
         str(facts["lines"]),
         size,
-        started,
+        active,
         lasted,
         str(facts.get("attempt", 1)),
         outcome_of(facts),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+OUTCOMES = ("running", "succeeded", "failed", "cancelled", "lost", "unknown")
 _WORDS = {"open": "running", "sealed": "closed"}
 
 

@@ -11,7 +11,7 @@ CHANGING_OPTIONS = frozenset({"--discard"})
 USUAL_WORDS = {
     **dict.fromkeys(("log", "logs", "show", "read", "view", "print", "less", "more", "get"), "cat"),
     **dict.fromkeys(("follow", "watch", "stream"), "tail -f"),
-    **dict.fromkeys(("list", "ls", "ps", "history", "pipelines"), "runs"),
+    **dict.fromkeys(("list", "ls", "ps", "history"), "runs"),
     **dict.fromkeys(("find", "search"), "grep"),
     **dict.fromkeys(("fetch", "pull", "save"), "download"),
     **dict.fromkeys(("info", "describe", "stat"), "status"),
