@@ -24,8 +24,8 @@ from tests.integration.stacks import PATIENCE_S, Stack, running_stack
 
 DAY = datetime.date(2026, 11, 21)
 """What the examples say. The datalake's client looks days back from now, so they are run with yesterday's date."""
-ASYNCHRONOUS = ("datalake list", "datalake latest")
-"""Files are listed once their notification was ingested: until something is printed these are repeated."""
+ASYNCHRONOUS = ("datalake list", "datalake latest", "bin/runlake runs --failed")
+"""Files and outcomes are listed once their notification was ingested: until something is printed these are repeated."""
 OPENTELEMETRY_PROGRAM = """
 import logging
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
@@ -90,7 +90,8 @@ def bash(stack: Stack, tmp_path: Path) -> Bash:
     (tmp_path / "load.sh").chmod(0o755)
     (tmp_path / ".local").mkdir()
     (tmp_path / ".local" / "stack.json").write_text(json.dumps(dict(stack.description)))
-    (tmp_path / "client").symlink_to(PROJECT / "client")
+    for name in ("client", "bin"):
+        (tmp_path / name).symlink_to(PROJECT / name)
     environment = Datalake(stack, tmp_path).environment | {
         "PATH": f"{tmp_path / 'venv' / 'bin'}:{BIN}:{os.environ['PATH']}",
         "API": stack.api_url,
@@ -136,6 +137,16 @@ def test_readme(bash: Bash, tmp_path: Path) -> None:
     text = (PROJECT / "README.md").read_text()
     (said,) = re.findall(r'^curl "\$URL" +# (\{.*\})$', text, re.MULTILINE)
     assert printed['curl "$URL"'].strip() == said
+    (failing,) = [output for line, output in printed.items() if line.startswith("bin/runlake exec")]
+    assert failing == "loading\nexit status 3\n"
+    (listed,) = [output for line, output in printed.items() if line.startswith("bin/runlake runs --failed")]
+    assert listed.startswith("shop.nightly\t") and listed.endswith("\tfailed\n")
+    assert "outcome\tfailed (exit status 3)\n" in next(
+        text for line, text in printed.items() if line.startswith("bin/runlake status")
+    )
+    assert next(text for line, text in printed.items() if line.startswith("bin/runlake cat")).startswith(
+        "loading\nERROR no such table"
+    )
     assert printed['curl "$URL/download"'] == "hello\nworld\n"
     assert (tmp_path / "my_pipeline-run-1.log").read_text() == "hello\nworld\n"
 
