@@ -1,4 +1,4 @@
-"""Attempts of a run and runs without lines, by the command, against the deployed local stack."""
+"""Attempts of a run, runs without lines and how runs end, by the command, against the deployed local stack."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,33 @@ def test_silent_run_exists_from_its_start_and_a_killed_one_stays_running() -> No
     assert done("close", FQN, "s~4")[0] == 0
     code, out, err = done("exec", "--run-id", "s", "--attempt", "4", FQN, "--", "echo", "x")
     assert (code, out) == (0, "x\n") and "leave the number out" in err and "wait in" in err
+
+
+def test_attempt_whose_supervisor_is_killed_keeps_its_lines_and_stays_apart_from_the_next_one() -> None:
+    killed = begun("exec", "--run-id", "k", FQN, "--", "sh", "-c", "echo before; sleep 60; echo never")
+    eventually(lambda: lines("k"), lambda known: known == ["before"])
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    assert done("exec", "--run-id", "k", FQN, "--", "sh", "-c", "echo again; exit 1")[0] == 1
+    assert (lines("k"), lines("k~2")) == (["before"], ["again"])
+    assert eventually(lambda: facts("k~2"), lambda known: known["outcome"] != "running")["outcome"] == "failed"
+    assert facts("k")["outcome"] == "running"
+    failed = {json.loads(line)["runId"] for line in done("runs", "client.*", "--failed", "--since", "1h", "--json")[1].splitlines()}
+    assert "k~2" in failed and "k" not in failed
+
+
+@pytest.mark.parametrize("shift_s", [-3600, 3600], ids=["an hour slow", "an hour fast"])
+def test_clock_of_the_client_changes_no_time_of_a_run(shift_s: int, tmp_path: Path) -> None:
+    """Every clock that the client's Python reads is off; the stack's is right."""
+    (tmp_path / "sitecustomize.py").write_text(
+        f"import time\nreal, real_ns = time.time, time.time_ns\ntime.time = lambda: real() + {shift_s}\n"
+        f"time.time_ns = lambda: real_ns() + {shift_s} * 10**9\n"
+    )
+    before_ms, run_id = time.time() * 1000, f"clock{shift_s}"
+    path = f"{tmp_path}:{os.environ['PYTHONPATH']}" if os.environ.get("PYTHONPATH") else str(tmp_path)
+    assert done("exec", "--run-id", run_id, FQN, "--", "echo", "x", PYTHONPATH=path)[0] == 0
+    known = eventually(lambda: facts(run_id), lambda known: known["outcome"] == "succeeded")
+    assert before_ms <= known["startedMs"] <= known["lastAppendMs"] <= time.time() * 1000
 
 
 def test_run_of_no_lines_is_closed_with_its_result_alone() -> None:
