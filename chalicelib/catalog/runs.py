@@ -55,10 +55,10 @@ class RunRow:
 
     @property
     def outcome(self) -> str:
-        """running, succeeded, failed, cancelled, lost (sealed by the sweep), or unknown (its client does not report it)."""
+        """``running``, or as ``outcome_of_end``."""
         if self.status == "open" and (self.segments or self.start):
             return RUNNING
-        return _outcome(self.seal, self.end)
+        return outcome_of_end(self.seal, self.end)
 
     @property
     def place(self) -> str:
@@ -155,6 +155,14 @@ class RunCatalog(Protocol):
         """Runs that still need work and whose last segment is older than a time. Read by index, shards side by side."""
 
 
+def outcome_of_end(seal: str, end: RunEnd | None) -> str:
+    """The outcome of an ended run: succeeded, failed, cancelled, lost (sealed by the sweep), or unknown (its client does not report it).
+    ``seal``: the reason of its seal."""
+    if seal == "abandoned":
+        return "lost"
+    return end.outcome if end else "unknown"
+
+
 def shard_of(run: Run) -> str:
     """The activity shard of a run."""
     return f"open#{blake2b(f'{run.fqn}/{run.run_id}'.encode(), digest_size=2).digest()[0] % SHARDS}"
@@ -162,7 +170,7 @@ def shard_of(run: Run) -> str:
 
 def end_attributes(run: Run, seal: SegmentEntry) -> dict[str, str]:
     """The attributes of a run's item that index ``by-outcome`` is made of: of a run whose last segment is a seal, and of no other."""
-    return {"outcome": _outcome(seal.reason, seal.end), "ended_at": place_of(run, seal.appended_ms)}
+    return {"outcome": outcome_of_end(seal.reason, seal.end), "ended_at": place_of(run, seal.appended_ms)}
 
 
 def place_of(run: Run, at_ms: int) -> str:
@@ -193,10 +201,3 @@ def run_of(key: str) -> Run:
     """The inverse: a run's id has no slash."""
     fqn, _, run_id = key.rpartition("/")
     return Run(fqn, run_id)
-
-
-def _outcome(seal: str, end: RunEnd | None) -> str:
-    """Of a run that has ended. ``seal``: the reason of its seal, empty of a log without, as of OpenMetadata's own."""
-    if seal == "abandoned":
-        return LOST
-    return end.outcome if end else UNKNOWN

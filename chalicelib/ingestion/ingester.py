@@ -122,10 +122,10 @@ class Ingester:
     def _reported(self, results: Sequence[Result]) -> list[Result]:
         """Send the reports; one that could not be sent fails its message."""
         told = [
-            (number, Message(text, {"status": result.status}))
+            (number, message)
             for number, result in enumerate(results)
             if isinstance(result, Report) and (result.records or result.problems)
-            for text in result.messages()
+            for message in result.messages()
         ]
         errors = self._published([message for _, message in told])
         failed = {number: error for (number, _), error in zip(told, errors, strict=True) if error}

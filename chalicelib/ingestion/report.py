@@ -2,7 +2,10 @@
 
 ``version`` 0, ``status`` success | warning | error, ``start`` (ms), ``duration`` (s), ``records`` of ``url``, ``size``, ``create_time`` (ms)
 and ``metadata``, and ``message`` when it is not a success. Metadata is the datalake's document, version 0; of a run's object ``what`` is the
-pipeline's slug, ``where`` the connector's host, ``work_id`` the run.
+pipeline's slug, ``where`` the connector's host, ``work_id`` the run. A seal has in addition ``fqn``, ``run_id``, ``outcome``, and where they
+apply ``exit_code``, ``signal``, ``exception``, ``failed_step``, ``lost_lines``.
+
+Attributes to filter by: ``status``, and ``failed`` = "true" when a record is the seal of a run that failed or was lost.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from chalicelib.ports import Message
+
 VERSION = 0
 SUCCESS, WARNING, ERROR = "success", "warning", "error"
 MAX_BYTES = 250_000
@@ -20,12 +25,13 @@ MAX_BYTES = 250_000
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One object of a report."""
+    """One object of a report. ``failed``: the seal of a run that failed or was lost."""
 
     url: str
     size: int
     create_time: int
     metadata: dict[str, Any]
+    failed: bool = False
 
     def document(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -48,14 +54,19 @@ class Report:
             return SUCCESS
         return WARNING if self.records else ERROR
 
-    def messages(self) -> list[str]:
-        """The report as JSON: one text, or several where one would be larger than a message may be."""
+    def messages(self) -> list[Message]:
+        """The report as JSON: one message, or several where one would be larger than a message may be."""
         text = json.dumps(self._document(self.records))
         if len(text) <= MAX_BYTES or len(self.records) <= 1:
-            return [text[:MAX_BYTES] if len(text) <= MAX_BYTES else json.dumps(self._document((), "report was too large"))]
+            fitting = text if len(text) <= MAX_BYTES else json.dumps(self._document((), "report was too large"))
+            return [Message(fitting, self._attributes())]
         middle = len(self.records) // 2
         halves = (self.records[:middle], self.records[middle:])
-        return [text for half in halves for text in Report(self.start_ms, self.duration_s, half, self.problems).messages()]
+        return [message for half in halves for message in Report(self.start_ms, self.duration_s, half, self.problems).messages()]
+
+    def _attributes(self) -> dict[str, str]:
+        # SNS refuses an attribute without a value, and a filter of "true" matches no message without the attribute.
+        return {"status": self.status} | ({"failed": "true"} if any(record.failed for record in self.records) else {})
 
     def _document(self, records: Sequence[Record], problem: str = "") -> dict[str, Any]:
         problems = [problem] if problem else [problem[:500] for problem in self.problems[:20]]

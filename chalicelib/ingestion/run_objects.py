@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from chalicelib.catalog.runs import RunCatalog
+from chalicelib.catalog.runs import RunCatalog, outcome_of_end
 from chalicelib.errors import DamagedLogError, InvalidInputError, ObjectNotFoundError, UnavailableError
 from chalicelib.ingestion.notification import ObjectEvent
 from chalicelib.ingestion.report import Record
 from chalicelib.ingestion.run_files import run_object_metadata
-from chalicelib.ports import ObjectInfo, ObjectStore, PutOptions, Run, SegmentEntry, SegmentIndex
+from chalicelib.ports import FAILED, ObjectInfo, ObjectStore, PutOptions, Run, SegmentEntry, SegmentIndex
 from chalicelib.runlog.artifact import artifact_of
 from chalicelib.runlog.attempts import read_start
 from chalicelib.runlog.layout import Layout, ParsedKey
-from chalicelib.runlog.segment import entry_of
+from chalicelib.runlog.segment import SEAL, entry_of
 
 _HEARTBEAT_MS = 60_000
 _SILENT = frozenset(["marker", "retired", "tombstone", "unfinished"])
 """Of these nothing is reported, and no request is made."""
 _BESIDE = frozenset(["companion", "writer", "step", "chosen"])
 """What lies beside a run's text: indexed, not reported."""
+_FAILURES = frozenset([FAILED, "lost"])
 
 EARLY_FLUSH_S = 20.0
 """How long a notification may hold its function to compact a run that has outgrown the watermark; the schedule does the rest."""
@@ -67,8 +69,10 @@ class RunObjects:
             entry = self._segment(parsed, info, due)
         elif not self._artifact(parsed, info):
             return None
-        metadata = run_object_metadata(parsed.run, info, entry)
-        return Record(f"s3://{self.bucket}/{info.key}", info.size, info.last_modified_ms, metadata)
+        end = _end_metadata(parsed.run, entry)
+        metadata = run_object_metadata(parsed.run, info, entry) | end
+        failed = end.get("outcome") in _FAILURES
+        return Record(f"s3://{self.bucket}/{info.key}", info.size, info.last_modified_ms, metadata, failed)
 
     def flush(self, run: Run) -> None:
         """Out of turn, to keep what is pending small. Failing is no loss: the schedule comes anyway."""
@@ -115,6 +119,18 @@ class RunObjects:
             self.store.put(self.layout.marker(run, entry.connector or entry.session), b"", PutOptions())
         except UnavailableError:
             return
+
+
+def _end_metadata(run: Run, entry: SegmentEntry | None) -> dict[str, Any]:
+    """How the run ended, of its seal; empty of any other object."""
+    if entry is None or entry.kind != SEAL:
+        return {}
+    metadata: dict[str, Any] = {"fqn": run.fqn, "run_id": run.run_id, "outcome": outcome_of_end(entry.reason, entry.end)}
+    if end := entry.end:
+        facts = {"signal": end.signal, "exception": end.exception, "failed_step": end.step, "lost_lines": end.lost_lines}
+        metadata |= {"exit_code": end.exit_code} if end.exit_code is not None else {}
+        metadata |= {name: value for name, value in facts.items() if value}
+    return metadata
 
 
 def known_since_ms(modified_ms: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import Any
 
 import pytest
@@ -12,9 +13,10 @@ from chalicelib.ingestion.report import MAX_BYTES, Record, Report
 from chalicelib.ingestion.run_files import slug
 from chalicelib.memory.publisher import InMemoryPublisher
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
-from chalicelib.ports import PutOptions, Run
+from chalicelib.ports import PutOptions, Run, RunEnd
 from chalicelib.runlog.batch import Batch
 from chalicelib.triggers.ingest import ingest
+from tests.docs.pages import DOCS, blocks
 from tests.ingesting import BUCKET, ingester_of, message, queued, s3_record
 from tests.world import RUN, World
 
@@ -169,6 +171,51 @@ def test_artifacts_move_the_row_on(function: Function) -> None:
     assert row and (row.status, row.seal) == ("finalized", "closed")
 
 
+@pytest.mark.parametrize(
+    ("end", "metadata", "is_failure"),
+    [
+        (None, {"outcome": "unknown"}, False),
+        (RunEnd("succeeded", exit_code=0), {"outcome": "succeeded", "exit_code": 0}, False),
+        (RunEnd("cancelled", signal="SIGTERM"), {"outcome": "cancelled", "signal": "SIGTERM"}, False),
+        (
+            RunEnd("failed", 1, exception="KeyError: 'ü'", step="load", lost_lines=3),
+            {"outcome": "failed", "exit_code": 1, "exception": "KeyError: 'ü'", "failed_step": "load", "lost_lines": 3},
+            True,
+        ),
+        ("abandoned", {"outcome": "lost"}, True),
+    ],
+)
+def test_report_of_a_seal_has_the_outcome_and_failures_pass_the_filter_of_the_docs(
+    function: Function, end: Any, metadata: dict[str, Any], is_failure: bool
+) -> None:
+    key, finalizer = function.write("a\n"), function.world.parts().finalizer
+    if end == "abandoned":
+        function.world.clock.advance(60)
+        assert finalizer.abandon(RUN, function.world.clock.now_ms(), function.world.deadline()).finalized
+    else:
+        finalizer.close(RUN, end=end)
+    seal, logs = function.world.layout.segment(RUN, 1), function.world.layout.logs(RUN)
+    function.handle(*(message(s3_record(each)) for each in (key, seal, logs)))
+    common = {"version", "start", "end", "path", "work_id", "where", "what", "id", "hash"}
+    found = [report["records"][0]["metadata"] for report in function.reports]
+    assert [set(each) - common for each in found] == [set(), {"fqn", "run_id", *metadata}, {"fqn", "run_id", "lines"}]
+    assert found[1].items() >= {"fqn": RUN.fqn, "run_id": RUN.run_id, **metadata}.items()
+    passed = [passes(attributes) for _, attributes in function.topic.messages]
+    assert passed == [False, is_failure, False]
+
+
+def passes(attributes: dict[str, str]) -> bool:
+    """Whether SNS delivers a message to the subscription for mails of docs/how-to.md."""
+    (block,) = [block.text for block in blocks(DOCS / "how-to.md", "sh") if "--protocol email" in block.text]
+    policy = json.loads(json.loads(shlex.split(block.replace("\\\n", ""))[-1])["FilterPolicy"])
+    return all(attributes.get(name) in values for name, values in policy.items())
+
+
+def test_outcome_of_a_file_is_no_failure_of_a_run() -> None:
+    record = Record("s3://archive/id/data", 1, 1, {"outcome": "failed"})
+    assert [each.attributes for each in Report(0, 0.1, [record]).messages()] == [{"status": "success"}]
+
+
 def test_a_tombstone_says_nothing(function: Function) -> None:
     key = function.world.layout.tombstone(RUN)
     function.world.store.put(key, b"{}", PutOptions())
@@ -218,7 +265,7 @@ def test_removals_lose_nothing(function: Function) -> None:
 
 def test_a_report_stays_below_what_a_message_may_be() -> None:
     records = [Record(f"s3://b/{number}", 1, 1, {"path": "x" * 900}) for number in range(1000)]
-    messages = Report(0, 0.1, records).messages()
+    messages = [message.body for message in Report(0, 0.1, records).messages()]
     assert len(messages) > 3 and all(len(text.encode()) <= MAX_BYTES for text in messages)
     assert [record["url"] for text in messages for record in json.loads(text)["records"]] == [record.url for record in records]
 

@@ -60,6 +60,24 @@ def test_an_object_that_lands_is_ingested_and_reported(stack: Stack) -> None:
         sqs.delete_queue(QueueUrl=queue)
 
 
+def test_subscriber_to_failures_gets_the_end_of_a_failed_run_and_nothing_else(stack: Stack) -> None:
+    failed, succeeded = str(uuid4()), str(uuid4())
+    with closing(stack.client("sqs")) as sqs, closing(stack.client("sns")) as sns:
+        queue = sqs.create_queue(QueueName=f"failures-{failed}")["QueueUrl"]
+        arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+        policy = {"FilterPolicy": json.dumps({"failed": ["true"]})}
+        sns.subscribe(TopicArn=stack["report_topic_arn"], Protocol="sqs", Endpoint=arn, Attributes=policy)
+        for run_id, body in ((succeeded, {"outcome": "succeeded"}), (failed, {"outcome": "failed", "exitCode": 3})):
+            url = f"{stack.api_url}{PIPELINES}/logs/stack.failures/{run_id}"
+            for path, sent in ((url, "one\n"), (f"{url}/close", body)):
+                with requests.post(path, json=sent, timeout=PATIENCE_S) as answer:
+                    assert answer.status_code == 200
+        ours = (report["records"][0]["metadata"] for report in reports(sqs, queue))
+        found = next(metadata for metadata in ours if metadata["what"] == "stack_failures")
+        assert (found["run_id"], found["outcome"], found["exit_code"]) == (failed, "failed", 3)
+        sqs.delete_queue(QueueUrl=queue)
+
+
 def reports(sqs: Any, queue: str) -> Iterator[dict[str, Any]]:
     """What arrives, until nothing does for 20 seconds. Other tests report to the same topic."""
     while messages := sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=20, MaxNumberOfMessages=10).get("Messages"):
