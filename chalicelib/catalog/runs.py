@@ -159,8 +159,8 @@ def outcome_of_end(seal: str, end: RunEnd | None) -> str:
     """The outcome of an ended run: succeeded, failed, cancelled, lost (sealed by the sweep), or unknown (its client does not report it).
     ``seal``: the reason of its seal."""
     if seal == "abandoned":
-        return "lost"
-    return end.outcome if end else "unknown"
+        return LOST
+    return end.outcome if end else UNKNOWN
 
 
 def shard_of(run: Run) -> str:

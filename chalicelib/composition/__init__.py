@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from chalicelib.pipelines.files.service import PipelineFiles
     from chalicelib.ports import Clock, Database, ObjectStore, Publisher, Run, SegmentIndex, Workers
     from chalicelib.runlog.compaction import Compactor
+    from chalicelib.runlog.end_finder import EndFinder
     from chalicelib.runlog.finalization import Finalizer
     from chalicelib.runlog.following import Follower
     from chalicelib.runlog.grep import Grep
@@ -193,6 +194,13 @@ class Services:
 
         expiration_ms, storage_class = self.expiration_ms, self.settings.storage_class
         return Finalizer(self.store, self.compactor, self.writer, self.clock, storage_class, expiration_ms=expiration_ms)
+
+    @cached_property
+    def end_finder(self) -> EndFinder:
+        """Finds how a run ended where its client does not report it."""
+        from chalicelib.runlog.end_finder import EndFinder
+
+        return EndFinder(self.store, self.layout, lambda run: self.events.index.failed_step(run))
 
     @cached_property
     def reader(self) -> Reader:

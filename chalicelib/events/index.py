@@ -12,6 +12,7 @@ A row of a companion or a part is a function of the companion: written again it 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -93,6 +94,19 @@ class EventIndex:
         """What was told of steps, by name. One query."""
         rows = self._rows(run, _TOLD, _TOLD + _BEHIND)
         return {unquote(row["at"][len(_TOLD) :]): row["told"] for row in rows}
+
+    def failed_step(self, run: Run) -> str:
+        """The step that is stated as failed: of several the first to end, before its parent; empty if there is none. One query: of more steps than
+        that answers, those whose names come first."""
+        rows, _ = self.database.query(EVENTS, run_key(run), _TOLD, _TOLD + _BEHIND, limit=_PAGE)
+        failed = {unquote(row["at"][len(_TOLD) :]): row["told"] for row in rows if row["told"].get("status") == "failed"}
+        parents = {told.get("parent") for told in failed.values()}
+
+        def order(step: str) -> tuple[float, bool, str]:
+            ended_ms = failed[step].get("endedMs")
+            return math.inf if ended_ms is None else float(ended_ms), step in parents, step
+
+        return min(failed, key=order, default="")
 
     def _show(self, partition: str, writer: str, companions: Sequence[Companion], ranges: Sequence[Range]) -> None:
         """Add to what is visible of a writer; others may do the same. Raises StoreUnavailableError."""

@@ -126,7 +126,7 @@ def _appended(appended: Appended) -> dict[str, Any]:
 def _close(call: Call) -> Response:
     call.services.masker.check_names(call.run.fqn, call.run.fqn, call.run.run_id)
     end = end_of(call.event, lambda text: call.services.masker.mask(call.run.fqn, text).body)
-    call.services.finalizer.close(call.run, session_of(call.headers), end)
+    call.services.finalizer.close(call.run, session_of(call.headers), end, call.services.end_finder.find)
     return json_answer(_CLOSED)
 
 

@@ -46,7 +46,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
     "pendingBytes": {**_COUNT, "description": "What the next compaction has to do."},
     "outcome": {
         "enum": ["running", "succeeded", "failed", "cancelled", "lost", "unknown"],
-        "description": "How it ended, as its client reports it with the close; lost: sealed by the sweep; unknown: not reported.",
+        "description": "How it ended, as its client reports it with the close, or a step or its log states; lost: sealed by the sweep.",
     },
     "exitCode": {"type": ["integer", "null"], "description": "Of the command."},
     "signal": {"type": ["string", "null"], "description": "The signal that killed the command."},

@@ -275,7 +275,8 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     f"POST {_LOGS}/{{fqn}}/{{runId}}/close": {
         "id": "closeRun",
         "summary": "End a run for good",
-        "description": "A body reports how the run ended; one without `outcome` is ignored. Twice is harmless: the first outcome holds. "
+        "description": "A body reports how the run ended; one without `outcome` is ignored, and a failed step or the end of the log may state it. "
+        "Twice is harmless: the first outcome holds. "
         "Once it is answered no line can follow.",
         "parameters": ["fqn", "runId", "session"],
         "body": {

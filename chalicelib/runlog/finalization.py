@@ -7,6 +7,7 @@ writing ``logs.txt`` is work that anybody can repeat.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -27,6 +28,10 @@ INLINE_COPIED_BYTES = 256 * 1024 * 1024
 """What a close copies itself, server-side."""
 INLINE_SEGMENTS = 1000
 """How many segments a close reads itself."""
+
+
+FindEnd = Callable[[Run, Tail], RunEnd | None]
+"""The end of the log whose next segment goes to a tail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +70,16 @@ class Finalizer:
         self._looks_for_markers = looks_for_markers
         self._renewal = Renewal(store, self._layout, clock, expiration_ms)
 
-    def close(self, run: Run, position: str | None = None, end: RunEnd | None = None) -> Finalization:
+    def close(
+        self, run: Run, position: str | None = None, end: RunEnd | None = None, find_end: FindEnd | None = None
+    ) -> Finalization:
         """End a log for good. Once it returns no line can follow; ``logs.txt`` is there too, or comes with the schedule when the log is too
-        large to wait for. Twice is harmless, as are concurrent closes: the ``end`` of the first one holds. Raises UnavailableError: repeat it."""
+        large to wait for. Twice is harmless, as are concurrent closes: the ``end`` of the first one holds; ``find_end`` finds it where the client
+        reports none. Raises UnavailableError: repeat it."""
         tail = self._writer.presented_tail(run, position)
         while tail.seal != CLOSED:
-            tail = self._writer.seal(run, CLOSED, tail, end) or self._behind(run, tail)
+            found = end or (find_end(run, tail) if find_end else None)
+            tail = self._writer.seal(run, CLOSED, tail, found) or self._behind(run, tail)
         try:
             return self.finalize(run, Deadline(self._clock), inline=True)
         except UnavailableError:

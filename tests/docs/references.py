@@ -36,7 +36,7 @@ FOREIGN = {
         OTEL_BLRP_MAX_EXPORT_BATCH_SIZE bulk_max_size chunk_limit_records chunk_limit_size chunk_size max_chunk_bytes flattened flat_object
         json_date_format iso8601 kubernetes retryable_response_codes send_batch_max_size SizeInMBs""",
     "the datalake client and its queue": "DATALAKE_CONFIG DATALAKE_HTTP_URL DATALAKE_STORAGE_URL AWS_S3_HOST uploader add_files",
-    "OpenMetadata": "hostPort",
+    "OpenMetadata": "hostPort successThreshold",
     "AWS": "AmazonAPIGatewayPushToCloudWatchLogs sequencer AKIAIOSFODNN7EXAMPLE AccountKey",
     "standards (JOSE, netrc)": "jku jwk x5u NETRC",
     "Python, its logging and packages": "HTTPHandler SMTPHandler SocketHandler pytz pyahocorasick hyperscan",

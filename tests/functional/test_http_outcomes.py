@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -13,6 +14,16 @@ from tests.functional.gateway import call, installed, post
 from tests.world import World
 
 JSON, TEXT = {"Content-Type": "application/json"}, {"Content-Type": "text/plain"}
+CONNECTOR = {"connectorId": "host-1-77", "timestamp": 1790000000000}
+"""What OpenMetadata's client sends with a close."""
+SUMMARY = "".join(
+    f"[2026-11-26 00:10:00] INFO     {{metadata.Utils:logger:223}} - {text}\n"
+    for text in (
+        "Workflow Source Summary:", "Processed records: 12", "Updated records: 0", "Warnings: 0", "Errors: 1", "Success %: 92.31",
+        "Workflow Success %: 92.31", "Workflow finished with failures",
+    )
+)  # fmt: skip
+"""The end of a workflow's log; tests/unit/test_workflow_summary.py has all forms."""
 _NONE = {"exitCode": None, "signal": None, "exception": None, "failedStep": None, "lostLines": 0}
 
 
@@ -68,6 +79,48 @@ def test_wrong_outcome_is_refused_and_closes_nothing(world: World, wrong: dict[s
     answer = post("svc.a/r/close", json.dumps({"outcome": "failed"} | wrong), JSON)
     assert (answer.status, answer.json["code"]) == (400, 400) and f"field={next(iter(wrong))}" in answer.json["message"]
     assert not world.store.list("").objects
+
+
+@pytest.mark.parametrize(
+    ("log", "steps", "body", "facts"),
+    [
+        (SUMMARY, {}, CONNECTOR, {"outcome": "failed", "exception": "Workflow Success %: 92.31", "failedStep": "Source"}),
+        (SUMMARY, {}, {"outcome": "succeeded", "exitCode": 0}, {"outcome": "succeeded", "exitCode": 0}),
+        ("one\n", {"load": {"status": "failed"}, "check": {"status": "succeeded"}}, CONNECTOR, {"outcome": "failed", "failedStep": "load"}),
+        (
+            "one\n",
+            {"a": {"status": "failed"}, "b": {"status": "failed", "endedMs": 9}, "c": {"status": "failed", "endedMs": 8}},
+            {},
+            {"outcome": "failed", "failedStep": "c"},
+        ),
+        (
+            "one\n",
+            {"all": {"status": "failed", "endedMs": 8}, "part ü": {"status": "failed", "endedMs": 8, "parent": "all"}},
+            {},
+            {"outcome": "failed", "failedStep": "part ü"},
+        ),
+        ("one\n", {"load": {"status": "running"}, "check": {"status": "succeeded"}}, CONNECTOR, {"outcome": "unknown"}),
+        ("one\n", {"load": {"status": "failed"}}, {"outcome": "succeeded"}, {"outcome": "succeeded"}),
+    ],
+    ids=["summary", "summary, reported", "step", "first of steps", "step of a step", "no failed step", "step, reported"],
+)  # fmt: skip
+def test_outcome_that_the_close_does_not_report_is_found(
+    world: World, log: str, steps: dict[str, Any], body: dict[str, Any], facts: dict[str, Any]
+) -> None:
+    post("svc.a/r", log, TEXT)
+    for step, stated in steps.items():
+        assert call("POST", f"/v1/events/svc.a/r/steps/{quote(step)}", json.dumps(stated), JSON).status == 200
+    for _ in range(2):
+        assert post("svc.a/r/close", json.dumps(body), JSON).status == 200
+    assert outcome() == {**_NONE, **facts}
+
+
+def test_step_that_succeeded_when_it_was_repeated_is_no_failure(world: World) -> None:
+    post("svc.a/r", "one\n", TEXT)
+    for status in ("failed", "succeeded"):
+        call("POST", "/v1/events/svc.a/r/steps/load", json.dumps({"status": status}), JSON)
+    post("svc.a/r/close")
+    assert outcome()["outcome"] == "unknown"
 
 
 def test_abandoned_run_is_lost_and_a_reopened_one_is_running(world: World) -> None:

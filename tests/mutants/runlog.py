@@ -14,6 +14,7 @@ _SHARED = "tests/functional/test_access_openmetadata.py"
 _RENEWAL = "tests/unit/test_renewal.py"
 _LARGE = "tests/unit/test_large_logs.py"
 _ATTEMPTS = "tests/unit/test_attempts.py"
+_SUMMARY = "tests/unit/test_workflow_summary.py"
 _LINES = "tests/unit/test_lines_events.py"
 _HISTOGRAM = "tests/unit/test_histogram.py"
 _EXPIRED = "tests/unit/test_expired_segments.py"
@@ -40,6 +41,21 @@ MUTANTS = (
         replace="start",
         tests=_HISTOGRAM,
         why="the trace of an error is counted again",
+    ),
+    # the outcome of a run that reports none
+    Mutant(
+        "chalicelib.lines.workflow_summary:_end_of_summary",
+        find="fatal or failed_step or has_table or states_failures or float(success[1]) < 100",
+        replace="fatal or states_failures",
+        tests=_SUMMARY,
+        why="errors of a later step are printed as counts only",
+    ),
+    Mutant(
+        "chalicelib.runlog.end_finder:EndFinder._last_bytes",
+        find="size <= limit",
+        replace="True",
+        tests=_SUMMARY,
+        why="the end of a large segment is not its beginning",
     ),
     # appending
     Mutant(
@@ -173,7 +189,7 @@ MUTANTS = (
     # outcome
     Mutant(
         "chalicelib.runlog.finalization:Finalizer.close",
-        find="self._writer.seal(run, CLOSED, tail, end)",
+        find="self._writer.seal(run, CLOSED, tail, found)",
         replace="self._writer.seal(run, CLOSED, tail)",
         tests="tests/functional/test_http_outcomes.py",
         why="the outcome is stored with the close",

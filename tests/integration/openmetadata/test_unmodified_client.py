@@ -85,6 +85,20 @@ def test_behaviour_12_a_burst_slow_records_an_exception_metrics_and_close_arrive
     assert "logs.txt" in keys and "partial.txt" not in keys
 
 
+@pytest.mark.parametrize(
+    ("errors", "outcome", "step"), [(0, "succeeded", None), (1, "failed", "Source"), (12, "failed", None)], ids=str
+)
+def test_outcome_is_what_the_workflow_prints_at_its_end(
+    stack: Stack, run_id: str, tmp_path: Path, errors: int, outcome: str, step: str | None
+) -> None:
+    """The table of many failures leaves no room for the names of steps."""
+    options = ("--burst", "3", "--slow", "1", "--copy", str(tmp_path / "copy.log"), "--errors", str(errors))
+    connector("work", stack.api_url, "mysql_prod.summary", run_id, *options)
+    with urlopen(f"{stack.api_url}/v1/catalog/pipelines/mysql_prod.summary/runs/{run_id}", timeout=PATIENCE_S) as answer:
+        facts = json.load(answer)
+    assert (facts["outcome"], facts["failedStep"]) == (outcome, step)
+
+
 def test_a_killed_connector_leaves_every_acknowledged_line(stack: Stack, run_id: str, tmp_path: Path) -> None:
     copy = tmp_path / "copy.log"
     connector("work", stack.api_url, "mysql_prod.killed", run_id, "--copy", str(copy), "--burst", "700", "--die", fails=True)

@@ -1,0 +1,64 @@
+"""How a run ended whose close reports no outcome: what was stated of its steps, or what its log states at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from chalicelib.errors import ObjectNotFoundError, RangeNotSatisfiableError, UnavailableError
+from chalicelib.ports import FAILED, ObjectStore, Run, RunEnd
+from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.tail import Tail
+
+MAX_BYTES = 64 * 1024
+MAX_SEGMENTS = 4
+"""A workflow writes its summary at once, but its client may cut it anywhere, and sends its own counts separately."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndFinder:
+    """``failed_step``: the step of a run that is stated as failed, empty if there is none. One query."""
+
+    store: ObjectStore
+    layout: Layout
+    failed_step: Callable[[Run], str]
+
+    def find(self, run: Run, tail: Tail) -> RunEnd | None:
+        """The end of a log whose next segment goes to ``tail``; None where nothing states it, or where a store is unavailable: the close is not
+        to fail because of it. A query and a GET; where the last segment may be the end of a workflow's log, a GET for each of three segments more,
+        and another one for each of the four that is larger than ``MAX_BYTES``. It holds for the log up to ``tail`` only: if something else takes
+        that number, find it again."""
+        with suppress(UnavailableError):
+            if step := self.failed_step(run):
+                return RunEnd(FAILED, step=step)
+        with suppress(UnavailableError):
+            return self._stated_end(run, tail.sequence)
+        return None
+
+    def _stated_end(self, run: Run, sequence: int) -> RunEnd | None:
+        # Here, for the other operations do without.
+        from chalicelib.lines.workflow_summary import may_state_end, stated_end
+
+        body = b""
+        for number in range(sequence - 1, max(sequence - MAX_SEGMENTS, 0) - 1, -1):
+            part = self._last_bytes(self.layout.segment(run, number), MAX_BYTES - len(body))
+            body = part + body
+            if number == sequence - 1 and not may_state_end(_text(body)):
+                return None
+            if not part or len(body) >= MAX_BYTES:
+                break
+        return stated_end(_text(body))
+
+    def _last_bytes(self, key: str, limit: int) -> bytes:
+        """Empty where the segment is gone into an artifact, or is a seal."""
+        try:
+            found = self.store.get(key, 0, limit)
+            size = found.info.size
+            return found.body if size <= limit else self.store.get(key, size - limit, size).body
+        except (ObjectNotFoundError, RangeNotSatisfiableError):
+            return b""
+
+
+def _text(body: bytes) -> str:
+    return body.decode(errors="replace")
