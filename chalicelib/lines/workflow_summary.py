@@ -2,7 +2,8 @@
 
 Read from ``openmetadata-ingestion`` 2.0.7 (``workflow/workflow_output_handler.py``, ``utils/streamable_logger.py``,
 ``workflow/workflow_init_error_handler.py``). Records are ``[2026-11-26 00:10:00] INFO     {metadata.Utils:logger:223} - …``, with the terminal's
-colors. One of these stands at the end of the log, before the client's own counts (``streamable_logger shutdown:``), if any::
+colors. One of these stands at the end of the log, before its diagnostics (``diag.…``, at level DEBUG) and the client's own counts
+(``streamable_logger shutdown:``), if any::
 
     Workflow Source Summary:            of each step: its name, counts, "Errors: 1", "Success %: 97.5"
     List of failures:                   and a table, if there are any
@@ -34,6 +35,7 @@ _STEP_NAME = re.compile(r"Workflow (.+) Summary:")
 _STEP_COUNT = re.compile(r"(?:Processed records|Updated records|Warnings|Filtered|Errors|Success %): (\d+(?:\.\d+)?)")
 _IN_TIME, _FAILURES = "Workflow finished in time: ", "Workflow finished with failures"
 _UNCAUGHT, _FATAL = "Workflow terminated with uncaught exception", "Fatal error running step ["
+_DIAGNOSTICS = "diag."
 _INIT_ERROR, _MORE_INFORMATION = "Error initializing ", "For more information, please visit: "
 
 
@@ -68,7 +70,7 @@ def stated_end(text: str) -> RunEnd | None:
 
 
 def _records(text: str) -> list[_Record]:
-    """Of the text without the client's counts, each without the blank lines around it."""
+    """Of the text without what follows a summary, each without the blank lines around it."""
     found: list[tuple[str, list[str]]] = [("", [])]
     for line in _CLIENT_COUNTS.sub("", _COLOR.sub("", text)).split("\n"):
         if begins := _RECORD.match(line):
@@ -76,7 +78,9 @@ def _records(text: str) -> list[_Record]:
         else:
             found[-1][1].append(line)
     records = [_Record(level, "\n".join(lines).strip()) for level, lines in found]
-    return records if records[0].text else records[1:]
+    while records and records[-1].text.startswith(_DIAGNOSTICS):
+        records.pop()
+    return records if not records or records[0].text else records[1:]
 
 
 def _is_end(text: str) -> bool:

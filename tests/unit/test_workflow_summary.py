@@ -18,20 +18,22 @@ from chalicelib.runlog.tail import Tail
 from tests.faults.interception import Intercepted
 from tests.world import RUN, World
 
+
+def record(message: str, level: str = "INFO") -> str:
+    return f"[2026-11-26 00:10:00] {level:8} {{metadata.Utils:logger:223}} - {message}\n"
+
+
 COUNTS = (
     "streamable_logger shutdown:\n  shipped:  records=23 batches=2\n  failed:   posts=0\n"
     "  dropped:  overflow=0 after_close=0 shipping=0 format_error=0\n  errors:   worker=0\n  timeouts: flush=0 shutdown=0\n"
 )
+DIAGNOSTICS = record("diag.mem_budget rss=96MiB") + record("diag.time_budget\n  operations by share\n    db          12%")
 TRACEBACK = (
     'Traceback (most recent call last):\n  File "/ingest.py", line 3, in <module>\n    workflow = create()\n'
     "SourceConnectionException: no route to db:3306\nretried 3 times\n"
 )
 TABLE = "+--------+---------+\n| From   | Message |\n+========+=========+\n| Source | no view |\n+--------+---------+"
 TABLE_TITLE = "\x1b[1mList of failures:"
-
-
-def record(message: str, level: str = "INFO") -> str:
-    return f"[2026-11-26 00:10:00] {level:8} {{metadata.Utils:logger:223}} - {message}\n"
 
 
 def printed(message: str, level: str = "INFO") -> str:
@@ -66,7 +68,7 @@ INIT_ERROR = printed("\x1b[31;1m\nError initializing metadata: no route", "ERROR
 )
 
 
-@pytest.mark.parametrize("counts", ["", COUNTS], ids=["without the client's counts", "with them"])
+@pytest.mark.parametrize("counts", ["", COUNTS, DIAGNOSTICS + COUNTS], ids=["summary", "counts", "diagnostics and counts"])
 @pytest.mark.parametrize(
     ("text", "end"),
     [

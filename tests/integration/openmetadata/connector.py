@@ -23,7 +23,7 @@ from metadata.generated.schema.entity.services.connections.metadata.openMetadata
 from metadata.generated.schema.security.client.openMetadataJWTClientConfig import OpenMetadataJWTClientConfig  # noqa: E402
 from metadata.ingestion.ometa.ometa_api import OpenMetadata  # noqa: E402
 from metadata.utils.logger import BASE_LOGGING_FORMAT  # noqa: E402
-from metadata.utils.streamable_logger import StreamableLogHandler  # noqa: E402
+from metadata.utils.streamable_logger import StreamableLogHandler, setup_streamable_logging_for_workflow  # noqa: E402
 
 TOKEN = os.environ.get("CONNECTOR_TOKEN", "eyJhbGciOiJub25lIn0.eyJzdWIiOiJjb25uZWN0b3IifQ.c2ln")
 
@@ -108,6 +108,14 @@ def print_summary(errors: int) -> None:
     WorkflowOutputHandler().print_status(result, steps, time.time())
 
 
+def fail(arguments: argparse.Namespace) -> None:
+    """A workflow that fails before it begins: its log is set up as the workflow does it, and nobody catches the exception."""
+    setup_streamable_logging_for_workflow(
+        connect(arguments.api_url), arguments.fqn, uuid.UUID(arguments.run_id), logging.INFO, enable_streaming=True
+    )
+    raise ConnectionError("no route to db:3306")
+
+
 def call(arguments: argparse.Namespace) -> object:
     """One method of the client's own mixin; ``logs`` is read from standard input."""
     client, run_id = connect(arguments.api_url), uuid.UUID(arguments.run_id)
@@ -124,7 +132,7 @@ def call(arguments: argparse.Namespace) -> object:
 def main() -> None:
     """Prints what the operation returned, as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("operation", choices=["work", "call"])
+    parser.add_argument("operation", choices=["work", "call", "fail"])
     parser.add_argument("api_url")
     parser.add_argument("fqn")
     parser.add_argument("run_id")
@@ -137,7 +145,8 @@ def main() -> None:
     parser.add_argument("--offset", type=int, default=0)
     parser.add_argument("--limit", type=int, default=1000)
     arguments = parser.parse_args()
-    print(json.dumps(work(arguments) if arguments.operation == "work" else call(arguments)))
+    operation = {"work": work, "call": call, "fail": fail}[arguments.operation]
+    print(json.dumps(operation(arguments)))
 
 
 if __name__ == "__main__":

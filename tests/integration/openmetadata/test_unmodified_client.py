@@ -35,7 +35,7 @@ def connector(
     require(OPENMETADATA)
     command = [str(CONNECTOR), operation, api_url, fqn, run_id, *options]
     environment = os.environ | ({"CONNECTOR_TOKEN": token} if token else {})
-    if operation == "work":
+    if operation in ("work", "fail"):
         run = subprocess.run([str(PYTHON), *command], capture_output=True, text=True, timeout=COMMAND_S, env=environment)
         done = Done(run.returncode, run.stdout.encode(), run.stderr)
     else:
@@ -56,6 +56,11 @@ def download(stack: Stack, fqn: str, run_id: str) -> str:
     url = f"{stack.api_url}{LOGS}/{quote(fqn, safe='')}/{run_id}/download"
     with urlopen(url, timeout=PATIENCE_S) as answer:
         return str(answer.read().decode())
+
+
+def facts_of(stack: Stack, fqn: str, run_id: str) -> Any:
+    with urlopen(f"{stack.api_url}/v1/catalog/pipelines/{fqn}/runs/{run_id}", timeout=PATIENCE_S) as answer:
+        return json.load(answer)
 
 
 @pytest.fixture
@@ -94,9 +99,14 @@ def test_outcome_is_what_the_workflow_prints_at_its_end(
     """The table of many failures leaves no room for the names of steps."""
     options = ("--burst", "3", "--slow", "1", "--copy", str(tmp_path / "copy.log"), "--errors", str(errors))
     connector("work", stack.api_url, "mysql_prod.summary", run_id, *options)
-    with urlopen(f"{stack.api_url}/v1/catalog/pipelines/mysql_prod.summary/runs/{run_id}", timeout=PATIENCE_S) as answer:
-        facts = json.load(answer)
+    facts = facts_of(stack, "mysql_prod.summary", run_id)
     assert (facts["outcome"], facts["failedStep"]) == (outcome, step)
+
+
+def test_outcome_of_a_workflow_that_nobody_catches_the_exception_of(stack: Stack, run_id: str) -> None:
+    connector("fail", stack.api_url, "mysql_prod.uncaught", run_id, fails=True)
+    facts = facts_of(stack, "mysql_prod.uncaught", run_id)
+    assert (facts["outcome"], facts["exception"]) == ("failed", "ConnectionError: no route to db:3306")
 
 
 def test_a_killed_connector_leaves_every_acknowledged_line(stack: Stack, run_id: str, tmp_path: Path) -> None:
