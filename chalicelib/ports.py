@@ -166,7 +166,8 @@ class Run:
 @dataclass(frozen=True, slots=True)
 class RunStart:
     """The start of a run. ``start_id``: of the process that started it. ``first_run_id``: the run id that it was started under, that is
-    attempt 1. ``started_ms``: when the command began; ``registered_ms``: when the start was stored. Both by the function's clock."""
+    attempt 1. ``started_ms``: when the command began; ``registered_ms``: when the start was stored. Both by the function's clock.
+    ``heartbeat_s``: the client promises a heartbeat so long after its last batch; 0: none."""
 
     start_id: str
     first_run_id: str
@@ -175,6 +176,7 @@ class RunStart:
     command: str
     started_ms: int
     registered_ms: int
+    heartbeat_s: int = 0
 
 
 SUCCEEDED, FAILED, CANCELLED = "succeeded", "failed", "cancelled"

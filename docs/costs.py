@@ -24,6 +24,9 @@ Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 OPEN_RUNS, BATCH_EVERY_S, MONTH_S = 10_000, 10, 30 * 86_400
 """A month of runs that log all day."""
 TICK_S, MARKER_EVERY_S = 120, 60
+SILENT_RUNS, HEARTBEATS_S = 1_000, (60, 300, 3600)
+HEARTBEAT_WRITE_UNITS = 3
+"""The row, and its entry in each of the two indexes."""
 _PUTS = "S3 PUT, copy, LIST"
 _READS_OF_A_RUN = 3
 """Its row, its lease, its segments."""
@@ -94,6 +97,19 @@ def of_a_month() -> Table:
     ]
     total = sum(cost for _, cost in rows)
     return ("what", "dollars"), [*((what, f"{cost:,.0f}") for what, cost in rows), ("**in all**", f"**{total:,.0f}**")]
+
+
+def of_heartbeats() -> Table:
+    """A month of 1,000 runs without a line, by the interval of their heartbeats."""
+    shape = shapes()["1 line"]
+    append = Counter(shape["appended"]["api"])
+    names = ("API requests", "function calls", "function time, GB-seconds", "bytes of own log lines")
+    each = dollars(_chosen(append, names)) / shape["appends"] + dollars({"DynamoDB write units": HEARTBEAT_WRITE_UNITS})
+    rows = []
+    for interval_s in HEARTBEATS_S:
+        beats = SILENT_RUNS * MONTH_S / interval_s
+        rows.append((f"{interval_s:,}", f"{beats / 1e6:,.2f}", f"{each * beats:,.2f}"))
+    return ("`heartbeat_s`", "heartbeats, millions", "dollars"), rows
 
 
 def of_storage() -> Table:

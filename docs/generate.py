@@ -366,6 +366,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "costs-of-a-gigabyte": lambda: _counted(*costs.of_a_gigabyte()),
     "costs-of-a-million-appends": lambda: _counted(*costs.of_a_million_appends()),
     "costs-of-a-month": lambda: _counted(*costs.of_a_month()),
+    "costs-of-heartbeats": lambda: _counted(*costs.of_heartbeats()),
     "costs-of-storage": lambda: _table(*costs.of_storage()),
     **{f"figures-{name}": partial(_figures, name) for name in ("functions", "spark", "large-run", "live", "soak")},
     "parameters": _parameters,

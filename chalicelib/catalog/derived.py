@@ -28,6 +28,7 @@ class Facts:
     """What S3 tells. ``entries``: of all segments, ascending. ``is_settled``: nothing is left to do for the run.
 
     ``since_ms``: when it was first seen, if that is before all that S3 still tells; 0: it is not. ``start``: None of a run without one.
+    ``alive_ms``: the last heartbeat that its row has, which is on no object; 0: none.
     """
 
     entries: Sequence[SegmentEntry]
@@ -36,11 +37,12 @@ class Facts:
     is_settled: bool = False
     since_ms: int = 0
     start: RunStart | None = None
+    alive_ms: int = 0
 
 
 def run_item(run: Run, facts: Facts, keep_s: int) -> dict[str, Any]:
     """The item of table ``runs``; only its key when there is nothing."""
-    item: dict[str, Any] = {"fqn": run.fqn, "run_id": run.run_id}
+    item: dict[str, Any] = {"fqn": run.fqn, "run_id": run.run_id} | ({"alive_ms": facts.alive_ms} if facts.alive_ms else {})
     ours = [found for found in (facts.partial, facts.logs) if found and found.lines is not None]
     if not facts.entries and not ours:
         item |= _of_openmetadata(facts, keep_s)

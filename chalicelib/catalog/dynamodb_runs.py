@@ -28,6 +28,7 @@ from chalicelib.ports import Run, RunEnd, RunStart, SegmentEntry, is_sort_key
 THREADS = 8
 _NUMBERS = (
     "segments", "lines", "bytes", "epoch", "started_ms", "last_append_ms", "compacted_segments", "compacted_bytes", "final_segments",
+    "alive_ms",
 )  # fmt: skip
 _START, _END = "start", "end"
 """Attributes of a run's start and of its end: maps of the fields of ``RunStart`` and ``RunEnd``."""
@@ -35,6 +36,7 @@ _NAMES = {"#segments": "segments", "#lines": "lines", "#bytes": "bytes"}  # rese
 _IS_NEWS = "attribute_not_exists(final_segments) OR final_segments < :next"
 _REACHES_FURTHER = "attribute_not_exists(compacted_segments) OR compacted_segments < :next"
 _COMPACTED_TOO = ", compacted_segments = :next, compacted_bytes = :size"
+_IS_OPEN = "attribute_exists(fqn) AND (attribute_not_exists(seal) OR seal = :none)"
 _ACTIVE = "activity_shard = :shard AND last_append_ms < :before"
 _RUNNING = "activity_shard = :shard AND last_append_ms BETWEEN :since AND :last"
 _ENDED = "outcome = :outcome AND ended_at BETWEEN :since AND :before"
@@ -127,6 +129,18 @@ class DynamoDbRunCatalog:
             {":none": 0, ":size": size, ":expires": self._expires(at_ms), ":ms": at_ms},
             "attribute_not_exists(#segments) AND (attribute_not_exists(last_append_ms) OR last_append_ms <= :ms)",
             ExpressionAttributeNames={"#segments": "segments"},
+        )
+
+    def alive(self, run: Run, at_ms: int) -> bool:
+        """See ``RunCatalog``. The indexes' keys stay, so it is a write unit of the table and one of each index."""
+        return (
+            self._table.update_if(
+                _key(run),
+                "SET alive_ms = :ms",
+                {":ms": at_ms, ":none": ""},
+                f"{_IS_OPEN} AND (attribute_not_exists(alive_ms) OR alive_ms <= :ms)",
+            )
+            is not None
         )
 
     def retired(self, run: Run, next_segment: int) -> None:

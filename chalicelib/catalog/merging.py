@@ -42,6 +42,8 @@ def merge_forward(item: Item, seen: Item | None, now: Item | None) -> dict[str, 
         _take(("activity_shard",), now, merged)  # a schedule has let go of the run
     if "start" not in item and _moved("start", seen, now):
         _take(("start",), now, merged)
+    if _moved("alive_ms", seen, now):
+        _take(("alive_ms",), now, merged)
     if _moved("started_ms", seen, now) and 0 < _number(now, "started_ms") < _number(item, "started_ms"):
         _take(("started_ms",), now, merged)
     return merged

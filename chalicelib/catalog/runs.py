@@ -20,11 +20,15 @@ from typing import Protocol
 from chalicelib.errors import InvalidInputError
 from chalicelib.ports import CANCELLED, FAILED, SUCCEEDED, Run, RunEnd, RunStart, SegmentEntry
 
+SILENT_AFTER_MS = 3_600_000
+"""Without a line: how long until a run is silent whose client promised no heartbeat."""
+MISSED_HEARTBEATS = 3
+"""How many are missed in a row until a run is silent: two lost requests do not make it so."""
 SHARDS = 64
 """A partition of an index takes 1,000 units of writing a second, and an append takes two: 32,000 appends a second."""
 MAX_MS = 10**15 - 1
 """The last time that has a place."""
-RUNNING, LOST, UNKNOWN = "running", "lost", "unknown"
+RUNNING, SILENT, LOST, UNKNOWN = "running", "silent", "lost", "unknown"
 ENDED = (SUCCEEDED, FAILED, CANCELLED, LOST, UNKNOWN)
 """Outcomes of runs that have ended."""
 
@@ -36,7 +40,7 @@ class RunRow:
     ``segments``: the highest number that was seen, plus one; ``compacted_segments``: what is in partial.txt or logs.txt, whichever reaches
     further, and ``final_segments``: what is in logs.txt, as the first number that is not. Times in ms since the epoch. Decision 0016 tells
     for each attribute what of S3 it is made of. ``start``: None of a run that was never started, but only written to: it is attempt 1.
-    ``end``: what the close of a closed run reports, None where it reports nothing.
+    ``end``: what the close of a closed run reports, None where it reports nothing. ``alive_ms``: its last heartbeat, 0: none (decision 0042).
     """
 
     run: Run
@@ -52,18 +56,31 @@ class RunRow:
     final_segments: int = 0
     start: RunStart | None = None
     end: RunEnd | None = None
+    alive_ms: int = 0
 
-    @property
-    def outcome(self) -> str:
-        """``running``, or as ``outcome_of_end``."""
+    def outcome_at(self, now_ms: int) -> str:
+        """``running``, ``silent``, or as ``outcome_of_end``."""
         if self.status == "open" and (self.segments or self.start):
-            return RUNNING
+            return RUNNING if self.silent_since_ms(now_ms) is None else SILENT
         return outcome_of_end(self.seal, self.end)
 
     @property
     def place(self) -> str:
         """Where it is among the runs of all pipelines, by last activity."""
         return place_of(self.run, self.last_append_ms)
+
+    @property
+    def last_sign_ms(self) -> int:
+        """The last sign of life: a line, a heartbeat, or the start."""
+        return max(self.last_append_ms, self.alive_ms)
+
+    def silent_since_ms(self, now_ms: int) -> int | None:
+        """The last sign of life of an open run that is overdue for the next one, else None."""
+        promised_ms = self.start.heartbeat_s * 1000 if self.start else 0
+        limit_ms = MISSED_HEARTBEATS * promised_ms or SILENT_AFTER_MS
+        is_overdue = 0 < self.last_sign_ms < now_ms - limit_ms
+        is_open = self.status == "open" and (self.segments or self.start)
+        return self.last_sign_ms if is_overdue and is_open else None
 
     @property
     def status(self) -> str:
@@ -129,6 +146,10 @@ class RunCatalog(Protocol):
 
     def legacy(self, run: Run, size: int, at_ms: int, *, final: bool) -> None:
         """An artifact of OpenMetadata's own, ``final``: logs.txt, was written last at a time. Nothing where there are segments."""
+
+    def alive(self, run: Run, at_ms: int) -> bool:
+        """A heartbeat of an open run at a time. False, and nothing is written: there is no row, the run has ended, or a later heartbeat is
+        recorded. One write."""
 
     def retired(self, run: Run, next_segment: int) -> None:
         """Nothing is left to do for a run, unless it has grown beyond ``next_segment``."""

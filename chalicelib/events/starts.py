@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from chalicelib.events.names import checked_new_name
 from chalicelib.events.well_formed import WellFormedText
@@ -16,11 +16,18 @@ from chalicelib.runlog.attempts import MAX_ATTEMPTS, Attempt, Attempts, StartReq
 MAX_HOST_CHARS = 255
 MAX_COMMAND_CHARS = 2_000
 MAX_AGE_MS = 10 * 366 * 86_400_000
+MIN_HEARTBEAT_S, MAX_HEARTBEAT_S = 10, 86_400
+
+
+def _checked_heartbeat(value: int) -> int:
+    if value and not MIN_HEARTBEAT_S <= value <= MAX_HEARTBEAT_S:
+        raise ValueError(f"heartbeats come every {MIN_HEARTBEAT_S} to {MAX_HEARTBEAT_S} seconds; 0: none")
+    return value
 
 
 class StartBody(BaseModel):
     """The body of a start. ``ageMs``: how long ago the command began; ``attempt``: the number to start, left out for the next free one;
-    ``join``: an open attempt of another start will do."""
+    ``join``: an open attempt of another start will do; ``heartbeatS``: seconds between the heartbeats that the client promises, 0: none."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
 
@@ -29,6 +36,7 @@ class StartBody(BaseModel):
     age_ms: Annotated[int, Field(ge=0, le=MAX_AGE_MS)] = Field(0, alias="ageMs")
     attempt: Annotated[int, Field(ge=1, le=MAX_ATTEMPTS)] | None = None
     join: bool = False
+    heartbeat_s: Annotated[int, AfterValidator(_checked_heartbeat)] = Field(0, alias="heartbeatS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +50,8 @@ class Starts:
         """Start an attempt, see ``Attempts.start``. Raises InvalidEventError, InvalidNameError, AttemptTakenError, UnavailableError."""
         self.masker.check_names(run.fqn, run.fqn, run.run_id, start_id)
         host, command = (self._masked(run, text) for text in (body.host, body.command))
-        request = StartRequest(checked_new_name("start", start_id), host, command, body.age_ms, body.attempt, body.join)
+        name = checked_new_name("start", start_id)
+        request = StartRequest(name, host, command, body.age_ms, body.attempt, body.join, body.heartbeat_s)
         return self.attempts.start(run, request)
 
     def _masked(self, run: Run, text: str) -> str:

@@ -89,6 +89,16 @@ class InMemoryRunCatalog:
                 self._rows[run] = replace(row, compacted_bytes=size, started_ms=at_ms, last_append_ms=at_ms)
 
     @can_fail
+    def alive(self, run: Run, at_ms: int) -> bool:
+        """See ``RunCatalog``."""
+        with self._lock:
+            row = self._rows.get(run)
+            if row is None or row.seal or row.alive_ms > at_ms:
+                return False
+            self._rows[run] = replace(row, alive_ms=at_ms)
+            return True
+
+    @can_fail
     def retired(self, run: Run, next_segment: int) -> None:
         """See ``RunCatalog``."""
         with self._lock:

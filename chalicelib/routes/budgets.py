@@ -144,6 +144,7 @@ BUDGETS: Mapping[Operation, Budget] = {
     ("POST", _EVENT): _EVENTS,
     ("GET", _EVENT): _READ,
     ("PUT", f"{_EVENT}/starts/{{start}}"): _DOCUMENT,
+    ("PUT", f"{_EVENT}/heartbeat"): _READ,
     ("PUT", f"{_EVENT}/writers/{{writer}}"): _READ,
     ("POST", f"{_EVENT}/writers/{{writer}}/close"): _DOCUMENT,
     ("POST", f"{_EVENT}/steps/{{step}}"): _DOCUMENT,

@@ -58,7 +58,10 @@ def pipelines(request: Request) -> Response:
     page = services.pipelines.page(_wanted(who, prefix, contains), _limit(query), after)
     with ThreadPoolExecutor(_THREADS) as threads:
         newest = threads.map(lambda fqn: services.runs.newest(fqn, 1, None).rows, page.names)
-        found = [{"fqn": fqn, "last": facts(rows[0]) if rows else None} for fqn, rows in zip(page.names, newest, strict=True)]
+        now_ms = services.clock.now_ms()
+        found = [
+            {"fqn": fqn, "last": facts(rows[0], now_ms) if rows else None} for fqn, rows in zip(page.names, newest, strict=True)
+        ]
     cursor = None if page.after is None else sealed_cursor(page.after, (Scope.LOGS_READ,), *bound_to)
     return json_answer({"pipelines": found, "cursor": cursor})
 
@@ -91,8 +94,8 @@ def pipeline(request: Request) -> Response:
     return VIEWS["".join(rest[1:])](services, checked_run(fqn, rest[0]), query)
 
 
-def facts(row: RunRow) -> dict[str, Any]:
-    """A run as it is answered."""
+def facts(row: RunRow, now_ms: int) -> dict[str, Any]:
+    """A run as it is answered at a time."""
     start, end = row.start, row.end
     return {
         "runId": row.run.run_id,
@@ -105,7 +108,8 @@ def facts(row: RunRow) -> dict[str, Any]:
         "durationMs": max(0, row.last_append_ms - row.started_ms),
         "complete": row.status == "finalized",
         "pendingBytes": row.pending_bytes,
-        "outcome": row.outcome,
+        "outcome": row.outcome_at(now_ms),
+        "silentSinceMs": row.silent_since_ms(now_ms),
         "exitCode": end.exit_code if end else None,
         "signal": (end.signal if end else "") or None,
         "exception": (end.exception if end else "") or None,
@@ -125,7 +129,7 @@ def _one(services: Services, run: Run, _: Mapping[str, str]) -> Response:
     if row is None:
         raise NotFoundError(f"there is no such run run={run.fqn}/{run.run_id}")
     lost = 0 if row.status == "finalized" else lost_lines(services.compactor, services.writer.tails, run)
-    return json_answer(facts(row) | {"lost": lost})
+    return json_answer(facts(row, services.clock.now_ms()) | {"lost": lost})
 
 
 def _found(services: Services, run: Run) -> RunRow | None:
@@ -193,7 +197,8 @@ def _histogram(services: Services, run: Run, query: Mapping[str, str]) -> Respon
 
 def _runs(services: Services, fqn: str, query: Mapping[str, str]) -> Response:
     page = services.runs.newest(fqn, _limit(query), query.get("cursor") or None)
-    return json_answer({"runs": [facts(row) for row in page.rows], "cursor": page.cursor})
+    now_ms = services.clock.now_ms()
+    return json_answer({"runs": [facts(row, now_ms) for row in page.rows], "cursor": page.cursor})
 
 
 def _wanted(who: Principal, prefix: str, contains: str) -> PipelineQuery:

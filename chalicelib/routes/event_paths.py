@@ -1,7 +1,7 @@
 """Which run a path under ``events/`` means, and what is wanted of it: read from its right end, as a log's is (see ``paths``).
 
 ``{fqn}/{runId}``, and behind it ``log``, ``steps``, ``steps/{step}``, ``completeness``, ``writers/{writer}``, ``writers/{writer}/close``,
-``starts/{start}``.
+``starts/{start}``, ``heartbeat``.
 A run whose id is one of these words is not reached here.
 """
 
@@ -18,8 +18,8 @@ from chalicelib.runlog.layout import checked_run
 
 BASE = "/v1/events"
 ROUTES = routes_below(BASE, least=2)
-PUT_ROUTES = ROUTES[2:]
-"""Where runs are started and writers registered: a name of one part, the run, ``starts`` or ``writers`` and a name at least."""
+PUT_ROUTES = ROUTES[1:]
+"""Where runs are started and give signs of life, and writers registered: a name of one part, the run, ``heartbeat`` at least."""
 
 
 class Action(StrEnum):
@@ -34,6 +34,7 @@ class Action(StrEnum):
     OPEN = "open"
     CLOSE = "close"
     START = "start"
+    HEARTBEAT = "heartbeat"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,8 @@ def _put(segments: list[str]) -> _Found:
             return Action.OPEN, ("/".join(fqn), run_id, writer)
         case [*fqn, run_id, "starts", start] if fqn:
             return Action.START, ("/".join(fqn), run_id, start)
+        case [*fqn, run_id, "heartbeat"] if fqn:
+            return Action.HEARTBEAT, ("/".join(fqn), run_id)
     return None
 
 

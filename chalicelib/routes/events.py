@@ -42,7 +42,7 @@ MAX_LISTED = 10_000
 _TEXT = "text/plain; charset=utf-8"
 _ANSWER_WITHIN_S = 4.0
 """Kept of the function's time for the answer itself when completeness is waited for."""
-_WRITES = frozenset({Action.APPEND, Action.OPEN, Action.CLOSE, Action.TELL, Action.START})
+_WRITES = frozenset({Action.APPEND, Action.OPEN, Action.CLOSE, Action.TELL, Action.START, Action.HEARTBEAT})
 
 
 class WriterEnd(BaseModel):
@@ -132,6 +132,11 @@ def _start(call: Call) -> Response:
         "position": attempt.position,
     }
     return json_answer(document, Set_Cookie=session_cookie(call.headers, attempt.position))
+
+
+def _heartbeat(call: Call) -> Response:
+    services = call.services
+    return json_answer({"recorded": services.runs.alive(call.path.run, services.clock.now_ms())})
 
 
 def _open(call: Call) -> Response:
@@ -267,6 +272,7 @@ def _writer(state: WriterState) -> dict[str, Any]:
 _ACTIONS: dict[Action, Callable[[Call], Response]] = {
     Action.APPEND: _append,
     Action.START: _start,
+    Action.HEARTBEAT: _heartbeat,
     Action.OPEN: _open,
     Action.CLOSE: _close,
     Action.TELL: _tell,

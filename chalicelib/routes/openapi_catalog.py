@@ -21,6 +21,7 @@ _FACTS: dict[str, Any] = {
     "complete": True,
     "pendingBytes": 0,
     "outcome": "succeeded",
+    "silentSinceMs": None,
     "exitCode": 0,
     "signal": None,
     "exception": None,
@@ -45,8 +46,14 @@ _FIELDS: dict[str, dict[str, Any]] = {
     "complete": {"type": "boolean", "description": "Sealed, and all of it is in one file: nothing changes any more."},
     "pendingBytes": {**_COUNT, "description": "What the next compaction has to do."},
     "outcome": {
-        "enum": ["running", "succeeded", "failed", "cancelled", "lost", "unknown"],
-        "description": "How it ended, as its client reports it with the close, or a step or its log states; lost: sealed by the sweep.",
+        "enum": ["running", "silent", "succeeded", "failed", "cancelled", "lost", "unknown"],
+        "description": "How it ended, as its client reports it with the close, or a step or its log states; silent: no line and no heartbeat came when one was due; "
+        "lost: sealed by the sweep; unknown: not reported.",
+    },
+    "silentSinceMs": {
+        "type": ["integer", "null"],
+        "minimum": 0,
+        "description": "The last sign of life of a silent run; else null.",
     },
     "exitCode": {"type": ["integer", "null"], "description": "Of the command."},
     "signal": {"type": ["string", "null"], "description": "The signal that killed the command."},

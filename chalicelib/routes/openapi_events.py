@@ -7,7 +7,7 @@ from typing import Any
 from chalicelib.events.browse import DEFAULT_LIMIT, MAX_LIMIT
 from chalicelib.events.completeness import MAX_WAIT_S
 from chalicelib.events.names import MAX_NAME_CHARS
-from chalicelib.events.starts import MAX_AGE_MS, MAX_COMMAND_CHARS, MAX_HOST_CHARS
+from chalicelib.events.starts import MAX_AGE_MS, MAX_COMMAND_CHARS, MAX_HEARTBEAT_S, MAX_HOST_CHARS, MIN_HEARTBEAT_S
 from chalicelib.routes.openapi_logs import query_parameter
 from chalicelib.runlog.attempts import MAX_ATTEMPTS
 
@@ -202,6 +202,12 @@ SCHEMAS: dict[str, dict[str, Any]] = {
                 "default": False,
                 "description": "Write to the newest attempt that is open, whoever started it; start one if there is none.",
             },
+            "heartbeatS": {
+                "anyOf": [{"const": 0}, {"type": "integer", "minimum": MIN_HEARTBEAT_S, "maximum": MAX_HEARTBEAT_S}],
+                "default": 0,
+                "description": "A heartbeat comes so many seconds after the last batch, or the one before; 0: none. Without a line and "
+                "a heartbeat for three times as long the run is silent.",
+            },
         },
         {"host": "worker-3", "command": "./load.sh --all"},
     )
@@ -216,6 +222,12 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "position": _TEXT | {"description": "The position of its first batch, as in the cookie."},
         },
         {"runId": "run-1~2", "attempt": 2, "startedMs": 1790000000000, "position": _POSITION},
+    ),
+    "Heartbeat": _object(
+        "Whether the heartbeat is recorded.",
+        ["recorded"],
+        {"recorded": {"type": "boolean", "description": "False: the run has ended, or is not catalogued (yet)."}},
+        {"recorded": True},
     ),
     "EventWriter": _object("A writer is registered.", ["writer"], {"writer": _TEXT}, {"writer": "agent-1"}),
     "WriterEnd": _object(
@@ -387,6 +399,14 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "body": _body("RunStart", {"host": "worker-3", "command": "./load.sh --all"}),
         "answers": {200: _STARTED},
         "errors": [400, 409, 413, 415, 503],
+    },
+    f"PUT {_EVENTS}/heartbeat": {
+        "id": "sendHeartbeat",
+        "summary": "A sign of life of a run that has no lines to append",
+        "description": "Idempotent. It keeps the run from being silent, and from being swept.",
+        "parameters": ["fqn", "runId"],
+        "answers": {200: "Heartbeat"},
+        "errors": [400, 503],
     },
     f"PUT {_EVENTS}/writers/{{writer}}": {
         "id": "openWriter",

@@ -70,6 +70,7 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
     f"POST {_EVENTS}": (Scope.LOGS_WRITE,),
     f"POST {_EVENTS}/steps/{{step}}": (Scope.LOGS_WRITE,),
     f"PUT {_EVENTS}/starts/{{start}}": (Scope.LOGS_WRITE,),
+    f"PUT {_EVENTS}/heartbeat": (Scope.LOGS_WRITE,),
     f"PUT {_EVENTS}/writers/{{writer}}": (Scope.LOGS_WRITE,),
     f"POST {_EVENTS}/writers/{{writer}}/close": (Scope.LOGS_WRITE,),
     "GET /v1/configuration": (Scope.ADMIN,),

@@ -39,7 +39,8 @@ _JSON = PutOptions(content_type="application/json")
 @dataclass(frozen=True, slots=True)
 class StartRequest:
     """``start_id``: unique to the process that starts. ``number``: the attempt to start, None: the next free one. ``age_ms``: how long ago the
-    command began, by the client's own clock, so that a wrong clock does no harm. ``is_joining``: any open attempt will do."""
+    command began, by the client's own clock, so that a wrong clock does no harm. ``is_joining``: any open attempt will do. ``heartbeat_s``: see
+    ``RunStart``."""
 
     start_id: str
     host: str = ""
@@ -47,6 +48,7 @@ class StartRequest:
     age_ms: int = 0
     number: int | None = None
     is_joining: bool = False
+    heartbeat_s: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,7 @@ class Attempts:
             command=request.command,
             started_ms=max(now_ms - request.age_ms, 0),
             registered_ms=now_ms,
+            heartbeat_s=request.heartbeat_s,
         )
 
     def _first_attempt(self, run: Run) -> Run:
@@ -171,6 +174,7 @@ def read_start(store: ObjectStore, layout: Layout, run: Run) -> RunStart | None:
             command=str(document["command"]),
             started_ms=int(document["startedMs"]),
             registered_ms=int(document["registeredMs"]),
+            heartbeat_s=int(document.get("heartbeatS", 0)),
         )
     except ObjectNotFoundError:
         return None
@@ -187,6 +191,7 @@ def _document(start: RunStart) -> dict[str, Any]:
         "command": start.command,
         "startedMs": start.started_ms,
         "registeredMs": start.registered_ms,
+        "heartbeatS": start.heartbeat_s,
     }
 
 

@@ -51,7 +51,7 @@ def compact(services: Services, remaining_ms: int, worker: int = 0) -> dict[str,
 
 
 def sweep(services: Services, remaining_ms: int, worker: int = 0) -> dict[str, int]:
-    """End runs that nobody has written to for ``streamTimeoutMinutes``. The answer counts runs by result."""
+    """End runs that gave no sign of life, no line and no heartbeat, for ``streamTimeoutMinutes``. The answer counts runs by result."""
     return _share(services, SWEEP, remaining_ms, worker, _to_sweep, _abandon)
 
 
@@ -121,7 +121,12 @@ def _to_compact(services: Services) -> Sequence[RunRow]:
 
 
 def _to_sweep(services: Services) -> Sequence[RunRow]:
-    return [row for row in services.runs.active(_idle_before_ms(services)) if row.status != "finalized"]
+    before_ms = _idle_before_ms(services)
+    return [row for row in services.runs.active(before_ms) if _is_idle(row, before_ms)]
+
+
+def _is_idle(row: RunRow, before_ms: int) -> bool:
+    return row.status != "finalized" and row.last_sign_ms < before_ms
 
 
 def _is_due(row: RunRow, now_ms: int) -> bool:
@@ -154,7 +159,7 @@ def _settle(services: Services, lease: Lease, row: RunRow, deadline: Deadline) -
 
 def _abandon(services: Services, lease: Lease, row: RunRow, deadline: Deadline) -> None:
     idle_before_ms = _idle_before_ms(services)
-    if row.status == "finalized" or row.last_append_ms >= idle_before_ms:
+    if not _is_idle(row, idle_before_ms):
         return
     end = composition.leased_finalizer(services, lease).abandon(row.run, idle_before_ms, deadline)
     lease.check()

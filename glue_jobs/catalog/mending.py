@@ -145,7 +145,9 @@ class Mender:
         is_whole = first is not None and (first.sequence, first.byte) == (0, 0)
         since_ms = (seen or {}).get("started_ms", 0)
         known = since_ms if isinstance(since_ms, int) and not is_whole and (entries or census.base) else 0
-        return Facts(entries, partial, logs, self._is_settled(census), known, census.start)
+        alive_ms = (seen or {}).get("alive_ms", 0)
+        alive = alive_ms if type(alive_ms) is int else 0
+        return Facts(entries, partial, logs, self._is_settled(census), known, census.start, alive)
 
     def _is_settled(self, census: Census) -> bool:
         """Finalized, and nothing is left to delete: the schedules have let go of it, or will at their next look."""

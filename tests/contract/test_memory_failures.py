@@ -120,6 +120,7 @@ TWINS = {
             "compacted": lambda runs: runs.compacted(RUN, 1, 1, 1),
             "finalized": lambda runs: runs.finalized(RUN, 1, 1, 1, 1),
             "legacy": lambda runs: runs.legacy(RUN, 1, 1, final=True),
+            "alive": lambda runs: runs.alive(RUN, 1),
             "retired": lambda runs: runs.retired(RUN, 1),
             "get": lambda runs: runs.get(RUN),
             "newest": lambda runs: runs.newest("svc.pipeline", 1, None),

@@ -114,10 +114,27 @@ def test_end_is_that_of_the_last_segment(runs: RunCatalog) -> None:
     runs.segment_landed(RUN, replace(segment(1, "closed"), line=2, byte=20, end=end))
     runs.segment_landed(RUN, segment(0))
     row = runs.get(RUN)
-    assert row and (row.end, row.outcome) == (end, "failed")
+    assert row and (row.end, row.outcome_at(START_MS)) == (end, "failed")
     runs.segment_landed(RUN, replace(segment(2, "abandoned"), line=2, byte=20))
     row = runs.get(RUN)
-    assert row and (row.end, row.outcome) == (None, "lost")
+    assert row and (row.end, row.outcome_at(START_MS)) == (None, "lost")
+
+
+def test_heartbeat_is_recorded_of_an_open_run_and_moves_forward_only(runs: RunCatalog) -> None:
+    assert not runs.alive(RUN, START_MS) and runs.get(RUN) is None, "a heartbeat makes no row"
+    runs.started(RUN, START)
+    recorded = [runs.alive(RUN, START_MS + age) for age in (1000, 3000, 3000, 2000)]
+    assert recorded == [True, True, True, False]
+    runs.segment_landed(RUN, segment(0))
+    row = runs.get(RUN)
+    assert row and (row.alive_ms, row.last_append_ms, row.last_sign_ms) == (START_MS + 3000, START_MS, START_MS + 3000)
+    assert [each.alive_ms for each in runs.active(START_MS + 1)] == [START_MS + 3000]
+    runs.segment_landed(RUN, replace(segment(1, "closed"), line=2, byte=20))
+    assert not runs.alive(RUN, START_MS + 4000)
+    runs.segment_landed(RUN, replace(segment(2), line=2, byte=20))
+    assert runs.alive(RUN, START_MS + 5000), "it is open again"
+    runs.forget(RUN)
+    assert not runs.alive(RUN, START_MS + 6000) and runs.get(RUN) is None, "a late one brings no deleted run back"
 
 
 def test_runs_by_outcome_are_those_of_their_last_segments_newest_first(runs: RunCatalog) -> None:

@@ -26,7 +26,7 @@ from chalicelib.ports import ANY, Condition
 WRITES = frozenset({
     "put", "delete", "delete_many", "create_multipart", "upload_part", "copy_part", "complete_multipart", "abort_multipart",
     "put_many", "transact",  # of a Database
-    "started", "segment_landed", "compacted", "finalized", "legacy", "retired", "forget",  # of a RunCatalog
+    "started", "segment_landed", "compacted", "finalized", "legacy", "alive", "retired", "forget",  # of a RunCatalog
     "create", "replace",  # of a store of partitions
     "publish",  # of a Publisher
 })  # fmt: skip

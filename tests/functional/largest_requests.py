@@ -268,6 +268,7 @@ _LIST: list[Largest] = [
         body=padded({"host": EMOJI * 255, "command": EMOJI * 2000}, _DOCUMENT),
         headers=_JSON,
     ),
+    Largest(("PUT", f"{_EVENT}/heartbeat"), f"{_EVENTS}/heartbeat"),
     Largest(("PUT", f"{_EVENT}/writers/{{writer}}"), f"{_EVENTS}/writers/{'w' * 60}"),
     Largest(
         ("POST", f"{_EVENT}/writers/{{writer}}/close"),

@@ -177,6 +177,9 @@ PUT    /v1/events/svc_hr.etl/run-2/writers/w              401    401    403     
 PUT    /v1/events/svc_sales.etl/run-2/starts/s {}         401    401    403     200    403    403   403    403      403 200
 PUT    /v1/events/svc_sales.a/b/c/run-2/starts/s {}       401    401    403     200    403    403   403    403      403 200
 PUT    /v1/events/svc_hr.etl/run-2/starts/s {}            401    401    403     403    403    403   403    403      200 200
+PUT    /v1/events/svc_sales.etl/run-2/heartbeat           401    401    403     200    403    403   403    403      403 200
+PUT    /v1/events/svc_sales.a/b/run-2/heartbeat           401    401    403     200    403    403   403    403      403 200
+PUT    /v1/events/svc_hr.etl/run-2/heartbeat              401    401    403     403    403    403   403    403      200 200
 POST   /v1/events/svc_sales.etl/run-2/writers/w/close []  401    401    403     400    403    403   403    403      403 400
 POST   /v1/events/svc_hr.etl/run-2/steps/s []             401    401    403     403    403    403   403    403      400 400
 POST   /v1/events/svc_sales.etl/run-2/steps/s []          401    401    403     400    403    403   403    403      403 400

@@ -77,6 +77,7 @@ TAILS = (
     "/steps",
     "/completeness",
     "/writers/w",
+    "/heartbeat",
     "/retry",
     "/runs",
     "/runs/r1/grep",

@@ -91,6 +91,7 @@ def test_facts_of_a_run_from_open_to_finalized(site: Site) -> None:
         "complete": False,
         "pendingBytes": 14,
         "outcome": "running",
+        "silentSinceMs": None,
         "exitCode": None,
         "signal": None,
         "exception": None,

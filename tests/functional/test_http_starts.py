@@ -72,6 +72,7 @@ def test_attempt_that_is_taken_is_a_conflict_with_the_next_step(world: World) ->
     [
         "[]", "{", '{"attempt": 0}', '{"attempt": 1001}', '{"attempt": "2"}', '{"ageMs": -1}', '{"ageMs": 1e30}', '{"host": 1}',
         json.dumps({"command": "x" * 2001}), json.dumps({"host": "x" * 256}), '{"other": 1}',
+        *(json.dumps({"heartbeatS": value}) for value in (-1, 1, 9, 86_401, "60", None, 60.5, True)),
     ],
 )  # fmt: skip
 def test_bad_start_is_refused_and_stores_nothing(world: World, body: str) -> None:

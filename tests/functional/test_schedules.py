@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from threading import Barrier, Lock
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -450,6 +451,33 @@ def test_a_run_idle_for_a_day_is_finalized_and_a_fresh_one_is_not(world: Ticking
         row = world.runs.get(ONE)
         assert row and row.final_segments == 2
         assert sweep() == did()
+
+
+def test_run_with_heartbeats_is_not_swept_until_they_stop(world: Ticking) -> None:
+    world.append(ONE, "old")
+    world.notify(ONE)
+    world.clock.advance(25 * HOUR_S)
+    assert world.runs.alive(ONE, world.clock.now_ms() - HOUR_S * 1000)
+    with world.installed():
+        assert sweep() == did(), "it is not even shared out"
+        world.clock.advance(24 * HOUR_S)
+        assert sweep() == did(done=1)
+    assert world.body("logs.txt", ONE) == b"old\n"
+
+
+def test_heartbeat_that_comes_after_the_run_was_shared_out_keeps_it_open(world: Ticking) -> None:
+    world.append(ONE, "old")
+    world.notify(ONE)
+    world.clock.advance(25 * HOUR_S)
+    get = world.runs.get
+
+    def beating(run: Run) -> Any:
+        world.runs.alive(run, world.clock.now_ms())
+        return get(run)
+
+    with world.installed(), patch.object(world.runs, "get", beating):
+        sweep()
+    assert "logs.txt" not in world.names(ONE)
 
 
 def test_an_append_that_comes_first_keeps_the_run_open(world: Ticking) -> None:

@@ -191,6 +191,7 @@ def _logs(api: Api, run: str) -> None:
 
 
 def _events(api: Api, run: str) -> None:
+    api.ask("PUT", f"{run}/heartbeat")
     api.ask("PUT", f"{run}/writers/w")
     api.ask("POST", f"{run}?writer=w", json=EVENTS)
     api.ask("POST", f"{run}/steps/s", json={"name": "S"})

@@ -143,6 +143,20 @@ MUTANTS = (
         why="a run that the schedule let go of meanwhile stays let go of",
     ),
     Mutant(
+        "chalicelib.catalog.merging:merge_forward",
+        find="_moved('alive_ms', seen, now)",
+        replace="False",
+        tests=_MERGING,
+        why="a heartbeat that came while S3 was looked at must not be set back",
+    ),
+    Mutant(
+        "chalicelib.triggers.schedules:_is_idle",
+        find="row.last_sign_ms < before_ms",
+        replace="row.last_append_ms < before_ms",
+        tests="tests/functional/test_schedules.py",
+        why="a run that is alive is not swept",
+    ),
+    Mutant(
         "chalicelib.catalog.items:DynamoDbRunItems.change_run",
         find="f'attribute_exists(#p) AND {condition}'",
         replace="'attribute_exists(#p)'",

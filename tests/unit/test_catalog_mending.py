@@ -44,6 +44,19 @@ def test_lost_tables_are_made_as_the_live_system_keeps_them(seed: int) -> None:
     assert {result.outcome for result in again} <= {RIGHT}, again
 
 
+@pytest.mark.parametrize(("value", "kept"), [(START_MS + 9, START_MS + 9), ("x", 0), (True, 0)])
+def test_heartbeat_of_a_row_is_kept_unless_it_is_damaged(value: object, kept: int) -> None:
+    live, items = Live(), Items()
+    live.append(RUN, "one\n")
+    live.notify()
+    live.mender(items).mend(RUN)
+    items.runs[RUN] |= {"alive_ms": value, "lines": 7}
+    live.mender(items).mend(RUN)
+    row = row_of(items.runs[RUN])
+    assert (row.alive_ms, row.lines) == (kept, 1)
+    assert live.mender(items).mend(RUN).outcome == RIGHT
+
+
 @pytest.mark.sampled(default=10)
 @pytest.mark.parametrize("seed", range(25))
 def test_damaged_rows_are_put_right_and_right_ones_are_left(seed: int) -> None:

@@ -50,6 +50,13 @@ def test_run_that_was_let_go_of_before_its_last_segments_landed_is_active() -> N
     assert merge_forward(S3, behind, without(behind, "activity_shard")) == S3
 
 
+def test_heartbeat_that_came_meanwhile_stays() -> None:
+    now = S3 | {"lines": 1, "alive_ms": 6000}
+    merged = merge_forward(S3 | {"alive_ms": 5000}, S3 | {"lines": 1, "alive_ms": 5000}, now)
+    assert merged == S3 | {"alive_ms": 6000}
+    assert "alive_ms" not in names_to_change(now, merged), "the next one does not stop the write"
+
+
 def test_earliest_beginning_stays() -> None:
     assert merge_forward(S3, S3, S3 | {"started_ms": 900})["started_ms"] == 900
     assert merge_forward(S3, None, S3 | {"started_ms": 1100})["started_ms"] == 1000

@@ -246,6 +246,7 @@ def _event_meanings(method: str, depth: int) -> set[tuple[str, str]]:
         ["completeness"],
         ["steps", "s"],
         ["starts", "s"],
+        ["heartbeat"],
         ["writers", "w"],
         ["writers", "w", "close"],
     ):
