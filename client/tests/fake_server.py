@@ -58,6 +58,8 @@ class FakeServer:
         self.has_stream = True
         self.has_events = True
         self.has_attempts = True
+        self.has_heartbeats = True
+        self.heartbeats: list[tuple[str, str]] = []
         self.starts: list[dict[str, Any]] = []
         self.attempts: dict[str, tuple[str, int]] = {}
         """Of run ids, their first run id and their number."""
@@ -217,6 +219,11 @@ class _Handler(BaseHTTPRequestHandler):
                 self._grep(self._seen(fqn, run_id))
             case ("PUT", "v1", "events", fqn, run_id, "starts", start) if fake.has_attempts:
                 self._start(fqn, run_id, start)
+            case ("PUT", "v1", "events", fqn, run_id, "heartbeat") if fake.has_heartbeats:
+                with fake.changed:
+                    fake.heartbeats.append((fqn, run_id))
+                    fake.changed.notify_all()
+                self._json({"recorded": True})
             case (_, "v1", "events", fqn, run_id, *rest) if fake.has_events:
                 self._events(self._seen(fqn, run_id) if method == "GET" else fake.runs[fqn, run_id], [method, *rest])
             case _:
@@ -373,7 +380,7 @@ class _Handler(BaseHTTPRequestHandler):
             "runId": run_id, "status": "finalized" if run.closed else "open", "end": "closed" if run.closed else None,
             "lines": len(run.lines), "bytes": len(run.data), "startedMs": 1_780_000_000_000, "lastAppendMs": 1_780_000_060_000,
             "durationMs": 60_000, "complete": run.closed, "pendingBytes": 0 if run.closed else len(run.data),
-            "outcome": run.end.get("outcome", "unknown") if run.closed else "running",
+            "outcome": run.end.get("outcome", "unknown") if run.closed else "running", "silentSinceMs": None,
             **{name: run.end.get(name) for name in ("exitCode", "signal", "exception")}, "failedStep": run.end.get("step"),
             "lostLines": run.end.get("lostLines", 0), "firstRunId": first, "attempt": attempt, "host": None, "command": None,
         }  # fmt: skip

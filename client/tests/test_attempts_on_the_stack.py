@@ -8,11 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from runlake import Archive, RunName
+from runlake.settings import load_settings
 from tests.integration.stacks import COMMAND_S, Stack, eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("stack_settings")]
@@ -113,3 +116,23 @@ def test_clock_of_the_client_changes_no_time_of_a_run(shift_s: int, tmp_path: Pa
 def test_run_of_no_lines_is_closed_with_its_result_alone() -> None:
     assert done("exec", "--run-id", "n", FQN, "--", "true")[0] == 0
     assert lines("n") == [] and facts("n")["lines"] == 1
+
+
+def test_killed_command_becomes_silent_and_a_heartbeat_ends_it(stack: Stack) -> None:
+    killed = begun("exec", "--run-id", "q", FQN, "--", "sleep", "60")
+    since_ms = facts("q")["startedMs"] - 3_600_000
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    with closing(stack.client("dynamodb")) as dynamodb:  # as if it had happened an hour ago
+        dynamodb.update_item(
+            TableName=stack["runs_table"],
+            Key={"fqn": {"S": FQN}, "run_id": {"S": "q"}},
+            UpdateExpression="SET last_append_ms = :ms",
+            ExpressionAttributeValues={":ms": {"N": str(since_ms)}},
+        )
+    assert (facts("q")["outcome"], facts("q")["silentSinceMs"]) == ("silent", since_ms)
+    assert "silent since" in done("status", FQN, "q")[1] and "silent since" in done("runs", FQN)[1]
+    with Archive.of(load_settings()) as archive:
+        archive.send_heartbeat(RunName(FQN, "q"))
+    assert facts("q")["outcome"] == "running"
+    assert done("close", FQN, "q")[0] == 0

@@ -238,6 +238,7 @@ def test_download_into_a_folder_is_named_after_the_run(filled: FakeServer, tmp_p
         *[("--timeout-s", value, "runs") for value in ("-1", "0", "nan", "inf", "1e10")],
         *[("drain", "--patience", value) for value in ("-1", "nan", "inf")],
         *[("exec", "--patience", value, "p", "--", "true") for value in ("-1", "nan", "inf")],
+        *[("exec", "--heartbeat", value, "p", "--", "true") for value in ("-1", "86401")],
     ],
     ids=" ".join,
 )  # fmt: skip
@@ -251,7 +252,7 @@ def test_every_number_of_the_command_line_has_a_range() -> None:
         each for command in (runlake, *runlake.commands.values()) for each in command.params if isinstance(each, click.Option)
     ]
     numbers = [each for each in options if isinstance(each.type, click.types.IntParamType | click.types.FloatParamType)]
-    assert {each.name for each in numbers} == {"attempt", "limit", "lines", "max_count", "timeout_s", "patience"}
+    assert {each.name for each in numbers} == {"attempt", "limit", "lines", "max_count", "timeout_s", "patience", "heartbeat"}
     assert [each for each in numbers if not isinstance(each.type, click.IntRange | Seconds) or each.type.min is None] == []
 
 

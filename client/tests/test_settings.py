@@ -17,7 +17,8 @@ from runlake.settings import load_settings, settings_path
 URL = "http://127.0.0.1:1/api"
 OUT_OF_RANGE: list[tuple[str, Any]] = [
     ("timeout_s", 0), ("timeout_s", -1.0), ("timeout_s", math.nan), ("timeout_s", math.inf), ("exit_s", -1), ("interval_s", math.nan),
-    ("spool_bytes", -1), ("memory_bytes", 0), ("batch_bytes", 0), ("batch_bytes", -5),
+    ("spool_bytes", -1), ("memory_bytes", 0), ("batch_bytes", 0), ("batch_bytes", -5), ("heartbeat_s", 9), ("heartbeat_s", -1),
+    ("heartbeat_s", 86_401),
 ]  # fmt: skip
 
 
@@ -44,7 +45,7 @@ def test_number_out_of_range_names_its_origin(name: str, value: Any, tmp_path: P
     path = tmp_path / "config.toml"
     path.write_text(f"{name} = {value}\n")
     of_file = error_of({}, {"RUNLAKE_CONFIG": str(path)})
-    assert f"{name} is a" in str(of_file) and str(of_file).endswith(f"not {type(of_default(name))(value)!r} origin={path}")
+    assert f"{name} is " in str(of_file) and str(of_file).endswith(f"not {type(of_default(name))(value)!r} origin={path}")
     assert of_file.next_step == f"correct {path}, or name another file with RUNLAKE_CONFIG"
     of_environment = error_of({}, {f"RUNLAKE_{name.upper()}": str(value)})
     assert "origin=environment" in str(of_environment)

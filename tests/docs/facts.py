@@ -44,6 +44,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
             "chalicelib.runlog.following:HOLD_S",
             "3600 / chalicelib.runlog.following:HOLD_S",
         ),
+        "a heartbeat is sent every {}. When": "runlake.settings:Settings.heartbeat_s",
         "it reads pages that wait {}": "runlake.following:_WAIT_S",
     },
     "docs/agents.md": {
@@ -147,7 +148,9 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "at the close they have {} each": "chalicelib.events.tee:LINGER_S",
     },
     "docs/how-to.md": {
-        "without a line ({} by default), the next": "template:Parameters.StreamTimeoutMinutes.Default * 60",
+        "`silent` after {}; of": "chalicelib.catalog.runs:SILENT_AFTER_MS",
+        "`runlake exec`, after {} without": "chalicelib.catalog.runs:MISSED_HEARTBEATS * runlake.settings:Settings.heartbeat_s",
+        "and a heartbeat ({} by default), the next": "template:Parameters.StreamTimeoutMinutes.Default * 60",
         "is retried after {}, then after two": f"{_BACKOFF}.step_s",
         "and so on, up to {}. After": f"{_BACKOFF}.longest_s",
         "is set aside for {} (`SetAsideDays`)": "template:Parameters.SetAsideDays.Default * 86400",

@@ -276,7 +276,7 @@ MUTANTS = (
     ),
     Mutant(
         "runlake.settings:_is_in_range",
-        find="_LEAST[name] <= value <= _MOST[_TYPES[name]]",
+        find="_LEAST[name] <= value <= _MOST_OR_0.get(name, _MOST[_TYPES[name]])",
         replace="_LEAST[name] <= value",
         tests=f"{_SETTINGS}::test_number_out_of_range_names_its_origin",
         why="no system waits for infinite seconds",

@@ -104,6 +104,11 @@ class Archive:
         position = str(_checked(answer, "position")["position"])
         return StartedRun(RunName(run.fqn, str(_checked(answer, "runId")["runId"])), int(answer.get("attempt", 1)), position)
 
+    def send_heartbeat(self, run: RunName) -> None:
+        """A sign of life of a run that has nothing to append. Raises NotFoundError or RefusedError (a server of an earlier release), ApiError,
+        UnavailableError."""
+        self._json("PUT", f"{self._events(run)}/heartbeat")
+
     def append(self, run: RunName, packed: bytes, position: str) -> Json:
         """Store a gzipped batch; the answer's ``position`` is what the next one presents.
 

@@ -9,6 +9,7 @@ import threading
 import traceback
 import weakref
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from multiprocessing import util as processes
 from typing import Any
@@ -39,7 +40,8 @@ class RunlogHandler(logging.Handler):
     A logging call formats, and copies into memory: ``memory_bytes`` of it, then ``spool_bytes`` on disk; beyond both lines are
     dropped, counted, and a line in the log tells how many. Each line is stored once and in order, though the server may be away.
     ``close`` waits at most ``exit_s`` seconds, at exit too; what is left then is kept on disk for ``runlake drain``.
-    After a fork parent and child ship to the same run, each its own lines; only the process that made the handler closes the run.
+    After a fork parent and child ship to the same run, each its own lines; only the process that made the handler closes the run. Until then it
+    sends a heartbeat after every ``heartbeat_s`` seconds without lines, if it is to close the run.
     Secrets are masked before they get into memory or on disk.
 
     With ``events`` each record is an event: its message is the formatted record, its data the logger's name and the exception, its
@@ -85,7 +87,8 @@ class RunlogHandler(logging.Handler):
         self._failure: BaseException | None = None
         self._failed_step = ""
         self._on_started = on_started
-        self._start = start if command is None else Start.now(self.run, self.mask.text(command), attempt)
+        heartbeat_s = int(self._pace.heartbeat_s) if close_run else 0
+        self._start = start if command is None else Start.now(self.run, self.mask.text(command), attempt, heartbeat_s=heartbeat_s)
         self._begin(EventLines(self.mask) if events else None)
         _handlers.add(self)
         atexit.register(_close_at_exit, weakref.ref(self))
@@ -228,7 +231,9 @@ class RunlogHandler(logging.Handler):
         self._writer = None if lines is None else self._writer_name()
         self._buffer = Buffer(settings.memory_bytes, spool, lines.gap if lines else gap_line)
         delivery = EventDelivery(self.run, self._writer, lines.ended) if lines and self._writer else TextDelivery(self.run)
-        self._shipper = Shipper(self._connect, delivery, self._buffer, self._pace, self._tell, self._start, self._on_started)
+        ends_the_run = self._close_run and os.getpid() == self._owner
+        pace = self._pace if ends_the_run else replace(self._pace, heartbeat_s=0)
+        self._shipper = Shipper(self._connect, delivery, self._buffer, pace, self._tell, self._start, self._on_started)
 
     def _writer_name(self) -> str:
         if self._writer_given is None:
@@ -285,7 +290,7 @@ def _settings_of(settings: Settings | None, given: Mapping[str, Any]) -> Setting
 
 def pace_of(settings: Settings) -> Pace:
     """The pace that the settings ask for."""
-    return Pace(batch_bytes=settings.batch_bytes, interval_s=settings.interval_s)
+    return Pace(batch_bytes=settings.batch_bytes, interval_s=settings.interval_s, heartbeat_s=settings.heartbeat_s)
 
 
 _handlers: weakref.WeakSet[RunlogHandler] = weakref.WeakSet()

@@ -43,6 +43,14 @@ class Settings:
         default=1024 * 1024, metadata={"help": "bytes that are sent at once, at most, but for a longer line", "least": 1}
     )
     interval_s: float = field(default=0.5, metadata={"help": "seconds a line may wait for others to be sent with", "least": 0})
+    heartbeat_s: int = field(
+        default=300,
+        metadata={
+            "help": "seconds without lines until a heartbeat is sent, 10 to 86400; 0: none",
+            "least": 10,
+            "most_or_0": 86_400,
+        },
+    )
     exit_s: float = field(
         default=10.0, metadata={"help": "seconds an exiting program waits for its lines to be stored", "least": 0}
     )
@@ -82,6 +90,7 @@ class Settings:
 NAMES = tuple(each.name for each in fields(Settings) if each.name != "origins")
 _TYPES: dict[str, type[Any]] = {each.name: type(each.default) for each in fields(Settings) if each.name != "origins"}
 _LEAST: dict[str, float] = {each.name: each.metadata["least"] for each in fields(Settings) if "least" in each.metadata}
+_MOST_OR_0: dict[str, int] = {each.name: each.metadata["most_or_0"] for each in fields(Settings) if "most_or_0" in each.metadata}
 _MOST: dict[type[Any], float] = {float: MAX_S, int: math.inf}
 _KINDS: dict[type[Any], str] = {str: "text", int: "a whole number from {} on", float: f"a number from {{}} to {MAX_S}"}
 
@@ -176,11 +185,15 @@ def _typed(name: str, value: Any, origin: str) -> Any:
 
 
 def _is_in_range(name: str, value: Any) -> bool:
-    return name not in _LEAST or bool(_LEAST[name] <= value <= _MOST[_TYPES[name]])  # nan is in no range
+    if name not in _LEAST or (name in _MOST_OR_0 and value == 0):
+        return True
+    return bool(_LEAST[name] <= value <= _MOST_OR_0.get(name, _MOST[_TYPES[name]]))  # nan is in no range
 
 
 def _wrong(name: str, value: Any, origin: str) -> SettingsError:
     wanted = _KINDS[_TYPES[name]].format(_LEAST.get(name))
+    if name in _MOST_OR_0:
+        wanted = f"0, or a whole number from {_LEAST[name]} to {_MOST_OR_0[name]}"
     return SettingsError(f"{name} is {wanted}, not {value!r} origin={origin}", next_step=_correction(origin, name))
 
 

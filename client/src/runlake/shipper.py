@@ -34,6 +34,7 @@ from runlake.errors import (
     SettingsError,
     UnavailableError,
 )
+from runlake.heartbeats import Heartbeats
 from runlake.leftovers import Leftover, keep_leftover
 from runlake.names import RunName
 from runlake.outcomes import RunEnd
@@ -79,13 +80,15 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """When to send: ``batch_bytes`` at once, or what is there ``interval_s`` after the first line came; how to wait after a failure."""
+    """When to send: ``batch_bytes`` at once, or what is there ``interval_s`` after the first line came, or a heartbeat after ``heartbeat_s``
+    without (0: none); how to wait after a failure."""
 
     batch_bytes: int = 1024 * 1024
     interval_s: float = 0.5
     first_wait_s: float = 0.25
     most_wait_s: float = 10.0
     access_wait_s: float = _ACCESS_WAIT_S
+    heartbeat_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -118,8 +121,9 @@ class Shipper:
     ) -> None:
         self._connect, self._delivery, self._buffer, self._tell = connect, delivery, buffer, tell
         self._requested, self._start_of_run, self._on_started = delivery.run, start_of_run, on_started
-        self._moves, self._has_attempts = 0, True
+        self._moves, self._has_attempts, self._is_started = 0, True, False
         self._pace = pace or Pace()
+        self._heartbeats = Heartbeats(self._pace.heartbeat_s, self._send_heartbeat)
         self._counts = Counts()
         self._position: str | None = None
         self._archive: Archive | None = None
@@ -174,6 +178,7 @@ class Shipper:
         """
         if self._finish.asked:
             return self.counts
+        self._heartbeats.stop()
         self._finish.close, self._finish.end = close, end
         self._buffer.end()
         has_work = self._has_an_end() or bool(self._buffer.pending_bytes)
@@ -272,6 +277,7 @@ class Shipper:
 
     def _work(self) -> None:
         _own.shipping = True
+        self._heartbeats.start(f"runlake-heartbeat-{self.run}")
         try:
             if self._delivery.must_end or self._is_to_be_started:
                 self._insist(self._open)
@@ -379,11 +385,24 @@ class Shipper:
                 raise RunClosedError(409, "the run is closed, and the server is of a release without attempts") from None
             self._has_attempts = False
             return None
-        self._delivery = self._delivery.of_run(started.run)
+        self._delivery, self._is_started = self._delivery.of_run(started.run), True
         if self._on_started:
             with suppress(Exception):  # how it is told must not cost the lines
                 self._on_started(started)
         return started
+
+    def _send_heartbeat(self) -> bool:
+        """Whether to go on, in the thread of the heartbeats."""
+        _own.shipping = True
+        archive = self._archive
+        if archive is not None and self._position is not None:
+            try:
+                archive.send_heartbeat(self.run)
+            except (NotFoundError, RefusedError):
+                return self._is_started  # else the server may be of a release without heartbeats
+            except Exception:
+                return True  # also where the connection is closed meanwhile
+        return True
 
     def _go_on_in_another_attempt(self, error: RunClosedError) -> float | None:
         """Seconds to wait before the batch is sent to the next attempt; None: it is kept."""
@@ -412,6 +431,7 @@ class Shipper:
             self._counts.requests += 1
         assert self._position is not None
         stored = self._delivery.append(archive, sent.packed, self._position)
+        self._heartbeats.sent()
         with self._state:
             if self._finish.abandoned.is_set():
                 return  # it is kept, with its position: to be sent again is harmless

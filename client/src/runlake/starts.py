@@ -27,7 +27,8 @@ _FQN, _RUN_ID, _START, _ATTEMPT = "RUNLAKE_FQN", "RUNLAKE_RUN_ID", "RUNLAKE_STAR
 @dataclass(frozen=True, slots=True)
 class Start:
     """``began_ms``: by this machine's clock. ``attempt``: the number to start, None for the next free one. ``is_joining``: an open attempt of
-    another start will do, as for a handler that only writes."""
+    another start will do, as for a handler that only writes. ``heartbeat_s``: the heartbeats that this process promises, 0: none; another
+    process that reports this start later sends none."""
 
     start_id: str
     command: str = ""
@@ -35,15 +36,18 @@ class Start:
     began_ms: int = 0
     attempt: int | None = None
     is_joining: bool = False
+    heartbeat_s: int = 0
 
     @classmethod
-    def now(cls, run: RunName, command: str, attempt: int | None = None, *, is_joining: bool = False) -> Start:
+    def now(
+        cls, run: RunName, command: str, attempt: int | None = None, *, is_joining: bool = False, heartbeat_s: int = 0
+    ) -> Start:
         """A start of this process; inside of ``runlake exec`` for the same run, that of ``exec``. Raises SettingsError."""
         inherited = os.environ.get(_START) if (os.environ.get(_FQN), os.environ.get(_RUN_ID)) == (run.fqn, run.run_id) else None
         host = socket.gethostname()[:_HOST_CHARS]
         number = _attempt_of_environment() if attempt is None else checked_attempt(attempt)
         began_ms = int(time.time() * 1000)
-        return cls(inherited or new_start_id(), command[:_COMMAND_CHARS], host, began_ms, number, is_joining)
+        return cls(inherited or new_start_id(), command[:_COMMAND_CHARS], host, began_ms, number, is_joining, heartbeat_s)
 
     def again(self) -> Start:
         """Another start, for the next free attempt: that of this one takes no more lines."""
@@ -54,7 +58,8 @@ class Start:
         age_ms = max(int(time.time() * 1000) - self.began_ms, 0)
         number = {} if self.attempt is None else {"attempt": self.attempt}
         join = {"join": True} if self.is_joining else {}
-        return {"host": self.host, "command": self.command, "ageMs": age_ms, **number, **join}
+        heartbeat = {"heartbeatS": self.heartbeat_s} if self.heartbeat_s else {}
+        return {"host": self.host, "command": self.command, "ageMs": age_ms, **number, **join, **heartbeat}
 
     def environment(self, run: RunName) -> dict[str, str]:
         """The variables by which a command that this process runs writes to the same attempt."""

@@ -20,9 +20,9 @@ class Session:
     def __init__(self, given: dict[str, Any]) -> None:
         self.given = given
 
-    def settings(self) -> Settings:
-        """Raises SettingsError."""
-        return load_settings(self.given)
+    def settings(self, **more: Any) -> Settings:
+        """``more``: of this command's own options, None where they are not given. Raises SettingsError."""
+        return load_settings(self.given | more)
 
     def archive(self) -> Archive:
         """To be used as a context. Raises SettingsError."""

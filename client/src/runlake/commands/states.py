@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-OUTCOMES = ("running", "succeeded", "failed", "cancelled", "lost", "unknown")
+from runlake.commands.output import time_of
+
+OUTCOMES = ("running", "silent", "succeeded", "failed", "cancelled", "lost", "unknown")
 _WORDS = {"open": "running", "sealed": "closed"}
 
 
@@ -18,8 +20,9 @@ def state_of(facts: Mapping[str, Any]) -> str:
 
 
 def outcome_of(facts: Mapping[str, Any]) -> str:
-    """The outcome of a run; empty where the server is of a release without."""
-    return str(facts.get("outcome") or "")
+    """The outcome of a run, of a silent one with the time of its last sign of life; empty where the server is of a release without."""
+    since_ms = facts.get("silentSinceMs")
+    return f"silent since {time_of(since_ms)}" if since_ms else str(facts.get("outcome") or "")
 
 
 def reason_of(facts: Mapping[str, Any]) -> str:

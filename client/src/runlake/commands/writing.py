@@ -69,6 +69,12 @@ class _Exec(click.Command):
     show_default=True,
     help="Seconds to hold the command up, or wait at its end, while nothing moves.",
 )
+@click.option(
+    "--heartbeat",
+    type=click.IntRange(0, 86_400),
+    metavar="SECONDS",
+    help="Seconds without output until a sign of life is sent, from 10; 0: none [default: the setting heartbeat_s].",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Do not print the run's name and its page.")
 @click.option("--mask-env", multiple=True, metavar="NAME", help="Mask the value of this variable in the archive; may be repeated.")
 @click.argument("fqn")
@@ -81,6 +87,7 @@ def execute_command(
     run_id: str | None,
     attempt: int | None,
     patience: float,
+    heartbeat: int | None,
     quiet: bool,
     mask_env: tuple[str, ...],
 ) -> None:
@@ -93,7 +100,7 @@ def execute_command(
     The exit code is the command's own also where lines could not be stored: those wait on disk, and a message says where.
     """
     try:
-        settings = session.settings()
+        settings = session.settings(heartbeat_s=heartbeat)
         handler = RunlogHandler(
             fqn,
             run_id,
