@@ -115,6 +115,7 @@ class FakeRun:
             "complete": self.status == "finalized",
             "pendingBytes": 0,
             "lost": 0,
+            "silentSinceMs": None,
             "outcome": "running" if status == "open" else "lost" if self.end == "abandoned" else "unknown",
             "exitCode": None,
             "signal": None,

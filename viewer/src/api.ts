@@ -18,7 +18,9 @@ export interface RunFacts {
   complete: boolean;
   pendingBytes: number;
   lost?: number;
-  outcome: "running" | "succeeded" | "failed" | "cancelled" | "lost" | "unknown";
+  outcome: "running" | "silent" | "succeeded" | "failed" | "cancelled" | "lost" | "unknown";
+  /** The last sign of life of a silent run. */
+  silentSinceMs: number | null;
   exitCode: number | null;
   signal: string | null;
   exception: string | null;

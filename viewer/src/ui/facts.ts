@@ -16,6 +16,7 @@ export function stateOf(facts: RunFacts): [string, string, string] {
   if (facts.outcome === "failed") return ["bad", "Failed", reason || "Its client reports that it failed"];
   if (facts.outcome === "cancelled") return ["abandoned", "Cancelled", reason || "It was ended from outside"];
   if (facts.outcome === "succeeded") return ["done", "Succeeded", "Its client reports that it succeeded"];
+  if (facts.silentSinceMs) return ["abandoned", `Silent since ${time(facts.silentSinceMs)}`, "It is overdue for a line or a heartbeat"];
   if (facts.status === "open") return ["live", "Running", "More lines may come"];
   if (facts.end === "abandoned") return ["abandoned", "Abandoned", "No client closed it: it was sealed after it had been idle"];
   return facts.complete ? ["done", "Finalized", "It was closed, and its whole log is one file"] : ["done", "Closed", "It was closed: no more lines can come"];
