@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from chalicelib.catalog.runs import ENDED, RUNNING, RunCatalog, RunPlaces, RunRow, ms_of_place, newest_of
-from chalicelib.ports import Run
+from chalicelib.catalog.runs import ENDED, RUNNING, SILENT, RunCatalog, RunPlaces, RunRow, ms_of_place, newest_of
+from chalicelib.ports import Clock, Run
 
-OUTCOMES = (RUNNING, *ENDED)
+OPEN = (RUNNING, SILENT)
+OUTCOMES = (*OPEN, *ENDED)
 MAX_ROUNDS = 4
 """For one page. Each is a query for each outcome that has ended, and for runs that have not one of each shard of ``activity``."""
 KEYS = 250
@@ -42,6 +43,7 @@ class RecentRuns:
     """Lists runs across pipelines."""
 
     runs: RunCatalog
+    clock: Clock
 
     def page(self, query: RecentQuery, limit: int, after: str = "") -> RecentPage:
         """Up to ``limit`` runs, 100 at most, behind a place. At most ``MAX_ROUNDS`` of queries, and one read of rows. Raises
@@ -51,7 +53,8 @@ class RecentRuns:
         found: dict[Run, str] = {}
         next_place = self._find(query, limit, after, found)
         rows = self.runs.get_many(list(found)) if found else {}
-        listed = [rows[run] for run in found if run in rows and rows[run].outcome in query.outcomes]
+        now_ms = self.clock.now_ms()
+        listed = [rows[run] for run in found if run in rows and rows[run].outcome_at(now_ms) in query.outcomes]
         return RecentPage(listed, next_place)
 
     def _find(self, query: RecentQuery, limit: int, after: str, found: dict[Run, str]) -> str | None:
@@ -72,6 +75,6 @@ class RecentRuns:
 
     def _round(self, query: RecentQuery, before: str) -> RunPlaces:
         parts = [self.runs.ended(each, query.since_ms, before, KEYS) for each in query.outcomes if each in ENDED]
-        if RUNNING in query.outcomes:
+        if set(OPEN) & set(query.outcomes):
             parts.append(self.runs.running(query.since_ms, before, KEYS_OF_A_SHARD))
         return newest_of(parts, before)

@@ -60,9 +60,14 @@ class RunRow:
 
     def outcome_at(self, now_ms: int) -> str:
         """``running``, ``silent``, or as ``outcome_of_end``."""
-        if self.status == "open" and (self.segments or self.start):
-            return RUNNING if self.silent_since_ms(now_ms) is None else SILENT
-        return outcome_of_end(self.seal, self.end)
+        if self.seal or not (self.segments or self.start):
+            return outcome_of_end(self.seal, self.end)
+        return RUNNING if self.silent_since_ms(now_ms) is None else SILENT
+
+    @property
+    def lacks_its_seal(self) -> bool:
+        """Whether the log is finalized and the notification of its seal has not come yet, so the outcome is not known here."""
+        return not self.seal and self.status == "finalized"
 
     @property
     def place(self) -> str:

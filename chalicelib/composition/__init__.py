@@ -229,7 +229,7 @@ class Services:
         """Lists runs across pipelines."""
         from chalicelib.catalog.recent import RecentRuns
 
-        return RecentRuns(self.runs)
+        return RecentRuns(self.runs, self.clock)
 
     @cached_property
     def pipelines(self) -> Pipelines:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from threading import Lock
 
 from chalicelib.catalog.dynamodb_runs import read_cursor, write_cursor
-from chalicelib.catalog.runs import Landed, RunPage, RunPlaces, RunRow, newest_of, shard_of
+from chalicelib.catalog.runs import Landed, RunPage, RunPlaces, RunRow, newest_of, outcome_of_end, shard_of
 from chalicelib.memory.failures import Failures, can_fail
 from chalicelib.ports import Run, RunStart, SegmentEntry
 
@@ -133,7 +133,7 @@ class InMemoryRunCatalog:
     def ended(self, outcome: str, since_ms: int, before: str, limit: int) -> RunPlaces:
         """See ``RunCatalog``."""
         with self._lock:
-            rows = [row for row in self._rows.values() if row.seal and row.outcome == outcome]
+            rows = [row for row in self._rows.values() if row.seal and outcome_of_end(row.seal, row.end) == outcome]
         return _places(rows, since_ms, before, limit)
 
     @can_fail

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from chalice.app import NotFoundError, Request, Response
@@ -78,9 +79,10 @@ def recent_runs(request: Request) -> Response:
     def may_see(fqn: str) -> bool:
         return matches(pattern or ANY, fqn) and who.may(Scope.LOGS_READ, fqn)
 
+    now_ms = services.clock.now_ms()
     page = services.recent.page(RecentQuery(outcomes, since_ms, may_see), _limit(query), after)
     cursor = None if page.after is None else sealed_cursor(page.after, (Scope.LOGS_READ,), *bound_to)
-    return json_answer({"runs": [{"fqn": row.run.fqn} | facts(row) for row in page.rows], "cursor": cursor})
+    return json_answer({"runs": [{"fqn": row.run.fqn} | facts(row, now_ms) for row in page.rows], "cursor": cursor})
 
 
 def pipeline(request: Request) -> Response:
@@ -123,11 +125,13 @@ def facts(row: RunRow, now_ms: int) -> dict[str, Any]:
 
 
 def _one(services: Services, run: Run, _: Mapping[str, str]) -> Response:
-    """By one read; a run that is not catalogued yet is looked for on S3, and so is what may be missing of one that is not finalized.
-    Raises NotFoundError."""
+    """By one read; a run that is not catalogued yet is looked for on S3, and so is what may be missing of one that is not finalized, and
+    the seal of one whose row does not have it yet. Raises NotFoundError."""
     row = services.runs.get(run) or _found(services, run)
     if row is None:
         raise NotFoundError(f"there is no such run run={run.fqn}/{run.run_id}")
+    if row.lacks_its_seal:
+        row = _sealed(services, row)
     lost = 0 if row.status == "finalized" else lost_lines(services.compactor, services.writer.tails, run)
     return json_answer(facts(row, services.clock.now_ms()) | {"lost": lost})
 
@@ -151,6 +155,15 @@ def _found(services: Services, run: Run) -> RunRow | None:
         start=start,
         end=_end_of(services, run, tail),
     )
+
+
+def _sealed(services: Services, row: RunRow) -> RunRow:
+    """A row with what the seal of its log says. Whoever waits for the end of a run asks no more once it is finalized, so its outcome must be
+    right by then. One HEAD."""
+    with suppress(ObjectNotFoundError):
+        seal = services.writer.tails.segment(row.run, row.final_segments - 1)
+        return replace(row, seal=seal.reason, end=seal.end, last_append_ms=max(row.last_append_ms, seal.appended_ms))
+    return row
 
 
 def _end_of(services: Services, run: Run, tail: Tail) -> RunEnd | None:

@@ -47,8 +47,8 @@ _FIELDS: dict[str, dict[str, Any]] = {
     "pendingBytes": {**_COUNT, "description": "What the next compaction has to do."},
     "outcome": {
         "enum": ["running", "silent", "succeeded", "failed", "cancelled", "lost", "unknown"],
-        "description": "How it ended, as its client reports it with the close, or a step or its log states; silent: no line and no heartbeat came when one was due; "
-        "lost: sealed by the sweep; unknown: not reported.",
+        "description": "How it ended, as its client reports it with the close, or a step or its log states; silent: no line and no "
+        "heartbeat came when one was due; lost: sealed by the sweep; unknown: nothing states it.",
     },
     "silentSinceMs": {
         "type": ["integer", "null"],

@@ -60,6 +60,8 @@ class FakeServer:
         self.has_attempts = True
         self.has_heartbeats = True
         self.heartbeats: list[tuple[str, str]] = []
+        self.silent: set[str] = set()
+        """Run ids."""
         self.starts: list[dict[str, Any]] = []
         self.attempts: dict[str, tuple[str, int]] = {}
         """Of run ids, their first run id and their number."""
@@ -376,11 +378,13 @@ class _Handler(BaseHTTPRequestHandler):
     def _facts(self, fqn: str, run_id: str) -> dict[str, Any]:
         run = self.server.fake.runs[fqn, run_id]
         first, attempt = self.server.fake.attempts.get(run_id, (run_id, 1))
+        is_silent = run_id in self.server.fake.silent
         return {
             "runId": run_id, "status": "finalized" if run.closed else "open", "end": "closed" if run.closed else None,
             "lines": len(run.lines), "bytes": len(run.data), "startedMs": 1_780_000_000_000, "lastAppendMs": 1_780_000_060_000,
             "durationMs": 60_000, "complete": run.closed, "pendingBytes": 0 if run.closed else len(run.data),
-            "outcome": run.end.get("outcome", "unknown") if run.closed else "running", "silentSinceMs": None,
+            "outcome": run.end.get("outcome", "unknown") if run.closed else "silent" if is_silent else "running",
+            "silentSinceMs": 1_790_000_000_000 if is_silent else None,
             **{name: run.end.get(name) for name in ("exitCode", "signal", "exception")}, "failedStep": run.end.get("step"),
             "lostLines": run.end.get("lostLines", 0), "firstRunId": first, "attempt": attempt, "host": None, "command": None,
         }  # fmt: skip

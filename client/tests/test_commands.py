@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from client.tests.fake_server import FakeServer
 from runlake.__main__ import runlake
 from runlake.commands.output import duration_of, size_of
-from runlake.commands.states import outcome_of, state_of
+from runlake.commands.states import state_of
 from runlake.commands.times import since_of
 from runlake.names import page_url
 
@@ -90,8 +90,13 @@ def test_state_is_a_word_of_the_glossary(status: str, end: str | None, state: st
     assert f"| **{state}** |" in (Path(__file__).parents[2] / "docs/glossary.md").read_text()
 
 
-def test_silent_run_says_since_when() -> None:
-    assert outcome_of({"outcome": "silent", "silentSinceMs": 1_790_000_000_000}) == "silent since 2026-09-21T14:13:20Z"
+@pytest.mark.parametrize("fqn", ["p", "*"])
+def test_silent_run_says_since_when(fqn: str, server: FakeServer) -> None:
+    for run_id in ("a", "b"):
+        server.add("p", run_id, b"x\n")
+    server.silent.add("b")
+    (row,) = answered(server, "runs", fqn, "--outcome", "silent").splitlines()
+    assert "b" in row.split("\t") and row.endswith("\tsilent since 2026-09-21T14:13:20Z")
 
 
 def test_runs_of_a_pipeline(filled: FakeServer) -> None:

@@ -162,7 +162,10 @@ def test_runs_by_outcome_are_those_of_their_last_segments_newest_first(runs: Run
     assert not runs.ended("failed", START_MS + 50_000, first.places[-1][0], 2).places, "the page is older than what is asked for"
     assert "svc.d" in _names(runs.running(0, "", 10)), "which was reopened"
     wanted = [Run("svc.d", "r"), Run("svc.a", "r"), Run("svc.a", "none")]
-    assert {run: row.outcome for run, row in runs.get_many(wanted).items()} == {wanted[0]: "running", wanted[1]: "failed"}
+    assert {run: row.outcome_at(START_MS) for run, row in runs.get_many(wanted).items()} == {
+        wanted[0]: "running",
+        wanted[1]: "failed",
+    }
     runs.forget(Run("svc.e", "r"))
     assert not runs.ended("lost", 0, "", 10).places
 

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
+from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import Run
 from tests.functional.gateway import call, installed, post
 from tests.world import World
@@ -121,6 +122,19 @@ def test_step_that_succeeded_when_it_was_repeated_is_no_failure(world: World) ->
         call("POST", "/v1/events/svc.a/r/steps/load", json.dumps({"status": status}), JSON)
     post("svc.a/r/close")
     assert outcome()["outcome"] == "unknown"
+
+
+def test_finalized_run_has_its_outcome_before_its_seal_is_catalogued() -> None:
+    """The close records the finalized log itself; the notification of the seal comes a moment later."""
+    world, runs, run = World(), InMemoryRunCatalog(), Run("svc.a", "r")
+    with installed(world, runs=runs):
+        post("svc.a/r", "one\n", TEXT)
+        runs.segment_landed(run, world.parts().writer.tails.segment(run, 0))
+        post("svc.a/r/close", json.dumps({"outcome": "failed", "exitCode": 3}), JSON)
+        runs.finalized(run, 1, 4, 2, world.clock.now_ms())
+        assert outcome() == {**_NONE, "outcome": "failed", "exitCode": 3}
+        listed = call("GET", "/v1/catalog").json["runs"]
+        assert [each["outcome"] for each in listed] == ["running"], "not unknown, which would be an end"
 
 
 def test_abandoned_run_is_lost_and_a_reopened_one_is_running(world: World) -> None:

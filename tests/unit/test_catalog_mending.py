@@ -27,7 +27,7 @@ def check(live: Live, items: Items) -> None:
     """The items say what the live system keeps."""
     assert {run: row_of(item) for run, item in items.runs.items()} == {run: row for run in live.runs if (row := live.row(run))}
     assert {run for run, item in items.runs.items() if "activity_shard" in item} == live.active()
-    ended = {run: (row.outcome, row.place) for run in live.runs if (row := live.row(run)) and row.seal}
+    ended = {run: (row.outcome_at(START_MS), row.place) for run in live.runs if (row := live.row(run)) and row.seal}
     assert {run: (item["outcome"], item["ended_at"]) for run, item in items.runs.items() if "ended_at" in item} == ended
     assert items.rows == live.rows()
 

@@ -10,11 +10,15 @@ import pytest
 
 from chalicelib.catalog import recent
 from chalicelib.catalog.recent import MAX_ROUNDS, OUTCOMES, RecentQuery, RecentRuns
-from chalicelib.catalog.runs import place_of
+from chalicelib.catalog.runs import SILENT_AFTER_MS, place_of
 from chalicelib.errors import InvalidInputError
+from chalicelib.memory.clock import ManualClock
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import Run, RunEnd, SegmentEntry
 from tests.world import START_MS
+
+SILENT_BEFORE_MS = START_MS + 15
+CLOCK = ManualClock(SILENT_BEFORE_MS + SILENT_AFTER_MS)
 
 
 def entry(number: int, at_ms: int, reason: str = "", end: RunEnd | None = None) -> SegmentEntry:
@@ -28,7 +32,9 @@ def filled(chance: random.Random, count: int) -> tuple[InMemoryRunCatalog, list[
         run, outcome = Run(f"svc.{chance.choice('abc')}", f"r{number}"), chance.choice(OUTCOMES)
         at_ms = START_MS + chance.randrange(count // 2 + 1)
         runs.segment_landed(run, entry(0, at_ms))
-        if outcome != "running":
+        if outcome in ("running", "silent"):
+            outcome = "silent" if at_ms < SILENT_BEFORE_MS else "running"
+        else:
             reason, end = (
                 "abandoned" if outcome == "lost" else "closed",
                 RunEnd(outcome) if outcome not in ("lost", "unknown") else None,
@@ -65,7 +71,7 @@ def test_pages_are_together_what_a_sort_gives(seed: int, monkeypatch: pytest.Mon
     after: str | None = ""
     while after is not None:
         counting = Counting(runs)
-        page = RecentRuns(counting).page(RecentQuery(wanted, since_ms, fqns.__contains__), chance.randint(1, 7), after)
+        page = RecentRuns(counting, CLOCK).page(RecentQuery(wanted, since_ms, fqns.__contains__), chance.randint(1, 7), after)
         found += [row.run for row in page.rows]
         after = page.after
         reads = counting.reads
@@ -79,7 +85,7 @@ def test_run_whose_outcome_has_changed_since_the_index_was_read_is_left_out() ->
     stale = runs.ended("lost", 0, "", 10)
     runs.segment_landed(run, entry(1, START_MS + 1))
     runs.ended = lambda *_: stale  # type: ignore[method-assign]
-    assert RecentRuns(runs).page(RecentQuery(("lost",)), 10).rows == []
+    assert RecentRuns(runs, CLOCK).page(RecentQuery(("lost",)), 10).rows == []
 
 
 def test_more_runs_in_one_ms_of_a_shard_than_are_read_stop_no_list(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,10 +94,10 @@ def test_more_runs_in_one_ms_of_a_shard_than_are_read_stop_no_list(monkeypatch: 
     runs = InMemoryRunCatalog()
     for number in range(3):
         runs.segment_landed(Run("svc.a", f"r{number}"), entry(0, START_MS - number // 2))
-    places, after = RecentRuns(runs), ""
+    places, after = RecentRuns(runs, CLOCK), ""
     seen = 0
     for _ in range(10):
-        page = places.page(RecentQuery(("running",)), 1, after)
+        page = places.page(RecentQuery(), 1, after)
         seen += len(page.rows)
         if page.after is None:
             break
@@ -102,4 +108,4 @@ def test_more_runs_in_one_ms_of_a_shard_than_are_read_stop_no_list(monkeypatch: 
 @pytest.mark.parametrize("place", ["x", "1", "0" * 15, f"{'0' * 15}.{'g' * 16}", f"{'٣' * 15}.{'0' * 16}"])
 def test_place_that_is_none_is_refused(place: str) -> None:
     with pytest.raises(InvalidInputError):
-        RecentRuns(InMemoryRunCatalog()).page(RecentQuery(), 1, place)
+        RecentRuns(InMemoryRunCatalog(), CLOCK).page(RecentQuery(), 1, place)

@@ -214,7 +214,7 @@ def _runs_of(archive: Archive, fqn: str) -> Iterator[dict[str, Any]]:
 
 
 def _is_wanted(facts: dict[str, Any], outcomes: set[str], since_ms: int) -> bool:
-    return (not outcomes or outcome_of(facts) in outcomes) and int(facts["lastAppendMs"]) >= since_ms
+    return (not outcomes or facts.get("outcome") in outcomes) and int(facts["lastAppendMs"]) >= since_ms
 
 
 def _by_run(runs: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
