@@ -91,10 +91,12 @@ class EventBrowser:
         self._formats: OrderedDict[Run, Format] = OrderedDict()
         self._lock = Lock()
 
-    def page(self, run: Run, wanted: Wanted, after: int = 0, limit: int = DEFAULT_LIMIT) -> EventPage:
+    def page(
+        self, run: Run, wanted: Wanted, after: int = 0, limit: int = DEFAULT_LIMIT, *, is_last_included: bool = False
+    ) -> EventPage:
         """The wanted ones from a line on. The requests of a scan of the log, a LIST and a GET for each companion in it; at most 5 s and 16 MiB
-        more or less. Raises UnavailableError."""
-        return retry_on_change(lambda: self._page(run, wanted, after, limit))
+        more or less. ``is_last_included``: also the last event of a growing log, which may get more lines. Raises UnavailableError."""
+        return retry_on_change(lambda: self._page(run, wanted, after, limit, is_last_included))
 
     def all(self, run: Run) -> Iterator[ShownEvent]:
         """Every event, page after page."""
@@ -104,7 +106,7 @@ class EventBrowser:
             yield from page.events
             after = page.after
 
-    def _page(self, run: Run, wanted: Wanted, after: int, limit: int) -> EventPage:
+    def _page(self, run: Run, wanted: Wanted, after: int, limit: int, is_last_included: bool) -> EventPage:
         page = _Page(after, limit, Deadline(self._clock, MAX_TIME_S), [])
         loggable = Loggable.of_run(run, self._instance_id)
         if wanted.step is not None:
@@ -113,7 +115,7 @@ class EventBrowser:
         if after >= scan.end.line:
             return EventPage([], None)
         under_way = self._tails.end_line(run)
-        is_final = bool(scan.end.seal) and under_way is None
+        is_final = is_last_included or (bool(scan.end.seal) and under_way is None)
         lines = numbered(scan.chunks, after - scan.skip)
         wanted_lines = ((number, raw) for number, raw in lines if number >= after and (under_way is None or number < under_way))
         return page.filled(self._events(run, loggable, wanted_lines, after, is_final=is_final), wanted)

@@ -18,6 +18,8 @@ RUN = "run"
 MANDATORY: Mapping[str, tuple[str, ...]] = {RUN: (INSTANCE_ID, LOGGABLE_TYPE, LOGGABLE_ID, JOB_ID)}
 """What an event's data must have, by loggable type; a type that is not here needs what is there of every event."""
 _OF_EVERY = (INSTANCE_ID, LOGGABLE_TYPE, LOGGABLE_ID)
+INJECTED = frozenset({*MANDATORY[RUN], STEP_ID})
+"""Names of data that the archive adds to each event of a run."""
 MAX_TIMESTAMP_MS = 253_402_300_799_999
 """The last millisecond of the year 9999."""
 

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from chalicelib.events.companion import Companion, Noted
-from chalicelib.events.event import STEP_ID, Annotation, Event, Loggable
-from chalicelib.lines.levels import level_of_name
+from chalicelib.events.event import INJECTED, STEP_ID, Annotation, Event, Loggable
+from chalicelib.lines.levels import ORDER, level_of_name
+
+SEVERITIES = ORDER
+"""What ``ShownEvent.severity`` may be, from the least severe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +36,21 @@ class ShownEvent:
         """The line behind it."""
         return self.line + self.lines
 
+    @property
+    def severity(self) -> str | None:
+        """The standard name of the level (one of ``SEVERITIES``), None without one."""
+        return level_of_name(self.level) if self.level else None
+
     def document(self) -> dict[str, JsonValue]:
         """As JSON has it."""
-        names = ("id", "writer", "line", "lines", "timestamp", "level", "step", "message")
+        names = ("id", "writer", "timestamp", "level", "step", "message")
         told: dict[str, JsonValue] = {name: getattr(self, name) for name in names}
-        return told | {"data": dict(self.data), "annotations": [dict(each) for each in self.annotations]}
+        return self.outline() | told | {"data": dict(self.data), "annotations": [dict(each) for each in self.annotations]}
+
+    def outline(self) -> dict[str, JsonValue]:
+        """The fields that say how its lines are shown, without text. ``hasData``: whether it has data beyond ``INJECTED``."""
+        has_data = not self.data.keys() <= INJECTED
+        return {"line": self.line, "lines": self.lines, "severity": self.severity, "hasData": has_data}
 
     def event(self) -> Event:
         """Whole, as a browser gives it. A line without a time has time 0."""

@@ -158,14 +158,15 @@ def _tell(call: Call) -> Response:
 
 def _events(call: Call) -> Response:
     limit = whole_number(call.query, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
-    page = call.events.browser.page(call.path.run, _wanted(call.query), whole_number(call.query, "after", 0, 0, MAX_BYTE), limit)
-    documents, after = _fitting(page)
+    first, is_outline = whole_number(call.query, "after", 0, 0, MAX_BYTE), truth(call.query, "outline")
+    page = call.events.browser.page(call.path.run, _wanted(call.query), first, limit, is_last_included=is_outline)
+    documents, after = _fitting(page, is_outline=is_outline)
     return json_answer({"events": documents, "after": None if after is None else str(after)})
 
 
-def _fitting(page: EventPage) -> tuple[list[dict[str, Any]], int | None]:
+def _fitting(page: EventPage, *, is_outline: bool) -> tuple[list[dict[str, Any]], int | None]:
     """As many of a page's events as travel, and where the next page begins. One that is too large for any answer is cut."""
-    documents: list[dict[str, Any]] = [each.document() for each in page.events]
+    documents: list[dict[str, Any]] = [each.outline() if is_outline else each.document() for each in page.events]
     after = page.after
     while not fits_content(documents):
         if len(documents) > 1:

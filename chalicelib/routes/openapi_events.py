@@ -7,6 +7,7 @@ from typing import Any
 from chalicelib.events.browse import DEFAULT_LIMIT, MAX_LIMIT
 from chalicelib.events.completeness import MAX_WAIT_S
 from chalicelib.events.names import MAX_NAME_CHARS
+from chalicelib.events.shown import SEVERITIES
 from chalicelib.events.starts import MAX_AGE_MS, MAX_COMMAND_CHARS, MAX_HEARTBEAT_S, MAX_HOST_CHARS, MIN_HEARTBEAT_S
 from chalicelib.routes.openapi_logs import query_parameter
 from chalicelib.runlog.attempts import MAX_ATTEMPTS
@@ -72,6 +73,13 @@ _WRITER = {
     "lastTimestamp": 1790000000000,
 }
 
+_OUTLINE: dict[str, Any] = {
+    "line": _number("Its first line."),
+    "lines": _number("How many it has."),
+    "severity": {"enum": [*SEVERITIES, None], "description": "The standard name of its level; null without one."},
+    "hasData": {"type": "boolean", "description": "Whether it has data beyond what the archive adds."},
+}
+_OUTLINED = {"line": 0, "lines": 1, "severity": "INFO", "hasData": True}
 _AFTER = {"type": ["string", "null"], "description": "Where the next page begins; null at the end."}
 
 SCHEMAS: dict[str, dict[str, Any]] = {
@@ -112,12 +120,11 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     ),
     "BrowsedEvent": _object(
         "An event as it is browsed. A plain line of the log is one too: its number is its id, its writer is empty.",
-        ["id", "writer", "line", "lines", "timestamp", "level", "step", "message", "data", "annotations"],
+        ["id", "writer", "line", "lines", "timestamp", "level", "severity", "step", "message", "data", "hasData", "annotations"],
         {
+            **_OUTLINE,
             "id": _number("Unique within its writer."),
             "writer": _TEXT,
-            "line": _number("Its first line."),
-            "lines": _number("How many it has."),
             "timestamp": {
                 "type": ["integer", "null"],
                 "description": "In ms since the epoch; null where a plain line does not say.",
@@ -129,13 +136,19 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "annotations": {"type": "array", "items": _ANNOTATION},
             "truncated": {"const": True, "description": "The message is too large for any answer: read it by `log`."},
         },
-        _NEW | {"writer": "agent-1", "line": 0, "lines": 1, "data": {"table": "orders"} | _DATA, "annotations": []},
+        _NEW | _OUTLINED | {"writer": "agent-1", "data": {"table": "orders"} | _DATA, "annotations": []},
     ),
+    "EventOutline": _object("An event without its text, as `outline` answers.", list(_OUTLINE), _OUTLINE, _OUTLINED),
     "EventPage": _object(
         "Events in the log's order. A page may have fewer than were asked for, or none, and go on.",
         ["events", "after"],
         {
-            "events": {"type": "array", "items": _ref("BrowsedEvent"), "maxItems": MAX_LIMIT},
+            "events": {
+                "type": "array",
+                "items": {"anyOf": [_ref("BrowsedEvent"), _ref("EventOutline")]},
+                "maxItems": MAX_LIMIT,
+                "description": "With `outline`: EventOutline.",
+            },
             "after": {"type": ["string", "null"], "description": "Where the next page begins; null when there is no more now."},
         },
         {"events": [], "after": None},
@@ -332,6 +345,11 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "eventLimit": query_parameter(
         "limit", {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT}, "Events at most."
     ),
+    "eventOutline": query_parameter(
+        "outline",
+        {"type": "boolean", "default": False},
+        "Events without their text: `line`, `lines`, `severity`, `hasData`; the last event of a growing log too, which may get more lines.",
+    ),
     "logStart": query_parameter("start", {"type": "integer", "minimum": 0, "default": 0}, "A byte of that log, as `next` told it."),
     "logMaxLines": query_parameter("maxLines", {"type": "integer", "minimum": 1, "maximum": 1_000_000}, "Lines at most."),
     "logRaw": query_parameter("raw", {"type": "boolean", "default": False}, "As text; `X-Next` and `X-Complete` are headers then."),
@@ -438,6 +456,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "description": "Plain lines of the log are events too. A page reads 16 MiB or 5 s at most, and then goes on with `after`.",
         "parameters": [
             "fqn", "runId", "eventStep", "eventLevel", "eventFrom", "eventTo", "eventText", "eventAfter", "eventLimit",
+            "eventOutline",
         ],
         "answers": {200: "EventPage"},
         "errors": [400, 503],

@@ -204,6 +204,34 @@ def test_plain_lines_and_events_stand_in_one_log(world: World) -> None:
     assert [(event["id"], event["message"]) for event in get()["events"]] == [(0, "INFO plain"), (1, "event")]
 
 
+def test_an_outline_has_standard_levels_and_the_last_event_of_a_running_run(world: World) -> None:
+    send(
+        [
+            {"message": "two\nlines", "level": "Warn", "step": "load"},
+            {"message": "x", "level": "SEVERE", "data": {"rows": 1}},
+            {"message": "y"},
+        ]
+    )
+    post("svc.pipeline/run-1", json.dumps("2026-09-21 10:00:00 INFO plain\nTraceback (most recent call last):\n  File"), JSON)
+    assert get("", "?outline=true&limit=10") == {
+        "events": [
+            {"line": 0, "lines": 2, "severity": "WARNING", "hasData": False},
+            {"line": 2, "lines": 1, "severity": "ERROR", "hasData": True},
+            {"line": 3, "lines": 1, "severity": None, "hasData": False},
+            {"line": 4, "lines": 1, "severity": "INFO", "hasData": False},
+            {"line": 5, "lines": 2, "severity": "ERROR", "hasData": False},
+        ],
+        "after": None,
+    }
+    assert [(each["level"], each["severity"], each["hasData"]) for each in get()["events"]] == [
+        ("Warn", "WARNING", False), ("SEVERE", "ERROR", True), (None, None, False), ("INFO", "INFO", False),
+    ]  # fmt: skip
+    assert get("", "?outline=true&step=load&limit=1")["events"] == [
+        {"line": 0, "lines": 2, "severity": "WARNING", "hasData": False}
+    ]
+    assert call("GET", f"{RUN}?outline=x").status == 400
+
+
 def test_masking_is_on_the_path_of_events_too() -> None:
     rules = '[{"fqn": "*", "values": ["hunter2-secret"]}]'
     with installed(World(), masking=rules) as world:

@@ -1,6 +1,6 @@
 """One definition of an error: the same logs, and one expectation for all who count or filter errors.
 
-``tests/error_cases.json`` has those of plain lines, which the viewer's tests read too.
+``tests/error_cases.json`` has those of plain lines, which the viewer's tests read too. The viewer asks for outlines of events.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from chalicelib.events.codecs import otlp
 from chalicelib.events.codecs.items import Decoded
 from chalicelib.events.event import NewEvent
 from chalicelib.events.shown import Wanted
+from chalicelib.lines.levels import is_error
 from chalicelib.pipelines.feed import Feed
 from chalicelib.pipelines.records import record_maker
 from chalicelib.pipelines.rows import Place
@@ -70,6 +71,9 @@ def test_all_readers_see_the_same_errors(name: str) -> None:
     world.index.put(RUN, [segment])
     assert segment.errors == len(case.errors)
     assert [bucket.errors for bucket in histogram(world.index, RUN, 1).buckets] == [len(case.errors)]
+    outline = parts.browser.page(RUN, Wanted(), is_last_included=True).events
+    assert [event.line for event in outline if is_error(event.severity)] == case.errors
+    assert sum(event.lines for event in outline) == segment.lines, "the page marks the last line of a running run too"
     world.end(RUN)
     assert [event.line for event in parts.browser.page(RUN, Wanted(level="error")).events] == case.errors
     feed = Feed(
