@@ -9,12 +9,18 @@ import math
 import re
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from pydantic import JsonValue
+
+from chalicelib.events.event import Loggable
+from chalicelib.events.lifting import format_of, lifted
+from chalicelib.events.shown import ShownEvent
+from chalicelib.ports import Run
 from tests.functional.gateway import call
 
 START_MS = 1_795_250_000_000
@@ -70,19 +76,30 @@ class FakeRun:
     def slice(self, first: int, last: int) -> list[str]:
         return [self.text(number) for number in range(first, last)] if self.text else self.lines[first:last]
 
-    def say(self, message: str, step: str | None = None, level: str = "INFO", notes: Sequence[tuple[int, Any]] = ()) -> None:
+    def say(
+        self,
+        message: str,
+        step: str | None = None,
+        level: str = "INFO",
+        notes: Sequence[tuple[int, Any]] = (),
+        data: Mapping[str, JsonValue] | None = None,
+    ) -> None:
         """An event: its lines are lines of the log."""
-        annotations = [{"position": position, "note": note} for position, note in notes]
         lines = message.split("\n")
-        told = {
-            "line": self.total,
-            "lines": len(lines),
-            "message": message,
-            "step": step,
-            "level": level,
-            "annotations": annotations,
-        }
-        self.events.append({"id": len(self.events), "writer": "w", "timestamp": START_MS, "data": {}, **told})
+        event = ShownEvent(
+            id=len(self.events),
+            writer="w",
+            line=self.total,
+            lines=len(lines),
+            timestamp=START_MS,
+            level=level,
+            step=step,
+            message=message,
+            data={**(data or {}), **Loggable.of_run(Run("fqn", self.run_id), "runlake").mandatory_data(step)},
+            annotations=[{"position": position, "note": note} for position, note in notes],
+            bytes=len(message.encode()) + 1,
+        )
+        self.events.append(event.document())
         self.append(*lines)
 
     def of_step(self, step: str) -> list[dict[str, Any]]:
@@ -446,12 +463,18 @@ def _step_log(run: FakeRun, query: dict[str, str]) -> dict[str, Any]:
 
 
 def _found_events(run: FakeRun, query: dict[str, str]) -> dict[str, Any]:
-    """``after`` is a line of the log, as the real one's is."""
-    limit = int(query.get("limit", "100"))
-    wanted = run.of_step(query["step"]) if "step" in query else run.events
-    found = [event for event in wanted if event["line"] >= int(query.get("after", "0"))]
+    """``after`` is a line of the log, as the real one's is. Lines of a run without events are parsed as the real one parses them."""
+    limit, first = int(query.get("limit", "100")), int(query.get("after", "0"))
+    if run.events:
+        found = [event for event in (run.of_step(query["step"]) if "step" in query else run.events) if event["line"] >= first]
+    else:
+        lines = [line.encode() for line in run.slice(first, min(run.total, first + limit + 1))]
+        format_ = format_of(b"\n".join(line.encode() for line in run.slice(0, min(run.total, 100))))
+        found = [event.document() for event in lifted(enumerate(lines, first), format_, final=True)]
     after = str(found[limit]["line"]) if limit < len(found) else None
-    return {"events": found[:limit], "after": after}
+    names = ("line", "lines", "severity", "hasData")
+    events = [{name: event[name] for name in names} if query.get("outline") == "true" else event for event in found[:limit]]
+    return {"events": events, "after": after}
 
 
 def _completeness(run: FakeRun, _query: dict[str, str]) -> dict[str, Any]:

@@ -127,6 +127,7 @@ def test_a_live_run_is_followed_to_its_end(page: Page, serve: Serve) -> None:
     run.close()
     expect(page.locator(".row").last).to_contain_text("the last line")
     expect(page.locator(".badge")).to_have_text("Finalized")
+    requests_in_ten_minutes(page, server)  # for levels of the last lines
     assert requests_in_ten_minutes(page, server) == 0, "a finalized run is not polled"
 
 

@@ -201,7 +201,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "client promises, {} to {}; 0": ("chalicelib.events.starts:MIN_HEARTBEAT_S", "chalicelib.events.starts:MAX_HEARTBEAT_S"),
         "run without `heartbeatS`, after {}. The": "chalicelib.catalog.runs:SILENT_AFTER_MS",
         "A batch has {} events at most": "chalicelib.events.batch:MAX_EVENTS",
-        "events at most; 1 to {} | Answer": "chalicelib.events.browse:MAX_LIMIT",
+        "events at most; 1 to {} | | `outline`": "chalicelib.events.browse:MAX_LIMIT",
         "A page reads {} or {} at most": ("chalicelib.events.browse:MAX_READ_BYTES", "chalicelib.events.browse:MAX_TIME_S"),
         "headers. An answer has {} at most": "chalicelib.events.text:ANSWER_BYTES",
         "`limit` ({} at most) bounds": "chalicelib.routes.events:MAX_LISTED",
@@ -436,6 +436,12 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "copies of up to {} lines, contain": "viewer/src/log/clipboard.ts:MOST_COPIED_LINES",
         "a page of {} lines, the histogram": "viewer/src/pages/run.ts:FIRST_LINES",
         "pages of at most {} lines around": "viewer/src/log/lines.ts:PAGE_LINES",
+        "rows more than {} behind its first": "viewer/src/log/outline.ts:MARGIN_LINES",
+        "the visible lines, {} events at a time, at most one request in {} |": (
+            "viewer/src/api.ts:OUTLINE_EVENTS",
+            "viewer/src/log/outline.ts:PAUSE_MS",
+        ),
+        "{} pages of its events at most": "viewer/src/steps/steplog.ts:MOST_EVENT_PAGES",
         "or one in {}; the facts every {} and the histogram every {} |": (
             "chalicelib.runlog.following:HOLD_S",
             "viewer/src/pages/run.ts:FACTS_MS",

@@ -56,7 +56,10 @@ export interface Step {
 export interface Completeness { state: "complete" | "pending" | "lost"; sealed: boolean; writers: { writer: string }[]; lost: string[] }
 /** Part of a step's log: `next` is the byte to go on from; `complete`: nothing will ever follow. */
 export interface StepText { text: string; next: number; complete: boolean }
-export interface Event { line: number; lines: number; message: string; annotations: { position: number; note: unknown }[] }
+export type Severity = "TRACE" | "DEBUG" | "INFO" | "WARNING" | "ERROR" | "CRITICAL";
+/** An event without its text. `hasData`: data beyond what the archive adds to each event. */
+export interface EventOutline { line: number; lines: number; severity: Severity | null; hasData: boolean }
+export interface Event extends EventOutline { message: string; annotations: { position: number; note: unknown }[] }
 export interface Events { events: Event[]; after: string | null }
 export interface Config { auth: "jwt" | "iam" | "none"; version: string }
 
@@ -89,6 +92,8 @@ export interface ProcessingList { pipelines: Processing[]; problems: { file: str
 export type Action = "enable" | "disable" | "replay";
 
 type Query = Record<string, string | number | boolean | null | undefined>;
+
+const OUTLINE_EVENTS = 1_000;
 
 export const base = new URL("../..", document.baseURI).href.replace(/\/$/, "");
 const LOGS = "/v1/services/ingestionPipelines/logs";
@@ -135,6 +140,10 @@ export const api = {
   stepText: (fqn: string, runId: string, step: string, start: number, signal?: AbortSignal) =>
     json<StepText>(`${events(fqn, runId)}/log`, { step, start }, signal),
   events: (fqn: string, runId: string, query: Query, signal?: AbortSignal) => json<Events>(events(fqn, runId), query, signal),
+  outline: (fqn: string, runId: string, after: number, signal: AbortSignal) =>
+    json<{ events: EventOutline[]; after: string | null }>(events(fqn, runId), { after, limit: OUTLINE_EVENTS, outline: true }, signal),
+  /** The event that begins at a line, as it was answered. */
+  eventBody: async (fqn: string, runId: string, line: number): Promise<string> => (await request(events(fqn, runId), { after: line, limit: 1 })).text(),
   processing: (signal?: AbortSignal) => json<ProcessingList>("/v1/pipelines", {}, signal),
   change: async (pipeline: string, action: Action, body: Record<string, string>): Promise<Processing> =>
     (await request(`/v1/pipelines/${name(pipeline)}/${action}`, {}, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) })).json() as Promise<Processing>,

@@ -3,7 +3,7 @@ import type { Event } from "../src/api";
 import { MOST_PARTS, MOST_PARTS_OF_A_LINE, notesOf, safeLink } from "../src/log/notes";
 
 const event = (message: string, ...annotations: [number, unknown][]): Event => ({
-  line: 0, lines: message.split("\n").length, message, annotations: annotations.map(([position, note]) => ({ position, note })),
+  line: 0, lines: message.split("\n").length, severity: null, hasData: false, message, annotations: annotations.map(([position, note]) => ({ position, note })),
 });
 
 test.each([

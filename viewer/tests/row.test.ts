@@ -8,16 +8,13 @@ const COLOURS = ["\x1b[31m", "\x1b[0m", "", "", "\x07", "\x85", "\u202e"];
 const chance = (seed: number) => () => (seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31) / 2 ** 31;
 
 /** What each character of the shown text looks like, by looking at every span and note for each. */
-function expected(raw: string, spans: Span[], notes: Note[], level: Span): string[] {
-  let shown = 0;
+function expected(raw: string, spans: Span[], notes: Note[]): string[] {
   return parseLine(raw).flatMap((piece) =>
     [...Array(piece.text.length).keys()].map((at) => {
       const place = piece.at + (piece.isControl ? 0 : at);
       const isHit = spans.some(([from, to]) => place >= from && place < to);
       const note = notes.findLast(({ from, to }) => place >= from && place < to);
-      const isLevel = piece.style.fg === undefined && shown >= level[0] && shown < level[1];
-      shown += 1;
-      return `${piece.text[at]} ${isHit} ${note?.colour} ${isLevel}`;
+      return `${piece.text[at]} ${isHit} ${note?.colour}`;
     }),
   );
 }
@@ -29,8 +26,7 @@ test.each(Array.from({ length: 200 }, (_, seed) => seed))("parts look as each of
   const spans: Span[] = [];
   for (let at = any(9); at < raw.length; at += 1 + any(20)) spans.push([at, (at += 1 + any(6))]);
   const notes = Array.from({ length: 4 }, (_, colour) => { const from = any(raw.length); return { from, to: from + any(20), colour }; });
-  const level: Span = [2, 6];
-  const parts = partsOf(parseLine(raw), spans, notes, level);
-  const looks = parts.flatMap((part) => part.text.split("").map((char) => `${char} ${part.isHit} ${part.note?.colour} ${part.isLevel}`));
-  expect(looks).toEqual(expected(raw, spans, notes, level));
+  const parts = partsOf(parseLine(raw), spans, notes);
+  const looks = parts.flatMap((part) => part.text.split("").map((char) => `${char} ${part.isHit} ${part.note?.colour}`));
+  expect(looks).toEqual(expected(raw, spans, notes));
 });

@@ -25,7 +25,7 @@ function step(events: Event[], answerBytes = 50, isOpen = false) {
   return { state, source };
 }
 
-const said = (message: string, ...annotations: Event["annotations"]): Event => ({ line: 0, lines: message.split("\n").length, message, annotations });
+const said = (message: string, ...annotations: Event["annotations"]): Event => ({ line: 0, lines: message.split("\n").length, severity: "ERROR", hasData: false, message, annotations });
 const shown = (log: StepLog) => Array.from({ length: log.total }, (_, place) => log.get(place)?.text);
 
 test("it is read as far as somebody looks", async () => {
@@ -53,6 +53,7 @@ test("a step that runs is asked on where it was", async () => {
   await log.settled();
   expect(shown(log)).toEqual(["one", "two", "lines"]);
   expect(log.notes.get(1)).toEqual([{ from: 0, to: 3, colour: 1 }]);
+  expect([0, 1, 2, 3].map((line) => log.marks.get(line)?.severity)).toEqual(["ERROR", "ERROR", "ERROR", undefined]);
   state.isOpen = false;
   await log.poll(() => {});
   expect(log.isComplete).toBe(true);

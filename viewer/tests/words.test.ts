@@ -1,30 +1,7 @@
 import { expect, test } from "vitest";
-import cases from "../../tests/error_cases.json";
 import { duration, size } from "../src/format";
-import { levelOf } from "../src/log/level";
 import { parseTarget } from "../src/log/moment";
 import { inUnits } from "../src/log/spans";
-
-test.each([
-  ["2026-11-21 10:00:00 ERROR a", "error"], ["[WARN] a", "warn"], ["level=info msg=x", "info"], ['{"level":"debug"}', "debug"],
-  ["10:00 WARNING: disk", "warn"], ["Traceback (most recent call last):", "error"], ["java.lang.IllegalStateException: x", "error"],
-])("the level of %j is %s", (text, level) => {
-  expect(levelOf(text)?.level).toBe(level);
-});
-
-test.each(["no errors found", "TERROR", "an information", ""])("%j has no level", (text) => {
-  expect(levelOf(text)).toBeNull();
-});
-
-test.each(cases)("errors of $name begin at the same lines as for every other reader", ({ lines, errors }) => {
-  expect(lines.flatMap((line, number) => (levelOf(line)?.level === "error" && !/^[A-Z]\w+Error: /.test(line) ? [number] : []))).toEqual(errors);
-});
-
-test("the level's place is the word's", () => {
-  const text = "10:00 ERROR no";
-  const found = levelOf(text);
-  expect(text.slice(found?.from, found?.to)).toBe("ERROR");
-});
 
 const START = new Date(2026, 10, 21, 23, 30, 20).getTime();
 test.each([

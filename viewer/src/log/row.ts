@@ -3,9 +3,10 @@
 import { el } from "../dom";
 import { count, size } from "../format";
 import { parseLine, type Piece, type Style } from "./ansi";
-import { levelOf } from "./level";
+import { dataButton } from "./data";
 import type { Line } from "./lines";
 import type { Note } from "./notes";
+import type { Mark } from "./outline";
 import type { Span } from "./spans";
 
 export interface Look {
@@ -15,34 +16,35 @@ export interface Look {
   spans: Span[];
   /** Links and colours beside the text. */
   notes?: Note[];
+  mark?: Mark | undefined;
 }
 
 /** A cut at the bounds of other things: part of a piece that is of one look. */
-export interface Part { text: string; style: Style; isControl: boolean; isHit: boolean; isLevel: boolean; note?: Note }
+export interface Part { text: string; style: Style; isControl: boolean; isHit: boolean; note?: Note }
 
 export function rowOf(place: number, line: Line | undefined, look: Look): HTMLElement {
   const number = line?.number ?? place;
   const text = el("span", { class: "text", dir: "ltr" });
-  const row = el("div", { class: "row", "data-line": number, role: "listitem" }, numberOf(number), text);
+  const severity = look.mark?.severity;
+  const row = el("div", { class: "row", "data-line": number, role: "listitem" }, numberOf(number, severity), text, look.mark?.dataLine !== undefined && dataButton(number));
+  if (severity) row.classList.add(severity.toLowerCase());
   if (look.isSelected) row.classList.add("selected");
   if (look.isMatch) row.classList.add("match");
   if (look.isCurrent) row.classList.add("current");
   if (!line) row.classList.add("absent");
-  else fill(row, text, line, look);
+  else fill(text, line, look);
   return row;
 }
 
-function numberOf(number: number): HTMLElement {
-  return el("a", { class: "number", href: `#L${number + 1}`, tabindex: -1, "aria-label": `Line ${count(number + 1)}` }, String(number + 1));
+function numberOf(number: number, severity: string | null | undefined): HTMLElement {
+  const label = `Line ${count(number + 1)}${severity ? `, ${severity}` : ""}`;
+  return el("a", { class: "number", href: `#L${number + 1}`, tabindex: -1, "aria-label": label, title: severity }, String(number + 1));
 }
 
-function fill(row: HTMLElement, text: HTMLElement, line: Line, { spans, notes = [] }: Look): void {
+function fill(text: HTMLElement, line: Line, { spans, notes = [] }: Look): void {
   const pieces = parseLine(line.text);
-  const shown = pieces.map((piece) => piece.text).join("");
-  const found = levelOf(shown);
-  if (found) row.classList.add(found.level);
   if (line.fold) text.append(foldOf(line.fold), " ");
-  for (const part of partsOf(pieces, spans, notes, found ? [found.from, found.to] : [0, 0])) text.append(nodeOf(part));
+  for (const part of partsOf(pieces, spans, notes)) text.append(nodeOf(part));
   if (line.cut) {
     const title = `Only the beginning is shown: the line has ${count(line.cut)} characters`;
     text.append(" ", el("button", { class: "more", "data-more": true, title }, `… show all ${size(line.cut)}`));
@@ -54,19 +56,19 @@ function foldOf({ lines, isFolded }: { lines: number; isFolded: boolean }): HTML
   return el("button", { class: "more", "data-fold": true, title, "aria-expanded": String(!isFolded), "aria-label": title }, isFolded ? `▸ ${count(lines)}` : "▾");
 }
 
-/** `spans` and `notes` count in the raw line, `level` in the text that is shown. One pass over pieces, cuts and spans, all in the line's order. */
-export function partsOf(pieces: Piece[], spans: Span[], notes: Note[], level: Span): Part[] {
+/** `spans` and `notes` count in the raw line. One pass over pieces, cuts and spans, all in the line's order. */
+export function partsOf(pieces: Piece[], spans: Span[], notes: Note[]): Part[] {
   const cuts = [...new Set([...spans.flat(), ...notes.flatMap((note) => [note.from, note.to])])].sort((a, b) => a - b);
   const hits = [...spans].sort((a, b) => a[0] - b[0]);
   const parts: Part[] = [];
-  let [shownAt, cut, hit] = [0, 0, 0];
+  let [cut, hit] = [0, 0];
   for (const piece of pieces) {
     const own: number[] = [];
     for (; cut < cuts.length && (cuts[cut] ?? 0) < piece.at + piece.text.length; cut += 1) {
       if (!piece.isControl) own.push((cuts[cut] ?? 0) - piece.at);
       else if ((cuts[cut] ?? 0) > piece.at) break; // a sign may be longer than the character it stands for
     }
-    const all = [0, ...own, level[0] - shownAt, level[1] - shownAt, piece.text.length];
+    const all = [0, ...own, piece.text.length];
     const bounds = [...new Set(all.filter((at) => at >= 0 && at <= piece.text.length))].sort((a, b) => a - b);
     bounds.slice(1).forEach((to, index) => {
       const from = bounds[index] ?? 0;
@@ -79,20 +81,17 @@ export function partsOf(pieces: Piece[], spans: Span[], notes: Note[], level: Sp
         style: piece.style,
         isControl: Boolean(piece.isControl),
         isHit: (hits[hit]?.[0] ?? Infinity) <= raw,
-        isLevel: piece.style.fg === undefined && shownAt + from >= level[0] && shownAt + to <= level[1],
       });
     });
-    shownAt += piece.text.length;
   }
   return parts;
 }
 
 function nodeOf(part: Part): Node {
   const hasStyle = Object.keys(part.style).length > 0;
-  if (!hasStyle && !part.isHit && !part.isLevel && !part.isControl && !part.note) return document.createTextNode(part.text);
+  if (!hasStyle && !part.isHit && !part.isControl && !part.note) return document.createTextNode(part.text);
   const node = el(part.isHit ? "mark" : "span", {}, part.text);
   if (part.isControl) node.classList.add("control");
-  if (part.isLevel) node.classList.add("level");
   dress(node, part.note?.colour === undefined ? part.style : { ...part.style, fg: part.note.colour });
   if (!part.note?.href) return node;
   return el("a", { class: "link", href: part.note.href, target: "_blank", rel: "noopener noreferrer nofollow" }, node);

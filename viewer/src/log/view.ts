@@ -154,7 +154,7 @@ export class LogView {
   private row(number: number): HTMLElement {
     const [line, look] = [this.lines.get(number), this.events.look(number)];
     const known = this.rows.get(number);
-    const key = `${look.notes?.length ?? 0}${look.isSelected}${look.isCurrent}${look.isMatch}${look.spans}${line?.text.length}${line?.cut}`;
+    const key = `${look.mark?.severity}${look.mark?.dataLine}${look.notes?.length ?? 0}${look.isSelected}${look.isCurrent}${look.isMatch}${look.spans}${line?.text.length}${line?.cut}`;
     if (known?.key === key && known.line === line) return known.node;
     const node = rowOf(number, line, look);
     this.rows.set(number, { node, key, line });

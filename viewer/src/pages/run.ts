@@ -8,8 +8,10 @@ import { copyText, MOST_COPIED_LINES, wholeLines } from "../log/clipboard";
 import { download } from "../log/download";
 import { Feed, type FeedState } from "../log/feed";
 import { HistogramView } from "../log/histogram";
+import { toggleData } from "../log/data";
 import { Lines } from "../log/lines";
 import { parseTarget } from "../log/moment";
+import { RunOutline } from "../log/outline";
 import type { Look } from "../log/row";
 import { Search } from "../log/search";
 import { SearchBox } from "../log/searchbox";
@@ -24,6 +26,7 @@ const SETTLE_MS = 1000;
 const HISTOGRAM_MS = 30_000;
 const HISTOGRAM_BARS = 80;
 const FIRST_LINES = 200;
+const AHEAD_LINES = 100; // whose levels are asked for before they are in view
 const SHARE_ABOVE = 0.3; // where a line stands that one jumps to
 const WRAP_KEY = "runlake.wrap";
 
@@ -39,6 +42,7 @@ class RunPage implements View {
   private readonly timers: number[] = [];
   private readonly trouble = el("div", { class: "trouble" });
   private readonly lines: Lines;
+  private readonly outline: RunOutline;
   private readonly view: LogView;
   private readonly feed: Feed;
   private readonly search: Search;
@@ -50,6 +54,7 @@ class RunPage implements View {
 
   constructor(private readonly app: App, private readonly fqn: string, private readonly runId: string, place: Place) {
     this.lines = new Lines((after, limit, signal) => api.page(fqn, runId, { after, limit }, signal));
+    this.outline = new RunOutline((after, signal) => api.outline(fqn, runId, after, signal));
     this.view = new LogView(this.lines, {
       look: (line) => this.look(line),
       moved: (isAtEnd) => this.follow(isAtEnd && this.feed.isRunning, false),
@@ -127,6 +132,7 @@ class RunPage implements View {
     this.feed.end();
     this.search.clear();
     this.lines.stop();
+    this.outline.stop();
     this.view.destroy();
     this.timers.forEach((timer) => clearInterval(timer));
   }
@@ -266,6 +272,7 @@ class RunPage implements View {
   private seen(first: number): void {
     if (this.steps.pane) return;
     const [, behind] = this.view.range;
+    this.outline.want(Math.max(0, first - AHEAD_LINES), Math.min(this.lines.total, behind + AHEAD_LINES), () => this.view.draw());
     this.head.seen(first, behind, this.lines.total);
     this.histogram.mark(first);
   }
@@ -276,7 +283,7 @@ class RunPage implements View {
     const isSelected = this.selected !== undefined && line >= this.selected.from && line <= this.selected.to;
     const isMatch = this.search.isMatch(line);
     const raw = isMatch ? this.lines.get(line)?.text ?? "" : "";
-    return { isSelected, isMatch, isCurrent: this.search.currentLine === line, spans: isMatch ? this.search.spansOf(line, raw) : [] };
+    return { isSelected, isMatch, isCurrent: this.search.currentLine === line, spans: isMatch ? this.search.spansOf(line, raw) : [], mark: this.outline.get(line) };
   }
 
   private select(range: Range | undefined): void {
@@ -290,6 +297,8 @@ class RunPage implements View {
     const target = event.target as HTMLElement;
     const line = Number(target.closest<HTMLElement>("[data-line]")?.dataset["line"] ?? -1);
     if (target.closest("[data-more]")) void this.showAll(line, target.closest<HTMLElement>(".text"));
+    const data = target.closest<HTMLElement>("[data-data]");
+    if (data) void toggleData(data, () => api.eventBody(this.fqn, this.runId, line)).catch((error: unknown) => this.head.say(saying(error).next));
     if (!target.closest(".number") || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     const other = event.shiftKey && this.selected ? this.selected.from : line;

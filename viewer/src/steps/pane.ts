@@ -3,6 +3,7 @@
 import { api, type Step } from "../api";
 import { el, name } from "../dom";
 import { count, plural } from "../format";
+import { toggleData } from "../log/data";
 import type { Look } from "../log/row";
 import { LogView } from "../log/view";
 import type { Lines as Range } from "../place";
@@ -29,10 +30,10 @@ export class StepPane {
   private readonly timer: number;
   private isAtEnd = false;
 
-  constructor(fqn: string, runId: string, public step: Step, private selected: Range | undefined, private readonly events: PaneEvents) {
+  constructor(private readonly fqn: string, private readonly runId: string, public step: Step, private selected: Range | undefined, private readonly events: PaneEvents) {
     this.log = new StepLog({
       text: (start, signal) => api.stepText(fqn, runId, step.step, start, signal),
-      events: (after, signal) => api.events(fqn, runId, { step: step.step, after, limit: 500 }, signal),
+      events: (after, signal) => api.events(fqn, runId, { step: step.step, after, limit: 1000 }, signal),
     }, step.firstLine);
     this.view = new LogView(this.log, {
       look: (place) => this.look(place),
@@ -108,7 +109,7 @@ export class StepPane {
   private look(place: number): Look {
     const number = this.log.get(place)?.number ?? place;
     const isSelected = this.selected !== undefined && number >= this.selected.from && number <= this.selected.to;
-    return { isSelected, isMatch: false, isCurrent: false, spans: [], notes: this.log.notes.get(number) ?? [] };
+    return { isSelected, isMatch: false, isCurrent: false, spans: [], notes: this.log.notes.get(number) ?? [], mark: this.log.marks.get(number) };
   }
 
   private tellWhere(): void {
@@ -125,6 +126,8 @@ export class StepPane {
       this.view.element.querySelector<HTMLElement>(`[data-line="${line}"] [data-fold]`)?.focus();
     }
     if (target.closest("[data-more]")) void this.showAll(line, target.closest<HTMLElement>(".text"));
+    const [data, ofLog] = [target.closest<HTMLElement>("[data-data]"), this.log.marks.get(line)?.dataLine];
+    if (data && ofLog !== undefined) void toggleData(data, () => api.eventBody(this.fqn, this.runId, ofLog)).catch((error: unknown) => this.events.failed(error));
     if (!target.closest(".number") || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     const other = event.shiftKey && this.selected ? this.selected.from : line;

@@ -6,10 +6,11 @@
 import type { Events, StepText } from "../api";
 import { detached, SHOWN_CHARS, type Line, type LineSource } from "../log/lines";
 import { MOST_PARTS, notesOf, type Note, type Noted } from "../log/notes";
+import { marksOf, type Mark } from "../log/outline";
 
 export const MOST_CHARS = 32_000_000;
 const AHEAD_LINES = 200;
-const MOST_EVENT_PAGES = 8; // a page of events is read from the whole log
+const MOST_EVENT_PAGES = 40; // each has the step's text once more
 export const MOST_NOTE_PARTS = 200_000; // of the step: notes of lines behind them are left out
 const BYTES = new TextEncoder();
 
@@ -25,6 +26,7 @@ export class StepLog implements LineSource {
   /** There is more than a page should hold. */
   isCut = false;
   readonly notes = new Map<number, Note[]>();
+  readonly marks = new Map<number, Mark>();
   private readonly stopping = new AbortController();
   private readonly lines: Line[] = [];
   private readonly folds = new Map<number, { last: number; isFolded: boolean }>();
@@ -59,7 +61,7 @@ export class StepLog implements LineSource {
     void this.settled().then(came);
   }
 
-  /** Until the notes of what is there are known, as far as they will be. The log reads well without them. */
+  /** Until the notes and the levels of what is there are known, as far as they will be. The log reads well without them. */
   settled(): Promise<void> {
     this.noting ??= this.note().catch(() => void (this.noted.pages = MOST_EVENT_PAGES)).finally(() => (this.noting = null));
     return this.noting;
@@ -125,7 +127,7 @@ export class StepLog implements LineSource {
     this.chars += text.length + 40;
   }
 
-  /** Notes of the events that these lines are of. */
+  /** Notes and levels of the events that these lines are of. */
   private async note(): Promise<void> {
     const at = this.noted;
     if (at.line >= this.lines.length) return;
@@ -133,6 +135,7 @@ export class StepLog implements LineSource {
       const page = await this.source.events(at.after, this.stopping.signal);
       for (const event of page.events.slice(at.seen)) {
         if (event.annotations.length) this.place(at.line, notesOf(event, Math.min(MOST_PARTS, this.noteParts)));
+        for (const [line, mark] of marksOf(event)) if (mark) this.marks.set(at.line + line, mark);
         at.line += event.lines;
       }
       at.pages += page.after === null ? 0 : 1;
