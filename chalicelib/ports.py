@@ -198,6 +198,8 @@ class RunEnd:
 
 KEYED_SESSION = "k-"
 """How the session of a batch with an Idempotency-Key begins."""
+LINES, ARRIVAL = "lines", "arrival"
+"""Clocks: what lines state themselves, and when they were stored."""
 EVENT_ROWS = "event#"
 """How rows of events begin, which stand beside those of a run's segments."""
 
@@ -210,8 +212,9 @@ class SegmentEntry:
     number its writer presented) and ``digest`` tell a retry from a new batch. ``landmarks`` are (line, byte) pairs inside a large
     segment, relative to its start, so that a page never reads far. ``errors``: its lines that tell of errors, None where nobody counted
     (versions before did not). ``events``: how many events it is made of, 0: plain text; a segment of events has a companion (decision
-    0022). ``end``: of the seal of a close that reports an outcome; rows of the index leave it out. Times in ms since the epoch, by the
-    writer's clock.
+    0022). ``end``: of the seal of a close that reports an outcome; rows of the index leave it out. ``first_ms`` and ``last_ms``: the times
+    of its first and last line that state one themselves, None where none does, or a version before wrote it (decision 0042); shown, and
+    used for nothing else. Times in ms since the epoch, the others by the writer's clock.
     """
 
     sequence: int
@@ -231,6 +234,20 @@ class SegmentEntry:
     errors: int | None = None
     events: int = 0
     end: RunEnd | None = None
+    first_ms: int | None = None
+    last_ms: int | None = None
+
+    @property
+    def clock(self) -> str:
+        """``LINES`` where its lines state their times, else ``ARRIVAL``."""
+        return ARRIVAL if self.last_ms is None else LINES
+
+    @property
+    def shown_ms(self) -> tuple[int, int]:
+        """The times of its first and last line, by ``clock``."""
+        if self.first_ms is None or self.last_ms is None:
+            return self.appended_ms, self.appended_ms
+        return self.first_ms, self.last_ms
 
     @property
     def is_keyed(self) -> bool:

@@ -105,7 +105,8 @@ def _row(run: Run, entry: SegmentEntry, at: str, keep_s: int) -> dict[str, Any]:
         "landmarks": [list(mark) for mark in entry.landmarks],
     }
     optional["events"] = entry.events
-    counted = {} if entry.errors is None else {"errors": entry.errors}
+    known = {"errors": entry.errors, "first_ms": entry.first_ms, "last_ms": entry.last_ms}
+    counted = {name: value for name, value in known.items() if value is not None}
     return row | {name: value for name, value in optional.items() if value} | counted
 
 
@@ -128,4 +129,6 @@ def entry_of_row(row: Mapping[str, Any]) -> SegmentEntry:
         landmarks=tuple((int(line), int(byte)) for line, byte in row.get("landmarks", ())),
         errors=row.get("errors"),
         events=row.get("events", 0),
+        first_ms=row.get("first_ms"),
+        last_ms=row.get("last_ms"),
     )

@@ -57,7 +57,8 @@ def prepared(events: Sequence[NewEvent], loggable: Loggable, writer: str, now_ms
     counts = fields.counts + Counter(masked.counts)
     noted = [_noted(event, place, now_ms) for event, place in zip(good, _placed(good, body, masked), strict=True)]
     digest = blake2b(sent, digest_size=16).hexdigest()
-    batch = Batch(masked.body, masked.body.count(b"\n"), digest, writer, sent, len(good), sum(each.error for each in noted))
+    errors, times_ms = sum(each.error for each in noted), (noted[0].timestamp, noted[-1].timestamp)
+    batch = Batch(masked.body, masked.body.count(b"\n"), digest, writer, sent, len(good), errors, times_ms)
     return Prepared(batch, noted, refused, counts)
 
 

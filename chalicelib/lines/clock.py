@@ -17,6 +17,8 @@ FIRST_US, LAST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
 """The years 1 to 9999."""
 SECOND_US = 1_000_000
 DAY_US = 86_400 * SECOND_US
+_EARLIEST_MS, _MAX_AHEAD_MS = 946_684_800_000, 24 * 3_600_000
+"""2000; and so long after it came a line may be stamped: clocks differ, and lines of other zones may not name theirs."""
 _NEAR_YEAR_US, _NEAR_DAY_US = 182 * DAY_US, DAY_US * 11 // 24
 """What is nearer than this is the nearest: another year, or day, is farther away."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -192,6 +194,11 @@ class Clock:
             if nearest is not None and abs(nearest - reference_us) < (_NEAR_DAY_US if fields[1] is None else _NEAR_YEAR_US):
                 break
         return nearest
+
+
+def is_plausible(time_ms: int, appended_ms: int) -> bool:
+    """Whether a line that was stored at ``appended_ms`` may be of ``time_ms``: since 2000, and no more than a day later."""
+    return _EARLIEST_MS <= time_ms <= appended_ms + _MAX_AHEAD_MS
 
 
 def _completed(fields: Fields, reference_us: int) -> Iterator[Fields]:

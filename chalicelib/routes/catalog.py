@@ -205,6 +205,7 @@ def _histogram(services: Services, run: Run, query: Mapping[str, str]) -> Respon
             {"fromMs": each.from_ms, "toMs": each.to_ms, "line": each.line, "lines": each.lines, "errors": each.errors} for each in buckets
         ],
         "partial": found.is_partial,
+        "clock": found.clock,
     })  # fmt: skip
 
 

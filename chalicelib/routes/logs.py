@@ -146,7 +146,8 @@ def _page_of(call: Call, run: Run) -> Response:
 
 def _paged(page: Page) -> Response:
     after = None if page.after is None else str(page.after)
-    return json_answer({"logs": page.logs, "after": after, "total": page.total, "streaming": page.streaming})
+    told = {"logs": page.logs, "after": after, "total": page.total, "streaming": page.streaming}
+    return json_answer(told if page.clock is None else told | {"clock": page.clock})
 
 
 def _stream(call: Call) -> Response:

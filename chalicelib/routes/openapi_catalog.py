@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from chalicelib.catalog.recent import OUTCOMES
-from chalicelib.routes.openapi_logs import query_parameter
+from chalicelib.ports import LINES
+from chalicelib.routes.openapi_logs import CLOCK, query_parameter
 
 _BASE = "/v1/catalog/pipelines"
 _RUN = f"{_BASE}/{{fqn}}/runs/{{runId}}"
@@ -197,16 +198,17 @@ _FEW = [
     {"fromMs": 1790000001501, "toMs": 1790000003001, "line": 2, "lines": 3, "errors": None},
 ]
 SCHEMAS["Histogram"] = {
-    "description": "When a run's lines came, by their writers' clocks.",
+    "description": "A run's lines over time.",
     "type": "object",
-    "required": ["fromMs", "toMs", "buckets", "partial"],
+    "required": ["fromMs", "toMs", "buckets", "partial", "clock"],
     "properties": {
         "fromMs": _COUNT,
         "toMs": _COUNT,
         "buckets": {"type": "array", "maxItems": 500, "items": _BUCKET},
         "partial": {"type": "boolean", "description": "Lines are missing, or were spread evenly between samples."},
+        "clock": CLOCK,
     },
-    "examples": [{"fromMs": 1790000000000, "toMs": 1790000003001, "buckets": _FEW, "partial": False}],
+    "examples": [{"fromMs": 1790000000000, "toMs": 1790000003001, "buckets": _FEW, "partial": False, "clock": LINES}],
 }
 
 ERRORS: dict[int, tuple[int, str, str]] = {

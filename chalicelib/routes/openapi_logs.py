@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
 
+from chalicelib.ports import ARRIVAL, LINES
 from chalicelib.routes.bodies import LogBatch
 from chalicelib.routes.closing import EndBody
 
@@ -14,6 +15,11 @@ _LINK = "https://runlake-logs.s3.amazonaws.com/pipeline-logs/mysql.ingest/run-1/
 _POSITION = "eyJzIjoiOWYzYyIsIm4iOjB9.aRzC4w.m1Xk2"
 _LINES = "one\ntwo\n"
 _END = {"outcome": "failed", "exitCode": 3}
+
+CLOCK = {
+    "enum": [LINES, ARRIVAL],
+    "description": "Whose times are meant: those that the lines state themselves (UTC where they name no zone), or those of arrival.",
+}
 
 
 def _ref(name: str) -> dict[str, str]:
@@ -63,10 +69,12 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "after": {"type": ["string", "null"], "description": "Where the next page begins; null when there is no more now."},
             "total": {"type": "integer", "minimum": 0, "description": "Lines of the whole log."},
             "streaming": {"type": "boolean", "description": "Whether more may come."},
+            "clock": CLOCK,
         },
         "examples": [
             {"logs": "one\ntwo", "after": "2", "total": 5, "streaming": False},
             {"logs": "", "after": None, "total": 0, "streaming": False},
+            {"logs": "one", "after": "1", "total": 5, "streaming": False, "clock": LINES},
         ],
     },
     "RunList": {
@@ -155,7 +163,8 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "since": query_parameter(
         "since",
         {"type": "string"},
-        "Instead: begin with the first line that arrived at this time or later. Milliseconds since the epoch, or ISO 8601.",
+        "Instead: begin with the first line of this time or later, by the lines' own times where they are known, else by those of arrival; "
+        "`clock` of the answer tells. Milliseconds since the epoch, or ISO 8601.",
     ),
     "wait": query_parameter(
         "wait",

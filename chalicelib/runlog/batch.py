@@ -17,7 +17,8 @@ class Batch:
     ``lines`` counts newlines: lines split on ``\\n`` only, and a batch without a final newline still ends its line. ``digest`` is
     BLAKE2b-128 in hex of what was sent. ``connector`` is kept as metadata, never written into the lines. ``sent`` is what came, where
     it was masked, and of events always, for there is more to them than text; None: ``body`` itself. ``events``: how many it is made of.
-    ``errors``: how many of these are errors by the levels that their senders state; None: the text says.
+    ``errors``: how many of these are errors by the levels that their senders state; None: the text says. ``times_ms``: of the first and
+    last event; None: the text says.
     """
 
     body: bytes
@@ -27,6 +28,7 @@ class Batch:
     sent: bytes | None = None
     events: int = 0
     errors: int | None = None
+    times_ms: tuple[int, int] | None = None
 
     @classmethod
     def from_text(cls, text: str, connector: str = "") -> Batch:

@@ -12,13 +12,14 @@ from itertools import chain
 
 from chalicelib.deadline import Deadline
 from chalicelib.errors import ObjectNotFoundError, UnavailableError
-from chalicelib.ports import Clock, ObjectStore, Run, SegmentEntry, SegmentIndex
+from chalicelib.ports import ARRIVAL, LINES, Clock, ObjectStore, Run, SegmentEntry, SegmentIndex
 from chalicelib.runlog.attempts import read_start
 from chalicelib.runlog.compaction import Compactor
 from chalicelib.runlog.conflicts import retry_on_change
 from chalicelib.runlog.landing import Landing, Landings, landing_on
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.page import RAW_BYTES, fit, take_lines
+from chalicelib.runlog.segment import DATA
 from chalicelib.runlog.tail import Tail, TailFinder
 from chalicelib.runlog.view import View, Viewer
 
@@ -31,13 +32,16 @@ INLINE_BYTES = 4 * 1024 * 1024
 """A log up to this size is answered inline, a larger one by redirect (Lambda takes 6 MB, base64 makes 4.5 of it)."""
 SCAN_PIECE_BYTES = 5 * 1024 * 1024
 _MIN_READ_BYTES = 64 * 1024
+MAX_TIMED_BYTES = 8 * 1024 * 1024
+"""In a larger segment no line is looked for by its time: a page since then begins with the segment."""
+_MAX_ROWS_BEFORE = 3  # a segment of a long stack trace alone does not know when it was
 _GENEROUS = 1.2  # a page is read in one request when lines are up to this much longer than they were so far
 
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """Which lines: ``limit`` from line ``after`` on; or the last ``tail``; or those that arrived since ``since_ms``. ``wait_s``: how
-    long to hold when there are none yet."""
+    """Which lines: ``limit`` from line ``after`` on; or the last ``tail``; or those since ``since_ms``, by their own times where they
+    are known, else by those of arrival. ``wait_s``: how long to hold when there are none yet."""
 
     after: int = 0
     limit: int = DEFAULT_LIMIT
@@ -49,13 +53,15 @@ class PageRequest:
 @dataclass(frozen=True, slots=True)
 class Page:
     """``logs``: lines joined by newlines, none at the end. ``after``: the next line, None when there is no more now. ``total``: lines
-    of the whole log. ``streaming``: more may come. ``truncated``: a line longer than a page was cut."""
+    of the whole log. ``streaming``: more may come. ``truncated``: a line longer than a page was cut. ``clock``: whose times ``since_ms``
+    was compared with, None without it."""
 
     logs: str
     after: int | None
     total: int
     streaming: bool
     truncated: bool = False
+    clock: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +168,7 @@ class Reader:
         return WholeLog(view.extent.bytes, None, view.artifact.key if view.artifact else None)
 
     def _look(self, run: Run, request: PageRequest) -> Look:
-        line = self._first_line(run, request)
+        line, clock = self._first_line(run, request)
 
         def page_bytes(start: Landing) -> int:
             length = int((line - start.line + request.limit) * start.bytes_per_line * _GENEROUS)
@@ -179,34 +185,58 @@ class Reader:
             self._landings.remember(run, replace(behind, etag=view.object_before(behind.byte)[1]))
         after = line + count if line + count < end.line else None
         streaming = not end.seal and (end.exists or self._is_started(run))
-        return Look(Page(logs, after, end.line, streaming, truncated), line, count, end)
+        return Look(Page(logs, after, end.line, streaming, truncated, clock), line, count, end)
 
     def _is_started(self, run: Run) -> bool:
         """Whether a run without a line was started. One GET."""
         return read_start(self._store, self._layout, run) is not None
 
-    def _first_line(self, run: Run, request: PageRequest) -> int:
+    def _first_line(self, run: Run, request: PageRequest) -> tuple[int, str | None]:
         if request.tail is not None:
-            return max(0, self._viewer.tail(run, self._viewer.take(run)).line - request.tail)
+            return max(0, self._viewer.tail(run, self._viewer.take(run)).line - request.tail), None
         if request.since_ms is not None:
-            return max(request.after, self._line_since(run, request.since_ms))
-        return request.after
+            line, clock = self._line_since(run, request.since_ms)
+            return max(request.after, line), clock
+        return request.after, None
 
-    def _line_since(self, run: Run, since_ms: int) -> int:
-        """The first line that arrived at or after a time: a search by halves in the catalog, one query a step."""
+    def _line_since(self, run: Run, since_ms: int) -> tuple[int, str]:
+        """The first line at or after a time, and whose times were compared. A search by halves in the catalog, one query a step; of a
+        segment that the time is inside of, its lines are read."""
         last = self._index.last(run)
-        if last is None:
-            return 0
-        if last.appended_ms < since_ms:
-            return last.end_line
-        low, high = 0, last.line  # the first row that is late enough begins in [low, high]
+        found = self._row_with_times(run, last) if last else None
+        if last is None or found is None or found.shown_ms[1] < since_ms:
+            return last.end_line if last else 0, found.clock if found else ARRIVAL
+        clock, low, high = found.clock, 0, found.line  # the first row that is late enough begins in [low, high]
         while low < high:
-            row = self._index.at_line(run, (low + high) // 2)
-            if row is None or row.appended_ms < since_ms:
-                low = max(row.end_line if row else 0, (low + high) // 2 + 1)
+            middle = (low + high) // 2
+            row = self._index.at_line(run, middle)
+            row = self._row_with_times(run, row) if row and clock == LINES else row
+            if row is None or row.shown_ms[1] < since_ms:
+                low = max(row.end_line if row else 0, middle + 1)
             else:
-                high = row.line
-        return min(low, high)
+                found, high = row, row.line
+        line = min(low, high)
+        is_inside = found.line == line and found.clock == LINES and found.shown_ms[0] < since_ms
+        return self._line_inside(run, found, since_ms) if is_inside else line, found.clock
+
+    def _row_with_times(self, run: Run, row: SegmentEntry) -> SegmentEntry:
+        """The row, or the one nearest before it that knows the times of its lines; of a seal the last row of lines where none does."""
+        nearest = row
+        for _ in range(_MAX_ROWS_BEFORE):
+            if nearest.clock == LINES or not nearest.line or not (before := self._index.at_line(run, nearest.line - 1)):
+                break
+            row = before if row.kind != DATA else row
+            nearest = before
+        return nearest if nearest.clock == LINES else row
+
+    def _line_inside(self, run: Run, entry: SegmentEntry, since_ms: int) -> int:
+        """The first line of a segment that states a time or a later one. The requests of ``stretch``."""
+        if entry.bytes > MAX_TIMED_BYTES:
+            return entry.line
+        # Here, for formats of lines take time to compile: pages without a time do without.
+        from chalicelib.lines.times import line_from
+
+        return entry.line + line_from(self.stretch(run, entry.byte, entry.bytes).body, since_ms, entry.appended_ms)
 
     def _open(self, run: Run, line: int, length: Callable[[Landing], int]) -> _Opened:
         """The log from the nearest known place at or before a line. A place of an earlier log of the same name is passed over, which

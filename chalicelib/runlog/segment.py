@@ -1,9 +1,9 @@
 """A segment's metadata: where it stands in the log, and who wrote it, as S3 user metadata and back.
 
 Keys: ``kind``, ``epoch``, ``first-line``, ``first-byte``, ``lines``, ``session``, ``base``, ``digest``, ``appended-ms``, and where
-there is one ``connector`` (percent-encoded), ``reason`` (of a seal), ``landmarks``, ``errors``, ``events``; of a close that reports how
-the run ended ``outcome``, ``exit-code``, ``signal``, ``exception``, ``step`` (both percent-encoded), ``lost-lines``. The number is in the
-object's key, the bytes are its size. Metadata stays below S3's 2 KB whatever the batch.
+there is one ``connector`` (percent-encoded), ``reason`` (of a seal), ``landmarks``, ``errors``, ``events``, ``first-ms`` and ``last-ms``; of
+a close that reports how the run ended ``outcome``, ``exit-code``, ``signal``, ``exception``, ``step`` (both percent-encoded),
+``lost-lines``. The number is in the object's key, the bytes are its size. Metadata stays below S3's 2 KB whatever the batch.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from collections.abc import Mapping
 from urllib.parse import quote, unquote
 
 from chalicelib.errors import DamagedLogError
+from chalicelib.lines.clock import is_plausible
 from chalicelib.ports import RunEnd, SegmentEntry
+from chalicelib.runlog.batch import Batch
 
 DATA = "data"
 SEAL = "seal"
@@ -49,6 +51,15 @@ def errors_of(body: bytes) -> int:
     return count_errors(body)
 
 
+def times_of(batch: Batch, appended_ms: int) -> tuple[int, int] | None:
+    """The times of its first and last line, or event, that state one; None where none states a plausible one."""
+    if batch.times_ms is not None:
+        return batch.times_ms if all(is_plausible(each, appended_ms) for each in batch.times_ms) else None
+    from chalicelib.lines.times import first_and_last_ms  # here for the same reason
+
+    return first_and_last_ms(batch.body, appended_ms)
+
+
 def metadata_of(entry: SegmentEntry) -> dict[str, str]:
     """User metadata of a segment object."""
     metadata = {
@@ -72,6 +83,8 @@ def metadata_of(entry: SegmentEntry) -> dict[str, str]:
         metadata["errors"] = str(entry.errors)
     if entry.events:
         metadata["events"] = str(entry.events)
+    if entry.first_ms is not None and entry.last_ms is not None:
+        metadata |= {"first-ms": str(entry.first_ms), "last-ms": str(entry.last_ms)}
     return metadata | (_metadata_of_end(entry.end) if entry.end else {})
 
 
@@ -130,6 +143,8 @@ def entry_of(sequence: int, metadata: Mapping[str, str], size: int) -> SegmentEn
             errors=int(metadata["errors"]) if "errors" in metadata else None,
             events=int(metadata.get("events", "0")),
             end=_end_of(metadata),
+            first_ms=int(metadata["first-ms"]) if "first-ms" in metadata else None,
+            last_ms=int(metadata["last-ms"]) if "last-ms" in metadata else None,
         )
     except (KeyError, ValueError) as error:
         raise DamagedLogError(f"segment without its metadata sequence={sequence} missing={error}") from error

@@ -31,7 +31,7 @@ from chalicelib.runlog.conflicts import put_settled, retry_on_change
 from chalicelib.runlog.identity import Identities
 from chalicelib.runlog.layout import MAX_SEQUENCE, Layout
 from chalicelib.runlog.position import Position, PositionSigner
-from chalicelib.runlog.segment import ABANDONED, CLOSED, DATA, SEAL, errors_of, landmarks_of, metadata_of
+from chalicelib.runlog.segment import ABANDONED, CLOSED, DATA, SEAL, errors_of, landmarks_of, metadata_of, times_of
 from chalicelib.runlog.tail import Tail, TailFinder
 
 MAX_IDEMPOTENCY_KEY_CHARS = 255
@@ -221,7 +221,8 @@ class Writer:
         body = batch.body
         told = replace(entry, lines=batch.lines, connector=batch.connector, events=batch.events)
         errors = errors_of(body) if batch.errors is None else batch.errors
-        return replace(told, landmarks=landmarks_of(body), errors=errors)
+        first_ms, last_ms = times_of(batch, entry.appended_ms) or (None, None)
+        return replace(told, landmarks=landmarks_of(body), errors=errors, first_ms=first_ms, last_ms=last_ms)
 
     def _entry(self, tail: Tail, kind: str, author: Author, body: bytes, reason: str = "") -> SegmentEntry:
         if tail.sequence > MAX_SEQUENCE:

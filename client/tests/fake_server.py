@@ -56,6 +56,8 @@ class FakeServer:
         self.requests: list[tuple[str, str, dict[str, str]]] = []
         self.token: str | None = None
         self.has_stream = True
+        self.clock = ""
+        """Of pages since a time."""
         self.has_events = True
         self.has_attempts = True
         self.has_heartbeats = True
@@ -302,7 +304,8 @@ class _Handler(BaseHTTPRequestHandler):
             lines = [line.decode("utf-8", "replace") for line in run.lines]
         end = min(begin + int(self.query.get("limit", 1000)), len(lines))
         after = str(end) if end < len(lines) else None
-        self._json({"logs": "\n".join(lines[begin:end]), "after": after, "total": len(lines), "streaming": not run.closed})
+        clock = {"clock": fake.clock} if "since" in self.query and fake.clock else {}
+        self._json({"logs": "\n".join(lines[begin:end]), "after": after, "total": len(lines), "streaming": not run.closed, **clock})
 
     def _stream(self, fqn: str, run_id: str) -> None:
         fake = self.server.fake

@@ -155,6 +155,21 @@ def test_tail(filled: FakeServer) -> None:
     assert answered(filled, "tail", "nightly.orders", "--since", "1h").startswith("line 0\n")
 
 
+@pytest.mark.parametrize(
+    ("clock", "told"),
+    [
+        ("lines", "runlake: times are those of the lines (UTC where they name no zone)\n"),
+        ("arrival", "runlake: times are those of arrival, for the lines' own are not known\n"),
+        ("", ""),  # a server of 0.1.0
+    ],
+)
+def test_tail_since_tells_whose_times_it_means(clock: str, told: str, filled: FakeServer) -> None:
+    filled.clock = clock
+    result = call(filled, "tail", "nightly.orders", "run-1", "--since", "1h")
+    assert (result.stdout, result.stderr) == ("old\n", told)
+    assert call(filled, "tail", "nightly.orders", "run-1").stderr == ""
+
+
 @pytest.mark.parametrize("has_stream", [True, False], ids=["stream", "pages"])
 def test_tail_follows_to_the_end(has_stream: bool, filled: FakeServer) -> None:
     filled.has_stream, filled.stream_lines = has_stream, 7

@@ -391,6 +391,7 @@ def _page(run: FakeRun, query: dict[str, str]) -> dict[str, Any]:
         first = min(run.total, max(0, math.ceil((int(query["since"]) - START_MS) / run.line_ms)))
     lines: list[str] = []
     size = 0
+    clock = {"clock": "lines"} if "since" in query else {}
     for line in run.slice(first, min(run.total, first + limit)):
         size += len(line.encode()) + 1
         if lines and size > _PAGE_BYTES:
@@ -398,7 +399,7 @@ def _page(run: FakeRun, query: dict[str, str]) -> dict[str, Any]:
         lines.append(line)
     end = first + len(lines)
     after = str(end) if end < run.total else None
-    return {"logs": "\n".join(lines), "after": after, "total": run.total, "streaming": run.status == "open"}
+    return {"logs": "\n".join(lines), "after": after, "total": run.total, "streaming": run.status == "open", **clock}
 
 
 def _grep(run: FakeRun, query: dict[str, str]) -> dict[str, Any]:
@@ -435,7 +436,7 @@ def _histogram(run: FakeRun, buckets: int) -> dict[str, Any]:
         errors = sum("ERROR" in line for line in seen) * (last - first) // max(1, len(seen))
         from_ms = START_MS + index * step
         rows.append({"fromMs": from_ms, "toMs": from_ms + step, "line": first, "lines": last - first, "errors": errors})
-    return {"fromMs": START_MS, "toMs": end_ms, "buckets": rows, "partial": False}
+    return {"fromMs": START_MS, "toMs": end_ms, "buckets": rows, "partial": False, "clock": "lines"}
 
 
 def _steps(run: FakeRun, _query: dict[str, str]) -> dict[str, Any]:

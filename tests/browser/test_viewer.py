@@ -183,6 +183,7 @@ def test_a_time_is_jumped_to(page: Page, serve: Serve) -> None:
     at = START_MS // 1000 + 1600
     line = (at - at % 60) * 1000 - START_MS
     expect(page.locator(f'[data-line="{line}"]')).to_have_class(re.compile("selected"))
+    expect(page.locator(".said")).to_have_text("By times of the lines, UTC.")
 
 
 def test_matches_are_counted_marked_and_walked(page: Page, serve: Serve) -> None:
@@ -355,6 +356,7 @@ def test_a_run_that_is_about_to_begin_is_waited_for(page: Page, serve: Serve) ->
 def test_the_histogram_leads_to_its_lines(page: Page, serve: Serve) -> None:
     server = serve({FQN: [large()]})
     page.goto(address(server))
+    expect(page.locator(".histogram .clock")).to_have_text("times of the lines, UTC")
     bar = page.locator(".bar").nth(40)
     expect(bar).to_have_attribute("aria-label", re.compile(r"\d\d:\d\d:\d\d: 62,500 lines, "))
     bar.click()

@@ -15,9 +15,10 @@ RUN = Run("svc/with slash.ünï#1", "run-1")
 def entry(sequence: int, line: int, lines: int, session: str = "00ff", kind: str = "data") -> SegmentEntry:
     reason = "closed" if kind == "seal" else ""
     marks = ((3, 300), (7, 900)) if lines > 10 else ()
+    first_ms, last_ms = (1_789_000_000_000, 1_789_000_000_001) if lines > 10 else (None, None)
     return SegmentEntry(
         sequence, kind, 1, line, line * 10, lines, lines * 10, session, sequence, f"{sequence:032x}", 1_790_000_000_000 + sequence,
-        "host 1", reason, marks,
+        "host 1", reason, marks, first_ms=first_ms, last_ms=last_ms,
     )  # fmt: skip
 
 

@@ -300,7 +300,7 @@ def test_what_cannot_be_looked_for(site: Site, query: dict[str, str]) -> None:
 
 
 def test_when_lines_came(site: Site) -> None:
-    assert ask("/a/b/runs/run-1/histogram").json == {"fromMs": 0, "toMs": 0, "buckets": [], "partial": False}
+    assert ask("/a/b/runs/run-1/histogram").json == {"fromMs": 0, "toMs": 0, "buckets": [], "partial": False, "clock": "arrival"}
     site.write("a/b", "run-1", "one\nERROR two")
     site.world.clock.advance(3)
     site.write("a/b", "run-1", "three")
@@ -314,6 +314,7 @@ def test_when_lines_came(site: Site) -> None:
             {"fromMs": START_MS + 1501, "toMs": START_MS + 3001, "line": 2, "lines": 1, "errors": 0},
         ],
         "partial": False,
+        "clock": "arrival",
     }
     for buckets in ("0", "501", "x"):
         assert ask("/a/b/runs/run-1/histogram", buckets=buckets).status == 400

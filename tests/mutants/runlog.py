@@ -57,6 +57,28 @@ MUTANTS = (
         tests=_SUMMARY,
         why="the end of a large segment is not its beginning",
     ),
+    # times of lines
+    Mutant(
+        "chalicelib.lines.clock:is_plausible",
+        find="appended_ms + _MAX_AHEAD_MS",
+        replace="1000 * appended_ms",
+        tests="tests/unit/test_lines_times.py",
+        why="a line that states the year 9999 spoils the histogram",
+    ),
+    Mutant(
+        "chalicelib.runlog.histogram:_times_ms",
+        find="max(now_ms, begin_ms)",
+        replace="begin_ms",
+        tests=_HISTOGRAM,
+        why="lines of a clock that is behind come before those before them",
+    ),
+    Mutant(
+        "chalicelib.runlog.reader:Reader._line_since",
+        find="found.line == line and found.clock == LINES and found.shown_ms[0] < since_ms",
+        replace="False",
+        tests=_READER,
+        why="a time inside of a segment leads to the segment's first line",
+    ),
     # appending
     Mutant(
         "chalicelib.runlog.writer:Writer._put",

@@ -53,6 +53,8 @@ ENTRIES = st.builds(
     reason=st.sampled_from(["", "closed", "abandoned"]),
     landmarks=st.lists(st.tuples(NUMBERS, NUMBERS), max_size=5).map(lambda marks: tuple(sorted(marks))),
     errors=st.none() | NUMBERS,
+    first_ms=NUMBERS,
+    last_ms=NUMBERS,
 )
 
 
@@ -68,7 +70,7 @@ def test_metadata_stays_below_two_kilobytes_for_the_largest_batch() -> None:
     body = (b"x" * 63 + b"\n") * (1024 * 1024)
     entry = SegmentEntry(
         9_999_999_999, "data", 99, 10**12, 10**14, body.count(b"\n"), len(body), "k-" + "f" * 32, 9_999_999_999, "f" * 32, 10**13,
-        "é" * 400, "", landmarks_of(body), body.count(b"\n"),
+        "é" * 400, "", landmarks_of(body), body.count(b"\n"), first_ms=10**13, last_ms=10**13,
     )  # fmt: skip
     assert sum(len(key) + len(value) for key, value in metadata_of(entry).items()) < 2048
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +14,7 @@ from chalicelib.lines.formats import ANY
 from chalicelib.lines.levels import is_error
 from chalicelib.lines.text import numbered
 from chalicelib.memory.segment_index import InMemorySegmentIndex
-from chalicelib.ports import SegmentEntry
+from chalicelib.ports import ARRIVAL, LINES, SegmentEntry
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.histogram import MAX_ROWS, SAMPLES, Bucket, Histogram, histogram
 from chalicelib.runlog.segment import DATA, SEAL, entry_of, errors_of, metadata_of
@@ -32,6 +34,13 @@ def rows(*each: tuple[int, int, int | None], first: int = 0) -> list[SegmentEntr
     return made
 
 
+def timed(*each: tuple[int, tuple[int, int] | None, int]) -> list[SegmentEntry]:
+    """(ms of arrival behind the start, own times the same way, lines) of segments."""
+    found = rows(*((at_ms, lines, 0) for at_ms, _, lines in each))
+    own = [None if times is None else (START_MS + times[0], START_MS + times[1]) for _, times, _ in each]
+    return [replace(row, first_ms=times and times[0], last_ms=times and times[1]) for row, times in zip(found, own, strict=True)]
+
+
 def of(entries: list[SegmentEntry], buckets: int) -> Histogram:
     index = InMemorySegmentIndex()
     index.put(RUN, entries)
@@ -48,6 +57,28 @@ def test_lines_and_errors_by_time() -> None:
             Bucket(START_MS + 75, START_MS + 100, 10, 1, 0),
         ]
     )
+
+
+@pytest.mark.parametrize(
+    ("segments", "clock", "lines"),
+    [
+        ([(1000, (0, 39), 40), (1001, (40, 79), 40)], LINES, [20, 20, 20, 20]),  # stored long after
+        ([(0, (3600, 3619), 1), (20, (3620, 3639), 1)], LINES, [0, 1, 0, 1]),  # an hour off: only what is shown
+        ([(0, (0, 0), 5), (40, None, 2), (79, (79, 79), 5)], LINES, [5, 0, 2, 5]),  # none of its own: as long behind as it came
+        ([(0, None, 2), (40, (1040, 1040), 5), (79, (1079, 1079), 5)], LINES, [2, 0, 5, 5]),
+        ([(0, (50, 79), 8), (1, (0, 0), 8)], LINES, [2, 2, 2, 10]),  # no earlier than the lines before
+        ([(0, None, 5), (79, (1000, 1000), 5)], ARRIVAL, [5, 0, 0, 5]),  # most must know theirs
+    ],
+)
+def test_times_of_the_lines(segments: list[tuple[int, tuple[int, int] | None, int]], clock: str, lines: list[int]) -> None:
+    found = of(timed(*segments), 4)
+    assert (found.clock, [each.lines for each in found.buckets]) == (clock, lines)
+    assert not found.is_partial and all(each.errors == 0 for each in found.buckets)
+
+
+def test_errors_are_spread_as_the_lines_are() -> None:
+    (row,) = timed((0, (0, 79), 80))
+    assert [each.errors for each in of([replace(row, errors=8)], 4).buckets] == [2, 2, 2, 2]
 
 
 def test_one_moment_is_one_bucket_and_no_run_is_none() -> None:

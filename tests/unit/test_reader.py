@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +18,7 @@ from chalicelib.runlog.reader import MAX_WAIT_S, Page, PageRequest, Reader
 from chalicelib.runlog.tail import list_all
 from tests.faults.interception import Intercepted
 from tests.sampling import examples
-from tests.world import RUN, World
+from tests.world import RUN, START_MS, World
 
 MIB = 1024 * 1024
 LEGACY = PutOptions({})
@@ -154,6 +155,33 @@ def test_lines_since_a_time() -> None:
         assert page(world, since_ms=times[number]).logs.split("\n")[0] == f"{number} a"
         assert page(world, since_ms=times[number] + 1).logs.split("\n")[0] == (f"{number + 1} a" if number < 29 else "")
     assert page(world, since_ms=0).logs.startswith("0 a")
+    assert page(world, since_ms=0).clock == "arrival"
+
+
+@pytest.mark.parametrize("off_s", [0, -3600, 3600, -90 * 86_400])
+def test_lines_since_a_time_of_their_own(off_s: int) -> None:
+    """Of a clock that is off too, and of lines that are stored long after they were written: by times of the lines alone."""
+    world = World()
+    moments = []
+    for number in range(12):
+        first_ms = START_MS + (off_s + 10 * number) * 1000
+        stamps = [datetime.fromtimestamp(first_ms / 1000 + second, UTC).isoformat(" ", "seconds") for second in range(5)]
+        append(world, "".join(f"{stamp} INFO {number}.{second}\n" for second, stamp in enumerate(stamps)))
+        append(world, "no time of its own\n" * (number % 3))
+        moments.append(first_ms)
+        world.clock.advance(10)
+    for state in (index_all, close):
+        state(world)
+        if state is close:
+            index_all(world)
+        for number in (0, 1, 6, 11):
+            for second in (0, 3):
+                found = page(world, since_ms=moments[number] + second * 1000)
+                assert (found.clock, found.logs.split("\n")[0].rpartition(" ")[2]) == ("lines", f"{number}.{second}")
+        assert page(world, since_ms=moments[-1] + 5000).logs == ""
+        assert page(world, since_ms=moments[3] + 4001).logs.split("\n")[0].endswith("INFO 4.0")
+        assert page(world, since_ms=moments[3]).total == 72
+    assert page(world).clock is None and page(world, tail=1).clock is None
 
 
 def test_waiting_ends_when_a_line_comes() -> None:

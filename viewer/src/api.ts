@@ -34,11 +34,13 @@ export interface RunFacts {
   command: string | null;
 }
 export interface Pipeline { fqn: string; last: RunFacts | null }
-export interface Page { logs: string; after: string | null; total: number; streaming: boolean }
+/** Whose times are meant: those that lines state themselves, or those of arrival. */
+export type Clock = "lines" | "arrival";
+export interface Page { logs: string; after: string | null; total: number; streaming: boolean; clock?: Clock }
 export interface Match { line: number; text: string; spans: [number, number][] }
 export interface Grep { matches: Match[]; after: string | null; scannedLines: number; scannedBytes: number; total: number }
 export interface Bucket { fromMs: number; toMs: number; line: number; lines: number; errors: number | null }
-export interface Histogram { fromMs: number; toMs: number; buckets: Bucket[]; partial: boolean }
+export interface Histogram { fromMs: number; toMs: number; buckets: Bucket[]; partial: boolean; clock: Clock }
 export interface Step {
   step: string;
   name: string | null;

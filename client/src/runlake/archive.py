@@ -45,13 +45,15 @@ _own = threading.local()
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Lines of a log. ``after``: the number of the line behind them; ``is_end``: no more for now; ``streaming``: more may come."""
+    """Lines of a log. ``after``: the number of the line behind them; ``is_end``: no more for now; ``streaming``: more may come. ``clock``:
+    "lines" or "arrival", whose times ``since`` was compared with; "" without it, and of servers before."""
 
     lines: list[str]
     after: int
     total: int
     is_end: bool
     streaming: bool
+    clock: str = ""
 
 
 class Archive:
@@ -184,7 +186,8 @@ class Archive:
         logs, total = str(answer["logs"]), int(answer["total"])
         after = answer["after"]
         lines = logs.split("\n") if logs or after is not None or _is_one_empty_line(query, total) else []
-        return Page(lines, total if after is None else int(after), total, after is None, bool(answer.get("streaming")))
+        end = total if after is None else int(after)
+        return Page(lines, end, total, after is None, bool(answer.get("streaming")), str(answer.get("clock", "")))
 
     def newest_run(self, fqn: str) -> RunName:
         """The run that began last. Raises NotFoundError when there is none."""

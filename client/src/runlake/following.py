@@ -20,11 +20,12 @@ _WAIT_S = 20
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Lines in a row. ``first`` is the number of the first of them, from 0; ``end`` says why nothing follows."""
+    """Lines in a row. ``first`` is the number of the first of them, from 0; ``end`` says why nothing follows. ``clock``: see ``Page``."""
 
     first: int
     lines: list[str]
     end: str | None = None
+    clock: str = ""
 
 
 def pages(archive: Archive, run: RunName, **begin: Any) -> Iterator[Piece]:
@@ -32,7 +33,7 @@ def pages(archive: Archive, run: RunName, **begin: Any) -> Iterator[Piece]:
     query = begin
     while True:
         page = archive.page(run, limit=_PAGE_LINES, **query)
-        yield Piece(page.after - len(page.lines), page.lines)
+        yield Piece(page.after - len(page.lines), page.lines, clock=page.clock)
         if page.is_end:
             return
         query = {"after": page.after}

@@ -1,15 +1,21 @@
-/** Lines and errors over the time in which they came, as bars: a click goes to the first line of a bar. Arrow keys walk them. */
+/** Lines and errors over time, as bars: a click goes to the first line of a bar. Arrow keys walk them. */
 
 import type { Bucket, Histogram } from "../api";
 import { el } from "../dom";
-import { clock, count, plural, time } from "../format";
+import { clock, clockName, plural, time, zone } from "../format";
 
 const DAY_MS = 86_400_000;
+const CLOCK_TITLES = {
+  lines: "As the lines state them, UTC where they name no zone, in this browser's zone",
+  arrival: "When the lines were stored, for their own times are not known, in this browser's zone",
+};
 
 export class HistogramView {
   private readonly bars = el("div", { class: "bars", role: "toolbar", "aria-label": "Lines and errors over time" });
   private readonly told = el("p", { class: "told" });
   readonly element = el("section", { class: "histogram", "aria-label": "Histogram", hidden: true }, this.bars, this.told);
+  /** The time of the first line, by the clock of the histogram and of jumps to a time. */
+  fromMs: number | null = null;
   private shown: Bucket[] = [];
   private readonly label: (ms: number) => string = clock;
 
@@ -19,6 +25,7 @@ export class HistogramView {
 
   show(histogram: Histogram): void {
     this.shown = histogram.buckets;
+    this.fromMs = this.shown[0]?.fromMs ?? null;
     const most = Math.max(1, ...this.shown.map((bucket) => bucket.lines));
     const hadFocus = this.bars.contains(document.activeElement);
     const focused = this.index();
@@ -58,7 +65,8 @@ export class HistogramView {
     const sameDay = new Date(histogram.fromMs).toDateString() === new Date(histogram.toMs).toDateString();
     return [
       el("span", {}, time(histogram.fromMs)),
-      el("span", { class: "key" }, isKnown ? `${count(errors)} lines with errors${histogram.partial ? ", as far as counted" : ""}` : ""),
+      el("span", { class: "key" }, isKnown ? `${plural(errors, "error")}${histogram.partial ? ", as far as counted" : ""}` : ""),
+      el("span", { class: "clock", title: CLOCK_TITLES[histogram.clock] }, `${clockName(histogram.clock)}, ${zone(histogram.fromMs)}`),
       el("span", {}, sameDay ? clock(histogram.toMs) : time(histogram.toMs)),
     ];
   }

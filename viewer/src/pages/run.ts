@@ -1,9 +1,9 @@
 /** One run: its facts, its lines, and what can be done with them. Puts the parts of log/ together. */
 
-import { api, linesOf, type RunFacts } from "../api";
+import { api, type Clock, linesOf, type RunFacts } from "../api";
 import type { App, View } from "../app";
 import { el } from "../dom";
-import { count, plural } from "../format";
+import { clockName, count, plural, zone } from "../format";
 import { copyText, MOST_COPIED_LINES, wholeLines } from "../log/clipboard";
 import { download } from "../log/download";
 import { Feed, type FeedState } from "../log/feed";
@@ -238,25 +238,26 @@ class RunPage implements View {
 
   /** Go where somebody typed: a line, or a time, which the server knows. */
   private async jumpTo(typed: string): Promise<void> {
-    const target = parseTarget(typed, this.facts?.startedMs ?? Date.now());
+    const target = parseTarget(typed, this.histogram.fromMs ?? this.facts?.startedMs ?? Date.now());
     if (!target) return this.head.say("That is no line and no time: try 1200, 10:05 or 2026-11-21 10:05.");
-    const line = "line" in target ? target.line : await this.lineAt(target.ms);
+    const { line, clock } = "line" in target ? { line: target.line, clock: undefined } : await this.lineAt(target.ms);
     if (line === null) return;
     const at = Math.max(0, Math.min(line, this.lines.total - 1));
     this.select({ from: at, to: at });
     this.jump(at);
     this.view.element.focus({ preventScroll: true });
-    this.head.say(line > at ? `The log ends at line ${count(at + 1)}.` : "");
+    const end = line > at ? `The log ends at line ${count(at + 1)}.` : "";
+    this.head.say([end, clock && "ms" in target && `By ${clockName(clock)}, ${zone(target.ms)}.`].filter(Boolean).join(" "));
   }
 
-  private async lineAt(ms: number): Promise<number | null> {
+  private async lineAt(ms: number): Promise<{ line: number | null; clock?: Clock | undefined }> {
     try {
       const page = await api.page(this.fqn, this.runId, { since: ms, limit: 1 });
       const end = page.after === null ? page.total : Number(page.after);
-      return page.logs === "" && page.after === null ? page.total : Math.max(0, end - linesOf(page).length);
+      return { line: page.logs === "" && page.after === null ? page.total : Math.max(0, end - linesOf(page).length), clock: page.clock };
     } catch (error) {
       this.head.say(saying(error).next);
-      return null;
+      return { line: null };
     }
   }
 

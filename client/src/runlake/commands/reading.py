@@ -36,6 +36,10 @@ from runlake.names import RunName, page_url
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _NO_MATCH = 1
+_CLOCKS = {
+    "lines": "times are those of the lines (UTC where they name no zone)",
+    "arrival": "times are those of arrival, for the lines' own are not known",
+}
 
 
 _limit_option = click.option("-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many at most.")
@@ -108,7 +112,11 @@ def pipelines(session: Session, prefix: str, limit: int, as_json: bool) -> None:
     "-n", "--lines", type=click.IntRange(min=0), default=10, show_default=True, help="How many of the last lines to begin with."
 )
 @click.option(
-    "--since", type=since_of, metavar="TIME", help="Begin with what arrived since: 10m, 2h, 1d, ISO 8601, or ms since the epoch."
+    "--since",
+    type=since_of,
+    metavar="TIME",
+    help="Begin with lines since: 10m, 2h, 1d, ISO 8601 (UTC without a zone), or ms since the epoch. By the times of the lines, where they are "
+    "known, else by those of arrival; stderr tells.",
 )
 @json_option
 @pass_session
@@ -122,6 +130,8 @@ def tail(session: Session, fqn: str, run_id: str | None, follow: bool, lines: in
             checked_run(archive, run, None)
         if since or not follow or lines == 0:
             for piece in pages(archive, run, **begin):
+                if piece.clock in _CLOCKS:
+                    report(_CLOCKS[piece.clock])
                 after = piece.first + len(piece.lines)
                 _show(piece, as_json)
         if follow:
