@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
+import re
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -81,6 +86,46 @@ def test_steps_are_a_tree_and_a_step_is_read_alone(stack: Stack, page: Page, tmp
     # The end is where the pane knows it to be when the key is pressed: a reader presses it again when lines have come.
     eventually(lambda: page.keyboard.press("End") or last.count())
     expect(last).to_have_text("compiled 2999")
+
+
+def test_a_log_that_was_stored_late_is_found_by_its_own_times(stack: Stack, page: Page) -> None:
+    run_id = f"late-{time.time_ns()}"
+    begin = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(days=3)
+    lines = [f"{begin + timedelta(minutes=number):%Y-%m-%d %H:%M:%S} INFO row {number}" for number in range(60)]
+    lines[30:30] = ["Traceback (most recent call last):", '  File "orders.py", line 12, in load', "ValueError: no such table"]
+    runlog = f"{stack.api_url}/v1/services/ingestionPipelines/logs/{quote(FQN, safe='')}/{run_id}"
+    requests.post(
+        runlog, data="\n".join(lines).encode(), headers={"Content-Type": "text/plain"}, timeout=PATIENCE_S
+    ).raise_for_status()
+    histogram = f"{stack.api_url}/v1/catalog/pipelines/{quote(FQN, safe='')}/runs/{run_id}/histogram"
+    found = eventually(lambda: found if (found := requests.get(histogram, timeout=PATIENCE_S).json())["buckets"] else None)
+    assert (found["clock"], found["fromMs"]) == ("lines", int(begin.timestamp() * 1000))
+    since = f"{begin + timedelta(minutes=58):%Y-%m-%dT%H:%M}"
+    command = [sys.executable, "-m", "runlake", "--url", stack.api_url, "tail", FQN, run_id, "--since", since]
+    source = {"PYTHONPATH": str(Path(runlake.__file__).parents[1])}
+    told = subprocess.run(command, env=os.environ | source, capture_output=True, text=True, check=True)
+    assert told.stdout.splitlines() == lines[-2:]
+    assert "times are those of the lines (UTC where they name no zone)" in told.stderr
+    page.goto(f"{stack.api_url}/v1/ui/?p={quote(FQN)}&r={run_id}")
+    expect(page.locator(".histogram .clock")).to_have_text("times of the lines, UTC")
+    page.get_by_label("Go to a line or a time").fill(f"{begin + timedelta(minutes=30):%Y-%m-%d %H:%M}")
+    page.keyboard.press("Enter")
+    expect(page.locator('[data-line="33"]')).to_have_class(re.compile("selected"))
+    expect(page.locator(".row.error")).to_have_count(3)
+
+
+def test_levels_and_data_of_events_are_shown(stack: Stack, page: Page, tmp_path: Path) -> None:
+    run_id = f"data-{time.time_ns()}"
+    given = {"url": stack.api_url, "spool_dir": str(tmp_path), "logger": None, "exit_s": 120, "events": True, "writer": "w"}
+    with runlake.run(FQN, run_id, **given) as run:
+        run.event("ERROR in words only", level="INFO")
+        run.event("nothing to see", level="FATAL", data={"table": "<b>orders</b>", "rows": 2**53 + 1})
+    page.goto(f"{stack.api_url}/v1/ui/?p={quote(FQN)}&r={run_id}")
+    expect(page.locator(".row.critical")).to_have_count(1)
+    assert page.locator(".row.error").count() == 0
+    page.get_by_role("button", name=re.compile("^Data of line")).click()
+    expect(page.locator(".data")).to_contain_text('"table": "<b>orders</b>"')
+    expect(page.locator(".data")).to_contain_text(f'"rows": {2**53 + 1}')
 
 
 def test_a_processing_pipeline_is_switched_off_and_on(stack: Stack, page: Page) -> None:
