@@ -213,7 +213,7 @@ class SegmentEntry:
     segment, relative to its start, so that a page never reads far. ``errors``: its lines that tell of errors, None where nobody counted
     (versions before did not). ``events``: how many events it is made of, 0: plain text; a segment of events has a companion (decision
     0022). ``end``: of the seal of a close that reports an outcome; rows of the index leave it out. ``first_ms`` and ``last_ms``: the times
-    of its first and last line that state one themselves, None where none does, or a version before wrote it (decision 0042); shown, and
+    of its first and last line that state one themselves, None where none does, or a version before wrote it (decision 0043); shown, and
     used for nothing else. Times in ms since the epoch, the others by the writer's clock.
     """
 
