@@ -218,10 +218,31 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.catalog.dynamodb_runs:DynamoDbRunCatalog.segment_landed",
-        find="' REMOVE #end'",
-        replace="''",
+        find="[name for name, is_set in changed.items() if not is_set]",
+        replace="[]",
         tests="tests/contract/test_run_catalog.py",
-        why="a run that goes on has no outcome",
+        why="a run that goes on has no outcome, and is in no list of ended ones",
+    ),
+    Mutant(
+        "chalicelib.catalog.recent:RecentRuns.page",
+        find="run in rows and rows[run].outcome_at(now_ms) in query.outcomes",
+        replace="run in rows",
+        tests="tests/unit/test_recent_runs.py",
+        why="an index is behind its table",
+    ),
+    Mutant(
+        "chalicelib.catalog.runs:newest_of",
+        find="part.places and not part.is_whole",
+        replace="False",
+        tests="tests/unit/test_recent_runs.py",
+        why="what comes behind the last place that was read of one outcome would be listed before it",
+    ),
+    Mutant(
+        "chalicelib.routes.catalog:_one",
+        find="row.lacks_its_seal",
+        replace="False",
+        tests="tests/functional/test_http_outcomes.py",
+        why="whoever waits for the end sees it without its outcome, and asks no more",
     ),
     # compaction
     Mutant(
