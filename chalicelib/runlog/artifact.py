@@ -1,9 +1,9 @@
 """The objects that hold a prefix of the log in one piece: ``partial.txt`` while the run is open, ``logs.txt`` once it is finalized.
 
 User metadata: ``last-flushed-line``, ``total-bytes``, ``writer-epoch``, ``writer-version`` as OpenMetadata has them, and ours:
-``next-segment`` (the first number that is not in it), ``reason`` (of the seal that it ends with) and ``deleted`` (the run was
-deleted: the object is empty, refuses appends, and is of no list). An object without ``next-segment`` is OpenMetadata's own: it reads
-normally, and its lines must be counted.
+``next-segment`` (the first number that is not in it), ``reason`` (of the seal that it ends with), what that seal says of the end of the
+run (``outcome`` and others, see ``segment``) and ``deleted`` (the run was deleted: the object is empty, refuses appends, and is of no
+list). An object without ``next-segment`` is OpenMetadata's own: it reads normally, and its lines must be counted.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 
 from chalicelib import __version__
 from chalicelib.errors import DamagedLogError, ObjectNotFoundError
-from chalicelib.ports import ObjectInfo, ObjectStore
-from chalicelib.runlog.segment import CLOSED
+from chalicelib.ports import ObjectInfo, ObjectStore, RunEnd
+from chalicelib.runlog.segment import CLOSED, end_of, metadata_of_end
 
 _READ_BYTES = 5 * 1024 * 1024
 
@@ -25,7 +25,8 @@ class Artifact:
 
     ``next_segment``: everything below is in it. ``reason``: "closed" or "abandoned" when it ends with that seal, else empty.
     ``lines`` is None where only counting could tell (an object of OpenMetadata's own). ``modified_ms``: when S3 took it.
-    ``is_deleted``: all that is left of a deleted run, which catalogs leave out.
+    ``end``: what the seal that it ends with says; None: nothing, or a release before this one wrote it. ``is_deleted``: all that is left of a
+    deleted run, which catalogs leave out.
     """
 
     key: str
@@ -37,6 +38,7 @@ class Artifact:
     reason: str
     modified_ms: int = field(default=0, compare=False)
     is_deleted: bool = False
+    end: RunEnd | None = None
 
     @property
     def is_legacy(self) -> bool:
@@ -45,7 +47,7 @@ class Artifact:
 
 
 def artifact_metadata(
-    lines: int, size: int, next_segment: int, epoch: int, reason: str = "", *, deleted: bool = False
+    lines: int, size: int, next_segment: int, epoch: int, reason: str = "", end: RunEnd | None = None, *, deleted: bool = False
 ) -> dict[str, str]:
     """User metadata of partial.txt and logs.txt."""
     metadata = {
@@ -55,7 +57,8 @@ def artifact_metadata(
         "writer-version": f"runlake-{__version__}",
         "next-segment": str(next_segment),
     }
-    return metadata | ({"reason": reason} if reason else {}) | ({"deleted": "1"} if deleted else {})
+    metadata |= {"reason": reason} if reason else {}
+    return metadata | (metadata_of_end(end) if end else {}) | ({"deleted": "1"} if deleted else {})
 
 
 def artifact_of(info: ObjectInfo) -> Artifact:
@@ -74,6 +77,7 @@ def artifact_of(info: ObjectInfo) -> Artifact:
             reason=metadata.get("reason", ""),
             modified_ms=info.last_modified_ms,
             is_deleted="deleted" in metadata,
+            end=end_of(metadata),
         )
     except (KeyError, ValueError) as error:
         raise DamagedLogError(f"object without its metadata key={info.key} missing={error}") from error

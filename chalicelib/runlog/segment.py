@@ -85,10 +85,11 @@ def metadata_of(entry: SegmentEntry) -> dict[str, str]:
         metadata["events"] = str(entry.events)
     if entry.first_ms is not None and entry.last_ms is not None:
         metadata |= {"first-ms": str(entry.first_ms), "last-ms": str(entry.last_ms)}
-    return metadata | (_metadata_of_end(entry.end) if entry.end else {})
+    return metadata | (metadata_of_end(entry.end) if entry.end else {})
 
 
-def _metadata_of_end(end: RunEnd) -> dict[str, str]:
+def metadata_of_end(end: RunEnd) -> dict[str, str]:
+    """User metadata of a seal, and of the ``logs.txt`` that ends with it."""
     metadata = {"outcome": end.outcome}
     if end.exit_code is not None:
         metadata["exit-code"] = str(end.exit_code)
@@ -108,8 +109,8 @@ def _quoted(text: str) -> str:
     return encoded
 
 
-def _end_of(metadata: Mapping[str, str]) -> RunEnd | None:
-    """Raises ValueError."""
+def end_of(metadata: Mapping[str, str]) -> RunEnd | None:
+    """The inverse of ``metadata_of_end``; None: nothing is reported. Raises ValueError."""
     if "outcome" not in metadata:
         return None
     return RunEnd(
@@ -142,7 +143,7 @@ def entry_of(sequence: int, metadata: Mapping[str, str], size: int) -> SegmentEn
             landmarks=unpack_landmarks(metadata.get("landmarks", "")),
             errors=int(metadata["errors"]) if "errors" in metadata else None,
             events=int(metadata.get("events", "0")),
-            end=_end_of(metadata),
+            end=end_of(metadata),
             first_ms=int(metadata["first-ms"]) if "first-ms" in metadata else None,
             last_ms=int(metadata["last-ms"]) if "last-ms" in metadata else None,
         )

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from chalicelib.errors import DamagedLogError, DeadlineExceededError, OutcomeUnknownError, StoreUnavailableError
-from chalicelib.ports import PutOptions
-from chalicelib.runlog.artifact import artifact_metadata
+from chalicelib.ports import PutOptions, RunEnd
+from chalicelib.runlog.artifact import artifact_metadata, artifact_of
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.segment import metadata_of
 from tests.faults.interception import BEFORE, Intercepted, StopAt
@@ -201,6 +201,17 @@ def test_logs_txt_has_the_configured_class_and_the_seals_reason() -> None:
     assert world.store.storage_class(info.key) == "STANDARD_IA"
     assert info.metadata == artifact_metadata(1, 2, 2, 1, "closed")
     assert all(world.store.storage_class(world.layout.segment(RUN, number)) is None for number in (0, 1))
+
+
+def test_logs_txt_says_how_the_run_ended() -> None:
+    world, end = World(), RunEnd("failed", exit_code=2, exception="ValueError: 42 % of löad", step="load", lost_lines=7)
+    append(world, "a\n")
+    world.parts().finalizer.abandon(RUN, world.clock.now_ms() + 1, world.deadline())
+    logs = world.layout.logs(RUN)
+    assert artifact_of(world.store.head(logs)).end is None
+    world.parts().finalizer.close(RUN, end=end)
+    assert artifact_of(world.store.head(logs)).end == end
+    assert world.store.head(logs).metadata["outcome"] == "failed"
 
 
 def test_a_close_whose_seal_is_lost_is_told_and_repeated() -> None:
