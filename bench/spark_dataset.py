@@ -89,7 +89,7 @@ def plain_events(session: SparkSession, folder: Path) -> DataFrame:
     value, place = F.col("value"), F.split(F.input_file_name(), "/")
     # One match a line: each regexp_extract would match the line anew.
     fields = F.split(F.regexp_replace(value, _LINE, _FIELDS), _SEPARATOR, 4)
-    nothing = {"segment": "bigint", "connector_id": "string", "epoch": "int"}
+    nothing = {"segment": "bigint", "connector_id": "string", "epoch": "int", "outcome": "string"}
     return lines.select(
         F.element_at(place, -3).alias("fqn"),
         F.element_at(place, -2).alias("run_id"),

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from pyspark.sql.datasource import Filter
 
 from bench.spark_bucket import BucketServer
-from chalicelib.ports import SegmentEntry
+from chalicelib.ports import RunEnd, SegmentEntry
 from chalicelib.runlog.artifact import artifact_metadata
 from chalicelib.runlog.segment import DATA, SEAL, landmarks_of, metadata_of
 from glue_jobs.datasource.options import parse_options
@@ -36,10 +36,10 @@ class Bucket:
         """A run without any object yet."""
         return StoredRun(self.server, fqn, run_id, at_ms)
 
-    def rows(self, *filters: Filter, **options: str) -> list[dict[str, Any]]:
-        """What the data source reads, in this process: as Spark would ask it, without Spark."""
+    def rows(self, *filters: Filter, columns: str = "", **options: str) -> list[dict[str, Any]]:
+        """What the data source reads, in this process: as Spark would ask it, without Spark. ``columns``: names; empty: all."""
         parsed = parse_options({**self.options, **options})
-        reader = PushdownReader(parsed, tuple(schema_of(parsed.rows).names))
+        reader = PushdownReader(parsed, tuple(columns.split() or schema_of(parsed.rows).names))
         reader.pushFilters(list(filters))
         return [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
 
@@ -116,8 +116,9 @@ class StoredRun:
                 written = []
         return self.append(b"".join(written)) if written else self
 
-    def seal(self, reason: str = "closed") -> StoredRun:
-        self._put(SegmentEntry(len(self.entries), SEAL, self.epoch, *self._end(), 0, 0, "s", 0, "", self.at_ms, reason=reason), b"")
+    def seal(self, reason: str = "closed", end: RunEnd | None = None) -> StoredRun:
+        place = (len(self.entries), SEAL, self.epoch, *self._end())
+        self._put(SegmentEntry(*place, 0, 0, "s", 0, "", self.at_ms, reason=reason, end=end), b"")
         return self
 
     def reopen(self) -> StoredRun:
@@ -161,7 +162,8 @@ class StoredRun:
 
     def _artifact(self, name: str, upto: int, reason: str = "") -> None:
         body = b"".join(self.bodies[:upto])
-        metadata = artifact_metadata(body.count(b"\n"), len(body), upto, self.epoch, reason)
+        end = self.entries[upto - 1].end if reason else None
+        metadata = artifact_metadata(body.count(b"\n"), len(body), upto, self.epoch, reason, end)
         self.server.put(self.base + name, body, metadata, self.at_ms)
 
 

@@ -21,7 +21,7 @@ from chalicelib.events.step_events import StepEvents
 from chalicelib.events.tail import EventTails
 from chalicelib.events.views import Views
 from chalicelib.lines.formats import Format
-from chalicelib.lines.text import numbered
+from chalicelib.lines.text import LinesAhead, numbered
 from chalicelib.ports import Clock, Run, SegmentIndex
 from chalicelib.runlog.conflicts import retry_on_change
 from chalicelib.runlog.reader import Reader
@@ -123,7 +123,7 @@ class EventBrowser:
     def _events(
         self, run: Run, loggable: Loggable, lines: Iterator[tuple[int, bytes]], after: int, *, is_final: bool
     ) -> Iterator[ShownEvent]:
-        at, ahead = after, _Ahead(lines)
+        at, ahead = after, LinesAhead(lines)
         for companion in self._companions(run, after):
             if companion.line > at:
                 yield from lifted(ahead.until(companion.line), self._format(run), final=True)
@@ -132,7 +132,7 @@ class EventBrowser:
         if ahead.has_more():
             yield from lifted(ahead.until(None), self._format(run), final=is_final)
 
-    def _noted(self, companion: Companion, loggable: Loggable, ahead: _Ahead, at: int) -> Iterator[ShownEvent]:
+    def _noted(self, companion: Companion, loggable: Loggable, ahead: LinesAhead, at: int) -> Iterator[ShownEvent]:
         for noted in companion.events:
             if noted.line >= at:
                 ahead.skip(noted.line)
@@ -163,29 +163,3 @@ class EventBrowser:
                 if len(self._formats) > _MAX_FORMATS:
                     self._formats.popitem(last=False)
         return found
-
-
-class _Ahead:
-    """Lines that are taken up to a border, which is not taken."""
-
-    def __init__(self, lines: Iterator[tuple[int, bytes]]) -> None:
-        self._lines = lines
-        self._next: tuple[int, bytes] | None = None
-
-    def has_more(self) -> bool:
-        if self._next is None:
-            self._next = next(self._lines, None)
-        return self._next is not None
-
-    def skip(self, line: int) -> None:
-        """Leave out what is before a line: of an event in whose middle somebody began."""
-        for _ in self.until(line):
-            pass
-
-    def until(self, line: int | None) -> Iterator[tuple[int, bytes]]:
-        while self.has_more():
-            assert self._next is not None
-            if line is not None and self._next[0] >= line:
-                return
-            found, self._next = self._next, None
-            yield found

@@ -14,18 +14,21 @@ import json
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
-
-from pydantic import JsonValue
+from typing import TYPE_CHECKING, Any
 
 from chalicelib.errors import DamagedLogError
 from chalicelib.ports import SegmentEntry
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue  # Spark's executors read companions, and may lack it
 
 VERSION = 1
 HELD_BYTES = 1024 * 1024
 """Unpacked. Of a companion with more, the events are parsed each time they are iterated."""
 MAX_LINE_BYTES = 8 * 1024 * 1024
 """Of one event, whose details have 64 KiB before they are masked."""
+UNDER_WAY_MS = 60_000
+"""A function lives 30 s: an append whose companion is not there after this has broken off."""
 _PIECE_BYTES, _OUTPUT_BYTES = 16 * 1024, 256 * 1024
 _GZIP = 31
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 
-from chalicelib.events.companion import Companion, outlined
+from chalicelib.events.companion import UNDER_WAY_MS, Companion, outlined
 from chalicelib.events.index import EventIndex
 from chalicelib.events.indexing import EventIndexing
 from chalicelib.events.views import Views, held
@@ -24,8 +24,6 @@ from chalicelib.runlog.view import View
 
 SETTLED_MS = 30 * 60_000
 """A run that was finished so long ago is indexed whole: its segments were retired 21 minutes after its last line."""
-UNDER_WAY_MS = 60_000
-"""A function lives 30 s: an append whose companion is not there after this has broken off."""
 MAX_EVENTS = 200_000
 """That the index lacks and an answer has: those of one companion at least. What is behind them is held back until it is indexed."""
 _THREADS = 16

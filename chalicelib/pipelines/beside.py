@@ -11,9 +11,9 @@ from itertools import islice
 from typing import Protocol
 
 from chalicelib.errors import DamagedLogError, ObjectNotFoundError, UnavailableError
-from chalicelib.events.companion import Companion, Noted
+from chalicelib.events.companion import UNDER_WAY_MS, Companion, Noted
 from chalicelib.events.indexing import EventIndexing
-from chalicelib.events.tail import UNDER_WAY_MS, EventTails
+from chalicelib.events.tail import EventTails
 from chalicelib.ports import Clock, Run, SegmentIndex
 from chalicelib.runlog.conflicts import retry_on_change
 

@@ -9,14 +9,23 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from itertools import chain, islice
 from typing import NamedTuple
 
-from chalicelib.errors import DamagedLogError, RangeNotSatisfiableError, StoreConditionError, StoreUnavailableError
+from chalicelib.catalog.runs import RUNNING, UNKNOWN, outcome_of_end
+from chalicelib.errors import (
+    DamagedLogError,
+    ObjectNotFoundError,
+    RangeNotSatisfiableError,
+    StoreConditionError,
+    StoreUnavailableError,
+)
 from chalicelib.ports import ObjectStore, Run, StoredObject
 from chalicelib.runlog.layout import Layout
-from chalicelib.runlog.segment import entry_of
+from chalicelib.runlog.segment import SEAL, end_of, entry_of
 from glue_jobs.datasource.clients import THREADS
+from glue_jobs.datasource.companions import Companions
 from glue_jobs.datasource.listing import objects_of
 from glue_jobs.datasource.log import Chain, Hole, Literal, Piece, Resolver, Whole
 from glue_jobs.datasource.options import MIB
@@ -71,8 +80,24 @@ class Content:
     ) -> None:
         self.run, self.problems = run, problems
         self._store, self._layout, self._base = store, layout, base
-        self._pieces = pieces
+        self._pieces = self._planned = pieces
         self._kept: Sequence[Chunk] = ()
+        self._outcome = ""
+
+    def companions(self, numbers: Sequence[range]) -> Companions:
+        """What is beside the segments with these numbers."""
+        return Companions(self._store, self.run, self._base, numbers, self._planned, self.problems)
+
+    def outcome(self, seal: int | None) -> str:
+        """How the run ended: as the seal with this number says (a HEAD); None: as the ``logs.txt`` does that was read."""
+        if seal is None:
+            return self._outcome or UNKNOWN
+        try:
+            info = self._store.head(f"{self._base}segments/{seal:010d}")
+            entry = entry_of(seal, info.metadata, info.size)
+        except (ObjectNotFoundError, DamagedLogError):
+            return UNKNOWN
+        return outcome_of_end(entry.reason, entry.end) if entry.kind == SEAL else RUNNING
 
     def requests(self, start: int, end: int, *, growing: bool = False) -> Iterator[Request | Literal | Hole]:
         """What to ask for, to have bytes [start, end), as far as the pieces hold them without a gap."""
@@ -144,6 +169,9 @@ class Content:
             self.problems.report(
                 self.run, METADATA, request.key, f"the object differs from its metadata size={found.info.size} said={said}"
             )
+        if metadata.get("reason"):
+            with suppress(ValueError):
+                self._outcome = outcome_of_end(metadata["reason"], end_of(metadata))
         # The epoch of an artifact is that of its last line: the first epoch can only be that of all.
         epoch = _FIRST_EPOCH if metadata.get("writer-epoch") == str(_FIRST_EPOCH) else None
         return Chunk(request.start, found.body, Origin(None, None, epoch))

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import NamedTuple
 
+from chalicelib.catalog.runs import UNKNOWN, outcome_of_end
 from chalicelib.errors import DamagedLogError, ObjectNotFoundError, StoreUnavailableError
+from chalicelib.events.companion import UNDER_WAY_MS
 from chalicelib.ports import ObjectStore, SegmentEntry, SegmentIndex
 from chalicelib.runlog.artifact import artifact_of
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.segment import CLOSED as CLOSED_REASON
 from chalicelib.runlog.segment import SEAL, entry_of
 from glue_jobs.datasource.clients import THREADS
+from glue_jobs.datasource.companions import Companions
 from glue_jobs.datasource.content import Content
 from glue_jobs.datasource.listing import objects_of
 from glue_jobs.datasource.log import Log
@@ -44,6 +48,7 @@ class _End(NamedTuple):
     byte: int
     line: int
     state: str
+    reported: str = ""
 
 
 class _Grown(NamedTuple):
@@ -82,6 +87,7 @@ class Follower:
             skips = previous.skips
             positions = threads.map(lambda each: self._position(*each, skips=skips), grown.values())
             moved = {name: position for name, position in zip(grown, positions, strict=True) if position}
+        whole = {name: grown[name] for name, position in moved.items() if position.next >= grown[name].run.end}
         if ended_only:
             moved = {name: position for name, position in moved.items() if position.state != OPEN}
         idle = {} if ended_only else dict(self._idle(previous))
@@ -90,7 +96,7 @@ class Follower:
         if not news and not skips:
             return previous
         runs = {name: position for name, position in previous.runs.items() if name in self._seen} | news
-        through_s = self._through_s(previous, grown)
+        through_s = self._through_s(previous, whole)
         done = [name for name in runs if name not in news and self._is_done(name, runs[name], settled, through_s)]
         return Offset(previous.of, through_s, {name: runs[name] for name in runs if name not in done})
 
@@ -115,7 +121,7 @@ class Follower:
         ]
 
     def _slices(self, log: Log, before: Position | None, after: Position) -> Sequence[Slice]:
-        log = Log(log.run, log.base, log.pieces, log.status, after.reference_s, log.artifact)
+        log = replace(log, reference_s=after.reference_s, outcome=after.outcome)
         return self._cutter.slices(log, before.edge if before else START, after.edge, format=after.format)
 
     def _grown(self, previous: Offset) -> dict[str, _Grown]:
@@ -181,7 +187,7 @@ class Follower:
         """Where a run is to be read to. None: not now."""
         for _ in range(_TRIES):
             try:
-                end = self._end(run, before)
+                end = self._end(run, before, skips=skips)
                 return self._made(run, before, end, skips=skips) if end else None
             except ObjectNotFoundError:
                 run = objects_of(self._store, self._layout, run.run, run.base)
@@ -189,9 +195,21 @@ class Follower:
 
     def _made(self, run: RunObjects, before: Position | None, end: _End, *, skips: bool) -> Position:
         is_idle = self._options.flush_after_s is not None and self._now_s() - run.last_written_s >= self._options.flush_after_s
-        floor = end.byte if end.state != OPEN or is_idle or skips else before.floor if before else 0
+        floor = end.byte if end.state != OPEN or is_idle or skips else self._floor(run, before, end)
         reference_s = before.reference_s if before else run.first_known_s
-        return Position(end.next, end.byte, end.line, floor, end.state, reference_s, self._format(run, before, end))
+        return Position(end.next, end.byte, end.line, floor, end.state, reference_s, self._format(run, before, end), end.reported)
+
+    def _floor(self, run: RunObjects, before: Position | None, end: _End) -> int:
+        """Where the last event ends that came as one: no line behind it belongs to it. A GET where its segment is not listed any more."""
+        floor = before.floor if before else 0
+        number = run.last_companion(end.next)
+        if number is None or (before is not None and number < before.next):
+            return floor
+        last = run.stretches[-1] if run.stretches else None
+        if last and last.first <= number + 1 and end.next <= last.end:
+            return end.byte - sum(last.sizes[number + 1 - last.first : end.next - last.first])
+        companions = Companions(self._store, run.run, run.base, run.companions, (), self._problems)
+        return max(floor, min(companions.end_of(number), end.byte))
 
     def _format(self, run: RunObjects, before: Position | None, end: _End) -> str:
         """Kept for as long as the run may grow: borders of events depend on it."""
@@ -202,7 +220,7 @@ class Follower:
         _, log = self._look.log(run)
         return sampled(self._content(run, log).read, min(SAMPLE_BYTES, end.byte)).name
 
-    def _end(self, run: RunObjects, before: Position | None) -> _End | None:
+    def _end(self, run: RunObjects, before: Position | None, *, skips: bool) -> _End | None:
         if not run.stretches:
             return self._end_of_artifact(run)
         if before is None or _has_gap(run, before):
@@ -212,21 +230,39 @@ class Follower:
             byte = log.end
         else:
             byte = before.byte + (_growth(run, before) or 0)
-        entry = self._entry(run)
+        entry = self._entry(run, run.end - 1)
         if entry is None:
             return self._counted(run, before)
+        if not skips and (held := self._under_way(run, before, entry)):
+            byte -= sum(run.stretches[-1].tail(held.sequence).sizes)
+            return _End(held.sequence, byte, held.line, OPEN) if byte > (before.byte if before else 0) else None
         state = OPEN if entry.kind != SEAL else CLOSED if entry.reason == CLOSED_REASON else ABANDONED
-        return _End(run.end, byte, entry.end_line, state)
+        reported = outcome_of_end(entry.reason, entry.end) if state == CLOSED else ""
+        return _End(run.end, byte, entry.end_line, state, reported)
 
-    def _entry(self, run: RunObjects) -> SegmentEntry | None:
-        """The last segment's. Raises ObjectNotFoundError."""
-        number = run.end - 1
+    def _entry(self, run: RunObjects, number: int) -> SegmentEntry | None:
+        """A segment's. Raises ObjectNotFoundError."""
         info = self._store.head(run.segment_key(number))
         try:
             return entry_of(number, info.metadata, info.size)
         except DamagedLogError as error:
             self._problems.report(run.run, METADATA, run.segment_key(number), str(error))
             return None
+
+    def _under_way(self, run: RunObjects, before: Position | None, last: SegmentEntry) -> SegmentEntry | None:
+        """The first new segment of events whose companion is still to come: whether its lines are events is not known yet. A HEAD for each
+        segment of the last minute without one; of a run without any companion, nothing but what the last segment says."""
+        if not run.companions and not last.events:
+            return None
+        since_s = self._now_s() - UNDER_WAY_MS // 1000
+        stretch = run.stretches[-1]
+        first = max(stretch.first, before.next if before else 0)
+        for number in range(first, run.end):
+            if stretch.written_s[number - stretch.first] > since_s and not run.has_companion(number):
+                entry = last if number == last.sequence else self._entry(run, number)
+                if entry and entry.events:
+                    return entry
+        return None
 
     def _counted(self, run: RunObjects, before: Position | None) -> _End:
         """Where the last segment doesn't tell: read what is new."""
@@ -244,11 +280,12 @@ class Follower:
             artifact = artifact_of(info)
         except (DamagedLogError, KeyError, ValueError) as error:
             self._problems.report(run.run, METADATA, listed.key, f"metadata of the object is no good: {error}")
-            return _End(0, info.size, 0, CLOSED)
+            return _End(0, info.size, 0, CLOSED, UNKNOWN)
         if artifact.is_legacy:
-            return _End(0, info.size, 0, CLOSED) if run.logs else None
+            return _End(0, info.size, 0, CLOSED, UNKNOWN) if run.logs else None
         state = CLOSED if artifact.reason == CLOSED_REASON else ABANDONED if artifact.reason else OPEN
-        return _End(artifact.next_segment, artifact.bytes, artifact.lines or 0, state)
+        reported = outcome_of_end(artifact.reason, artifact.end) if state == CLOSED else ""
+        return _End(artifact.next_segment, artifact.bytes, artifact.lines or 0, state, reported)
 
     def _content(self, run: RunObjects, log: Log) -> Content:
         return Content(self._store, self._layout, run.run, run.base, log.pieces, self._problems)

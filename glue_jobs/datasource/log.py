@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from chalicelib.catalog.runs import RUNNING
 from chalicelib.errors import DamagedLogError, ObjectNotFoundError
 from chalicelib.ports import ObjectStore, Run, SegmentEntry
 from chalicelib.runlog.artifact import Artifact, artifact_of
@@ -98,7 +99,8 @@ Piece = Whole | Chain | Literal | Hole
 class Log:
     """``pieces`` in order, from byte 0 on. ``artifact``: what was asked of the store about the first of them, if it was.
 
-    ``status`` as in the catalog: open, sealed or finalized. ``reference_s``: about when it was written.
+    ``status`` as in the catalog: open, sealed or finalized. ``reference_s``: about when it was written. ``companions``: see ``RunObjects``.
+    ``outcome`` of the run, as in the catalog; empty: its seal says it. ``seal``: the number of that; None: ``logs.txt`` says it too.
     """
 
     run: Run
@@ -107,6 +109,9 @@ class Log:
     status: str
     reference_s: int
     artifact: Artifact | None = None
+    companions: tuple[range, ...] = ()
+    outcome: str = ""
+    seal: int | None = None
 
     @property
     def end(self) -> int:
@@ -170,7 +175,10 @@ class Resolver:
             following = stretch.end
         is_whole = objects.logs is not None and not stretches and (artifact is None or artifact.key == objects.logs.key)
         status = FINALIZED if is_whole else SEALED if objects.seems_ended else OPEN
-        return Log(objects.run, objects.base, tuple(pieces), status, objects.first_known_s, artifact)
+        outcome = RUNNING if status == OPEN else ""
+        seal = objects.end - 1 if status == SEALED and objects.stretches else None
+        companions = tuple(objects.companions)
+        return Log(objects.run, objects.base, tuple(pieces), status, objects.first_known_s, artifact, companions, outcome, seal)
 
     def _beginning(self, objects: RunObjects) -> tuple[list[Piece], Artifact | None]:
         """The artifact as a piece, and what is known of it where that was needed."""

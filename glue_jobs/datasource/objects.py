@@ -13,7 +13,6 @@ from chalicelib.runlog.layout import SEQUENCE_DIGITS, UNFINISHED, Layout
 _SEGMENTS = "segments/"
 _RETIRED = "retired/"  # what deleted segments were: no log's bytes
 _EVENTS = "events/"  # what lies beside its text
-_SUFFIX = len(_SEGMENTS) + SEQUENCE_DIGITS
 
 
 class Listed(NamedTuple):
@@ -46,13 +45,15 @@ class Stretch:
 
 @dataclass(slots=True)
 class RunObjects:
-    """A run's objects. ``base``: what their keys begin with. ``stretches`` in order; more than one: numbers are missing between them."""
+    """A run's objects. ``base``: what their keys begin with. ``stretches`` in order; more than one: numbers are missing between them.
+    ``companions``: the numbers of those segments beside which there is one (``chalicelib.events.companion``), ascending."""
 
     run: Run
     base: str
     logs: Listed | None = None
     partial: Listed | None = None
     stretches: list[Stretch] = field(default_factory=list)
+    companions: list[range] = field(default_factory=list)
 
     @property
     def end(self) -> int:
@@ -99,9 +100,23 @@ class RunObjects:
         last.sizes.append(size)
         last.written_s.append(min(max(modified_ms // 1000, 0), 2**32 - 1))
 
+    def add_companion(self, sequence: int) -> None:
+        """In ascending order of their numbers."""
+        first = self.companions.pop().start if self.companions and self.companions[-1].stop == sequence else sequence
+        self.companions.append(range(first, sequence + 1))
+
+    def last_companion(self, end: int) -> int | None:
+        """The highest number of a companion below a number."""
+        return next((min(each.stop, end) - 1 for each in reversed(self.companions) if each.start < end), None)
+
+    def has_companion(self, sequence: int) -> bool:
+        """Whether one was listed beside this segment."""
+        return any(sequence in each for each in self.companions)
+
     def merge(self, later: RunObjects) -> None:
         """Take over what another part of the listing found, of keys behind these."""
         self.logs, self.partial = self.logs or later.logs, self.partial or later.partial
+        self.companions += later.companions
         for stretch in later.stretches:
             if self.stretches and self.stretches[-1].end == stretch.first:
                 self.stretches[-1].sizes.extend(stretch.sizes)
@@ -140,14 +155,27 @@ class Folder:
 
     def _put(self, current: RunObjects, found: Listed) -> None:
         name = found.key[len(self._base) :]
-        if name.startswith(_SEGMENTS) and len(name) == _SUFFIX and name.isascii() and name[len(_SEGMENTS) :].isdigit():
-            current.add_segment(int(name[len(_SEGMENTS) :]), found.size, found.modified_ms)
+        if (number := _number(name, _SEGMENTS)) is not None:
+            current.add_segment(number, found.size, found.modified_ms)
+        elif (number := _number(name, _EVENTS)) is not None:
+            current.add_companion(number)
         elif name == "logs.txt":
             current.logs = found
         elif name == "partial.txt":
             current.partial = found
         elif self._on_foreign and not name.startswith((_RETIRED, _EVENTS, UNFINISHED)):
             self._on_foreign(current.run, found.key)
+
+
+def companion_key(base: str, sequence: int) -> str:
+    """The key of the companion of the segment with this number."""
+    return f"{base}{_EVENTS}{sequence:0{SEQUENCE_DIGITS}d}"
+
+
+def _number(name: str, folder: str) -> int | None:
+    digits = name[len(folder) :]
+    is_number = name.startswith(folder) and len(digits) == SEQUENCE_DIGITS and digits.isascii() and digits.isdigit()
+    return int(digits) if is_number else None
 
 
 def merged(parts: Iterable[list[RunObjects]]) -> list[RunObjects]:

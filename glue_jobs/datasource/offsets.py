@@ -18,12 +18,16 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
+from chalicelib.catalog.runs import LOST, RUNNING, UNKNOWN
 from chalicelib.errors import InvalidConfigurationError
+from chalicelib.ports import CANCELLED, FAILED, SUCCEEDED
 from glue_jobs.datasource.options import Options
 from glue_jobs.datasource.slices import EXACT, TAIL, Edge
 
 VERSION = 1
 OPEN, ABANDONED, CLOSED = "o", "a", "c"
+_REPORTED = {SUCCEEDED: "s", FAILED: "f", CANCELLED: "x", UNKNOWN: "u"}
+_OUTCOMES = {letter: outcome for outcome, letter in _REPORTED.items()}
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _DIGEST_BYTES = 9
 _AT_THE_END = "!"
@@ -32,7 +36,8 @@ _AT_THE_END = "!"
 class Position(NamedTuple):
     """Everything before ``byte`` and ``line`` was there, and segments below ``next``. ``floor``: up to there all was emitted as it was;
     behind it the last event is kept back while it may go on. ``format``: as it was chosen when the run was first met; empty: the run
-    was complete then. ``reference_s``: when that was, about."""
+    was complete then. ``reference_s``: when that was, about. ``reported``: the outcome of a closed run; empty: a release before this one
+    made the position."""
 
     next: int
     byte: int
@@ -41,6 +46,12 @@ class Position(NamedTuple):
     state: str
     reference_s: int
     format: str = ""
+    reported: str = ""
+
+    @property
+    def outcome(self) -> str:
+        """Of the run, as it was then; empty: not known."""
+        return {OPEN: RUNNING, ABANDONED: LOST}.get(self.state, self.reported)
 
     @property
     def edge(self) -> Edge:
@@ -50,8 +61,9 @@ class Position(NamedTuple):
     def packed(self) -> str:
         """As a short text."""
         floor = _AT_THE_END if self.floor == self.byte else _digits(self.floor)
+        state = self.state + _REPORTED.get(self.reported, "")
         return ".".join(
-            (_digits(self.next), _digits(self.byte), _digits(self.line), floor, self.state, _digits(self.reference_s), self.format)
+            (_digits(self.next), _digits(self.byte), _digits(self.line), floor, state, _digits(self.reference_s), self.format)
         )
 
     @classmethod
@@ -60,7 +72,8 @@ class Position(NamedTuple):
         following, byte, line, floor, state, reference_s, format = text.split(".")
         at = int(byte, 36)
         border = at if floor == _AT_THE_END else int(floor, 36)
-        return cls(int(following, 36), at, int(line, 36), border, state, int(reference_s, 36), format)
+        reported = _OUTCOMES[state[1:]] if state[1:] else ""
+        return cls(int(following, 36), at, int(line, 36), border, state[:1], int(reference_s, 36), format, reported)
 
 
 START = Edge(0)

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 from chalicelib.errors import InvalidConfigurationError
 from chalicelib.lines.formats import Format, format_named
+from chalicelib.lines.levels import ORDER, level_of_name
 from glue_jobs.datasource.schema import EVENTS, PROBLEMS
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Options:
     from_us: int | None = None
     to_us: int | None = None
     status: frozenset[str] = frozenset()
+    levels: frozenset[str] = frozenset()
     zone: str = "UTC"
     log_format: str | None = None
     bytes_per_partition: int = 64 * MIB
@@ -168,6 +170,18 @@ def _status(text: str) -> frozenset[str]:
     return given
 
 
+def level_named(name: str) -> str:
+    """One of ``levels.ORDER`` by any of its names. Raises ValueError."""
+    level = level_of_name(name.strip())
+    if level is None:
+        raise ValueError(f"names no level such as {', '.join(ORDER)}: {name.strip() or 'nothing'}")
+    return level
+
+
+def _levels(text: str) -> frozenset[str]:
+    return frozenset(map(level_named, text.split(",")))
+
+
 def _one_of(*words: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if text.strip().lower() not in words:
@@ -206,6 +220,7 @@ PARSERS: Mapping[str, Callable[[str], Any]] = {
     "from": _text,
     "to": _text,
     "status": _status,
+    "level": _levels,
     "zone": _zone,
     "logFormat": _format,
     "bytesPerPartition": _size,
@@ -220,7 +235,7 @@ PARSERS: Mapping[str, Callable[[str], Any]] = {
 }
 """Every option, and what reads it. Spark gives their names in any case."""
 _SECRET = frozenset({"accessKeyId", "secretAccessKey", "sessionToken"})
-_FIELDS = {"from": "from_us", "to": "to_us", "timeSlack": "time_slack_s", "flushAfter": "flush_after_s"}
+_FIELDS = {"from": "from_us", "to": "to_us", "timeSlack": "time_slack_s", "flushAfter": "flush_after_s", "level": "levels"}
 
 
 def options_of(settings: Settings) -> dict[str, str]:

@@ -56,7 +56,9 @@ class Cutter:
         if lead > 0 and not format:
             known = {id(piece) for piece in pieces}
             pieces = tuple(piece for piece in cut(log.pieces, 0, sample) if id(piece) not in known) + pieces
-        return Slice(log.run, log.base, start, end, until, pieces, log.reference_s, format, sample)
+        return Slice(
+            log.run, log.base, start, end, until, pieces, log.reference_s, format, sample, log.companions, log.outcome, log.seal
+        )
 
     def _cuts(self, log: Log, start: Edge, end: Edge) -> list[Edge]:
         cost = cost_of(log.pieces, start.byte, end.byte)

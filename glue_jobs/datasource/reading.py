@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 
+from chalicelib.events.companion import Noted
 from chalicelib.lines.clock import Clock
-from chalicelib.lines.events import Event, events
+from chalicelib.lines.events import Event, begins_trace, events
+from chalicelib.lines.formats import Format
+from chalicelib.lines.levels import ERROR, level_of_name
+from chalicelib.lines.parsed import Parsed
+from chalicelib.lines.text import LinesAhead, text_of
 from chalicelib.ports import Run, SegmentEntry, SegmentIndex
+from glue_jobs.datasource.companions import Companions
 from glue_jobs.datasource.content import Chunk, Content, Origin
 from glue_jobs.datasource.options import MIB, Options
 from glue_jobs.datasource.problems import LINE, METADATA, MISSING
@@ -20,51 +26,102 @@ MAX_LINE_BYTES = 128 * MIB
 """What is longer cannot be a row: Spark keeps raw and message of it, and copies of both."""
 _UNKNOWN = Origin(None, None, None)
 _ROWS = 1000
-_US = 1_000_000
+_US, _US_OF_A_MS = 1_000_000, 1000
 
-Row = tuple[str, str, int, int | None, str | None, str | None, str, bytes, int | None, str | None, int | None]
+Row = tuple[str, str, int, int | None, str | None, str | None, str, bytes, int | None, str | None, int | None, str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What is wanted of each slice. ``origins``: whether segment, connector and epoch may come from the objects themselves; else only
-    from the catalog, which tells the same whenever it is asked."""
+    from the catalog, which tells the same whenever it is asked. ``outcomes``: whether the outcome of runs is wanted."""
 
     options: Options
     selection: Selection
     index: SegmentIndex | None = None
     origins: bool = True
+    outcomes: bool = True
 
 
 def rows_of(content: Content, part: Slice, wanted: Wanted) -> Iterator[Row]:
     """A slice's events as rows, in order. Memory: some chunks of 8 MiB, and the longest line."""
     options, selection = wanted.options, wanted.selection
-    format = format_of(content, part, options.format)
-    borders = Borders(content, part, format)
+    format, companions = format_of(content, part, options.format), content.companions(part.companions)
+    borders = Borders(content, part, format, companions)
     (start, line), end = borders.first(), borders.end()
     if start >= end:
         return
     slack_us = None if options.time_slack_s is None else options.time_slack_s * _US
     # A line is appended at most so long after its own time: behind a line that is twice as late, none is early enough.
-    stop_us = None if selection.to_us is None or slack_us is None else selection.to_us + 2 * slack_us
+    # That is checked for times in the text, not for those that senders of events state.
+    is_bounded = selection.to_us is not None and not companions
+    stop_us = selection.to_us + 2 * slack_us if is_bounded and selection.to_us is not None and slack_us is not None else None
     numbered = _Numbered(content, line)
     origins = _Origins(wanted, part.run, numbered)
+    outcome: str | None = part.outcome
     growing = stop_us is not None or selection.end_line is not None
     with closing(content.chunks(start, end, growing=growing)) as chunks:
-        for event in events(numbered.lines(chunks), format, Clock(options.tz, part.reference_s * _US)):
+        clock, lines = Clock(options.tz, part.reference_s * _US), numbered.lines(chunks)
+        found = _with_stated(lines, companions, (start, end), format, clock) if companions else events(lines, format, clock)
+        for event in found:
             timestamp = event.parsed.timestamp
             if _is_behind(event.line, selection.end_line) or (timestamp is not None and _is_behind(timestamp, stop_us)):
                 return
-            if event.line >= selection.first_line and _is_in_time(timestamp, selection):
-                yield _row(part.run, event, numbered.raw_of(event), origins.of(event.line))
+            if event.line >= selection.first_line and _is_in_time(timestamp, selection) and _has_level(event, selection):
+                outcome = outcome or (content.outcome(part.seal) if wanted.outcomes else None)
+                yield _row(part.run, event, numbered.raw_of(event), origins.of(event.line), outcome)
 
 
 def check(content: Content, part: Slice) -> None:
     """Read a slice for its problems only."""
-    borders = Borders(content, part, format_of(content, part, None))
+    companions = content.companions(part.companions)
+    borders = Borders(content, part, format_of(content, part, None), companions)
     start, line = (part.start.byte, part.start.line) if part.start.line is not None else borders.first()
+    for _ in companions.between(start, part.end.byte):
+        pass
     for _ in _Numbered(content, line or 0).lines(content.chunks(start, part.end.byte)):
         pass
+
+
+def _with_stated(
+    lines: Iterator[tuple[int, bytes]], companions: Companions, bytes_: tuple[int, int], format: Format, clock: Clock
+) -> Iterator[Event]:
+    """The events of lines of which some came as events: those are as they came, and text between them is joined for itself.
+
+    One that is not whole here, or has another size than its companion says, is plain text.
+    """
+    ahead, state = LinesAhead(lines), _stating(format, clock)
+    for placed in companions.between(*bytes_):
+        noted = placed.noted
+        if (number := ahead.number) is not None and number < noted.line:
+            yield from events(ahead.until(noted.line), format, clock)
+        if ahead.number != noted.line:
+            continue
+        raw = [line for _, line in ahead.until(noted.end_line)]
+        if len(raw) == noted.lines and sum(map(len, raw)) + len(raw) - 1 == noted.bytes:
+            yield state(noted, raw)
+        else:
+            yield from events(enumerate(raw, noted.line), format, clock)
+    yield from events(ahead.until(None), format, clock)
+
+
+def _stating(format: Format, clock: Clock) -> Callable[[Noted, list[bytes]], Event]:
+    """Makes events of those that came as such: what their text says, and over it what their sender states."""
+    read = format.reader(clock)
+
+    def state(noted: Noted, raw: list[bytes]) -> Event:
+        first = text_of(raw[0])
+        parsed = read(first) or Parsed(None, ERROR if begins_trace(raw[0]) else None, None, first)
+        logger = noted.data.get("logger")
+        stated = Parsed(
+            noted.timestamp * _US_OF_A_MS,
+            (noted.level and level_of_name(noted.level)) or parsed.level,
+            logger if isinstance(logger, str) and logger else parsed.logger,
+            "\n".join((parsed.message, *map(text_of, raw[1:]))),
+        )
+        return Event(noted.line, b"\n".join(raw), noted.lines, stated)
+
+    return state
 
 
 def _is_behind(value: int, end: int | None) -> bool:
@@ -80,9 +137,13 @@ def _is_in_time(timestamp: int | None, selection: Selection) -> bool:
     return is_late_enough and (selection.to_us is None or timestamp < selection.to_us)
 
 
-def _row(run: Run, event: Event, raw: bytes, origin: Origin) -> Row:
+def _has_level(event: Event, selection: Selection) -> bool:
+    return selection.levels is None or event.parsed.level in selection.levels
+
+
+def _row(run: Run, event: Event, raw: bytes, origin: Origin, outcome: str | None) -> Row:
     timestamp, level, logger, message = event.parsed
-    return run.fqn, run.run_id, event.line, timestamp, level, logger, message, raw, *origin
+    return run.fqn, run.run_id, event.line, timestamp, level, logger, message, raw, *origin, outcome
 
 
 class _Numbered:

@@ -11,6 +11,8 @@ from pyspark.sql.types import BinaryType, DataType, IntegerType, LongType, Strin
 from chalicelib.errors import InvalidConfigurationError
 
 EVENTS, PROBLEMS = "events", "problems"
+OUTCOME = "outcome"
+"""The column for which the seal of a run is asked, where nothing else says it."""
 
 _TYPES: Mapping[str, Mapping[str, DataType]] = {
     EVENTS: {
@@ -25,6 +27,7 @@ _TYPES: Mapping[str, Mapping[str, DataType]] = {
         "segment": LongType(),
         "connector_id": StringType(),
         "epoch": IntegerType(),
+        OUTCOME: StringType(),
     },
     PROBLEMS: {
         "fqn": StringType(),

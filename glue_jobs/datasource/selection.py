@@ -24,8 +24,9 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
+from chalicelib.errors import InvalidConfigurationError
 from chalicelib.ports import Run
-from glue_jobs.datasource.options import Options
+from glue_jobs.datasource.options import Options, level_named
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ONE_US = timedelta(microseconds=1)
@@ -113,7 +114,7 @@ class Names:
 @dataclass(frozen=True)
 class Selection:
     """Lines [``first_line``, ``end_line``), times [``from_us``, ``to_us``); None: no bound. Where times are bounded, an event without one
-    is left out."""
+    is left out. ``levels``: those of wanted events, as ``lines.levels`` names them; None: any, or none."""
 
     fqns: Names = Names()
     run_ids: Names = Names()
@@ -121,6 +122,7 @@ class Selection:
     end_line: int | None = None
     from_us: int | None = None
     to_us: int | None = None
+    levels: frozenset[str] | None = None
 
     def wants(self, run: Run) -> bool:
         """Whether a run has the right names."""
@@ -131,7 +133,7 @@ class Selection:
         """Whether nothing at all can match."""
         lines = self.end_line is not None and self.end_line <= self.first_line
         times = self.from_us is not None and self.to_us is not None and self.to_us <= self.from_us
-        return lines or times or self.fqns.exact == frozenset() or self.run_ids.exact == frozenset()
+        return lines or times or self.levels == frozenset() or self.fqns.exact == frozenset() or self.run_ids.exact == frozenset()
 
     @property
     def bounds_time(self) -> bool:
@@ -148,6 +150,10 @@ class Selection:
         ends = [each for each in (self.end_line, end) if each is not None]
         return replace(self, first_line=max(self.first_line, first or 0), end_line=min(ends, default=None))
 
+    def of_levels(self, levels: frozenset[str]) -> Selection:
+        """Narrowed to levels."""
+        return replace(self, levels=levels if self.levels is None else self.levels & levels)
+
     def times(self, from_us: int | None = None, to_us: int | None = None) -> Selection:
         """Narrowed to times."""
         starts = [each for each in (self.from_us, from_us) if each is not None]
@@ -158,11 +164,12 @@ class Selection:
 def selection_of(options: Options) -> Selection:
     """What the options ask for."""
     fqns, runs = (Names(tuple(map(Pattern, names))) for names in (options.fqn, options.run))
-    return Selection(fqns, runs, from_us=options.from_us, to_us=options.to_us)
+    return Selection(fqns, runs, from_us=options.from_us, to_us=options.to_us, levels=options.levels or None)
 
 
 def narrowed(selection: Selection, filters: Iterable[Filter]) -> Selection:
-    """A selection and all of the filters. What of them cannot be used is left to Spark."""
+    """A selection and all of the filters. What of them cannot be used is left to Spark. Raises InvalidConfigurationError for a level that
+    does not exist."""
     for each in filters:
         attribute: tuple[str, ...] = getattr(each, "attribute", ())
         column = ".".join(attribute)
@@ -174,7 +181,27 @@ def narrowed(selection: Selection, filters: Iterable[Filter]) -> Selection:
             selection = _narrowed_lines(selection, each)
         elif column == "timestamp":
             selection = _narrowed_times(selection, each)
+        elif (names := level_names(each)) is not None:
+            selection = selection.of_levels(frozenset(map(_level, names)))
     return selection
+
+
+def level_names(given: Filter) -> list[str] | None:
+    """The levels that a filter names, as it spells them; None: it is no such filter. The read itself applies it: a level has several names,
+    and rows have one of them."""
+    if getattr(given, "attribute", ()) != ("level",) or not isinstance(given, EqualTo | EqualNullSafe | In):
+        return None
+    values = given.value if isinstance(given, In) else (given.value,)
+    names = [value for value in values if isinstance(value, str)]
+    return names if len(names) == len(values) else None
+
+
+def _level(name: str) -> str:
+    """Raises InvalidConfigurationError."""
+    try:
+        return level_named(name)
+    except ValueError as error:
+        raise InvalidConfigurationError(f"a filter cannot work: it {error}") from None
 
 
 def _narrowed_names(names: Names, given: Filter) -> Names:

@@ -20,6 +20,7 @@ from chalicelib.lines.choice import choose
 from chalicelib.lines.events import carried, events
 from chalicelib.lines.formats import Format, format_named
 from chalicelib.ports import Run
+from glue_jobs.datasource.companions import Companions
 from glue_jobs.datasource.content import Chunk, Content
 from glue_jobs.datasource.log import Piece
 
@@ -47,7 +48,8 @@ class Edge(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Slice:
     """Events between two edges. ``until``: where all that is read of this run ends. ``format``: its name; empty: chosen from the first
-    ``sample_bytes`` of the log. ``reference_s``: about when the log was written."""
+    ``sample_bytes`` of the log. ``reference_s``: about when the log was written. ``companions``, ``outcome`` and ``seal``
+    of the run: see ``Log``."""
 
     run: Run
     base: str
@@ -58,6 +60,9 @@ class Slice:
     reference_s: int = 0
     format: str = ""
     sample_bytes: int = SAMPLE_BYTES
+    companions: tuple[range, ...] = ()
+    outcome: str = ""
+    seal: int | None = None
 
     @property
     def first_byte(self) -> int:
@@ -72,10 +77,13 @@ class Slice:
 
 
 class Borders:
-    """Finds the borders that edges stand for. A border is a byte, and the number of the line that begins there."""
+    """Finds the borders that edges stand for. A border is a byte, and the number of the line that begins there.
 
-    def __init__(self, content: Content, part: Slice, format: Format) -> None:
-        self._content, self._slice, self._format = content, part, format
+    A TAIL depends on the text alone: what is beside it may come between the two reads that meet there.
+    """
+
+    def __init__(self, content: Content, part: Slice, format: Format, companions: Companions) -> None:
+        self._content, self._slice, self._format, self._companions = content, part, format, companions
 
     def first(self) -> tuple[int, int]:
         """Where the slice's first event begins."""
@@ -92,7 +100,9 @@ class Borders:
         if edge.kind == TAIL:
             return self._last_event(edge)
         if edge.kind == BACK:
-            return self._border_before(edge)
+            byte, line = self._border_before(edge)
+            around, _ = self._companions.near(byte)
+            return (around.start, around.noted.line) if around and around.end > byte else (byte, line)
         found = self._behind_carried(edge)
         until = self._slice.until
         return found if until.kind == EXACT else min(found, self._find(until))
@@ -108,10 +118,14 @@ class Borders:
 
     def _behind_carried(self, edge: Edge) -> tuple[int, int]:
         byte, line = self._aligned(edge)
+        before, behind = self._companions.near(byte)
+        if before and before.end > byte:
+            return before.end, before.noted.end_line
+        until = min(behind.start, self._slice.until.byte) if behind else self._slice.until.byte
         sizes: list[int] = []
 
         def lines() -> Generator[bytes, None, None]:
-            for raw, size in _split(self._content.chunks(byte, self._slice.until.byte, growing=True)):
+            for raw, size in _split(self._content.chunks(byte, until, growing=True)):
                 sizes.append(size)
                 yield raw
 

@@ -16,8 +16,8 @@ from glue_jobs.datasource.planner import Look, Planner
 from glue_jobs.datasource.planning import packed
 from glue_jobs.datasource.problems import Problems
 from glue_jobs.datasource.reading import Wanted
-from glue_jobs.datasource.schema import ORIGIN, PROBLEMS, checked_columns, schema_of
-from glue_jobs.datasource.selection import Selection, narrowed, selection_of
+from glue_jobs.datasource.schema import ORIGIN, OUTCOME, PROBLEMS, checked_columns, schema_of
+from glue_jobs.datasource.selection import Selection, level_names, narrowed, selection_of
 from glue_jobs.datasource.steps import ending, follower, starting
 from glue_jobs.datasource.tasks import Slices, Task
 
@@ -78,7 +78,8 @@ class RunlakeReader(DataSourceReader):
         bucket, catalog = clients_of(self._options)
         origins = not self._options.is_between_offsets
         index = catalog.segments if ORIGIN.intersection(self._columns) else None
-        task = Task(bucket.store, Wanted(self._options, self._selection, index, origins))
+        wanted = Wanted(self._options, self._selection, index, origins, outcomes=OUTCOME in self._columns)
+        task = Task(bucket.store, wanted)
         if self._options.rows == PROBLEMS:
             yield from batches_of([*work.problems, *task.check(work.slices)], self._columns, PROBLEMS)
         else:
@@ -102,9 +103,9 @@ class PushdownReader(RunlakeReader):
     """A batch read that takes filters."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Takes what it can use, and leaves all of them to Spark too."""
+        """Takes what it can use, and leaves all of them to Spark too, except those on levels: Spark would compare spellings."""
         self._selection = narrowed(self._selection, filters)
-        return filters
+        return [each for each in filters if level_names(each) is None]
 
 
 def _check_offsets(options: Options) -> None:

@@ -341,7 +341,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "up to {} per request": "chalicelib.pipelines.files.service:MAX_FINDINGS",
     },
     "docs/pipelines.md": {
-        "delays its run for {} at most": "chalicelib.events.tail:UNDER_WAY_MS",
+        "delays its run for {} at most": "chalicelib.events.companion:UNDER_WAY_MS",
         "by their start, from {} before": "chalicelib.pipelines.admission:_MARGIN_MS",
         "A file has at most {}, {} values, {} levels and {} handlers": (
             "chalicelib.pipelines.configuration:MAX_FILE_BYTES",
@@ -404,6 +404,8 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         )
         * 3,
         "a text of over {} to a file": "source: a recommendation",
+        "repeated more than {} later": "chalicelib.events.companion:UNDER_WAY_MS",
+        "run waits, for {} at most": "chalicelib.events.companion:UNDER_WAY_MS",
         "one LIST for {} objects": S3,
         "a line over {} |": "glue_jobs.datasource.reading:MAX_LINE_BYTES",
         "planning | a LIST for {} objects below the wanted pipelines, one for {} pipelines": (S3, S3),

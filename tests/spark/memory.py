@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql.datasource import Filter
 
 from chalicelib.catalog.runs import RunCatalog
+from chalicelib.events.event import NewEvent
 from chalicelib.memory.object_store import InMemoryObjectStore
 from chalicelib.ports import ObjectStore, PutOptions, Run, SegmentIndex
 from chalicelib.runlog.batch import Batch
@@ -21,6 +22,7 @@ from glue_jobs.datasource.problems import Problem, Problems
 from glue_jobs.datasource.reading import Row, Wanted
 from glue_jobs.datasource.selection import narrowed, selection_of
 from glue_jobs.datasource.tasks import Slices, Task
+from tests.eventing import event_parts
 from tests.world import World
 
 
@@ -93,11 +95,12 @@ class Reading:
 
 
 class Pipelines(World):
-    """Runs that go on. ``logs``: what each must read as, kept beside the store."""
+    """Runs that go on. ``logs``: what each must read as, kept beside the store; ``sent``: its events that came as such."""
 
     def __init__(self) -> None:
         super().__init__()
         self.logs: dict[Run, bytes] = {}
+        self.sent: dict[Run, list[bytes]] = {}
         self.closed: set[Run] = set()
 
     def now_s(self) -> float:
@@ -107,6 +110,13 @@ class Pipelines(World):
         """A batch; reopens a run that was abandoned."""
         self.parts().writer.append(run, Batch.from_bytes(body))
         self.logs[run] = self.logs.get(run, b"") + body
+
+    def send(self, run: Run, events: Sequence[NewEvent]) -> None:
+        """Events, as an agent sends them."""
+        event_parts(self).log.append(run, events)
+        messages = [event.message.encode() + b"\n" for event in events]
+        self.logs[run] = self.logs.get(run, b"") + b"".join(messages)
+        self.sent[run] = [*self.sent.get(run, []), *messages]
 
     def compact(self, run: Run) -> None:
         self.parts().compactor.compact(run, self.deadline())
@@ -151,5 +161,18 @@ class MemoryServer:
 
 
 def _named(row: Row) -> dict[str, Any]:
-    names = ("fqn", "run_id", "line", "timestamp", "level", "logger", "message", "raw", "segment", "connector_id", "epoch")
+    names = (
+        "fqn",
+        "run_id",
+        "line",
+        "timestamp",
+        "level",
+        "logger",
+        "message",
+        "raw",
+        "segment",
+        "connector_id",
+        "epoch",
+        "outcome",
+    )
     return dict(zip(names, row, strict=True))

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from bench.spark_dataset_world import BUCKETS, World, by_glob, by_ledger
 from bench.stored_runs import START_MS, Bucket
+from chalicelib.ports import RunEnd
 from glue_jobs.build_dataset import build
 from glue_jobs.dataset import files
 from glue_jobs.dataset.building import Builder, Done, Wanted
@@ -64,15 +65,31 @@ def all_entries(folder: Path) -> list[Any]:
 
 def test_every_column_and_what_spark_reads(spark: SparkSession, bucket: Bucket, job: Job, tmp_path: Path) -> None:
     text = b"2026-11-20 23:59:59,123 - svc.load - ERROR - failed\n  at row 7\n"
-    bucket.run("Svc.Orders", "run-1").append(text, b"2026-11-21 00:00:00,000 - svc.load - INFO - end\n").seal()
+    bucket.run("Svc.Orders", "run-1").append(text, b"2026-11-21 00:00:00,000 - svc.load - INFO - end\n").seal(
+        end=RunEnd("failed", exit_code=2)
+    )
     job()
     rows = spark.read.option("basePath", f"{tmp_path}/data").parquet(*files(str(tmp_path))).orderBy("line")
-    names = ["fqn", "run_id", "line", "timestamp", "level", "logger", "message", "raw", "segment", "connector_id", "epoch", "what"]
-    assert rows.columns == [*names, "date", "what_bucket"]
+    names = [
+        "fqn",
+        "run_id",
+        "line",
+        "timestamp",
+        "level",
+        "logger",
+        "message",
+        "raw",
+        "segment",
+        "connector_id",
+        "epoch",
+        "outcome",
+    ]
+    assert rows.columns == [*names, "what", "date", "what_bucket"]
     first, last = (row.asDict() for row in rows.withColumn("timestamp", rows["timestamp"].cast("string")).collect())
     assert first | {"date": str(first["date"])} == {
         "fqn": "Svc.Orders", "run_id": "run-1", "line": 0, "timestamp": "2026-11-20 23:59:59.123", "level": "ERROR", "logger": "svc.load",
-        "message": "failed\n  at row 7", "raw": text, "segment": None, "connector_id": None, "epoch": None, "what": "svc_orders",
+        "message": "failed\n  at row 7", "raw": text, "segment": None, "connector_id": None, "epoch": None, "outcome": "failed",
+        "what": "svc_orders",
         "date": "2026-11-20", "what_bucket": first["what_bucket"],
     }  # fmt: skip
     assert (last["line"], str(last["date"])) == (2, "2026-11-21")

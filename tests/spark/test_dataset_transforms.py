@@ -21,7 +21,7 @@ ARRIVED = date(2026, 11, 21)
 
 
 def event(line: int, timestamp: datetime | None, fqn: str = "Svc.Orders", run_id: str = "run-1") -> tuple[Any, ...]:
-    return (fqn, run_id, line, timestamp, "INFO", "svc.load", "row", b"row\n", 3, "connector-7", 1)
+    return (fqn, run_id, line, timestamp, "INFO", "svc.load", "row", b"row\n", 3, "connector-7", 1, "failed")
 
 
 def bucket(what: str, buckets: int) -> int:

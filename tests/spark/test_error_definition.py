@@ -90,5 +90,4 @@ def test_all_readers_see_the_same_errors(name: str) -> None:
     records = [make(each) for each in feed.fetch().events]
     assert [record.lineno for record in records if record.levelname == "ERROR"] == case.errors
     rows = Reading(world.store).rows()
-    if name in PLAIN:  # rows have no level that a sender states
-        assert [row["line"] for row in rows if row["level"] == "ERROR"] == case.errors
+    assert [row["line"] for row in rows if row["level"] == "ERROR"] == case.errors

@@ -13,6 +13,7 @@ import pytest
 
 from bench.stored_runs import MINUTE_MS, START_MS, Bucket, joined, numbers
 from chalicelib.errors import InvalidConfigurationError
+from chalicelib.events.event import NewEvent
 from chalicelib.ports import Run
 from glue_jobs.datasource.following import Follower
 from glue_jobs.datasource.offsets import ABANDONED, CLOSED, OPEN, Offset, Position, name_of
@@ -78,12 +79,22 @@ def _batch(chance: random.Random, number: int) -> bytes:
     return text
 
 
+def _event(chance: random.Random) -> NewEvent:
+    """Its text would be some events, or a part of one."""
+    text = "".join(
+        chance.choices(["row", "    more", TRACE.decode().strip(), "2026-11-21 03:00:01,000 - svc.load - INFO - row"], k=3)
+    )
+    return NewEvent(message=chance.choice(["", "event\n"]) + text, level="ERROR", timestamp=1, data={"logger": "event"})
+
+
 def _happen(world: Pipelines, runs: list[Run], chance: random.Random, number: int) -> None:
     """One thing that may happen to a run."""
     run = chance.choice(runs)
     what = chance.random()
-    if what < 0.55 and run not in world.closed:
+    if what < 0.40 and run not in world.closed:
         world.append(run, _batch(chance, number))
+    elif what < 0.55 and run not in world.closed:
+        world.send(run, [_event(chance) for _ in range(chance.randint(1, 3))])
     elif run not in world.logs:
         return
     elif what < 0.65:
@@ -107,6 +118,7 @@ def _check(query: Query) -> None:
         assert joined(rows, run.run_id) == log
         lines = log.splitlines(keepends=True)
         assert all(row["raw"].startswith(lines[row["line"]]) for row in rows)
+        assert [row["raw"] for row in rows if row["logger"] == "event"] == query.world.sent.get(run, [])
     assert not by_run
 
 

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from bench.spark_bucket import BucketServer
 from bench.stored_runs import START_MS, Bucket
+from chalicelib.ports import RunEnd
 from glue_jobs.build_dataset import build
 from glue_jobs.dataset.building import Builder, Wanted
 from glue_jobs.dataset.destination import LocalFiles
@@ -90,6 +91,17 @@ def errors_per_pipeline_and_day() -> Rows:
     return sorted(rows, key=lambda row: (-row[2], row[0], row[1]))
 
 
+def runs_that_failed() -> Rows:
+    ended = [(run, [line for line in run if line in TWO_DAYS]) for run in RUNS if outcome_of_last(run[-1]) == "failed"]
+    rows = [(run[0].what, run[0].run, "failed", len(lines), sum(line in ERRORS for line in lines)) for run, lines in ended if lines]
+    return sorted(rows)
+
+
+def outcome_of_last(line: Line) -> str:
+    """How the tests' runs end: as their last line."""
+    return "failed" if line in ERRORS else "succeeded"
+
+
 def slowest_stage() -> Rows:
     seconds: Counter[tuple[str, str]] = Counter()
     runs = defaultdict(set)
@@ -135,6 +147,7 @@ def how_much_each_pipeline_logs() -> Rows:
 
 EXPECTED = {
     "Errors per pipeline and day": errors_per_pipeline_and_day,
+    "Runs that failed": runs_that_failed,
     "Slowest stage": slowest_stage,
     "New error messages since yesterday": new_error_messages_since_yesterday,
     "One pipeline, one hour": one_pipeline_one_hour,
@@ -163,7 +176,8 @@ def dataset(spark: SparkSession, server: BucketServer, tmp_path_factory: pytest.
     server.empty()
     folder = tmp_path_factory.mktemp("dataset")
     for lines in RUNS:
-        Bucket(server).run(lines[0].fqn, lines[0].run, START_MS).append(b"".join(line.raw for line in lines)).seal()
+        run = Bucket(server).run(lines[0].fqn, lines[0].run, START_MS).append(b"".join(line.raw for line in lines))
+        run.seal(end=RunEnd(outcome_of_last(lines[-1])))
     for name, value in SESSION.items():
         spark.conf.set(name, value)
     options = parse_options(server.options)

@@ -31,7 +31,7 @@ def test_every_column_of_an_event(spark: SparkSession, bucket: Bucket, read: Rea
     bucket.run().append(BEFORE, connector="connector-7").append(TRACE + BEHIND)
     schema = StructType.fromDDL(
         "fqn string not null, run_id string not null, line bigint not null, timestamp timestamp, level string, logger string, "
-        "message string, raw binary not null, segment bigint, connector_id string, epoch int"
+        "message string, raw binary not null, segment bigint, connector_id string, epoch int, outcome string"
     )
 
     def at(ms: int) -> datetime:
@@ -42,9 +42,9 @@ def test_every_column_of_an_event(spark: SparkSession, bucket: Bucket, read: Rea
     )
     expected = spark.createDataFrame(
         [
-            ("svc.orders", "run-1", 0, at(1000), "INFO", "svc.load", "begin", BEFORE, 0, "connector-7", 1),
-            ("svc.orders", "run-1", 1, at(1500), "ERROR", "svc.load", message, TRACE, 1, None, 1),
-            ("svc.orders", "run-1", 6, at(2000), "INFO", "svc.load", "end", BEHIND, 1, None, 1),
+            ("svc.orders", "run-1", 0, at(1000), "INFO", "svc.load", "begin", BEFORE, 0, "connector-7", 1, "running"),
+            ("svc.orders", "run-1", 1, at(1500), "ERROR", "svc.load", message, TRACE, 1, None, 1, "running"),
+            ("svc.orders", "run-1", 6, at(2000), "INFO", "svc.load", "end", BEHIND, 1, None, 1, "running"),
         ],
         schema,
     )

@@ -1,0 +1,125 @@
+"""Events that came as events: where they stand in the text of a run, with the level, time and logger that their sender states.
+
+They are in companions beside segments (decision 0022). Which segments have one is known from the listing that a read is planned with, so a
+run of plain lines costs no request. Each companion that is needed is one GET, and of a slice that begins inside an artifact some more to
+find the first one: 13 for 10,000 companions.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from itertools import chain
+from typing import NamedTuple
+
+from chalicelib.errors import DamagedLogError, ObjectNotFoundError
+from chalicelib.events.companion import Companion, Noted, unpacked
+from chalicelib.ports import ObjectStore, Run
+from glue_jobs.datasource.log import Chain, Piece
+from glue_jobs.datasource.objects import companion_key
+from glue_jobs.datasource.problems import GONE, METADATA, Problems
+
+_AT_ONCE = 16
+_REMEMBERED = 32
+
+
+class Placed(NamedTuple):
+    """An event, and which bytes [``start``, ``end``) its lines are, as a read counts them: what is missing of the log is not counted."""
+
+    start: int
+    end: int
+    noted: Noted
+
+
+class Companions:
+    """Those of one run, as far as they were listed. One that is damaged or gone is reported, and its lines are plain text."""
+
+    def __init__(
+        self, store: ObjectStore, run: Run, base: str, numbers: Sequence[range], pieces: Sequence[Piece], problems: Problems
+    ) -> None:
+        self._store, self._run, self._base, self._problems = store, run, base, problems
+        self._numbers = array("q", chain.from_iterable(numbers))
+        self._chains = [piece for piece in pieces if isinstance(piece, Chain)]
+        self._companion = lru_cache(_REMEMBERED)(self._fetched)
+
+    def __bool__(self) -> bool:
+        return bool(self._numbers)
+
+    def near(self, byte: int) -> tuple[Placed | None, Placed | None]:
+        """The last event that begins before a byte, and the first one that begins there or behind it."""
+        before: Placed | None = None
+        for placed in self._from(byte):
+            if placed.start >= byte:
+                return before, placed
+            before = placed
+        return before, None
+
+    def between(self, start: int, end: int) -> Iterator[Placed]:
+        """Events that have any of the bytes [start, end), in order. Memory: 16 companions, one of them unpacked."""
+        for placed in self._from(start, end):
+            if placed.start >= end:
+                return
+            if placed.end > start:
+                yield placed
+
+    def end_of(self, number: int) -> int:
+        """The byte at which a companion's events end; 0 of one that cannot be read."""
+        companion = self._companion(number)
+        return companion.byte + companion.bytes if companion else 0
+
+    def _from(self, byte: int, end: int | None = None) -> Iterator[Placed]:
+        """Events from the companion on that begins last before a byte; of those known to begin at ``end`` or behind it none is needed."""
+        index = max(bisect_left(range(len(self._numbers)), byte, key=self._start) - 1, 0)
+        width = 1
+        while batch := self._numbers[index : index + width]:
+            numbers = [each for each in batch if end is None or (self._known_start(each) or 0) < end]
+            if not numbers:
+                return
+            for number, companion in zip(numbers, self._several(numbers), strict=True):
+                if companion is not None:
+                    yield from self._placed(number, companion)
+            index, width = index + width, min(2 * width, _AT_ONCE)
+
+    def _placed(self, number: int, companion: Companion) -> Iterator[Placed]:
+        start = self._known_start(number)
+        missing = 0 if start is None else companion.byte - start
+        return (Placed(noted.byte - missing, noted.end_byte - missing, noted) for noted in companion.events)
+
+    def _start(self, index: int) -> int:
+        """Where a companion's segment begins; of one that cannot be read, where the one before it does."""
+        for at in range(index, -1, -1):
+            number = self._numbers[at]
+            known = self._known_start(number)
+            if known is not None:
+                return known
+            if (companion := self._companion(number)) is not None:
+                return companion.byte
+        return 0
+
+    def _known_start(self, number: int) -> int | None:
+        return next((each.starts[number - each.first] for each in self._chains if 0 <= number - each.first < len(each.sizes)), None)
+
+    def _several(self, numbers: Sequence[int]) -> Iterator[Companion | None]:
+        if len(numbers) == 1:
+            yield self._companion(numbers[0])
+            return
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            yield from threads.map(self._companion, numbers)
+
+    def _fetched(self, number: int) -> Companion | None:
+        key = companion_key(self._base, number)
+        try:
+            found = unpacked(self._store.get(key).body)
+        except ObjectNotFoundError:
+            self._problems.report(self._run, GONE, key, "what is known of a segment's events is gone")
+            return None
+        except DamagedLogError as error:
+            self._problems.report(self._run, METADATA, key, str(error))
+            return None
+        if found.sequence != number:
+            self._problems.report(self._run, METADATA, key, f"the companion is of another segment says={found.sequence}")
+            return None
+        return found
