@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice
 from typing import NamedTuple
 
 from chalicelib.errors import DamagedLogError, ObjectNotFoundError
@@ -48,6 +48,17 @@ class Companions:
     def __bool__(self) -> bool:
         return bool(self._numbers)
 
+    def likely(self, start: int, end: int) -> Sequence[int]:
+        """The first numbers of those needed for bytes [start, end), as far as that is known without a request."""
+        if start == 0:
+            return self._numbers[:_AT_ONCE]
+        known = (number for number in self._numbers if start <= (self._known_start(number) or 0) < end)
+        return list(islice(known, _AT_ONCE))
+
+    def prefetch(self, number: int) -> None:
+        """Read one that will be needed."""
+        self._companion(number)
+
     def near(self, byte: int) -> tuple[Placed | None, Placed | None]:
         """The last event that begins before a byte, and the first one that begins there or behind it."""
         before: Placed | None = None
@@ -72,7 +83,7 @@ class Companions:
 
     def _from(self, byte: int, end: int | None = None) -> Iterator[Placed]:
         """Events from the companion on that begins last before a byte; of those known to begin at ``end`` or behind it none is needed."""
-        index = max(bisect_left(range(len(self._numbers)), byte, key=self._start) - 1, 0)
+        index = max(bisect_left(range(len(self._numbers)), byte, key=self._start) - 1, 0) if byte else 0
         width = 1
         while batch := self._numbers[index : index + width]:
             numbers = [each for each in batch if end is None or (self._known_start(each) or 0) < end]

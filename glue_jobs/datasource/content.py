@@ -73,20 +73,25 @@ class Request(NamedTuple):
 
 
 class Content:
-    """One run's log, read in any order. ``pieces`` need not hold all of it: the others are looked for when they are asked for."""
+    """One run's log, read in any order. ``pieces`` need not hold all of it: the others are looked for when they are asked for.
+    ``companions``: numbers of the segments beside which there is one."""
 
     def __init__(
-        self, store: ObjectStore, layout: Layout, run: Run, base: str, pieces: Sequence[Piece], problems: Problems
+        self,
+        store: ObjectStore,
+        layout: Layout,
+        run: Run,
+        base: str,
+        pieces: Sequence[Piece],
+        problems: Problems,
+        companions: Sequence[range] = (),
     ) -> None:
         self.run, self.problems = run, problems
         self._store, self._layout, self._base = store, layout, base
-        self._pieces = self._planned = pieces
+        self.companions = Companions(store, run, base, companions, pieces, problems)
+        self._pieces = pieces
         self._kept: Sequence[Chunk] = ()
         self._outcome = ""
-
-    def companions(self, numbers: Sequence[range]) -> Companions:
-        """What is beside the segments with these numbers."""
-        return Companions(self._store, self.run, self._base, numbers, self._planned, self.problems)
 
     def outcome(self, seal: int | None) -> str:
         """How the run ended: as the seal with this number says (a HEAD); None: as the ``logs.txt`` does that was read."""

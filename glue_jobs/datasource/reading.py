@@ -46,8 +46,8 @@ class Wanted:
 def rows_of(content: Content, part: Slice, wanted: Wanted) -> Iterator[Row]:
     """A slice's events as rows, in order. Memory: some chunks of 8 MiB, and the longest line."""
     options, selection = wanted.options, wanted.selection
-    format, companions = format_of(content, part, options.format), content.companions(part.companions)
-    borders = Borders(content, part, format, companions)
+    format, companions = format_of(content, part, options.format), content.companions
+    borders = Borders(content, part, format)
     (start, line), end = borders.first(), borders.end()
     if start >= end:
         return
@@ -74,10 +74,9 @@ def rows_of(content: Content, part: Slice, wanted: Wanted) -> Iterator[Row]:
 
 def check(content: Content, part: Slice) -> None:
     """Read a slice for its problems only."""
-    companions = content.companions(part.companions)
-    borders = Borders(content, part, format_of(content, part, None), companions)
+    borders = Borders(content, part, format_of(content, part, None))
     start, line = (part.start.byte, part.start.line) if part.start.line is not None else borders.first()
-    for _ in companions.between(start, part.end.byte):
+    for _ in content.companions.between(start, part.end.byte):
         pass
     for _ in _Numbered(content, line or 0).lines(content.chunks(start, part.end.byte)):
         pass

@@ -20,7 +20,6 @@ from chalicelib.lines.choice import choose
 from chalicelib.lines.events import carried, events
 from chalicelib.lines.formats import Format, format_named
 from chalicelib.ports import Run
-from glue_jobs.datasource.companions import Companions
 from glue_jobs.datasource.content import Chunk, Content
 from glue_jobs.datasource.log import Piece
 
@@ -82,8 +81,8 @@ class Borders:
     A TAIL depends on the text alone: what is beside it may come between the two reads that meet there.
     """
 
-    def __init__(self, content: Content, part: Slice, format: Format, companions: Companions) -> None:
-        self._content, self._slice, self._format, self._companions = content, part, format, companions
+    def __init__(self, content: Content, part: Slice, format: Format) -> None:
+        self._content, self._slice, self._format = content, part, format
 
     def first(self) -> tuple[int, int]:
         """Where the slice's first event begins."""
@@ -101,7 +100,7 @@ class Borders:
             return self._last_event(edge)
         if edge.kind == BACK:
             byte, line = self._border_before(edge)
-            around, _ = self._companions.near(byte)
+            around, _ = self._content.companions.near(byte)
             return (around.start, around.noted.line) if around and around.end > byte else (byte, line)
         found = self._behind_carried(edge)
         until = self._slice.until
@@ -118,7 +117,7 @@ class Borders:
 
     def _behind_carried(self, edge: Edge) -> tuple[int, int]:
         byte, line = self._aligned(edge)
-        before, behind = self._companions.near(byte)
+        before, behind = self._content.companions.near(byte)
         if before and before.end > byte:
             return before.end, before.noted.end_line
         until = min(behind.start, self._slice.until.byte) if behind else self._slice.until.byte

@@ -53,7 +53,7 @@ class Task:
             self.problems.found.clear()
 
     def _content(self, part: Slice) -> Content:
-        return Content(self._store, self._layout, part.run, part.base, part.pieces, self.problems)
+        return Content(self._store, self._layout, part.run, part.base, part.pieces, self.problems, part.companions)
 
     def _loaded(self, slices: Sequence[Slice], threads: ThreadPoolExecutor) -> Generator[tuple[Slice, Content], None, None]:
         """Slices with their content; of small ones it is there already."""
@@ -87,6 +87,7 @@ class Task:
         elif part.bytes > CHUNK_BYTES:
             return part, content, [], 0
         futures = [threads.submit(content.fetch, request) for request in content.requests(first, end)]
+        futures += [threads.submit(content.companions.prefetch, number) for number in content.companions.likely(first, end)]
         return part, content, futures, end - first
 
     @staticmethod
