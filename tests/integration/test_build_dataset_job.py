@@ -71,6 +71,25 @@ def test_lines_become_rows_once(stack: Stack, tmp_path: Path) -> None:
     assert rows(tmp_path / "events") == [*ended, ("run-2", 0, lines[2].encode(), "2026-11-21")], "the last event may go on"
 
 
+def test_rows_have_stated_levels_and_outcomes(stack: Stack, tmp_path: Path) -> None:
+    fqn = f"dataset-{uuid.uuid4().hex[:8]}.failed"
+    events = [{"message": "two\nlines", "level": "fatal"}, {"message": "ERROR in words only", "level": "info"}]
+    for path, document in (
+        (f"/v1/events/{fqn}/run-1", events),
+        (f"{LOGS}/{fqn}/run-1/close", {"outcome": "failed", "exitCode": 2}),
+    ):
+        sent = Request(f"{stack.api_url}{path}", json.dumps(document).encode(), {"Content-Type": "application/json"})
+        with urlopen(sent, timeout=PATIENCE_S):
+            pass
+    job(stack, "--dest", f"file://{tmp_path}/events", "--fqn", fqn)
+    with duckdb.connect() as connection:
+        query = f"select line, level, raw, outcome from '{tmp_path}/events/data/**/*.parquet' order by line"
+        assert connection.execute(query).fetchall() == [
+            (0, "CRITICAL", b"two\nlines\n", "failed"),
+            (2, "INFO", b"ERROR in words only\n", "failed"),
+        ]
+
+
 FILES = """
 import sys
 from glue_jobs.dataset.s3_destination import s3_files
