@@ -12,6 +12,7 @@ from chalicelib.catalog.files import FileRecord
 from chalicelib.catalog.metadata import MAX_DAYS, Metadata
 from chalicelib.catalog.moments import DAY_MS
 from chalicelib.catalog.registration import Description, Subject
+from chalicelib.catalog.runs import outcome_of_end
 from chalicelib.deadline import Deadline
 from chalicelib.errors import DamagedLogError, ObjectNotFoundError
 from chalicelib.ports import ObjectInfo, ObjectStore, Run, SegmentEntry, SegmentIndex
@@ -72,7 +73,8 @@ class RunFiles:
             "end": end,
             "hash": content_hash(self.store, info, deadline) if is_hashed else blake2b(identity, digest_size=16).hexdigest(),
         }
-        ours: dict[str, Any] = {"fqn": run.fqn, "run_id": run.run_id, "lines": artifact.lines}
+        outcome = outcome_of_end(artifact.reason, artifact.end)
+        ours: dict[str, Any] = {"fqn": run.fqn, "run_id": run.run_id, "lines": artifact.lines, "outcome": outcome}
         return Metadata.model_validate(document | ours | ({} if is_hashed else {"hash_of": "identity"}))
 
 

@@ -198,7 +198,8 @@ def test_report_of_a_seal_has_the_outcome_and_failures_pass_the_filter_of_the_do
     function.handle(*(message(s3_record(each)) for each in (key, seal, logs)))
     common = {"version", "start", "end", "path", "work_id", "where", "what", "id", "hash"}
     found = [report["records"][0]["metadata"] for report in function.reports]
-    assert [set(each) - common for each in found] == [set(), {"fqn", "run_id", *metadata}, {"fqn", "run_id", "lines"}]
+    assert [set(each) - common for each in found] == [set(), {"fqn", "run_id", *metadata}, {"fqn", "run_id", "lines", "outcome"}]
+    assert found[2]["outcome"] == metadata["outcome"]
     assert found[1].items() >= {"fqn": RUN.fqn, "run_id": RUN.run_id, **metadata}.items()
     passed = [passes(attributes) for _, attributes in function.topic.messages]
     assert passed == [False, is_failure, False]
