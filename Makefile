@@ -21,8 +21,8 @@ demo: $(READY) ## the main job, from an empty machine to a finished log
 	@$(RUN) -m local.demo
 
 PYTEST := PYTHONDONTWRITEBYTECODE= $(RUN) -m pytest
-# Four at once on two cores: the tests of the stack and of the jobs are mostly waiting.
-WHOLE := -n 4 --dist loadfile --no-loadscope-reorder
+# Three at once on two cores: the tests of the stack and of the jobs are mostly waiting.
+WHOLE := -n 3 --dist loadfile --no-loadscope-reorder
 
 unit: $(READY) ## quick tests, below a minute: no stack, Spark or browser, and a sample of all cases; ARGS="-k name"
 	@RUNLAKE_TESTS=fast $(PYTEST) -n 2 --dist worksteal -q tests/unit tests/functional tests/contract client/tests $(ARGS)

@@ -99,12 +99,13 @@ def metadata_of_end(end: RunEnd) -> dict[str, str]:
 
 
 def _quoted(text: str) -> str:
-    """Percent-encoded, as many of its first letters as fit."""
+    """Percent-encoded, as many of its first letters as fit. Spaces at the ends too: a header's value keeps none there."""
     encoded, fitting = "", ""
-    for letter in text:
-        encoded += quote(letter, safe=" :/()'")
+    begin, end = len(text) - len(text.lstrip(" ")), len(text.rstrip(" "))
+    for at, letter in enumerate(text):
+        encoded += quote(letter, safe=" :/()'" if begin <= at < end else "")
         if len(encoded) > MAX_END_CHARS:
-            return fitting
+            return fitting.rstrip(" ")
         fitting = encoded
     return encoded
 

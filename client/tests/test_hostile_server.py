@@ -37,7 +37,7 @@ SHOWN: list[tuple[str, ...]] = [
 ]  # fmt: skip
 SILENT: list[tuple[str, ...]] = [
     ("grep", "-c", "x", *RUN), ("download", *RUN, "-o", "{tmp}/log"), ("download", *RUN, "-o", "{tmp}/log", "--json"),
-    ("close", *RUN), ("close", "--json", *RUN), ("exec", "p", "--", "true"), ("completion", "zsh"), ("drain", "--discard", "left"),
+    ("close", *RUN), ("close", "--json", *RUN), ("exec", "--patience", "1", "p", "--", "true"), ("completion", "zsh"), ("drain", "--discard", "left"),
 ]  # fmt: skip
 """Their output has nothing of the server's, or no text of it."""
 OFFLINE = {"config", "completion"}

@@ -49,6 +49,11 @@ def outcome(run_id: str = "r") -> dict[str, Any]:
             {"outcome": "failed", "exception": "Größe: 'x' 100%\n\ufffd", "failedStep": "load ü", "lostLines": 3},
         ),
         ({"outcome": "cancelled", "exitCode": 143}, {"outcome": "cancelled", "exitCode": 143}),
+        (
+            {"outcome": "failed", "step": "  a b ", "exception": " "},
+            {"outcome": "failed", "failedStep": "  a b ", "exception": " "},
+        ),
+        ({"outcome": "failed", "exception": "x" * 99 + " " * 500}, {"outcome": "failed", "exception": "x" * 99 + " " * 67}),
         ({"outcome": "failed", "exception": "é" * 2000}, {"outcome": "failed", "exception": "é" * 50}),
         *(
             ("", {"outcome": "unknown"}),

@@ -68,7 +68,19 @@ def test_damaged_values_do_not_count_as_further(value: Any) -> None:
 
 
 def test_groups_are_written_together() -> None:
-    group = ["activity_shard", "bytes", "end", "epoch", "expires_at", "last_append_ms", "lines", "seal", "segments"]
+    group = [
+        "activity_shard",
+        "bytes",
+        "end",
+        "ended_at",
+        "epoch",
+        "expires_at",
+        "last_append_ms",
+        "lines",
+        "outcome",
+        "seal",
+        "segments",
+    ]
     assert names_to_change(S3 | {"bytes": 7}, S3) == group
     assert names_to_change(S3 | {"failures": 3}, S3) == ["failures"]
     assert names_to_change(S3, S3) == []

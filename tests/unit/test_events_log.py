@@ -54,7 +54,7 @@ def test_an_event_is_browsed_with_all_that_was_told() -> None:
     (shown,) = parts.browser.page(RUN, Wanted()).events
     assert shown.document() == {
         "id": 7, "writer": "agent", "line": 0, "lines": 2, "timestamp": 5, "level": "warn", "step": "compile",
-        "message": "built\nwell",
+        "message": "built\nwell", "severity": "WARNING", "hasData": True,
         "data": {
             "a": {"b": [1, None]}, "instanceId": INSTANCE, "loggableType": "run", "loggableId": RUN.run_id, "jobId": RUN.fqn,
             "stepId": "compile",
