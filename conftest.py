@@ -31,7 +31,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: takes seconds, or a server: not part of `make unit`")
     config.addinivalue_line("markers", "thorough: part of `make test-thorough` only; the reason is in docs/testing.md")
     config.addinivalue_line(
-        "markers", "sampled(default, fast): how many of its cases `make test` and `make unit` run; thorough: all"
+        "markers",
+        "sampled(default, fast, group): how many of its cases `make test` and `make unit` run; thorough: all. "
+        "Tests of a group are the cases of one family",
     )
 
 
@@ -80,12 +82,17 @@ def _select(config: pytest.Config, items: list[pytest.Item]) -> None:
     of_level = [item for item in items if _is_of_level(item)]
     families: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in of_level:
-        families[item.nodeid.partition("[")[0]].append(item)
+        families[_family_of(item)].append(item)
     chosen = {id(item) for name, family in families.items() for item in _sampled(name, family)}
     left_out = [item for item in items if id(item) not in chosen]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if id(item) in chosen]
+
+
+def _family_of(item: pytest.Item) -> str:
+    marker = item.get_closest_marker("sampled")
+    return (marker and marker.kwargs.get("group")) or item.nodeid.partition("[")[0]
 
 
 def _is_of_level(item: pytest.Item) -> bool:
@@ -104,4 +111,5 @@ def _sampled(name: str, family: list[pytest.Item]) -> list[pytest.Item]:
     marker = family[0].get_closest_marker("sampled")
     if marker is None:
         return sampling.sample(family, name, len(family), _FAST_CASES)
-    return sampling.sample(family, name, **{"fast": _FAST_CASES, **marker.kwargs})
+    numbers = {level: number for level, number in marker.kwargs.items() if level != "group"}
+    return sampling.sample(family, name, **{"fast": _FAST_CASES, **numbers})
