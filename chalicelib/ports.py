@@ -179,12 +179,13 @@ class RunStart:
     heartbeat_s: int = 0
 
 
-SUCCEEDED, FAILED, CANCELLED = "succeeded", "failed", "cancelled"
+SUCCEEDED, FAILED, CANCELLED, UNKNOWN = "succeeded", "failed", "cancelled", "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """How a run ended, as its client reports it with the close. ``outcome``: "succeeded", "failed" or "cancelled". Why it failed, each empty or
+    """How a run ended, as its client reports it with the close. ``outcome``: "succeeded", "failed" or "cancelled"; "unknown" of a run that the
+    sweep ended and nobody was to close. Why it failed, each empty or
     None where it does not apply: ``exit_code``, ``signal`` (a name, as SIGKILL), ``exception`` (a line), ``step`` (its id). ``lost_lines``:
     lines that the client could not store."""
 

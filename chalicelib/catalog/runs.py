@@ -18,7 +18,7 @@ from hashlib import blake2b
 from typing import Protocol
 
 from chalicelib.errors import InvalidInputError
-from chalicelib.ports import CANCELLED, FAILED, SUCCEEDED, Run, RunEnd, RunStart, SegmentEntry
+from chalicelib.ports import CANCELLED, FAILED, SUCCEEDED, UNKNOWN, Run, RunEnd, RunStart, SegmentEntry
 
 SILENT_AFTER_MS = 3_600_000
 """Without a line: how long until a run is silent whose client promised no heartbeat."""
@@ -28,7 +28,7 @@ SHARDS = 64
 """A partition of an index takes 1,000 units of writing a second, and an append takes two: 32,000 appends a second."""
 MAX_MS = 10**15 - 1
 """The last time that has a place."""
-RUNNING, SILENT, LOST, UNKNOWN = "running", "silent", "lost", "unknown"
+RUNNING, SILENT, LOST = "running", "silent", "lost"
 ENDED = (SUCCEEDED, FAILED, CANCELLED, LOST, UNKNOWN)
 """Outcomes of runs that have ended."""
 
@@ -184,9 +184,9 @@ class RunCatalog(Protocol):
 def outcome_of_end(seal: str, end: RunEnd | None) -> str:
     """The outcome of an ended run: succeeded, failed, cancelled, lost (sealed by the sweep), or unknown (its client does not report it).
     ``seal``: the reason of its seal."""
-    if seal == "abandoned":
-        return LOST
-    return end.outcome if end else UNKNOWN
+    if end:
+        return end.outcome
+    return LOST if seal == "abandoned" else UNKNOWN
 
 
 def shard_of(run: Run) -> str:

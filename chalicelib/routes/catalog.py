@@ -35,7 +35,6 @@ from chalicelib.runlog.grep import MAX_MATCHES, GrepRequest
 from chalicelib.runlog.histogram import histogram
 from chalicelib.runlog.layout import checked_run
 from chalicelib.runlog.pipelines import PipelineQuery
-from chalicelib.runlog.segment import CLOSED
 from chalicelib.runlog.tail import Tail
 
 DEFAULT_LIMIT = 50
@@ -137,8 +136,8 @@ def _one(services: Services, run: Run, _: Mapping[str, str]) -> Response:
 
 
 def _found(services: Services, run: Run) -> RunRow | None:
-    """The row of a run by its objects: its start and its last segment. A GET, a query, a LIST, and a HEAD or a LIST more; of a
-    closed one another HEAD."""
+    """The row of a run by its objects: its start and its last segment. A GET, a query, a LIST, and a HEAD or a LIST more; of one
+    that has ended another HEAD."""
     start, tail = read_start(services.store, services.layout, run), services.writer.tails.find(run)
     if not tail.exists and start is None:
         return None
@@ -168,7 +167,7 @@ def _sealed(services: Services, row: RunRow) -> RunRow:
 
 def _end_of(services: Services, run: Run, tail: Tail) -> RunEnd | None:
     """What the seal says, if it is there."""
-    if tail.seal != CLOSED or not tail.sequence:
+    if not tail.seal or not tail.sequence:
         return None
     with suppress(ObjectNotFoundError):
         return services.writer.tails.segment(run, tail.sequence - 1).end

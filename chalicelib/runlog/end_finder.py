@@ -1,4 +1,4 @@
-"""How a run ended whose close reports no outcome: what was stated of its steps, or what its log states at its end."""
+"""How a run ended whose client does not report it: what was stated of its steps, or what its log states at its end."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from chalicelib.errors import ObjectNotFoundError, RangeNotSatisfiableError, UnavailableError
-from chalicelib.ports import FAILED, ObjectStore, Run, RunEnd
+from chalicelib.ports import FAILED, UNKNOWN, ObjectStore, Run, RunEnd
+from chalicelib.runlog.attempts import read_start
 from chalicelib.runlog.layout import Layout
-from chalicelib.runlog.tail import Tail
+from chalicelib.runlog.tail import Tail, TailFinder
 
 MAX_BYTES = 64 * 1024
 MAX_SEGMENTS = 4
@@ -34,6 +35,18 @@ class EndFinder:
                 return RunEnd(FAILED, step=step)
         with suppress(UnavailableError):
             return self._stated_end(run, tail.sequence)
+        return None
+
+    def find_abandoned(self, run: Run, tail: Tail) -> RunEnd | None:
+        """The same of a log that the sweep seals, but ``unknown`` where nobody was to close it: who sends batches with keys of their own and
+        registers no start, as log agents, never does. None: the run is lost. A GET and a HEAD more."""
+        if found := self.find(run, tail):
+            return found
+        with suppress(UnavailableError, ObjectNotFoundError):
+            is_started = read_start(self.store, self.layout, run) is not None
+            last = self.store.head(self.layout.segment(run, tail.sequence - 1))
+            if not is_started and TailFinder.entry(tail.sequence - 1, last).is_keyed:
+                return RunEnd(UNKNOWN)
         return None
 
     def _stated_end(self, run: Run, sequence: int) -> RunEnd | None:

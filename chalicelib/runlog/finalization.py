@@ -85,14 +85,16 @@ class Finalizer:
         except UnavailableError:
             return Finalization(CLOSED, finalized=False)  # the seal stands: the schedule does the rest
 
-    def abandon(self, run: Run, idle_before_ms: int, deadline: Deadline) -> Finalization:
+    def abandon(self, run: Run, idle_before_ms: int, deadline: Deadline, find_end: FindEnd | None = None) -> Finalization:
         """End a log whose last line was written before a time, or that was started before it and has no line. An append that comes first
-        keeps the run open and is in it; one that comes after reopens the run."""
+        keeps the run open and is in it; one that comes after reopens the run. ``find_end`` as of ``close``; None of it: the run is lost."""
         tail = self._writer.tails.find(run)
         last_ms = tail.appended_ms if tail.exists else self._registered_ms(run)
-        is_idle = 0 < last_ms < idle_before_ms
-        if not tail.seal and not (is_idle and self._writer.seal(run, ABANDONED, tail)):
-            return Finalization("", finalized=False)
+        if not tail.seal:
+            if not 0 < last_ms < idle_before_ms:
+                return Finalization("", finalized=False)
+            if not self._writer.seal(run, ABANDONED, tail, find_end(run, tail) if find_end else None):
+                return Finalization("", finalized=False)
         return self.finalize(run, deadline)
 
     def settle(self, run: Run, deadline: Deadline, seen: RunState | None = None) -> tuple[Compaction, Finalization]:

@@ -161,7 +161,9 @@ def _abandon(services: Services, lease: Lease, row: RunRow, deadline: Deadline) 
     idle_before_ms = _idle_before_ms(services)
     if not _is_idle(row, idle_before_ms):
         return
-    end = composition.leased_finalizer(services, lease).abandon(row.run, idle_before_ms, deadline)
+    end = composition.leased_finalizer(services, lease).abandon(
+        row.run, idle_before_ms, deadline, services.end_finder.find_abandoned
+    )
     lease.check()
     if end.finalized:
         services.runs.finalized(row.run, end.lines, end.bytes, end.next_segment, services.clock.now_ms())

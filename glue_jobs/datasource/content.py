@@ -13,7 +13,7 @@ from contextlib import suppress
 from itertools import chain, islice
 from typing import NamedTuple
 
-from chalicelib.catalog.runs import RUNNING, UNKNOWN, outcome_of_end
+from chalicelib.catalog.runs import RUNNING, outcome_of_end
 from chalicelib.errors import (
     DamagedLogError,
     ObjectNotFoundError,
@@ -21,7 +21,7 @@ from chalicelib.errors import (
     StoreConditionError,
     StoreUnavailableError,
 )
-from chalicelib.ports import ObjectStore, Run, StoredObject
+from chalicelib.ports import UNKNOWN, ObjectStore, Run, StoredObject
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.segment import SEAL, end_of, entry_of
 from glue_jobs.datasource.clients import THREADS

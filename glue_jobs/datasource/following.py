@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import NamedTuple
 
-from chalicelib.catalog.runs import UNKNOWN, outcome_of_end
+from chalicelib.catalog.runs import LOST, outcome_of_end
 from chalicelib.errors import DamagedLogError, ObjectNotFoundError, StoreUnavailableError
 from chalicelib.events.companion import UNDER_WAY_MS
-from chalicelib.ports import ObjectStore, SegmentEntry, SegmentIndex
+from chalicelib.ports import UNKNOWN, ObjectStore, RunEnd, SegmentEntry, SegmentIndex
 from chalicelib.runlog.artifact import artifact_of
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.segment import CLOSED as CLOSED_REASON
@@ -237,7 +237,7 @@ class Follower:
             byte -= sum(run.stretches[-1].tail(held.sequence).sizes)
             return _End(held.sequence, byte, held.line, OPEN) if byte > (before.byte if before else 0) else None
         state = OPEN if entry.kind != SEAL else CLOSED if entry.reason == CLOSED_REASON else ABANDONED
-        reported = outcome_of_end(entry.reason, entry.end) if state == CLOSED else ""
+        reported = _reported(state, entry.reason, entry.end)
         return _End(run.end, byte, entry.end_line, state, reported)
 
     def _entry(self, run: RunObjects, number: int) -> SegmentEntry | None:
@@ -284,7 +284,7 @@ class Follower:
         if artifact.is_legacy:
             return _End(0, info.size, 0, CLOSED, UNKNOWN) if run.logs else None
         state = CLOSED if artifact.reason == CLOSED_REASON else ABANDONED if artifact.reason else OPEN
-        reported = outcome_of_end(artifact.reason, artifact.end) if state == CLOSED else ""
+        reported = _reported(state, artifact.reason, artifact.end)
         return _End(artifact.next_segment, artifact.bytes, artifact.lines or 0, state, reported)
 
     def _content(self, run: RunObjects, log: Log) -> Content:
@@ -322,3 +322,9 @@ def _known_by_s(run: RunObjects) -> int:
 def _newest_s(run: RunObjects) -> int:
     artifacts = [found.modified_ms // 1000 for found in (run.logs, run.partial) if found]
     return max([run.last_written_s, *artifacts])
+
+
+def _reported(state: str, reason: str, end: RunEnd | None) -> str:
+    """The outcome of a run that has ended, but for a lost one: that is what ``ABANDONED`` means without another."""
+    outcome = "" if state == OPEN else outcome_of_end(reason, end)
+    return "" if outcome == LOST else outcome

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from chalicelib.catalog.runs import LOST, RUNNING, UNKNOWN
+from chalicelib.catalog.runs import LOST, RUNNING
 from chalicelib.errors import InvalidConfigurationError
-from chalicelib.ports import CANCELLED, FAILED, SUCCEEDED
+from chalicelib.ports import CANCELLED, FAILED, SUCCEEDED, UNKNOWN
 from glue_jobs.datasource.options import Options
 from glue_jobs.datasource.slices import EXACT, TAIL, Edge
 
@@ -36,8 +36,8 @@ _AT_THE_END = "!"
 class Position(NamedTuple):
     """Everything before ``byte`` and ``line`` was there, and segments below ``next``. ``floor``: up to there all was emitted as it was;
     behind it the last event is kept back while it may go on. ``format``: as it was chosen when the run was first met; empty: the run
-    was complete then. ``reference_s``: when that was, about. ``reported``: the outcome of a closed run; empty: a release before this one
-    made the position."""
+    was complete then. ``reference_s``: when that was, about. ``reported``: the outcome of a run that has ended; empty: it is
+    lost, or a release before this one made the position."""
 
     next: int
     byte: int
@@ -51,7 +51,7 @@ class Position(NamedTuple):
     @property
     def outcome(self) -> str:
         """Of the run, as it was then; empty: not known."""
-        return {OPEN: RUNNING, ABANDONED: LOST}.get(self.state, self.reported)
+        return self.reported or {OPEN: RUNNING, ABANDONED: LOST}.get(self.state, "")
 
     @property
     def edge(self) -> Edge:

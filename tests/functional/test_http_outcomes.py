@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
+from chalicelib import composition
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import Run
 from tests.functional.gateway import call, installed, post
@@ -140,6 +141,36 @@ def test_finalized_run_has_its_outcome_before_its_seal_is_catalogued() -> None:
         assert outcome() == {**_NONE, "outcome": "failed", "exitCode": 3}
         listed = call("GET", "/v1/catalog").json["runs"]
         assert [each["outcome"] for each in listed] == ["running"], "not unknown, which would be an end"
+
+
+_KEYED = {**TEXT, "Idempotency-Key": "k1"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "is_started", "step", "ended"),
+    [
+        (TEXT, False, "", "lost"),
+        (_KEYED, False, "", "unknown"),
+        (_KEYED, True, "", "lost"),
+        (_KEYED, False, "succeeded", "unknown"),
+        (_KEYED, True, "failed", "failed"),
+    ],
+    ids=["connector", "agent", "command", "agent's step", "step that failed"],
+)
+def test_sweep_makes_a_run_lost_only_if_its_client_was_to_close_it(
+    world: World, headers: dict[str, str], is_started: bool, step: str, ended: str
+) -> None:
+    if is_started:
+        assert call("PUT", "/v1/events/svc.a/r/starts/s1", "{}", JSON).status == 200
+    assert post("svc.a/r", "one\n", headers).status == 200
+    if step:
+        call("POST", "/v1/events/svc.a/r/steps/load", json.dumps({"status": step}), JSON)
+    world.clock.advance(60)
+    find_end = composition.services().end_finder.find_abandoned
+    assert world.parts().finalizer.abandon(Run("svc.a", "r"), world.clock.now_ms(), world.deadline(), find_end).finalized
+    assert outcome()["outcome"] == ended
+    post("svc.a/r", "two\n", TEXT)
+    assert outcome()["outcome"] == "running"
 
 
 def test_abandoned_run_is_lost_and_a_reopened_one_is_running(world: World) -> None:
