@@ -44,6 +44,13 @@ MUTANTS = (
     ),
     # the outcome of a run that reports none
     Mutant(
+        "chalicelib.runlog.end_finder:EndFinder.find_abandoned",
+        find="not is_started and TailFinder.entry(tail.sequence - 1, last).is_keyed",
+        replace="TailFinder.entry(tail.sequence - 1, last).is_keyed",
+        tests="tests/functional/test_http_outcomes.py",
+        why="a command that was started and is gone is lost",
+    ),
+    Mutant(
         "chalicelib.lines.workflow_summary:_end_of_summary",
         find="fatal or failed_step or has_table or states_failures or float(success[1]) < 100",
         replace="fatal or states_failures",
