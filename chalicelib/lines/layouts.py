@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from chalicelib.lines.clock import ACCESS, APACHE, COMPACT, ISO, KLOG, MONTH, SHORT, TIME
-from chalicelib.lines.layout import Layout, after
+from chalicelib.lines.layout import HEAD_CHARS, Layout, after
 from chalicelib.lines.levels import (
     CRITICAL,
     DEBUG,
@@ -52,7 +52,7 @@ DBT = after(TIME, rf" \[{_LEVEL} *\] {_THREAD}: ")
 
 _DBT_LINE = re.compile(
     r"[0-9]+ of [0-9]+ (?P<status>[A-Z-]{2,8}) "
-    r"|Completed with (?:(?P<errors>[0-9]+) errors?\b)?(?:.*?(?P<warnings>[0-9]+) warnings?\b)?"
+    r"|Completed with (?:(?P<errors>[0-9]++) errors?\b)?(?:(?:.*?[^0-9])?(?P<warnings>[0-9]++) warnings?\b)?"
     r"|(?P<error>(?:[A-Z][a-z]+ Error|Failure) in [a-z]|(?:[A-Z][a-z]+ Error|Encountered an error(?: while [a-z ]+)?)(?::|$))"
     r"|(?P<warning>Warning in [a-z]|\[WARNING\])"
     r"|Running with dbt=|Registered adapter: |Found [0-9]+ |Concurrency: [0-9]+ |Finished running |Completed successfully|Done\. PASS=",
@@ -63,7 +63,7 @@ _DBT_STATUSES = {"ERROR": ERROR, "FAIL": ERROR, "WARN": WARNING}
 
 def _dbt_level(parsed: Parsed) -> Parsed | None:
     """The level by the result: of a node, an invocation, or an exception's title. Other sentences are not dbt's own."""
-    found = _DBT_LINE.match(parsed.message)
+    found = _DBT_LINE.match(parsed.message, 0, HEAD_CHARS)
     if found is None:
         return None
     level = _DBT_STATUSES.get(found["status"], INFO)

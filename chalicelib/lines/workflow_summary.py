@@ -29,7 +29,7 @@ from chalicelib.ports import FAILED, SUCCEEDED, RunEnd
 
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 _RECORD = re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] ([A-Z]+) +\{[^{}]*\} - (.*)")
-_CLIENT_COUNTS = re.compile(r"(?:\A|(?<=\n))streamable_logger shutdown:\n(?:  [a-z]+: +[a-z_]+=\d.*\n?)+\Z")
+_CLIENT_COUNTS = re.compile(r"(?:\A|(?<=\n))streamable_logger shutdown:\n(?:  [a-z]+: +[a-z_]+=\d.*(?:\n|\Z))+\Z")
 _SUCCESS = re.compile(r"Workflow Success %: (\d+(?:\.\d+)?)")
 _STEP_NAME = re.compile(r"Workflow (.+) Summary:")
 _STEP_COUNT = re.compile(r"(?:Processed records|Updated records|Warnings|Filtered|Errors|Success %): (\d+(?:\.\d+)?)")

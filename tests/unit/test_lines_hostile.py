@@ -17,7 +17,9 @@ from chalicelib.lines.clock import Clock
 from chalicelib.lines.events import carried, events
 from chalicelib.lines.formats import FORMATS, PLAIN, Format
 from chalicelib.lines.layout import HEAD_CHARS
+from chalicelib.lines.layouts import DBT_CONSOLE
 from chalicelib.lines.text import text_of
+from chalicelib.lines.workflow_summary import stated_end
 
 FILLS = [
     *(" ", "[", "]", "(", ")", "{", "}", '"', "\\", "0", "a", "A", ":", "-", ".", "/", "$", "=", "<", "@", "\t", "|", ",", "é"),
@@ -53,6 +55,22 @@ def starts_of(each: Format) -> Iterator[str]:
     text = each.example
     yield from ("", text)
     yield from (text[:end] for end in range(1, len(text)) if not (text[end - 1].isalnum() and text[end].isalnum()))
+
+
+@pytest.mark.parametrize("fill", ["1", "1 ", "1 error, ", " "])
+@pytest.mark.parametrize("end", ["", " fail"])
+def test_result_of_dbt_without_end(fill: str, end: str) -> None:
+    read = DBT_CONSOLE.parse_with(Clock())
+    assert grows_with_its_length(read, lambda length: "02:00:04  Completed with " + fill * (length // len(fill)) + end)
+
+
+def test_counts_of_openmetadatas_client_on_one_line() -> None:
+    """Each further one takes as long as those before it together where a line can be read in two ways."""
+
+    def text(count: int) -> str:
+        return "hello\nstreamable_logger shutdown:\n" + "  a: b=1" * count + "\nbye\n"
+
+    assert spent_ns(partial(stated_end, text(20)), least=1) < max(_ENOUGH_NS * 10, 32 * spent_ns(partial(stated_end, text(10))))
 
 
 @pytest.mark.slow
