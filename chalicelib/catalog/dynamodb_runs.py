@@ -182,16 +182,26 @@ class DynamoDbRunCatalog:
         return RunPlaces(places[:limit], after is None and len(places) <= limit)
 
     def running(self, since_ms: int, before: str, limit: int) -> RunPlaces:
-        """See ``RunCatalog``. A Query a shard, eight at a time. ``limit`` more than run in one ms of a shard, else a page may leave some out."""
+        """See ``RunCatalog``. A Query a shard, eight at a time; more where runs of one ms fill it."""
         last_ms = ms_of_place(before) if before else MAX_MS
         if last_ms < since_ms:
             return RunPlaces([], True)
 
         def runs_of(shard: int) -> RunPlaces:
             values = {":shard": f"open#{shard}", ":since": since_ms, ":last": last_ms}
-            rows, after = self._table.query(_RUNNING, values, IndexName="activity", ScanIndexForward=False, Limit=limit)
-            found = [row_of(row) for row in rows]
-            return RunPlaces([(row.place, row.run) for row in found], after is None)
+            rows: list[RunRow] = []
+            more: dict[str, Any] = {"Limit": limit}
+            while True:
+                page, after = self._table.query(_RUNNING, values, IndexName="activity", ScanIndexForward=False, **more)
+                rows += map(row_of, page)
+                # The index does not order runs of one ms, so those of the last one are left for the next page, unless they are all there.
+                complete = [row for row in rows if after is None or row.last_append_ms > rows[-1].last_append_ms]
+                places = sorted(
+                    ((row.place, row.run) for row in complete if not before or row.place < before), reverse=True, key=_place
+                )
+                if places or after is None:
+                    return RunPlaces(places, after is None)
+                more = {"Limit": 2 * more["Limit"], "ExclusiveStartKey": after}
 
         with ThreadPoolExecutor(THREADS) as threads:
             return newest_of(list(threads.map(runs_of, range(SHARDS))), before)
@@ -213,6 +223,10 @@ class DynamoDbRunCatalog:
 
     def _expires(self, at_ms: int) -> int:
         return at_ms // 1000 + self._keep_s
+
+
+def _place(found: tuple[str, Run]) -> str:
+    return found[0]
 
 
 def write_cursor(started_ms: int, run_id: str) -> str:

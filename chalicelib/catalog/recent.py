@@ -69,8 +69,6 @@ class RecentRuns:
                 after = place
             if round_.is_whole:
                 return None
-            if not round_.places:  # more runs than are read were active in one ms: go on before it
-                after = f"{max(ms_of_place(after) - 1, 0):015d}.{'f' * 16}"
         return after
 
     def _round(self, query: RecentQuery, before: str) -> RunPlaces:

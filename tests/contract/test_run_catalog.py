@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from chalicelib.catalog.runs import RunCatalog, RunPlaces, place_of
+from chalicelib.catalog.runs import RunCatalog, RunPlaces, place_of, shard_of
 from chalicelib.errors import InvalidInputError
 from chalicelib.ports import Run, RunEnd, RunStart, SegmentEntry
 
@@ -168,6 +168,24 @@ def test_runs_by_outcome_are_those_of_their_last_segments_newest_first(runs: Run
     }
     runs.forget(Run("svc.e", "r"))
     assert not runs.ended("lost", 0, "", 10).places
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 20])
+def test_runs_of_one_ms_and_one_shard_are_each_listed_once(runs: RunCatalog, limit: int) -> None:
+    """DynamoDB orders them as it likes, and a page may end among them."""
+    alike = [run for number in range(2000) if shard_of(run := Run(f"svc.{number}", "r")) == "open#7"][:9]
+    for number, run in enumerate(alike):
+        runs.segment_landed(run, replace(segment(0), appended_ms=START_MS + number // 4))
+    listed: list[Run] = []
+    before = ""
+    while True:
+        page = runs.running(0, before, limit)
+        listed += [run for _, run in page.places]
+        assert [place for place, _ in page.places] == sorted((place for place, _ in page.places), reverse=True)
+        if page.is_whole:
+            break
+        before = page.places[-1][0]
+    assert listed == sorted(alike, key=lambda run: place_of(run, START_MS + alike.index(run) // 4), reverse=True)
 
 
 def _names(found: RunPlaces) -> list[str]:

@@ -88,23 +88,6 @@ def test_run_whose_outcome_has_changed_since_the_index_was_read_is_left_out() ->
     assert RecentRuns(runs, CLOCK).page(RecentQuery(("lost",)), 10).rows == []
 
 
-def test_more_runs_in_one_ms_of_a_shard_than_are_read_stop_no_list(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recent, "KEYS_OF_A_SHARD", 1)
-    monkeypatch.setattr("chalicelib.memory.run_catalog.shard_of", lambda _: "one")
-    runs = InMemoryRunCatalog()
-    for number in range(3):
-        runs.segment_landed(Run("svc.a", f"r{number}"), entry(0, START_MS - number // 2))
-    places, after = RecentRuns(runs, CLOCK), ""
-    seen = 0
-    for _ in range(10):
-        page = places.page(RecentQuery(), 1, after)
-        seen += len(page.rows)
-        if page.after is None:
-            break
-        after = page.after
-    assert page.after is None and seen >= 2
-
-
 @pytest.mark.parametrize("place", ["x", "1", "0" * 15, f"{'0' * 15}.{'g' * 16}", f"{'٣' * 15}.{'0' * 16}"])
 def test_place_that_is_none_is_refused(place: str) -> None:
     with pytest.raises(InvalidInputError):
