@@ -10,6 +10,8 @@ attempt 2 as run ``R~2``: to everything else they are runs of the same pipeline.
 A supervisor of a command starts an attempt of its own. A library that only writes joins the newest attempt that is open (``is_joining``), and
 starts one if there is none.
 
+A run is an attempt of ``R`` by its stored start, never by its name: ``R~7`` may be a run of its own, and then only its number is taken.
+
 A client presents an id of its own with each start. A repeated request finds the start with its id and gets the same attempt, so a lost
 response allocates no second one.
 """
@@ -17,6 +19,7 @@ response allocates no second one.
 from __future__ import annotations
 
 import json
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +35,11 @@ if TYPE_CHECKING:
 MAX_ATTEMPTS = 1000
 """Of one run id: one listing finds them all."""
 _RECENT = 20
-"""How many of the newest attempts are read to find a start that is repeated."""
+"""The starts of so many attempts are read, of the highest numbers, to find the newest one and a start that is repeated."""
+_MAX_READ = 100
+"""The starts of so many runs are read for it, those among them that only look like attempts."""
+_MAX_PAGES = 10
+"""So many pages of 1,000 run ids that begin like an attempt's are listed for it."""
 _JSON = PutOptions(content_type="application/json")
 
 
@@ -69,7 +76,8 @@ class Attempts:
     def start(self, run: Run, request: StartRequest) -> Attempt:
         """Start an attempt of a run: the run itself while it is open and has no other start, else the next attempt that is free.
 
-        A query, a LIST or two and a PUT for the first attempt; a LIST, a GET for each of the newest attempts and a PUT more for a later one.
+        A query, a LIST or two and a PUT for the first attempt. For a later one a LIST (up to 10 where thousands of run ids begin with this one
+        and ``~``), a GET for each of the newest 20 attempts and for other runs with such ids (at most 100 in all), and a PUT more.
         Repeatable with the same ``start_id``. Raises AttemptTakenError (the number asked for is taken, or there are ``MAX_ATTEMPTS``),
         InvalidNameError, UnavailableError (started or not: repeat it).
         """
@@ -78,26 +86,32 @@ class Attempts:
             return self._take_number(run, request, request.number)
         tail = self._writer.tails.find(run)
         if request.is_joining and tail.exists and not tail.seal:
-            return self._joined(run, request, tail)
+            return self._joined(run, read_start(self._store, self._layout, run), request, tail)
         if attempt := self._take(run, self._start_of(run, request, 1), tail):
             return attempt
         first = self._first_attempt(run)
-        numbers = self._numbers(first)
-        for number in numbers:
-            if own := self._own(_attempt_run(first, number), request.start_id):
-                return own
-        newest = numbers[0] if numbers else 1
-        if request.is_joining and (joined := self._join(_attempt_run(first, newest), request)):
+        named = self._named_alike(first)
+        attempts = self._starts(first, named)
+        for stored in attempts:
+            if stored.start_id == request.start_id:
+                own = _attempt_run(first, stored.attempt)
+                return Attempt(own, stored, self._writer.position_at(own, self._writer.tails.find(own)))
+        newest = max(((each.registered_ms, each.attempt) for each in attempts), default=(0, 1))[1]
+        if request.is_joining and (joined := self._join(first, newest, request)):
             return joined
-        return self._take_next(first, request, newest + 1)
+        return self._take_next(first, request, newest, named)
 
-    def _take_next(self, first: Run, request: StartRequest, number: int) -> Attempt:
-        for free in range(number, MAX_ATTEMPTS + 1):
-            attempt_run = _attempt_run(first, free)
+    def _take_next(self, first: Run, request: StartRequest, newest: int, named: _NamedAlike) -> Attempt:
+        """The first number that is free after that of the newest attempt, else the lowest one."""
+        for number in (*range(newest + 1, MAX_ATTEMPTS + 1), *range(2, newest)):
+            if number in named.numbers:
+                continue
+            attempt_run = _attempt_run(first, number)
             self._layout.check_new(attempt_run)
-            attempt = self._take(attempt_run, self._start_of(first, request, free), Tail())
+            tail = Tail() if named.are_all else self._writer.tails.find(attempt_run)
+            attempt = self._take(attempt_run, self._start_of(first, request, number), tail)
             if attempt is None and request.is_joining:
-                attempt = self._join(attempt_run, request)
+                attempt = self._join(first, number, request)
             if attempt:
                 return attempt
         raise AttemptTakenError(f"a run has at most {MAX_ATTEMPTS} attempts run={first.fqn}/{first.run_id}")
@@ -111,31 +125,34 @@ class Attempts:
         return attempt
 
     def _take(self, run: Run, start: RunStart, tail: Tail) -> Attempt | None:
-        """The attempt, if its log is open and no other process started it."""
-        if not tail.seal:
+        """The attempt, if no other process started it and its log is open; that of a later attempt has to be empty, else it is another run's."""
+        if not tail.seal and (start.attempt == 1 or not tail.exists):
             try:
                 key = self._layout.start(run)
                 put_settled(self._store, key, json.dumps(_document(start)).encode(), _JSON, ABSENT)
                 return Attempt(run, start, self._writer.position_at(run, tail))
             except PreconditionFailedError:
                 pass
-        return self._own(run, start.start_id, tail)
+        return self._own(run, start, tail)
 
-    def _join(self, run: Run, request: StartRequest) -> Attempt | None:
-        """The attempt, if its log is open."""
-        tail = self._writer.tails.find(run)
-        return None if tail.seal else self._joined(run, request, tail)
-
-    def _joined(self, run: Run, request: StartRequest, tail: Tail) -> Attempt:
-        start = read_start(self._store, self._layout, run) or self._start_of(run, request, 1)
-        return Attempt(run, start, self._writer.position_at(run, tail))
-
-    def _own(self, run: Run, start_id: str, tail: Tail | None = None) -> Attempt | None:
-        """The attempt, if the start with this id has it."""
+    def _join(self, first: Run, number: int, request: StartRequest) -> Attempt | None:
+        """The attempt, if it is one of this run and its log is open."""
+        run = _attempt_run(first, number)
         stored = read_start(self._store, self._layout, run)
-        if stored is None or stored.start_id != start_id:
+        if number > 1 and (stored is None or stored.first_run_id != first.run_id):
             return None
-        return Attempt(run, stored, self._writer.position_at(run, tail or self._writer.tails.find(run)))
+        tail = self._writer.tails.find(run)
+        return None if tail.seal else self._joined(run, stored, request, tail)
+
+    def _joined(self, run: Run, stored: RunStart | None, request: StartRequest, tail: Tail) -> Attempt:
+        return Attempt(run, stored or self._start_of(run, request, 1), self._writer.position_at(run, tail))
+
+    def _own(self, run: Run, start: RunStart, tail: Tail) -> Attempt | None:
+        """The attempt, if this start has it."""
+        stored = read_start(self._store, self._layout, run)
+        if stored is None or (stored.start_id, stored.first_run_id) != (start.start_id, start.first_run_id):
+            return None
+        return Attempt(run, stored, self._writer.position_at(run, tail))
 
     def _start_of(self, run: Run, request: StartRequest, number: int) -> RunStart:
         now_ms = self._clock.now_ms()
@@ -155,10 +172,36 @@ class Attempts:
         stored = read_start(self._store, self._layout, run)
         return replace(run, run_id=stored.first_run_id) if stored else run
 
-    def _numbers(self, first: Run) -> list[int]:
-        """Numbers of the attempts after the first whose logs or starts exist, the newest first, at most ``_RECENT`` of them."""
-        folders = self._store.list_folders(self._layout.later_attempts(first)).names
-        return sorted((number for name in folders if (number := _number_of(name))), reverse=True)[:_RECENT]
+    def _named_alike(self, first: Run) -> _NamedAlike:
+        """Numbers of the runs that are named as later attempts are, whose logs or starts exist."""
+        prefix, numbers, start_after = self._layout.later_attempts(first), set[int](), ""
+        mark = prefix.rpartition("/")[2]
+        for _ in range(_MAX_PAGES):
+            page = self._store.list_folders(prefix, start_after=start_after)
+            numbers |= {number for name in page.names if (number := _number_of(name.removeprefix(mark)))}
+            if page.start_after is None:
+                return _NamedAlike(numbers, are_all=True)
+            start_after = page.start_after
+        return _NamedAlike(numbers, are_all=False)
+
+    def _starts(self, first: Run, named: _NamedAlike) -> list[RunStart]:
+        """Of the later attempts with the highest numbers, at most ``_RECENT`` of them."""
+        starts: list[RunStart] = []
+        for number in sorted(named.numbers, reverse=True)[:_MAX_READ]:
+            stored = read_start(self._store, self._layout, _attempt_run(first, number))
+            if stored is not None and stored.first_run_id == first.run_id:
+                starts.append(stored)
+            if len(starts) == _RECENT:
+                break
+        return starts
+
+
+@dataclass(frozen=True, slots=True)
+class _NamedAlike:
+    """``are_all``: whether the listing came to its end."""
+
+    numbers: AbstractSet[int]
+    are_all: bool
 
 
 def read_start(store: ObjectStore, layout: Layout, run: Run) -> RunStart | None:
@@ -200,7 +243,7 @@ def _attempt_run(first: Run, number: int) -> Run:
     return first if number == 1 else checked_run(first.fqn, f"{first.run_id}{ATTEMPT_MARK}{number}")
 
 
-def _number_of(folder: str) -> int:
-    """The attempt that a folder is of; 0 of a run whose id only looks similar."""
-    digits = folder.rpartition(ATTEMPT_MARK)[2]
-    return int(digits) if digits.isascii() and digits.isdecimal() and not digits.startswith("0") and len(digits) <= 4 else 0
+def _number_of(digits: str) -> int:
+    """The attempt that follows the mark in a run id; 0 where no attempt is named so."""
+    is_number = digits.isascii() and digits.isdecimal() and not digits.startswith("0") and len(digits) <= len(str(MAX_ATTEMPTS))
+    return int(digits) if is_number and 1 < int(digits) <= MAX_ATTEMPTS else 0

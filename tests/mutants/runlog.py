@@ -189,10 +189,24 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.runlog.attempts:Attempts._own",
-        find="stored is None or stored.start_id != start_id",
+        find="stored is None or (stored.start_id, stored.first_run_id) != (start.start_id, start.first_run_id)",
         replace="True",
         tests=_ATTEMPTS,
         why="a start that is repeated gets its attempt again",
+    ),
+    Mutant(
+        "chalicelib.runlog.attempts:Attempts._take",
+        find="(start.attempt == 1 or not tail.exists)",
+        replace="True",
+        tests=_ATTEMPTS,
+        why="an attempt that is asked for by number takes no log of another run",
+    ),
+    Mutant(
+        "chalicelib.runlog.attempts:Attempts._starts",
+        find="stored is not None and stored.first_run_id == first.run_id",
+        replace="stored is not None",
+        tests=_ATTEMPTS,
+        why="a run is an attempt by its start, never by its name",
     ),
     Mutant(
         "chalicelib.runlog.attempts:Attempts._first_attempt",

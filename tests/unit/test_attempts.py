@@ -8,8 +8,8 @@ from itertools import count
 import pytest
 
 from chalicelib.errors import AttemptTakenError, RunClosedError, UnavailableError
-from chalicelib.ports import ObjectStore, Run
-from chalicelib.runlog.attempts import Attempt, Attempts, StartRequest, read_start
+from chalicelib.ports import ObjectStore, PutOptions, Run
+from chalicelib.runlog.attempts import MAX_ATTEMPTS, Attempt, Attempts, StartRequest, read_start
 from chalicelib.runlog.batch import Batch
 from tests.faults.interception import AFTER, BEFORE, CONFLICT, LATE, THROTTLED, Crash, Intercepted, StopAt
 from tests.world import RUN, START_MS, World
@@ -102,6 +102,73 @@ def test_run_whose_id_only_looks_like_an_attempt_is_a_run_of_its_own() -> None:
     assert [started(world, each).run for each in (A, B)] == [attempt(1), attempt(3)]
     assert started(world, C, run=named_alike).run == Run(RUN.fqn, f"{RUN.run_id}~2~2")
     assert world.read_all(named_alike) == ["of another run"]
+
+
+@pytest.mark.parametrize(
+    ("others", "number"),
+    [
+        ([2], 3),
+        ([*range(2, 31)], 31),
+        ([2024], 2),  # no attempt has this number
+        ([1000], 2),
+        ([3, 1000], 2),
+        ([*range(2, 1000)], 1000),
+    ],
+    ids=lambda value: f"{len(value)}-up-to-{value[-1]}" if isinstance(value, list) else None,
+)
+@pytest.mark.parametrize("are_started", [False, True])
+def test_runs_that_are_named_alike_occupy_their_number_only(others: list[int], number: int, are_started: bool) -> None:
+    world = World()
+    append(world, RUN, "one")
+    world.parts().finalizer.close(RUN)
+    for each in others:  # all of them open
+        if are_started:
+            started(world, StartRequest(f"other-{each}"), attempt(each))
+        else:
+            append(world, attempt(each), "of another run")
+    world.store.calls.clear()
+    got = started(world, StartRequest("j", is_joining=True))
+    assert (got.run, got.start.attempt) == (attempt(number), number)
+    assert world.store.calls["get"] <= 110
+    assert started(world, StartRequest("k", is_joining=True)).run == started(world, StartRequest("j")).run == got.run
+    if others[0] <= MAX_ATTEMPTS:
+        with pytest.raises(AttemptTakenError):
+            started(world, StartRequest("l", number=others[0]))
+
+
+def test_run_that_is_named_alike_and_starts_later_is_not_the_newest_attempt() -> None:
+    world = World()
+    assert [started(world, each).run for each in (A, B)] == [attempt(1), attempt(2)]
+    world.parts().finalizer.close(RUN)
+    world.clock.advance(1)
+    started(world, C, attempt(7))
+    assert started(world, StartRequest("j", is_joining=True)).run == attempt(2)
+    assert started(world, C).run == attempt(3)
+
+
+def test_thousands_of_runs_that_are_named_alike_leave_an_attempt_its_log() -> None:
+    """More than a start lists: then the number is looked at by itself."""
+    world = World()
+    append(world, RUN, "one")
+    world.parts().finalizer.close(RUN)
+    append(world, attempt(2), "of another run")
+    for each in range(11_000):
+        world.store.put(world.layout.start(attempt(10_000 + each)), b"{}", PutOptions())
+    assert started(world, A).run == attempt(3)
+
+
+def test_number_far_ahead_leaves_those_before_it() -> None:
+    world = World()
+    joining = StartRequest("j", is_joining=True)
+    append(world, RUN, "one")
+    world.parts().finalizer.close(RUN)
+    assert started(world, StartRequest("a", number=1000)).run == attempt(1000)
+    world.parts().finalizer.close(attempt(1000))
+    world.clock.advance(1)
+    assert started(world, B).run == attempt(2)
+    assert started(world, joining).run == started(world, B).run == attempt(2)
+    world.parts().finalizer.close(attempt(2))
+    assert [started(world, each).run for each in (joining, C)] == [attempt(3), attempt(4)]
 
 
 def test_attempt_that_is_asked_for_by_number_is_that_one_or_refused() -> None:
