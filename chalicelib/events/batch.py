@@ -19,12 +19,12 @@ from chalicelib.events.event import Loggable, NewEvent
 from chalicelib.events.masking import BatchMask, details
 from chalicelib.events.ports import Refused
 from chalicelib.events.validation import measured_event
-from chalicelib.lines.levels import is_error, level_of_name
+from chalicelib.lines.errors import level_of_event
+from chalicelib.lines.levels import is_error
 from chalicelib.masking.fields import FieldMask, Mask
 from chalicelib.masking.mask import Masked
 from chalicelib.masking.offsets import Offsets
 from chalicelib.runlog.batch import Batch
-from chalicelib.runlog.segment import errors_of
 
 MAX_EVENTS = 10_000
 MAX_DETAILS_BYTES = 96 * 1024 * 1024
@@ -113,13 +113,12 @@ def _placed(events: Sequence[NewEvent], body: bytes, masked: Masked) -> Iterator
 
 def _noted(event: NewEvent, place: Noted, now_ms: int) -> Noted:
     """A masked event with its place."""
-    tells_error = is_error(level_of_name(event.level)) if event.level else errors_of(event.message.encode()) > 0
     return replace(
         place,
         timestamp=now_ms if event.timestamp is None else event.timestamp,
         id=event.id,
         step=event.step,
         level=event.level,
-        error=tells_error,
+        error=is_error(level_of_event(event.level, event.message.encode())),
         data=event.data,
     )

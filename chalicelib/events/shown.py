@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 from chalicelib.events.companion import Companion, Noted
 from chalicelib.events.event import INJECTED, STEP_ID, Annotation, Event, Loggable
+from chalicelib.lines.errors import level_of_text
 from chalicelib.lines.levels import ORDER, level_of_name
 
 SEVERITIES = ORDER
@@ -67,7 +68,7 @@ class ShownEvent:
 
 
 def shown(noted: Noted, companion: Companion, message: bytes, loggable: Loggable) -> ShownEvent:
-    """An event of a companion with its message, and the data that is mandatory."""
+    """An event of a companion with its message, and the data that is mandatory. Its level is what its sender states, else what its text says."""
     mandatory = Loggable(companion.instance, loggable.loggable_type, loggable.loggable_id, loggable.job_id).mandatory_data(
         noted.step
     )
@@ -77,7 +78,7 @@ def shown(noted: Noted, companion: Companion, message: bytes, loggable: Loggable
         line=noted.line,
         lines=noted.lines,
         timestamp=noted.timestamp,
-        level=noted.level,
+        level=noted.level or level_of_text(message),
         step=noted.step,
         message=message.decode(errors="replace"),
         data={**noted.data, **mandatory, **{name: noted.data[name] for name in noted.data if name != STEP_ID}},

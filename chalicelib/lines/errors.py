@@ -1,4 +1,5 @@
-"""How many records of a piece of a log are errors, without reading all of it: what a segment's metadata says of its lines.
+"""How many records of a piece of a log are errors, without reading all of it: what a segment's metadata says of its lines. And the level of an
+event, from its text.
 
 The records are those of ``events``, and an error is what ``levels.is_error`` says it is. A piece does not know everything:
 
@@ -15,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from chalicelib.lines.events import FRAMES, begins_trace, events, is_exception_line
 from chalicelib.lines.formats import ANY
 from chalicelib.lines.layout import Parse
-from chalicelib.lines.levels import SEVERITIES, is_error
+from chalicelib.lines.levels import ERROR, SEVERITIES, is_error, level_of_name
 from chalicelib.lines.text import text_of
 
 _WORDS = (b"err", b"fatal", b"crit", b"severe", b"fail", b"panic", b"emerg", b"alert")
@@ -37,6 +38,20 @@ def count_errors(body: bytes) -> int:
     read = ANY.reader()
     stated = sum(1 for start in _candidates(body) if _states_error(read, _line(body, start)))
     return stated + _traces(body, read)
+
+
+def level_of_event(stated: str | None, message: bytes) -> str | None:
+    """The level of an event: as its sender states it, else as its text does."""
+    return (stated and level_of_name(stated)) or level_of_text(message)
+
+
+def level_of_text(message: bytes) -> str | None:
+    """The level of an event whose sender states none: what its first line says, or ERROR where any of its records is one. So an event that
+    counts as an error in a histogram is one for those who filter events too. One of ``levels.ORDER``; None: the text states none."""
+    first = _line(message, 0)
+    parsed = ANY.reader()(text_of(first))
+    level = parsed.level if parsed is not None else None
+    return level if is_error(level) or not count_errors(message) else ERROR
 
 
 def _states_error(read: Parse, raw: bytes) -> bool:

@@ -9,9 +9,9 @@ from typing import Protocol
 from chalicelib.events.companion import Noted
 from chalicelib.lines.choice import SAMPLE_LINES, choose
 from chalicelib.lines.clock import Clock as StampClock
+from chalicelib.lines.errors import level_of_event
 from chalicelib.lines.events import Event, events
 from chalicelib.lines.formats import FORMATS, PLAIN, Format
-from chalicelib.lines.levels import level_of_name
 from chalicelib.lines.parsed import Parsed
 from chalicelib.pipelines.beside import Beside, Notes
 from chalicelib.pipelines.ordering import Pending, Told, size_of
@@ -192,7 +192,7 @@ def _whole_lines(body: bytes, at_end: bool, longest: bool) -> tuple[bytes, bool]
 def _noted(noted: Noted, raw: bytes) -> tuple[Event, Told | None]:
     """An event that came as one. A logger is told among its data, where one is told."""
     logger = noted.data.get("logger")
-    level = level_of_name(noted.level) if noted.level else None
+    level = level_of_event(noted.level, raw)
     message = raw.decode(errors="replace")
     parsed = Parsed(noted.timestamp * 1000, level, logger if isinstance(logger, str) and logger else None, message)
     return Event(noted.line, raw, noted.lines, parsed), Told(noted.step or "", noted.data)

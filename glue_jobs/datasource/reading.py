@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from chalicelib.events.companion import Noted
 from chalicelib.lines.clock import Clock
-from chalicelib.lines.events import Event, begins_trace, events
+from chalicelib.lines.errors import level_of_event
+from chalicelib.lines.events import Event, events
 from chalicelib.lines.formats import Format
-from chalicelib.lines.levels import ERROR, level_of_name
 from chalicelib.lines.parsed import Parsed
 from chalicelib.lines.text import LinesAhead, text_of
 from chalicelib.ports import Run, SegmentEntry, SegmentIndex
@@ -110,15 +110,16 @@ def _stating(format: Format, clock: Clock) -> Callable[[Noted, list[bytes]], Eve
 
     def state(noted: Noted, raw: list[bytes]) -> Event:
         first = text_of(raw[0])
-        parsed = read(first) or Parsed(None, ERROR if begins_trace(raw[0]) else None, None, first)
+        parsed = read(first) or Parsed(None, None, None, first)
+        whole = b"\n".join(raw)
         logger = noted.data.get("logger")
         stated = Parsed(
             noted.timestamp * _US_OF_A_MS,
-            (noted.level and level_of_name(noted.level)) or parsed.level,
+            level_of_event(noted.level, whole),
             logger if isinstance(logger, str) and logger else parsed.logger,
             "\n".join((parsed.message, *map(text_of, raw[1:]))),
         )
-        return Event(noted.line, b"\n".join(raw), noted.lines, stated)
+        return Event(noted.line, whole, noted.lines, stated)
 
     return state
 

@@ -36,6 +36,13 @@ MUTANTS = (
         why="each cause in a stack trace is an error of its own",
     ),
     Mutant(
+        "chalicelib.lines.errors:level_of_text",
+        find="is_error(level) or not count_errors(message)",
+        replace="True",
+        tests="tests/spark/test_error_definition.py",
+        why="an event with a stack trace behind its first line is an error for all readers",
+    ),
+    Mutant(
         "chalicelib.lines.errors:_traces",
         find="_record_before(body, start, done, read)",
         replace="start",

@@ -1,6 +1,7 @@
 """One definition of an error: the same logs, and one expectation for all who count or filter errors.
 
-``tests/error_cases.json`` has those of plain lines, which the viewer's tests read too. The viewer asks for outlines of events.
+``tests/error_cases.json`` has those that state errors in their text: plain lines, which the viewer's tests read too, and events. The viewer asks
+for outlines of events.
 """
 
 from __future__ import annotations
@@ -58,12 +59,15 @@ STATED = {
     "run.event": Case(_events(NewEvent(message="begins"), NewEvent(message="two\nlines", level="ERROR"), NewEvent(message="x")), [1]),
     "failed step": Case(_events(NewEvent(message="the step load failed: ValueError", level="ERROR", step="load", data={"exception": "x"})), [0]),
 }  # fmt: skip
-PLAIN = {case["name"]: Case(_plain(case["lines"]), case["errors"]) for case in CASES}
+PLAIN = {case["name"]: Case(_plain(case["lines"]), case["errors"]) for case in CASES if "lines" in case}
+IN_TEXT = {
+    case["name"]: Case(_events(*(NewEvent(message=each) for each in case["events"])), case["errors"]) for case in CASES if "events" in case
+}
 
 
-@pytest.mark.parametrize("name", [*PLAIN, *STATED])
+@pytest.mark.parametrize("name", [*PLAIN, *IN_TEXT, *STATED])
 def test_all_readers_see_the_same_errors(name: str) -> None:
-    case = (PLAIN | STATED)[name]
+    case = (PLAIN | IN_TEXT | STATED)[name]
     world = Piping()
     parts = event_parts(world)
     case.send(parts)
