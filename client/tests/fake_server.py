@@ -15,6 +15,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from chalicelib.errors import InvalidInputError
+from chalicelib.routes.closing import end_of
 from client.tests.fake_events import StoredEvents, answer_events
 
 LOGS = "/v1/services/ingestionPipelines/logs/"
@@ -194,11 +196,7 @@ class _Handler(BaseHTTPRequestHandler):
             case ("POST", "v1", "services", _, "logs", fqn, run_id):
                 self._append(self.server.fake.runs[fqn, run_id])
             case ("POST", "v1", "services", _, "logs", fqn, run_id, "close"):
-                run = self.server.fake.runs[fqn, run_id]
-                if self.body and not run.closed:
-                    run.end = json.loads(self.body)
-                run.closed = True
-                self._json({"message": "Log stream closed successfully"})
+                self._close(fake.runs[fqn, run_id])
             case ("GET", "v1", "services", _, "logs", fqn, "stream", run_id):
                 self._stream(fqn, run_id)
             case ("GET", "v1", "services", _, "logs", fqn, run_id, "download"):
@@ -232,6 +230,17 @@ class _Handler(BaseHTTPRequestHandler):
                 self._events(self._seen(fqn, run_id) if method == "GET" else fake.runs[fqn, run_id], [method, *rest])
             case _:
                 self._json({"code": 404, "message": "there is no such path"}, 404)
+
+    def _close(self, run: StoredRun) -> None:
+        """As strict as the archive."""
+        try:
+            end_of({"body": self.body.decode()}, lambda text: text)
+        except InvalidInputError as error:
+            return self._json({"code": 400, "message": str(error)}, 400)
+        if self.body and not run.closed:
+            run.end = json.loads(self.body)
+        run.closed = True
+        self._json({"message": "Log stream closed successfully"})
 
     def _recent(self) -> None:
         """One run a page, so that pages are gone through."""

@@ -18,7 +18,9 @@ from click.testing import CliRunner
 
 import runlake
 from client.tests.fake_server import FakeServer
+from runlake import RunlogHandler
 from runlake.__main__ import runlake as command
+from runlake.outcomes import RunEnd, exit_status
 from runlake.settings import Settings
 
 _DIE = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
@@ -64,8 +66,14 @@ def test_command_that_is_ended_from_outside_is_cancelled(server: FakeServer, tmp
         (SystemExit(), {"outcome": "succeeded", "exitCode": 0}),
         (SystemExit(4), {"outcome": "failed", "exitCode": 4}),
         (SystemExit("no input"), {"outcome": "failed", "exitCode": 1}),
+        (SystemExit(True), {"outcome": "failed", "exitCode": 1}),
+        (SystemExit(False), {"outcome": "succeeded", "exitCode": 0}),
+        (SystemExit(-1), {"outcome": "failed", "exitCode": 255}),
+        (SystemExit(10**10), {"outcome": "succeeded", "exitCode": 0}),
+        (SystemExit(10**30), {"outcome": "failed", "exitCode": 255}),
         (KeyboardInterrupt(), {"outcome": "cancelled"}),
         (ValueError("bad hunter2"), {"outcome": "failed", "exception": "ValueError: bad ***secret***"}),
+        (ValueError("caf\udce9.csv"), {"outcome": "failed", "exception": "ValueError: caf?.csv"}),
         (ValueError("hunter2" * 280), {"outcome": "failed", "exception": ("ValueError: " + "***secret***" * 280)[:2000]}),
     ],
     ids=lambda value: repr(value)[:40],
@@ -77,6 +85,21 @@ def test_run_reports_how_its_block_ended(
         if error:
             raise error
     assert server.runs["p", "r"].end == end
+
+
+@pytest.mark.parametrize("code", [True, False, 256, -1, 10**10 + 3, 2**63 - 1, 2**63, 10**30, "text", 2.5], ids=str)
+def test_exit_status_is_the_interpreters(code: Any) -> None:
+    done = subprocess.run([sys.executable, "-S", "-c", f"raise SystemExit({code!r})"], check=False, capture_output=True, timeout=60)
+    assert exit_status(SystemExit(code)) == done.returncode
+
+
+def test_end_whose_details_are_refused_is_closed_without_them(server: FakeServer, settings: Settings) -> None:
+    notices: list[str] = []
+    handler = RunlogHandler("p", "r", settings=settings, close_run=True, tell=notices.append)
+    handler.finish(30, end=RunEnd("failed", signal="no signal", lost_lines=2))
+    assert server.runs["p", "r"].end == {"outcome": "failed", "lostLines": 2}
+    (notice,) = notices
+    assert notice.startswith("p/r is closed without the details of its end: not the end of a run: ") and "field=signal" in notice
 
 
 def test_failed_run_names_the_innermost_step_that_failed(server: FakeServer, settings: Settings) -> None:

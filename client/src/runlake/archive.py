@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import logging
 import threading
 from collections.abc import Iterator, Mapping
@@ -36,6 +37,7 @@ _LOGS = "/v1/services/ingestionPipelines/logs"
 _PIPELINES = "/v1/catalog/pipelines"
 _RECENT_RUNS = "/v1/catalog"
 _EVENTS = "/v1/events"
+_BAD_REQUEST = 400
 _TRY_AGAIN = frozenset({408, 425, 429})
 _NO_ANSWER = (httpx.TransportError, httpx.DecodingError, httpx.InvalidURL)
 Json = dict[str, Any]
@@ -100,7 +102,7 @@ class Archive:
         """Start a run, or its next attempt; the same start again gets the same attempt. Raises AttemptTakenError, NotFoundError (a server of
         an earlier release), ApiError, UnavailableError."""
         try:
-            answer = self._json("PUT", f"{self._events(run)}/starts/{part(start.start_id)}", json=start.body())
+            answer = self._json("PUT", f"{self._events(run)}/starts/{part(start.start_id)}", document=start.body())
         except RunClosedError as error:
             raise AttemptTakenError(error.status, str(error)) from error
         position = str(_checked(answer, "position")["position"])
@@ -125,9 +127,18 @@ class Archive:
         """Store some bytes as a batch of its own. Not to be repeated blindly: see ``append`` for what is exactly once."""
         return self.append(run, gzip.compress(data, mtime=0), self.open_session(run))
 
-    def close_run(self, run: RunName, end: RunEnd | None = None) -> None:
-        """End a run for good, and report how it ended; again is harmless: the first outcome holds. Raises ApiError, UnavailableError."""
-        self._json("POST", self._log(run) + "/close", json=None if end is None else end.document())
+    def close_run(self, run: RunName, end: RunEnd | None = None) -> str:
+        """End a run for good, and report how it ended; again is harmless: the first outcome holds. Returns why its details were refused, in
+        which case only the outcome and the number of lost lines are stored; "": nothing was. Raises ApiError, UnavailableError."""
+        path = self._log(run) + "/close"
+        try:
+            self._json("POST", path, document=end.document() if end else None)
+        except RefusedError as error:
+            if end is None or error.status != _BAD_REQUEST:
+                raise
+            self._json("POST", path, document=end.without_details().document())  # an end without details is better than none
+            return str(error)
+        return ""
 
     def register_writer(self, run: RunName, writer: str) -> None:
         """Have the run wait for what this writer writes, and for its end; again is harmless. Raises ApiError, UnavailableError."""
@@ -147,11 +158,11 @@ class Archive:
     def close_writer(self, run: RunName, writer: str, count: int, last_timestamp_ms: int | None = None) -> None:
         """Tell how many events a writer wrote; the same again is harmless. Raises ApiError, UnavailableError."""
         last = {} if last_timestamp_ms is None else {"lastTimestamp": last_timestamp_ms}
-        self._json("POST", self._writer(run, writer) + "/close", json={"count": count, **last})
+        self._json("POST", self._writer(run, writer) + "/close", document={"count": count, **last})
 
     def tell_step(self, run: RunName, step: str, facts: Json) -> None:
         """Tell of a step: ``name``, ``parent``, ``startedMs``, ``endedMs``, ``status``; told again it says the same."""
-        self._json("POST", f"{self._events(run)}/steps/{part(step)}", json=facts)
+        self._json("POST", f"{self._events(run)}/steps/{part(step)}", document=facts)
 
     def steps(self, run: RunName) -> list[Json]:
         """The steps of a run, in the order of their start. Raises NotFoundError, ApiError, UnavailableError."""
@@ -274,8 +285,21 @@ class Archive:
         usual = self._http.timeout
         return httpx.Timeout((usual.read or 0) + wait_s, connect=usual.connect)
 
-    def _json(self, method: str, path: str, *, headers: Mapping[str, str] | None = None, wait_s: float = 0, **more: Any) -> Json:
+    def _json(
+        self,
+        method: str,
+        path: str,
+        *,
+        document: Json | None = None,
+        headers: Mapping[str, str] | None = None,
+        wait_s: float = 0,
+        **more: Any,
+    ) -> Json:
         asked = {**(headers or {}), **self._credentials()}
+        if document is not None:
+            # Names of files and texts of exceptions have lone surrogates for bytes that are not UTF-8: each becomes "?".
+            more["content"] = json.dumps(document, ensure_ascii=False).encode("utf-8", "replace")
+            asked["Content-Type"] = "application/json"
         try:
             request = self._http.build_request(method, self.url + path, headers=asked, timeout=self._timeout(wait_s), **more)
             response = self._send(request)

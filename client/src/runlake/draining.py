@@ -117,7 +117,8 @@ class Drain:
         except (NotFoundError, RefusedError, RunClosedError) as error:
             self.reason = self.reason or str(error)  # the run can be closed all the same
         if self.leftover.close:
-            self._insist(lambda: self.archive.close_run(self.leftover.run, self.leftover.end))
+            reason = self._insist(lambda: self.archive.close_run(self.leftover.run, self.leftover.end))
+            self.reason = self.reason or reason
 
     def _keep(self, leftover: Leftover) -> None:
         keep_facts(self.folder, leftover)

@@ -30,8 +30,8 @@ class RunEnd:
         if error is None:
             return cls(SUCCEEDED)
         if isinstance(error, SystemExit):
-            code = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
-            return cls(FAILED if code else SUCCEEDED, exit_code=code, step=step if code else "")
+            code = exit_status(error)
+            return cls(FAILED if code else SUCCEEDED, exit_code=code, step=step[:_STEP_CHARS] if code else "")
         if isinstance(error, KeyboardInterrupt):
             return cls(CANCELLED, step=step[:_STEP_CHARS])
         text = mask("".join(traceback.format_exception_only(error)).strip())
@@ -40,6 +40,10 @@ class RunEnd:
     def with_lost(self, lines: int) -> RunEnd:
         """The same with lines that could not be stored."""
         return replace(self, lost_lines=lines)
+
+    def without_details(self) -> RunEnd:
+        """What ends the run where the archive refuses the details."""
+        return RunEnd(self.outcome, lost_lines=self.lost_lines)
 
     def document(self) -> dict[str, Any]:
         """As JSON: what the archive is sent, and what waits on disk."""
@@ -59,3 +63,12 @@ class RunEnd:
             document.get("step", ""),
             document.get("lostLines", 0),
         )
+
+
+def exit_status(error: SystemExit) -> int:
+    """The exit status of a process that ends by this exception, from 0 to 255: the interpreter takes the low byte of a whole number, and -1
+    for one of more than 64 bits."""
+    code = error.code
+    if not isinstance(code, int):
+        return 0 if code is None else 1
+    return int(code) & 0xFF if -(2**63) <= code < 2**63 else 0xFF

@@ -453,10 +453,12 @@ class Shipper:
                 self._say_once(error)  # the run can be closed all the same
         if self._finish.close:
             try:
-                archive.close_run(self.run, self._end_with_lost())
+                reason = archive.close_run(self.run, self._end_with_lost())
             except RefusedError as error:
                 self._finish.refusal = str(error)
                 raise
+            if reason:
+                self._say(f"{self.run} is closed without the details of its end: {reason}")
         self._finish.closed = True
 
     def _end_with_lost(self) -> RunEnd | None:

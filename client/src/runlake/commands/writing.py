@@ -249,4 +249,6 @@ def _drained(folder: Path, settings: Settings, patience_s: float) -> tuple[int, 
             report(f"{left} {leftover.delivery.unit} of {leftover.run} wait for {leftover.url} in {folder}: {draining.trouble}")
         if draining.refused:
             report(f"{draining.refused} of {leftover.run} were refused: {draining.reason}")
+        elif draining.reason:
+            report(f"{draining.leftover.run}: {draining.reason}")
         return draining.stored, left
