@@ -100,13 +100,18 @@ class Archive:
 
     def start_run(self, run: RunName, start: Start) -> StartedRun:
         """Start a run, or its next attempt; the same start again gets the same attempt. Raises AttemptTakenError, NotFoundError (a server of
-        an earlier release), ApiError, UnavailableError."""
+        an earlier release), RefusedError (no start is possible), ApiError, UnavailableError."""
+        path = f"{self._events(run)}/starts/{part(start.start_id)}"
         try:
-            answer = self._json("PUT", f"{self._events(run)}/starts/{part(start.start_id)}", document=start.body())
+            answer, refusal = self._json_or_shorter("PUT", path, start.body(), start.body(has_details=False))
         except RunClosedError as error:
             raise AttemptTakenError(error.status, str(error)) from error
-        position = str(_checked(answer, "position")["position"])
-        return StartedRun(RunName(run.fqn, str(_checked(answer, "runId")["runId"])), int(answer.get("attempt", 1)), position)
+        except RefusedError as error:
+            if start.attempt is None:
+                raise
+            raise AttemptTakenError(error.status, str(error)) from error
+        started = RunName(run.fqn, str(_checked(answer, "runId")["runId"]))
+        return StartedRun(started, int(answer.get("attempt", 1)), str(_checked(answer, "position")["position"]), refusal)
 
     def send_heartbeat(self, run: RunName) -> None:
         """A sign of life of a run that has nothing to append. Raises NotFoundError or RefusedError (a server of an earlier release), ApiError,
@@ -131,14 +136,10 @@ class Archive:
         """End a run for good, and report how it ended; again is harmless: the first outcome holds. Returns why its details were refused, in
         which case only the outcome and the number of lost lines are stored; "": nothing was. Raises ApiError, UnavailableError."""
         path = self._log(run) + "/close"
-        try:
-            self._json("POST", path, document=end.document() if end else None)
-        except RefusedError as error:
-            if end is None or error.status != _BAD_REQUEST:
-                raise
-            self._json("POST", path, document=end.without_details().document())  # an end without details is better than none
-            return str(error)
-        return ""
+        if end is None:
+            self._json("POST", path)
+            return ""
+        return self._json_or_shorter("POST", path, end.document(), end.without_details().document())[1]
 
     def register_writer(self, run: RunName, writer: str) -> None:
         """Have the run wait for what this writer writes, and for its end; again is harmless. Raises ApiError, UnavailableError."""
@@ -284,6 +285,15 @@ class Archive:
         """For an answer that the server holds so long by agreement."""
         usual = self._http.timeout
         return httpx.Timeout((usual.read or 0) + wait_s, connect=usual.connect)
+
+    def _json_or_shorter(self, method: str, path: str, document: Json, shorter: Json) -> tuple[Json, str]:
+        """The response to a document, or to a shorter one where the archive refuses it, and why it does."""
+        try:
+            return self._json(method, path, document=document), ""
+        except RefusedError as error:
+            if error.status != _BAD_REQUEST:
+                raise
+            return self._json(method, path, document=shorter), str(error)
 
     def _json(
         self,

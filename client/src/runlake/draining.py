@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from runlake.archive import Archive
 from runlake.batches import MAX_LINE_BYTES, cut
-from runlake.errors import NotFoundError, RefusedError, RunClosedError, UnavailableError
+from runlake.errors import AttemptTakenError, NotFoundError, RefusedError, RunClosedError, UnavailableError
 from runlake.leftovers import Leftover, chunks_in, keep_facts, remove, sent_path
 from runlake.pacing import Backoff
 from runlake.starts import MAX_MOVES, Start
@@ -86,7 +86,12 @@ class Drain:
         if start := self.leftover.start:
             try:
                 started = self._insist(lambda: self.archive.start_run(self.leftover.run, start))
-            except NotFoundError:  # a server of an earlier release: no attempts, only runs
+            except AttemptTakenError:
+                raise
+            except (
+                NotFoundError,
+                RefusedError,
+            ):  # a server of an earlier release, or one that refuses the start: the run without it
                 self._keep(replace(self.leftover, start=None))
                 return self._open()
             if self.leftover.delivery.must_end:

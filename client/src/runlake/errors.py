@@ -73,7 +73,7 @@ class RefusedError(ApiError):
 
 
 class AttemptTakenError(RefusedError):
-    """The attempt that was asked for by its number is another process's."""
+    """The attempt that was asked for by its number is another process's, or cannot be started."""
 
     next_step = "leave the number out (--attempt, RUNLAKE_ATTEMPT): the archive takes the next free one"
 

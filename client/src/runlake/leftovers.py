@@ -135,9 +135,9 @@ def _locked(folder: Path, descriptor: int) -> Leftover | None:
 
 
 def _read(folder: Path) -> Leftover:
-    text = (folder / _FACTS).read_text()
+    data = (folder / _FACTS).read_bytes()
     try:
-        facts = json.loads(text)
+        facts = json.loads(data)
         run = RunName(facts["fqn"], facts["runId"])
         start = Start.of(facts["start"]) if facts.get("start") else None  # earlier releases have none
         end = RunEnd.of(facts["end"]) if facts.get("end") else None

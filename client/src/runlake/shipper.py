@@ -376,15 +376,23 @@ class Shipper:
             self._position = started.position if started else opened
 
     def _start(self, archive: Archive, start: Start) -> StartedRun | None:
-        """None: the server is of a release without attempts. Raises AttemptTakenError, RunClosedError, UnavailableError."""
+        """None: the server is of a release without attempts, or refuses the start. Raises AttemptTakenError, RunClosedError, UnavailableError."""
         try:
             started = archive.start_run(self._requested, start)
-        except NotFoundError:
+        except AttemptTakenError:
+            raise
+        except (NotFoundError, RefusedError) as error:
+            is_old = isinstance(error, NotFoundError)
+            reason = "the server is of a release without attempts" if is_old else f"its start is refused: {error}"
             if self._moves:
                 self._moves = MAX_MOVES
-                raise RunClosedError(409, "the run is closed, and the server is of a release without attempts") from None
+                raise RunClosedError(409, f"the run is closed, and {reason}") from None
             self._has_attempts = False
+            if not is_old:
+                self._say(f"{self.run}: {reason}")
             return None
+        if started.refusal:
+            self._say(f"{started.run} is started without host, command and age: {started.refusal}")
         self._delivery, self._is_started = self._delivery.of_run(started.run), True
         if self._on_started:
             with suppress(Exception):  # how it is told must not cost the lines

@@ -20,6 +20,8 @@ from runlake.names import RunName
 MAX_ATTEMPTS = 1000
 MAX_MOVES = 20
 """How often one writer goes on in another attempt, before what is left is kept on disk: something else closes them all."""
+MAX_AGE_MS = 10 * 366 * 86_400_000
+"""Of a start: the archive takes none that is older."""
 _HOST_CHARS, _COMMAND_CHARS = 255, 2_000
 _FQN, _RUN_ID, _START, _ATTEMPT = "RUNLAKE_FQN", "RUNLAKE_RUN_ID", "RUNLAKE_START", "RUNLAKE_ATTEMPT"
 
@@ -28,7 +30,7 @@ _FQN, _RUN_ID, _START, _ATTEMPT = "RUNLAKE_FQN", "RUNLAKE_RUN_ID", "RUNLAKE_STAR
 class Start:
     """``began_ms``: by this machine's clock. ``attempt``: the number to start, None for the next free one. ``is_joining``: an open attempt of
     another start will do, as for a handler that only writes. ``heartbeat_s``: the heartbeats that this process promises, 0: none; another
-    process that reports this start later sends none."""
+    process that reports this start later sends none. ``began_s``: by the monotonic clock, None in another process."""
 
     start_id: str
     command: str = ""
@@ -37,6 +39,7 @@ class Start:
     attempt: int | None = None
     is_joining: bool = False
     heartbeat_s: int = 0
+    began_s: float | None = None
 
     @classmethod
     def now(
@@ -46,20 +49,21 @@ class Start:
         inherited = os.environ.get(_START) if (os.environ.get(_FQN), os.environ.get(_RUN_ID)) == (run.fqn, run.run_id) else None
         host = socket.gethostname()[:_HOST_CHARS]
         number = _attempt_of_environment() if attempt is None else checked_attempt(attempt)
-        began_ms = int(time.time() * 1000)
-        return cls(inherited or new_start_id(), command[:_COMMAND_CHARS], host, began_ms, number, is_joining, heartbeat_s)
+        start_id, shortened = inherited or new_start_id(), command[:_COMMAND_CHARS]
+        return cls(start_id, shortened, host, _now_ms(), number, is_joining, heartbeat_s, time.monotonic())
 
     def again(self) -> Start:
         """Another start, for the next free attempt: that of this one takes no more lines."""
         return replace(self, start_id=new_start_id(), attempt=None)
 
-    def body(self) -> dict[str, Any]:
-        """What the archive is sent. The age, not the time: a wrong clock does no harm."""
-        age_ms = max(int(time.time() * 1000) - self.began_ms, 0)
+    def body(self, *, has_details: bool = True) -> dict[str, Any]:
+        """What the archive is sent. The age, not the time: a wrong clock does no harm. Without details: what selects the attempt."""
         number = {} if self.attempt is None else {"attempt": self.attempt}
         join = {"join": True} if self.is_joining else {}
+        if not has_details:
+            return number | join
         heartbeat = {"heartbeatS": self.heartbeat_s} if self.heartbeat_s else {}
-        return {"host": self.host, "command": self.command, "ageMs": age_ms, **number, **join, **heartbeat}
+        return {"host": self.host, "command": self.command, "ageMs": self._age_ms(), **number, **join, **heartbeat}
 
     def environment(self, run: RunName) -> dict[str, str]:
         """The variables by which a command that this process runs writes to the same attempt."""
@@ -67,7 +71,8 @@ class Start:
 
     def facts(self) -> dict[str, Any]:
         """As JSON, for another process."""
-        of_process = {"id": self.start_id, "command": self.command, "host": self.host, "beganMs": self.began_ms}
+        began_ms = _now_ms() - self._age_ms()  # the clock may have been set since
+        of_process = {"id": self.start_id, "command": self.command, "host": self.host, "beganMs": began_ms}
         return of_process | {"attempt": self.attempt, "join": self.is_joining}
 
     @classmethod
@@ -75,14 +80,21 @@ class Start:
         """The inverse of ``facts``. Raises LookupError, TypeError."""
         return cls(facts["id"], facts["command"], facts["host"], facts["beganMs"], facts["attempt"], facts["join"])
 
+    def _age_ms(self) -> int:
+        """In another process by the clock: where that was set meanwhile, no age is better than one of decades."""
+        age_ms = _now_ms() - self.began_ms if self.began_s is None else int((time.monotonic() - self.began_s) * 1000)
+        return age_ms if 0 <= age_ms <= MAX_AGE_MS else 0
+
 
 @dataclass(frozen=True, slots=True)
 class StartedRun:
-    """The response to a start: the run that the log is stored as, its attempt number, the position of the first batch."""
+    """The response to a start: the run that the log is stored as, its attempt number, the position of the first batch. ``refusal``: why the
+    details of the start are not stored."""
 
     run: RunName
     attempt: int
     position: str
+    refusal: str = ""
 
     def __str__(self) -> str:
         return f"{self.run} (attempt {self.attempt})" if self.attempt > 1 else str(self.run)
@@ -91,6 +103,10 @@ class StartedRun:
 def environment_of(run: RunName) -> dict[str, str]:
     """The variables by which a command that this process runs writes to the same run."""
     return {_FQN: run.fqn, _RUN_ID: run.run_id}
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
 
 
 def new_start_id() -> str:

@@ -147,9 +147,9 @@ def drain(session: Session, patience: float, is_list: bool, discard: tuple[str, 
         try:
             stored, left = _drained(folder, settings, patience)
             drained, kept = drained + stored, kept + left
-        except (RunlakeError, OSError) as error:
+        except Exception as error:  # whatever is wrong with one folder, the others are drained
             failed += 1
-            report(f"{folder} stays as it is: {error}")
+            report(f"{folder} stays as it is: {_reason_of(error)}")
     if as_json:
         show_json({"stored": drained, "kept": kept, "failed": failed})
     else:
@@ -197,6 +197,10 @@ def _list(folders: list[Path], as_json: bool) -> None:
     show_rows(heads, [_waiting_row(row) for row in rows])
 
 
+def _reason_of(error: Exception) -> str:
+    return str(error) if isinstance(error, RunlakeError | OSError) else f"{type(error).__name__}: {error}"
+
+
 def _waiting(folder: Path) -> dict[str, Any] | None:
     """What waits in a folder; None where another drain is shipping it. What cannot be read is reported."""
     try:
@@ -206,8 +210,8 @@ def _waiting(folder: Path) -> dict[str, Any] | None:
             with Archive(leftover.url) as archive:
                 lines = Drain(folder, leftover, archive, 0).count_left()
             size, since_ms = waiting_bytes(folder, leftover), int(folder.stat().st_mtime * 1000)
-    except (RunlakeError, OSError) as error:
-        report(f"{folder} cannot be read: {error}")
+    except Exception as error:  # the other folders are listed
+        report(f"{folder} cannot be read: {_reason_of(error)}")
         return None
     run = {"fqn": leftover.run.fqn, "runId": leftover.run.run_id, "url": leftover.url}
     return {"folder": folder.name, **run, "lines": lines, "bytes": size, "sinceMs": since_ms}

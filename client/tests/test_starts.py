@@ -1,0 +1,121 @@
+"""A start that the archive refuses, or that has a wrong clock or no UTF-8, costs no line."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from chalicelib.events.starts import MAX_AGE_MS as MAX_ACCEPTED_AGE_MS
+from client.tests.fake_server import FakeServer
+from runlake import Pace, RunlogHandler, RunName, Settings, starts
+from runlake.__main__ import runlake
+from runlake.leftovers import Leftover, keep_leftover
+from runlake.starts import MAX_AGE_MS, Start
+
+_YEAR_MS = 365 * 86_400_000
+_NOW_MS = 56 * _YEAR_MS
+
+
+class _Clock:
+    """As ``time``: wall clock and monotonic clock."""
+
+    def __init__(self, now_ms: int) -> None:
+        self.now_ms, self.monotonic_s = now_ms, 5.0
+
+    def time(self) -> float:
+        return self.now_ms / 1000
+
+    def monotonic(self) -> float:
+        return self.monotonic_s
+
+
+@pytest.mark.parametrize("began_ms", [_NOW_MS - 2000, _NOW_MS + 3_600_000, 60_000], ids=["right", "an hour ahead", "1970"])
+def test_age_of_a_start_is_right_though_the_clock_is_set_meanwhile(began_ms: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = _Clock(began_ms)
+    monkeypatch.setattr(starts, "time", clock)
+    start = Start.now(RunName("p", "r"), "./load.sh")
+    clock.now_ms, clock.monotonic_s = _NOW_MS, clock.monotonic_s + 2
+    kept = Start.of(start.facts())
+    assert start.body()["ageMs"] == 2000
+    clock.now_ms += 7000
+    assert kept.body()["ageMs"] == 9000
+
+
+@pytest.mark.parametrize(("began_ms", "age_ms"), [(60_000, 0), (_NOW_MS + 1, 0), (_NOW_MS - 9 * _YEAR_MS, 9 * _YEAR_MS)])
+def test_age_of_a_start_from_disk_is_one_that_the_archive_accepts(
+    began_ms: int, age_ms: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(starts, "time", _Clock(_NOW_MS))
+    assert Start("id", began_ms=began_ms).body()["ageMs"] == age_ms <= MAX_AGE_MS == MAX_ACCEPTED_AGE_MS
+
+
+def test_command_that_is_not_utf_8_is_started(server: FakeServer, settings: Settings, pace: Pace) -> None:
+    handler = RunlogHandler("p", "r", settings=settings, pace=pace, close_run=True, command="./load.sh caf\udce9.csv")
+    handler.write("one\n")
+    handler.close()
+    assert server.starts[0]["command"] == "./load.sh caf?.csv"
+    assert server.lines("p", "r") == [b"one"] and server.runs["p", "r"].closed
+
+
+def refused(
+    server: FakeServer, settings: Settings, pace: Pace, tries: int, attempt: int | None = None
+) -> tuple[RunlogHandler, list[str]]:
+    """A handler after one line and its close, whose first starts are refused, and its notices."""
+    refusals = iter(["400"] * tries)
+    server.fault = lambda method, path: next(refusals, "") if "/starts/" in path else ""
+    notices: list[str] = []
+    handler = RunlogHandler(
+        "p", "r", settings=settings, pace=pace, tell=notices.append, close_run=True, command="./load.sh", attempt=attempt
+    )
+    handler.write("one\n")
+    handler.close()
+    return handler, notices
+
+
+@pytest.mark.parametrize(
+    ("tries", "started", "notice"),
+    [
+        (1, [{}], "p/r is started without host, command and age: as the test wants it"),
+        (2, [], "p/r: its start is refused: as the test wants it"),
+    ],
+)
+def test_refused_start_costs_its_details_or_the_start_and_no_line(
+    tries: int, started: list[dict[str, str]], notice: str, server: FakeServer, settings: Settings, pace: Pace
+) -> None:
+    handler, notices = refused(server, settings, pace, tries)
+    assert server.lines("p", "r") == [b"one"] and server.runs["p", "r"].closed
+    assert (server.starts, notices, handler.counts.lost_lines) == (started, [notice], 0)
+
+
+def test_lines_of_a_refused_start_with_a_number_are_kept(server: FakeServer, settings: Settings, pace: Pace) -> None:
+    """They are not lines of attempt 1."""
+    handler, notices = refused(server, settings, pace, 2, attempt=2)
+    assert (handler.counts.kept_lines, handler.counts.lost_lines, len(notices)) == (1, 0, 2)
+    assert server.lines("p", "r") == []
+
+
+def test_drain_starts_a_run_without_a_start_that_is_refused(server: FakeServer, settings: Settings) -> None:
+    folder = settings.spool_root / "left"
+    keep_leftover(folder, Leftover(server.url, RunName("p", "r"), None, close=True, start=Start("id", "./load.sh")), None)
+    (folder / "0000000001.chunk").write_bytes(b"one\n")
+    server.fault = lambda method, path: "400" if "/starts/" in path else ""
+    assert CliRunner().invoke(runlake, ["--url", server.url, "--spool-dir", settings.spool_dir, "drain"]).exit_code == 0
+    assert server.lines("p", "r") == [b"one"] and server.runs["p", "r"].closed
+
+
+@pytest.mark.parametrize("facts", [b"{", b"\xe9", b"[]", b'{"url": 1}', None], ids=str)
+def test_drain_goes_on_after_a_folder_with_any_error(facts: bytes | None, server: FakeServer, settings: Settings) -> None:
+    for name in ("bad", "good"):
+        folder = settings.spool_root / name
+        delivery = {"writer": "w", "count": "no number"} if name == "bad" else {}
+        keep_leftover(folder, Leftover(server.url, RunName("p", name), None, close=True, facts=delivery), None)
+        (folder / "0000000001.chunk").write_bytes(b"one\n")
+    if facts is not None:
+        (settings.spool_root / "bad" / "run.json").write_bytes(facts)
+    options = ["--url", server.url, "--spool-dir", settings.spool_dir]
+    listed = CliRunner().invoke(runlake, [*options, "drain", "--list"])
+    assert (listed.exit_code, "good" in listed.stdout, "bad cannot be read" in listed.stderr) == (0, True, True)
+    drained = CliRunner().invoke(runlake, [*options, "drain", "--json"])
+    assert (drained.exit_code, drained.stdout) == (1, '{"stored": 1, "kept": 0, "failed": 1}\n')
+    assert "bad stays as it is: " in drained.stderr
+    assert server.lines("p", "good") == [b"one"]
