@@ -116,6 +116,33 @@ def test_what_is_logged_written_and_annotated_is_masked_on_its_way(server: FakeS
     assert "hunter2" not in json.dumps([events.stored, events.steps])
 
 
+@pytest.mark.parametrize(
+    ("secret", "words", "command"),
+    [
+        ("hunter2'Zx81", ["./load.sh", "--password=hunter2'Zx81", "a b"], f"./load.sh '--password={MARK}' 'a b'"),
+        ("two words", ["./load.sh", "two words"], f"./load.sh '{MARK}'"),
+        ("two words", ["./load.sh", "two", "words"], f"./load.sh {MARK}"),
+        ("hunter2", "./load.sh 'hunter2'", f"./load.sh '{MARK}'"),
+    ],
+    ids=["apostrophe", "space", "several words", "text"],
+)
+def test_secret_in_the_command_is_masked(
+    secret: str, words: str | list[str], command: str, server: FakeServer, settings: Settings
+) -> None:
+    handler = RunlogHandler("p", "r", secrets=[secret], settings=settings, close_run=True, command=words)
+    handler.close()
+    assert server.starts[0]["command"] == command
+
+
+def test_secret_in_the_command_of_a_block_is_masked(
+    server: FakeServer, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["load.py", "hunter2'Zx81"])
+    with runlake.run("p", "r", logger=None, secrets=["hunter2'Zx81"], settings=settings):
+        pass
+    assert server.starts[0]["command"] == f"load.py '{MARK}'"
+
+
 def test_lines_are_masked_before_they_stand_in_memory_or_on_disk(server: FakeServer, settings: Settings) -> None:
     server.down()
     handler = RunlogHandler("p", "r", secrets=["hunter2!"], settings=settings, tell=lambda text: None)

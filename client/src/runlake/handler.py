@@ -5,10 +5,11 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import shlex
 import threading
 import traceback
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from multiprocessing import util as processes
@@ -64,15 +65,15 @@ class RunlogHandler(logging.Handler):
         connect: Callable[[], Archive] | None = None,
         tell: Callable[[str], None] = to_stderr,
         pace: Pace | None = None,
-        command: str | None = None,
+        command: str | Sequence[str] | None = None,
         attempt: int | None = None,
         on_started: Callable[[StartedRun], None] | None = None,
         start: Start | None = None,
         **given: Any,
     ) -> None:
         """``given`` are settings as in ``runlake config``. ``close_run``: closing the handler ends the run. ``writer``: the name under
-        which it writes events, unlike all others of the run; made up unless it is given. ``command``: the handler starts the run, as attempt
-        ``attempt`` or the next free one, and ``on_started`` is called with it, from another thread; without it the handler joins the run.
+        which it writes events, unlike all others of the run; made up unless it is given. ``command``: text or words; the handler starts the run, as
+        attempt ``attempt`` or the next free one, and ``on_started`` is called with it, from another thread; without it the handler joins the run.
         ``start``: that of another handler, whose attempt this one writes to."""
         self.settings = _settings_of(settings, given)
         self.settings.required_url()
@@ -88,7 +89,9 @@ class RunlogHandler(logging.Handler):
         self._failed_step = ""
         self._on_started = on_started
         heartbeat_s = int(self._pace.heartbeat_s) if close_run else 0
-        self._start = start if command is None else Start.now(self.run, self.mask.text(command), attempt, heartbeat_s=heartbeat_s)
+        self._start = (
+            start if command is None else Start.now(self.run, _masked(command, self.mask), attempt, heartbeat_s=heartbeat_s)
+        )
         self._begin(EventLines(self.mask) if events else None)
         _handlers.add(self)
         atexit.register(_close_at_exit, weakref.ref(self))
@@ -286,6 +289,11 @@ def _settings_of(settings: Settings | None, given: Mapping[str, Any]) -> Setting
         following = "give all settings in settings=, or each by its own name"
         raise SettingsError(f"next to settings= there are no others: {', '.join(sorted(given))}", next_step=following)
     return settings
+
+
+def _masked(command: str | Sequence[str], mask: Mask) -> str:
+    """Words before they are quoted, which changes a secret with an apostrophe; then the text, for a secret that is several words."""
+    return mask.text(command if isinstance(command, str) else shlex.join(map(mask.text, command)))
 
 
 def pace_of(settings: Settings) -> Pace:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import logging
-import shlex
 import sys
 import threading
 from collections.abc import Iterator
@@ -104,7 +103,7 @@ def run(fqn: str, run_id: str | None = None, *, logger: logging.Logger | str | N
     ``options`` are those of RunlogHandler, settings among them: ``events=True`` for steps, ``secrets=[…]`` for what must not be
     seen. A run id that was used before gets its next attempt, or attempt ``attempt``. Raises SettingsError.
     """
-    handler = RunlogHandler(fqn, run_id, close_run=True, **{"command": shlex.join(sys.argv), **options})
+    handler = RunlogHandler(fqn, run_id, close_run=True, **{"command": sys.argv, **options})
     return Run(handler, logging.getLogger(logger) if isinstance(logger, str) else logger)
 
 

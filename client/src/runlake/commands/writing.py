@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from functools import partial
 from pathlib import Path
@@ -107,7 +106,7 @@ def execute_command(
             close_run=True,
             settings=settings,
             secrets=_values_of(mask_env),
-            command=shlex.join(command),
+            command=command,
             attempt=attempt,
             on_started=None if quiet else partial(_report_start, settings.required_url()),
         )
