@@ -11,7 +11,9 @@ from click.testing import CliRunner
 
 from client.tests.fake_server import FakeServer
 from runlake import Archive, Pace, RunlogHandler, Settings, SettingsError
+from runlake import run as run_block
 from runlake.__main__ import runlake
+from runlake.outcomes import RunEnd
 from runlake.tokens import Token
 
 
@@ -131,28 +133,51 @@ def test_lines_that_no_attempt_takes_wait_on_disk(
     assert len(server.lines("p", "r~3")) == 1 and server.runs["p", "r~3"].closed
 
 
-def test_processes_of_one_start_write_to_one_attempt(
-    server: FakeServer, settings: Settings, pace: Pace, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("first", "attempt", "run_id"),
+    [("closed", None, "r~2"), ("of another process", None, "r~2"), ("of another process", 3, "r~3"), ("none", None, "r")],
+)
+def test_processes_of_one_start_write_to_one_attempt_that_only_the_first_closes(
+    server: FakeServer,
+    settings: Settings,
+    pace: Pace,
+    monkeypatch: pytest.MonkeyPatch,
+    first: str,
+    attempt: int | None,
+    run_id: str,
 ) -> None:
     """As a command under ``runlake exec`` that uses the library with the names in its environment."""
-    server.runs["p", "r"].closed = True
-    supervisor = RunlogHandler("p", "r", settings=settings, pace=pace, command="./load.py")
+    if first != "none":
+        server.runs["p", "r"].start = "of another process"
+        server.runs["p", "r"].closed = first == "closed"
+    supervisor = RunlogHandler("p", "r", settings=settings, pace=pace, command="./load.py", attempt=attempt, close_run=True)
     supervisor.start()
     for name, value in supervisor.environment.items():
         monkeypatch.setenv(name, value)
-    for options in ({}, {"command": "load.py"}):
-        handler = RunlogHandler("p", "r", settings=settings, pace=pace, **options)
+    monkeypatch.setenv("RUNLAKE_ATTEMPT", "7")  # the start has its own number
+    for options in ({}, {"close_run": True}, {"command": "load.py", "close_run": True, "attempt": 9}):
+        handler = RunlogHandler("p", "r", settings=settings, pace=pace, **options)  # type: ignore[arg-type]
         handler.write("of the command\n")
         handler.close()
+    with run_block("p", "r", logger=None, settings=settings, pace=pace) as run:
+        run.write("of a block")
+    assert not server.runs["p", run_id].closed
     supervisor.write("of the supervisor\n")
     beside = supervisor.beside()
     beside.event("beside the supervisor")
     beside.close()
-    supervisor.close()
-    assert sorted(server.lines("p", "r~2")) == [
-        b"beside the supervisor", b"of the command", b"of the command", b"of the supervisor",
-    ]  # fmt: skip
-    assert ("p", "r~3") not in server.runs
+    supervisor.finish(settings.exit_s, end=RunEnd("failed", exit_code=3))
+    assert sorted(server.lines("p", run_id)) == [
+        b"beside the supervisor",
+        b"of a block",
+        *[b"of the command"] * 3,
+        b"of the supervisor",
+    ]
+    assert server.runs["p", run_id].end == {"outcome": "failed", "exitCode": 3}
+    assert {name for (_, name), stored in server.runs.items() if stored.lines} == {run_id}
+    with run_block("p", "other", logger=None, settings=settings, pace=pace, attempt=1) as other:
+        other.write("of another run")
+    assert server.runs["p", "other"].closed
 
 
 def test_a_refused_token_is_told_once_and_read_again(server: FakeServer, settings: Settings, pace: Pace) -> None:

@@ -28,7 +28,7 @@ from runlake.outcomes import RunEnd
 from runlake.settings import Settings, load_settings
 from runlake.shipper import Counts, Pace, Shipper, is_shipping, to_stderr
 from runlake.spool import Spool, drain_command
-from runlake.starts import Start, StartedRun, environment_of
+from runlake.starts import Start, StartedRun, environment_of, inherited_start_id
 from runlake.steps import Step, current_step
 
 FORMAT = "%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s"
@@ -72,9 +72,10 @@ class RunlogHandler(logging.Handler):
         **given: Any,
     ) -> None:
         """``given`` are settings as in ``runlake config``. ``close_run``: closing the handler ends the run. ``writer``: the name under
-        which it writes events, unlike all others of the run; made up unless it is given. ``command``: text or words; the handler starts the run, as
-        attempt ``attempt`` or the next free one, and ``on_started`` is called with it, from another thread; without it the handler joins the run.
-        ``start``: that of another handler, whose attempt this one writes to."""
+        which it writes events, unlike all others of the run; made up unless it is given. ``command``: text or words; the handler starts the run,
+        as attempt ``attempt`` or the next free one, and ``on_started`` is called with it, from another thread; without it the handler joins the run.
+        ``start``: that of another handler, whose attempt this one writes to. In the command of ``runlake exec``, with the same names, the
+        handler writes to the attempt of ``exec``, which alone closes it."""
         self.settings = _settings_of(settings, given)
         self.settings.required_url()
         self.run = checked_run_name(RunName(fqn, run_id or new_run_id()))
@@ -83,15 +84,16 @@ class RunlogHandler(logging.Handler):
         super().__init__(level)  # ``logging`` closes at exit what it knows: not before nothing can be raised any more
         self.setFormatter(logging.Formatter(FORMAT, "%Y-%m-%d %H:%M:%S"))
         self._connect = connect or partial(Archive.of, self.settings)
-        self._tell, self._pace, self._close_run = tell, pace or pace_of(self.settings), close_run
+        is_of_exec = start is None and inherited_start_id(self.run) is not None
+        self._tell, self._pace, self._close_run = tell, pace or pace_of(self.settings), close_run and not is_of_exec
         self._owner = os.getpid()
         self._failure: BaseException | None = None
         self._failed_step = ""
         self._on_started = on_started
-        heartbeat_s = int(self._pace.heartbeat_s) if close_run else 0
-        self._start = (
-            start if command is None else Start.now(self.run, _masked(command, self.mask), attempt, heartbeat_s=heartbeat_s)
-        )
+        heartbeat_s = int(self._pace.heartbeat_s) if self._close_run else 0
+        if command is not None or is_of_exec:
+            start = Start.now(self.run, _masked(command or "", self.mask), attempt, heartbeat_s=heartbeat_s)
+        self._start = start
         self._begin(EventLines(self.mask) if events else None)
         _handlers.add(self)
         atexit.register(_close_at_exit, weakref.ref(self))

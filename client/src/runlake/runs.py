@@ -1,4 +1,5 @@
-"""A run as a block of code: what is logged, written or printed inside belongs to it, and its end is the run's end."""
+"""A run as a block of code: what is logged, written or printed inside belongs to it, and its end is the run's end. Inside of the command of
+``runlake exec``, with the same names, the run is that of ``exec``, which closes it."""
 
 from __future__ import annotations
 

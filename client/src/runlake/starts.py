@@ -1,7 +1,8 @@
 """The start of a run, as its client reports it: the archive then allocates the attempt, and names the run that its log is stored as.
 
 A start has an id of its own. The same start is reported again after a lost response and by every process that belongs to it, and all of them
-write to one attempt. ``runlake exec`` passes the id on in ``RUNLAKE_START``, next to the names that it is for.
+write to one attempt. ``runlake exec`` passes the id on in ``RUNLAKE_START``, next to the names that it is for, and closes the attempt itself: a
+process that inherits a start closes no run.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ MAX_AGE_MS = 10 * 366 * 86_400_000
 """Of a start: the archive takes none that is older."""
 _HOST_CHARS, _COMMAND_CHARS = 255, 2_000
 _FQN, _RUN_ID, _START, _ATTEMPT = "RUNLAKE_FQN", "RUNLAKE_RUN_ID", "RUNLAKE_START", "RUNLAKE_ATTEMPT"
+_START_ATTEMPT = "RUNLAKE_START_ATTEMPT"
+"""The number that the start in RUNLAKE_START asks for. RUNLAKE_ATTEMPT would also be for other runs that the command starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +48,11 @@ class Start:
     def now(
         cls, run: RunName, command: str, attempt: int | None = None, *, is_joining: bool = False, heartbeat_s: int = 0
     ) -> Start:
-        """A start of this process; inside of ``runlake exec`` for the same run, that of ``exec``. Raises SettingsError."""
-        inherited = os.environ.get(_START) if (os.environ.get(_FQN), os.environ.get(_RUN_ID)) == (run.fqn, run.run_id) else None
+        """A start of this process; inside of ``runlake exec`` for the same run, that of ``exec`` with its ``attempt``. Raises SettingsError."""
+        inherited = inherited_start_id(run)
         host = socket.gethostname()[:_HOST_CHARS]
-        number = _attempt_of_environment() if attempt is None else checked_attempt(attempt)
+        asked = _attempt_of_environment(_START_ATTEMPT if inherited else _ATTEMPT)
+        number = asked if attempt is None or inherited else checked_attempt(attempt)
         start_id, shortened = inherited or new_start_id(), command[:_COMMAND_CHARS]
         return cls(start_id, shortened, host, _now_ms(), number, is_joining, heartbeat_s, time.monotonic())
 
@@ -67,7 +71,8 @@ class Start:
 
     def environment(self, run: RunName) -> dict[str, str]:
         """The variables by which a command that this process runs writes to the same attempt."""
-        return environment_of(run) | {_START: self.start_id}
+        number = "" if self.attempt is None else str(self.attempt)
+        return environment_of(run) | {_START: self.start_id, _START_ATTEMPT: number}
 
     def facts(self) -> dict[str, Any]:
         """As JSON, for another process."""
@@ -109,6 +114,12 @@ def _now_ms() -> int:
     return int(time.time() * 1000)
 
 
+def inherited_start_id(run: RunName) -> str | None:
+    """The id of the start that ``runlake exec`` passes on for this run; None: this process is not its command."""
+    names = os.environ.get(_FQN), os.environ.get(_RUN_ID)
+    return os.environ.get(_START) or None if names == (run.fqn, run.run_id) else None
+
+
 def new_start_id() -> str:
     """An id that no other start has."""
     return secrets.token_hex(8)
@@ -122,10 +133,10 @@ def checked_attempt(number: int) -> int:
     return number
 
 
-def _attempt_of_environment() -> int | None:
-    text = os.environ.get(_ATTEMPT, "")
+def _attempt_of_environment(name: str) -> int | None:
+    text = os.environ.get(name, "")
     if not text:
         return None
     if not (text.isascii() and text.isdecimal()):
-        raise SettingsError(f"{_ATTEMPT} is a whole number value={text!r}", next_step=f"correct {_ATTEMPT}, or unset it")
+        raise SettingsError(f"{name} is a whole number value={text!r}", next_step=f"correct {name}, or unset it")
     return checked_attempt(int(text))
