@@ -65,6 +65,23 @@ def test_a_limit_of_the_stream_is_no_end_of_the_run(server: FakeServer) -> None:
     assert [piece and piece.end for piece in ends] == [None, None, "idleTimeout"]
 
 
+@pytest.mark.parametrize(("is_silent", "end"), [(False, "runFinished"), (True, "idleTimeout")])
+def test_stream_of_a_run_without_lines_ends_only_if_it_is_silent(
+    is_silent: bool, end: str, server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While heartbeats come, lines are waited for by pages."""
+    server.add("p", "r", b"a\n")
+    server.silent.update({"r"} if is_silent else set())
+    with Archive(server.url) as archive:
+        following = follower(archive, next_line=1)
+        idle = following._piece_of(Event('{"eventType": "complete", "after": "1", "reason": "idleTimeout"}', None, None))
+        monkeypatch.setattr(Follower, "_streamed", lambda _: iter([idle]))
+        pieces = following.pieces()
+        server.add("p", "r", b"b\n", close=True)
+        found = list(pieces)
+    assert found[-1].end == end and [line for piece in found for line in piece.lines] == ([] if is_silent else ["b"])
+
+
 def test_events_of_a_stream() -> None:
     text = "retry: 250\n\n: heartbeat\n\nid: 4\ndata: a\ndata:b\nevent: x\n\nid\ndata: cut"
     assert list(events_of(text.split("\n"))) == [Event("a\nb", "4", 250)]

@@ -61,7 +61,9 @@ STATED = {
 }  # fmt: skip
 PLAIN = {case["name"]: Case(_plain(case["lines"]), case["errors"]) for case in CASES if "lines" in case}
 IN_TEXT = {
-    case["name"]: Case(_events(*(NewEvent(message=each) for each in case["events"])), case["errors"]) for case in CASES if "events" in case
+    case["name"]: Case(_events(*(NewEvent(message=each) for each in case["events"])), case["errors"])
+    for case in CASES
+    if "events" in case
 }
 
 

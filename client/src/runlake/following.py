@@ -16,6 +16,8 @@ from runlake.sse import Event, events_of
 
 _PAGE_LINES = 10_000
 _WAIT_S = 20
+IDLE = "idleTimeout"
+"""The end of a stream of a run that goes on and has no lines for a while."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,9 @@ class Follower:
                 for piece in self._response():
                     self.backoff.reset()
                     is_away = False
+                    if piece.end == IDLE and self._is_alive():
+                        self._is_served = False  # pages wait for lines however long there are none
+                        continue
                     end = piece.end
                     yield piece
                 if end is None:
@@ -76,6 +81,10 @@ class Follower:
                     self.notice(f"{error}: trying again")
                 is_away = True
                 self.pause(self.backoff.next_s(error.retry_after_s))
+
+    def _is_alive(self) -> bool:
+        """Whether heartbeats come, though no lines do."""
+        return bool(self.archive.facts(self.run).get("outcome") == "running")
 
     def _response(self) -> Iterator[Piece]:
         self.requests += 1

@@ -57,8 +57,8 @@ class Start:
         return cls(start_id, shortened, host, _now_ms(), number, is_joining, heartbeat_s, time.monotonic())
 
     def again(self) -> Start:
-        """Another start, for the next free attempt: that of this one takes no more lines."""
-        return replace(self, start_id=new_start_id(), attempt=None)
+        """Another start, for the next free attempt: that of this one takes no more lines. It begins now, so that it is the newer one."""
+        return replace(self, start_id=new_start_id(), attempt=None, began_ms=_now_ms(), began_s=time.monotonic())
 
     def body(self, *, has_details: bool = True) -> dict[str, Any]:
         """What the archive is sent. The age, not the time: a wrong clock does no harm. Without details: what selects the attempt."""

@@ -31,7 +31,7 @@ from runlake.commands.session import Session, fqn_and_run, json_option, pass_ses
 from runlake.commands.states import OUTCOMES, outcome_of, state_of
 from runlake.commands.times import ms_of, since_of
 from runlake.fetching import Download, Fetched
-from runlake.following import Follower, Piece, pages
+from runlake.following import IDLE, Follower, Piece, pages
 from runlake.names import RunName, page_url
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -79,9 +79,11 @@ def runs(
                 show_json(each)
         else:
             of_all = ("PIPELINE",) if fqn is None or "*" in fqn else ()
-            heads = (*of_all, "RUN", "STATUS", "LINES", "SIZE", "LAST ACTIVE", "DURATION", "ATTEMPT", "OUTCOME")
+            heads = (*of_all, "RUN", "OUTCOME", "STATUS", "LINES", "SIZE", "LAST ACTIVE", "DURATION", "ATTEMPT")
             show_rows(heads, map(_run_row, listed))
         _report_rest(is_all, limit)
+        if not listed:
+            report("no run matches")
         if is_terminal() and not as_json:
             show_text(f"page: {page_url(archive.url, fqn if fqn and '*' not in fqn else None)}")
 
@@ -135,7 +137,7 @@ def tail(session: Session, fqn: str, run_id: str | None, follow: bool, lines: in
                 after = piece.first + len(piece.lines)
                 _show(piece, as_json)
         if follow:
-            _follow(Follower(archive, run, next_line=after, tail=lines, notice=report), as_json)
+            _follow(archive, Follower(archive, run, next_line=after, tail=lines, notice=report), as_json)
 
 
 @click.command()
@@ -236,11 +238,12 @@ def _by_run(runs: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         yield from sorted(attempts, key=lambda facts: -int(facts.get("attempt", 1)))
 
 
-def _follow(follower: Follower, as_json: bool) -> None:
+def _follow(archive: Archive, follower: Follower, as_json: bool) -> None:
     for piece in follower.pieces():
         _show(piece, as_json)
         if piece.end not in (None, "runFinished"):
-            report(f"the stream ended: {piece.end}")
+            state = outcome_of(archive.facts(follower.run)) if piece.end == IDLE else piece.end
+            report(f"the stream ended: the run is {state}" if piece.end == IDLE else f"the stream ended: {state}")
 
 
 def _show(piece: Piece, as_json: bool) -> None:
@@ -291,11 +294,11 @@ def _run_row(facts: dict[str, Any]) -> list[str]:
     return [
         *([facts["fqn"]] if "fqn" in facts else []),
         facts["runId"],
+        outcome_of(facts),
         state_of(facts),
         str(facts["lines"]),
         size,
         active,
         lasted,
         str(facts.get("attempt", 1)),
-        outcome_of(facts),
     ]

@@ -12,6 +12,8 @@ import click
 
 from runlake.settings import MAX_S
 
+_MS_DIGITS = 12
+"""Fewer are a date, as 20261121, or a slip: no log is of the year 1973."""
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
@@ -35,12 +37,13 @@ def since_of(text: str) -> str:
     """A time as the API takes it: of ``10m``, ``2h`` and the like it is that long ago. Raises click.BadParameter."""
     if found := re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text):
         return str(int(max(time.time() - float(found[1]) * _UNITS_S[found[2]], 0) * 1000))
-    if not text.isdecimal():
-        try:
-            datetime.fromisoformat(text)
-        except ValueError as error:
-            raise click.BadParameter(f"{text!r} is neither 10m, 2h, 1d nor a time as 2026-11-21T10:00:00Z") from error
-    return text
+    if text.isdecimal() and len(text) >= _MS_DIGITS:
+        return text
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r} is neither 10m, 2h, 1d nor a time as 2026-11-21T10:00:00Z") from error
+    return at.isoformat() if text.isdecimal() else text
 
 
 def ms_of(text: str) -> int:
