@@ -83,8 +83,8 @@ class Follower:
                 self.pause(self.backoff.next_s(error.retry_after_s))
 
     def _is_alive(self) -> bool:
-        """Whether heartbeats come, though no lines do."""
-        return bool(self.archive.facts(self.run).get("outcome") == "running")
+        """Whether heartbeats come, though no lines do, or the run has ended meanwhile. Not known of a server before outcomes."""
+        return self.archive.facts(self.run).get("outcome") not in (None, "silent")
 
     def _response(self) -> Iterator[Piece]:
         self.requests += 1
