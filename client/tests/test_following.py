@@ -77,7 +77,7 @@ def test_stream_of_a_run_without_lines_ends_only_if_it_is_silent(
         idle = following._piece_of(Event('{"eventType": "complete", "after": "1", "reason": "idleTimeout"}', None, None))
         monkeypatch.setattr(Follower, "_streamed", lambda _: iter([idle]))
         pieces = following.pieces()
-        server.add("p", "r", b"b\n", close=True)
+        server.add("p", "r", b"b\n", close=not is_silent)
         found = list(pieces)
     assert found[-1].end == end and [line for piece in found for line in piece.lines] == ([] if is_silent else ["b"])
 
