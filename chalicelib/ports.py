@@ -179,15 +179,15 @@ class RunStart:
     heartbeat_s: int = 0
 
 
-SUCCEEDED, FAILED, CANCELLED, UNKNOWN = "succeeded", "failed", "cancelled", "unknown"
+SUCCEEDED, FAILED, CANCELLED, LOST, UNKNOWN = "succeeded", "failed", "cancelled", "lost", "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """How a run ended, as its client reports it with the close. ``outcome``: "succeeded", "failed" or "cancelled"; "unknown" of a run that the
-    sweep ended and nobody was to close. Why it failed, each empty or
+    """How a run ended, as its client reports it with the close. ``outcome``: "succeeded", "failed" or "cancelled"; of a run that the sweep
+    ended also "lost", and "unknown" if nobody was to close it. Why it failed, each empty or
     None where it does not apply: ``exit_code``, ``signal`` (a name, as SIGKILL), ``exception`` (a line), ``step`` (its id). ``lost_lines``:
-    lines that the client could not store."""
+    lines that the client could not store. ``last_sign_ms``: of a run that the sweep ended, its last line, heartbeat or start; 0: not known."""
 
     outcome: str
     exit_code: int | None = None
@@ -195,6 +195,7 @@ class RunEnd:
     exception: str = ""
     step: str = ""
     lost_lines: int = 0
+    last_sign_ms: int = 0
 
 
 KEYED_SESSION = "k-"

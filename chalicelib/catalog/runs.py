@@ -18,7 +18,7 @@ from hashlib import blake2b
 from typing import Protocol
 
 from chalicelib.errors import InvalidInputError
-from chalicelib.ports import CANCELLED, FAILED, SUCCEEDED, UNKNOWN, Run, RunEnd, RunStart, SegmentEntry
+from chalicelib.ports import CANCELLED, FAILED, LOST, SUCCEEDED, UNKNOWN, Run, RunEnd, RunStart, SegmentEntry
 
 SILENT_AFTER_MS = 3_600_000
 """Without a line: how long until a run is silent whose client promised no heartbeat."""
@@ -28,7 +28,7 @@ SHARDS = 64
 """A partition of an index takes 1,000 units of writing a second, and an append takes two: 32,000 appends a second."""
 MAX_MS = 10**15 - 1
 """The last time that has a place."""
-RUNNING, SILENT, LOST = "running", "silent", "lost"
+RUNNING, SILENT = "running", "silent"
 ENDED = (SUCCEEDED, FAILED, CANCELLED, LOST, UNKNOWN)
 """Outcomes of runs that have ended."""
 
@@ -76,8 +76,13 @@ class RunRow:
 
     @property
     def last_sign_ms(self) -> int:
-        """The last sign of life: a line, a heartbeat, or the start."""
-        return max(self.last_append_ms, self.alive_ms)
+        """The last sign of life: a line, a heartbeat, or the start; not the seal of the sweep."""
+        return max(self.ended_ms, self.alive_ms)
+
+    @property
+    def ended_ms(self) -> int:
+        """When its last line came, or its end; of a run that the sweep ended its last sign of life, as far as it is known."""
+        return (self.end.last_sign_ms if self.end else 0) or self.last_append_ms
 
     def silent_since_ms(self, now_ms: int) -> int | None:
         """The last sign of life of an open run that is overdue for the next one, else None."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chalicelib.deadline import Deadline
 from chalicelib.errors import ObjectNotFoundError, RunlakeError, UnavailableError
-from chalicelib.ports import Clock, ObjectStore, PutOptions, Run, RunEnd, SegmentEntry
+from chalicelib.ports import LOST, Clock, ObjectStore, PutOptions, Run, RunEnd, SegmentEntry
 from chalicelib.runlog.artifact import Artifact, artifact_metadata
 from chalicelib.runlog.attempts import read_start
 from chalicelib.runlog.compaction import Compaction, Compactor, RunState, retrying
@@ -85,15 +85,19 @@ class Finalizer:
         except UnavailableError:
             return Finalization(CLOSED, finalized=False)  # the seal stands: the schedule does the rest
 
-    def abandon(self, run: Run, idle_before_ms: int, deadline: Deadline, find_end: FindEnd | None = None) -> Finalization:
+    def abandon(
+        self, run: Run, idle_before_ms: int, deadline: Deadline, find_end: FindEnd | None = None, alive_ms: int = 0
+    ) -> Finalization:
         """End a log whose last line was written before a time, or that was started before it and has no line. An append that comes first
-        keeps the run open and is in it; one that comes after reopens the run. ``find_end`` as of ``close``; None of it: the run is lost."""
+        keeps the run open and is in it; one that comes after reopens the run. ``find_end`` as of ``close``; None of it: the run is
+        lost. ``alive_ms``: its last heartbeat."""
         tail = self._writer.tails.find(run)
         last_ms = tail.appended_ms if tail.exists else self._registered_ms(run)
         if not tail.seal:
             if not 0 < last_ms < idle_before_ms:
                 return Finalization("", finalized=False)
-            if not self._writer.seal(run, ABANDONED, tail, find_end(run, tail) if find_end else None):
+            end = (find_end(run, tail) if find_end else None) or RunEnd(LOST)
+            if not self._writer.seal(run, ABANDONED, tail, replace(end, last_sign_ms=max(last_ms, alive_ms))):
                 return Finalization("", finalized=False)
         return self.finalize(run, deadline)
 

@@ -3,7 +3,7 @@
 Keys: ``kind``, ``epoch``, ``first-line``, ``first-byte``, ``lines``, ``session``, ``base``, ``digest``, ``appended-ms``, and where
 there is one ``connector`` (percent-encoded), ``reason`` (of a seal), ``landmarks``, ``errors``, ``events``, ``first-ms`` and ``last-ms``; of
 a close that reports how the run ended ``outcome``, ``exit-code``, ``signal``, ``exception``, ``step`` (both percent-encoded),
-``lost-lines``. The number is in the object's key, the bytes are its size. Metadata stays below S3's 2 KB whatever the batch.
+``lost-lines``, ``last-sign-ms``. The number is in the object's key, the bytes are its size. Metadata stays below S3's 2 KB whatever the batch.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ def metadata_of_end(end: RunEnd) -> dict[str, str]:
         metadata["exit-code"] = str(end.exit_code)
     texts = {"signal": end.signal, "exception": end.exception, "step": end.step}
     metadata |= {name: _quoted(text) for name, text in texts.items() if text}
-    return metadata | ({"lost-lines": str(end.lost_lines)} if end.lost_lines else {})
+    numbers = {"lost-lines": end.lost_lines, "last-sign-ms": end.last_sign_ms}
+    return metadata | {name: str(number) for name, number in numbers.items() if number}
 
 
 def _quoted(text: str) -> str:
@@ -121,6 +122,7 @@ def end_of(metadata: Mapping[str, str]) -> RunEnd | None:
         exception=unquote(metadata.get("exception", "")),
         step=unquote(metadata.get("step", "")),
         lost_lines=int(metadata.get("lost-lines", "0")),
+        last_sign_ms=int(metadata.get("last-sign-ms", "0")),
     )
 
 

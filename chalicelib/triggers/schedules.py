@@ -162,7 +162,7 @@ def _abandon(services: Services, lease: Lease, row: RunRow, deadline: Deadline) 
     if not _is_idle(row, idle_before_ms):
         return
     end = composition.leased_finalizer(services, lease).abandon(
-        row.run, idle_before_ms, deadline, services.end_finder.find_abandoned
+        row.run, idle_before_ms, deadline, services.end_finder.find_abandoned, row.alive_ms
     )
     lease.check()
     if end.finalized:

@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import NamedTuple
 
-from chalicelib.catalog.runs import LOST, outcome_of_end
+from chalicelib.catalog.runs import outcome_of_end
 from chalicelib.errors import DamagedLogError, ObjectNotFoundError, StoreUnavailableError
 from chalicelib.events.companion import UNDER_WAY_MS
-from chalicelib.ports import UNKNOWN, ObjectStore, RunEnd, SegmentEntry, SegmentIndex
+from chalicelib.ports import LOST, UNKNOWN, ObjectStore, RunEnd, SegmentEntry, SegmentIndex
 from chalicelib.runlog.artifact import artifact_of
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.segment import CLOSED as CLOSED_REASON

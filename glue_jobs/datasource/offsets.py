@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from chalicelib.catalog.runs import LOST, RUNNING
+from chalicelib.catalog.runs import RUNNING
 from chalicelib.errors import InvalidConfigurationError
-from chalicelib.ports import CANCELLED, FAILED, SUCCEEDED, UNKNOWN
+from chalicelib.ports import CANCELLED, FAILED, LOST, SUCCEEDED, UNKNOWN
 from glue_jobs.datasource.options import Options
 from glue_jobs.datasource.slices import EXACT, TAIL, Edge
 

@@ -13,7 +13,7 @@ from chalicelib import composition
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import Run
 from tests.functional.gateway import call, installed, post
-from tests.world import World
+from tests.world import START_MS, World
 
 JSON, TEXT = {"Content-Type": "application/json"}, {"Content-Type": "text/plain"}
 CONNECTOR = {"connectorId": "host-1-77", "timestamp": 1790000000000}
@@ -167,8 +167,11 @@ def test_sweep_makes_a_run_lost_only_if_its_client_was_to_close_it(
         call("POST", "/v1/events/svc.a/r/steps/load", json.dumps({"status": step}), JSON)
     world.clock.advance(60)
     find_end = composition.services().end_finder.find_abandoned
-    assert world.parts().finalizer.abandon(Run("svc.a", "r"), world.clock.now_ms(), world.deadline(), find_end).finalized
+    alive_ms = START_MS + 7000 if is_started else 0
+    assert world.parts().finalizer.abandon(Run("svc.a", "r"), world.clock.now_ms(), world.deadline(), find_end, alive_ms).finalized
     assert outcome()["outcome"] == ended
+    facts = call("GET", "/v1/catalog/pipelines/svc.a/runs/r").json
+    assert (facts["lastAppendMs"], facts["end"]) == (alive_ms or START_MS, "abandoned"), "not when the sweep came"
     post("svc.a/r", "two\n", TEXT)
     assert outcome()["outcome"] == "running"
 

@@ -14,7 +14,7 @@ from chalicelib.runlog.artifact import artifact_metadata, artifact_of
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.segment import metadata_of
 from tests.faults.interception import BEFORE, Intercepted, StopAt
-from tests.world import RUN, World
+from tests.world import RUN, START_MS, World
 
 MIB = 1024 * 1024
 GIB = 1024 * MIB
@@ -208,7 +208,7 @@ def test_logs_txt_says_how_the_run_ended() -> None:
     append(world, "a\n")
     world.parts().finalizer.abandon(RUN, world.clock.now_ms() + 1, world.deadline())
     logs = world.layout.logs(RUN)
-    assert artifact_of(world.store.head(logs)).end is None
+    assert artifact_of(world.store.head(logs)).end == RunEnd("lost", last_sign_ms=START_MS)
     world.parts().finalizer.close(RUN, end=end)
     assert artifact_of(world.store.head(logs)).end == end
     assert world.store.head(logs).metadata["outcome"] == "failed"
