@@ -15,6 +15,8 @@ from client.tests.fake_server import FakeServer
 from runlake import Archive, RunClosedError, RunName, draining
 from runlake.draining import Drain
 from runlake.leftovers import Leftover, claimed, keep_leftover, leftovers_in
+from runlake.outcomes import RunEnd
+from runlake.starts import Start
 
 RUN = RunName("p", "r")
 LINES = [b"%05d %s" % (number, b"x" * (number % 40)) for number in range(400)]
@@ -135,6 +137,23 @@ def test_lines_of_a_closed_run_go_to_its_next_attempt_wherever_the_drain_is_kill
         assert server.lines("p", "r") == [b"of another"]
         assert server.lines("p", "r~2") == LINES and server.runs["p", "r~2"].closed
         assert ("p", "r~3") not in server.runs
+        if steps.taken <= at:
+            return
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_end_without_lines_is_reported_once_wherever_the_drain_is_killed(
+    server: FakeServer, tmp_path: Path, *, after: bool
+) -> None:
+    for at in count():
+        server.runs.clear()
+        start, end = Start("id", "./load.sh"), RunEnd("failed", exit_code=3)
+        keep_leftover(tmp_path / str(at) / "left", Leftover(server.url, RUN, None, close=True, start=start, end=end), None)
+        steps = Steps(at, after=after)
+        with suppress(PowerCutError):
+            drained(tmp_path / str(at), steps)
+        assert drained(tmp_path / str(at)) == 0
+        assert server.runs["p", "r"].end == end.document() and list(server.runs) == [("p", "r")]
         if steps.taken <= at:
             return
 

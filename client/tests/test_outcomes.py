@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 import runlake
 from client.tests.fake_server import FakeServer
-from runlake import RunlogHandler
+from runlake import Pace, RunlogHandler
 from runlake.__main__ import runlake as command
 from runlake.outcomes import RunEnd, exit_status
 from runlake.settings import Settings
@@ -113,6 +113,47 @@ def test_failed_run_names_the_innermost_step_that_failed(server: FakeServer, set
         with run.step("Orders", "orders"):
             raise ZeroDivisionError
     assert server.runs["p", "r"].end == {"outcome": "failed", "exception": "ZeroDivisionError", "step": "orders"}
+
+
+def drained(server: FakeServer, settings: Settings, *options: str) -> Result:
+    arguments = ["--url", server.url, "--spool-dir", settings.spool_dir, "drain", *options, "--json"]
+    return CliRunner().invoke(command, arguments)
+
+
+@pytest.mark.parametrize(("fault", "has_line"), [("503", True), ("lost", True), ("503", False)])
+def test_close_without_an_answer_waits_on_disk_with_its_outcome(
+    server: FakeServer, settings: Settings, pace: Pace, fault: str, *, has_line: bool
+) -> None:
+    # Without a line the start is not answered either.
+    server.fault = lambda method, path: fault if path.endswith("/close") or not has_line else ""
+    notices: list[str] = []
+    handler = RunlogHandler("p", "r", settings=settings, pace=pace, close_run=True, command="./load.sh", tell=notices.append)
+    if has_line:
+        handler.write("one\n")
+        handler.flush()
+    handler.finish(0.05, end=RunEnd("failed", exit_code=3))
+    root = settings.spool_root
+    assert notices == [
+        f"the end of p/r waits in {root}: run `runlake --spool-dir {root} drain` later, or it is abandoned after a day"
+    ]
+    (listed,) = drained(server, settings, "--list").stdout.splitlines()
+    assert (json.loads(listed)["runId"], json.loads(listed)["lines"]) == ("r", 0)
+    still_away = drained(server, settings, "--patience", "0")
+    assert (still_away.exit_code, json.loads(still_away.stdout)) == (1, {"stored": 0, "kept": 0, "failed": 1})
+    assert f"the end of p/r waits for {server.url} in " in still_away.stderr
+    server.fault = lambda method, path: ""
+    assert drained(server, settings).exit_code == 0
+    assert server.runs["p", "r"].end == {"outcome": "failed", "exitCode": 3}
+    assert server.lines("p", "r") == [b"one"] * has_line and len(server.starts) == 1
+    assert list(root.iterdir()) == []
+
+
+def test_without_a_disk_an_unanswered_close_is_reported(server: FakeServer, settings: Settings, pace: Pace) -> None:
+    server.fault = lambda method, path: "503"
+    notices: list[str] = []
+    handler = RunlogHandler("p", "r", settings=replace(settings, spool_bytes=0), pace=pace, close_run=True, tell=notices.append)
+    handler.finish(0.05, end=RunEnd("failed"))
+    assert notices == ["p/r could not be closed: run `runlake close p r` later, or it is abandoned after a day"]
 
 
 def test_outcome_waits_on_disk_with_the_lines(server: FakeServer, settings: Settings) -> None:

@@ -121,7 +121,8 @@ class Buffer:
                 self._changed.notify_all()
 
     def keep(self, older: bytes) -> tuple[int, Spool | None]:
-        """Put all that is left on disk, ``older`` first; its lines. Where there is no disk they are counted as dropped."""
+        """Put all that is left on disk, ``older`` first; its lines. The folder is made though nothing is left. Where there is no disk, lines
+        are counted as dropped."""
         with self._changed:
             left = older + b"".join(self._blocks)
             lines = left.count(b"\n")
@@ -130,8 +131,7 @@ class Buffer:
             if self._spool is None:
                 self.dropped_lines += lines
                 return 0, None
-            if left or not self._spool.is_empty:
-                self._spool.keep(left)
+            self._spool.keep(left)
             return lines + self._spool.lines, self._spool
 
     def remove_spool(self) -> None:

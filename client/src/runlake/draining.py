@@ -63,7 +63,8 @@ class Drain:
         self._chunks = [_Chunk(path, first_byte) for path, first_byte in zip(paths, first_bytes, strict=False)]
 
     def run(self) -> int:
-        """Lines (or events) that wait on; with 0 the folder is gone. Raises ApiError (nothing of what is left was taken), OSError."""
+        """Lines (or events) that wait on. Without ``trouble`` the folder is gone; with it and 0 the end of the run waits. Raises
+        ApiError (nothing of what is left was taken), OSError."""
         try:
             self._send_all()
             self._end()

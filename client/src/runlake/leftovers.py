@@ -1,4 +1,4 @@
-"""Lines that a program could not ship before it ended: kept in a folder, shipped by ``runlake drain``.
+"""Lines, and the end of a run, that a program could not ship before it ended: kept in a folder, shipped by ``runlake drain``.
 
 A folder holds ``run.json`` (which server, run and position, and how far a drain has come), ``sent.gz`` (a batch that was sent and not
 answered, as it was sent: its position makes it harmless to send it again), and the chunks of the spool, oldest first.

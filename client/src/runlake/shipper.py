@@ -172,9 +172,9 @@ class Shipper:
     def finish(self, timeout_s: float, *, close: bool = True, while_moving: bool = False, end: RunEnd | None = None) -> Counts:
         """Ship what is left, close the run with its outcome, and stop; again: nothing.
 
-        What is not shipped in time is kept on disk for ``runlake drain``. ``while_moving`` counts the time from the last batch that was
-        stored. Never raises, and takes no longer than ``timeout_s``
-        where nothing moves. A run of which lines are kept stays open, or they could not be added later.
+        What is not shipped in time is kept on disk for ``runlake drain``, and so is a close without an answer. ``while_moving`` counts the
+        time from the last batch that was stored. Never raises, and takes no longer than ``timeout_s`` where nothing moves. A run of
+        which lines are kept stays open, or they could not be added later.
         """
         if self._finish.asked:
             return self.counts
@@ -218,7 +218,7 @@ class Shipper:
             self._finish.abandoned.set()
             self._finish.nudge.set()
         with self._moving:
-            if self._sent or self._waiting or self._buffer.pending_bytes:
+            if self._sent or self._waiting or self._buffer.pending_bytes or self._is_close_unanswered:
                 self._keep()
             else:
                 self._buffer.remove_spool()
@@ -226,6 +226,10 @@ class Shipper:
         if self._thread is None or self._finish.ended:
             self._let_go()
         self._sum_up()
+
+    @property
+    def _is_close_unanswered(self) -> bool:
+        return self._finish.close and not self._finish.closed and not self._finish.refusal
 
     def _tell_what_stays_open(self) -> None:
         if self._finish.closed:
@@ -244,6 +248,7 @@ class Shipper:
             lines, spool = self._buffer.keep(bytes(self._waiting))
             if spool is None:
                 self._buffer.dropped_lines += sent.lines if sent else 0
+                self._tell_what_stays_open()
                 return
             facts, count = self._delivery.facts(), sent.lines if sent else 0
             start = self._start_of_run if self._position is None else None
@@ -254,12 +259,15 @@ class Shipper:
         except (OSError, RunlakeError) as error:
             self._buffer.dropped_lines += sent.lines if sent else 0
             self._say(f"{self._delivery.unit} of {self.run} could not be kept on disk reason={error}")
+            self._tell_what_stays_open()
             return
-        self._counts.kept_lines += lines + (sent.lines if sent else 0)
+        kept = self._counts.kept_lines = lines + (sent.lines if sent else 0)
         root = spool.folder.parent
-        self._say(
-            f"{self._counts.kept_lines} {self._delivery.unit} of {self.run} wait in {root}: run `{drain_command(root)}` later"
-        )
+        command = f"run `{drain_command(root)}` later"
+        if kept:
+            self._say(f"{kept} {self._delivery.unit} of {self.run} wait in {root}: {command}")
+        else:
+            self._say(f"the end of {self.run} waits in {root}: {command}, or it is abandoned after a day")
 
     def _url(self) -> str:
         """Which server it is; without a connection only when there has been none yet."""

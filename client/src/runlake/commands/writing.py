@@ -132,7 +132,7 @@ def execute_command(
 @json_option
 @pass_session
 def drain(session: Session, patience: float, is_list: bool, discard: tuple[str, ...], as_json: bool) -> None:
-    """Ship the lines that programs had to leave on disk when they ended without the server."""
+    """Ship the lines, and ends of runs, that programs had to leave on disk when they ended without the server."""
     settings = session.settings()
     folders = leftovers_in(settings.spool_root)
     if is_list:
@@ -144,8 +144,8 @@ def drain(session: Session, patience: float, is_list: bool, discard: tuple[str, 
     drained = kept = failed = 0
     for folder in folders:
         try:
-            stored, left = _drained(folder, settings, patience)
-            drained, kept = drained + stored, kept + left
+            stored, left, is_sent = _drained(folder, settings, patience)
+            drained, kept, failed = drained + stored, kept + left, failed + (not is_sent and not left)
         except Exception as error:  # whatever is wrong with one folder, the others are drained
             failed += 1
             report(f"{folder} stays as it is: {_reason_of(error)}")
@@ -238,20 +238,21 @@ def _discard(root: Path, folders: list[Path], names: tuple[str, ...], as_json: b
         sys.exit(1)
 
 
-def _drained(folder: Path, settings: Settings, patience_s: float) -> tuple[int, int]:
-    """Lines that were stored, and lines that wait on where they were."""
+def _drained(folder: Path, settings: Settings, patience_s: float) -> tuple[int, int, bool]:
+    """Lines that were stored, and lines that wait on where they were; whether all is sent, the end of the run too."""
     with claimed(folder) as leftover:
         if leftover is None:
-            return 0, 0
+            return 0, 0, True
         with Archive(leftover.url, settings.bearer, settings.timeout_s) as archive:
             draining = Drain(folder, leftover, archive, patience_s)
             left = draining.run()
         if draining.leftover.run != leftover.run:
             report(f"{leftover.run} was started or closed before: its lines are archived as {draining.leftover.run}")
-        if left:
-            report(f"{left} {leftover.delivery.unit} of {leftover.run} wait for {leftover.url} in {folder}: {draining.trouble}")
+        if draining.trouble:
+            what = f"{left} {leftover.delivery.unit} of {leftover.run} wait" if left else f"the end of {leftover.run} waits"
+            report(f"{what} for {leftover.url} in {folder}: {draining.trouble}")
         if draining.refused:
             report(f"{draining.refused} of {leftover.run} were refused: {draining.reason}")
         elif draining.reason:
             report(f"{draining.leftover.run}: {draining.reason}")
-        return draining.stored, left
+        return draining.stored, left, not draining.trouble
