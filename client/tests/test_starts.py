@@ -57,6 +57,18 @@ def test_command_that_is_not_utf_8_is_started(server: FakeServer, settings: Sett
     assert server.lines("p", "r") == [b"one"] and server.runs["p", "r"].closed
 
 
+@pytest.mark.parametrize("start", ["caf\udce9", "x" * 1000], ids=["not UTF-8", "too long"])
+def test_start_of_the_environment_that_is_no_name_costs_no_line(
+    start: str, server: FakeServer, settings: Settings, pace: Pace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"FQN": "p", "RUN_ID": "r", "START": start}.items():
+        monkeypatch.setenv(f"RUNLAKE_{name}", value)
+    handler = RunlogHandler("p", "r", settings=settings, pace=pace, close_run=True, command="./load.sh")
+    handler.write("one\n")
+    handler.close()
+    assert server.lines("p", "r") == [b"one"] and server.runs["p", "r"].closed
+
+
 def refused(
     server: FakeServer, settings: Settings, pace: Pace, tries: int, attempt: int | None = None
 ) -> tuple[RunlogHandler, list[str]]:

@@ -26,8 +26,8 @@ class RunName:
 
 
 def part(name: str) -> str:
-    """A name as one part of a path: everything that could mean something there is encoded, slashes too."""
-    return quote(name, safe="")
+    """A name as one part of a path: everything that could mean something there is encoded, slashes too; a byte that is not UTF-8 is "?"."""
+    return quote(name, safe="", errors="replace")
 
 
 def page_url(url: str, fqn: str | None = None, run_id: str | None = None) -> str:
