@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
 from click.testing import CliRunner
 
+from chalicelib.lines.formats import ANY
+from chalicelib.lines.parsed import Parsed
 from client.tests.fake_server import FakeServer
 from runlake import Archive, Pace, RunlogHandler, Settings, SettingsError
 from runlake import run as run_block
 from runlake.__main__ import runlake
+from runlake.handler import ZonedFormatter
 from runlake.outcomes import RunEnd
 from runlake.tokens import Token
 
@@ -35,6 +39,19 @@ def test_records_are_stored_as_lines(server: FakeServer, settings: Settings) -> 
     assert one.endswith(b" INFO app: one")
     assert two.endswith(b" WARNING app: two zwei") and lines == b"lines"
     assert not server.runs["svc.pipeline", "run-1"].closed
+
+
+@pytest.mark.parametrize(("zone", "offset"), [("UTC", "+00:00"), ("America/New_York", "-05:00"), ("Asia/Kolkata", "+05:30")])
+def test_lines_state_their_time_with_its_zone(monkeypatch: pytest.MonkeyPatch, zone: str, offset: str) -> None:
+    record = logging.makeLogRecord({"name": "app", "levelname": "INFO", "msg": "one", "created": 1_795_273_200.123})
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", zone)
+        time.tzset()
+        line = ZonedFormatter().format(record)
+    time.tzset()
+    read = ANY.reader()(line)
+    assert line[23:] == f"{offset} INFO app: one"
+    assert read == Parsed(1_795_273_200_123_000, "INFO", "app", "one")
 
 
 def test_many_records_are_few_requests(server: FakeServer, settings: Settings) -> None:

@@ -11,6 +11,7 @@ import traceback
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from multiprocessing import util as processes
 from typing import Any
@@ -31,8 +32,19 @@ from runlake.spool import Spool, drain_command
 from runlake.starts import Start, StartedRun, environment_of, inherited_start_id
 from runlake.steps import Step, current_step
 
-FORMAT = "%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s"
-"""As ``2026-11-21 10:00:00.123 INFO app: message``: times and levels that the archive knows."""
+FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+class ZonedFormatter(logging.Formatter):
+    """Lines as ``2026-11-21 10:00:00.123+01:00 INFO app: message``, with times and levels that the archive reads. Local times with their zone:
+    the archive takes a time without one for UTC."""
+
+    def __init__(self) -> None:
+        super().__init__(FORMAT)
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
+        """The record's time, to the millisecond."""
+        return datetime.fromtimestamp(record.created).astimezone().isoformat(" ", "milliseconds")
 
 
 class RunlogHandler(logging.Handler):
@@ -82,7 +94,7 @@ class RunlogHandler(logging.Handler):
         self.mask = secrets if isinstance(secrets, Mask) else Mask(secrets)
         self._writer_given = None if writer is None else checked_name("writer", self.mask.text(writer))
         super().__init__(level)  # ``logging`` closes at exit what it knows: not before nothing can be raised any more
-        self.setFormatter(logging.Formatter(FORMAT, "%Y-%m-%d %H:%M:%S"))
+        self.setFormatter(ZonedFormatter())
         self._connect = connect or partial(Archive.of, self.settings)
         is_of_exec = start is None and inherited_start_id(self.run) is not None
         self._tell, self._pace, self._close_run = tell, pace or pace_of(self.settings), close_run and not is_of_exec
