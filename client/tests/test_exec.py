@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,23 @@ def test_signals_are_passed_on(number: signal.Signals, server: FakeServer, tmp_p
         rest, _ = process.communicate(timeout=60)
     assert (rest, process.returncode) == (b"got %d\n" % number, 7)
     assert archived(server)[0] == b"ready\ngot %d\n" % number
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_signal_while_the_archive_is_waited_for_keeps_lines_and_exit_code(
+    number: signal.Signals, server: FakeServer, tmp_path: Path
+) -> None:
+    server.down()
+    script = "import sys, signal; signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 32)); print('out', flush=True); sys.exit(5)"
+    with start(server, tmp_path, sys.executable, "-c", script, options=("--patience", "600")) as process:
+        assert process.stdout is not None and process.stdout.readline() == b"out\n"
+        while process.poll() is None:  # the command is ignoring it until it has ended
+            process.send_signal(number)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.1)
+        _, err = process.communicate()
+    assert process.returncode == 5 and b"2 lines of p/r wait in " in err
+    server.up()
 
 
 def test_binary_output_arrives_byte_for_byte(server: FakeServer, tmp_path: Path) -> None:

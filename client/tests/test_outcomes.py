@@ -65,7 +65,7 @@ def test_command_that_is_ended_from_outside_is_cancelled(server: FakeServer, tmp
         (None, {"outcome": "succeeded"}),
         (SystemExit(), {"outcome": "succeeded", "exitCode": 0}),
         (SystemExit(4), {"outcome": "failed", "exitCode": 4}),
-        (SystemExit("no input"), {"outcome": "failed", "exitCode": 1}),
+        (SystemExit("no hunter2"), {"outcome": "failed", "exitCode": 1, "exception": "no ***secret***"}),
         (SystemExit(True), {"outcome": "failed", "exitCode": 1}),
         (SystemExit(False), {"outcome": "succeeded", "exitCode": 0}),
         (SystemExit(-1), {"outcome": "failed", "exitCode": 255}),
@@ -85,6 +85,7 @@ def test_run_reports_how_its_block_ended(
         if error:
             raise error
     assert server.runs["p", "r"].end == end
+    assert bool(server.lines("p", "r")) == (end["outcome"] != "succeeded"), "a trace of a failure alone"
 
 
 @pytest.mark.parametrize("code", [True, False, 256, -1, 10**10 + 3, 2**63 - 1, 2**63, 10**30, "text", 2.5], ids=str)

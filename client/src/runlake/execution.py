@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import IO
 
@@ -52,7 +52,7 @@ def execute(
     with process, _signals_passed_on(process) as passed_on:
         archive_outputs(outputs, lambda data: handler.write_bytes(data, patience_s))
         code = process.wait()
-    _tell_end(handler, code, time.monotonic() - started_s, patience_s)
+        _tell_end(handler, code, time.monotonic() - started_s, patience_s)
     return code if code >= 0 else 128 - code, _end_of(code, is_cancelled=not passed_on.isdisjoint(_CANCELLING))
 
 
@@ -102,6 +102,25 @@ def _signals_passed_on(process: subprocess.Popen[bytes]) -> Iterator[set[int]]:
     before = {number: signal.signal(number, pass_on) for number in _PASSED_ON}
     try:
         yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """A signal that ends a process interrupts the block, and nothing more, so that lines are kept on disk and the exit code is the command's.
+    Further ones are ignored. While a command runs they are passed on to it instead."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        for each in _CANCELLING:
+            signal.signal(each, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in _CANCELLING}
+    try:
+        with suppress(KeyboardInterrupt):
+            yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

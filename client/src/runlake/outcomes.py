@@ -31,7 +31,8 @@ class RunEnd:
             return cls(SUCCEEDED)
         if isinstance(error, SystemExit):
             code = exit_status(error)
-            return cls(FAILED if code else SUCCEEDED, exit_code=code, step=step[:_STEP_CHARS] if code else "")
+            reason = mask(error.code)[:_EXCEPTION_CHARS] if isinstance(error.code, str) else ""
+            return cls(FAILED if code else SUCCEEDED, exit_code=code, exception=reason, step=step[:_STEP_CHARS] if code else "")
         if isinstance(error, KeyboardInterrupt):
             return cls(CANCELLED, step=step[:_STEP_CHARS])
         text = mask("".join(traceback.format_exception_only(error)).strip())
@@ -63,6 +64,11 @@ class RunEnd:
             document.get("step", ""),
             document.get("lostLines", 0),
         )
+
+
+def is_failure(error: BaseException | None) -> bool:
+    """Whether a block of code that ended by this has failed: ``sys.exit(0)`` is no failure."""
+    return error is not None and not (isinstance(error, SystemExit) and exit_status(error) == 0)
 
 
 def exit_status(error: SystemExit) -> int:

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 from runlake.eventwriter import EventWriter
 from runlake.handler import RunlogHandler
 from runlake.names import RunName
-from runlake.outcomes import RunEnd
+from runlake.outcomes import RunEnd, is_failure
 from runlake.shipper import Counts
 from runlake.steps import Step
 
@@ -85,7 +85,7 @@ class Run:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """An exception is archived with its trace, is the run's outcome, and goes on its way."""
-        if kind is not None and error is not None:
+        if kind is not None and error is not None and is_failure(error):
             self.handler.handle(_record_of("the run ended by an exception", (kind, error, trace)))
         if self._logger is not None:
             self._logger.removeHandler(self.handler)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from runlake.events import MAX_NAME_CHARS, checked_name, now_ms
 from runlake.names import RunName
-from runlake.outcomes import exit_status
+from runlake.outcomes import is_failure
 from runlake.terminal import label
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Step:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        has_failed = error is not None and not (isinstance(error, SystemExit) and exit_status(error) == 0)
+        has_failed = is_failure(error)
         if has_failed and error is not None:
             self._handler.step_failed(self.id, error)
             told = "".join(traceback.format_exception_only(error)).strip()

@@ -17,15 +17,17 @@ from runlake.commands.session import Session, json_option, pass_session
 from runlake.commands.times import Seconds
 from runlake.draining import Drain
 from runlake.errors import RunlakeError, SettingsError
-from runlake.execution import execute
+from runlake.execution import execute, interruptible
 from runlake.handler import RunlogHandler
 from runlake.leftovers import claimed, discard_leftover, leftovers_in, waiting_bytes
 from runlake.names import RunName, page_url
+from runlake.outcomes import CANCELLED, RunEnd
 from runlake.settings import Settings
 from runlake.spool import drain_command
 from runlake.starts import MAX_ATTEMPTS, StartedRun
 
 CANNOT_BEGIN = 125
+_INTERRUPTED = 130
 """What ``exec`` ends with when it ran nothing, as env(1) and timeout(1) report their own faults."""
 
 
@@ -113,10 +115,13 @@ def execute_command(
     except RunlakeError as error:
         report_error(error)
         sys.exit(CANNOT_BEGIN)
-    code, end = execute(
-        command, handler, getattr(sys.stdout, "buffer", None), getattr(sys.stderr, "buffer", None), patience, report
-    )
-    handler.finish(patience, while_moving=True, end=end)
+    code, end = _INTERRUPTED, RunEnd(CANCELLED)
+    with interruptible():
+        code, end = execute(
+            command, handler, getattr(sys.stdout, "buffer", None), getattr(sys.stderr, "buffer", None), patience, report
+        )
+        handler.finish(patience, while_moving=True, end=end)
+    handler.finish(0, end=end)  # where the signal came before the other one began
     sys.exit(code)
 
 
