@@ -130,6 +130,7 @@ def _start(call: Call) -> Response:
         "attempt": attempt.start.attempt,
         "startedMs": attempt.start.started_ms,
         "position": attempt.position,
+        "joined": attempt.is_joined,
     }
     return json_answer(document, Set_Cookie=session_cookie(call.headers, attempt.position))
 

@@ -227,14 +227,15 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     | {"additionalProperties": False},
     "StartedRun": _object(
         "A started attempt.",
-        ["runId", "attempt", "startedMs", "position"],
+        ["runId", "attempt", "startedMs", "position", "joined"],
         {
             "runId": _TEXT | {"description": "The run that its log is stored as: `run-1~2` for attempt 2 of `run-1`."},
             "attempt": _number("Its number, from 1.", minimum=1),
             "startedMs": _TIME,
             "position": _TEXT | {"description": "The position of its first batch, as in the cookie."},
+            "joined": {"type": "boolean", "description": "With `join`: it is open, and of another start, whose client closes it."},
         },
-        {"runId": "run-1~2", "attempt": 2, "startedMs": 1790000000000, "position": _POSITION},
+        {"runId": "run-1~2", "attempt": 2, "startedMs": 1790000000000, "position": _POSITION, "joined": False},
     ),
     "Heartbeat": _object(
         "Whether the heartbeat is recorded.",

@@ -60,11 +60,12 @@ class StartRequest:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A started attempt: the run that its log is stored as, and the position of its first batch."""
+    """A started attempt: the run that its log is stored as, and the position of its first batch. ``is_joined``: another start has it."""
 
     run: Run
     start: RunStart
     position: str
+    is_joined: bool = False
 
 
 class Attempts:
@@ -145,7 +146,8 @@ class Attempts:
         return None if tail.seal else self._joined(run, stored, request, tail)
 
     def _joined(self, run: Run, stored: RunStart | None, request: StartRequest, tail: Tail) -> Attempt:
-        return Attempt(run, stored or self._start_of(run, request, 1), self._writer.position_at(run, tail))
+        is_joined = stored is None or stored.start_id != request.start_id
+        return Attempt(run, stored or self._start_of(run, request, 1), self._writer.position_at(run, tail), is_joined)
 
     def _own(self, run: Run, start: RunStart, tail: Tail) -> Attempt | None:
         """The attempt, if this start has it."""

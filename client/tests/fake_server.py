@@ -275,11 +275,12 @@ class _Handler(BaseHTTPRequestHandler):
                 if "attempt" in body:
                     return self._json({"code": 409, "message": "the attempt is taken"}, 409)
                 number += 1
+            is_joined = run.start not in ("", start)
             run.start = run.start or start
             fake.starts.append(body)
             fake.sessions += 1
             position = f"s{fake.sessions}.{len(run.segments)}"
-        self._json({"runId": name, "attempt": number, "startedMs": 0, "position": position})
+        self._json({"runId": name, "attempt": number, "startedMs": 0, "position": position, "joined": is_joined})
 
     def _append(self, run: StoredRun) -> None:
         fake = self.server.fake

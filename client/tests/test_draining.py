@@ -23,6 +23,9 @@ LINES = [b"%05d %s" % (number, b"x" * (number % 40)) for number in range(400)]
 TEXT = b"\n".join(LINES)
 
 
+_REQUESTS = ("open_session", "start_run", "append", "close_run", "register_writer", "append_events", "close_writer")
+
+
 class PowerCutError(BaseException):
     """The process ends here."""
 
@@ -65,7 +68,7 @@ def drained(root: Path, steps: Steps | None = None) -> int:
             assert leftover
             with Archive(leftover.url) as archive:
                 if steps:
-                    for name in ("open_session", "start_run", "append", "close_run"):
+                    for name in _REQUESTS:
                         patched.setattr(archive, name, steps.step(getattr(archive, name)))
                     for name in ("replace", "unlink", "rmdir"):
                         patched.setattr(Path, name, steps.step(getattr(Path, name)))
@@ -154,6 +157,38 @@ def test_end_without_lines_is_reported_once_wherever_the_drain_is_killed(
             drained(tmp_path / str(at), steps)
         assert drained(tmp_path / str(at)) == 0
         assert server.runs["p", "r"].end == end.document() and list(server.runs) == [("p", "r")]
+        if steps.taken <= at:
+            return
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_events_of_a_closed_run_are_complete_in_its_next_attempt_wherever_the_drain_is_killed(
+    server: FakeServer, tmp_path: Path, *, after: bool
+) -> None:
+    events = [b'{"id":%d,"timestamp":1,"message":"%d"}\n' % (number, number) for number in range(100)]
+    for at in count():
+        server.runs.clear()
+        with Archive(server.url) as archive:
+            archive.register_writer(RUN, "w")
+            archive.append_events(RUN, "w", b"".join(events[:3]), "k")
+        server.runs["p", "r"].closed = True
+        folder = tmp_path / str(at) / "left"
+        folder.mkdir(parents=True)
+        (folder / "0000000000.chunk").write_bytes(b"".join(events[3:]))
+        of_writer = {"writer": "w", "count": len(events), "lastTimestampMs": 1}  # as the release before this one wrote it
+        keep_leftover(folder, Leftover(server.url, RUN, "e.3", close=False, facts=of_writer), None)
+        steps = Steps(at, after=after)
+        with suppress(PowerCutError):
+            drained(folder.parent, steps)
+        if folder.exists():
+            assert drained(folder.parent) == 0
+        counts = []
+        for run_id in ("r", "r~2"):
+            stored = server.runs["p", run_id].events
+            assert [event["id"] for event in stored.stored] == list(range(len(stored.stored)))
+            assert stored.writers["w"]["count"] == len(stored.stored)
+            counts.append(len(stored.stored))
+        assert counts == [3, 97] and server.runs["p", "r~2"].closed and ("p", "r~3") not in server.runs
         if steps.taken <= at:
             return
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import itertools
 import json
 import logging
 import multiprocessing
@@ -325,6 +326,66 @@ def test_without_the_server_events_are_kept_and_drained_with_their_writer(
     assert (events.writers["w"]["count"], events.writers["w"]["closed"]) == (301, True)
     assert events.steps["late"]["status"] == "succeeded"
     assert server.runs["p", "r"].closed
+
+
+def assert_complete_from_0(server: FakeServer, run_id: str, messages: list[str]) -> None:
+    stored = server.runs["p", run_id]
+    assert (stored.events.messages("w"), [event["id"] for event in stored.events.stored]) == (messages, list(range(len(messages))))
+    assert stored.events.writers["w"]["count"] == len(messages) and stored.closed
+    with runlake.Archive(server.url) as archive:
+        assert archive.completeness(runlake.RunName("p", run_id))["state"] == "complete"
+
+
+@pytest.mark.parametrize("fault", ["cut", "lost"])
+def test_events_of_a_run_that_is_closed_under_them_are_complete_in_both_attempts(
+    fault: str, server: FakeServer, settings: Settings, pace: Pace
+) -> None:
+    """Whichever request after the close gets no response."""
+    at, requests = 0, 1
+    while at < requests:
+        server.runs.clear()
+        server.fault = lambda method, path: ""
+        with runlake.run("p", "r", logger=None, events=True, writer="w", settings=settings, pace=pace) as run:
+            for number in range(3):
+                run.event(f"first {number}")
+            run.handler.flush()
+            server.runs["p", "r"].closed = True
+            numbers = itertools.count()
+            server.fault = lambda method, path, at=at, numbers=numbers: fault if next(numbers) == at else ""  # type: ignore[misc]
+            for number in range(2):
+                run.event(f"second {number}")
+        requests, at = next(numbers), at + 1
+        server.fault = lambda method, path: ""
+        assert_complete_from_0(server, "r", [f"first {number}" for number in range(3)])
+        assert_complete_from_0(server, "r~2", [f"second {number}" for number in range(2)])
+        assert ("p", "r~3") not in server.runs and run.counts.stored_lines == 5
+    assert at > 6
+
+
+@pytest.mark.parametrize("away", ["/api/", "/starts/", "/writers/"])
+def test_kept_events_of_a_run_that_was_closed_are_complete_in_both_attempts(
+    away: str, server: FakeServer, settings: Settings, pace: Pace
+) -> None:
+    """What is away when the run has been closed: everything, or what a later attempt begins with."""
+    from click.testing import CliRunner
+
+    from runlake.__main__ import runlake as command
+
+    options = {"settings": settings, "pace": pace, "tell": lambda text: None, "command": "./load.sh", "close_run": True}
+    handler = RunlogHandler("p", "r", events=True, writer="w", **options)  # type: ignore[arg-type]
+    handler.event("first")
+    handler.flush()
+    server.runs["p", "r"].closed = True
+    server.fault = lambda method, path: "503" if away in path else ""
+    handler.event("second")
+    handler.event("third")
+    handler.finish(0.1)
+    server.fault = lambda method, path: ""
+    environment = {"RUNLAKE_SPOOL_DIR": settings.spool_dir, "RUNLAKE_URL": server.url}
+    assert CliRunner().invoke(command, ["drain"], env=environment).exit_code == 0
+    assert_complete_from_0(server, "r", ["first"])
+    assert_complete_from_0(server, "r~2", ["second", "third"])
+    assert ("p", "r~3") not in server.runs
 
 
 def test_a_run_stays_open_for_a_writer_whose_events_are_kept(server: FakeServer, settings: Settings, pace: Pace) -> None:

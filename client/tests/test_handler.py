@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -114,6 +115,35 @@ def test_lines_for_a_closed_run_go_to_its_next_attempt(server: FakeServer, setti
     assert [line.rpartition(b"record ")[2] for line in server.lines("p", "r~2")] == [b"%d" % number for number in range(500)]
     assert (handler.counts.stored_lines, handler.counts.lost_lines, messages) == (500, 0, [])
     assert str(handler.archived_as) == "p/r~2"
+    assert server.runs["p", "r~2"].closed, "nobody else closes the attempt that it started"
+
+
+def test_handler_that_joins_an_open_attempt_leaves_it_open(server: FakeServer, settings: Settings, pace: Pace) -> None:
+    server.add("p", "r", b"of the first\n", close=True)
+    server.runs["p", "r~2"].start = "of another process"
+    with logging_to(RunlogHandler("p", "r", settings=settings, pace=pace)) as logger:
+        logger.info("one")
+    assert len(server.lines("p", "r~2")) == 1 and not server.runs["p", "r~2"].closed
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_forked_process_that_outlives_the_run_closes_the_attempt_that_it_starts(
+    server: FakeServer, settings: Settings, pace: Pace, monkeypatch: pytest.MonkeyPatch, *, is_kept: bool
+) -> None:
+    handler = RunlogHandler("p", "r", settings=settings, pace=pace, close_run=True, command="./load.sh", tell=lambda text: None)
+    server.runs["p", "r"].start = handler.environment["RUNLAKE_START"]
+    server.add("p", "r", b"of the parent\n", close=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "getpid", lambda: -1)
+        handler._begin_in_child()
+        handler.write("of the child\n")
+        server.fault = lambda method, path: "503" if is_kept and "/starts/" in path else ""
+        handler.finish(0.1 if is_kept else settings.exit_s)
+    server.fault = lambda method, path: ""
+    if is_kept:
+        assert CliRunner().invoke(runlake, ["--url", server.url, "--spool-dir", settings.spool_dir, "drain"]).exit_code == 0
+    assert (server.lines("p", "r"), server.lines("p", "r~2")) == ([b"of the parent"], [b"of the child"])
+    assert server.runs["p", "r~2"].closed and ("p", "r~3") not in server.runs
 
 
 def test_run_that_is_closed_under_its_writer_goes_on_in_its_next_attempt(

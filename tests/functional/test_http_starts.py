@@ -36,6 +36,7 @@ def test_second_attempt_has_a_log_of_its_own_and_facts_that_name_the_first(world
     second = start("r1", "b", host="h2", ageMs=5000)
     assert second == start("r1", "b", host="h2", ageMs=5000) | {"position": second["position"]}
     assert (second["runId"], second["attempt"], second["startedMs"]) == ("r1~2", 2, START_MS - 5000)
+    assert [start("r1", each, join=True)["joined"] for each in ("b", "c")] == [False, True]
     assert post("svc.a/r1~2", "of the second\n", TEXT).status == 200
     facts = call("GET", "/v1/catalog/pipelines/svc.a/runs/r1~2").json
     assert [facts[name] for name in ("attempt", "firstRunId", "host", "command", "startedMs")] == [

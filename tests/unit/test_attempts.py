@@ -197,6 +197,17 @@ def test_writer_that_joins_takes_the_newest_open_attempt_or_starts_one() -> None
     assert started(world, later).run == attempt(4)
 
 
+def test_writer_that_joins_learns_whether_it_started_the_attempt() -> None:
+    world = World()
+    joining, later = (StartRequest(each, is_joining=True) for each in ("j", "k"))
+    assert not started(world, A).is_joined and started(world, joining).is_joined
+    world.parts().finalizer.close(RUN)
+    assert [started(world, each).is_joined for each in (joining, later, joining)] == [False, True, False]
+    only_written = Run(RUN.fqn, "only-written")
+    append(world, only_written, "one")
+    assert started(world, joining, only_written).is_joined
+
+
 def test_started_run_without_a_line_is_swept_when_it_is_old() -> None:
     world = World()
     started(world, A)

@@ -110,8 +110,10 @@ class Archive:
             if start.attempt is None:
                 raise
             raise AttemptTakenError(error.status, str(error)) from error
-        started = RunName(run.fqn, str(_checked(answer, "runId")["runId"]))
-        return StartedRun(started, int(answer.get("attempt", 1)), str(_checked(answer, "position")["position"]), refusal)
+        position = str(_checked(answer, "position")["position"])
+        is_joined = bool(answer.get("joined", start.is_joining))  # a server that does not say so could have joined it
+        name = RunName(run.fqn, str(_checked(answer, "runId")["runId"]))
+        return StartedRun(name, int(answer.get("attempt", 1)), position, is_joined, refusal)
 
     def send_heartbeat(self, run: RunName) -> None:
         """A sign of life of a run that has nothing to append. Raises NotFoundError or RefusedError (a server of an earlier release), ApiError,

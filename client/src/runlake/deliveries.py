@@ -14,15 +14,15 @@ from typing import Any, Protocol
 
 from runlake.archive import Archive, text_of
 from runlake.batches import lines_of
-from runlake.errors import AccessError, ApiError, RefusedError, RunClosedError
+from runlake.errors import AccessError, ApiError, RefusedError
 from runlake.names import RunName
 
 _LEVEL = 1  # of gzip: a third of the time of level 6 for a tenth more bytes
 MAX_EVENTS = 10_000
 """What the archive takes at once."""
 STEP = "@step"
-_OF_STEP = b'{"@step":'
-"""How a line begins that tells of a step; one of an event begins with its id."""
+_OF_STEP, _OF_EVENT = b'{"@step":', b'{"id":'
+"""How a line begins that tells of a step, and one of an event, by its id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,12 @@ class Delivery(Protocol):
     def of_run(self, run: RunName) -> Delivery:
         """The same for another attempt of the run."""
 
+    def ended_before(self, packed: bytes) -> Delivery:
+        """The same once the run takes no more: the attempt that follows begins with this batch."""
+
+    def leave(self, archive: Archive) -> None:
+        """The end of what was opened in a run that takes no more; again is harmless. Raises ApiError, UnavailableError."""
+
     def pack(self, batch: bytes) -> bytes:
         """A batch as it is sent, and kept."""
 
@@ -91,6 +97,13 @@ class TextDelivery:
     def of_run(self, run: RunName) -> TextDelivery:
         """See ``Delivery``."""
         return replace(self, run=run)
+
+    def ended_before(self, packed: bytes) -> TextDelivery:
+        """See ``Delivery``."""
+        return self
+
+    def leave(self, archive: Archive) -> None:
+        """Nothing was opened."""
 
     def pack(self, batch: bytes) -> bytes:
         """With gzip."""
@@ -123,17 +136,32 @@ class EventDelivery:
 
     A request has an Idempotency-Key made of its bytes: its ids make them unlike all others of the writer. Events go first, what it
     tells of steps second, a request for each step; told again that says the same. ``ended`` is asked when all is put.
+
+    The ids of a writer count from 0 in each attempt: ``first_id`` of the lines is id 0 of this one. ``end_id``: the attempt takes no more,
+    and the next one begins with that id of the lines.
     """
 
     run: RunName
     writer: str
     ended: Callable[[], Ended]
+    first_id: int = 0
+    end_id: int | None = None
     unit: str = "events"
     must_end: bool = True
 
     def of_run(self, run: RunName) -> EventDelivery:
         """See ``Delivery``."""
-        return replace(self, run=run)
+        return replace(self, run=run, first_id=self.first_id if self.end_id is None else self.end_id, end_id=None)
+
+    def ended_before(self, packed: bytes) -> EventDelivery:
+        """See ``Delivery``. A batch without events is of steps alone, which a closed run takes too."""
+        events = _events_of(packed)
+        return replace(self, end_id=_id_of(events[0])) if events else self
+
+    def leave(self, archive: Archive) -> None:
+        """Tells how many events there were until the run took no more."""
+        if self.end_id is not None:
+            archive.close_writer(self.run, self.writer, self.end_id - self.first_id)
 
     def pack(self, batch: bytes) -> bytes:
         """As it is."""
@@ -150,7 +178,7 @@ class EventDelivery:
 
     def append(self, archive: Archive, packed: bytes, position: str) -> Stored:
         """Events, then steps."""
-        events = _events_of(packed)
+        events = [_moved(event, self.first_id) for event in _events_of(packed)]
         stored = Stored(position, 0)
         for begin in range(0, len(events), MAX_EVENTS):
             part = self._append(archive, events[begin : begin + MAX_EVENTS], stored.position)
@@ -159,7 +187,7 @@ class EventDelivery:
         for step, facts in _steps_of(packed).items():
             try:
                 archive.tell_step(self.run, step, facts)
-            except (AccessError, RunClosedError):
+            except AccessError:
                 raise
             except ApiError as error:  # what is told of a step is not worth its events
                 stored = Stored(stored.position, stored.items, stored.refused, stored.reason or f"step {step}: {error}")
@@ -168,12 +196,13 @@ class EventDelivery:
     def close(self, archive: Archive) -> None:
         """Tells how many events there were."""
         ended = self.ended()
-        archive.close_writer(self.run, self.writer, ended.count, ended.last_timestamp_ms)
+        archive.close_writer(self.run, self.writer, ended.count - self.first_id, ended.last_timestamp_ms)
 
     def facts(self) -> dict[str, Any]:
         """The writer, and what it wrote."""
         ended = self.ended()
-        return {"writer": self.writer, "count": ended.count, "lastTimestampMs": ended.last_timestamp_ms}
+        of_writer = {"writer": self.writer, "count": ended.count, "lastTimestampMs": ended.last_timestamp_ms}
+        return of_writer | {"firstId": self.first_id, "endId": self.end_id}
 
     def _append(self, archive: Archive, events: list[bytes], position: str) -> Stored:
         body = b"".join(event + b"\n" for event in events)
@@ -192,11 +221,23 @@ def delivery_of(run: RunName, facts: Mapping[str, Any]) -> Delivery:
     if "writer" not in facts:
         return TextDelivery(run)
     ended = Ended(int(facts["count"]), facts.get("lastTimestampMs"))
-    return EventDelivery(run, str(facts["writer"]), lambda: ended)
+    # Earlier releases number a writer's events through all attempts, and write neither id.
+    return EventDelivery(run, str(facts["writer"]), lambda: ended, int(facts.get("firstId", 0)), facts.get("endId"))
 
 
 def _events_of(batch: bytes) -> list[bytes]:
     return [line for line in batch.split(b"\n") if line and not line.startswith(_OF_STEP)]
+
+
+def _id_of(event: bytes) -> int:
+    return int(event.removeprefix(_OF_EVENT).partition(b",")[0])
+
+
+def _moved(event: bytes, first_id: int) -> bytes:
+    """With the id that it has in an attempt."""
+    if not first_id:
+        return event
+    return b"%s%d,%s" % (_OF_EVENT, _id_of(event) - first_id, event.partition(b",")[2])
 
 
 def _steps_of(batch: bytes) -> dict[str, dict[str, Any]]:

@@ -85,6 +85,7 @@ class Drain:
         if self.leftover.position is not None:
             return
         if start := self.leftover.start:
+            self._leave()
             try:
                 started = self._insist(lambda: self.archive.start_run(self.leftover.run, start))
             except AttemptTakenError:
@@ -95,9 +96,12 @@ class Drain:
             ):  # a server of an earlier release, or one that refuses the start: the run without it
                 self._keep(replace(self.leftover, start=None))
                 return self._open()
-            if self.leftover.delivery.must_end:
-                self._insist(lambda: self.leftover.delivery.of_run(started.run).open(self.archive))
-            self._keep(replace(self.leftover, run=started.run, position=started.position, start=None))
+            delivery = self.leftover.delivery.of_run(started.run)
+            if delivery.must_end:
+                self._insist(lambda: delivery.open(self.archive))
+            close = self.leftover.close or (start.is_joining and not started.is_joined)
+            started_run = replace(self.leftover, run=started.run, position=started.position, start=None, close=close)
+            self._keep(replace(started_run, facts=delivery.facts()))
         else:
             self._keep(replace(self.leftover, position=self._insist(lambda: self.leftover.delivery.open(self.archive))))
 
@@ -109,13 +113,20 @@ class Drain:
                 break
             # The attempt is this process's own, so it ends with it. A drain that is killed here asks for the same attempt again.
             start = Start.now(self.leftover.run, "runlake drain").again()
-            self._keep(replace(self.leftover, position=None, start=start, close=True))
+            facts = self.leftover.delivery.ended_before(packed).facts()
+            self._keep(replace(self.leftover, position=None, start=start, close=True, facts=facts))
             self._open()
         else:
             raise RunClosedError(409, f"each attempt of {self.leftover.run} is closed by others at once")
         self._keep(replace(self.leftover, position=stored.position, sent=0, begin=end))
         self.stored, self.refused = self.stored + stored.items, self.refused + stored.refused
         self.reason = self.reason or stored.reason
+
+    def _leave(self) -> None:
+        try:
+            self._insist(lambda: self.leftover.delivery.leave(self.archive))
+        except (NotFoundError, RefusedError, RunClosedError) as error:
+            self.reason = self.reason or str(error)  # what follows is stored all the same
 
     def _end(self) -> None:
         try:

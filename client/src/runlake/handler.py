@@ -53,7 +53,8 @@ class RunlogHandler(logging.Handler):
     A logging call formats, and copies into memory: ``memory_bytes`` of it, then ``spool_bytes`` on disk; beyond both lines are
     dropped, counted, and a line in the log tells how many. Each line is stored once and in order, though the server may be away.
     ``close`` waits at most ``exit_s`` seconds, at exit too; what is left then is kept on disk for ``runlake drain``.
-    After a fork parent and child ship to the same run, each its own lines; only the process that made the handler closes the run. Until then it
+    After a fork parent and child ship to the same run, each its own lines; only the process that made the handler closes the run. Lines that
+    come after the run was closed are in its next attempt, which the process that started it closes at its end. Until the run is closed the handler
     sends a heartbeat after every ``heartbeat_s`` seconds without lines, if it is to close the run.
     Secrets are masked before they get into memory or on disk.
 
@@ -228,8 +229,9 @@ class RunlogHandler(logging.Handler):
         )  # fmt: skip
 
     def leave_open(self) -> None:
-        """Close no run after all: a writer beside this one has events on disk, and a closed run would not take them."""
-        if self._close_run:
+        """Close no run after all: a writer beside this one has events on disk, and a closed run would not take them. If the run was closed
+        before, they wait for an attempt of their own."""
+        if self._close_run and not self._shipper.has_moved:
             self._close_run = False
             self._tell(
                 f"{self.archived_as} is left running for what waits on disk:"

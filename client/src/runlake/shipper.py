@@ -7,7 +7,7 @@ answer the very same bytes are sent again with the same position, and the archiv
     POST batch 7, position 6  ->  "I have that": the position of batch 7
 
 So one batch is under way at a time, and nothing is cut differently once it was sent. Where the run is closed, the batch goes to its next
-attempt, and all that follow (``starts``).
+attempt, and all that follow (``starts``). The shipper that starts an attempt for this reason closes it at its end: nobody else would.
 """
 
 from __future__ import annotations
@@ -122,6 +122,7 @@ class Shipper:
         self._connect, self._delivery, self._buffer, self._tell = connect, delivery, buffer, tell
         self._requested, self._start_of_run, self._on_started = delivery.run, start_of_run, on_started
         self._moves, self._has_attempts, self._is_started = 0, True, False
+        self._has_own_attempt = False
         self._pace = pace or Pace()
         self._heartbeats = Heartbeats(self._pace.heartbeat_s, self._send_heartbeat)
         self._counts = Counts()
@@ -141,6 +142,11 @@ class Shipper:
     def run(self) -> RunName:
         """The run that the log is stored as: of the attempt, once that is known."""
         return self._delivery.run
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether the run was closed under it, and what follows is in another attempt."""
+        return self._moves > 0
 
     @property
     def counts(self) -> Counts:
@@ -236,7 +242,7 @@ class Shipper:
             return
         if self._finish.refusal:
             self._say(f"{self.run} cannot be closed: {self._finish.refusal}")
-        elif self._finish.close:
+        elif self._closes_the_run:
             self._say(f"{self.run} could not be closed: run `runlake close {self.run.words}` later, or it is abandoned after a day")
         elif self._has_an_end():
             self._say(f"a writer of {self.run} could not be closed: the run will not be called complete")
@@ -253,7 +259,7 @@ class Shipper:
             facts, count = self._delivery.facts(), sent.lines if sent else 0
             start = self._start_of_run if self._position is None else None
             leftover = Leftover(
-                self._url(), self.run, self._position, self._finish.close, facts, start, count, end=self._end_with_lost()
+                self._url(), self.run, self._position, self._closes_the_run, facts, start, count, end=self._end_with_lost()
             )
             keep_leftover(spool.folder, leftover, sent.packed if sent else None)
         except (OSError, RunlakeError) as error:
@@ -379,6 +385,7 @@ class Shipper:
     def _open(self, archive: Archive) -> None:
         if self._position is None:
             start = self._start_of_run
+            self._leave(archive)
             started = self._start(archive, start) if start and (self._has_attempts or self._moves) else None
             opened = self._delivery.open(archive) if started is None or self._delivery.must_end else ""
             self._position = started.position if started else opened
@@ -402,10 +409,18 @@ class Shipper:
         if started.refusal:
             self._say(f"{started.run} is started without host, command and age: {started.refusal}")
         self._delivery, self._is_started = self._delivery.of_run(started.run), True
+        if start.is_joining:
+            self._has_own_attempt = not started.is_joined
         if self._on_started:
             with suppress(Exception):  # how it is told must not cost the lines
                 self._on_started(started)
         return started
+
+    def _leave(self, archive: Archive) -> None:
+        try:
+            self._delivery.leave(archive)
+        except (NotFoundError, RefusedError, RunClosedError) as error:
+            self._say_once(error)  # what follows is stored all the same
 
     def _send_heartbeat(self) -> bool:
         """Whether to go on, in the thread of the heartbeats."""
@@ -426,15 +441,19 @@ class Shipper:
             self._get_stuck(error)
             return None
         self._moves += 1
-        start = self._start_of_run
-        self._start_of_run = start.again() if start else Start.now(self._requested, "", is_joining=True)
-        self._position = None
+        if self._position is not None and self._sent is not None:
+            self._delivery = self._delivery.ended_before(self._sent.packed)
+        self._start_again(self._start_of_run or Start.now(self._requested, "", is_joining=True))
         return 0.0
+
+    def _start_again(self, start: Start) -> None:
+        self._start_of_run, self._position = start.again(int(self._pace.heartbeat_s)), None
+        self._has_own_attempt = not start.is_joining
 
     def _get_stuck(self, error: ApiError) -> None:
         """Nothing can be stored any more: what there is and what comes is kept on disk."""
         if self._start_of_run:
-            self._start_of_run = self._start_of_run.again()
+            self._start_again(self._start_of_run)
         self._position = None
         self._say_once(error)
         self._finish.abandoned.set()
@@ -458,8 +477,12 @@ class Shipper:
         if stored.reason:
             self._say_once(RefusedError(400, stored.reason))
 
+    @property
+    def _closes_the_run(self) -> bool:
+        return self._finish.close or self._has_own_attempt
+
     def _has_an_end(self) -> bool:
-        return self._finish.close or (self._delivery.must_end and self._position is not None)
+        return self._closes_the_run or (self._delivery.must_end and self._position is not None)
 
     def _close(self, archive: Archive) -> None:
         if self._position is not None:
@@ -467,7 +490,7 @@ class Shipper:
                 self._delivery.close(archive)
             except (NotFoundError, RefusedError, RunClosedError) as error:
                 self._say_once(error)  # the run can be closed all the same
-        if self._finish.close:
+        if self._closes_the_run:
             try:
                 reason = archive.close_run(self.run, self._end_with_lost())
             except RefusedError as error:

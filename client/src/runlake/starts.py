@@ -56,9 +56,11 @@ class Start:
         start_id, shortened = inherited or new_start_id(), command[:_COMMAND_CHARS]
         return cls(start_id, shortened, host, _now_ms(), number, is_joining, heartbeat_s, time.monotonic())
 
-    def again(self) -> Start:
-        """Another start, for the next free attempt: that of this one takes no more lines. It begins now, so that it is the newer one."""
-        return replace(self, start_id=new_start_id(), attempt=None, began_ms=_now_ms(), began_s=time.monotonic())
+    def again(self, heartbeat_s: int = 0) -> Start:
+        """Another start, for the next free attempt: that of this one takes no more lines. It begins now, so that it is the newer one. Whoever
+        reports it closes what it starts."""
+        began = {"began_ms": _now_ms(), "began_s": time.monotonic()}
+        return replace(self, start_id=new_start_id(), attempt=None, heartbeat_s=heartbeat_s, **began)
 
     def body(self, *, has_details: bool = True) -> dict[str, Any]:
         """What the archive is sent. The age, not the time: a wrong clock does no harm. Without details: what selects the attempt."""
@@ -93,12 +95,13 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class StartedRun:
-    """The response to a start: the run that the log is stored as, its attempt number, the position of the first batch. ``refusal``: why the
-    details of the start are not stored."""
+    """The response to a start: the run that the log is stored as, its attempt number, the position of the first batch. ``is_joined``: the
+    attempt is of another start. ``refusal``: why the details of the start are not stored."""
 
     run: RunName
     attempt: int
     position: str
+    is_joined: bool = False
     refusal: str = ""
 
     def __str__(self) -> str:
