@@ -110,7 +110,7 @@ def _signals_passed_on(process: subprocess.Popen[bytes]) -> Iterator[set[int]]:
 @contextmanager
 def interruptible() -> Iterator[None]:
     """A signal that ends a process interrupts the block, and nothing more, so that lines are kept on disk and the exit code is the command's.
-    Further ones are ignored. While a command runs they are passed on to it instead."""
+    Further ones are ignored, until the process ends. While a command runs they are passed on to it instead."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         for each in _CANCELLING:
@@ -118,10 +118,8 @@ def interruptible() -> Iterator[None]:
         raise KeyboardInterrupt
 
     before = {number: signal.signal(number, interrupt) for number in _CANCELLING}
-    try:
-        with suppress(KeyboardInterrupt):
-            yield
-    finally:
+    with suppress(KeyboardInterrupt):
+        yield
         for number, handler in before.items():
             signal.signal(number, handler)
 

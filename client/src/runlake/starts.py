@@ -59,8 +59,8 @@ class Start:
     def again(self, heartbeat_s: int = 0) -> Start:
         """Another start, for the next free attempt: that of this one takes no more lines. It begins now, so that it is the newer one. Whoever
         reports it closes what it starts."""
-        began = {"began_ms": _now_ms(), "began_s": time.monotonic()}
-        return replace(self, start_id=new_start_id(), attempt=None, heartbeat_s=heartbeat_s, **began)
+        another = replace(self, start_id=new_start_id(), attempt=None, heartbeat_s=heartbeat_s)
+        return replace(another, began_ms=_now_ms(), began_s=time.monotonic())
 
     def body(self, *, has_details: bool = True) -> dict[str, Any]:
         """What the archive is sent. The age, not the time: a wrong clock does no harm. Without details: what selects the attempt."""
