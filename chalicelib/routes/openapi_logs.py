@@ -163,8 +163,13 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "since": query_parameter(
         "since",
         {"type": "string"},
-        "Instead: begin with the first line of this time or later, by the lines' own times where they are known, else by those of arrival; "
-        "`clock` of the answer tells. Milliseconds since the epoch, or ISO 8601.",
+        "Instead: begin with the first line of this time or later, by its own time or that of its arrival: the earlier line of the two. "
+        "Milliseconds since the epoch, or ISO 8601.",
+    ),
+    "clock": query_parameter(
+        "clock",
+        {"type": "string", "enum": ["lines", "arrival"]},
+        "With `since`: by these times alone, the lines' own where they are known.",
     ),
     "wait": query_parameter(
         "wait",
@@ -197,7 +202,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "runCursor": query_parameter("cursor", {"type": "string"}, "`cursor` of the answer before."),
 }
 
-_PAGE_OF = ["after", "offset", "lineLimit", "tail", "since", "wait"]
+_PAGE_OF = ["after", "offset", "lineLimit", "tail", "since", "clock", "wait"]
 _FORGIVING = "A parameter that cannot be read counts as not given: never an error. To follow a log, ask with `after` and `wait=20`."
 
 _BATCH = {

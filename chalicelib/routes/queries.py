@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from chalicelib.ports import ARRIVAL, LINES
 from chalicelib.runlog.following import HOLD_S, FollowRequest
 from chalicelib.runlog.reader import DEFAULT_LIMIT, MAX_LIMIT, MAX_WAIT_S, PageRequest
 
@@ -18,7 +19,7 @@ _SECONDS = re.compile(r"[0-9]{1,4}(\.[0-9]{1,3})?")
 
 
 def page_request(query: Mapping[str, str], spare_s: float) -> PageRequest:
-    """``after`` (or ``offset``), ``limit``, ``tail``, ``since`` (epoch ms, or ISO 8601), ``wait`` (s, up to ``spare_s``)."""
+    """``after`` (or ``offset``), ``limit``, ``tail``, ``since`` (epoch ms, or ISO 8601) by ``clock``, ``wait`` (s, up to ``spare_s``)."""
     tail = _number(query.get("tail"), None, MAX_LIMIT)
     return PageRequest(
         after=_number(query.get("after", query.get("offset")), 0, _MAX_LINE) or 0,
@@ -26,6 +27,7 @@ def page_request(query: Mapping[str, str], spare_s: float) -> PageRequest:
         tail=tail,
         since_ms=moment_ms(query.get("since")),
         wait_s=max(min(_seconds(query.get("wait")), MAX_WAIT_S, spare_s), 0.0),
+        clock=clock if (clock := query.get("clock")) in (LINES, ARRIVAL) else None,
     )
 
 

@@ -1,19 +1,20 @@
 """A run's lines over time: counted in equal spans, from the catalog's rows of its segments. The log itself is not read.
 
-Times are those of the lines, if most lines stand in segments that know them, else those of arrival, by the writers' clocks. Of a segment
-without times of its own, time passed since the one before as it did on arrival. Where clocks differ, a line counts as no earlier than the
-lines before it. Lines of a segment are spread evenly between its first and its last time. Of a run with very many segments rows are
-sampled, and lines between two of them are spread evenly.
+Times are those of the lines, if most lines stand in segments that know them, else those of arrival, by the writers' clocks. Where a segment
+arrived much later after its times, or sooner, than most do, its times count as none (``delays``). Of a segment without times, time passed since
+the one before as it did on arrival. Where clocks differ, a line counts as no earlier than the lines before it. Lines of a segment are spread
+evenly between its first and its last time. Of a run with very many segments rows are sampled, and lines between two of them are spread evenly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from chalicelib.ports import ARRIVAL, LINES, Run, SegmentEntry, SegmentIndex
+from chalicelib.runlog.delays import Delays
 from chalicelib.runlog.segment import DATA
 
 MAX_ROWS = 10_000
@@ -62,10 +63,16 @@ def histogram(index: SegmentIndex, run: Run, buckets: int) -> Histogram:
         return Histogram()
     is_sampled = last.sequence >= MAX_ROWS
     rows = _sampled(index, run, last.end_line) if is_sampled else _all(index, run)
+    rows = _believed(rows)
     clock = _clock_of(rows)
     spans = list(_between(rows, clock, last.end_line) if is_sampled else _of_each(rows, clock))
     is_whole = sum(each.lines for each in spans) == last.end_line
     return Histogram(_buckets(spans, buckets), is_sampled or not is_whole, clock)
+
+
+def _believed(rows: Sequence[SegmentEntry]) -> list[SegmentEntry]:
+    delays = Delays.of(rows)
+    return [row if delays.has(row) else replace(row, first_ms=None, last_ms=None) for row in rows]
 
 
 def _clock_of(rows: Sequence[SegmentEntry]) -> str:

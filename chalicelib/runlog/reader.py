@@ -12,14 +12,14 @@ from itertools import chain
 
 from chalicelib.deadline import Deadline
 from chalicelib.errors import ObjectNotFoundError, UnavailableError
-from chalicelib.ports import ARRIVAL, LINES, Clock, ObjectStore, Run, SegmentEntry, SegmentIndex
+from chalicelib.ports import Clock, ObjectStore, Run, SegmentEntry, SegmentIndex
 from chalicelib.runlog.attempts import read_start
 from chalicelib.runlog.compaction import Compactor
 from chalicelib.runlog.conflicts import retry_on_change
 from chalicelib.runlog.landing import Landing, Landings, landing_on
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.page import RAW_BYTES, fit, take_lines
-from chalicelib.runlog.segment import DATA
+from chalicelib.runlog.since import SinceSearch
 from chalicelib.runlog.tail import Tail, TailFinder
 from chalicelib.runlog.view import View, Viewer
 
@@ -32,22 +32,20 @@ INLINE_BYTES = 4 * 1024 * 1024
 """A log up to this size is answered inline, a larger one by redirect (Lambda takes 6 MB, base64 makes 4.5 of it)."""
 SCAN_PIECE_BYTES = 5 * 1024 * 1024
 _MIN_READ_BYTES = 64 * 1024
-MAX_TIMED_BYTES = 8 * 1024 * 1024
-"""In a larger segment no line is looked for by its time: a page since then begins with the segment."""
-_MAX_ROWS_BEFORE = 3  # a segment of a long stack trace alone does not know when it was
 _GENEROUS = 1.2  # a page is read in one request when lines are up to this much longer than they were so far
 
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """Which lines: ``limit`` from line ``after`` on; or the last ``tail``; or those since ``since_ms``, by their own times where they
-    are known, else by those of arrival. ``wait_s``: how long to hold when there are none yet."""
+    """Which lines: ``limit`` from line ``after`` on; or the last ``tail``; or those since ``since_ms``, by the times of ``clock`` (None: by their
+    own or those of arrival, see ``SinceSearch``). ``wait_s``: how long to hold when there are none yet."""
 
     after: int = 0
     limit: int = DEFAULT_LIMIT
     tail: int | None = None
     since_ms: int | None = None
     wait_s: float = 0.0
+    clock: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +116,7 @@ class Reader:
         self._tails = TailFinder(store, index, layout)
         self._viewer = Viewer(store, layout, self._tails)
         self._landings = Landings()
+        self._since = SinceSearch(index, lambda run, start, length: self.stretch(run, start, length).body)
 
     def page(self, run: Run, request: PageRequest) -> Page:
         """One page. An unknown run is an empty page. A finished log costs at most one query and two GETs. Raises UnavailableError."""
@@ -195,48 +194,9 @@ class Reader:
         if request.tail is not None:
             return max(0, self._viewer.tail(run, self._viewer.take(run)).line - request.tail), None
         if request.since_ms is not None:
-            line, clock = self._line_since(run, request.since_ms)
+            line, clock = self._since.line(run, request.since_ms, request.clock)
             return max(request.after, line), clock
         return request.after, None
-
-    def _line_since(self, run: Run, since_ms: int) -> tuple[int, str]:
-        """The first line at or after a time, and whose times were compared. A search by halves in the catalog, one query a step; of a
-        segment that the time is inside of, its lines are read."""
-        last = self._index.last(run)
-        found = self._row_with_times(run, last) if last else None
-        if last is None or found is None or found.shown_ms[1] < since_ms:
-            return last.end_line if last else 0, found.clock if found else ARRIVAL
-        clock, low, high = found.clock, 0, found.line  # the first row that is late enough begins in [low, high]
-        while low < high:
-            middle = (low + high) // 2
-            row = self._index.at_line(run, middle)
-            row = self._row_with_times(run, row) if row and clock == LINES else row
-            if row is None or row.shown_ms[1] < since_ms:
-                low = max(row.end_line if row else 0, middle + 1)
-            else:
-                found, high = row, row.line
-        line = min(low, high)
-        is_inside = found.line == line and found.clock == LINES and found.shown_ms[0] < since_ms
-        return self._line_inside(run, found, since_ms) if is_inside else line, found.clock
-
-    def _row_with_times(self, run: Run, row: SegmentEntry) -> SegmentEntry:
-        """The row, or the one nearest before it that knows the times of its lines; of a seal the last row of lines where none does."""
-        nearest = row
-        for _ in range(_MAX_ROWS_BEFORE):
-            if nearest.clock == LINES or not nearest.line or not (before := self._index.at_line(run, nearest.line - 1)):
-                break
-            row = before if row.kind != DATA else row
-            nearest = before
-        return nearest if nearest.clock == LINES else row
-
-    def _line_inside(self, run: Run, entry: SegmentEntry, since_ms: int) -> int:
-        """The first line of a segment that states a time or a later one. The requests of ``stretch``."""
-        if entry.bytes > MAX_TIMED_BYTES:
-            return entry.line
-        # Here, for formats of lines take time to compile: pages without a time do without.
-        from chalicelib.lines.times import line_from
-
-        return entry.line + line_from(self.stretch(run, entry.byte, entry.bytes).body, since_ms, entry.appended_ms)
 
     def _open(self, run: Run, line: int, length: Callable[[Landing], int]) -> _Opened:
         """The log from the nearest known place at or before a line. A place of an earlier log of the same name is passed over, which

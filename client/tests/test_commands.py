@@ -160,7 +160,7 @@ def test_tail(filled: FakeServer) -> None:
 @pytest.mark.parametrize(
     ("clock", "told"),
     [
-        ("lines", "runlake: times are those of the lines (UTC where they name no zone)\n"),
+        ("lines", "runlake: times are those of the lines (UTC where they name no zone), or of arrival where that is later\n"),
         ("arrival", "runlake: times are those of arrival, for the lines' own are not known\n"),
         ("", ""),  # a server of 0.1.0
     ],

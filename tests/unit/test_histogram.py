@@ -76,6 +76,34 @@ def test_times_of_the_lines(segments: list[tuple[int, tuple[int, int] | None, in
     assert not found.is_partial and all(each.errors == 0 for each in found.buckets)
 
 
+_DAY, _YEARS = 86_400_000, 7 * 365 * 86_400_000
+
+
+@pytest.mark.parametrize("own", [(-_YEARS, -_YEARS), (-2 * _DAY, 50), (20, -_YEARS), (40, _DAY), (_DAY, _DAY)], ids=str)
+@pytest.mark.parametrize("at", range(4))
+def test_one_segment_whose_lines_state_another_date(own: tuple[int, int], at: int) -> None:
+    segments: list[tuple[int, tuple[int, int] | None, int]] = [(each, (each, each), 2) for each in (0, 26, 52, 79)]
+    segments[at] = (segments[at][0], own, 2)
+    found = of(timed(*segments), 4)
+    assert (found.clock, [each.lines for each in found.buckets]) == (LINES, [2, 2, 2, 2])
+
+
+@pytest.mark.parametrize(
+    ("segments", "lines"),
+    [
+        ([(10 * _DAY, (0, 4 * _DAY - 1), 4)], [1, 1, 1, 1]),  # days are stored at once, in one segment
+        ([(10 * _DAY + each, (each * _DAY, (each + 1) * _DAY - 1), 1) for each in range(8)], [2, 2, 2, 2]),  # or in several
+        ([(72_000_000, (0, 17_999_999), 1), *((at, (at, at), 1) for at in (72_000_000, 71_999_999))], [1, 0, 0, 2]),  # an outage
+        ([(0, (_DAY // 2, _DAY // 2), 1), (79, (_DAY // 2 + 79, _DAY // 2 + 79), 1)], [1, 0, 0, 1]),  # a zone that is not named
+    ],
+)  # fmt: skip
+def test_times_that_are_late_or_ahead_for_a_reason(
+    segments: list[tuple[int, tuple[int, int] | None, int]], lines: list[int]
+) -> None:
+    found = of(timed(*segments), 4)
+    assert (found.clock, [each.lines for each in found.buckets]) == (LINES, lines)
+
+
 def test_errors_are_spread_as_the_lines_are() -> None:
     (row,) = timed((0, (0, 79), 80))
     assert [each.errors for each in of([replace(row, errors=8)], 4).buckets] == [2, 2, 2, 2]

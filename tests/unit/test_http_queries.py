@@ -29,6 +29,8 @@ SPARE_S = 24.0
         ({"limit": "-1"}, PageRequest(limit=1000)),
         # the last lines
         ({"tail": "50"}, PageRequest(limit=50, tail=50)),
+        *[({"since": "5", "clock": each}, PageRequest(since_ms=5, clock=each)) for each in ("lines", "arrival")],
+        *[({"since": "5", "clock": bad}, PageRequest(since_ms=5)) for bad in ("", "LINES", "both")],
         ({"tail": "5000"}, PageRequest(limit=5000, tail=5000)),
         ({"tail": "50", "limit": "10"}, PageRequest(limit=10, tail=50)),
         ({"tail": "x"}, PageRequest()),

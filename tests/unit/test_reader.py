@@ -158,6 +158,23 @@ def test_lines_since_a_time() -> None:
     assert page(world, since_ms=0).clock == "arrival"
 
 
+@pytest.mark.parametrize("outlier", ["2019-01-01 00:00:00 partition done", "2026-09-22 13:00:00 is when the next run is due"])
+@pytest.mark.parametrize("at", [0, 1, 5, 9])
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_line_that_begins_with_another_date_hides_no_line(outlier: str, at: int, is_alone: bool) -> None:
+    world = World()
+    for number in range(10):
+        stamp = datetime.fromtimestamp(world.clock.now_ms() / 1000, UTC).isoformat(" ", "seconds")
+        lines = [f"{stamp} INFO {number}", *([outlier] if number == at else [])]
+        append(world, "".join(f"{line}\n" for line in (lines[1:] if is_alone and number == at else lines)))
+        world.clock.advance(60)
+    index_all(world)
+    for clock in (None, "lines", "arrival"):
+        for number in {*range(10)} - {at, at + 1}:
+            found = page(world, since_ms=START_MS + number * 60_000, clock=clock)
+            assert found.logs.split("\n")[0].endswith(f"INFO {number}"), (clock, number)
+
+
 @pytest.mark.parametrize("off_s", [0, -3600, 3600, -90 * 86_400])
 def test_lines_since_a_time_of_their_own(off_s: int) -> None:
     """Of a clock that is off too, and of lines that are stored long after they were written: by times of the lines alone."""
@@ -176,11 +193,17 @@ def test_lines_since_a_time_of_their_own(off_s: int) -> None:
             index_all(world)
         for number in (0, 1, 6, 11):
             for second in (0, 3):
-                found = page(world, since_ms=moments[number] + second * 1000)
+                found = page(world, since_ms=moments[number] + second * 1000, clock="lines")
                 assert (found.clock, found.logs.split("\n")[0].rpartition(" ")[2]) == ("lines", f"{number}.{second}")
-        assert page(world, since_ms=moments[-1] + 5000).logs == ""
-        assert page(world, since_ms=moments[3] + 4001).logs.split("\n")[0].endswith("INFO 4.0")
-        assert page(world, since_ms=moments[3]).total == 72
+        assert page(world, since_ms=moments[-1] + 5000, clock="lines").logs == ""
+        assert page(world, since_ms=moments[3] + 4001, clock="lines").logs.split("\n")[0].endswith("INFO 4.0")
+        assert page(world, since_ms=moments[3], clock="lines").total == 72
+        for number in (0, 1, 6, 11):
+            arrived_ms = START_MS + 10_000 * number
+            assert page(world, since_ms=arrived_ms, clock="arrival").logs.split("\n")[0].endswith(f"INFO {number}.0")
+            assert len(page(world, since_ms=arrived_ms).logs) >= len(page(world, since_ms=arrived_ms, clock="arrival").logs)
+        latest_ms = max(START_MS + 110_000, moments[-1] + 4000)
+        assert page(world, since_ms=latest_ms + 1).logs == "" != page(world, since_ms=latest_ms).logs
     assert page(world).clock is None and page(world, tail=1).clock is None
 
 

@@ -252,7 +252,7 @@ class RunPage implements View {
 
   private async lineAt(ms: number): Promise<{ line: number | null; clock?: Clock | undefined }> {
     try {
-      const page = await api.page(this.fqn, this.runId, { since: ms, limit: 1 });
+      const page = await api.page(this.fqn, this.runId, { since: ms, clock: "lines", limit: 1 });
       const end = page.after === null ? page.total : Number(page.after);
       return { line: page.logs === "" && page.after === null ? page.total : Math.max(0, end - linesOf(page).length), clock: page.clock };
     } catch (error) {

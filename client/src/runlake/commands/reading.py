@@ -37,7 +37,7 @@ from runlake.names import RunName, page_url
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _NO_MATCH = 1
 _CLOCKS = {
-    "lines": "times are those of the lines (UTC where they name no zone)",
+    "lines": "times are those of the lines (UTC where they name no zone), or of arrival where that is later",
     "arrival": "times are those of arrival, for the lines' own are not known",
 }
 
@@ -117,8 +117,8 @@ def pipelines(session: Session, prefix: str, limit: int, as_json: bool) -> None:
     "--since",
     type=since_of,
     metavar="TIME",
-    help="Begin with lines since: 10m, 2h, 1d, ISO 8601 (UTC without a zone), or ms since the epoch. By the times of the lines, where they are "
-    "known, else by those of arrival; stderr tells.",
+    help="Begin with lines since: 10m, 2h, 1d, ISO 8601 (UTC without a zone), or ms since the epoch. Lines that arrived since, and lines that "
+    "state such a time themselves.",
 )
 @json_option
 @pass_session
