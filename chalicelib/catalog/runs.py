@@ -60,7 +60,8 @@ class RunRow:
 
     def outcome_at(self, now_ms: int) -> str:
         """``running``, ``silent``, or as ``outcome_of_end``."""
-        if self.seal or not (self.segments or self.start):
+        is_known_by_its_end = self.status == "finalized" and not self.segments
+        if self.seal or is_known_by_its_end or not (self.segments or self.start):
             return outcome_of_end(self.seal, self.end)
         return RUNNING if self.silent_since_ms(now_ms) is None else SILENT
 
@@ -84,10 +85,14 @@ class RunRow:
         """When its last line came, or its end; of a run that the sweep ended its last sign of life, as far as it is known."""
         return (self.end.last_sign_ms if self.end else 0) or self.last_append_ms
 
+    @property
+    def promised_ms(self) -> int:
+        """How long a sign of life may take of a client that promises heartbeats; 0: it promises none."""
+        return MISSED_HEARTBEATS * self.start.heartbeat_s * 1000 if self.start else 0
+
     def silent_since_ms(self, now_ms: int) -> int | None:
         """The last sign of life of an open run that is overdue for the next one, else None."""
-        promised_ms = self.start.heartbeat_s * 1000 if self.start else 0
-        limit_ms = MISSED_HEARTBEATS * promised_ms or SILENT_AFTER_MS
+        limit_ms = self.promised_ms or SILENT_AFTER_MS
         is_overdue = 0 < self.last_sign_ms < now_ms - limit_ms
         is_open = self.status == "open" and (self.segments or self.start)
         return self.last_sign_ms if is_overdue and is_open else None

@@ -29,6 +29,7 @@ from chalicelib.routes.cursors import opened_cursor, sealed_cursor
 from chalicelib.routes.parameters import truth, whole_number
 from chalicelib.routes.paths import CATALOG, decoded, segments_below
 from chalicelib.routes.queries import moment_ms
+from chalicelib.runlog.artifact import find_artifact
 from chalicelib.runlog.attempts import read_start
 from chalicelib.runlog.gaps import lost_lines
 from chalicelib.runlog.grep import MAX_MATCHES, GrepRequest
@@ -158,11 +159,12 @@ def _found(services: Services, run: Run) -> RunRow | None:
 
 def _sealed(services: Services, row: RunRow) -> RunRow:
     """A row with what the seal of its log says. Whoever waits for the end of a run asks no more once it is finalized, so its outcome must be
-    right by then. One HEAD."""
+    right by then. A HEAD, two where the seal is gone."""
     with suppress(ObjectNotFoundError):
         seal = services.writer.tails.segment(row.run, row.final_segments - 1)
         return replace(row, seal=seal.reason, end=seal.end, last_append_ms=max(row.last_append_ms, seal.appended_ms))
-    return row
+    logs = find_artifact(services.store, services.layout.logs(row.run))  # the seal has expired before it
+    return replace(row, seal=logs.reason, end=logs.end) if logs else row
 
 
 def _end_of(services: Services, run: Run, tail: Tail) -> RunEnd | None:

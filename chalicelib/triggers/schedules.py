@@ -121,12 +121,13 @@ def _to_compact(services: Services) -> Sequence[RunRow]:
 
 
 def _to_sweep(services: Services) -> Sequence[RunRow]:
-    before_ms = _idle_before_ms(services)
-    return [row for row in services.runs.active(before_ms) if _is_idle(row, before_ms)]
+    now_ms, idle_ms = services.clock.now_ms(), _idle_ms(services)
+    return [row for row in services.runs.active(now_ms - idle_ms) if _is_idle(row, now_ms, idle_ms)]
 
 
-def _is_idle(row: RunRow, before_ms: int) -> bool:
-    return row.status != "finalized" and row.last_sign_ms < before_ms
+def _is_idle(row: RunRow, now_ms: int, idle_ms: int) -> bool:
+    """A client that promises heartbeats further apart than ``idle_ms`` may take that long."""
+    return row.status != "finalized" and row.last_sign_ms < now_ms - max(idle_ms, row.promised_ms)
 
 
 def _is_due(row: RunRow, now_ms: int) -> bool:
@@ -136,8 +137,8 @@ def _is_due(row: RunRow, now_ms: int) -> bool:
     return row.is_due or RETIRABLE_MS <= idle_ms < RETIRABLE_MS + _RETIRE_WITHIN_MS
 
 
-def _idle_before_ms(services: Services) -> int:
-    return services.clock.now_ms() - services.settings.stream_timeout_minutes * 60_000
+def _idle_ms(services: Services) -> int:
+    return services.settings.stream_timeout_minutes * 60_000
 
 
 def _settle(services: Services, lease: Lease, row: RunRow, deadline: Deadline) -> None:
@@ -158,11 +159,11 @@ def _settle(services: Services, lease: Lease, row: RunRow, deadline: Deadline) -
 
 
 def _abandon(services: Services, lease: Lease, row: RunRow, deadline: Deadline) -> None:
-    idle_before_ms = _idle_before_ms(services)
-    if not _is_idle(row, idle_before_ms):
+    now_ms, idle_ms = services.clock.now_ms(), _idle_ms(services)
+    if not _is_idle(row, now_ms, idle_ms):
         return
     end = composition.leased_finalizer(services, lease).abandon(
-        row.run, idle_before_ms, deadline, services.end_finder.find_abandoned, row.alive_ms
+        row.run, now_ms - idle_ms, deadline, services.end_finder.find_abandoned, row.alive_ms
     )
     lease.check()
     if end.finalized:

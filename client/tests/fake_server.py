@@ -248,6 +248,7 @@ class _Handler(BaseHTTPRequestHandler):
         """One run a page, so that pages are gone through."""
         names = sorted((fqn, run_id) for fqn, run_id in self.server.fake.runs if fnmatchcase(fqn, self.query.get("fqn", "*")))
         found = [{"fqn": fqn, **self._facts(fqn, run_id)} for fqn, run_id in names]
+        found = [each for each in found if each["lastAppendMs"] >= int(self.query.get("since", 0))]
         wanted = [each for each in found if each["outcome"] in self.query.get("outcome", each["outcome"]).split(",")]
         at = int(self.query.get("cursor", 0))
         self._json({"runs": wanted[at : at + 1], "cursor": str(at + 1) if at + 1 < len(wanted) else None})

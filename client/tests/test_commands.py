@@ -57,7 +57,7 @@ def test_pipelines_are_listed_over_pages(filled: FakeServer) -> None:
         (("*ly", "--outcome", "running", "--outcome", "failed"), ["weekly run-1"]),
         (("--failed",), []),
         (("nightly.orders",), ["run-2", "run-1"]),
-        (("nightly.orders", "--outcome", "unknown", "--since", "1000d"), ["run-2", "run-1"]),
+        (("nightly.orders", "--outcome", "unknown", "--since", "1000d"), ["nightly.orders run-1", "nightly.orders run-2"]),
         (("nightly.orders", "--failed"), []),
         (("nightly.orders", "--since", "2100-01-01"), []),
     ],
@@ -158,17 +158,23 @@ def test_tail(filled: FakeServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("clock", "told"),
+    ("options", "clock", "told"),
     [
-        ("lines", "runlake: times are those of the lines (UTC where they name no zone), or of arrival where that is later\n"),
-        ("arrival", "runlake: times are those of arrival, for the lines' own are not known\n"),
-        ("", ""),  # a server of 0.1.0
+        ([], "lines", "runlake: times are those of the lines (UTC where they name no zone), or of arrival where that is later\n"),
+        ([], "arrival", "runlake: times are those of arrival, for the lines' own are not known\n"),
+        ([], "", ""),  # a server of 0.1.0
+        (["--clock", "lines"], "lines", "runlake: times are those of the lines (UTC where they name no zone)\n"),
+        (["--clock", "lines"], "arrival", "runlake: times are those of arrival, for the lines' own are not known\n"),
+        (["--clock", "arrival"], "arrival", ""),
     ],
 )
-def test_tail_since_tells_whose_times_it_means(clock: str, told: str, filled: FakeServer) -> None:
+def test_tail_since_tells_whose_times_it_means(options: list[str], clock: str, told: str, filled: FakeServer) -> None:
     filled.clock = clock
-    result = call(filled, "tail", "nightly.orders", "run-1", "--since", "1h")
+    result = call(filled, "tail", "nightly.orders", "run-1", "--since", "1h", *options)
     assert (result.stdout, result.stderr) == ("old\n", told)
+    asked = [path for _, path, _ in filled.requests if "since=" in path]
+    assert [path.endswith("&clock=" + options[1]) if options else "clock" not in path for path in asked] == [True]
+    assert call(filled, "tail", "nightly.orders", "run-1", "--clock", "lines").exit_code == 2
     assert call(filled, "tail", "nightly.orders", "run-1").stderr == ""
 
 

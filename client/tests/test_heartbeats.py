@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -144,7 +145,9 @@ def test_server_of_an_earlier_release_is_asked_once(server: FakeServer, settings
     server.has_attempts = server.has_events = server.has_heartbeats = False
     handler = beating(settings, pace, command="./load.sh")
     handler.write("one\n")
+    give_up_s = time.monotonic() + PATIENCE_S
     while not any(path.endswith("/heartbeat") for _, path, _ in server.requests) or threads():
+        assert time.monotonic() < give_up_s
         with server.changed:
             server.changed.wait(0.01)
     handler.close()

@@ -101,7 +101,7 @@ def test_a_log_that_was_stored_late_is_found_by_its_own_times(stack: Stack, page
     found = eventually(lambda: found if (found := requests.get(histogram, timeout=PATIENCE_S).json())["buckets"] else None)
     assert (found["clock"], found["fromMs"]) == ("lines", int(begin.timestamp() * 1000))
     since = f"{begin + timedelta(minutes=58):%Y-%m-%dT%H:%M}"
-    command = [sys.executable, "-m", "runlake", "--url", stack.api_url, "tail", FQN, run_id, "--since", since]
+    command = [sys.executable, "-m", "runlake", "--url", stack.api_url, "tail", FQN, run_id, "--since", since, "--clock", "lines"]
     source = {"PYTHONPATH": str(Path(runlake.__file__).parents[1])}
     told = subprocess.run(command, env=os.environ | source, capture_output=True, text=True, check=True)
     assert told.stdout.splitlines() == lines[-2:]

@@ -19,7 +19,7 @@ from chalicelib.coordination import Administration, SourceCoordinator, Status
 from chalicelib.errors import StoreUnavailableError
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.observability import metrics
-from chalicelib.ports import Run, Workers
+from chalicelib.ports import Run, RunStart, Workers
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.finalization import Finalizer
 from chalicelib.triggers import schedules
@@ -463,6 +463,18 @@ def test_run_with_heartbeats_is_not_swept_until_they_stop(world: Ticking) -> Non
         world.clock.advance(24 * HOUR_S)
         assert sweep() == did(done=1)
     assert world.body("logs.txt", ONE) == b"old\n"
+
+
+def test_run_whose_heartbeats_are_a_day_apart_is_not_swept_until_three_are_missed(world: Ticking) -> None:
+    world.append(ONE, "old")
+    world.notify(ONE)
+    now_ms = world.clock.now_ms()
+    world.runs.started(ONE, RunStart("s", ONE.run_id, 1, "", "", now_ms, now_ms, heartbeat_s=86_400))
+    with world.installed():
+        world.clock.advance(71 * HOUR_S)
+        assert sweep() == did()
+        world.clock.advance(2 * HOUR_S)
+        assert sweep() == did(done=1)
 
 
 def test_heartbeat_that_comes_after_the_run_was_shared_out_keeps_it_open(world: Ticking) -> None:

@@ -151,10 +151,17 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.triggers.schedules:_is_idle",
-        find="row.last_sign_ms < before_ms",
-        replace="row.last_append_ms < before_ms",
+        find="row.last_sign_ms < now_ms - max(idle_ms, row.promised_ms)",
+        replace="row.last_append_ms < now_ms - max(idle_ms, row.promised_ms)",
         tests="tests/functional/test_schedules.py",
         why="a run that is alive is not swept",
+    ),
+    Mutant(
+        "chalicelib.triggers.schedules:_is_idle",
+        find="max(idle_ms, row.promised_ms)",
+        replace="idle_ms",
+        tests="tests/functional/test_schedules.py",
+        why="a run whose heartbeats are a day apart is swept before one is due",
     ),
     Mutant(
         "chalicelib.catalog.items:DynamoDbRunItems.change_run",

@@ -175,15 +175,15 @@ MUTANTS = (
     # attempts
     Mutant(
         "runlake.draining:Drain._send",
-        find="self._keep(replace(self.leftover, position=None, start=start, close=True))",
-        replace="self.leftover = replace(self.leftover, position=None, start=start, close=True)",
+        find="self._keep(replace(self.leftover, position=None, start=start, close=True, facts=facts))",
+        replace="self.leftover = replace(self.leftover, position=None, start=start, close=True, facts=facts)",
         tests=_DRAINING,
         why="a drain that is killed asks for the attempt that it has asked for",
     ),
     Mutant(
-        "runlake.shipper:Shipper._go_on_in_another_attempt",
-        find="start.again() if start else A",
-        replace="start or A",
+        "runlake.shipper:Shipper._start_again",
+        find="start.again(A)",
+        replace="start",
         tests="client/tests/test_handler.py",
         why="the attempt of a closed log's start is closed too",
     ),

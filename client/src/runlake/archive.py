@@ -195,7 +195,7 @@ class Archive:
         return self._json("GET", self._events(run) + "/log", params={"step": step, "start": start})
 
     def page(self, run: RunName, **query: Any) -> Page:
-        """A page of lines: ``after``, ``limit``, ``tail``, ``since``, ``wait``. Raises ApiError, UnavailableError."""
+        """A page of lines: ``after``, ``limit``, ``tail``, ``since``, ``clock``, ``wait``. Raises ApiError, UnavailableError."""
         answer = self._json("GET", self._log(run), params=query, wait_s=float(query.get("wait", 0)))
         logs, total = str(answer["logs"]), int(answer["total"])
         after = answer["after"]

@@ -36,10 +36,14 @@ from runlake.names import RunName, page_url
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _NO_MATCH = 1
+_UNKNOWN_TIMES = "times are those of arrival, for the lines' own are not known"
 _CLOCKS = {
-    "lines": "times are those of the lines (UTC where they name no zone), or of arrival where that is later",
-    "arrival": "times are those of arrival, for the lines' own are not known",
+    (None, "lines"): "times are those of the lines (UTC where they name no zone), or of arrival where that is later",
+    (None, "arrival"): _UNKNOWN_TIMES,
+    ("lines", "lines"): "times are those of the lines (UTC where they name no zone)",
+    ("lines", "arrival"): _UNKNOWN_TIMES,
 }
+"""What is reported of a page since a time, by the clock that was asked for and the one that was compared."""
 
 
 _limit_option = click.option("-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many at most.")
@@ -66,19 +70,20 @@ def runs(
     """
     wanted = {*outcomes, *(("failed", "lost") if failed else ())}
     with session.archive() as archive:
-        if fqn is None or "*" in fqn:
-            query = {"fqn": fqn, "outcome": ",".join(sorted(wanted)), "since": since}
-            found = archive.recent_runs(limit + 1, **{name: value for name, value in query.items() if value})
-            listed, is_all = _first(found, limit)
+        if fqn is not None and "*" not in fqn and not wanted and since is None:
+            newest, is_all = _first(_runs_of(archive, fqn, limit + 1), limit)
+            listed = list(_by_run(newest))
         else:
-            found = (each for each in _runs_of(archive, fqn) if _is_wanted(each, wanted, since or 0))
+            query = {"fqn": fqn, "outcome": ",".join(sorted(wanted)), "since": since}
+            found = archive.recent_runs(
+                limit + 1, **{name: value for name, value in query.items() if value is not None and value != ""}
+            )
             listed, is_all = _first(found, limit)
-            listed = list(_by_run(listed))
         if as_json:
             for each in listed:
                 show_json(each)
         else:
-            of_all = ("PIPELINE",) if fqn is None or "*" in fqn else ()
+            of_all = ("PIPELINE",) if any("fqn" in each for each in listed) else ()
             heads = (*of_all, "RUN", "OUTCOME", "STATUS", "LINES", "SIZE", "LAST ACTIVE", "DURATION", "ATTEMPT")
             show_rows(heads, map(_run_row, listed))
         _report_rest(is_all, limit)
@@ -120,20 +125,29 @@ def pipelines(session: Session, prefix: str, limit: int, as_json: bool) -> None:
     help="Begin with lines since: 10m, 2h, 1d, ISO 8601 (UTC without a zone), or ms since the epoch. Lines that arrived since, and lines that "
     "state such a time themselves.",
 )
+@click.option(
+    "--clock",
+    type=click.Choice(["lines", "arrival"]),
+    help="With --since: by the times that lines state themselves alone, or by those of arrival alone.",
+)
 @json_option
 @pass_session
-def tail(session: Session, fqn: str, run_id: str | None, follow: bool, lines: int, since: str | None, as_json: bool) -> None:
+def tail(
+    session: Session, fqn: str, run_id: str | None, follow: bool, lines: int, since: str | None, clock: str | None, as_json: bool
+) -> None:
     """Show the last lines of a run (the newest unless RUN is given), and with -f those that come."""
+    if clock and not since:
+        raise click.UsageError("--clock needs --since")
     with session.archive() as archive:
         run = run_of(archive, fqn, run_id)
-        begin: dict[str, Any] = {"since": since} if since else {"tail": lines}
+        begin: dict[str, Any] = ({"since": since} | ({"clock": clock} if clock else {})) if since else {"tail": lines}
         after: int | None = None
         if run_id:
             checked_run(archive, run, None)
         if since or not follow or lines == 0:
             for piece in pages(archive, run, **begin):
-                if piece.clock in _CLOCKS:
-                    report(_CLOCKS[piece.clock])
+                if told := _CLOCKS.get((clock, piece.clock)):
+                    report(told)
                 after = piece.first + len(piece.lines)
                 _show(piece, as_json)
         if follow:
@@ -215,18 +229,14 @@ def _report_rest(is_all: bool, limit: int) -> None:
         report(f"there are more than these {limit}: -n {limit * 5} lists more")
 
 
-def _runs_of(archive: Archive, fqn: str) -> Iterator[dict[str, Any]]:
+def _runs_of(archive: Archive, fqn: str, limit: int) -> Iterator[dict[str, Any]]:
     """The newest first. Raises NotFoundError where there are none."""
     is_empty = True
-    for each in archive.runs(fqn, sys.maxsize):
+    for each in archive.runs(fqn, limit):
         is_empty = False
         yield each
     if is_empty:
         raise no_runs(fqn)
-
-
-def _is_wanted(facts: dict[str, Any], outcomes: set[str], since_ms: int) -> bool:
-    return (not outcomes or facts.get("outcome") in outcomes) and int(facts["lastAppendMs"]) >= since_ms
 
 
 def _by_run(runs: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
