@@ -99,6 +99,34 @@ def test_attempt_whose_supervisor_is_killed_keeps_its_lines_and_stays_apart_from
     assert "k~2" in failed and "k" not in failed
 
 
+def test_library_in_commands_of_two_attempts_at_once_writes_to_the_attempt_of_its_exec() -> None:
+    code = "import os, runlake, sys, time\nprint(sys.argv[1], flush=True)\ntime.sleep(1)\n"
+    code += (
+        "with runlake.run(os.environ['RUNLAKE_FQN'], os.environ['RUNLAKE_RUN_ID'], events=True) as run: run.event(sys.argv[1])\n"
+    )
+    code += "print(sys.argv[1])\nsys.exit(3)\n"
+    both = [begun("exec", "--run-id", "b", FQN, "--", sys.executable, "-c", code, name) for name in ("one", "two")]
+    for process in both:
+        process.communicate(timeout=COMMAND_S)
+    assert sorted([lines("b"), lines("b~2")]) == [["one"] * 3, ["two"] * 3]
+    for run_id in ("b", "b~2"):
+        ended = eventually(lambda run_id=run_id: facts(run_id), lambda known: known["outcome"] != "running")  # type: ignore[misc]
+        assert (ended["outcome"], ended["exitCode"]) == ("failed", 3)
+        eventually(lambda run_id=run_id: "events\tcomplete" in done("status", FQN, run_id)[1])  # type: ignore[misc]
+    assert not any(json.loads(line)["runId"] == "b~3" for line in done("runs", FQN, "--json", "-n", "100")[1].splitlines())
+
+
+def test_events_of_a_run_that_is_closed_under_its_writer_are_complete_in_both_attempts() -> None:
+    code = f"import runlake, subprocess, sys\nwith runlake.run({FQN!r}, 'm', logger=None, events=True) as run:\n"
+    code += " run.event('first')\n run.handler.flush()\n"
+    code += f" subprocess.run([sys.executable, '-m', 'runlake', 'close', {FQN!r}, 'm'], check=True)\n run.event('second')\n"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=COMMAND_S)
+    assert (lines("m"), lines("m~2")) == (["first"], ["second"])
+    assert eventually(lambda: facts("m~2"), lambda known: known["outcome"] != "running")["outcome"] == "succeeded"
+    for run_id in ("m", "m~2"):
+        eventually(lambda run_id=run_id: "events\tcomplete" in done("status", FQN, run_id)[1])  # type: ignore[misc]
+
+
 @pytest.mark.parametrize("shift_s", [-3600, 3600], ids=["an hour slow", "an hour fast"])
 def test_clock_of_the_client_changes_no_time_of_a_run(shift_s: int, tmp_path: Path) -> None:
     """Every clock that the client's Python reads is off; the stack's is right."""
