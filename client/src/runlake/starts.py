@@ -23,7 +23,7 @@ MAX_MOVES = 20
 """How often one writer goes on in another attempt, before what is left is kept on disk: something else closes them all."""
 MAX_AGE_MS = 10 * 366 * 86_400_000
 """Of a start: the archive takes none that is older."""
-_HOST_CHARS, _COMMAND_CHARS = 255, 2_000
+_HOST_CHARS, _COMMAND_CHARS, _START_CHARS = 255, 2_000, 200
 _FQN, _RUN_ID, _START, _ATTEMPT = "RUNLAKE_FQN", "RUNLAKE_RUN_ID", "RUNLAKE_START", "RUNLAKE_ATTEMPT"
 _START_ATTEMPT = "RUNLAKE_START_ATTEMPT"
 """The number that the start in RUNLAKE_START asks for. RUNLAKE_ATTEMPT would also be for other runs that the command starts."""
@@ -118,9 +118,10 @@ def _now_ms() -> int:
 
 
 def inherited_start_id(run: RunName) -> str | None:
-    """The id of the start that ``runlake exec`` passes on for this run; None: this process is not its command."""
-    names = os.environ.get(_FQN), os.environ.get(_RUN_ID)
-    return os.environ.get(_START) or None if names == (run.fqn, run.run_id) else None
+    """The id of the start that ``runlake exec`` passes on for this run; None: this process is not its command, or what it has is no id."""
+    names, start_id = (os.environ.get(_FQN), os.environ.get(_RUN_ID)), os.environ.get(_START, "")
+    is_id = 0 < len(start_id) <= _START_CHARS and start_id.isprintable()
+    return start_id if is_id and names == (run.fqn, run.run_id) else None
 
 
 def new_start_id() -> str:
