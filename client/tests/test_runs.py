@@ -106,6 +106,17 @@ def test_after_a_fork_each_process_ships_its_own_lines(server: FakeServer, setti
     assert server.runs["p", "r"].closed
 
 
+def test_forked_process_imports_nothing_that_its_parent_could_be_importing(server: FakeServer, tmp_path: Path) -> None:
+    """It would wait forever for the lock of the module."""
+    code = (
+        "import os, runlake, sys\nhandler = runlake.RunlogHandler('p', 'r')\nif pid := os.fork(): sys.exit(os.waitpid(pid, 0)[1])\n"
+    )
+    code += "before = set(sys.modules)\nhandler.write('of the child')\nhandler.close()\nprint(sorted(set(sys.modules) - before))\n"
+    environ = {**os.environ, "PYTHONPATH": str(_SRC), "RUNLAKE_URL": server.url, "RUNLAKE_SPOOL_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environ, check=True, capture_output=True, timeout=60)
+    assert (done.stdout, server.lines("p", "r")) == (b"[]\n", [b"of the child"])
+
+
 @pytest.mark.parametrize("end", ["", "raise SystemExit(3)", "1 / 0", "import signal; signal.raise_signal(signal.SIGINT)"])
 def test_an_exit_ships_what_is_left(end: str, server: FakeServer, tmp_path: Path) -> None:
     code = "import logging, runlake\nlogging.getLogger().addHandler(runlake.RunlogHandler('p', 'r', close_run=True))\n"

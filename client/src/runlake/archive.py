@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar
 from urllib.parse import urljoin
 
@@ -56,6 +57,14 @@ class Page:
     is_end: bool
     streaming: bool
     clock: str = ""
+
+
+@cache
+def import_for_requests() -> None:
+    """Import what a first request imports. For before a fork: a process that is forked while another thread imports a module waits for that
+    module forever."""
+    httpx.HTTPTransport(trust_env=False).close()
+    "localhost".encode("idna")
 
 
 class Archive:

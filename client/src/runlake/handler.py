@@ -17,7 +17,7 @@ from multiprocessing import util as processes
 from typing import Any
 
 from runlake.annotations import Annotation
-from runlake.archive import Archive
+from runlake.archive import Archive, import_for_requests
 from runlake.buffer import Buffer, gap_line
 from runlake.deliveries import EventDelivery, TextDelivery
 from runlake.errors import SettingsError
@@ -326,9 +326,14 @@ def _close_at_exit(handler: Callable[[], RunlogHandler | None]) -> None:
         found.close()
 
 
+def _before_fork() -> None:
+    if _handlers:
+        import_for_requests()
+
+
 def _after_fork_in_child() -> None:
     for handler in list(_handlers):
         handler._begin_in_child()
 
 
-os.register_at_fork(after_in_child=_after_fork_in_child)
+os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)
