@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from chalicelib.ingestion.run_files import RunFiles
     from chalicelib.masking.masker import Masker, SecretReader
     from chalicelib.pipelines.files.service import PipelineFiles
-    from chalicelib.ports import Clock, Database, ObjectStore, Publisher, Run, SegmentIndex, Workers
+    from chalicelib.ports import Clock, Database, ObjectStore, Publisher, Run, RunEnd, SegmentIndex, Workers
     from chalicelib.runlog.compaction import Compactor
     from chalicelib.runlog.end_finder import EndFinder
     from chalicelib.runlog.finalization import Finalizer
@@ -200,7 +200,12 @@ class Services:
         """Finds how a run ended where its client does not report it."""
         from chalicelib.runlog.end_finder import EndFinder
 
-        return EndFinder(self.store, self.layout, lambda run: self.events.index.failed_step(run))
+        def stated_by_event(run: Run, number: int) -> RunEnd | None:
+            from chalicelib.events.stated_end import stated_end
+
+            return stated_end(self.events.indexing.companion(run, number))
+
+        return EndFinder(self.store, self.layout, lambda run: self.events.index.failed_step(run), stated_by_event)
 
     @cached_property
     def reader(self) -> Reader:

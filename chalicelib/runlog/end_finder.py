@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from chalicelib.errors import ObjectNotFoundError, RangeNotSatisfiableError, UnavailableError
+from chalicelib.errors import DamagedLogError, ObjectNotFoundError, RangeNotSatisfiableError, UnavailableError
 from chalicelib.ports import FAILED, UNKNOWN, ObjectStore, Run, RunEnd
 from chalicelib.runlog.attempts import read_start
 from chalicelib.runlog.layout import Layout
@@ -19,17 +19,19 @@ MAX_SEGMENTS = 4
 
 @dataclass(frozen=True, slots=True)
 class EndFinder:
-    """``failed_step``: the step of a run that is stated as failed, empty if there is none. One query."""
+    """``failed_step``: the step of a run that is stated as failed, empty if there is none; one query. ``stated_by_event``: what an event of the
+    segment with a number states; one GET. It may raise ObjectNotFoundError."""
 
     store: ObjectStore
     layout: Layout
     failed_step: Callable[[Run], str]
+    stated_by_event: Callable[[Run, int], RunEnd | None] = lambda _, __: None
 
     def find(self, run: Run, tail: Tail) -> RunEnd | None:
         """The end of a log whose next segment goes to ``tail``; None where nothing states it, or where a store is unavailable: the close is not
         to fail because of it. A query and a GET; where the last segment may be the end of a workflow's log, a GET for each of three segments more,
-        and another one for each of the four that is larger than ``MAX_BYTES``. It holds for the log up to ``tail`` only: if something else takes
-        that number, find it again."""
+        and another one for each of the four that is larger than ``MAX_BYTES``; where it is made of events, a GET for each of four companions. It
+        holds for the log up to ``tail`` only: if something else takes that number, find it again."""
         with suppress(UnavailableError):
             if step := self.failed_step(run):
                 return RunEnd(FAILED, step=step)
@@ -38,14 +40,15 @@ class EndFinder:
         return None
 
     def find_abandoned(self, run: Run, tail: Tail) -> RunEnd | None:
-        """The same of a log that the sweep seals, but ``unknown`` where nobody was to close it: who sends batches with keys of their own and
-        registers no start, as log agents, never does. None: the run is lost. A GET and a HEAD more."""
+        """The same of a log that the sweep seals, but ``unknown`` where nobody was to close it: a client that sends events, or
+        batches with idempotency keys, and registers no start, as log agents, never does. None: the run is lost. A GET and a HEAD more."""
         if found := self.find(run, tail):
             return found
         with suppress(UnavailableError, ObjectNotFoundError):
             is_started = read_start(self.store, self.layout, run) is not None
             last = self.store.head(self.layout.segment(run, tail.sequence - 1))
-            if not is_started and TailFinder.entry(tail.sequence - 1, last).is_keyed:
+            entry = TailFinder.entry(tail.sequence - 1, last)
+            if not is_started and (entry.is_keyed or entry.events):
                 return RunEnd(UNKNOWN)
         return None
 
@@ -55,22 +58,31 @@ class EndFinder:
 
         body = b""
         for number in range(sequence - 1, max(sequence - MAX_SEGMENTS, 0) - 1, -1):
-            part = self._last_bytes(self.layout.segment(run, number), MAX_BYTES - len(body))
+            part, has_events = self._last_bytes(self.layout.segment(run, number), MAX_BYTES - len(body))
             body = part + body
+            if number == sequence - 1 and has_events and (end := self._end_of_events(run, sequence)):
+                return end
             if number == sequence - 1 and not may_state_end(_text(body)):
                 return None
             if not part or len(body) >= MAX_BYTES:
                 break
         return stated_end(_text(body))
 
-    def _last_bytes(self, key: str, limit: int) -> bytes:
-        """Empty where the segment is gone into an artifact, or is a seal."""
+    def _end_of_events(self, run: Run, sequence: int) -> RunEnd | None:
+        for number in range(sequence - 1, max(sequence - MAX_SEGMENTS, 0) - 1, -1):
+            with suppress(ObjectNotFoundError, DamagedLogError):  # it is made of lines, or its companion is still to come
+                if end := self.stated_by_event(run, number):
+                    return end
+        return None
+
+    def _last_bytes(self, key: str, limit: int) -> tuple[bytes, bool]:
+        """Of a segment, and whether it is made of events. Empty where it is gone into an artifact, or is a seal."""
         try:
             found = self.store.get(key, 0, limit)
-            size = found.info.size
-            return found.body if size <= limit else self.store.get(key, size - limit, size).body
+            size, has_events = found.info.size, "events" in found.info.metadata
+            return found.body if size <= limit else self.store.get(key, size - limit, size).body, has_events
         except (ObjectNotFoundError, RangeNotSatisfiableError):
-            return b""
+            return b"", False
 
 
 def _text(body: bytes) -> str:

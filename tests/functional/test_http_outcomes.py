@@ -176,6 +176,50 @@ def test_sweep_makes_a_run_lost_only_if_its_client_was_to_close_it(
     assert outcome()["outcome"] == "running"
 
 
+def _fluent(**own: Any) -> tuple[str, str, dict[str, str]]:
+    return "fluent", json.dumps([{"log": "bye", "runlake": {"fqn": "svc.a", "run_id": "r", **own}}]), JSON
+
+
+def _otlp(**own: Any) -> tuple[str, str, dict[str, str]]:
+    given = {"runlake.fqn": "svc.a", "runlake.run_id": "r", **{f"runlake.{name}": value for name, value in own.items()}}
+    attributes = [{"key": name, "value": {"stringValue": str(value)}} for name, value in given.items()]
+    record = {"body": {"stringValue": "bye"}, "attributes": attributes}
+    return "otlp/v1/logs", json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]}), JSON
+
+
+def _syslog(**own: Any) -> tuple[str, str, dict[str, str]]:
+    given = {"fqn": "svc.a", "run_id": "r", **own}
+    element = " ".join(f'{name}="{value}"' for name, value in given.items())
+    return "syslog", f"<134>1 2026-11-21T10:00:00Z host app - - [runlake {element}] bye\n", TEXT
+
+
+@pytest.mark.parametrize("agent", [_fluent, _otlp, _syslog])
+@pytest.mark.parametrize("later", [0, 2, 4], ids="{} later batches".format)
+@pytest.mark.parametrize("ended_by", ["close", "sweep"])
+def test_record_of_an_agent_states_the_outcome_of_its_run(world: World, agent: Any, later: int, ended_by: str) -> None:
+    """It ends nothing: lines that it has overtaken are stored. One of the last four batches counts."""
+    for number in range(1 + later):
+        own = {"outcome": "failed", "exit_code": 3} if not number else {}
+        path, body, headers = agent(**own)
+        assert call("POST", f"/v1/agents/{path}", body.replace("bye", f"bye {number}"), headers).status == 200
+        world.clock.advance(1)
+    assert outcome()["outcome"] == "running"
+    if ended_by == "close":
+        post("svc.a/r/close")
+    else:
+        find_end = composition.services().end_finder.find_abandoned
+        assert world.parts().finalizer.abandon(Run("svc.a", "r"), world.clock.now_ms(), world.deadline(), find_end).finalized
+    expected = {"outcome": "failed", "exitCode": 3} if later < 4 else {"outcome": "unknown"}
+    assert outcome() == {**_NONE, **expected}
+
+
+def test_outcome_of_a_record_that_is_none_refuses_the_record(world: World) -> None:
+    path, body, headers = _fluent(outcome="broken")
+    answer = call("POST", f"/v1/agents/{path}", body, headers)
+    assert answer.status == 400 and "runlake.outcome is succeeded, failed or cancelled" in str(answer.json)
+    assert not world.store.list("").objects
+
+
 def test_abandoned_run_is_lost_and_a_reopened_one_is_running(world: World) -> None:
     post("svc.a/r", "one\n", TEXT)
     world.clock.advance(60)

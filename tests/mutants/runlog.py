@@ -52,8 +52,8 @@ MUTANTS = (
     # the outcome of a run that reports none
     Mutant(
         "chalicelib.runlog.end_finder:EndFinder.find_abandoned",
-        find="not is_started and TailFinder.entry(tail.sequence - 1, last).is_keyed",
-        replace="TailFinder.entry(tail.sequence - 1, last).is_keyed",
+        find="not is_started and (entry.is_keyed or entry.events)",
+        replace="entry.is_keyed or entry.events",
         tests="tests/functional/test_http_outcomes.py",
         why="a command that was started and is gone is lost",
     ),

@@ -3,7 +3,7 @@
 A field that became part of the event to the letter (the message; a level or a time that was already of our form) is not repeated in
 its data; whatever was changed on the way (``"warn"`` to WARNING, ISO 8601 to milliseconds) stays there as it was sent. What agents say
 to Runlake itself stands in an object ``runlake``, or in fields ``runlake.…``: ``fqn``, ``run_id``, ``step``, ``writer``, ``id``,
-``annotations``.
+``annotations``, ``outcome``, ``exit_code``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from chalicelib.events.codecs.items import Decoded
 from chalicelib.events.codecs.json_text import compact
 from chalicelib.events.event import NewEvent
 from chalicelib.events.fields import MISSING, at
+from chalicelib.events.stated_end import data_of_end
 from chalicelib.lines.clock import Clock
 from chalicelib.lines.levels import LEVELS, level_of_number, level_of_word
 
@@ -57,8 +58,9 @@ def decoded(index: int, record: Any, clock: Clock, about: Mapping[str, Any], mom
 
 
 def new_event(message: str, moment: Moment, level: str | None, data: Mapping[str, Any], own: Own) -> NewEvent:
-    """An event with what the agent says to Runlake itself. Raises ValidationError, TypeError."""
+    """An event with what the agent says to Runlake itself. Raises ValueError, ValidationError, TypeError."""
     step, number, notes = own.get("step"), own.get("id"), own.get("annotations")
+    data = {**data, **data_of_end(own.get("outcome"), own.get("exit_code"))}
     given: dict[str, Any] = {"message": message, "timestamp": moment.ms, "level": level, "data": data}
     if step is not None:
         given["step"] = step

@@ -89,7 +89,7 @@ def _decoded(index: int, line: str, clock: Clock) -> Decoded:
     moment = Moment() if us is None or us < 0 else Moment(us // _US_OF_MS, us % _US_OF_MS != 0)
     if moment.is_fine:
         data["time"] = header[1] if header else ""
-    known = {"step": own["step"]} if "step" in own else {}
+    known: dict[str, str] = {name: own[name] for name in ("step", "outcome", "exit_code") if name in own}
     event = records.new_event(message, moment, level, {name: value for name, value in data.items() if value != ""}, known)
     return Decoded(index, event, {"record": {**data, "runlake": own}}, records.writer_of(own), moment.is_fine)
 
