@@ -107,7 +107,7 @@ files.clear("")
 """Each thing that the job does with its files. Spark itself cannot write to S3 here: it has no file system for it."""
 
 
-@pytest.mark.sampled(default=2, group="roles of jobs")
+@pytest.mark.sampled(default=1, group="roles of jobs")
 def test_its_role_allows_what_it_does_and_nothing_else(stack: Stack, tmp_path: Path, calls: Calls) -> None:
     fqn = f"dataset-{uuid.uuid4().hex[:8]}.roles"
     append(stack, fqn, "run-1", LINE.format(1, 1), close=True)

@@ -200,7 +200,7 @@ with suppress(PreconditionFailedError):  # the last of its requests is refused, 
 """What tasks do an hour later; and when somebody else has been faster."""
 
 
-@pytest.mark.sampled(default=2, group="roles of jobs")
+@pytest.mark.sampled(default=1, group="roles of jobs")
 def test_its_role_allows_what_it_does_and_nothing_else(quiet: Stack, calls: Calls) -> None:
     """Runs of every state; one so large that it is uploaded in parts; and an hour later, when segments are removed."""
     runs = appended(quiet, "svc.bulk-role", 4)

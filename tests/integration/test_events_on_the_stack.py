@@ -60,6 +60,7 @@ class Client:
         return said
 
 
+@pytest.mark.sampled(default=1)
 @pytest.mark.parametrize("killed", [0, 3])
 def test_twenty_writers(stack: Stack, killed: int) -> None:
     seed = Random().randrange(10**9)

@@ -107,7 +107,7 @@ def test_damaged_rows_are_put_right_and_those_of_nothing_are_removed(filled: tup
     assert differences(right, snapshot(stack)) == []
 
 
-@pytest.mark.sampled(default=2, group="roles of jobs")
+@pytest.mark.sampled(default=1, group="roles of jobs")
 def test_its_role_allows_what_it_does_and_nothing_else(filled: tuple[Stack, list[Run]], calls: Calls) -> None:
     """Also with rows in every table that nobody can read, or that no object has."""
     stack, runs = filled

@@ -90,6 +90,7 @@ def test_behaviour_12_a_burst_slow_records_an_exception_metrics_and_close_arrive
     assert "logs.txt" in keys and "partial.txt" not in keys
 
 
+@pytest.mark.sampled(default=1)
 @pytest.mark.parametrize(
     ("errors", "outcome", "step"), [(0, "succeeded", None), (1, "failed", "Source"), (12, "failed", None)], ids=str
 )
