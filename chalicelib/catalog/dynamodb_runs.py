@@ -11,6 +11,7 @@ from typing import Any
 
 from chalicelib.aws.dynamodb import Table
 from chalicelib.catalog.runs import (
+    END_ATTRIBUTES,
     MAX_MS,
     SHARDS,
     Landed,
@@ -76,20 +77,18 @@ class DynamoDbRunCatalog:
             ":ms": entry.appended_ms,
             ":shard": shard_of(run),
             ":expires": self._expires(entry.appended_ms),
-            **({":end": asdict(entry.end)} if entry.end else {}),
         }
-        ending = {f":{name}": value for name, value in end_attributes(run, entry).items()} if entry.reason else {}
-        changed = {"#end": bool(entry.end), "outcome": bool(ending), "ended_at": bool(ending)}
-        removed = [name for name, is_set in changed.items() if not is_set]
+        ending = end_attributes(run, entry)
+        removed = [f"#{name}" for name in END_ATTRIBUTES if name not in ending]
         old = self._table.update_if(
             _key(run),
             "SET #segments = :segments, #lines = :lines, #bytes = :bytes, epoch = :epoch, seal = :seal, last_append_ms = :ms, "
             "activity_shard = :shard, expires_at = :expires, started_ms = if_not_exists(started_ms, :ms)"
-            + "".join(f", {name} = :{name.lstrip('#')}" for name, is_set in changed.items() if is_set)
+            + "".join(f", #{name} = :{name}" for name in ending)
             + (f" REMOVE {', '.join(removed)}" if removed else ""),
-            values | ending,
+            values | {f":{name}": value for name, value in ending.items()},
             "attribute_not_exists(#segments) OR #segments < :segments",
-            ExpressionAttributeNames={**_NAMES, "#end": _END},
+            ExpressionAttributeNames=_NAMES | {f"#{name}": name for name in END_ATTRIBUTES},
             ReturnValues="ALL_OLD",
         )
         if old is None or old.get("started_ms", 0) > entry.appended_ms:
@@ -196,11 +195,9 @@ class DynamoDbRunCatalog:
                 rows += map(row_of, page)
                 # The index does not order runs of one ms, so those of the last one are left for the next page, unless they are all there.
                 complete = [row for row in rows if after is None or row.last_append_ms > rows[-1].last_append_ms]
-                places = sorted(
-                    ((row.place, row.run) for row in complete if not before or row.place < before), reverse=True, key=_place
-                )
-                if places or after is None:
-                    return RunPlaces(places, after is None)
+                found = [(row.place, row.run) for row in complete if not before or row.place < before]
+                if found or after is None:
+                    return RunPlaces.sorted(found, is_whole=after is None)
                 more = {"Limit": 2 * more["Limit"], "ExclusiveStartKey": after}
 
         with ThreadPoolExecutor(THREADS) as threads:
@@ -223,10 +220,6 @@ class DynamoDbRunCatalog:
 
     def _expires(self, at_ms: int) -> int:
         return at_ms // 1000 + self._keep_s
-
-
-def _place(found: tuple[str, Run]) -> str:
-    return found[0]
 
 
 def write_cursor(started_ms: int, run_id: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from chalicelib.catalog.runs import ENDED, RUNNING, SILENT, RunCatalog, RunPlaces, RunRow, ms_of_place, newest_of
-from chalicelib.ports import Clock, Run
+from chalicelib.ports import Run
 
 OPEN = (RUNNING, SILENT)
 OUTCOMES = (*OPEN, *ENDED)
@@ -43,33 +43,31 @@ class RecentRuns:
     """Lists runs across pipelines."""
 
     runs: RunCatalog
-    clock: Clock
 
-    def page(self, query: RecentQuery, limit: int, after: str = "") -> RecentPage:
-        """Up to ``limit`` runs, 100 at most, behind a place. At most ``MAX_ROUNDS`` of queries, and one read of rows. Raises
-        InvalidInputError for what is no place, UnavailableError."""
+    def page(self, query: RecentQuery, now_ms: int, limit: int, after: str = "") -> RecentPage:
+        """Up to ``limit`` runs, 100 at most, behind a place, with their outcomes at ``now_ms``. At most ``MAX_ROUNDS`` of queries, and one read of
+        rows. Raises InvalidInputError for what is no place, UnavailableError."""
         if after:
             ms_of_place(after)
-        found: dict[Run, str] = {}
-        next_place = self._find(query, limit, after, found)
-        rows = self.runs.get_many(list(found)) if found else {}
-        now_ms = self.clock.now_ms()
+        found, next_place = self._find(query, limit, after)
+        rows = self.runs.get_many(found) if found else {}
         listed = [rows[run] for run in found if run in rows and rows[run].outcome_at(now_ms) in query.outcomes]
         return RecentPage(listed, next_place)
 
-    def _find(self, query: RecentQuery, limit: int, after: str, found: dict[Run, str]) -> str | None:
-        """Fill ``found``, in order; the answer is where the next page begins."""
+    def _find(self, query: RecentQuery, limit: int, after: str) -> tuple[list[Run], str | None]:
+        """The runs that the indexes name, in order, and where the next page begins."""
+        found: list[Run] = []
         for _ in range(MAX_ROUNDS):
             round_ = self._round(query, after)
             for place, run in round_.places:
                 if query.may_see(run.fqn) and run not in found:
                     if len(found) == limit:
-                        return after
-                    found[run] = place
+                        return found, after
+                    found.append(run)
                 after = place
             if round_.is_whole:
-                return None
-        return after
+                return found, None
+        return found, after
 
     def _round(self, query: RecentQuery, before: str) -> RunPlaces:
         parts = [self.runs.ended(each, query.since_ms, before, KEYS) for each in query.outcomes if each in ENDED]

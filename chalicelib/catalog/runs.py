@@ -12,10 +12,10 @@ keys of runs that have ended: an entry is written when the outcome changes, neve
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from hashlib import blake2b
-from typing import Protocol
+from typing import Any, Protocol, Self
 
 from chalicelib.errors import InvalidInputError
 from chalicelib.ports import CANCELLED, FAILED, LOST, SUCCEEDED, UNKNOWN, Run, RunEnd, RunStart, SegmentEntry
@@ -60,8 +60,7 @@ class RunRow:
 
     def outcome_at(self, now_ms: int) -> str:
         """``running``, ``silent``, or as ``outcome_of_end``."""
-        is_known_by_its_end = self.status == "finalized" and not self.segments
-        if self.seal or is_known_by_its_end or not (self.segments or self.start):
+        if self.seal or not self._is_begun:
             return outcome_of_end(self.seal, self.end)
         return RUNNING if self.silent_since_ms(now_ms) is None else SILENT
 
@@ -94,8 +93,12 @@ class RunRow:
         """The last sign of life of an open run that is overdue for the next one, else None."""
         limit_ms = self.promised_ms or SILENT_AFTER_MS
         is_overdue = 0 < self.last_sign_ms < now_ms - limit_ms
-        is_open = self.status == "open" and (self.segments or self.start)
-        return self.last_sign_ms if is_overdue and is_open else None
+        return self.last_sign_ms if is_overdue and self.status == "open" and self._is_begun else None
+
+    @property
+    def _is_begun(self) -> bool:
+        """Whether segments tell of it, or the start of one that is not finalized: what is known by its artifacts alone has no open end."""
+        return self.segments > 0 or (self.start is not None and self.status == "open")
 
     @property
     def status(self) -> str:
@@ -134,6 +137,11 @@ class RunPlaces:
 
     places: Sequence[tuple[str, Run]]
     is_whole: bool
+
+    @classmethod
+    def sorted(cls, places: Iterable[tuple[str, Run]], *, is_whole: bool) -> Self:
+        """Of places in any order: no two runs have the same."""
+        return cls(sorted(places, key=lambda each: each[0], reverse=True), is_whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,9 +212,16 @@ def shard_of(run: Run) -> str:
     return f"open#{blake2b(f'{run.fqn}/{run.run_id}'.encode(), digest_size=2).digest()[0] % SHARDS}"
 
 
-def end_attributes(run: Run, seal: SegmentEntry) -> dict[str, str]:
-    """The attributes of a run's item that index ``by-outcome`` is made of: of a run whose last segment is a seal, and of no other."""
-    return {"outcome": outcome_of_end(seal.reason, seal.end), "ended_at": place_of(run, seal.appended_ms)}
+END_ATTRIBUTES = ("end", "outcome", "ended_at")
+"""Of a run's item: what its client reports, and what index ``by-outcome`` is made of."""
+
+
+def end_attributes(run: Run, last: SegmentEntry) -> dict[str, Any]:
+    """Which of ``END_ATTRIBUTES`` a run's item has by its last segment: none unless that is a seal."""
+    if not last.reason:
+        return {}
+    indexed = {"outcome": outcome_of_end(last.reason, last.end), "ended_at": place_of(run, last.appended_ms)}
+    return indexed | ({"end": asdict(last.end)} if last.end else {})
 
 
 def place_of(run: Run, at_ms: int) -> str:
@@ -225,7 +240,7 @@ def newest_of(parts: Sequence[RunPlaces], before: str) -> RunPlaces:
     """Several lists as one, as far as all of them are known: a list that goes on may have more behind its last place."""
     floor = max((part.places[-1][0] for part in parts if part.places and not part.is_whole), default="")
     places = {each for part in parts for each in part.places if each[0] >= floor and (not before or each[0] < before)}
-    return RunPlaces(sorted(places, key=lambda each: each[0], reverse=True), all(part.is_whole for part in parts))
+    return RunPlaces.sorted(places, is_whole=all(part.is_whole for part in parts))
 
 
 def partition_key(run: Run) -> str:

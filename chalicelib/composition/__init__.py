@@ -234,7 +234,7 @@ class Services:
         """Lists runs across pipelines."""
         from chalicelib.catalog.recent import RecentRuns
 
-        return RecentRuns(self.runs, self.clock)
+        return RecentRuns(self.runs)
 
     @cached_property
     def pipelines(self) -> Pipelines:

@@ -11,7 +11,7 @@ from chalicelib.errors import DamagedLogError, InvalidInputError, ObjectNotFound
 from chalicelib.ingestion.notification import ObjectEvent
 from chalicelib.ingestion.report import Record
 from chalicelib.ingestion.run_files import run_object_metadata
-from chalicelib.ports import FAILED, ObjectInfo, ObjectStore, PutOptions, Run, SegmentEntry, SegmentIndex
+from chalicelib.ports import FAILED, LOST, ObjectInfo, ObjectStore, PutOptions, Run, SegmentEntry, SegmentIndex
 from chalicelib.runlog.artifact import artifact_of
 from chalicelib.runlog.attempts import read_start
 from chalicelib.runlog.layout import Layout, ParsedKey
@@ -22,7 +22,7 @@ _SILENT = frozenset(["marker", "retired", "tombstone", "unfinished"])
 """Of these nothing is reported, and no request is made."""
 _BESIDE = frozenset(["companion", "writer", "step", "chosen"])
 """What lies beside a run's text: indexed, not reported."""
-_FAILURES = frozenset([FAILED, "lost"])
+_FAILURES = frozenset([FAILED, LOST])
 
 EARLY_FLUSH_S = 20.0
 """How long a notification may hold its function to compact a run that has outgrown the watermark; the schedule does the rest."""

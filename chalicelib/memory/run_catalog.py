@@ -172,5 +172,5 @@ def _newest_first(row: RunRow) -> tuple[int, str]:
 
 def _places(rows: Sequence[RunRow], since_ms: int, before: str, limit: int) -> RunPlaces:
     within = [row for row in rows if row.last_append_ms >= since_ms and (not before or row.place < before)]
-    found = sorted(((row.place, row.run) for row in within), key=lambda each: each[0], reverse=True)
-    return RunPlaces(found[:limit], len(found) <= limit)
+    found = RunPlaces.sorted(((row.place, row.run) for row in within), is_whole=len(within) <= limit)
+    return replace(found, places=found.places[:limit])

@@ -80,7 +80,7 @@ def recent_runs(request: Request) -> Response:
         return matches(pattern or ANY, fqn) and who.may(Scope.LOGS_READ, fqn)
 
     now_ms = services.clock.now_ms()
-    page = services.recent.page(RecentQuery(outcomes, since_ms, may_see), _limit(query), after)
+    page = services.recent.page(RecentQuery(outcomes, since_ms, may_see), now_ms, _limit(query), after)
     cursor = None if page.after is None else sealed_cursor(page.after, (Scope.LOGS_READ,), *bound_to)
     return json_answer({"runs": [{"fqn": row.run.fqn} | facts(row, now_ms) for row in page.rows], "cursor": cursor})
 

@@ -47,7 +47,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
     "complete": {"type": "boolean", "description": "Sealed, and all of it is in one file: nothing changes any more."},
     "pendingBytes": {**_COUNT, "description": "What the next compaction has to do."},
     "outcome": {
-        "enum": ["running", "silent", "succeeded", "failed", "cancelled", "lost", "unknown"],
+        "enum": list(OUTCOMES),
         "description": "How it ended, as its client reports it with the close, or a step or its log states; silent: no line and no "
         "heartbeat came when one was due; lost: sealed by the sweep; unknown: nothing states it.",
     },

@@ -260,7 +260,7 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.catalog.dynamodb_runs:DynamoDbRunCatalog.segment_landed",
-        find="[name for name, is_set in changed.items() if not is_set]",
+        find="[f'#{name}' for name in END_ATTRIBUTES if name not in ending]",
         replace="[]",
         tests="tests/contract/test_run_catalog.py",
         why="a run that goes on has no outcome, and is in no list of ended ones",

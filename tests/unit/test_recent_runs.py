@@ -12,13 +12,12 @@ from chalicelib.catalog import recent
 from chalicelib.catalog.recent import MAX_ROUNDS, OUTCOMES, RecentQuery, RecentRuns
 from chalicelib.catalog.runs import SILENT_AFTER_MS, place_of
 from chalicelib.errors import InvalidInputError
-from chalicelib.memory.clock import ManualClock
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import Run, RunEnd, SegmentEntry
 from tests.world import START_MS
 
 SILENT_BEFORE_MS = START_MS + 15
-CLOCK = ManualClock(SILENT_BEFORE_MS + SILENT_AFTER_MS)
+NOW_MS = SILENT_BEFORE_MS + SILENT_AFTER_MS
 
 
 def entry(number: int, at_ms: int, reason: str = "", end: RunEnd | None = None) -> SegmentEntry:
@@ -71,7 +70,7 @@ def test_pages_are_together_what_a_sort_gives(seed: int, monkeypatch: pytest.Mon
     after: str | None = ""
     while after is not None:
         counting = Counting(runs)
-        page = RecentRuns(counting, CLOCK).page(RecentQuery(wanted, since_ms, fqns.__contains__), chance.randint(1, 7), after)
+        page = RecentRuns(counting).page(RecentQuery(wanted, since_ms, fqns.__contains__), NOW_MS, chance.randint(1, 7), after)
         found += [row.run for row in page.rows]
         after = page.after
         reads = counting.reads
@@ -85,10 +84,10 @@ def test_run_whose_outcome_has_changed_since_the_index_was_read_is_left_out() ->
     stale = runs.ended("lost", 0, "", 10)
     runs.segment_landed(run, entry(1, START_MS + 1))
     runs.ended = lambda *_: stale  # type: ignore[method-assign]
-    assert RecentRuns(runs, CLOCK).page(RecentQuery(("lost",)), 10).rows == []
+    assert RecentRuns(runs).page(RecentQuery(("lost",)), NOW_MS, 10).rows == []
 
 
 @pytest.mark.parametrize("place", ["x", "1", "0" * 15, f"{'0' * 15}.{'g' * 16}", f"{'٣' * 15}.{'0' * 16}"])
 def test_place_that_is_none_is_refused(place: str) -> None:
     with pytest.raises(InvalidInputError):
-        RecentRuns(InMemoryRunCatalog(), CLOCK).page(RecentQuery(), 1, place)
+        RecentRuns(InMemoryRunCatalog()).page(RecentQuery(), NOW_MS, 1, place)
