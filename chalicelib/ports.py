@@ -180,6 +180,10 @@ class RunStart:
 
 
 SUCCEEDED, FAILED, CANCELLED, LOST, UNKNOWN = "succeeded", "failed", "cancelled", "lost", "unknown"
+STATED_OUTCOMES = (SUCCEEDED, FAILED, CANCELLED)
+"""What a client or a record may say of the end of a run."""
+EXIT_CODES = range(-(2**31), 2**32)
+"""Of any operating system."""
 
 
 @dataclass(frozen=True, slots=True)

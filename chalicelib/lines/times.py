@@ -44,12 +44,11 @@ def line_from(body: bytes, from_ms: int, appended_ms: int) -> int:
             low = at + 1
         else:
             high = middle
-    at, time_ms = _next_time(read, lines, low, len(lines), appended_ms)
-    return low if time_ms is None else at  # lines before it go on with a record that is earlier
+    return _next_time(read, lines, low, len(lines), appended_ms)[0]  # lines before it go on with a record that is earlier
 
 
 def _next_time(read: Parse, lines: Sequence[bytes], start: int, end: int, appended_ms: int) -> tuple[int, int | None]:
-    """The next line that states a time, and the time."""
+    """The next line that states a time, and the time; ``start`` where none does."""
     for at in range(start, min(start + MAX_PARSED_LINES, end)):
         if (time_ms := _first_ms(read, _looked_at([lines[at]]), appended_ms)) is not None:
             return at, time_ms

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from chalicelib.errors import InvalidInputError
 from chalicelib.events.well_formed import WellFormedText, well_formed
-from chalicelib.ports import RunEnd
+from chalicelib.ports import EXIT_CODES, RunEnd
 
 MAX_EXCEPTION_CHARS, MAX_STEP_CHARS, MAX_SIGNAL_CHARS = 2_000, 200, 20
 MAX_LOST_LINES = 10**12
@@ -23,7 +23,7 @@ class EndBody(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
     outcome: Literal["succeeded", "failed", "cancelled"]
-    exit_code: Annotated[int, Field(ge=-(2**31), lt=2**32)] | None = Field(None, alias="exitCode")
+    exit_code: Annotated[int, Field(ge=EXIT_CODES.start, lt=EXIT_CODES.stop)] | None = Field(None, alias="exitCode")
     signal: Annotated[str, Field(max_length=MAX_SIGNAL_CHARS, pattern="^[A-Z0-9+-]*$")] = ""
     exception: Annotated[WellFormedText, Field(max_length=MAX_EXCEPTION_CHARS)] = ""
     step: Annotated[WellFormedText, Field(max_length=MAX_STEP_CHARS)] = ""

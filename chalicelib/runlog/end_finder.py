@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -56,27 +56,32 @@ class EndFinder:
         # Here, for the other operations do without.
         from chalicelib.lines.workflow_summary import may_state_end, stated_end
 
-        body = b""
-        for number in range(sequence - 1, max(sequence - MAX_SEGMENTS, 0) - 1, -1):
-            part, has_events = self._last_bytes(self.layout.segment(run, number), MAX_BYTES - len(body))
-            body = part + body
-            if number == sequence - 1 and has_events and (end := self._end_of_events(run, sequence)):
-                return end
-            if number == sequence - 1 and not may_state_end(_text(body)):
-                return None
+        if not sequence:
+            return None
+        numbers = range(sequence - 1, max(sequence - MAX_SEGMENTS, 0) - 1, -1)
+        body, has_events = self._last_bytes(run, numbers[0], MAX_BYTES)
+        if has_events and (end := self._end_of_events(run, numbers)):
+            return end
+        if not may_state_end(_text(body)):
+            return None
+        part = body
+        for number in numbers[1:]:
             if not part or len(body) >= MAX_BYTES:
                 break
+            part, _ = self._last_bytes(run, number, MAX_BYTES - len(body))
+            body = part + body
         return stated_end(_text(body))
 
-    def _end_of_events(self, run: Run, sequence: int) -> RunEnd | None:
-        for number in range(sequence - 1, max(sequence - MAX_SEGMENTS, 0) - 1, -1):
+    def _end_of_events(self, run: Run, numbers: Iterable[int]) -> RunEnd | None:
+        for number in numbers:
             with suppress(ObjectNotFoundError, DamagedLogError):  # it is made of lines, or its companion is still to come
                 if end := self.stated_by_event(run, number):
                     return end
         return None
 
-    def _last_bytes(self, key: str, limit: int) -> tuple[bytes, bool]:
+    def _last_bytes(self, run: Run, number: int, limit: int) -> tuple[bytes, bool]:
         """Of a segment, and whether it is made of events. Empty where it is gone into an artifact, or is a seal."""
+        key = self.layout.segment(run, number)
         try:
             found = self.store.get(key, 0, limit)
             size, has_events = found.info.size, "events" in found.info.metadata
