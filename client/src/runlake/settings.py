@@ -19,6 +19,8 @@ PREFIX = "RUNLAKE_"
 _CONFIG = PREFIX + "CONFIG"
 MAX_S = 1_000_000_000
 """Seconds beyond which the operating system takes no timeout."""
+MIN_HEARTBEAT_S, MAX_HEARTBEAT_S = 10, 86_400
+"""The archive takes no other promise."""
 _SECRET = frozenset({"token"})
 _ARGUMENT, _ENVIRONMENT = "argument", "environment"
 
@@ -46,9 +48,9 @@ class Settings:
     heartbeat_s: int = field(
         default=300,
         metadata={
-            "help": "seconds without lines until a heartbeat is sent, 10 to 86400; 0: none",
-            "least": 10,
-            "most_or_0": 86_400,
+            "help": f"seconds without lines until a heartbeat is sent, {MIN_HEARTBEAT_S} to {MAX_HEARTBEAT_S}; 0: none",
+            "least": MIN_HEARTBEAT_S,
+            "most_or_0": MAX_HEARTBEAT_S,
         },
     )
     exit_s: float = field(

@@ -151,7 +151,7 @@ def tail(
                 after = piece.first + len(piece.lines)
                 _show(piece, as_json)
         if follow:
-            _follow(archive, Follower(archive, run, next_line=after, tail=lines, notice=report), as_json)
+            _follow(Follower(archive, run, next_line=after, tail=lines, notice=report), as_json)
 
 
 @click.command()
@@ -248,12 +248,12 @@ def _by_run(runs: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         yield from sorted(attempts, key=lambda facts: -int(facts.get("attempt", 1)))
 
 
-def _follow(archive: Archive, follower: Follower, as_json: bool) -> None:
+def _follow(follower: Follower, as_json: bool) -> None:
     for piece in follower.pieces():
         _show(piece, as_json)
         if piece.end not in (None, "runFinished"):
-            state = outcome_of(archive.facts(follower.run)) if piece.end == IDLE else piece.end
-            report(f"the stream ended: the run is {state}" if piece.end == IDLE else f"the stream ended: {state}")
+            reason = f"the run is {outcome_of(follower.archive.facts(follower.run))}" if piece.end == IDLE else piece.end
+            report(f"the stream ended: {reason}")
 
 
 def _show(piece: Piece, as_json: bool) -> None:

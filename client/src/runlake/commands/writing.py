@@ -22,13 +22,13 @@ from runlake.handler import RunlogHandler
 from runlake.leftovers import claimed, discard_leftover, leftovers_in, waiting_bytes
 from runlake.names import RunName, page_url
 from runlake.outcomes import CANCELLED, RunEnd
-from runlake.settings import Settings
+from runlake.settings import MAX_HEARTBEAT_S, Settings
 from runlake.spool import drain_command
 from runlake.starts import MAX_ATTEMPTS, StartedRun
 
 CANNOT_BEGIN = 125
-_INTERRUPTED = 130
 """What ``exec`` ends with when it ran nothing, as env(1) and timeout(1) report their own faults."""
+_INTERRUPTED = 130
 
 
 class _Exec(click.Command):
@@ -72,7 +72,7 @@ class _Exec(click.Command):
 )
 @click.option(
     "--heartbeat",
-    type=click.IntRange(0, 86_400),
+    type=click.IntRange(0, MAX_HEARTBEAT_S),
     metavar="SECONDS",
     help="Seconds without output until a sign of life is sent, from 10; 0: none [default: the setting heartbeat_s].",
 )
