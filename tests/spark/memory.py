@@ -20,6 +20,7 @@ from glue_jobs.datasource.planner import Look, Planner
 from glue_jobs.datasource.planning import packed
 from glue_jobs.datasource.problems import Problem, Problems
 from glue_jobs.datasource.reading import Row, Wanted
+from glue_jobs.datasource.schema import EVENTS, schema_of
 from glue_jobs.datasource.selection import narrowed, selection_of
 from glue_jobs.datasource.tasks import Slices, Task
 from tests.eventing import event_parts
@@ -161,18 +162,4 @@ class MemoryServer:
 
 
 def _named(row: Row) -> dict[str, Any]:
-    names = (
-        "fqn",
-        "run_id",
-        "line",
-        "timestamp",
-        "level",
-        "logger",
-        "message",
-        "raw",
-        "segment",
-        "connector_id",
-        "epoch",
-        "outcome",
-    )
-    return dict(zip(names, row, strict=True))
+    return dict(zip(schema_of(EVENTS).fieldNames(), row, strict=True))
