@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from threading import Lock
 
 from chalicelib.deadline import Deadline
@@ -19,6 +20,7 @@ from chalicelib.events.lifting import format_of, lifted
 from chalicelib.events.shown import ShownEvent, Wanted, shown
 from chalicelib.events.step_events import StepEvents
 from chalicelib.events.tail import EventTails
+from chalicelib.events.times import LOOK_BACK_LINES, EventTimes, Stated
 from chalicelib.events.views import Views
 from chalicelib.lines.formats import Format
 from chalicelib.lines.text import LinesAhead, numbered
@@ -59,14 +61,15 @@ class _Page:
         is_answer = len(self.events) >= self.limit or self.answer_bytes >= MAX_ANSWER_BYTES
         return is_answer or self.read_bytes >= MAX_READ_BYTES or self.deadline.remaining_s() <= 0
 
-    def filled(self, events: Iterator[ShownEvent], wanted: Wanted) -> EventPage:
+    def filled(self, events: Iterator[ShownEvent], wanted: Wanted, times: EventTimes) -> EventPage:
         """The wanted ones of them, until it is full or they end."""
         for event in events:
             if self.is_full:
                 return EventPage(self.events, self.line)
             self.line = event.end_line
             self.read_bytes += event.bytes
-            if wanted.has(event):
+            times.note(event)
+            if wanted.has(event) and not (wanted.is_timed and not wanted.is_in_time(times.of(event))):
                 self.events.append(event)
                 self.answer_bytes += event.bytes + len(str(event.data)) + len(str(event.annotations))
         return EventPage(self.events, None)
@@ -95,7 +98,8 @@ class EventBrowser:
         self, run: Run, wanted: Wanted, after: int = 0, limit: int = DEFAULT_LIMIT, *, is_last_included: bool = False
     ) -> EventPage:
         """The wanted ones from a line on. The requests of a scan of the log, a LIST and a GET for each companion in it; at most 5 s and 16 MiB
-        more or less. ``is_last_included``: also the last event of a growing log, which may get more lines. Raises UnavailableError."""
+        more or less. Of a span of time also those of ``EventTimes.of``, and the scan of a few lines before the page where its first events
+        have no time. ``is_last_included``: also the last event of a growing log, which may get more lines. Raises UnavailableError."""
         return retry_on_change(lambda: self._page(run, wanted, after, limit, is_last_included))
 
     def all(self, run: Run) -> Iterator[ShownEvent]:
@@ -109,8 +113,9 @@ class EventBrowser:
     def _page(self, run: Run, wanted: Wanted, after: int, limit: int, is_last_included: bool) -> EventPage:
         page = _Page(after, limit, Deadline(self._clock, MAX_TIME_S), [])
         loggable = Loggable.of_run(run, self._instance_id)
+        times = EventTimes(run, self._index, self._clock, after, lambda line: self._stated_before(run, loggable, line))
         if wanted.step is not None:
-            return page.filled(self._steps.read(run, wanted.step, after, loggable), wanted)
+            return page.filled(self._steps.read(run, wanted.step, after, loggable), wanted, times)
         scan = self._reader.scan(run, after)
         if after >= scan.end.line:
             return EventPage([], None)
@@ -118,13 +123,28 @@ class EventBrowser:
         is_final = is_last_included or (bool(scan.end.seal) and under_way is None)
         lines = numbered(scan.chunks, after - scan.skip)
         wanted_lines = ((number, raw) for number, raw in lines if number >= after and (under_way is None or number < under_way))
-        return page.filled(self._events(run, loggable, wanted_lines, after, is_final=is_final), wanted)
+        return page.filled(self._events(run, loggable, wanted_lines, after, is_final=is_final), wanted, times)
+
+    def _stated_before(self, run: Run, loggable: Loggable, line: int) -> Stated | None:
+        """The last time that an event states in ``LOOK_BACK_LINES`` lines before a line; None too where these are as much as a page may read."""
+        first, found, read_bytes = max(0, line - LOOK_BACK_LINES), None, 0
+        scan = self._reader.scan(run, first)
+        lines = takewhile(lambda each: each[0] < line, numbered(scan.chunks, first - scan.skip))
+        for event in self._events(run, loggable, (each for each in lines if each[0] >= first), first, is_final=True):
+            read_bytes += event.bytes
+            if read_bytes > MAX_READ_BYTES:
+                return None
+            if event.timestamp is not None:
+                found = Stated(event.line, event.timestamp)
+        return found
 
     def _events(
         self, run: Run, loggable: Loggable, lines: Iterator[tuple[int, bytes]], after: int, *, is_final: bool
     ) -> Iterator[ShownEvent]:
         at, ahead = after, LinesAhead(lines)
         for companion in self._companions(run, after):
+            if not ahead.has_more():
+                return
             if companion.line > at:
                 yield from lifted(ahead.until(companion.line), self._format(run), final=True)
             yield from self._noted(companion, loggable, ahead, max(at, companion.line))

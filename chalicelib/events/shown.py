@@ -98,19 +98,23 @@ class Wanted:
     text: str = ""
 
     def has(self, event: ShownEvent) -> bool:
-        """Whether an event is wanted. One without a time is not, where a time is asked for."""
+        """Whether an event is wanted, if its time is (see ``is_in_time``)."""
         if self.step is not None and event.step != self.step:
             return False
         if self.level is not None and _level(event.level) != _level(self.level):
             return False
-        return self._is_in_time(event.timestamp) and self.text in event.message
+        return self.text in event.message
 
-    def _is_in_time(self, timestamp: int | None) -> bool:
-        if self.from_ms is None and self.to_ms is None:
+    @property
+    def is_timed(self) -> bool:
+        """Whether it matters when an event was."""
+        return self.from_ms is not None or self.to_ms is not None
+
+    def is_in_time(self, time_ms: int | None) -> bool:
+        """Whether a time is wanted. An event of which none is known is not left out."""
+        if time_ms is None:
             return True
-        if timestamp is None:
-            return False
-        return (self.from_ms is None or timestamp >= self.from_ms) and (self.to_ms is None or timestamp < self.to_ms)
+        return (self.from_ms is None or time_ms >= self.from_ms) and (self.to_ms is None or time_ms < self.to_ms)
 
 
 def _level(level: str | None) -> str | None:

@@ -339,7 +339,11 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "eventLevel": query_parameter(
         "level", {"type": "string"}, "Of this level only, in any spelling: `warn` is `WARNING`. A name that is no level is a 400."
     ),
-    "eventFrom": query_parameter("from", {"type": "integer", "minimum": 0}, "From this time on, in ms since the epoch."),
+    "eventFrom": query_parameter(
+        "from",
+        {"type": "integer", "minimum": 0},
+        "From this time on, in ms since the epoch. An event without a time counts by the one before it, or by its arrival.",
+    ),
     "eventTo": query_parameter("to", {"type": "integer", "minimum": 0}, "Before this time."),
     "eventText": query_parameter("text", {"type": "string", "maxLength": 500}, "With this in the message."),
     "eventAfter": query_parameter("after", {"type": "integer", "minimum": 0, "default": 0}, "Where the page before ended: a line."),

@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from chalicelib.ports import LINES, SegmentEntry
+from chalicelib.ports import LINES, Run, SegmentEntry, SegmentIndex
 
 MAX_AHEAD_MS = 10 * 60_000
 """So much sooner than most a segment may arrive after its times, or before them: clocks differ."""
 MAX_LATER_MS = 24 * 3_600_000
 """So much later than twice as late as most it may arrive: a log that is stored when all of it is written has its first lines last, and an
 outage makes a part of it late."""
+_SAMPLES = 4
+"""So many rows besides the last one tell how long lines take to arrive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,20 @@ class Delays:
             return False
         least_ms, most_ms = _of(row)
         return self.least_ms <= least_ms and most_ms <= self.most_ms
+
+    def believes(self, time_ms: int, appended_ms: int) -> bool:
+        """Whether a line that arrived then may be of this time."""
+        return self.least_ms <= appended_ms - time_ms <= self.most_ms
+
+
+USUAL = Delays(-MAX_AHEAD_MS, MAX_LATER_MS)
+"""Delays that are believed in every run."""
+
+
+def sampled_delays(index: SegmentIndex, run: Run, last: SegmentEntry) -> Delays:
+    """Of a run by its last row and four others, a query for each of those. Raises UnavailableError."""
+    lines = sorted({last.end_line * sample // _SAMPLES for sample in range(_SAMPLES)})
+    return Delays.of([*(row for line in lines if (row := index.at_line(run, line)) and row.sequence != last.sequence), last])
 
 
 def _of(row: SegmentEntry) -> tuple[int, int]:

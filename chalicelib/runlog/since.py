@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from chalicelib.ports import ARRIVAL, LINES, Run, SegmentEntry, SegmentIndex
-from chalicelib.runlog.delays import Delays
+from chalicelib.runlog.delays import Delays, sampled_delays
 
 MAX_TIMED_BYTES = 8 * 1024 * 1024
 """In a larger segment no line is looked for by its time: a page since then begins with the segment."""
 _MAX_ROWS_BEFORE = 3  # a segment of a long stack trace alone does not know when it was
-_SAMPLES = 4
-"""So many rows besides the last one tell how long lines take to arrive."""
 
 BytesOf = Callable[[Run, int, int], bytes]
 """Bytes of a run's log from a place on, so many of them."""
@@ -33,7 +31,7 @@ class SinceSearch:
         last = self._index.last(run)
         if last is None:
             return 0, ARRIVAL
-        delays = self._delays(run, last) if clock != ARRIVAL else Delays.of(())
+        delays = sampled_delays(self._index, run, last) if clock != ARRIVAL else Delays.of(())
         newest = self._believed(run, last, delays)
         arrived = 0 if newest and clock == LINES else self._arrived(run, last, since_ms)
         if newest is None:
@@ -72,12 +70,6 @@ class SinceSearch:
             else:
                 found, high = row, row.line
         return min(low, high), found
-
-    def _delays(self, run: Run, last: SegmentEntry) -> Delays:
-        lines = sorted({last.end_line * sample // _SAMPLES for sample in range(_SAMPLES)})
-        return Delays.of(
-            [*(row for line in lines if (row := self._index.at_line(run, line)) and row.sequence != last.sequence), last]
-        )
 
     def _believed(self, run: Run, row: SegmentEntry, delays: Delays) -> SegmentEntry | None:
         """The row, or the one nearest before it whose times are believed; None where none of them is."""

@@ -83,7 +83,11 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         ),
         "eight files below {} (": "glue_jobs.dataset.small_files:Sizes.target_bytes / 2",
     },
-    "docs/events.md": {"with the annotations {} at most": "chalicelib.events.validation:MAX_DETAILS_BYTES"},
+    "docs/events.md": {
+        "with the annotations {} at most": "chalicelib.events.validation:MAX_DETAILS_BYTES",
+        "if none of the {} before it has": "chalicelib.events.times:LOOK_BACK_LINES",
+        "a log that was stored {} late": "chalicelib.runlog.delays:MAX_LATER_MS",
+    },
     "docs/failure-modes.md": {
         "up to {} attempts, then": "chalicelib.runlog.conflicts:ATTEMPTS",
         "read again | up to {} reads,": "chalicelib.runlog.conflicts:ATTEMPTS",

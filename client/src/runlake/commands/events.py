@@ -50,7 +50,7 @@ def steps(session: Session, fqn: str, run_id: str | None, as_json: bool) -> None
     "from_time",
     type=ms_of,
     metavar="TIME",
-    help="Only from this time on: 10m, 2h, 1d ago, ISO 8601, or ms since the epoch.",
+    help="Only from this time on: 10m, 2h, 1d ago, ISO 8601, or ms since the epoch. What states no time follows the event before it.",
 )
 @click.option("--to", "to_time", type=ms_of, metavar="TIME", help="Only before this time.")
 @click.option("-n", "--limit", type=click.IntRange(min=1), help="How many at most; all unless it is given.")

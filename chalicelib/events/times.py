@@ -1,0 +1,110 @@
+"""When an event was, for who asks for a span of time. One without a time of its own follows the one before it (decision 0043)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from chalicelib.errors import UnavailableError
+from chalicelib.events.shown import ShownEvent
+from chalicelib.ports import Clock, Run, SegmentEntry, SegmentIndex
+from chalicelib.runlog.delays import USUAL, Delays, sampled_delays
+
+LOOK_BACK_LINES = 256
+"""An event that begins more lines after the last one with a time does not follow it. Bounds what a page reads before its first line."""
+_ROWS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """A time that the event at a line states."""
+
+    line: int
+    time_ms: int
+
+
+class EventTimes:
+    """Times of a page's events, which are noted in order. The same for an event whatever page it is on: ``stated_before`` finds what was
+    stated last before the page's first line, and is called once at most."""
+
+    def __init__(
+        self, run: Run, index: SegmentIndex, clock: Clock, first_line: int, stated_before: Callable[[int], Stated | None]
+    ) -> None:
+        self._run, self._index, self._clock, self._first_line = run, index, clock, first_line
+        self._rows, self._stated_before = _Rows(run, index), stated_before
+        self._stated: Stated | None = None
+        self._is_before_known = first_line == 0
+        self._row_of_stated: SegmentEntry | None = None
+        self._delays: Delays | None = None
+
+    def note(self, event: ShownEvent) -> None:
+        """What follows this event follows its time."""
+        if event.timestamp is not None:
+            self._note(Stated(event.line, event.timestamp))
+
+    def of(self, event: ShownEvent) -> int | None:
+        """Its own time. Without one: as long after the time before it, at most ``LOOK_BACK_LINES`` lines before it, as it arrived after
+        that; where there is none that is believed, when it arrived. None where the catalog does not tell that either.
+
+        Two queries a page that has such an event, one or two more for each 1,000 segments; five more where the log arrived a day late."""
+        if event.timestamp is not None:
+            return event.timestamp
+        stated = self._last_stated(event.line)
+        try:
+            return self._arrived(event.line) if stated is None else self._following(stated, event.line)
+        except UnavailableError:
+            return stated.time_ms if stated else None
+
+    def _arrived(self, line: int) -> int | None:
+        row = self._rows.at(line)
+        return row.appended_ms if row else None
+
+    def _following(self, stated: Stated, line: int) -> int:
+        before = self._row_of_stated = self._row_of_stated or self._rows.at(stated.line)
+        if before is None:
+            return stated.time_ms
+        arrived_ms = self._arrived(line) or self._clock.now_ms()  # what is not catalogued yet came just now
+        is_believed = self._believes(stated.time_ms, before.appended_ms)
+        return arrived_ms + (stated.time_ms - before.appended_ms if is_believed else 0)
+
+    def _believes(self, time_ms: int, appended_ms: int) -> bool:
+        if USUAL.believes(time_ms, appended_ms):
+            return True
+        if self._delays is None:
+            last = self._index.last(self._run)
+            self._delays = sampled_delays(self._index, self._run, last) if last else USUAL
+        return self._delays.believes(time_ms, appended_ms)
+
+    def _last_stated(self, line: int) -> Stated | None:
+        if self._stated is None and not self._is_before_known and line - self._first_line < LOOK_BACK_LINES:
+            self._is_before_known = True
+            if found := self._stated_before(self._first_line):
+                self._note(found)
+        return self._stated if self._stated and line - self._stated.line <= LOOK_BACK_LINES else None
+
+    def _note(self, stated: Stated) -> None:
+        self._stated, self._row_of_stated = stated, None
+
+
+class _Rows:
+    """Rows of the catalog by lines that are asked for in ascending order."""
+
+    def __init__(self, run: Run, index: SegmentIndex) -> None:
+        self._run, self._index = run, index
+        self._rows: Sequence[SegmentEntry] = ()
+        self._begin, self._end = 0, 0.0
+
+    def at(self, line: int) -> SegmentEntry | None:
+        """The row that has a line; None: none has it. Raises UnavailableError."""
+        if not self._begin <= line < self._end:
+            self._load(line)
+        place = bisect_right(self._rows, line, key=lambda row: row.line)
+        return self._rows[place - 1] if place and line < self._rows[place - 1].end_line else None
+
+    def _load(self, line: int) -> None:
+        first = self._index.at_line(self._run, line)
+        self._begin = first.line if first else line
+        self._rows = self._index.rows_from(self._run, self._begin, first.sequence if first else 0, _ROWS)
+        end = self._rows[-1].end_line if self._rows else 0
+        self._end = end if end > line else float("inf")  # the catalog has no more
