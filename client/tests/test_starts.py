@@ -41,6 +41,22 @@ def test_age_of_a_start_is_right_though_the_clock_is_set_meanwhile(began_ms: int
     assert kept.body()["ageMs"] == 9000
 
 
+@pytest.mark.parametrize(
+    ("run", "set_below", "attempt"),
+    [("p/r", "", 3), ("p/s", "", None), ("other/r", "", None), ("other/r", "4", 4), ("p/r", "4", 3)],
+)
+def test_attempt_of_the_environment_is_of_one_run_and_not_of_those_that_its_command_starts(
+    run: str, set_below: str, attempt: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RUNLAKE_ATTEMPT", "3")
+    start = Start.now(RunName("p", "r"), "./load.sh")
+    for name, value in start.environment(RunName("p", "r")).items():
+        monkeypatch.setenv(name, value)
+    if set_below:
+        monkeypatch.setenv("RUNLAKE_ATTEMPT", set_below)
+    assert (start.attempt, Start.now(RunName(*run.split("/")), "./part.sh").attempt) == (3, attempt)
+
+
 @pytest.mark.parametrize(("began_ms", "age_ms"), [(60_000, 0), (_NOW_MS + 1, 0), (_NOW_MS - 9 * _YEAR_MS, 9 * _YEAR_MS)])
 def test_age_of_a_start_from_disk_is_one_that_the_archive_accepts(
     began_ms: int, age_ms: int, monkeypatch: pytest.MonkeyPatch

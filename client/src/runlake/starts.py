@@ -26,7 +26,7 @@ MAX_AGE_MS = 10 * 366 * 86_400_000
 _HOST_CHARS, _COMMAND_CHARS, _START_CHARS = 255, 2_000, 200
 _FQN, _RUN_ID, _START, _ATTEMPT = "RUNLAKE_FQN", "RUNLAKE_RUN_ID", "RUNLAKE_START", "RUNLAKE_ATTEMPT"
 _START_ATTEMPT = "RUNLAKE_START_ATTEMPT"
-"""The number that the start in RUNLAKE_START asks for. RUNLAKE_ATTEMPT would also be for other runs that the command starts."""
+"""The number that the start in RUNLAKE_START asks for. RUNLAKE_ATTEMPT would also be for other runs that the command starts, so it is empty there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +72,9 @@ class Start:
         return {"host": self.host, "command": self.command, "ageMs": self._age_ms(), **number, **join, **heartbeat}
 
     def environment(self, run: RunName) -> dict[str, str]:
-        """The variables by which a command that this process runs writes to the same attempt."""
+        """The variables by which a command that this process runs writes to the same attempt, and other runs of the command to theirs."""
         number = "" if self.attempt is None else str(self.attempt)
-        return environment_of(run) | {_START: self.start_id, _START_ATTEMPT: number}
+        return environment_of(run) | {_START: self.start_id, _START_ATTEMPT: number, _ATTEMPT: ""}
 
     def facts(self) -> dict[str, Any]:
         """As JSON, for another process."""
