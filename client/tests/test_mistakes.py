@@ -238,7 +238,7 @@ def test_download_into_a_folder_is_named_after_the_run(filled: FakeServer, tmp_p
         *[("--timeout-s", value, "runs") for value in ("-1", "0", "nan", "inf", "1e10")],
         *[("drain", "--patience", value) for value in ("-1", "nan", "inf")],
         *[("exec", "--patience", value, "p", "--", "true") for value in ("-1", "nan", "inf")],
-        *[("exec", "--heartbeat", value, "p", "--", "true") for value in ("-1", "86401")],
+        *[("exec", "--heartbeat", value, "p", "--", "true") for value in ("-1", "5", "86401")],
     ],
     ids=" ".join,
 )  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from runlake.settings import MAX_S
+from runlake.settings import MAX_HEARTBEAT_S, MAX_S, MIN_HEARTBEAT_S
 
 _MS_DIGITS = 12
 """Fewer are a date, as 20261121, or a slip: no log is of the year 1973."""
@@ -31,6 +31,20 @@ class Seconds(click.FloatRange):
         if math.isnan(converted):
             self.fail(f"{value} is not in the range {self._describe_range()}.", param, ctx)
         return converted
+
+
+class HeartbeatSeconds(click.IntRange):
+    """Seconds until a heartbeat, as the archive takes them; 0: none."""
+
+    def __init__(self) -> None:
+        super().__init__(0, MAX_HEARTBEAT_S)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """As a whole number."""
+        number = click.INT.convert(value, param, ctx)
+        if number and not MIN_HEARTBEAT_S <= number <= MAX_HEARTBEAT_S:
+            self.fail(f"{number} is not in the range {MIN_HEARTBEAT_S}<=x<={MAX_HEARTBEAT_S}, and not 0.", param, ctx)
+        return number
 
 
 def since_of(text: str) -> str:

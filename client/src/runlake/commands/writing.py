@@ -14,7 +14,7 @@ from runlake.archive import Archive
 from runlake.browsing import checked_run
 from runlake.commands.output import report, report_error, show_json, show_rows, show_text, size_of, time_of
 from runlake.commands.session import Session, json_option, pass_session
-from runlake.commands.times import Seconds
+from runlake.commands.times import HeartbeatSeconds, Seconds
 from runlake.draining import Drain
 from runlake.errors import RunlakeError, SettingsError
 from runlake.execution import execute, interruptible
@@ -22,7 +22,7 @@ from runlake.handler import RunlogHandler
 from runlake.leftovers import claimed, discard_leftover, leftovers_in, waiting_bytes
 from runlake.names import RunName, page_url
 from runlake.outcomes import CANCELLED, RunEnd
-from runlake.settings import MAX_HEARTBEAT_S, Settings
+from runlake.settings import Settings
 from runlake.spool import drain_command
 from runlake.starts import MAX_ATTEMPTS, StartedRun
 
@@ -72,7 +72,7 @@ class _Exec(click.Command):
 )
 @click.option(
     "--heartbeat",
-    type=click.IntRange(0, MAX_HEARTBEAT_S),
+    type=HeartbeatSeconds(),
     metavar="SECONDS",
     help="Seconds without output until a sign of life is sent, from 10; 0: none [default: the setting heartbeat_s].",
 )
