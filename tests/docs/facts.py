@@ -46,6 +46,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         ),
         "a heartbeat is sent every {}. When": "runlake.settings:Settings.heartbeat_s",
         "it reads pages that wait {}": "runlake.following:_WAIT_S",
+        "after {}, and then once a minute, stderr says": "runlake.shipper:Pace.notice_s",
     },
     "docs/agents.md": {
         "A request has at most {} (Lambda's limit, about {} of MessagePack or protobuf), {} unpacked, {} records ({} actions": (

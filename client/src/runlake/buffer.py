@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 
 from runlake.spool import Spool
 
@@ -50,6 +51,17 @@ class Buffer:
     def pending_bytes(self) -> int:
         """Bytes that were put and not taken yet."""
         return self._in_memory + (self._spool.bytes if self._spool else 0)
+
+    @property
+    def pending_lines(self) -> int:
+        """Lines that were put and not taken yet."""
+        with self._changed:
+            return sum(block.count(b"\n") for block in self._blocks) + (self._spool.lines if self._spool else 0)
+
+    @property
+    def spool_root(self) -> Path | None:
+        """The folder below which ``keep`` puts what is left; None: there is no disk."""
+        return self._spool.folder.parent if self._spool else None
 
     @property
     def is_drained(self) -> bool:

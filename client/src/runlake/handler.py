@@ -213,11 +213,13 @@ class RunlogHandler(logging.Handler):
         """Ship what is left, and close the run if this handler is to. Again: nothing."""
         self.finish(self.settings.exit_s)
 
-    def finish(self, timeout_s: float, *, while_moving: bool = False, end: RunEnd | None = None) -> Counts:
+    def finish(
+        self, timeout_s: float, *, while_moving: bool = False, end: RunEnd | None = None, is_wait_told: bool = False
+    ) -> Counts:
         """``close`` with a time of your own, and the outcome of the run; see ``Shipper.finish``."""
         _handlers.discard(self)
         close_run = self._close_run and os.getpid() == self._owner
-        counts = self._shipper.finish(timeout_s, close=close_run, while_moving=while_moving, end=end)
+        counts = self._shipper.finish(timeout_s, close=close_run, while_moving=while_moving, end=end, is_wait_told=is_wait_told)
         super().close()
         return counts
 

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import inf
 
 from runlake.archive import Archive
 from runlake.batches import MAX_LINE_BYTES, cut
@@ -37,6 +38,7 @@ from runlake.errors import (
 from runlake.heartbeats import Heartbeats
 from runlake.leftovers import Leftover, keep_leftover
 from runlake.names import RunName
+from runlake.notices import WaitNotices
 from runlake.outcomes import RunEnd
 from runlake.pacing import Backoff
 from runlake.spool import drain_command
@@ -81,7 +83,7 @@ class Counts:
 @dataclass(frozen=True, slots=True)
 class Pace:
     """When to send: ``batch_bytes`` at once, or what is there ``interval_s`` after the first line came, or a heartbeat after ``heartbeat_s``
-    without (0: none); how to wait after a failure."""
+    without (0: none); how to wait after a failure; when a person is told of a wait at the end, and how much later again."""
 
     batch_bytes: int = 1024 * 1024
     interval_s: float = 0.5
@@ -89,6 +91,8 @@ class Pace:
     most_wait_s: float = 10.0
     access_wait_s: float = _ACCESS_WAIT_S
     heartbeat_s: float = 0.0
+    notice_s: float = 5.0
+    next_notice_s: float = 60.0
 
 
 @dataclass(slots=True)
@@ -175,12 +179,20 @@ class Shipper:
         with self._state:
             return self._state.wait_for(lambda: self._delivered_bytes >= target or self._finish.ended, timeout_s)
 
-    def finish(self, timeout_s: float, *, close: bool = True, while_moving: bool = False, end: RunEnd | None = None) -> Counts:
+    def finish(
+        self,
+        timeout_s: float,
+        *,
+        close: bool = True,
+        while_moving: bool = False,
+        end: RunEnd | None = None,
+        is_wait_told: bool = False,
+    ) -> Counts:
         """Ship what is left, close the run with its outcome, and stop; again: nothing.
 
         What is not shipped in time is kept on disk for ``runlake drain``, and so is a close without an answer. ``while_moving`` counts the
-        time from the last batch that was stored. Never raises, and takes no longer than ``timeout_s`` where nothing moves. A run of
-        which lines are kept stays open, or they could not be added later.
+        time from the last batch that was stored; a person is told of the wait where ``is_wait_told``. Never raises, and takes no longer than
+        ``timeout_s`` where nothing moves. A run of which lines are kept stays open, or they could not be added later.
         """
         if self._finish.asked:
             return self.counts
@@ -194,7 +206,8 @@ class Shipper:
         self._finish.nudge.set()
         try:
             if self._thread is not None:
-                self._wait(timeout_s, while_moving)
+                notices = WaitNotices(self._pace.notice_s if is_wait_told else inf, self._pace.next_notice_s)
+                self._wait(timeout_s, while_moving, notices)
             elif has_work:
                 self._finish.deadline = time.monotonic() + timeout_s
                 self._work()
@@ -209,14 +222,28 @@ class Shipper:
         _inherited.append(self._archive)
         self._buffer.abandon()
 
-    def _wait(self, timeout_s: float, while_moving: bool) -> None:
+    def _wait(self, timeout_s: float, while_moving: bool, notices: WaitNotices) -> None:
         deadline = time.monotonic() + timeout_s
         seen = self._delivered_bytes
-        with self._state:
-            while not self._finish.ended and (left_s := deadline - time.monotonic()) > 0:
-                self._state.wait(left_s)
+        while (left_s := deadline - time.monotonic()) > 0:
+            with self._state:
+                if self._finish.ended:
+                    return
+                self._state.wait(min(left_s, notices.left_s))
                 if while_moving and self._delivered_bytes != seen:
                     seen, deadline = self._delivered_bytes, time.monotonic() + timeout_s
+                    notices.moved()
+            if not self._finish.ended and notices.take():
+                self._tell_of_the_wait(max(deadline - time.monotonic(), 0))
+
+    def _tell_of_the_wait(self, left_s: float) -> None:
+        with self._moving:
+            sent = self._sent
+            lines = (sent.lines if sent else 0) + self._waiting.count(b"\n") + self._buffer.pending_lines
+        root = self._buffer.spool_root
+        what = f"{lines} {self._delivery.unit} of {self.run} wait" if lines else f"the end of {self.run} waits"
+        then = f"kept in {root} for `{drain_command(root)}`" if root else "given up, for there is no spool"
+        self._say(f"{what} for the archive, {left_s:.0f} s more while nothing moves; what is left then is {then}")
 
     def _settle(self) -> None:
         """Whatever the thread does from now on counts no more."""
