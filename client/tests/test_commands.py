@@ -119,6 +119,30 @@ def test_attempts_of_a_run_are_listed_together(server: FakeServer) -> None:
 
 
 @pytest.mark.parametrize(
+    ("run_id", "attempts"),
+    [("b", "3, latest b~3: failed (exit status 1)"), ("b~2", "3, latest b~3: failed (exit status 1)"), ("b~3", None), ("a", None)],
+)
+def test_status_names_the_latest_attempt_after_the_one_that_is_asked_for(
+    run_id: str, attempts: str | None, server: FakeServer
+) -> None:
+    for each in ("a", "b", "b~2", "c", "b~3", "a~9"):
+        server.add("p", each, b"x\n", close=True)
+    server.attempts = {"b~2": ("b", 2), "b~3": ("b", 3)}
+    server.runs["p", "b~3"].end = {"outcome": "failed", "exitCode": 1}
+    rows = dict(line.split("\t") for line in answered(server, "status", "p", run_id).splitlines())
+    assert rows.get("attempts") == attempts
+    latest = json.loads(answered(server, "status", "p", run_id, "--json")).get("latestAttempt")
+    assert (latest and latest["runId"]) == (attempts and "b~3")
+    assert len([path for _, path, _ in server.requests if "/p/runs?" in path]) == 2
+
+
+def test_newest_run_is_not_looked_for_among_later_attempts(server: FakeServer) -> None:
+    server.add("p", "a", b"x\n")
+    assert "attempts" not in answered(server, "status", "p")
+    assert [path for _, path, _ in server.requests if "/p/runs?" in path] == []
+
+
+@pytest.mark.parametrize(
     ("url", "names", "address"),
     [
         ("http://h:4566/api", (), "http://h:4566/api/v1/ui/"),

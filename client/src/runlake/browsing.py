@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import Any, TypeVar
 
 from runlake.archive import Archive
@@ -10,6 +11,7 @@ from runlake.errors import NotFoundError
 from runlake.names import RunName
 
 _PAGE_EVENTS = 1000
+_MAX_RUNS_SINCE = 1000
 Json = dict[str, Any]
 _Empty = TypeVar("_Empty")
 
@@ -65,6 +67,15 @@ def completeness_of(archive: Archive, run: RunName) -> Json | None:
         return archive.completeness(run)
     except NotFoundError:
         return None
+
+
+def later_attempts(archive: Archive, run: RunName, facts: Json) -> list[Json]:
+    """Facts of the attempts after this one, which has ``facts``; the latest first. A request for each 100 runs of the pipeline that were started
+    since, at most ten."""
+    since = takewhile(lambda each: int(each["startedMs"]) >= int(facts["startedMs"]), archive.runs(run.fqn, _MAX_RUNS_SINCE))
+    own = int(facts.get("attempt", 1))
+    found = [each for each in since if each.get("firstRunId") == facts.get("firstRunId") and int(each.get("attempt", 1)) > own]
+    return sorted(found, key=lambda each: -int(each["attempt"]))
 
 
 def as_tree(steps: Sequence[Json]) -> list[tuple[int, Json]]:

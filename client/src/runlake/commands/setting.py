@@ -7,7 +7,7 @@ from typing import Any
 import click
 from click.shell_completion import get_completion_class
 
-from runlake.browsing import completeness_of
+from runlake.browsing import completeness_of, later_attempts
 from runlake.commands.output import duration_of, report, show_json, show_rows, show_script, size_of, time_of
 from runlake.commands.session import Session, fqn_and_run, json_option, pass_session, run_of
 from runlake.commands.states import outcome_of, reason_of, state_of
@@ -23,15 +23,18 @@ def status(session: Session, fqn: str, run_id: str | None, as_json: bool) -> Non
     with session.archive() as archive:
         run = run_of(archive, fqn, run_id)
         facts = archive.facts(run)
+        later = later_attempts(archive, run, facts) if run_id else []  # the newest run has none
         events = completeness_of(archive, run)
     if as_json:
-        show_json(facts if events is None else {**facts, "events": events})
+        latest = {"latestAttempt": later[0]} if later else {}
+        show_json({**facts, **latest} if events is None else {**facts, **latest, "events": events})
         return
     show_rows(
         ("", ""),
         [
             ("run", str(run)),
             *_start_rows(facts),
+            *_later_rows(facts, later),
             ("status", state_of(facts)),
             *_outcome_rows(facts),
             ("finalized", "yes" if facts["complete"] else "no"),
@@ -49,8 +52,20 @@ def status(session: Session, fqn: str, run_id: str | None, as_json: bool) -> Non
 
 
 def _outcome_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    return [("outcome", _told_outcome(facts))] if outcome_of(facts) else []
+
+
+def _told_outcome(facts: dict[str, Any]) -> str:
     reason = reason_of(facts)
-    return [("outcome", outcome_of(facts) + (f" ({reason})" if reason else ""))] if outcome_of(facts) else []
+    return outcome_of(facts) + (f" ({reason})" if reason else "")
+
+
+def _later_rows(facts: dict[str, Any], later: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Nothing of the latest attempt."""
+    if not later:
+        return []
+    count, latest = int(facts.get("attempt", 1)) + len(later), later[0]
+    return [("attempts", f"{count}, latest {latest['runId']}: {_told_outcome(latest) or state_of(latest)}")]
 
 
 def _start_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
