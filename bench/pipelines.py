@@ -170,7 +170,7 @@ def file_handler(path: str) -> logging.Handler:
 
 
 def memory(per_s: int, runs: int, loggers: int, seconds: int) -> None:
-    """In a process of its own: the peak of its memory while so many events a second come, of runs that go on."""
+    """In a process of its own: the peak of its memory while so many events a second come, of running runs."""
     clock = ManualClock(START_MS)
     logs = MadeUp(runs, 0, max(1, per_s // runs), loggers, final=False)
     made = worker(logs, {"class": "logging.NullHandler"}, clock, InMemoryDatabase(), 16 * _MIB)
@@ -209,7 +209,7 @@ def memories() -> None:
 
 
 def requests(count: int) -> None:
-    """Requests of the table for a million events of runs that go on, 1,000 a second."""
+    """Requests of the table for a million events of running runs, 1,000 a second."""
     clock, database = ManualClock(START_MS), InMemoryDatabase()
     logs = MadeUp(20, 0, 50, final=False)
     made = worker(logs, {"class": "logging.NullHandler"}, clock, database, 64 * _MIB)

@@ -212,7 +212,7 @@ class Settings(BaseSettings):
         max_length=4096,
     )
     pipeline_event_delay_ms: int = _setting(
-        2000, "How long events of runs that go on are held, to be put in order.", "0 to 3600000 ms", ge=0, le=3_600_000
+        2000, "How long events of running runs are held, to be put in order.", "0 to 3600000 ms", ge=0, le=3_600_000
     )
     pipeline_buffer_bytes: int = _setting(
         0, "The ordering buffer of each pipeline.", "bytes; 0: 70 % of the memory, shared by the pipelines", ge=0, le=1 << 40

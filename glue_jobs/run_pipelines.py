@@ -1,6 +1,6 @@
 """Work processing pipelines over months of runs that have ended: partitions by run, each Spark task works many.
 
-Meanwhile the schedule leaves these pipelines alone; runs that go on wait until the job is done. It can be killed anywhere and begun
+Meanwhile the schedule leaves these pipelines alone; running runs wait until the job is done. It can be killed anywhere and begun
 again: what was committed is not processed again. A pipeline that another has is waited for, for less than a minute. --since: only runs
 that began then or later.
 """

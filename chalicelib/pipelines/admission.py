@@ -1,4 +1,4 @@
-"""Which runs a worker takes in hand: those that it had, those that go on, those that ended since, and those that a handler missed."""
+"""Which runs a worker takes in hand: those that it had, those that are running, those that ended since, and those that a handler missed."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ class Committer:
         self.committing = []
 
     def let_go(self) -> None:
-        """Of runs that are done: those that have ended, and where others wait for room, those that go on. Raises as
+        """Of runs that are done: those that have ended, and where others wait for room, those that are running. Raises as
         ``Checkpoints.release``."""
         crowded = self._admission.is_full
         done = [

@@ -60,7 +60,7 @@ class Errors(_Part):
 
 
 class Source(_Part):
-    """Which runs: ``live`` are those that go on, ``finalized`` those that have ended, also before there was the pipeline. ``what``:
+    """Which runs: ``live`` are those that are running, ``finalized`` those that have ended, also before there was the pipeline. ``what``:
     patterns of pipelines' names (FQN) with ``*``, ``?`` and ``[…]``."""
 
     include: tuple[Literal["finalized", "live"], ...] = (FINALIZED, LIVE)

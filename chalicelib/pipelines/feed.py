@@ -49,7 +49,7 @@ class Fetched:
 class Feed:
     """``place``: where the next piece begins. ``format``: the name of the run's format once it is certain, else empty.
 
-    ``patience_ms``: the last event of a run that goes on may be continued; it is given out when nothing came for so long. ``beside``: where
+    ``patience_ms``: the last event of a running run may be continued; it is given out when nothing came for so long. ``beside``: where
     events are that came as such; None: all lines are plain text.
     """
 

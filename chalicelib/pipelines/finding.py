@@ -1,4 +1,4 @@
-"""Which runs a pipeline has to work on: those that go on, those that have ended, and those that somebody names."""
+"""Which runs a pipeline has to work on: those that are running, those that have ended, and those that somebody names."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Finder(Protocol):
     """Where runs come from."""
 
     def live(self) -> Iterable[Known]:
-        """Runs that go on, and those that ended lately."""
+        """Running runs, and those that ended lately."""
 
     def all(self, since_ms: int) -> Iterator[Known]:
         """Runs that began at or after a time, whether they have ended or not."""

@@ -3,12 +3,12 @@
 ::
 
     read ──► settling, a heap a run ──► held, one heap      ──► taken, once older than the delay
-             until the run's own         (runs that go on)
+             until the run's own         (running runs)
              events cannot be           ready, one heap     ──► taken at once
              overtaken any more          (runs that have ended)
 
 A run is read in pieces, and its writers' events may stand in any order within the delay: an event settles when its run was read
-``event_delay_ms`` further than it, or to its end. Of a run that goes on it is then held until it is so old; what comes after events that
+``event_delay_ms`` further than it, or to its end. Of a running run it is then held until it is so old; what comes after events that
 are later than it has gone out is late, goes out at once, and is counted. A run that has ended waits for no clock. When the buffer is
 full it is drained to half, in order, whatever the delay.
 

@@ -69,7 +69,7 @@ def pipelines(request: Request) -> Response:
 
 def recent_runs(request: Request) -> Response:
     """Runs of all pipelines that may be read, the last to be active first. At most four rounds of a query for each outcome, and of 64 more
-    where runs that go on are asked for; and a read of rows."""
+    where running runs are asked for; and a read of rows."""
     gate.permit_some("runs", Scope.LOGS_READ)
     services, who, query = composition.services(), gate.principal(), _query(request)
     pattern, outcomes, since_ms = _part_of_name(query, "fqn"), _outcomes(query), _since_ms(query)

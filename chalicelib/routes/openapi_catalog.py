@@ -268,7 +268,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "id": "listRecentRuns",
         "summary": "Runs of all pipelines by outcome, the last to be active first",
         "description": "Read from the catalog: what failed, with `outcome=failed,lost`. A run that is active meanwhile moves to the front: "
-        "a list of runs that go on may leave it out, or have it once more on a later page.",
+        "a list of running runs may leave it out, or have it once more on a later page.",
         "parameters": ["outcome", "fqnPattern", "activeSince", "pageLimit", "pageCursor"],
         "answers": {200: "RecentRuns"},
         "errors": [400, 503],

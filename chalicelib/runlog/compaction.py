@@ -31,7 +31,7 @@ RETIRE_AFTER_MS = 20 * 60_000
 RETIRABLE_MS = RETIRE_AFTER_MS + 60_000
 """How long after a run's last line all its segments can be retired: S3's clock and the writer's may differ a little."""
 RETIRE_TOGETHER = 100
-"""Segments of a run that goes on: a few requests for all of them, and one object that keeps what they were."""
+"""Segments of a running run: a few requests for all of them, and one object that keeps what they were."""
 EVENTS_LOOK_BACK = 1000
 """Segments before the artifact's end whose companions may have come after it was written: an append takes seconds."""
 _ATTEMPTS = 4

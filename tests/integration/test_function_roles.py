@@ -325,7 +325,7 @@ def _files_that_go(stack: Stack, api: Api, namespace: str) -> None:
 
 
 def test_the_pipelines(recorded: tuple[Stack, Calls], web: requests.Session) -> None:
-    """Runs that go on, with lines and events, and one that ends; a file that grows; events that nobody takes; switches; a deleted run."""
+    """Running runs, with lines and events, and one that ends; a file that grows; events that nobody takes; switches; a deleted run."""
     stack, calls = recorded
     api, fqn = Api(stack, web), f"role{uuid4().hex[:8]}.flow"
     for number in range(2):

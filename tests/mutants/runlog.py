@@ -263,7 +263,7 @@ MUTANTS = (
         find="[f'#{name}' for name in END_ATTRIBUTES if name not in ending]",
         replace="[]",
         tests="tests/contract/test_run_catalog.py",
-        why="a run that goes on has no outcome, and is in no list of ended ones",
+        why="a running run has no outcome, and is in no list of ended ones",
     ),
     Mutant(
         "chalicelib.catalog.recent:RecentRuns.page",

@@ -96,7 +96,7 @@ class Reading:
 
 
 class Pipelines(World):
-    """Runs that go on. ``logs``: what each must read as, kept beside the store; ``sent``: its events that came as such."""
+    """Running runs. ``logs``: what each must read as, kept beside the store; ``sent``: its events that came as such."""
 
     def __init__(self) -> None:
         super().__init__()

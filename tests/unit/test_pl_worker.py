@@ -109,7 +109,7 @@ class Counted:
 
 
 def test_event_that_may_go_on_is_not_read_again_and_again(world: Piping) -> None:
-    """The last event of a run that goes on is no event yet: it is looked at after a pause."""
+    """The last event of a running run is no event yet: it is looked at after a pause."""
     world.write(A, [line(START_MS, "one"), line(START_MS + 1, "two")])
     logs = Counted(world.parts().reader)
     worker = world.worker(pipeline(), logs=logs)

@@ -206,7 +206,7 @@ def retirable(segments: int) -> Ticking:
 
 
 def test_retiring_old_segments_keeps_their_entries_and_deletes_them() -> None:
-    """Decision 0016: a HEAD, a query and a PUT before the DeleteObjects, for 100 to 1,000 segments of a run that goes on."""
+    """Decision 0016: a HEAD, a query and a PUT before the DeleteObjects, for 100 to 1,000 segments of a running run."""
     usual, spent = one_more(retirable(RETIRE_TOGETHER - 1)), one_more(retirable(RETIRE_TOGETHER))
     assert each(of("s3", spent), of("s3", usual), 1) == {"head": 1, "put": 1, "delete_many": 1}
     assert each(of("segments", spent), of("segments", usual), 1) == {"rows_from": 1}

@@ -56,7 +56,7 @@ class Delivery(Protocol):
 
     @property
     def must_end(self) -> bool:
-        """Whether it is opened as soon as there is something, and closed although the run goes on."""
+        """Whether it is opened as soon as there is something, and closed although the run stays running."""
 
     def of_run(self, run: RunName) -> Delivery:
         """The same for another attempt of the run."""

@@ -17,7 +17,7 @@ from runlake.sse import Event, events_of
 _PAGE_LINES = 10_000
 _WAIT_S = 20
 IDLE = "idleTimeout"
-"""The end of a stream of a run that goes on and has no lines for a while."""
+"""The end of a stream of a running run that has no lines for a while."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Signs of life of a run that sends nothing: they tell a command that is silent from one that is dead.
+"""Signs of life of a run that sends nothing: they tell a command that prints nothing from one that is dead.
 
 A thread of its own sends them, so that a slow response delays neither lines nor the exit. A heartbeat that fails is not repeated: the next
 one comes in time.
