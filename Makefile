@@ -42,8 +42,9 @@ check: $(READY) ## lint, format, types, documents, template
 
 # Beside packages of Python: tests/prerequisites.py has these made when the first test that needs one begins.
 browser:
-	@test -x $(or $(CHROMIUM),/usr/bin/chromium) || { test -z "$(CHROMIUM)" && $(call debian,chromium); } \
-		|| $(call missing,Chromium is missing: apt-get install chromium$(comma) or CHROMIUM=path)
+	@test -x "$(CHROMIUM)" || { test -z "$(CHROMIUM)" && { test -x /usr/bin/chromium-headless-shell || test -x /usr/bin/chromium \
+		|| $(call debian,chromium-headless-shell); }; } \
+		|| $(call missing,Chromium is missing: apt-get install chromium-headless-shell or chromium$(comma) or CHROMIUM=path)
 
 axe:
 	@test -d viewer/node_modules/axe-core || { cd viewer && npm ci --no-audit --no-fund --silent; } \

@@ -10,7 +10,7 @@ from typing import Any
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.browser import fake
-from tests.browser.conftest import CHROMIUM
+from tests.browser.conftest import chromium
 from tests.browser.fake import FakeHandler, FakePipeline, FakeRun, FakeServer, FakeStep
 from tests.functional.gateway import installed
 from tests.world import World
@@ -199,7 +199,7 @@ def main() -> None:
         server.pipelines = processing()
         server.start()
         fake._grep = found
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"])
         for theme in ("light", "dark"):
             page = browser.new_page(
                 viewport={"width": 1280, "height": 760}, color_scheme="dark" if theme == "dark" else "light", timezone_id="UTC"

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import closing
@@ -16,9 +17,11 @@ from urllib.request import HTTPCookieProcessor, Request, build_opener, urlopen
 
 import pytest
 
-from tests.integration.stacks import COMMAND_S, PATIENCE_S, Stack, running_stack
+from tests.integration.stacks import COMMAND_S, PATIENCE_S, Stack, eventually, running_stack
 
 LOGS = "/v1/services/ingestionPipelines/logs"
+IDLE_RUN = str(uuid.uuid4())
+IDLE_S = 63
 _TICK = {
     "version": "0", "id": "test", "detail-type": "Scheduled Event", "source": "aws.events", "account": "0",
     "time": "2026-01-01T00:00:00Z", "region": "us-east-1", "resources": [], "detail": {},
@@ -38,10 +41,11 @@ for number in range(count):
 
 
 @pytest.fixture(scope="module")
-def impatient() -> Iterator[Stack]:
-    """A stack on which a run counts as abandoned after a minute."""
-    with running_stack(StreamTimeoutMinutes="1") as stack:
-        yield stack
+def stack() -> Iterator[Stack]:
+    """A stack on which a run counts as abandoned after a minute. ``IDLE_RUN`` has one line, from before all tests."""
+    with running_stack(StreamTimeoutMinutes="1") as running:
+        send(url_of(running, "svc.swept", IDLE_RUN), "first\n")
+        yield running
 
 
 @pytest.fixture
@@ -155,25 +159,6 @@ def test_behaviour_04_concurrent_closes_give_one_logs_txt(stack: Stack, run_id: 
     assert names(stack, "svc.closed", run_id) == objects
 
 
-def test_behaviours_05_and_10_the_sweep_ends_idle_runs_and_an_append_reopens_them(impatient: Stack) -> None:
-    idle, fresh = str(uuid.uuid4()), str(uuid.uuid4())
-    idle_url, fresh_url = url_of(impatient, "svc.swept", idle), url_of(impatient, "svc.swept", fresh)
-    send(idle_url, "first\n")
-    quiet = threading.Event()
-    for _ in range(13):  # until the run is a minute old: its age is what is tested
-        quiet.wait(5)
-    send(fresh_url, "fresh\n")
-    swept = invoke(impatient, "sweep")
-    assert swept["failed"] == 0 and swept["done"] >= 1
-    assert "logs.txt" in names(impatient, "svc.swept", idle)
-    assert "logs.txt" not in names(impatient, "svc.swept", fresh)
-    assert send(idle_url, "back\n")[0] == 200
-    send(idle_url + "/close")
-    with closing(impatient.client("s3")) as s3:
-        final = s3.get_object(Bucket=impatient["bucket"], Key=f"pipeline-logs/svc.swept/{idle}/logs.txt")
-        assert (final["Metadata"]["writer-epoch"], final["Body"].read()) == ("2", b"first\nback\n")
-
-
 def test_behaviours_08_and_11_a_viewer_that_waits_sees_each_line_once_while_it_is_compacted(stack: Stack, run_id: str) -> None:
     url = url_of(stack, "svc.viewed", run_id)
     expected = [f"line {number}" for number in range(30)]
@@ -219,6 +204,24 @@ def test_a_large_download_is_a_link_to_exactly_the_logs_bytes(stack: Stack, run_
         assert "/restapis/" not in answer.url and answer.url != url + "/download", "a redirect to the store"
         assert answer.headers["Content-Disposition"].startswith("attachment")
         assert answer.read() == batch * 4
+
+
+def test_behaviours_05_and_10_the_sweep_ends_idle_runs_and_an_append_reopens_them(stack: Stack, run_id: str) -> None:
+    idle_url, fresh_url = url_of(stack, "svc.swept", IDLE_RUN), url_of(stack, "svc.swept", run_id)
+    with closing(stack.client("s3")) as s3:
+        key = f"pipeline-logs/svc.swept/{IDLE_RUN}/segments/{0:010d}"
+        appended_s = s3.head_object(Bucket=stack["bucket"], Key=key)["LastModified"].timestamp()
+    eventually(time.time, lambda now_s: now_s > appended_s + IDLE_S, what="a run that is a minute old")
+    send(fresh_url, "fresh\n")
+    swept = invoke(stack, "sweep")
+    assert swept["failed"] == 0 and swept["done"] >= 1
+    assert "logs.txt" in names(stack, "svc.swept", IDLE_RUN)
+    assert "logs.txt" not in names(stack, "svc.swept", run_id)
+    assert send(idle_url, "back\n")[0] == 200
+    send(idle_url + "/close")
+    with closing(stack.client("s3")) as s3:
+        final = s3.get_object(Bucket=stack["bucket"], Key=f"pipeline-logs/svc.swept/{IDLE_RUN}/logs.txt")
+        assert (final["Metadata"]["writer-epoch"], final["Body"].read()) == ("2", b"first\nback\n")
 
 
 def test_nothing_that_was_sent_here_ends_in_the_dead_letter_queue(stack: Stack) -> None:
