@@ -16,7 +16,7 @@ from chalicelib.runlog.artifact import Artifact, artifact_of, read_chunks
 from chalicelib.runlog.attempts import read_start
 from chalicelib.runlog.layout import Layout, ParsedKey
 from chalicelib.runlog.retirement import read_kept
-from chalicelib.runlog.segment import entry_of, landmarks_of
+from chalicelib.runlog.segment import SEAL, entry_of, landmarks_of
 from chalicelib.runlog.tail import list_all
 
 THREADS = 16
@@ -64,6 +64,32 @@ class Census:
     def tail(self) -> SegmentEntry | None:
         """The last segment."""
         return self.entries[max(self.entries)] if self.entries else None
+
+    @property
+    def expired_seal(self) -> SegmentEntry | None:
+        """The seal that is gone while the ``logs.txt`` that ends with it stays, as that tells of it; its time is that of ``logs.txt``. None: the
+        seal is there, or the log has no end, or goes on behind it."""
+        base = self.base
+        if base is None or base is not self.logs or base.artifact.lines is None or not base.artifact.reason:
+            return None
+        number = base.artifact.next_segment - 1
+        if number in self.entries or max([*self.entries, *self.live], default=-1) > number:
+            return None
+        return SegmentEntry(
+            sequence=number,
+            kind=SEAL,
+            epoch=base.artifact.epoch,
+            line=base.artifact.lines,
+            byte=base.artifact.bytes,
+            lines=0,
+            bytes=0,
+            session="",
+            base=number,
+            digest="",
+            appended_ms=base.modified_ms,
+            reason=base.artifact.reason,
+            end=base.artifact.end,
+        )
 
 
 class Examiner:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import random
 from typing import Any
 
@@ -147,10 +147,14 @@ class Mender:
         known = since_ms if isinstance(since_ms, int) and not is_whole and (entries or census.base) else 0
         alive_ms = (seen or {}).get("alive_ms", 0)
         alive = alive_ms if type(alive_ms) is int else 0
+        if seal := census.expired_seal:
+            entries.append(_at_its_time(seal, seen or {}))
         return Facts(entries, partial, logs, self._is_settled(census), known, census.start, alive)
 
     def _is_settled(self, census: Census) -> bool:
         """Finalized, and nothing is left to delete: the schedules have let go of it, or will at their next look."""
+        if census.expired_seal:
+            return not census.partial and not census.live
         tail, logs = census.tail, census.logs
         if tail is None or logs is None or logs.artifact.lines is None or census.partial or list(census.live) != [tail.sequence]:
             return False
@@ -215,6 +219,14 @@ def _reached(held: Held | None) -> Reached | None:
     artifact = held.artifact
     written_ms = held.modified_ms if artifact.lines is None else known_since_ms(held.modified_ms)
     return Reached(artifact.bytes, artifact.lines, artifact.next_segment, written_ms)
+
+
+def _at_its_time(seal: SegmentEntry, seen: Item) -> SegmentEntry:
+    """A seal that has expired, at the time that the row has of it; where that is lost, ``logs.txt`` was written soon after it."""
+    written_ms, time_ms = known_since_ms(seal.appended_ms), seen.get("last_append_ms")
+    if seen.get("segments") == seal.sequence + 1 and isinstance(time_ms, int) and 0 < time_ms < written_ms:
+        return replace(seal, appended_ms=time_ms)
+    return replace(seal, appended_ms=written_ms)
 
 
 def _covering(census: Census, numbers: range, rows: Sequence[Item]) -> list[SegmentEntry]:

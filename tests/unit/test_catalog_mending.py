@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from chalicelib.catalog.dynamodb_runs import row_of
 from chalicelib.catalog.runs import shard_of
 from chalicelib.catalog.segments import entry_of_row, run_key
 from chalicelib.deadline import Deadline
-from chalicelib.ports import PutOptions, Run, SegmentEntry
+from chalicelib.ports import PutOptions, Run, RunEnd, SegmentEntry
 from chalicelib.runlog.segment import metadata_of
 from glue_jobs.catalog.files import register_logs
 from glue_jobs.catalog.mending import FAILED, GONE, MENDED, RIGHT
@@ -116,6 +117,20 @@ def test_a_row_that_is_moved_meanwhile_is_not_set_back() -> None:
     assert result.outcome in (RIGHT, MENDED)
     check(live, items)
     assert items.runs[RUN]["segments"] == 2 and len(moved) == 1, "the second look found it right"
+
+
+def expire(live: Live, left: str) -> None:
+    """All but ``logs.txt`` and what is ``left`` beside it."""
+    store, layout = live.world.store, live.world.layout
+    for key in list(store._objects):
+        if not key.endswith("/logs.txt") and not (left == "entries" and key.startswith(layout.all_retired(RUN))):
+            store.delete(key)
+    if left == "a segment":
+        entry = SegmentEntry(1, "data", 1, 1, 7, 1, 7, "s", 1, "d", START_MS)
+        store.put(layout.segment(RUN, 1), b"line 1\n", PutOptions(metadata_of(entry)))
+
+
+_OF_SEAL = ("segments", "lines", "bytes", "epoch", "seal", "end", "outcome", "ended_at", "activity_shard")
 
 
 class Ingestion:
@@ -308,6 +323,66 @@ def test_what_an_earlier_version_deleted_and_the_table_lost_is_one_row_that_page
     for line, byte in mark.landmarks:
         assert (log.count(b"\n", 0, byte), log[byte - 1 : byte]) == (line, b"\n")
     assert live.mender(items).mend(OTHER).outcome == RIGHT
+
+
+@pytest.mark.parametrize("row", ["right", "lost", "without its seal"])
+@pytest.mark.parametrize("left", ["nothing", "entries", "a segment"])
+@pytest.mark.parametrize(
+    ("end", "outcome", "seal"),
+    [(RunEnd("failed", exit_code=3), "failed", "closed"), (None, "unknown", "closed"), (None, "lost", "abandoned")],
+)
+def test_run_whose_seal_expired_before_its_log_keeps_its_outcome(
+    end: RunEnd | None, outcome: str, seal: str, left: str, row: str
+) -> None:
+    """``left``: what stays beside ``logs.txt``."""
+    live, items = Live(), Items()
+    for number in range(3):
+        live.append(RUN, f"line {number}\n")
+    live.notify()
+    if seal == "closed":
+        live.services.finalizer.close(RUN, None, end)
+    else:
+        live.world.clock.advance(25 * 3600)
+        live.sweep()
+    live.notify()
+    live.world.clock.advance(1300)
+    live.tick()
+    right = live.row(RUN)
+    assert right and (right.status, right.seal, right.outcome_at(0)) == ("finalized", seal, outcome)
+    live.mender(items).mend(RUN)
+    expire(live, left)
+    match row:
+        case "lost":
+            items.runs.clear()
+        case "without its seal":  # as a release before made it
+            items.runs[RUN] = {name: value for name, value in items.runs[RUN].items() if name not in _OF_SEAL}
+    live.mender(items).mend(RUN)
+    item = items.runs[RUN]
+    made = row_of(item)
+    assert (item["outcome"], item["ended_at"], made.outcome_at(0)) == (outcome, made.place, outcome)
+    if row == "right":
+        assert made == right
+    times = {"started_ms": made.started_ms, "last_append_ms": made.last_append_ms}
+    assert made == replace(right, **times) and 0 <= made.last_append_ms - right.last_append_ms <= 1000
+    assert ("activity_shard" in item) == (left == "a segment")
+    assert live.mender(items).mend(RUN).outcome == RIGHT
+
+
+def test_reopened_run_whose_segments_expired_has_no_end() -> None:
+    live, items = Live(), Items()
+    live.append(RUN, "old\n")
+    live.notify()
+    live.world.clock.advance(25 * 3600)
+    live.sweep()
+    for number in range(3):
+        live.append(RUN, f"reopened {number}\n")
+    live.notify()
+    live.world.parts().compactor.compact(RUN, Deadline(live.world.clock))
+    for found in live.world.store.list(live.world.layout.segments(RUN)).objects:
+        live.world.store.delete(found.key)
+    assert live.world.names() == ["logs.txt", "partial.txt"]
+    live.mender(items).mend(RUN)
+    assert row_of(items.runs[RUN]).seal == "" and "outcome" not in items.runs[RUN]
 
 
 @pytest.mark.parametrize("damaged", ["segment", "artifact", "entries", "foreign", "gap", "empty"])
