@@ -27,6 +27,7 @@ from client.tests.fake_events import StoredEvents
 from client.tests.fake_server import FakeServer
 from client.tests.test_faults import BadDay
 from runlake import Pace, RunlogHandler, Settings, SettingsError
+from runlake.deliveries import Ended, EventDelivery
 from runlake.events import MAX_EVENT_BYTES
 
 _SRC = Path(__file__).parents[1] / "src"
@@ -360,6 +361,47 @@ def test_events_of_a_run_that_is_closed_under_them_are_complete_in_both_attempts
         assert_complete_from_0(server, "r~2", [f"second {number}" for number in range(2)])
         assert ("p", "r~3") not in server.runs and run.counts.stored_lines == 5
     assert at > 6
+
+
+def test_as_many_events_as_one_request_takes_are_counted_without_what_is_told_of_steps() -> None:
+    event, step = b'{"id":0}\n', b'{"@step":"s"}\n'
+    delivery = EventDelivery(runlake.RunName("p", "r"), "w", lambda: Ended(0))
+    most = step + 9_999 * event + step + event
+    assert [delivery.fitting(batch) for batch in (most, most + step, most + step + event, event)] == [
+        most, most, most, event
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("by", ["handler", "drain"])
+def test_each_of_many_events_is_in_one_attempt_when_the_run_is_closed_between_two_requests(
+    by: str, server: FakeServer, settings: Settings
+) -> None:
+    from click.testing import CliRunner
+
+    from runlake.__main__ import runlake as command
+
+    count, taken, requests = 25_000, 10_000, itertools.count()
+
+    def close_before_the_second(method: str, path: str) -> str:
+        if is_away:
+            return "503"
+        if "writer=w" in path and next(requests) == 1:
+            server.runs["p", "r"].closed = True
+        return ""
+
+    is_away, server.fault = by == "drain", close_before_the_second
+    pace = Pace(batch_bytes=1 << 21, interval_s=5, first_wait_s=0.01)
+    options = {"settings": settings, "pace": pace, "tell": lambda text: None, "command": "./load.sh", "close_run": True}
+    handler = RunlogHandler("p", "r", events=True, writer="w", **options)  # type: ignore[arg-type]
+    for number in range(count):
+        handler.event(str(number))
+    handler.finish(0.1 if is_away else 30)
+    if is_away:
+        is_away = False
+        environment = {"RUNLAKE_SPOOL_DIR": settings.spool_dir, "RUNLAKE_URL": server.url}
+        assert CliRunner().invoke(command, ["drain"], env=environment).exit_code == 0
+    assert_complete_from_0(server, "r", [str(number) for number in range(taken)])
+    assert_complete_from_0(server, "r~2", [str(number) for number in range(taken, count)])
 
 
 @pytest.mark.parametrize("away", ["/api/", "/starts/", "/writers/"])

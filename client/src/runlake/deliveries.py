@@ -67,6 +67,9 @@ class Delivery(Protocol):
     def leave(self, archive: Archive) -> None:
         """The end of what was opened in a run that takes no more; again is harmless. Raises ApiError, UnavailableError."""
 
+    def fitting(self, batch: bytes) -> bytes:
+        """As much of a batch, from its beginning, as one request takes: what several store can end up in two attempts."""
+
     def pack(self, batch: bytes) -> bytes:
         """A batch as it is sent, and kept."""
 
@@ -104,6 +107,10 @@ class TextDelivery:
 
     def leave(self, archive: Archive) -> None:
         """Nothing was opened."""
+
+    def fitting(self, batch: bytes) -> bytes:
+        """All: the number of lines has no bound."""
+        return batch
 
     def pack(self, batch: bytes) -> bytes:
         """With gzip."""
@@ -163,6 +170,16 @@ class EventDelivery:
         if self.end_id is not None:
             archive.close_writer(self.run, self.writer, self.end_id - self.first_id)
 
+    def fitting(self, batch: bytes) -> bytes:
+        """See ``Delivery``."""
+        if batch.count(b"\n") <= MAX_EVENTS:
+            return batch
+        end = events = 0
+        while end < len(batch) and events < MAX_EVENTS:
+            events += not batch.startswith(_OF_STEP, end)
+            end = batch.find(b"\n", end) + 1 or len(batch)
+        return batch[:end]
+
     def pack(self, batch: bytes) -> bytes:
         """As it is."""
         return batch
@@ -177,7 +194,8 @@ class EventDelivery:
         return ""
 
     def append(self, archive: Archive, packed: bytes, position: str) -> Stored:
-        """Events, then steps."""
+        """Events, then steps. More than ``MAX_EVENTS`` are of a batch that an earlier release has kept: if the run is closed between two
+        requests for them, the next attempt has all of them, and this one the first."""
         events = [_moved(event, self.first_id) for event in _events_of(packed)]
         stored = Stored(position, 0)
         for begin in range(0, len(events), MAX_EVENTS):

@@ -149,7 +149,7 @@ class Drain:
             if len(waiting) > MAX_LINE_BYTES or (len(waiting) >= BATCH_BYTES and b"\n" in waiting[:BATCH_BYTES]):
                 is_end = False
                 break
-        return cut(waiting, BATCH_BYTES, final=is_end)
+        return self.leftover.delivery.fitting(cut(waiting, BATCH_BYTES, final=is_end))
 
     def _bytes_from(self, begin: int) -> Iterator[bytes]:
         """Counted over all chunks. Those before are not opened."""

@@ -349,7 +349,9 @@ class Shipper:
             batch = cut(self._waiting, self._pace.batch_bytes, final=final)
             if not batch:
                 return not final
-            self._sent = self._packed(batch)
+            fitting = self._delivery.fitting(batch)
+            self._waiting[:0] = batch[len(fitting) :]
+            self._sent = self._packed(fitting)
         self._insist(self._append)
         return True
 
