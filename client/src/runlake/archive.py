@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import logging
+import ssl
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -63,8 +64,14 @@ class Page:
 def import_for_requests() -> None:
     """Import what a first request imports. For before a fork: a process that is forked while another thread imports a module waits for that
     module forever."""
-    httpx.HTTPTransport(trust_env=False).close()
+    httpx.HTTPTransport(trust_env=False, verify=_tls()).close()
     "localhost".encode("idna")
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """One for all connections of the process: loading the certificates of the authorities takes 20 ms."""
+    return httpx.create_ssl_context()
 
 
 class Archive:
@@ -74,7 +81,8 @@ class Archive:
         self.url = url.rstrip("/")
         self._token = token or Token(lambda: None)
         timeout = httpx.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s))
-        self._http = httpx.Client(timeout=timeout, transport=transport, headers={"User-Agent": "runlake-client"})
+        headers = {"User-Agent": "runlake-client"}
+        self._http = httpx.Client(timeout=timeout, transport=transport, headers=headers, verify=_tls())
 
     def is_there(self) -> bool:
         """Whether what answers at the address is Runlake's API. A request without credentials, which a stage may refuse."""
