@@ -27,9 +27,9 @@ from chalicelib.memory.clock import ManualClock
 from chalicelib.memory.database import InMemoryDatabase
 from chalicelib.memory.object_store import InMemoryObjectStore
 from chalicelib.pipelines.allowed_modules import AllowedModules
-from chalicelib.pipelines.configuration import PipelineFile, parsed
-from chalicelib.pipelines.finding import Known
-from chalicelib.pipelines.worker import Parts, Worker
+from chalicelib.pipelines.configuration import PipelineFile, parse_pipeline_file
+from chalicelib.pipelines.run_discovery import KnownRun
+from chalicelib.pipelines.worker import Worker, WorkerDependencies
 from chalicelib.ports import Run
 from chalicelib.runlog.reader import Stretch
 from chalicelib.runlog.tail import Tail
@@ -65,12 +65,12 @@ class MadeUp:
         body = b"".join(map(self.line, range(first, last)))[start - first * LINE_BYTES :][:length]
         return Stretch(body, Tail(1, self.lines, size, seal="closed" if self.final else "", appended_ms=START_MS))
 
-    def live(self) -> list[Known]:
+    def live(self) -> list[KnownRun]:
         """As a ``Finder`` has it."""
         size = self.lines * LINE_BYTES
-        return [Known(Run(f"svc.pipe{number}", "r"), size, self.lines, self.final, START_MS) for number in range(self.runs)]
+        return [KnownRun(Run(f"svc.pipe{number}", "r"), size, self.lines, self.final, START_MS) for number in range(self.runs)]
 
-    def all(self, since_ms: int) -> Iterator[Known]:
+    def all(self, since_ms: int) -> Iterator[KnownRun]:
         """As a ``Finder`` has it."""
         return iter(self.live())
 
@@ -78,8 +78,8 @@ class MadeUp:
 def worker(logs: MadeUp, handler: dict[str, object], clock: ManualClock, database: InMemoryDatabase, buffer_bytes: int) -> Worker:
     """A worker over made-up logs."""
     config = {"version": 1, "handlers": {"h": handler}, "root": {"level": "DEBUG", "handlers": ["h"]}}
-    file: PipelineFile = parsed(yaml.safe_dump({"logging": config}), "bench", modules=AllowedModules((__name__,)))
-    parts = Parts(
+    file: PipelineFile = parse_pipeline_file(yaml.safe_dump({"logging": config}), "bench", modules=AllowedModules((__name__,)))
+    parts = WorkerDependencies(
         logs, logs, InMemoryObjectStore(clock), database, clock, 86_400, buffer_bytes, lambda message, **_: print(message)
     )
     made = Worker(file, parts, lambda: None, "bench")

@@ -18,12 +18,12 @@ from uuid import uuid4
 from chalicelib import composition
 from chalicelib.catalog.moments import moment_ms
 from chalicelib.composition import Services
-from chalicelib.composition.pipelines import pipelines_found
+from chalicelib.composition.pipelines import installed_pipelines
 from chalicelib.errors import InvalidConfigurationError, InvalidTimeError
-from chalicelib.pipelines.checkpoints import Part
+from chalicelib.pipelines.checkpoints import JobPart
 from chalicelib.pipelines.configuration import PipelineFile
-from chalicelib.pipelines.finding import Known
-from chalicelib.pipelines.switches import Switches
+from chalicelib.pipelines.pipeline_state import PipelineStateStore
+from chalicelib.pipelines.run_discovery import KnownRun
 from chalicelib.ports import Run
 from glue_jobs.pipelines.part import PATIENCE_S, due, taken_over
 from glue_jobs.pipelines.task import work
@@ -54,17 +54,17 @@ def worker(
     def run(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
         import pyarrow as pa
 
-        by_task: dict[int, list[Known]] = {}
+        by_task: dict[int, list[KnownRun]] = {}
         for row in (row for batch in batches for row in batch.to_pylist()):
             by_task.setdefault(row["task"], []).append(_known(row))
         if not by_task:
             return
         take_over({**environment, "POWERTOOLS_METRICS_DISABLED": "true"})
         services = composition.services()
-        file = pipelines_found(services, config).named(name)
+        file = installed_pipelines(services, config).named(name)
         assert file is not None
         for task, runs in by_task.items():
-            done = work(services, file, Part(f"{job}.{task}", epoch), runs, BUFFER_BYTES, _tell)
+            done = work(services, file, JobPart(f"{job}.{task}", epoch), runs, BUFFER_BYTES, _tell)
             yield pa.RecordBatch.from_pylist([{"task": task, **asdict(done)}], schema=_schema())
 
     return run
@@ -77,11 +77,11 @@ def _schema() -> Any:
     return pa.schema([("task", pa.int32()), *numbers, ("problem", pa.string())])
 
 
-def _known(row: Mapping[str, Any]) -> Known:
-    return Known(Run(row["fqn"], row["run_id"]), row["bytes"], row["lines"], True, row["started_ms"])
+def _known(row: Mapping[str, Any]) -> KnownRun:
+    return KnownRun(Run(row["fqn"], row["run_id"]), row["bytes"], row["lines"], True, row["started_ms"])
 
 
-def planned(runs: Sequence[Known], tasks: int) -> list[tuple[int, str, str, int, int, int]]:
+def planned(runs: Sequence[KnownRun], tasks: int) -> list[tuple[int, str, str, int, int, int]]:
     """Each run with its task: the largest one to each, the next ones in the opposite order, and so on."""
     ordered = sorted(runs, key=lambda known: (-known.bytes, known.run.fqn, known.run.run_id))
     rounds = [(at // tasks % 2, at % tasks) for at in range(len(ordered))]
@@ -92,7 +92,7 @@ def planned(runs: Sequence[Known], tasks: int) -> list[tuple[int, str, str, int,
 
 
 def run_pipeline(
-    session: SparkSession, services: Services, file: PipelineFile, runs: Sequence[Known], config: str | None
+    session: SparkSession, services: Services, file: PipelineFile, runs: Sequence[KnownRun], config: str | None
 ) -> list[dict[str, Any]] | None:
     """Work a pipeline's runs; a row for each task. None when another has the pipeline."""
     with taken_over(services, file, PATIENCE_S) as epoch:
@@ -131,7 +131,7 @@ def main(given: Sequence[str] | None = None) -> int:
     arguments = parsed(_parser(), given)
     services, started_s = composition.services(), time.monotonic()
     only = [name for name in arguments.only.split(",") if name]
-    found = pipelines_found(services, arguments.config)
+    found = installed_pipelines(services, arguments.config)
     try:
         files = found.chosen(only)
     except InvalidConfigurationError as error:
@@ -150,10 +150,10 @@ def main(given: Sequence[str] | None = None) -> int:
 
 
 def _worked(
-    session: SparkSession, services: Services, file: PipelineFile, runs: Sequence[Known], config: str | None
+    session: SparkSession, services: Services, file: PipelineFile, runs: Sequence[KnownRun], config: str | None
 ) -> dict[str, Any]:
     """What is told of a pipeline in the summary."""
-    if not Switches(services.database, services.clock).of(file.name)[0].enabled:
+    if not PipelineStateStore(services.database, services.clock).of(file.name)[0].enabled:
         return {"disabled": True}
     started_s = time.monotonic()
     rows = run_pipeline(session, services, file, runs, config)

@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import Any
 
 from chalicelib import composition
-from chalicelib.composition.pipelines import pipelines_found, supervisor
+from chalicelib.composition.pipelines import installed_pipelines, supervisor
 from chalicelib.deadline import Deadline
 from chalicelib.errors import InvalidConfigurationError, RunlakeError
 from chalicelib.pipelines.allowed_modules import VARIABLE, AllowedModules
+from chalicelib.pipelines.config_loader import ConfigProblem, config_files, load_pipelines
 from chalicelib.pipelines.configuration import PipelineFile
-from chalicelib.pipelines.context import checked
+from chalicelib.pipelines.context import validate_logging
 from chalicelib.pipelines.memory import memory_bytes, shortage, used_bytes
 from chalicelib.pipelines.ordering import automatic_bytes
-from chalicelib.pipelines.scan import Problem, files_at, scan
-from chalicelib.pipelines.supervisor import Outcome, Supervisor
+from chalicelib.pipelines.supervisor import PipelineOutcome, Supervisor
 from glue_jobs.shell.environment import use_stack
 from local.jobs import described_stack, environment_of
 from local.state import LocalError
@@ -34,7 +34,7 @@ from local.terminal import show
 
 NAME = "runlake-pipelines"
 BAD_CONFIGURATION = 2
-_WELL = (Outcome.STOPPED, Outcome.BUSY, Outcome.DISABLED)
+_WELL = (PipelineOutcome.STOPPED, PipelineOutcome.BUSY, PipelineOutcome.DISABLED)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -95,15 +95,15 @@ def use_wheels(folder: Path | None) -> None:
 def _validate(arguments: argparse.Namespace) -> int:
     """A folder needs no archive."""
     if arguments.config and not arguments.config.startswith("s3://"):
-        found = scan(files_at(arguments.config, {}), modules=AllowedModules.read(os.environ.get(VARIABLE)))
+        found = load_pipelines(config_files(arguments.config, {}), modules=AllowedModules.read(os.environ.get(VARIABLE)))
     else:
-        found = pipelines_found(composition.services(), arguments.config)
+        found = installed_pipelines(composition.services(), arguments.config)
     problems = list(found.problems)
     for file in found.pipelines:
         try:
-            checked(file.logging)
+            validate_logging(file.logging)
         except RunlakeError as error:
-            problems.append(Problem(file.name, str(error)))
+            problems.append(ConfigProblem(file.name, str(error)))
     for problem in problems:
         show(f"{problem.place}: {problem.reason}", file=sys.stderr)
     show(f"{len(found.pipelines)} pipelines: {', '.join(file.name for file in found.pipelines)}")
@@ -112,7 +112,7 @@ def _validate(arguments: argparse.Namespace) -> int:
 
 def _run(arguments: argparse.Namespace) -> int:
     services = composition.services()
-    found = pipelines_found(services, arguments.config)
+    found = installed_pipelines(services, arguments.config)
     for problem in found.problems:
         tell("a pipeline's file is left out", file=problem.place, reason=problem.reason)
     files = found.chosen(arguments.only)
@@ -132,7 +132,7 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0 if all(outcome in _WELL for outcome in outcomes.values()) else 1
 
 
-def _worked(watching: Supervisor, files: Sequence[PipelineFile], deadline: Deadline) -> dict[str, Outcome]:
+def _worked(watching: Supervisor, files: Sequence[PipelineFile], deadline: Deadline) -> dict[str, PipelineOutcome]:
     """Stopped by a signal, all end in good order."""
     before = {number: signal.signal(number, lambda *_: watching.stopping.set()) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -10,9 +10,9 @@ import yaml
 
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.pipelines.allowed_modules import AllowedModules
-from chalicelib.pipelines.configuration import PipelineFile, parsed
-from chalicelib.pipelines.finding import CatalogFinder
-from chalicelib.pipelines.worker import Parts, Worker
+from chalicelib.pipelines.configuration import PipelineFile, parse_pipeline_file
+from chalicelib.pipelines.run_discovery import CatalogRunDiscovery
+from chalicelib.pipelines.worker import Worker, WorkerDependencies
 from chalicelib.ports import Run
 from chalicelib.runlog.batch import Batch
 from tests.world import START_MS, World
@@ -63,7 +63,7 @@ def pipeline(name: str = "test", *, to: Sequence[str] = ("all",), **sections: An
     """A pipeline with a remembering handler for each of ``to``, named as it."""
     handlers = {each: {"class": RECORDS, "to": each} for each in to}
     logging_ = {"version": 1, "handlers": handlers, "root": {"level": "NOTSET", "handlers": list(to)}}
-    return parsed(yaml.safe_dump({"name": name, "logging": logging_, **sections}), name, modules=MODULES)
+    return parse_pipeline_file(yaml.safe_dump({"name": name, "logging": logging_, **sections}), name, modules=MODULES)
 
 
 class Piping(World):
@@ -101,7 +101,7 @@ class Piping(World):
         names = sorted({row.run.fqn for row in self.runs.active(1 << 60)})
         given = {
             "logs": self.parts(changes.get("store"), None).reader,
-            "finder": CatalogFinder(self.runs, lambda _: (names, None), file.source, self.clock),
+            "finder": CatalogRunDiscovery(self.runs, lambda _: (names, None), file.source, self.clock),
             "store": self.store,
             "database": self.database,
             "clock": self.clock,
@@ -110,7 +110,7 @@ class Piping(World):
             "tell": lambda message, **facts: self.told.append({"message": message, **facts}),
         } | changes
         fence = given.pop("fence", lambda: None)
-        return Worker(file, Parts(**given), fence, owner)
+        return Worker(file, WorkerDependencies(**given), fence, owner)
 
     def work(self, worker: Worker, steps: int = 20) -> None:
         """Steps, a second apart, until there is nothing to do."""

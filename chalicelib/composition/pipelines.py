@@ -11,44 +11,44 @@ from chalicelib.ports import Run
 from chalicelib.runlog.pipelines import PipelineQuery
 
 if TYPE_CHECKING:
+    from chalicelib.pipelines.config_loader import LoadedPipelines
     from chalicelib.pipelines.configuration import PipelineFile
     from chalicelib.pipelines.files.service import PipelineFiles
-    from chalicelib.pipelines.scan import Scanned
     from chalicelib.pipelines.supervisor import Supervisor
-    from chalicelib.pipelines.worker import Parts
+    from chalicelib.pipelines.worker import WorkerDependencies
 
 PIPELINES_WORK = "pipelines"
 """The source of work whose partitions are processing pipelines, by name."""
 _NAMES_A_PAGE = 1000
 
 
-def pipelines_found(services: Services, config: str | None = None) -> Scanned:
+def installed_pipelines(services: Services, config: str | None = None) -> LoadedPipelines:
     """The processing pipelines of this installation, or of a folder or ``s3://bucket/prefix``. Raises InvalidConfigurationError,
     UnavailableError."""
     from chalicelib.pipelines.allowed_modules import AllowedModules
+    from chalicelib.pipelines.config_loader import config_files, load_pipelines
     from chalicelib.pipelines.configuration import Properties
-    from chalicelib.pipelines.scan import files_at, scan
 
     settings = services.settings
     stores = {settings.bucket_name: services.store, settings.archive_bucket_name: services.archive_store}
     given = {name: getattr(settings, f"pipeline_{name}") for name in Properties.model_fields}
-    found = files_at(config or settings.pipelines_config, stores)
-    return scan(found, Properties(**given), modules=AllowedModules.read(settings.pipeline_modules))
+    found = config_files(config or settings.pipelines_config, stores)
+    return load_pipelines(found, Properties(**given), modules=AllowedModules.read(settings.pipeline_modules))
 
 
 def supervisor(services: Services, buffer_bytes: int, tell: Callable[..., None], **manner: Any) -> Supervisor:
     """What works processing pipelines beside each other. ``buffer_bytes``: of each that leaves its size to us; ``manner``: further
     fields of ``Supervisor``."""
+    from chalicelib.pipelines.pipeline_state import PipelineStateStore
     from chalicelib.pipelines.supervisor import Supervisor
-    from chalicelib.pipelines.switches import Switches
     from chalicelib.pipelines.worker import Worker
 
-    switches = Switches(services.database, services.clock)
+    switches = PipelineStateStore(services.database, services.clock)
     return Supervisor(
         coordinator(services, PIPELINES_WORK),
         switches,
         lambda share, fence, owner: Worker(
-            share.file, replace(pipeline_parts(services, share.file, buffer_bytes, tell), shard=share.shard), fence, owner
+            share.file, replace(worker_dependencies(services, share.file, buffer_bytes, tell), shard=share.shard), fence, owner
         ),
         services.clock,
         tell,
@@ -56,19 +56,19 @@ def supervisor(services: Services, buffer_bytes: int, tell: Callable[..., None],
     )
 
 
-def pipeline_parts(services: Services, file: PipelineFile, buffer_bytes: int, tell: Callable[..., None]) -> Parts:
+def worker_dependencies(services: Services, file: PipelineFile, buffer_bytes: int, tell: Callable[..., None]) -> WorkerDependencies:
     """What a worker of a processing pipeline works with."""
-    from chalicelib.pipelines.beside import StoredBeside
-    from chalicelib.pipelines.finding import CatalogFinder
-    from chalicelib.pipelines.worker import Parts
+    from chalicelib.pipelines.run_discovery import CatalogRunDiscovery
+    from chalicelib.pipelines.sidecar_reader import StoredSidecarReader
+    from chalicelib.pipelines.worker import WorkerDependencies
 
     def names(after: str) -> tuple[Sequence[str], str | None]:
         page = services.pipelines.page(PipelineQuery(), _NAMES_A_PAGE, after)
         return page.names, page.after
 
-    return Parts(
+    return WorkerDependencies(
         logs=services.reader,
-        finder=CatalogFinder(services.runs, names, file.source, services.clock),
+        finder=CatalogRunDiscovery(services.runs, names, file.source, services.clock),
         store=services.store,
         database=services.database,
         clock=services.clock,
@@ -77,7 +77,7 @@ def pipeline_parts(services: Services, file: PipelineFile, buffer_bytes: int, te
         tell=tell,
         generation=services.pipeline_files.generation_of,
         stores=services.bucket,
-        beside=StoredBeside(services.events.indexing, services.events.tails, services.index, services.clock),
+        beside=StoredSidecarReader(services.events.indexing, services.events.tails, services.index, services.clock),
     )
 
 

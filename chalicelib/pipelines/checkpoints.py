@@ -29,15 +29,15 @@ from chalicelib.pipelines.rows import (
     HEAD,
     PIPELINES,
     STATUS,
-    Position,
+    RunCheckpoint,
+    checkpoint_of,
+    checkpoint_row,
     pipeline_key,
-    position_of,
-    position_row,
     run_key,
     runs_partition,
 )
 from chalicelib.pipelines.shards import ONLY, Shard
-from chalicelib.pipelines.transactions import transacted
+from chalicelib.pipelines.transactions import transact_with_retry
 from chalicelib.ports import MAX_TRANSACTION_WRITES, Check, Clause, Clock, Database, Put, Row, Run, Write
 
 MAX_RUNS = 4000
@@ -48,7 +48,7 @@ _TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class JobPart:
     """Of a job that works a pipeline with many workers: its driver holds the pipeline and has taken ``epoch``; each part has a head of
     its own, beside it, and commits only while the epoch is still the job's."""
 
@@ -65,11 +65,11 @@ class Replay:
 
 
 @dataclass(frozen=True, slots=True)
-class LetGo:
+class ReleasedRun:
     """A run that is not in hand, by its row. ``unfinished``: it has to be taken in hand."""
 
     run: Run
-    position: Position
+    position: RunCheckpoint
     unfinished: bool
 
 
@@ -85,7 +85,7 @@ class Checkpoints:
     """One worker's. ``keep_s``: how long the row of a run is kept after it was let go. Not for several threads."""
 
     def __init__(
-        self, database: Database, name: str, clock: Clock, keep_s: int, part: Part | None = None, shard: Shard = ONLY
+        self, database: Database, name: str, clock: Clock, keep_s: int, part: JobPart | None = None, shard: Shard = ONLY
     ) -> None:
         self._database, self._name, self._clock, self._keep_s, self._shard = database, name, clock, keep_s, shard
         sort = f"{HEAD}#{part.name}" if part else HEAD if shard.leads else f"{HEAD}#{_shard_part(shard.number)}"
@@ -159,7 +159,7 @@ class Checkpoints:
         return [Check(self._lead, ((self._guard,),))] if self._guard else []
 
     def _transact(self, writes: Sequence[Write]) -> None:
-        transacted(self._database, self._clock, [*writes, *self._checks()])
+        transact_with_retry(self._database, self._clock, [*writes, *self._checks()])
 
     def _move(self, before: Head | None, replay: Replay | None) -> None:
         """Give every run that any head has a row of its own, remove the other heads, and mark what is to be replayed; then the runs are
@@ -219,7 +219,7 @@ class Checkpoints:
         """Writes that hold while the leading head is as this worker knows it."""
         check = self._checks() or [Check(self._lead, self._head.still())]
         try:
-            transacted(self._database, self._clock, [*check, *writes])
+            transact_with_retry(self._database, self._clock, [*check, *writes])
         except PreconditionFailedError as error:
             self._stored()
             raise self._overtaken() from error
@@ -229,32 +229,32 @@ class Checkpoints:
         """Whether nobody knows if the last commit was applied: ``settle`` finds out."""
         return bool(self._doubtful)
 
-    def in_hand(self) -> Mapping[Run, Position]:
+    def in_hand(self) -> Mapping[Run, RunCheckpoint]:
         """Where the runs in hand are, as it was committed last."""
         return self._head.positions
 
-    def find(self, runs: Sequence[Run]) -> dict[Run, Position]:
+    def find(self, runs: Sequence[Run]) -> dict[Run, RunCheckpoint]:
         """Where runs are, those in hand and those that were let go. A request for 100; none for those in hand."""
         found = {run: self._head.positions[run] for run in runs if run in self._head.positions}
         missing = {run_key(self._name, run): run for run in runs if run not in found}
         rows = self._database.get_many(list(missing)) if missing else {}
-        return found | {missing[key]: position_of(row) for key, row in rows.items()}
+        return found | {missing[key]: checkpoint_of(row) for key, row in rows.items()}
 
-    def let_go(self) -> Iterator[LetGo]:
+    def let_go(self) -> Iterator[ReleasedRun]:
         """All runs that have rows, of all shards; the row of one that is in hand is older than the head. A request for each MB of them."""
         first: str | None = None
         while True:
             rows, more = self._database.query(PIPELINES, runs_partition(self._name), first, None, limit=_PAGE)
             for row in rows:
                 fqn, _, run_id = row["at"].rpartition("/")
-                yield LetGo(Run(fqn, run_id), position_of(row), bool(row.get("unfinished")))
+                yield ReleasedRun(Run(fqn, run_id), checkpoint_of(row), bool(row.get("unfinished")))
             if not more or not rows:
                 return
             first = f"{rows[-1]['at']}\0"
 
     def commit(
         self,
-        moved: Mapping[Run, Position],
+        moved: Mapping[Run, RunCheckpoint],
         writes: Sequence[Write] = (),
         *,
         looked_ms: int | None = None,
@@ -322,14 +322,14 @@ class Checkpoints:
         left = {run: position for run, position in self._head.positions.items() if run not in positions}
         self._store(self._head.next(positions=left))
 
-    def put_rows(self, positions: Mapping[Run, Position], *, unfinished: bool = False) -> None:
+    def put_rows(self, positions: Mapping[Run, RunCheckpoint], *, unfinished: bool = False) -> None:
         """Rows of runs that are not in hand, or no longer. They hold while the head is as this worker left it, so one that is applied late
         overwrites nothing newer. A request for 98. Raises PartitionNotOwnedError, UnavailableError."""
         until_s = self._clock.now_ms() // 1000 + self._keep_s
         waiting = iter(positions.items())
         while batch := list(islice(waiting, _BATCH)):
             keys = [(run_key(self._name, run), position) for run, position in batch]
-            rows = [Put(key, position_row(key, position, until_s, unfinished=unfinished)) for key, position in keys]
+            rows = [Put(key, checkpoint_row(key, position, until_s, unfinished=unfinished)) for key, position in keys]
             try:
                 self._transact([Check(self._key, self._head.still()), *rows])
             except PreconditionFailedError as error:

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from chalicelib.errors import LeaseError
-from chalicelib.pipelines.admission import Admission
+from chalicelib.pipelines.active_runs import ActiveRuns
 from chalicelib.pipelines.checkpoints import Checkpoints
 from chalicelib.pipelines.context import Caught
-from chalicelib.pipelines.delivery import Delivery
-from chalicelib.pipelines.in_hand import RunsInHand
+from chalicelib.pipelines.delivery import EventDelivery
+from chalicelib.pipelines.pipeline_state import DISABLED, REPLAYING, DesiredState, HandlerState, PipelineStateStore, handler_row
 from chalicelib.pipelines.ports import CommitsWithCheckpoint, Fence
-from chalicelib.pipelines.rows import Position
+from chalicelib.pipelines.rows import RunCheckpoint
+from chalicelib.pipelines.run_scheduler import RunScheduler
 from chalicelib.pipelines.shards import ONLY, Shard, shards
-from chalicelib.pipelines.switches import DISABLED, REPLAYING, HandlerSwitch, Switch, Switches, handler_row
 from chalicelib.ports import Clock, Put, Row, Run, Write
 
 QUIET_STATUS_MS = 60_000
 """How often a worker tells how it is when nothing moves."""
-_NOTHING = Position()
+_NOTHING = RunCheckpoint()
 Status = Callable[[int], Put]
 """What a worker reports, as the row of its shard."""
 
 
-def caught_up_of(row: Row, layout: str) -> dict[str, int]:
+def reported_caught_up(row: Row, layout: str) -> dict[str, int]:
     """The handlers that a shard reports to have caught up, if it reports under this layout."""
     stored = row.get("caught_up", {}) if row.get("layout") == layout else {}
     return {name: int(since_ms) for name, since_ms in stored.items()}
@@ -38,9 +38,9 @@ class Committer:
         self,
         name: str,
         checkpoints: Checkpoints,
-        hand: RunsInHand,
-        admission: Admission,
-        delivery: Delivery,
+        hand: ActiveRuns,
+        admission: RunScheduler,
+        delivery: EventDelivery,
         clock: Clock,
         fence: Fence,
         status: Status | None,
@@ -48,16 +48,16 @@ class Committer:
     ) -> None:
         self._name, self._checkpoints, self._hand, self._admission, self._delivery = name, checkpoints, hand, admission, delivery
         self._clock, self._fence, self._status, self._shard = clock, fence, status, shard
-        self.unsaved: dict[str, HandlerSwitch] = {}
-        self.known: dict[str, HandlerSwitch] = {}
+        self.unsaved: dict[str, HandlerState] = {}
+        self.known: dict[str, HandlerState] = {}
         self.back: set[str] = set()
         self.caught_up: dict[str, int] = {}
         self.committing: list[str] = []
-        self._saving: dict[str, HandlerSwitch] = {}
-        self._moving: dict[Run, Position] = {}
+        self._saving: dict[str, HandlerState] = {}
+        self._moving: dict[Run, RunCheckpoint] = {}
         self._told_ms = 0
 
-    def switch(self, switch: HandlerSwitch) -> None:
+    def switch(self, switch: HandlerState) -> None:
         """A handler's switch from the next commit on: whatever it has missed until then, it catches up under this one."""
         self.unsaved[switch.handler] = switch
         self.back.discard(switch.handler)
@@ -68,11 +68,11 @@ class Committer:
         if self._checkpoints.in_doubt and self._checkpoints.settle():
             self._committed()
 
-    def commit(self, switches: Switches) -> None:
+    def commit(self, switches: PipelineStateStore) -> None:
         """One transaction, if anything moved, none when a handler could not tell its rows; then the switches of handlers that have caught up.
         Raises as ``Checkpoints.commit``."""
         gets, committed = self._delivery.gets, self._checkpoints.in_hand()
-        moved: dict[Run, Position] = {}
+        moved: dict[Run, RunCheckpoint] = {}
         for run, held in self._hand.places():
             position = held.moved(gets)
             if run not in committed or position != committed[run]:
@@ -107,7 +107,7 @@ class Committer:
             self.caught_up[name] = self.known[name].since_ms
         self.back &= behind
 
-    def _welcome_back(self, switches: Switches) -> None:
+    def _welcome_back(self, switches: PipelineStateStore) -> None:
         """Handlers that have got from every shard what they missed are as any other, unless an operator has switched them meanwhile. What
         they got is committed by now: without the switch, nobody gives it to them again. The leading shard writes it down, for a shard that
         begins later has to know. A read while there are such handlers and other shards. Raises UnavailableError."""
@@ -117,7 +117,7 @@ class Committer:
         rows = switches.shard_status(self._name, others) if others else {}
         layout = self._checkpoints.layout
         for name, since_ms in list(self.caught_up.items()):
-            if all(caught_up_of(rows.get(other, {}), layout).get(name) == since_ms for other in others):
+            if all(reported_caught_up(rows.get(other, {}), layout).get(name) == since_ms for other in others):
                 switches.clear_handler(self._name, self.known[name])
                 del self.caught_up[name]
                 self.known.pop(name)
@@ -182,7 +182,7 @@ class Committer:
             self._admission.caught_up(self._hand.runs[run].known)
             self._hand.drop(run)
 
-    def was_switched(self, switches: Switches, switch: Switch) -> bool:
+    def was_switched(self, switches: PipelineStateStore, switch: DesiredState) -> bool:
         """Whether an operator has changed something. A query."""
         now, handlers = switches.of(self._name)
         ours = {name for name, each in (self.known | self.unsaved).items() if each.state == DISABLED}

@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 
 from chalicelib.errors import InvalidConfigurationError
 from chalicelib.pipelines.allowed_modules import DEFAULTS_ONLY, AllowedModules, names_in
-from chalicelib.pipelines.files.place import EXTENSIONS, output_name
+from chalicelib.pipelines.files.key_layout import EXTENSIONS, output_name
 
 MAX_FILE_BYTES = 256 * 1024
 """Of a file; and of its values once aliases stand for what they mean."""
@@ -59,8 +59,8 @@ class Errors(_Part):
     retries: Annotated[int, Field(ge=0, le=20)] = 3
 
 
-class Source(_Part):
-    """Which runs: ``live`` are those that are running, ``finalized`` those that have ended, also before there was the pipeline. ``what``:
+class RunSelection(_Part):
+    """Which runs: ``live`` are those that go on, ``finalized`` those that have ended, also before there was the pipeline. ``what``:
     patterns of pipelines' names (FQN) with ``*``, ``?`` and ``[…]``."""
 
     include: tuple[Literal["finalized", "live"], ...] = (FINALIZED, LIVE)
@@ -178,11 +178,13 @@ class PipelineFile(_Part):
     shards: Annotated[int, Field(ge=1, le=MAX_SHARDS)] = 1
     properties: Properties = Properties()
     errors: Errors = Errors()
-    source: Source = Source()
+    source: RunSelection = RunSelection()
     logging: Logging
 
 
-def parsed(text: str, stem: str, defaults: Properties | None = None, modules: AllowedModules = DEFAULTS_ONLY) -> PipelineFile:
+def parse_pipeline_file(
+    text: str, stem: str, defaults: Properties | None = None, modules: AllowedModules = DEFAULTS_ONLY
+) -> PipelineFile:
     """The pipeline of a file. ``stem``: its name without its ending, the pipeline's where it says none. Imports and calls nothing that the
     file names. Raises InvalidConfigurationError, which names each thing that is wrong, up to ten."""
     document = _document(text, stem)

@@ -36,7 +36,7 @@ class Swallowed:
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class HandlerRoute:
     """What serves a logger's name: its effective level, its filters, and the handlers of it and of those above it, by name."""
 
     logger: logging.Logger
@@ -58,9 +58,9 @@ class LoggingContext:
     now_ms: Callable[[], int]
     swallowed: list[Swallowed] = field(default_factory=list)
     owners: Mapping[str, str] = field(default_factory=dict)
-    _routes: OrderedDict[str, tuple[int, Route]] = field(default_factory=OrderedDict)
+    _routes: OrderedDict[str, tuple[int, HandlerRoute]] = field(default_factory=OrderedDict)
 
-    def route(self, name: str, now_ms: int) -> Route:
+    def route(self, name: str, now_ms: int) -> HandlerRoute:
         """What serves this name. Keeps ``logger_cache_size`` names, each for ``logger_cache_ttl_ms``."""
         known = self._routes.get(name)
         if known is not None and known[0] > now_ms:
@@ -96,7 +96,7 @@ class LoggingContext:
             except Caught as error:
                 yield name, error
 
-    def _routed(self, name: str) -> Route:
+    def _routed(self, name: str) -> HandlerRoute:
         logger = self.loggers[_most_specific(name, self.loggers)]
         names = {id(handler): known for known, handler in self.handlers.items()}
         handlers: list[tuple[str, logging.Handler]] = []
@@ -104,7 +104,7 @@ class LoggingContext:
         while current is not None:
             handlers += [(names[id(handler)], handler) for handler in current.handlers]
             current = current.parent if current.propagate else None
-        return Route(logger, logger.getEffectiveLevel(), tuple(handlers))
+        return HandlerRoute(logger, logger.getEffectiveLevel(), tuple(handlers))
 
 
 def _most_specific(name: str, loggers: Mapping[str, logging.Logger]) -> str:
@@ -113,7 +113,7 @@ def _most_specific(name: str, loggers: Mapping[str, logging.Logger]) -> str:
     return name
 
 
-def build(config: Logging, properties: Properties, now_ms: Callable[[], int]) -> LoggingContext:
+def build_logging(config: Logging, properties: Properties, now_ms: Callable[[], int]) -> LoggingContext:
     """Build a pipeline's logging. A handler that cannot be built is told in ``failures``, and the others are there. Raises
     InvalidConfigurationError for formatters, filters and loggers that cannot be: then nothing is."""
     pieces = _Pieces(config)
@@ -130,7 +130,7 @@ def build(config: Logging, properties: Properties, now_ms: Callable[[], int]) ->
     return LoggingContext(handlers, failures, loggers, properties, now_ms, swallowed, _owners(handlers))
 
 
-def checked(config: Logging) -> None:
+def validate_logging(config: Logging) -> None:
     """Whether all that a file names can be found. Modules that are listed are imported; nothing of the file is called: no handler opens
     a file or connection. Raises InvalidConfigurationError."""
     for kind in ("handlers", "formatters", "filters"):

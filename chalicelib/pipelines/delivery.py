@@ -20,7 +20,7 @@ from chalicelib.ports import Clock
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
 _FIRST_FLUSH_MS, _LONGEST_FLUSH_MS = 500, 30_000
-GivenUp = Callable[[str, str, logging.LogRecord | None], None]
+OnHandlerDisabled = Callable[[str, str, logging.LogRecord | None], None]
 """A handler, why, and the event at which it was."""
 
 
@@ -35,7 +35,7 @@ class Progress:
 
 
 @dataclass(slots=True)
-class Delivery:
+class EventDelivery:
     """Of one pipeline, in its one thread. ``gets``: which handlers may get events; whoever gives one up takes it out.
 
     ``given_up`` is told of a handler that is over its budget."""
@@ -44,7 +44,7 @@ class Delivery:
     errors: Errors
     dead: DeadLetters
     clock: Clock
-    given_up: GivenUp
+    given_up: OnHandlerDisabled
     gets: dict[str, bool]
     progress: Progress = field(default_factory=Progress)
     budget: ErrorBudget = field(init=False)

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 from chalicelib.errors import DamagedPartitionError, StoreUnavailableError
-from chalicelib.pipelines.rows import HEAD, PIPELINES, Position, packed_positions, row_at, unpacked_positions
+from chalicelib.pipelines.rows import HEAD, PIPELINES, RunCheckpoint, pack_checkpoints, row_at, unpack_checkpoints
 from chalicelib.ports import ABSENT_ROW, Clause, Database, Delete, Key, Put, Row, Run, When, Write
 
 PAGE_CHARS = 350_000
@@ -43,19 +43,19 @@ class Head:
     owner: str = ""
     commit: int = 0
     attempt: str = ""
-    positions: Mapping[Run, Position] = field(default_factory=dict)
+    positions: Mapping[Run, RunCheckpoint] = field(default_factory=dict)
     looked_ms: int = 0
     has_backlog: bool = False
     layout: str = ""
     shards: int = 1
     is_moving: bool = False
     since_ms: int = 0
-    pages: Sequence[str] = field(default_factory=lambda: pages_of(packed_positions({})))
+    pages: Sequence[str] = field(default_factory=lambda: pages_of(pack_checkpoints({})))
 
     def next(self, **changes: Any) -> Head:
         """What is to follow it, as an attempt of its own."""
         if "positions" in changes:
-            changes["pages"] = pages_of(packed_positions(changes["positions"]))
+            changes["pages"] = pages_of(pack_checkpoints(changes["positions"]))
         return replace(self, commit=self.commit + 1, attempt=uuid4().hex, **changes)
 
     def still(self) -> When:
@@ -133,7 +133,7 @@ def _texts(database: Database, key: Key, row: Row) -> Sequence[str] | None:
 
 
 def _head(row: Row, pages: Sequence[str]) -> Head:
-    positions = unpacked_positions("".join(pages))
+    positions = unpack_checkpoints("".join(pages))
     try:
         return Head(
             int(row["epoch"]),

@@ -29,14 +29,14 @@ _DATA_TIMES = 8
 _TIME_BITS = 20
 
 
-class Told(NamedTuple):
+class EventContext(NamedTuple):
     """What an event that came as one says besides: its step ("" none), and its data."""
 
     step: str
     data: Mapping[str, Any]
 
 
-class Pending(NamedTuple):
+class PendingEvent(NamedTuple):
     """An event between its reading and its processing. It sorts by (time, run, line): ``order_ms`` is its time, or when it was read.
 
     ``size``: bytes of memory, at most about. ``told`` None: it came as text."""
@@ -48,10 +48,10 @@ class Pending(NamedTuple):
     time_ms: int
     size: int
     parsed: Parsed
-    told: Told | None = None
+    told: EventContext | None = None
 
 
-def size_of(text_bytes: int, told: Told | None = None) -> int:
+def memory_bytes_of(text_bytes: int, told: EventContext | None = None) -> int:
     """Of an event with so much text. Data takes some eight times what it takes as text."""
     more = _DATA_TIMES * len(str(told.data)) if told is not None and told.data else 0
     return 2 * text_bytes + OVERHEAD_BYTES + more
@@ -67,11 +67,11 @@ class OrderingBuffer:
 
     def __init__(self, delay_ms: int, most_bytes: int) -> None:
         self._delay_ms, self.most_bytes = delay_ms, most_bytes
-        self._settling: dict[str, list[Pending]] = {}
+        self._settling: dict[str, list[PendingEvent]] = {}
         self._furthest: dict[str, int] = {}
-        self._held: list[Pending] = []
-        self._ready: list[Pending] = []
-        self._last: Pending | None = None  # of those that were held
+        self._held: list[PendingEvent] = []
+        self._ready: list[PendingEvent] = []
+        self._last: PendingEvent | None = None  # of those that were held
         self.bytes = 0
         self.late = 0
         self.count = 0
@@ -81,7 +81,7 @@ class OrderingBuffer:
         """Whether it has to be drained before more is read."""
         return self.bytes >= self.most_bytes
 
-    def add(self, pending: Pending) -> None:
+    def add(self, pending: PendingEvent) -> None:
         """Take an event in; ``settle`` follows for its run."""
         heappush(self._settling.setdefault(pending.partition, []), pending)
         if pending.order_ms > self._furthest.get(pending.partition, -1):
@@ -101,7 +101,7 @@ class OrderingBuffer:
             del self._settling[partition]
             del self._furthest[partition]
 
-    def _settled(self, pending: Pending, final: bool) -> None:
+    def _settled(self, pending: PendingEvent, final: bool) -> None:
         if final:
             heappush(self._ready, pending)
             return
@@ -109,24 +109,24 @@ class OrderingBuffer:
             self.late += 1
         heappush(self._held, pending)
 
-    def take(self, now_ms: int, most: int = 1000) -> list[Pending]:
+    def take(self, now_ms: int, most: int = 1000) -> list[PendingEvent]:
         """Up to ``most`` events that are due, in order. Of a full buffer as many as bring it to half."""
-        taken: list[Pending] = []
+        taken: list[PendingEvent] = []
         old_ms = now_ms - self._delay_ms
         while len(taken) < most and (pending := self._due(old_ms)) is not None:
             taken.append(pending)
             self._leaves(pending)
         return taken
 
-    def drain(self, most: int = 1000) -> list[Pending]:
+    def drain(self, most: int = 1000) -> list[PendingEvent]:
         """Up to ``most`` of the first events, due or not, until the buffer is half full."""
-        taken: list[Pending] = []
+        taken: list[PendingEvent] = []
         while len(taken) < most and 2 * self.bytes > self.most_bytes and (pending := self._first()) is not None:
             taken.append(pending)
             self._leaves(pending)
         return taken
 
-    def _due(self, old_ms: int) -> Pending | None:
+    def _due(self, old_ms: int) -> PendingEvent | None:
         held = self._held[0] if self._held else None
         if held is not None and held.order_ms > old_ms and (self._last is None or held > self._last):
             held = None
@@ -137,7 +137,7 @@ class OrderingBuffer:
             return heappop(self._held)
         return None
 
-    def _first(self) -> Pending | None:
+    def _first(self) -> PendingEvent | None:
         """The first of all, settled or not."""
         heaps = [heap for heap in (self._ready, self._held, *self._settling.values()) if heap]
         if not heaps:
@@ -148,11 +148,11 @@ class OrderingBuffer:
             self._last = max(pending, self._last) if self._last is not None else pending
         return pending
 
-    def _leaves(self, pending: Pending) -> None:
+    def _leaves(self, pending: PendingEvent) -> None:
         self.bytes -= pending.size
         self.count -= 1
 
-    def put_back(self, taken: list[Pending]) -> None:
+    def put_back(self, taken: list[PendingEvent]) -> None:
         """Events that could not be processed now: they are due at once."""
         for pending in taken:
             heappush(self._ready, pending)

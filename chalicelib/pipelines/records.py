@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chalicelib.lines.levels import INFO, LOGGING_NUMBERS
-from chalicelib.pipelines.ordering import Pending
+from chalicelib.pipelines.ordering import PendingEvent
 from chalicelib.pipelines.ports import APP, DATA, FQN, GENERATION, LINE, NAMESPACE, PROGRAM, RUN_ID, STEP, TIME_MS
 from chalicelib.ports import Run
 
@@ -19,10 +19,10 @@ NO_LOGGER = "root"
 DEFAULT_PROGRAM = "run"
 _PARTS = re.compile(r'"(?:[^"]|"")*"|[^."]+')
 
-MakeRecord = Callable[[Pending], logging.LogRecord]
+MakeRecord = Callable[[PendingEvent], logging.LogRecord]
 
 
-def places(fqn: str) -> tuple[str, str, str]:
+def split_fqn(fqn: str) -> tuple[str, str, str]:
     """Namespace, application and program of a run by its pipeline's name: its service, what comes next, and the rest."""
     parts = [part.strip('"') or part for part in _PARTS.findall(fqn)] or [fqn]
     app = parts[1] if len(parts) > 1 else parts[0]
@@ -31,7 +31,7 @@ def places(fqn: str) -> tuple[str, str, str]:
 
 def record_maker(run: Run, generation: str) -> MakeRecord:
     """What makes the records of one run."""
-    namespace, app, program = places(run.fqn)
+    namespace, app, program = split_fqn(run.fqn)
     template: dict[str, Any] = {
         "args": None, "pathname": f"{run.fqn}/{run.run_id}", "filename": run.run_id, "module": app, "exc_info": None, "exc_text": None,
         "stack_info": None, "funcName": "", "relativeCreated": 0.0, "thread": 0, "threadName": "", "processName": program,
@@ -40,7 +40,7 @@ def record_maker(run: Run, generation: str) -> MakeRecord:
     new, kind = logging.LogRecord.__new__, logging.LogRecord
     numbers = LOGGING_NUMBERS
 
-    def make(pending: Pending) -> logging.LogRecord:
+    def make(pending: PendingEvent) -> logging.LogRecord:
         parsed, time_ms, told = pending.parsed, pending.time_ms, pending.told
         level = parsed.level or INFO  # of a line that states none
         record = new(kind)

@@ -47,7 +47,7 @@ def row_at(key: Key, **values: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class EventPosition:
     """A border between two events of a run: its line, its byte, and the time of what stands before it."""
 
     line: int = 0
@@ -56,19 +56,19 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class RunCheckpoint:
     """How far a run was processed: ``place`` is its first unprocessed event. ``held``: handlers that are behind it, and where.
 
     ``replay_line``, ``replay_ms``: of what stands before that line, only what is not older than that time is processed (again).
     """
 
-    place: Place = field(default_factory=Place)
+    place: EventPosition = field(default_factory=EventPosition)
     format: str = ""
-    held: Mapping[str, Place] = field(default_factory=dict)
+    held: Mapping[str, EventPosition] = field(default_factory=dict)
     replay_line: int = 0
     replay_ms: int = 0
 
-    def start(self, handlers: Mapping[str, bool]) -> Place:
+    def start(self, handlers: Mapping[str, bool]) -> EventPosition:
         """Where reading begins for these handlers: at the first of them that may get events."""
         behind = [place for name, place in self.held.items() if handlers.get(name)]
         return min([self.place, *behind], key=lambda place: place.line)
@@ -82,7 +82,7 @@ class Position:
         """Whether a replay of it has not come to its end."""
         return self.place.line < self.replay_line
 
-    def moved(self, place: Place, handlers: Mapping[str, bool]) -> Position:
+    def moved(self, place: EventPosition, handlers: Mapping[str, bool]) -> RunCheckpoint:
         """Everything before ``place`` was processed by the handlers that may get events (True); the others stay behind."""
         held = {name: self.held.get(name, self.place) for name, gets in handlers.items() if not gets}
         ahead = place if place.line >= self.place.line else self.place
@@ -90,12 +90,12 @@ class Position:
         held = {name: behind for name, behind in held.items() if behind.line < ahead.line}
         return replace(self, place=ahead, held=held)
 
-    def replayed(self, from_ms: int) -> Position:
+    def replayed(self, from_ms: int) -> RunCheckpoint:
         """From its beginning once more: of the lines that every handler has had, those that are not older than a time; the others all.
         A replay that is under way and reaches further back goes on doing so."""
         since_ms = min(from_ms, self.replay_ms) if self.is_replaying else from_ms
         had = min([max(self.place.line, self.replay_line), *(place.line for place in self.held.values())])
-        return replace(self, place=Place(), held={}, replay_line=had, replay_ms=since_ms)
+        return replace(self, place=EventPosition(), held={}, replay_line=had, replay_ms=since_ms)
 
     def packed(self) -> list[Any]:
         """As JSON has it."""
@@ -103,40 +103,40 @@ class Position:
         return [*_packed(self.place), self.format, held, self.replay_line, self.replay_ms]
 
     @classmethod
-    def unpacked(cls, stored: Any) -> Position:
+    def unpacked(cls, stored: Any) -> RunCheckpoint:
         """The inverse. Raises DamagedPartitionError."""
         try:
             line, byte, time_ms, format_, held, replay_line, replay_ms = stored
-            behind = {name: Place(*place) for name, place in held.items()}
-            return cls(Place(line, byte, time_ms), format_, behind, replay_line, replay_ms)
+            behind = {name: EventPosition(*place) for name, place in held.items()}
+            return cls(EventPosition(line, byte, time_ms), format_, behind, replay_line, replay_ms)
         except (TypeError, ValueError, AttributeError) as error:
             raise DamagedPartitionError(f"a position cannot be read position={str(stored)[:100]!r}") from error
 
 
-def _line(place: Place) -> int:
+def _line(place: EventPosition) -> int:
     return place.line
 
 
-def _packed(place: Place) -> list[int]:
+def _packed(place: EventPosition) -> list[int]:
     return [place.line, place.byte, place.time_ms]
 
 
-def packed_positions(positions: Mapping[Run, Position]) -> str:
+def pack_checkpoints(positions: Mapping[Run, RunCheckpoint]) -> str:
     """All positions as one text: some 60 bytes a run."""
     listed = [[run.fqn, run.run_id, position.packed()] for run, position in positions.items()]
     return base64.b85encode(zlib.compress(json.dumps(listed, separators=(",", ":")).encode(), 6)).decode()
 
 
-def unpacked_positions(text: str) -> dict[Run, Position]:
+def unpack_checkpoints(text: str) -> dict[Run, RunCheckpoint]:
     """The inverse. Raises DamagedPartitionError."""
     try:
         listed = json.loads(zlib.decompress(base64.b85decode(text)))
-        return {Run(fqn, run_id): Position.unpacked(position) for fqn, run_id, position in listed}
+        return {Run(fqn, run_id): RunCheckpoint.unpacked(position) for fqn, run_id, position in listed}
     except (ValueError, zlib.error, TypeError) as error:
         raise DamagedPartitionError("the positions of a pipeline cannot be read") from error
 
 
-def position_row(key: Key, position: Position, expires_s: int, *, unfinished: bool = False) -> Row:
+def checkpoint_row(key: Key, position: RunCheckpoint, expires_s: int, *, unfinished: bool = False) -> Row:
     """The row of a run that is not in hand. ``unfinished``: it has to be taken in hand, whatever else is known of it."""
     waiting: dict[str, Any] = {"held": ",".join(sorted(position.held))} if position.held else {}
     if unfinished:
@@ -144,9 +144,9 @@ def position_row(key: Key, position: Position, expires_s: int, *, unfinished: bo
     return row_at(key, position=json.dumps(position.packed()), expires_at=expires_s, **waiting)
 
 
-def position_of(row: Row) -> Position:
+def checkpoint_of(row: Row) -> RunCheckpoint:
     """What such a row says. Raises DamagedPartitionError."""
     try:
-        return Position.unpacked(json.loads(row["position"]))
+        return RunCheckpoint.unpacked(json.loads(row["position"]))
     except (KeyError, ValueError) as error:
         raise DamagedPartitionError(f"the row of a run cannot be read run={row.get('at')}") from error

@@ -24,10 +24,10 @@ from chalicelib.errors import LeaseError, PartitionNotOwnedError, UnavailableErr
 from chalicelib.pipelines.checkpoints import LayoutChangedError
 from chalicelib.pipelines.configuration import PipelineFile
 from chalicelib.pipelines.delivery import Progress
+from chalicelib.pipelines.pipeline_state import DISABLED, HandlerState, PipelineStateStore
 from chalicelib.pipelines.ports import Fence
 from chalicelib.pipelines.shards import ONLY, Shard, shards
-from chalicelib.pipelines.switches import DISABLED, HandlerSwitch, Switches
-from chalicelib.pipelines.worker import Tell, Worker
+from chalicelib.pipelines.worker import Warn, Worker
 from chalicelib.ports import Clock
 
 BLOCKED_AFTER_S = 60.0
@@ -41,7 +41,7 @@ LAYOUT_PATIENCE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class Assignment:
     """What one worker works: a pipeline, or a shard of it. ``name``: of its lease and its outcome."""
 
     file: PipelineFile
@@ -53,15 +53,15 @@ class Share:
         return self.file.name + self.shard.suffix
 
 
-def shares(file: PipelineFile) -> list[Share]:
+def assignments(file: PipelineFile) -> list[Assignment]:
     """All shares of a pipeline."""
-    return [Share(file, shard) for shard in shards(file.shards)]
+    return [Assignment(file, shard) for shard in shards(file.shards)]
 
 
-MakeWorker = Callable[[Share, Fence, str], Worker]
+MakeWorker = Callable[[Assignment, Fence, str], Worker]
 
 
-class Outcome(StrEnum):
+class PipelineOutcome(StrEnum):
     """What became of a pipeline in this run of a supervisor."""
 
     STOPPED = "stopped"
@@ -72,7 +72,7 @@ class Outcome(StrEnum):
     BLOCKED = "blocked"
 
 
-class Watch:
+class CallWatchdog:
     """Whether a call of a handler takes too long, by the clock of whoever watches: the watched pay nothing for it."""
 
     def __init__(self, clock: Clock, after_s: float) -> None:
@@ -100,11 +100,11 @@ class Stop(Protocol):
 class _Seat:
     """The thread of a share, and what others may see of it. ``left``: nobody waits for it any more."""
 
-    share: Share
-    watch: Watch
+    share: Assignment
+    watch: CallWatchdog
     lease: Lease | None = None
     worker: Worker | None = None
-    outcome: Outcome | None = None
+    outcome: PipelineOutcome | None = None
     left: bool = False
     thread: threading.Thread | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -118,10 +118,10 @@ class Supervisor:
     """
 
     coordinator: SourceCoordinator
-    switches: Switches
+    switches: PipelineStateStore
     make: MakeWorker
     clock: Clock
-    tell: Tell
+    tell: Warn
     blocked_after_s: float = BLOCKED_AFTER_S
     forever: bool = False
     until_idle: bool = False
@@ -130,11 +130,11 @@ class Supervisor:
     stopping: threading.Event = field(default_factory=threading.Event)
     was_short: bool = False
 
-    def run(self, pipelines: Sequence[PipelineFile | Share], deadline: Deadline) -> dict[str, Outcome]:
+    def run(self, pipelines: Sequence[PipelineFile | Assignment], deadline: Deadline) -> dict[str, PipelineOutcome]:
         """Work these pipelines, or shares of them, until the deadline, or until they are all done with; ``stopping`` ends it sooner. What
         became of each share. Nothing of a pipeline reaches another one, or the caller."""
         self.coordinator.initialize()
-        all_shares = [share for each in pipelines for share in ([each] if isinstance(each, Share) else shares(each))]
+        all_shares = [share for each in pipelines for share in ([each] if isinstance(each, Assignment) else assignments(each))]
         seats = {share.name: self._seat(share) for share in all_shares}
         with self.coordinator.heartbeat():
             while deadline.remaining_s() > GRACE_S and not self.stopping.is_set() and any(map(_is_alive, seats.values())):
@@ -155,13 +155,13 @@ class Supervisor:
             self.coordinator.shutdown()
         except (LeaseError, UnavailableError) as error:
             self.tell("leases could not be given up: they end by themselves", error=str(error))
-        return {name: seat.outcome or Outcome.BLOCKED for name, seat in seats.items()}
+        return {name: seat.outcome or PipelineOutcome.BLOCKED for name, seat in seats.items()}
 
     def _wait(self, seconds: float) -> None:
         (self.pause or self.clock.sleep)(seconds)
 
-    def _seat(self, share: Share) -> _Seat:
-        seat = _Seat(share, Watch(self.clock, self.blocked_after_s))
+    def _seat(self, share: Assignment) -> _Seat:
+        seat = _Seat(share, CallWatchdog(self.clock, self.blocked_after_s))
         seat.thread = threading.Thread(target=self._work, args=(seat,), name=f"pipeline {share.name}", daemon=True)
         seat.thread.start()
         return seat
@@ -179,7 +179,7 @@ class Supervisor:
     def _leave(self, seat: _Seat, handler: str, reason: str) -> None:
         """Go on without a thread: what it does from now on does not count."""
         with seat.lock:
-            seat.left, seat.outcome = True, Outcome.BLOCKED
+            seat.left, seat.outcome = True, PipelineOutcome.BLOCKED
             lease = seat.lease
             if seat.worker is not None:
                 seat.worker.progress.left = True
@@ -187,7 +187,7 @@ class Supervisor:
         try:
             if handler:
                 self.switches.set_handler(
-                    seat.share.file.name, HandlerSwitch(handler, DISABLED, f"blocked: {reason}", self.clock.now_ms())
+                    seat.share.file.name, HandlerState(handler, DISABLED, f"blocked: {reason}", self.clock.now_ms())
                 )
             if lease is not None:
                 self.coordinator.give_up(lease)
@@ -200,13 +200,13 @@ class Supervisor:
             try:
                 outcome = self._once(seat)
             except (LeaseError, PartitionNotOwnedError):
-                outcome = Outcome.LOST
+                outcome = PipelineOutcome.LOST
             except UnavailableError as error:
                 self.tell("a pipeline could not be begun", pipeline=seat.share.name, error=str(error))
-                outcome = Outcome.FAILED
+                outcome = PipelineOutcome.FAILED
             except (Exception, SystemExit) as error:
                 self.tell("a pipeline failed: the others go on", pipeline=seat.share.name, error=f"{type(error).__name__}: {error}")
-                outcome = Outcome.FAILED
+                outcome = PipelineOutcome.FAILED
             with seat.lock:
                 if seat.left:
                     return
@@ -222,18 +222,18 @@ class Supervisor:
         while end.remaining_s() > 0 and not self.stopping.is_set() and not seat.left:
             self._wait(min(IDLE_S, max(0.01, end.remaining_s())))
 
-    def _once(self, seat: _Seat) -> Outcome:
+    def _once(self, seat: _Seat) -> PipelineOutcome:
         name = seat.share.file.name
         switch, _ = self.switches.of(name)
         if not switch.enabled:
-            return Outcome.DISABLED
+            return PipelineOutcome.DISABLED
         found = self.coordinator.acquire(seat.share.name)
         if not isinstance(found, Lease):
-            return Outcome.BUSY
+            return PipelineOutcome.BUSY
         with seat.lock:
             if seat.left:
                 self.coordinator.give_up(found)
-                return Outcome.BLOCKED
+                return PipelineOutcome.BLOCKED
             seat.lease = found
         try:
             patience = Deadline(self.clock, LAYOUT_PATIENCE_S)
@@ -242,13 +242,13 @@ class Supervisor:
                     again = self._session(seat, found)
                 except LayoutChangedError:
                     if patience.remaining_s() <= 0 or self.stopping.is_set() or seat.left:
-                        return Outcome.BUSY
+                        return PipelineOutcome.BUSY
                     self._wait(IDLE_S)
                     continue
                 if not again:
-                    return Outcome.STOPPED
+                    return PipelineOutcome.STOPPED
                 if not self.switches.of(name)[0].enabled:
-                    return Outcome.DISABLED
+                    return PipelineOutcome.DISABLED
         finally:
             seat.worker = None
             if not found.is_over:

@@ -11,7 +11,7 @@ _TRIES = 6
 _FIRST_PAUSE_S = 0.02
 
 
-def transacted(database: Database, clock: Clock, writes: Sequence[Write]) -> None:
+def transact_with_retry(database: Database, clock: Clock, writes: Sequence[Write]) -> None:
     """Apply all writes or none. A conflict with another transaction is tried again, six times in all within 0.7 s. Raises
     PreconditionFailedError, OutcomeUnknownError, and StoreUnavailableError also when the conflict does not end: nothing was applied."""
     pause_s = _FIRST_PAUSE_S

@@ -16,25 +16,34 @@ from dataclasses import dataclass
 from typing import Any
 
 from chalicelib.errors import LeaseError, PreconditionFailedError, UnavailableError
-from chalicelib.pipelines.admission import Admission
-from chalicelib.pipelines.beside import Beside
-from chalicelib.pipelines.checkpoints import MAX_RUNS, Checkpoints, Part, Replay
-from chalicelib.pipelines.committing import Committer, caught_up_of
+from chalicelib.pipelines.active_runs import ActiveRuns, GenerationLookup
+from chalicelib.pipelines.checkpoints import MAX_RUNS, Checkpoints, JobPart, Replay
+from chalicelib.pipelines.committing import Committer, reported_caught_up
 from chalicelib.pipelines.configuration import PipelineFile
-from chalicelib.pipelines.context import Caught, LoggingContext, build
+from chalicelib.pipelines.context import Caught, LoggingContext, build_logging
 from chalicelib.pipelines.dead_letters import DeadLetters
-from chalicelib.pipelines.delivery import Delivery, Progress
-from chalicelib.pipelines.feed import Logs
-from chalicelib.pipelines.finding import Finder
-from chalicelib.pipelines.in_hand import Generation, RunsInHand
-from chalicelib.pipelines.ordering import OrderingBuffer, Pending
+from chalicelib.pipelines.delivery import EventDelivery, Progress
+from chalicelib.pipelines.ordering import OrderingBuffer, PendingEvent
+from chalicelib.pipelines.pipeline_state import (
+    DISABLED,
+    FAILED,
+    REPLAYING,
+    DesiredState,
+    HandlerState,
+    PipelineStateStore,
+    replay_done,
+    status_key,
+)
 from chalicelib.pipelines.ports import LINE, Fence, HandlerContext, TakesContext
-from chalicelib.pipelines.rows import Position, row_at
+from chalicelib.pipelines.rows import RunCheckpoint, row_at
+from chalicelib.pipelines.run_discovery import RunDiscovery
+from chalicelib.pipelines.run_event_reader import LogSource
+from chalicelib.pipelines.run_scheduler import RunScheduler
 from chalicelib.pipelines.shards import ONLY, Shard
-from chalicelib.pipelines.switches import DISABLED, FAILED, REPLAYING, HandlerSwitch, Switch, Switches, replay_done, status_key
+from chalicelib.pipelines.sidecar_reader import SidecarReader
 from chalicelib.ports import Clock, Database, ObjectStore, Put, Run
 
-Tell = Callable[..., None]
+Warn = Callable[..., None]
 """A warning: what, and facts by name."""
 BATCH = 500
 _TRIED = (REPLAYING, FAILED)
@@ -42,23 +51,23 @@ _TRIED = (REPLAYING, FAILED)
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class WorkerDependencies:
     """What a worker works with. ``buffer_bytes``: where the file leaves the size to us; ``generation`` None for what was deleted;
     ``part``: of a job, which works the finder's runs and no others; ``beside`` None: all lines are plain text; ``shard``: whose runs."""
 
-    logs: Logs
-    finder: Finder
+    logs: LogSource
+    finder: RunDiscovery
     store: ObjectStore
     database: Database
     clock: Clock
     keep_s: int
     buffer_bytes: int
-    tell: Tell
-    generation: Generation = lambda _: ""
+    tell: Warn
+    generation: GenerationLookup = lambda _: ""
     stores: Callable[[str], ObjectStore] | None = None
     most_runs: int = MAX_RUNS
-    part: Part | None = None
-    beside: Beside | None = None
+    part: JobPart | None = None
+    beside: SidecarReader | None = None
     shard: Shard = ONLY
 
 
@@ -67,20 +76,20 @@ class Worker:
 
     ``progress`` may be read by other threads. ``wants_restart``: an operator has changed something since the start."""
 
-    def __init__(self, file: PipelineFile, parts: Parts, fence: Fence, owner: str) -> None:
+    def __init__(self, file: PipelineFile, parts: WorkerDependencies, fence: Fence, owner: str) -> None:
         self.file, self._parts, self._fence, self._owner = file, parts, fence, owner
         self.name = file.name
         self._clock = parts.clock
-        self._switches = Switches(parts.database, parts.clock)
+        self._switches = PipelineStateStore(parts.database, parts.clock)
         self._shard = parts.shard
         self.checkpoints = Checkpoints(parts.database, self.name, parts.clock, parts.keep_s, parts.part, parts.shard)
         self.buffer = OrderingBuffer(file.properties.event_delay_ms, file.properties.buffer_bytes or parts.buffer_bytes)
-        self.hand = RunsInHand(parts.logs, self.buffer, file.properties, parts.clock, parts.generation, self._trouble, parts.beside)
+        self.hand = ActiveRuns(parts.logs, self.buffer, file.properties, parts.clock, parts.generation, self._trouble, parts.beside)
         self.progress = Progress()
         self.wants_restart = False
         self.processed = 0
         self._committed_ms = 0
-        self.admission = Admission(
+        self.admission = RunScheduler(
             parts.finder, file.source, self.checkpoints, self.hand, parts.clock, parts.most_runs, parts.shard
         )
 
@@ -90,7 +99,7 @@ class Worker:
         self._fence()
         self._switch, known = self._switches.of(self.name)
         self._take_over()
-        context = build(self.file.logging, self.file.properties, self._clock.now_ms)
+        context = build_logging(self.file.logging, self.file.properties, self._clock.now_ms)
         failures = dict(context.failures)
         handed = HandlerContext(self._parts.store, self._parts.database, self._clock, self.name, self._fence, self._parts.stores)
         for name, handler in context.handlers.items():
@@ -102,15 +111,15 @@ class Worker:
         self._deliver(context, failures, known)
         for name, reason in failures.items():
             self._parts.tell("a handler could not be started: the others go on", pipeline=self.name, handler=name, reason=reason)
-            self.committer.switch(HandlerSwitch(name, FAILED, reason, self._clock.now_ms()))
+            self.committer.switch(HandlerState(name, FAILED, reason, self._clock.now_ms()))
         self._go_on_where_it_was()
 
-    def _deliver(self, context: LoggingContext, failures: Mapping[str, str], known: dict[str, HandlerSwitch]) -> None:
+    def _deliver(self, context: LoggingContext, failures: Mapping[str, str], known: dict[str, HandlerState]) -> None:
         attached = {*context.attached(), *failures}
         gets = {name: name not in failures and (name not in known or known[name].state in _TRIED) for name in attached}
         dead = DeadLetters(self._parts.store, self.name, self._clock)
         self.context = context
-        self.delivery = Delivery(context, self.file.errors, dead, self._clock, self._given_up, gets, self.progress)
+        self.delivery = EventDelivery(context, self.file.errors, dead, self._clock, self._given_up, gets, self.progress)
         status = None if self._parts.part else self._status_row
         self.committer = Committer(
             self.name, self.checkpoints, self.hand, self.admission, self.delivery, self._clock, self._fence, status, self._shard
@@ -124,7 +133,7 @@ class Worker:
             self.checkpoints.take_over(self._owner)
             return
         self.checkpoints.take_over(self._owner, Replay(switch.replay_ms, replay_done(self.name, switch)))
-        self._switch = Switch(switch.enabled, None, switch.asked_ms)
+        self._switch = DesiredState(switch.enabled, None, switch.asked_ms)
 
     def _go_on_where_it_was(self) -> None:
         for run, position in self.checkpoints.in_hand().items():
@@ -147,7 +156,7 @@ class Worker:
         if not back or self._shard.count < 2:
             return set(back)
         row = self._switches.shard_status(self.name, [self._shard]).get(self._shard, {})
-        caught_up = caught_up_of(row, self.checkpoints.layout)
+        caught_up = reported_caught_up(row, self.checkpoints.layout)
         self.committer.caught_up = {name: since_ms for name, since_ms in back.items() if caught_up.get(name) == since_ms}
         return set(back) - set(self.committer.caught_up)
 
@@ -201,7 +210,7 @@ class Worker:
             count += self._give(taken)
         return count
 
-    def _give(self, taken: list[Pending]) -> int:
+    def _give(self, taken: list[PendingEvent]) -> int:
         now_ms = self._clock.now_ms()
         deliver, of = self.delivery.deliver, self.hand.of
         for at, pending in enumerate(taken):
@@ -237,7 +246,7 @@ class Worker:
 
     def _given_up(self, name: str, reason: str, record: logging.LogRecord | None) -> None:
         about = (record.pathname, int(record.__dict__[LINE])) if record is not None else ("", 0)
-        self.committer.switch(HandlerSwitch(name, DISABLED, reason, self._clock.now_ms(), *about))
+        self.committer.switch(HandlerState(name, DISABLED, reason, self._clock.now_ms(), *about))
         self._parts.tell(
             "a handler is disabled: it fails too often",
             pipeline=self.name,
@@ -278,7 +287,7 @@ class Worker:
         return {"pipeline": self.name, "error": f"{type(error).__name__}: {error}"[:500]}
 
 
-def _behind(position: Position, pending: Pending) -> tuple[Callable[[str], bool] | None, bool]:
+def _behind(position: RunCheckpoint, pending: PendingEvent) -> tuple[Callable[[str], bool] | None, bool]:
     """Which handlers have had an event, and whether nobody wants it."""
     line = pending.line
     skip = line < position.replay_line and pending.time_ms < position.replay_ms

@@ -15,10 +15,10 @@ from chalicelib.catalog.moments import moment_ms
 from chalicelib.deadline import Deadline
 from chalicelib.errors import InvalidCursorError, InvalidInputError
 from chalicelib.observability import logger, note
-from chalicelib.pipelines.files.place import LAST_MS
-from chalicelib.pipelines.files.reading import FileQuery, Place
-from chalicelib.pipelines.files.repair import Finding
-from chalicelib.pipelines.records import places
+from chalicelib.pipelines.files.key_layout import LAST_MS
+from chalicelib.pipelines.files.reading import FileEventQuery, MergePosition
+from chalicelib.pipelines.files.repair import FileFinding
+from chalicelib.pipelines.records import split_fqn
 from chalicelib.routes import gate
 from chalicelib.routes.answers import json_answer
 from chalicelib.routes.parameters import whole_number
@@ -40,7 +40,7 @@ def events(request: Request) -> Response:
     gate.permit_some("pipeline files", Scope.LOGS_READ)
     services, who = composition.services(), gate.principal()
     query: Mapping[str, str] = request.query_params or {}
-    wanted = FileQuery(
+    wanted = FileEventQuery(
         base=_base(query),
         namespace=_name(query, "namespace"),
         app=_name(query, "app"),
@@ -79,7 +79,7 @@ def delete(request: Request) -> Response:
         checked_run(namespace, "any")
     services, who = composition.services(), gate.principal()
     note(deleted=fqn or f"{namespace}.*")
-    of = places(fqn)[0] if fqn else namespace
+    of = split_fqn(fqn)[0] if fqn else namespace
     assert of
     may = None if who.may_all(Scope.ADMIN) else lambda name: who.may(Scope.ADMIN, name)
     done = services.pipeline_files.delete(of, fqn or None, Deadline(services.clock, WORK_S), may)
@@ -102,7 +102,7 @@ def mend(request: Request) -> Response:
     return json_answer({"mended": [_told(each) for each in mended], "complete": is_whole})
 
 
-def _told(finding: Finding) -> dict[str, str]:
+def _told(finding: FileFinding) -> dict[str, str]:
     return {"kind": finding.kind, "path": finding.path, "detail": finding.detail}
 
 
@@ -129,7 +129,7 @@ def _name(query: Mapping[str, str], name: str) -> str:
     return value
 
 
-def _place(query: Mapping[str, str]) -> Place | None:
+def _place(query: Mapping[str, str]) -> MergePosition | None:
     cursor = query.get("cursor")
     if not cursor:
         return None
@@ -142,9 +142,9 @@ def _place(query: Mapping[str, str]) -> Place | None:
     limits = ((time_ms, LAST_MS), (skipped, _MAX_SKIPPED), (next_ms, LAST_MS + 1))
     if not isinstance(at, str) or not all(type(number) is int and 0 <= number <= most for number, most in limits):
         raise InvalidCursorError(_NO_CURSOR)
-    return Place(time_ms, at, skipped, next_ms)
+    return MergePosition(time_ms, at, skipped, next_ms)
 
 
-def _cursor(place: Place) -> str:
+def _cursor(place: MergePosition) -> str:
     packed = json.dumps([place.time_ms, place.at, place.skipped, place.next_ms], separators=(",", ":"))
     return base64.b64encode(packed.encode(), altchars=b"-_").decode().rstrip("=")

@@ -14,10 +14,10 @@ from chalicelib import composition
 from chalicelib.access.grants import Scope
 from chalicelib.catalog.moments import iso, moment_ms
 from chalicelib.composition import Services
-from chalicelib.composition.pipelines import pipelines_found
+from chalicelib.composition.pipelines import installed_pipelines
 from chalicelib.errors import InvalidCursorError, InvalidInputError
 from chalicelib.observability import note
-from chalicelib.pipelines.switches import DISABLED, REPLAYING, HandlerSwitch, Switch, Switches
+from chalicelib.pipelines.pipeline_state import DISABLED, REPLAYING, DesiredState, HandlerState, PipelineStateStore
 from chalicelib.ports import Row
 from chalicelib.response_size import PAGE_BYTES, document_bytes
 from chalicelib.routes import gate
@@ -42,7 +42,7 @@ def pipelines(request: Request) -> Response:
     query: Mapping[str, str] = request.query_params or {}
     limit, cursor = whole_number(query, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT), query.get("cursor")
     services, who = composition.services(), gate.principal()
-    scanned = pipelines_found(services)
+    scanned = installed_pipelines(services)
     seen = [file for file in scanned.pipelines if who.may(Scope.ADMIN, _resource(file.name))]
     files = _after(seen, cursor) if cursor else seen
     problems = scanned.problems if who.may_all(Scope.ADMIN) and not cursor else ()
@@ -98,33 +98,33 @@ def _change(request: Request, change: Any) -> Response:
     name, action = (decoded(segment) for segment in segments_below(request.context["path"], PIPELINES)[:2])
     gate.permit(Scope.ADMIN, _resource(name))
     services = composition.services()
-    file = pipelines_found(services).named(name)
+    file = installed_pipelines(services).named(name)
     if file is None:
         raise NotFoundError(f"there is no such pipeline name={name[:100]!r}")
     note(pipeline=name, action=action)
-    change(Switches(services.database, services.clock), file, _body(request), services.clock.now_ms())
+    change(PipelineStateStore(services.database, services.clock), file, _body(request), services.clock.now_ms())
     return json_answer(_documents(services, [file])[0])
 
 
-def _enabled(switches: Switches, file: PipelineFile, body: Mapping[str, Any], now_ms: int) -> None:
+def _enabled(switches: PipelineStateStore, file: PipelineFile, body: Mapping[str, Any], now_ms: int) -> None:
     handler = _handler(file, body)
     _, handlers = switches.of(file.name)
     if handler is None:
         switches.set_enabled(file.name, True)
     elif handler in handlers and not handlers[handler].gets:
-        switches.set_handler(file.name, HandlerSwitch(handler, REPLAYING, "", now_ms))
+        switches.set_handler(file.name, HandlerState(handler, REPLAYING, "", now_ms))
 
 
-def _disabled(switches: Switches, file: PipelineFile, body: Mapping[str, Any], now_ms: int) -> None:
+def _disabled(switches: PipelineStateStore, file: PipelineFile, body: Mapping[str, Any], now_ms: int) -> None:
     handler = _handler(file, body)
     _, handlers = switches.of(file.name)
     if handler is None:
         switches.set_enabled(file.name, False)
     elif handler not in handlers or handlers[handler].state != DISABLED:
-        switches.set_handler(file.name, HandlerSwitch(handler, DISABLED, BY_OPERATOR, now_ms))
+        switches.set_handler(file.name, HandlerState(handler, DISABLED, BY_OPERATOR, now_ms))
 
 
-def _replayed(switches: Switches, file: PipelineFile, body: Mapping[str, Any], now_ms: int) -> None:
+def _replayed(switches: PipelineStateStore, file: PipelineFile, body: Mapping[str, Any], now_ms: int) -> None:
     _known(body, "from")
     if body.get("from") is None:
         raise InvalidInputError("replay takes the time from which on: from (ISO 8601, or ms since the epoch)")
@@ -164,14 +164,14 @@ def _resource(name: str) -> str:
 
 
 def _documents(services: Services, files: Sequence[PipelineFile]) -> list[dict[str, Any]]:
-    switches = Switches(services.database, services.clock)
+    switches = PipelineStateStore(services.database, services.clock)
     told = switches.status([file.name for file in files], {file.name: file.shards for file in files})
     now_ms = services.clock.now_ms()
     return [_document(file, *switches.of(file.name), told.get(file.name, {}), now_ms) for file in files]
 
 
 def _document(
-    file: PipelineFile, switch: Switch, handlers: Mapping[str, HandlerSwitch], status: Row, now_ms: int
+    file: PipelineFile, switch: DesiredState, handlers: Mapping[str, HandlerState], status: Row, now_ms: int
 ) -> dict[str, Any]:
     """A pipeline as it is answered. Lag is as its worker told it last; it grows with the time since."""
     told_ms = int(status.get("told_ms", 0))
@@ -196,7 +196,7 @@ def _document(
     }
 
 
-def _state(switch: Switch, told_ms: int, silent_ms: int) -> str:
+def _state(switch: DesiredState, told_ms: int, silent_ms: int) -> str:
     if not switch.enabled:
         return "disabled"
     if not told_ms:
@@ -204,7 +204,7 @@ def _state(switch: Switch, told_ms: int, silent_ms: int) -> str:
     return "silent" if silent_ms > QUIET_MS else "running"
 
 
-def _handler_document(name: str, switch: HandlerSwitch | None, errors: int) -> dict[str, Any]:
+def _handler_document(name: str, switch: HandlerState | None, errors: int) -> dict[str, Any]:
     place = {"run": switch.run, "line": switch.line} if switch and switch.run else None
     return {
         "name": name,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from chalicelib.composition import Services
-from chalicelib.composition.pipelines import pipelines_found, supervisor
+from chalicelib.composition.pipelines import installed_pipelines, supervisor
 from chalicelib.deadline import Deadline
 from chalicelib.errors import RunlakeError, UnavailableError
 from chalicelib.observability import (
@@ -28,38 +28,38 @@ from chalicelib.observability import (
 from chalicelib.pipelines.configuration import PipelineFile
 from chalicelib.pipelines.memory import memory_bytes, shortage, used_bytes
 from chalicelib.pipelines.ordering import automatic_bytes
-from chalicelib.pipelines.supervisor import Outcome, Share, shares
-from chalicelib.pipelines.switches import Switches
+from chalicelib.pipelines.pipeline_state import PipelineStateStore
+from chalicelib.pipelines.supervisor import Assignment, PipelineOutcome, assignments
 
 STOP_BEFORE_S = 5.0
-_WELL = (Outcome.STOPPED, Outcome.BUSY, Outcome.DISABLED)
+_WELL = (PipelineOutcome.STOPPED, PipelineOutcome.BUSY, PipelineOutcome.DISABLED)
 
 
 def work_pipelines(services: Services, remaining_ms: int, worker: int = 0) -> dict[str, str]:
     """Work the pipelines that are this invocation's. The answer tells what became of each. ``worker``: 0 is the schedule's own
     invocation, which starts the others. Raises InvalidConfigurationError when the built-in pipeline is missing."""
     deadline = Deadline(services.clock, remaining_ms / 1000 - STOP_BEFORE_S)
-    scanned = pipelines_found(services)
+    scanned = installed_pipelines(services)
     for problem in scanned.problems:
         logger.warning("a pipeline's file is left out", extra={"file": problem.place, "reason": problem.reason})
     ours = _ours(services, scanned.pipelines, worker)
     fetch_bytes = services.settings.pipeline_fetch_bytes
     buffer_bytes = automatic_bytes(memory_bytes(), fetch_bytes, len(ours), used_bytes())
-    watching = supervisor(services, buffer_bytes, tell, until_idle=True, is_short=shortage(memory_bytes()))
+    watching = supervisor(services, buffer_bytes, log_warning, until_idle=True, is_short=shortage(memory_bytes()))
     outcomes = watching.run(ours, deadline)
     measure(services, [share.file for share in ours if share.shard.leads])
     record(PIPELINES_FAILED, sum(outcome not in _WELL for outcome in outcomes.values()))
     return {name: outcome.value for name, outcome in outcomes.items()}
 
 
-def tell(message: str, **facts: Any) -> None:
+def log_warning(message: str, **facts: Any) -> None:
     """A warning of a pipeline's."""
     logger.warning(message, extra=facts)
 
 
 def measure(services: Services, files: Sequence[PipelineFile]) -> None:
     """Lag, errors and handlers that get nothing, of each pipeline: an alarm looks at the greatest."""
-    switches = Switches(services.database, services.clock)
+    switches = PipelineStateStore(services.database, services.clock)
     try:
         told = switches.status([file.name for file in files], {file.name: file.shards for file in files})
         off = [sum(not each.gets for each in switches.of(file.name)[1].values()) for file in files]
@@ -75,9 +75,9 @@ def measure(services: Services, files: Sequence[PipelineFile]) -> None:
     record(PIPELINE_HANDLERS_OFF, sum(off))
 
 
-def _ours(services: Services, pipelines: Sequence[PipelineFile], worker: int) -> Sequence[Share]:
+def _ours(services: Services, pipelines: Sequence[PipelineFile], worker: int) -> Sequence[Assignment]:
     """Every ``count``th share of a pipeline, from this worker's on. Where no others can be started, all."""
-    all_shares = [share for file in pipelines for share in shares(file)]
+    all_shares = [share for file in pipelines for share in assignments(file)]
     count = min(services.settings.max_workers, len(all_shares)) if services.workers else 1
     if worker == 0 and services.workers:
         for number in range(1, count):

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from chalicelib.composition import Services
-from chalicelib.composition.pipelines import PIPELINES_WORK, pipeline_parts
+from chalicelib.composition.pipelines import PIPELINES_WORK, worker_dependencies
 from chalicelib.coordination import Lease, LeaseTerms, SourceCoordinator
 from chalicelib.deadline import Deadline
 from chalicelib.pipelines.checkpoints import Checkpoints
 from chalicelib.pipelines.configuration import FINALIZED, PipelineFile
-from chalicelib.pipelines.finding import Known
+from chalicelib.pipelines.run_discovery import KnownRun
 from chalicelib.pipelines.shards import OF_A_JOB
 
 LEASE_S = 30.0
@@ -32,13 +32,13 @@ _PAUSE_S = 2.0
 class Named:
     """A ``Finder`` of runs that somebody named."""
 
-    runs: Sequence[Known]
+    runs: Sequence[KnownRun]
 
-    def live(self) -> Sequence[Known]:
+    def live(self) -> Sequence[KnownRun]:
         """All of them."""
         return self.runs
 
-    def all(self, since_ms: int) -> Iterator[Known]:
+    def all(self, since_ms: int) -> Iterator[KnownRun]:
         """No others."""
         return iter(())
 
@@ -74,11 +74,11 @@ def _acquired(services: Services, coordinator: SourceCoordinator, name: str, pat
     return found
 
 
-def due(services: Services, file: PipelineFile, since_ms: int) -> Iterator[Known]:
+def due(services: Services, file: PipelineFile, since_ms: int) -> Iterator[KnownRun]:
     """Runs of a pipeline that have ended, of those that began at or after a time."""
     if FINALIZED not in file.source.include:
         return
-    finder = pipeline_parts(services, file, 0, _silent).finder
+    finder = worker_dependencies(services, file, 0, _silent).finder
     yield from (known for known in finder.all(since_ms) if known.ended)
 
 

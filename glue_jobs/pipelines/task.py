@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from chalicelib.composition import Services
-from chalicelib.composition.pipelines import pipeline_parts
+from chalicelib.composition.pipelines import worker_dependencies
 from chalicelib.errors import LeaseError, PartitionNotOwnedError, UnavailableError
-from chalicelib.pipelines.checkpoints import Part
+from chalicelib.pipelines.checkpoints import JobPart
 from chalicelib.pipelines.configuration import PipelineFile
-from chalicelib.pipelines.finding import Known
-from chalicelib.pipelines.supervisor import BLOCKED_AFTER_S, Watch
-from chalicelib.pipelines.switches import DISABLED, HandlerSwitch, Switches
-from chalicelib.pipelines.worker import Parts, Tell, Worker
+from chalicelib.pipelines.pipeline_state import DISABLED, HandlerState, PipelineStateStore
+from chalicelib.pipelines.run_discovery import KnownRun
+from chalicelib.pipelines.supervisor import BLOCKED_AFTER_S, CallWatchdog
+from chalicelib.pipelines.worker import Warn, Worker, WorkerDependencies
 from glue_jobs.pipelines.part import Named
 
 _TRIES = 20
@@ -39,10 +39,10 @@ class Done:
     problem: str | None = None
 
 
-def work(services: Services, file: PipelineFile, part: Part, runs: Sequence[Known], buffer_bytes: int, tell: Tell) -> Done:
+def work(services: Services, file: PipelineFile, part: JobPart, runs: Sequence[KnownRun], buffer_bytes: int, tell: Warn) -> Done:
     """Work these runs to their ends. The same again, after a kill anywhere, goes on where it was committed. Raises what is no fault of a
     handler, of a store or of a lease: then Spark tries the task again."""
-    switches = Switches(services.database, services.clock)
+    switches = PipelineStateStore(services.database, services.clock)
     workers: list[Worker] = []
     problem: str | None = None
     try:
@@ -52,10 +52,10 @@ def work(services: Services, file: PipelineFile, part: Part, runs: Sequence[Know
                 break
             session = _Session(services, file, part, runs, buffer_bytes, tell)
             workers.append(session.worker)
-            if blocking := session.run(Watch(services.clock, BLOCKED_AFTER_S)):
+            if blocking := session.run(CallWatchdog(services.clock, BLOCKED_AFTER_S)):
                 reason = f"blocked: it did not come back for {BLOCKED_AFTER_S:.0f} s"
                 tell("a handler does not come back: it is disabled, and its thread is left", pipeline=file.name, handler=blocking)
-                switches.set_handler(file.name, HandlerSwitch(blocking, DISABLED, reason, services.clock.now_ms()))
+                switches.set_handler(file.name, HandlerState(blocking, DISABLED, reason, services.clock.now_ms()))
             elif not session.worker.wants_restart:
                 problem = _undone(session.worker)
                 break
@@ -68,14 +68,14 @@ class _Session:
     """A worker from its start to its stop."""
 
     def __init__(
-        self, services: Services, file: PipelineFile, part: Part, runs: Sequence[Known], buffer_bytes: int, tell: Tell
+        self, services: Services, file: PipelineFile, part: JobPart, runs: Sequence[KnownRun], buffer_bytes: int, tell: Warn
     ) -> None:
-        parts: Parts = replace(pipeline_parts(services, file, buffer_bytes, tell), finder=Named(runs), part=part)
+        parts: WorkerDependencies = replace(worker_dependencies(services, file, buffer_bytes, tell), finder=Named(runs), part=part)
         self.worker = Worker(file, parts, self._fence, f"{part.name}:{uuid4().hex}")
         self._clock, self._tell = services.clock, tell
         self._error: BaseException | None = None
 
-    def run(self, watch: Watch) -> str:
+    def run(self, watch: CallWatchdog) -> str:
         """The handler that did not come back; empty: all is well. Raises what the worker raised."""
         thread = threading.Thread(target=self._work, name=f"pipeline {self.worker.name}", daemon=True)
         thread.start()
@@ -128,7 +128,7 @@ def _undone(worker: Worker) -> str | None:
     return f"handlers that get no events: {', '.join(without)}" if without else None
 
 
-def _done(workers: Sequence[Worker], runs: Sequence[Known], problem: str | None) -> Done:
+def _done(workers: Sequence[Worker], runs: Sequence[KnownRun], problem: str | None) -> Done:
     started = [worker.delivery for worker in workers if hasattr(worker, "delivery")]
     errors = sum(sum(each.budget.total.values()) for each in started)
     events = sum(worker.processed for worker in workers)

@@ -6,11 +6,11 @@ from collections import Counter
 
 from chalicelib.deadline import Deadline
 from chalicelib.memory.clock import ManualClock
-from chalicelib.pipelines.files.bases import Base
 from chalicelib.pipelines.files.deletion import Deletion
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.handler import RollingS3Handler
-from chalicelib.pipelines.files.reading import FileQuery, Reading
+from chalicelib.pipelines.files.output_sets import OutputSet
+from chalicelib.pipelines.files.reading import FileEventQuery, FileReader
 from chalicelib.pipelines.files.repair import Repair
 from chalicelib.pipelines.files.rows import FileRow, FileRows
 from chalicelib.pipelines.ports import HandlerContext
@@ -39,8 +39,8 @@ class House:
         return len(writes)
 
     def lines(self, app: str = "flow") -> Counter[int]:
-        reading = Reading(self.store, self.database, Generations(self.database, self.clock), self.warn)
-        return Counter(event.line for event in reading.events(FileQuery("files", "svc", app)))
+        reading = FileReader(self.store, self.database, Generations(self.database, self.clock), self.warn)
+        return Counter(event.line for event in reading.events(FileEventQuery("files", "svc", app)))
 
     def rows(self) -> list[FileRow]:
         return [row for row in FileRows(self.database).listed("files", "") if isinstance(row, FileRow)]
@@ -88,7 +88,7 @@ def test_numbers_generations_deletion_and_repair(store: ObjectStore, database: D
     store.delete(house.rows()[0].object_key)
     house.clock = ManualClock(2_000_000_000_000)
     repair = Repair(store, database, house.clock)
-    base = Base("files", "", 0, 0, 0)
+    base = OutputSet("files", "", 0, 0, 0)
     mended, is_whole = repair.mend_all(base, Deadline(house.clock))
     assert [each.kind for each in mended] == ["row-only"] and is_whole and not list(repair.findings(base))
     generations = Generations(database, house.clock)

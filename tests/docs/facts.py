@@ -338,7 +338,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "STANDARD_IA bills {} and {} at least": (S3, S3),
     },
     "docs/pipeline-files.md": {
-        "has the events of {} (UTC)": "chalicelib.pipelines.files.place:DAY_MS",
+        "has the events of {} (UTC)": "chalicelib.pipelines.files.key_layout:DAY_MS",
         "objects younger than {} are skipped": "chalicelib.pipelines.files.repair:GRACE_MS",
         "`parquet` | 1 to {}, digits": "tests/docs/test_numbers.py::test_extension_has_40_letters_at_most",
         "put in order, within {} events": "chalicelib.pipelines.files.streams:MAX_DISORDERED",
@@ -347,7 +347,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
     },
     "docs/pipelines.md": {
         "delays its run for {} at most": "chalicelib.events.companion:UNDER_WAY_MS",
-        "by their start, from {} before": "chalicelib.pipelines.admission:_MARGIN_MS",
+        "by their start, from {} before": "chalicelib.pipelines.run_scheduler:_MARGIN_MS",
         "A file has at most {}, {} values, {} levels and {} handlers": (
             "chalicelib.pipelines.configuration:MAX_FILE_BYTES",
             "chalicelib.pipelines.configuration:MAX_VALUES",
@@ -377,8 +377,8 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "in good order at {} of the memory": "chalicelib.pipelines.memory:SHORT_SHARE",
         "A worker has at most {} active runs": "chalicelib.pipelines.checkpoints:MAX_RUNS",
         "as fit into {} of its checkpoint": "chalicelib.pipelines.heads:PAGE_CHARS * chalicelib.pipelines.heads:MAX_PAGES",
-        "A line longer than {} is cut": "chalicelib.pipelines.feed:MOST_BYTES",
-        "standstill of more than {}, the": "chalicelib.pipelines.admission:_GAP_MS",
+        "A line longer than {} is cut": "chalicelib.pipelines.run_event_reader:MOST_BYTES",
+        "standstill of more than {}, the": "chalicelib.pipelines.run_scheduler:_GAP_MS",
     },
     "docs/retention.md": {
         "{} unless set; 20 minutes (": "glue_jobs.transforms.retention_rules:Rules.model_fields.grace_days.default * 86400",

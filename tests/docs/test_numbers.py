@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from chalicelib.errors import InvalidConfigurationError
-from chalicelib.pipelines.files.place import checked_extension
+from chalicelib.pipelines.files.key_layout import checked_extension
 from chalicelib.settings import Settings
 from docs import generate
 from tests.docs import facts

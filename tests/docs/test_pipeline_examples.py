@@ -16,8 +16,8 @@ import pytest
 import yaml
 
 from chalicelib.pipelines.allowed_modules import AllowedModules
-from chalicelib.pipelines.configuration import PipelineFile, parsed
-from chalicelib.pipelines.context import checked
+from chalicelib.pipelines.configuration import PipelineFile, parse_pipeline_file
+from chalicelib.pipelines.context import validate_logging
 from chalicelib.ports import Run
 from local.run_pipelines import use_wheels
 from tests.piping import START_MS, Piping, line
@@ -45,7 +45,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 def example(name: str) -> PipelineFile:
-    return parsed((EXAMPLES / f"{name}.yaml").read_text(), name, modules=ADDED)
+    return parse_pipeline_file((EXAMPLES / f"{name}.yaml").read_text(), name, modules=ADDED)
 
 
 def worked(file: PipelineFile, events: list[tuple[Run, str, str, str]]) -> Piping:
@@ -96,7 +96,7 @@ def test_every_example_can_be_validated() -> None:
     for name in names:
         assert example(name).name == name
     for name in ("by-level", "rotation"):
-        checked(example(name).logging)
+        validate_logging(example(name).logging)
 
 
 def test_files_by_level_each_with_a_layout_of_its_own(folder: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_class_of_ones_own_from_a_wheel(folder: Path) -> None:
     before = list(sys.path)
     try:
         use_wheels(wheel.parent)
-        checked(example("own-class").logging)
+        validate_logging(example("own-class").logging)
         worked(example("own-class"), EVENTS)
     finally:
         sys.path[:] = before

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from chalicelib.errors import OutcomeUnknownError, RunlakeError
-from chalicelib.pipelines.files import growing, staging
+from chalicelib.pipelines.files import appendable_object, two_phase_commit
 from tests.faults.interception import AFTER, BEFORE, FAULTS, Crash, Intercepted, StopAt
 from tests.filing import START_MS, Site, Worker, record_of
 
@@ -56,9 +56,9 @@ def test_each_event_once_wherever_it_stops(
 ) -> None:
     events = EVENTS[scenario]
     if path == "rows on stage":
-        monkeypatch.setattr(staging, "DIRECT_ROWS", 0)
+        monkeypatch.setattr(two_phase_commit, "DIRECT_ROWS", 0)
     if size == "copied":
-        monkeypatch.setattr(growing, "COPY_FROM_BYTES", 100)
+        monkeypatch.setattr(appendable_object, "COPY_FROM_BYTES", 100)
         monkeypatch.setattr("chalicelib.memory.object_store.MIN_PART_BYTES", 100)
     points, expected = 0, Counter(range(len(events)))
     while True:
@@ -78,7 +78,7 @@ def test_each_event_once_wherever_it_stops(
 def test_a_process_that_goes_on_after_an_error(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The flush is tried again, without a new process: an outage loses and repeats nothing."""
     if path == "rows on stage":
-        monkeypatch.setattr(staging, "DIRECT_ROWS", 0)
+        monkeypatch.setattr(two_phase_commit, "DIRECT_ROWS", 0)
     events = EVENTS["many applications"]
     for moment in (BEFORE, AFTER):
         for point in range(60):
@@ -96,7 +96,7 @@ def test_a_process_that_goes_on_after_an_error(path: str, monkeypatch: pytest.Mo
 
 def test_a_lost_answer_while_more_files_come(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows were staged and the answer was lost; before the next try one of the files has grown, and another was begun."""
-    monkeypatch.setattr(staging, "DIRECT_ROWS", 0)
+    monkeypatch.setattr(two_phase_commit, "DIRECT_ROWS", 0)
     for rounds in range(3):
         site = Site()
         transacted: list[int] = []
@@ -159,7 +159,7 @@ def test_who_was_overtaken_cannot_harm_the_file() -> None:
 def test_a_file_that_another_extends_in_between_keeps_what_the_other_wrote(copied: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the read of the old bytes and the write of the new ones another worker extends the file, and commits."""
     if copied:
-        monkeypatch.setattr(growing, "COPY_FROM_BYTES", 100)
+        monkeypatch.setattr(appendable_object, "COPY_FROM_BYTES", 100)
         monkeypatch.setattr("chalicelib.memory.object_store.MIN_PART_BYTES", 100)
     site = Site()
     Worker(site, site.handler()).run([record_of(0)])

@@ -12,13 +12,13 @@ import pytest
 
 from chalicelib.deadline import Deadline
 from chalicelib.errors import RunlakeError
-from chalicelib.pipelines.files.bases import Base, bases
 from chalicelib.pipelines.files.deletion import Deletion
 from chalicelib.pipelines.files.generations import Generations
-from chalicelib.pipelines.files.place import DAY_MS
-from chalicelib.pipelines.files.removal import Removal
+from chalicelib.pipelines.files.key_layout import DAY_MS
+from chalicelib.pipelines.files.output_sets import OutputSet, list_output_sets
+from chalicelib.pipelines.files.removal import FileRemoval
 from chalicelib.pipelines.files.repair import Repair
-from chalicelib.pipelines.files.retention import Retention, due
+from chalicelib.pipelines.files.retention import OutputRetention, due_files
 from chalicelib.pipelines.files.rows import FileRow, FileRows
 from chalicelib.pipelines.files.table import COMMITS, rows_of_partition
 from chalicelib.ports import Key, Put, PutOptions
@@ -68,8 +68,8 @@ def forever(site: Site) -> Deadline:
 
 
 def keep(site: Site, store: Any, database: Any, **bounds: int) -> None:
-    base = replace(Base("files", "", 0, 0, 0), **bounds)
-    Retention(store, database, site.clock).keep(base, forever(site))
+    base = replace(OutputSet("files", "", 0, 0, 0), **bounds)
+    OutputRetention(store, database, site.clock).keep(base, forever(site))
 
 
 @pytest.mark.parametrize(
@@ -95,11 +95,11 @@ def test_retention_is_by_the_last_event_and_seven_days_by_default() -> None:
     site = Site()
     handler = site.handler()
     put(site, handler, 1)
-    (base,) = bases(site.database)
+    (base,) = list_output_sets(site.database)
     assert base.keep_ms == 7 * DAY_MS
     for seconds, left in ((7 * 86_400, 1), (1, 0)):
         site.clock.advance(seconds)
-        Retention(site.store, site.database, site.clock).keep(base, forever(site))
+        OutputRetention(site.store, site.database, site.clock).keep(base, forever(site))
         assert len(site.rows()) == left
 
 
@@ -115,10 +115,10 @@ def test_a_file_that_is_being_written_is_kept() -> None:
 
 def test_a_pass_that_runs_out_of_time_says_so_and_goes_on() -> None:
     site = filled()
-    base = Base("files", "", 0, 0, 1)
-    done = Retention(site.store, site.database, site.clock).keep(base, Deadline(site.clock, 0))
+    base = OutputSet("files", "", 0, 0, 1)
+    done = OutputRetention(site.store, site.database, site.clock).keep(base, Deadline(site.clock, 0))
     assert (done.is_whole, done.removed, len(site.rows())) == (False, 0, 6)
-    done = Retention(site.store, site.database, site.clock).keep(base, forever(site))
+    done = OutputRetention(site.store, site.database, site.clock).keep(base, forever(site))
     assert (done.is_whole, done.removed, done.kept) == (True, 5, 1)
 
 
@@ -130,7 +130,9 @@ def test_what_is_due_is_what_a_plain_list_says() -> None:
     now_ms = site.clock.now_ms()
     rng = random.Random(5)
     for _ in range(200):
-        base = Base("files", "", rng.choice([0, rng.randrange(7) * DAY_MS]), rng.choice([0, rng.randrange(900)]), rng.randrange(7))
+        base = OutputSet(
+            "files", "", rng.choice([0, rng.randrange(7) * DAY_MS]), rng.choice([0, rng.randrange(900)]), rng.randrange(7)
+        )
         left = sorted(rows, key=lambda row: row.contents.to_ms)
         while left and (
             (base.keep_ms and left[0].contents.to_ms < now_ms - base.keep_ms)
@@ -138,7 +140,7 @@ def test_what_is_due_is_what_a_plain_list_says() -> None:
             or (base.keep_bytes and sum(row.contents.size for row in left) > base.keep_bytes)
         ):
             left.pop(0)
-        assert sorted(row.at for row in rows if row not in due(rows, base, now_ms)) == sorted(row.at for row in left)
+        assert sorted(row.at for row in rows if row not in due_files(rows, base, now_ms)) == sorted(row.at for row in left)
 
 
 def test_a_number_is_not_taken_again_while_its_row_is_there() -> None:
@@ -165,8 +167,8 @@ def test_rows_on_stage_are_settled_and_writers_forgotten() -> None:
     late.pending_writes()  # and never commits
     site.clock.advance(3 * 86_400)
     for _ in range(2):
-        retention = Retention(site.store, site.database, site.clock)
-        retention.keep(Base("files", "", 30 * DAY_MS, 0, 0), forever(site))
+        retention = OutputRetention(site.store, site.database, site.clock)
+        retention.keep(OutputSet("files", "", 30 * DAY_MS, 0, 0), forever(site))
         retention.forget_writers()
     assert list(rows_of_partition(site.database, COMMITS)) == []
     assert site.lines() == Counter(range(20)) and len(site.rows()) == 20
@@ -273,10 +275,10 @@ def test_a_removal_takes_an_object_that_goes_on_behind_its_row_and_spares_one_th
             replaced.append(site.store.put(row.object_key, b"another's", PutOptions()))
         return answer
 
-    assert not Removal(Intercepted(site.store, replace_behind_head), site.database, site.clock).remove(row)
+    assert not FileRemoval(Intercepted(site.store, replace_behind_head), site.database, site.clock).remove(row)
     assert replaced and site.objects() == [row.object_key]
     (row,) = site.rows()
-    assert Removal(site.store, site.database, site.clock).remove(row) and site.objects() == [] and site.rows() == []
+    assert FileRemoval(site.store, site.database, site.clock).remove(row) and site.objects() == [] and site.rows() == []
 
 
 def test_a_removal_leaves_a_file_whose_row_was_changed() -> None:
@@ -285,7 +287,7 @@ def test_a_removal_leaves_a_file_whose_row_was_changed() -> None:
     put(site, handler, 1)
     (stale,) = site.rows()
     put(site, handler, 2)
-    assert not Removal(site.store, site.database, site.clock).remove(stale)
+    assert not FileRemoval(site.store, site.database, site.clock).remove(stale)
     assert site.lines() == Counter([1, 2])
 
 
@@ -432,7 +434,7 @@ def broken() -> Site:
     return site
 
 
-BASE = Base("files", "", 0, 0, 0)
+BASE = OutputSet("files", "", 0, 0, 0)
 
 
 def kinds(site: Site) -> list[str]:

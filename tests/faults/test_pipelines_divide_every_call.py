@@ -12,9 +12,9 @@ import yaml
 
 from chalicelib.errors import LeaseError, UnavailableError
 from chalicelib.pipelines.checkpoints import Checkpoints, LayoutChangedError
-from chalicelib.pipelines.configuration import PipelineFile, parsed
+from chalicelib.pipelines.configuration import PipelineFile, parse_pipeline_file
+from chalicelib.pipelines.pipeline_state import DesiredState, PipelineStateStore
 from chalicelib.pipelines.shards import Shard, shards
-from chalicelib.pipelines.switches import Switch, Switches
 from chalicelib.ports import Run
 from tests.faults.interception import BEFORE, FAULTS, Crash, Intercepted, StopAt
 from tests.faults.test_pipelines_every_call import Both
@@ -39,7 +39,7 @@ def file(count: int) -> PipelineFile:
         "properties": {"checkpoint_interval_ms": 1000},
         "logging": {"version": 1, "handlers": handlers, "root": {"handlers": ["h"]}},
     }
-    return parsed(yaml.safe_dump(document), "test", modules=MODULES)
+    return parse_pipeline_file(yaml.safe_dump(document), "test", modules=MODULES)
 
 
 def live(world: Piping, count: int, owner: str, gate: Any = None, steps: int = 8) -> None:
@@ -94,7 +94,7 @@ def replayed(gate: StopAt, count: int) -> Piping:
     live(world, count, "again")
     assert sorted(Both.got) == ALL
     Both.got.clear()
-    Switches(world.database, world.clock).replay("test", START_MS + 20_000, 5)
+    PipelineStateStore(world.database, world.clock).replay("test", START_MS + 20_000, 5)
     live(world, count, "w1", gate)
     return world
 
@@ -151,7 +151,7 @@ def test_stopped_replay_comes_to_its_end_and_doubles_no_row(count: int, number: 
     live(world, count, "w3")
     assert set(Both.got) == set(LATER)
     assert sorted(row["message"] for row in world.database.rows("files")) == sorted(ALL + LATER)
-    assert Switches(world.database, world.clock).of("test")[0] == Switch(True, None, 5)
+    assert PipelineStateStore(world.database, world.clock).of("test")[0] == DesiredState(True, None, 5)
 
 
 def test_shard_does_not_begin_while_runs_are_moved() -> None:

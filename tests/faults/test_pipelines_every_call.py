@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from chalicelib.errors import LeaseError, UnavailableError
-from chalicelib.pipelines.configuration import parsed
+from chalicelib.pipelines.configuration import parse_pipeline_file
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Key, Put, Run, Write
 from tests.faults.interception import BEFORE, FAULTS, Crash, Intercepted, StopAt
@@ -51,7 +51,7 @@ def fresh() -> Iterator[None]:
     Both.got = []
 
 
-FILE = parsed(
+FILE = parse_pipeline_file(
     yaml.safe_dump(
         {
             "properties": {"checkpoint_interval_ms": 1000},

@@ -11,9 +11,9 @@ import pytest
 
 from chalicelib.errors import LeaseError, StoreUnavailableError, UnavailableError
 from chalicelib.pipelines.checkpoints import Checkpoints, Replay
-from chalicelib.pipelines.finding import CatalogFinder
-from chalicelib.pipelines.rows import Place, Position
-from chalicelib.pipelines.switches import Switches, replay_done
+from chalicelib.pipelines.pipeline_state import PipelineStateStore, replay_done
+from chalicelib.pipelines.rows import EventPosition, RunCheckpoint
+from chalicelib.pipelines.run_discovery import CatalogRunDiscovery
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Run
 from tests.faults.interception import Crash, Intercepted
@@ -67,7 +67,7 @@ def worker_of(world: Piping, gate: Gate, owner: str, **changes: Any) -> Worker:
         return gate("names", lambda: pages[after])  # type: ignore[no-any-return]
 
     parts = {
-        "finder": CatalogFinder(runs, names, FILE.source, world.clock),
+        "finder": CatalogRunDiscovery(runs, names, FILE.source, world.clock),
         "store": Intercepted(world.store, gate),
         "database": Intercepted(world.database, gate),
         "generation": lambda run: gate("generation", lambda: ""),
@@ -152,7 +152,7 @@ def test_process_killed_in_a_replay_forgets_no_run(steps: int) -> None:
     tick(world, Gate(0), "w0", 40, pause_s=2, most_runs=2)  # long enough to report that all runs were looked for
     assert sorted(Remembering.messages()) == EXPECTED
     Remembering.forget()
-    switches = Switches(world.database, world.clock)
+    switches = PipelineStateStore(world.database, world.clock)
     switches.replay(FILE.name, START_MS - 10, world.clock.now_ms())
     for at in range(2):
         worker = worker_of(world, Gate(0), f"killed{at}", most_runs=2)
@@ -175,7 +175,7 @@ def test_replay_that_is_asked_for_again_midway_is_of_all_its_runs() -> None:
     finished_runs(world)
     tick(world, Gate(0), "w0", 40, most_runs=2)
     Remembering.forget()
-    switches = Switches(world.database, world.clock)
+    switches = PipelineStateStore(world.database, world.clock)
     switches.replay(FILE.name, START_MS - 10, 1)
     first = worker_of(world, Gate(0), "w1", most_runs=2)
     first.start()
@@ -192,13 +192,13 @@ def test_replay_asked_for_again_does_not_forget_a_run_at_its_beginning() -> None
     world = Piping()
     checkpoints = Checkpoints(world.database, "p", world.clock, 100)
     checkpoints.take_over("w0")
-    checkpoints.commit({RUNS[0]: Position(Place(2, 20, START_MS))})
+    checkpoints.commit({RUNS[0]: RunCheckpoint(EventPosition(2, 20, START_MS))})
     for attempt in range(2):
-        switches = Switches(world.database, world.clock)
+        switches = PipelineStateStore(world.database, world.clock)
         switches.replay("p", START_MS - attempt, attempt)
         switch, _ = switches.of("p")
         checkpoints.take_over(f"w{attempt + 1}", Replay(START_MS - attempt, replay_done("p", switch)))
-        expected = Position(Place(), replay_line=2, replay_ms=START_MS - attempt)
+        expected = RunCheckpoint(EventPosition(), replay_line=2, replay_ms=START_MS - attempt)
         assert [(row.position, row.unfinished) for row in checkpoints.let_go()] == [(expected, True)]
 
 
@@ -212,7 +212,7 @@ def test_run_in_hand_that_is_not_replayed_goes_on_after_a_kill() -> None:
     first.admission.admit(first.delivery.gets)
     first.committer.commit(first._switches)  # in hand, and nothing was processed: killed here
     later_ms = START_MS + 3_600_000
-    Switches(world.database, world.clock).replay(FILE.name, later_ms, world.clock.now_ms())
+    PipelineStateStore(world.database, world.clock).replay(FILE.name, later_ms, world.clock.now_ms())
     second = worker_of(world, Gate(0), "w1")
     second.start()  # killed here
     tick(world, Gate(0), "w2")

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from chalicelib.errors import LeaseError, UnavailableError
-from chalicelib.pipelines.configuration import parsed
-from chalicelib.pipelines.files import staging
+from chalicelib.pipelines.configuration import parse_pipeline_file
+from chalicelib.pipelines.files import two_phase_commit
 from chalicelib.pipelines.files.rows import FileRow, FileRows
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Run
@@ -20,7 +20,7 @@ from tests.piping import START_MS, Piping, line
 
 RUNS = {"a": Run("svc.a", "r1"), "b": Run("svc.b", "r2"), "c": Run("other.c.part", "r3")}
 ROLLING = "chalicelib.pipelines.files.handler.RollingS3Handler"
-FILE = parsed(
+FILE = parse_pipeline_file(
     yaml.safe_dump({
         "properties": {"checkpoint_interval_ms": 1000},
         "logging": {
@@ -87,7 +87,7 @@ def test_each_event_is_in_each_handlers_files_exactly_once(
     path: str, moment: str, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if path == "rows on stage":
-        monkeypatch.setattr(staging, "DIRECT_ROWS", 0)
+        monkeypatch.setattr(two_phase_commit, "DIRECT_ROWS", 0)
     number = 0
     while True:
         world, gate = world_with_logs(), StopAt(number, moment, how)

@@ -23,10 +23,10 @@ from chalicelib.coordination.codec import to_row
 from chalicelib.coordination.instants import instant
 from chalicelib.memory.publisher import InMemoryPublisher
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
-from chalicelib.pipelines.files.bases import Base, put_base
 from chalicelib.pipelines.files.handler import RollingS3Handler
+from chalicelib.pipelines.files.output_sets import OutputSet, put_output_set
+from chalicelib.pipelines.pipeline_state import DISABLED, HandlerState, PipelineStateStore
 from chalicelib.pipelines.ports import HandlerContext
-from chalicelib.pipelines.switches import DISABLED, HandlerSwitch, Switches
 from chalicelib.ports import PutOptions, Run
 from chalicelib.routes.budgets import BUDGETS, MIB, Form, Operation
 from chalicelib.routes.viewer import files
@@ -170,7 +170,7 @@ def _orphans(stage: Stage) -> None:
 
 
 def _runs_to_delete(stage: Stage) -> None:
-    put_base(stage.database, Base("pipeline-files", "", 0, 0, 0))
+    put_output_set(stage.database, OutputSet("pipeline-files", "", 0, 0, 0))
     for number in range(100):
         stage.append("x\n", run=Run("svc.a", f"r{number}"))
     stage.clock.advance(1)
@@ -184,11 +184,11 @@ def _wide_pipelines(stage: Stage) -> None:
         "handlers": {name: {"class": "logging.NullHandler"} for name in names},
         "root": {"handlers": names[:1]},
     }
-    switches = Switches(stage.database, stage.clock)
+    switches = PipelineStateStore(stage.database, stage.clock)
     for file in ("wide", *(f"wide{number}" for number in range(5))):
         (stage.folder / f"{file}.yaml").write_text(yaml.safe_dump({"logging": logging_}, allow_unicode=True))
         for name in names:
-            switches.set_handler(file, HandlerSwitch(name, DISABLED, EMOJI * 5000, START_MS, "f" * 1000, 1))
+            switches.set_handler(file, HandlerState(name, DISABLED, EMOJI * 5000, START_MS, "f" * 1000, 1))
     for number in range(110):
         (stage.folder / f"bad{number}{EMOJI * 50}.yaml").write_text("name: " + EMOJI * 500 + "[" * 40)
 

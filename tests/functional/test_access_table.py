@@ -23,7 +23,7 @@ from chalicelib.events.codecs import bulk, firehose, logstash, otlp
 from chalicelib.events.event import NewEvent
 from chalicelib.ingestion.run_files import object_id
 from chalicelib.memory.publisher import InMemoryPublisher
-from chalicelib.pipelines.files.bases import Base, put_base
+from chalicelib.pipelines.files.output_sets import OutputSet, put_output_set
 from chalicelib.ports import Run
 from tests.functional.archive import Site, hash_of
 from tests.functional.gateway import LOGS, Answer, call, installed
@@ -310,7 +310,7 @@ def house() -> Iterator[tuple[Site, dict[str, str]]]:
             ids[name] = object_id(world.layout.logs(run))
             put_partition(world, run)
         ids["none"] = "0" * 32
-        put_base(world.database, Base("pipeline-files", "", 0, 0, 0))
+        put_output_set(world.database, OutputSet("pipeline-files", "", 0, 0, 0))
         yield site, ids
 
 

@@ -18,8 +18,8 @@ from chalicelib.deadline import Deadline
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.pipelines.dead_letters import DeadLetters
 from chalicelib.pipelines.files import service
-from chalicelib.pipelines.files.bases import Base, put_base
 from chalicelib.pipelines.files.handler import RollingS3Handler
+from chalicelib.pipelines.files.output_sets import OutputSet, put_output_set
 from chalicelib.pipelines.ports import HandlerContext
 from chalicelib.ports import PutOptions, Run
 from chalicelib.response_size import RESPONSE_BYTES
@@ -353,7 +353,7 @@ def test_a_namespace_is_deleted_as_far_as_the_principal_may() -> None:
     issuer = Issuer()
     world, runs = World(), InMemoryRunCatalog()
     with installed(world, runs=runs, keys=issuer.read, **JWT):
-        put_base(world.database, Base("pipeline-files", "", 0, 0, 0))
+        put_output_set(world.database, OutputSet("pipeline-files", "", 0, 0, 0))
         everything = bearer(issuer.granted("root", logs_read=["*"], logs_write=["*"], admin=["*"]))
         for name in NAMES:
             assert post(f"{quote(name, safe='')}/run-1", '"x\\n"', everything | {"Content-Type": "application/json"}).status == 200

@@ -15,9 +15,9 @@ import yaml
 from chalicelib import composition
 from chalicelib.coordination import InMemoryStore, Source
 from chalicelib.errors import InvalidConfigurationError, PreconditionFailedError, StoreUnavailableError
-from chalicelib.pipelines import scan
+from chalicelib.pipelines import config_loader
 from chalicelib.pipelines.allowed_modules import AllowedModules
-from chalicelib.pipelines.switches import DISABLED, HandlerSwitch, Switches, replay_done
+from chalicelib.pipelines.pipeline_state import DISABLED, HandlerState, PipelineStateStore, replay_done
 from chalicelib.ports import Run
 from chalicelib.response_size import document_bytes
 from chalicelib.routes import pipelines as routes_pipelines
@@ -146,7 +146,7 @@ def test_a_replay_that_has_not_begun_is_part_of_the_next(world: Piping, times: t
 @pytest.mark.parametrize("first", ["replay", "enable", "disable"])
 def test_no_change_of_a_pipeline_overwrites_another(world: Piping, first: str, other: str) -> None:
     """The other one is written between the first one's read and its write."""
-    switches = Switches(world.database, world.clock)
+    switches = PipelineStateStore(world.database, world.clock)
     changes = {
         "replay": lambda to, from_ms: to.replay("audit", from_ms, START_MS),
         "enable": lambda to, _: to.set_enabled("audit", True),
@@ -161,7 +161,7 @@ def test_no_change_of_a_pipeline_overwrites_another(world: Piping, first: str, o
             changes[other](switches, START_MS + 1)
         return inner()
 
-    changes[first](Switches(Intercepted(world.database, overtaken), world.clock), START_MS + 2)
+    changes[first](PipelineStateStore(Intercepted(world.database, overtaken), world.clock), START_MS + 2)
     stored, _ = switches.of("audit")
     replays = [START_MS + at for at, name in ((1, other), (2, first)) if name == "replay"]
     assert stored.replay_ms == (min(replays) if replays else None)
@@ -170,7 +170,7 @@ def test_no_change_of_a_pipeline_overwrites_another(world: Piping, first: str, o
 
 
 def test_a_replay_asked_for_in_the_moment_another_begins_is_not_taken_for_it(world: Piping) -> None:
-    switches = Switches(world.database, world.clock)
+    switches = PipelineStateStore(world.database, world.clock)
     switches.replay("audit", START_MS + 9, START_MS)
     begun, _ = switches.of("audit")
     switches.replay("audit", START_MS + 1, START_MS)
@@ -220,7 +220,7 @@ def test_a_table_that_is_away_is_a_503(world: Piping) -> None:
 
 
 def test_the_built_in_pipeline_missing_is_fatal(world: Piping, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(scan.scan, "__defaults__", (None, tmp_path / "gone.yaml", AllowedModules()))
+    monkeypatch.setattr(config_loader.load_pipelines, "__defaults__", (None, tmp_path / "gone.yaml", AllowedModules()))
     with pytest.raises(InvalidConfigurationError):
         tick()
     assert call("GET", BASE).status == 500
@@ -255,7 +255,7 @@ def test_metrics_tell_lag_errors_and_handlers_that_get_nothing(world: Piping, mo
 
     seen: list[tuple[str, float]] = []
     monkeypatch.setattr(trigger, "record", lambda name, value: seen.append((name, value)))
-    Switches(world.database, world.clock).set_handler("audit", HandlerSwitch("a", DISABLED, "ill"))
+    PipelineStateStore(world.database, world.clock).set_handler("audit", HandlerState("a", DISABLED, "ill"))
     log(world)
     tick()
     assert ("runlake_pipeline_handlers_off", 1) in seen
@@ -323,9 +323,9 @@ def test_the_largest_pipeline_fits_a_response(world: Piping, tmp_path: Path) -> 
         "root": {"handlers": names[:1]},
     }
     (tmp_path / "wide.yaml").write_text(yaml.safe_dump({"logging": logging_}, allow_unicode=True))
-    switches = Switches(world.database, world.clock)
+    switches = PipelineStateStore(world.database, world.clock)
     for name in names:
-        switches.set_handler("wide", HandlerSwitch(name, DISABLED, '"' * 5000, START_MS, "f" * 1000, 1))
+        switches.set_handler("wide", HandlerState(name, DISABLED, '"' * 5000, START_MS, "f" * 1000, 1))
     answer = call("GET", f"{BASE}?limit=1&cursor=audit")
     assert [len(each["handlers"]) for each in answer.json["pipelines"]] == [200]
     assert len(json.dumps({"body": answer.body})) < 5 * 1024 * 1024

@@ -32,9 +32,9 @@ from chalicelib.coordination.instants import instant
 from chalicelib.deadline import Deadline
 from chalicelib.memory.publisher import InMemoryPublisher
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
-from chalicelib.pipelines.files.bases import Base, put_base
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.handler import RollingS3Handler
+from chalicelib.pipelines.files.output_sets import OutputSet, put_output_set
 from chalicelib.pipelines.ports import HandlerContext
 from chalicelib.ports import Run
 from chalicelib.routes import event_paths, gate, paths, secrets, table, viewer
@@ -204,7 +204,7 @@ def _put(world: World, status: Status, **attributes: Any) -> None:
 
 
 def file_of_a_pipeline(world: World) -> None:
-    put_base(world.database, Base("b", "", 0, 0, 0))
+    put_output_set(world.database, OutputSet("b", "", 0, 0, 0))
     handler = RollingS3Handler(base="b", format="jsonl", workers=1)
     handler.use(HandlerContext(world.store, world.database, world.clock, "runlake", lambda: None))
     generation = Generations(world.database, world.clock).of_run("svc", FQN, RUN_ID, START_MS)

@@ -10,11 +10,11 @@ from threading import enumerate as threads
 import pytest
 
 from chalicelib import composition
-from chalicelib.composition.pipelines import pipeline_parts
+from chalicelib.composition.pipelines import worker_dependencies
 from chalicelib.coordination import InMemoryStore, Lease, LeaseTerms, Source, SourceCoordinator
-from chalicelib.pipelines.checkpoints import Checkpoints, Part
-from chalicelib.pipelines.finding import Known
-from chalicelib.pipelines.switches import Switches
+from chalicelib.pipelines.checkpoints import Checkpoints, JobPart
+from chalicelib.pipelines.pipeline_state import PipelineStateStore
+from chalicelib.pipelines.run_discovery import KnownRun
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import PutOptions, Run
 from glue_jobs.pipelines.part import LEASE_S, PATIENCE_S, Named, due, taken_over
@@ -48,7 +48,7 @@ def silent(message: str, **facts: object) -> None:
     """Nobody listens."""
 
 
-def known(world: Piping) -> list[Known]:
+def known(world: Piping) -> list[KnownRun]:
     return list(due(composition.services(), FILE, 0))
 
 
@@ -57,8 +57,8 @@ def test_tasks_work_runs_of_their_own_and_the_schedule_goes_on_behind_them(world
     assert {each.run for each in runs} == set(RUNS)
     with taken_over(services, FILE) as epoch:
         assert epoch is not None
-        assert work(services, FILE, Part("j.0", epoch), runs[:2], 1 << 20, silent).events == 6
-        assert work(services, FILE, Part("j.1", epoch), runs[2:], 1 << 20, silent).problem is None
+        assert work(services, FILE, JobPart("j.0", epoch), runs[:2], 1 << 20, silent).events == 6
+        assert work(services, FILE, JobPart("j.1", epoch), runs[2:], 1 << 20, silent).problem is None
     assert sorted(Remembering.messages()) == EXPECTED
     assert not [row for row in world.database.rows("pipelines") if row["at"].startswith("checkpoint#")]
     worker = world.worker(FILE)
@@ -79,18 +79,18 @@ def test_a_task_of_a_job_that_was_killed_commits_nothing_and_what_it_had_is_foun
     services, runs = composition.services(), known(world)
     with taken_over(services, FILE) as epoch:
         assert epoch is not None
-        parts = pipeline_parts(services, FILE, 1 << 20, silent)
+        parts = worker_dependencies(services, FILE, 1 << 20, silent)
         from dataclasses import replace
 
-        killed = Worker(FILE, replace(parts, finder=Named(runs[:2]), part=Part("j.0", epoch)), lambda: None, "task")
+        killed = Worker(FILE, replace(parts, finder=Named(runs[:2]), part=JobPart("j.0", epoch)), lambda: None, "task")
         killed.start()
         killed.step()
         world.clock.advance(11)
         killed.step()  # committed
-        other = Worker(FILE, replace(parts, finder=Named(runs[2:]), part=Part("j.1", epoch)), lambda: None, "task")
+        other = Worker(FILE, replace(parts, finder=Named(runs[2:]), part=JobPart("j.1", epoch)), lambda: None, "task")
         other.start()
     assert len(Remembering.messages()) == 6
-    done = work(services, FILE, Part("j.2", epoch), runs[2:], 1 << 20, silent)
+    done = work(services, FILE, JobPart("j.2", epoch), runs[2:], 1 << 20, silent)
     assert done.problem and "PartitionNotOwnedError" in done.problem
     Remembering.forget()
     worker = world.worker(FILE)
@@ -105,10 +105,10 @@ def test_a_task_that_is_begun_again_goes_on(world: Piping) -> None:
     services, runs = composition.services(), known(world)
     with taken_over(services, FILE) as epoch:
         assert epoch is not None
-        first = Checkpoints(world.database, FILE.name, world.clock, 10, Part("j.0", epoch))
+        first = Checkpoints(world.database, FILE.name, world.clock, 10, JobPart("j.0", epoch))
         first.take_over("first try")
-        assert work(services, FILE, Part("j.0", epoch), runs, 1 << 20, silent).events == 15
-        assert work(services, FILE, Part("j.0", epoch), runs, 1 << 20, silent).events == 0
+        assert work(services, FILE, JobPart("j.0", epoch), runs, 1 << 20, silent).events == 15
+        assert work(services, FILE, JobPart("j.0", epoch), runs, 1 << 20, silent).events == 0
     assert sorted(Remembering.messages()) == EXPECTED
 
 
@@ -119,7 +119,7 @@ def test_a_task_says_which_logs_are_damaged_and_they_are_processed_once_they_are
     world.store.put(key, b"shorter", PutOptions(logs.info.metadata))
     with taken_over(services, FILE) as epoch:
         assert epoch is not None
-        done = work(services, FILE, Part("j.0", epoch), runs, 1 << 20, silent)
+        done = work(services, FILE, JobPart("j.0", epoch), runs, 1 << 20, silent)
     assert done.problem == "runs whose logs are damaged, 1 in all: svc.p0/r1"
     assert sorted(Remembering.messages()) == EXPECTED[3:]
     world.store.put(key, logs.body, PutOptions(logs.info.metadata))
@@ -144,7 +144,7 @@ def test_a_job_that_is_begun_again_waits_for_the_lease_of_the_one_that_was_kille
 @pytest.mark.slow
 def test_a_handler_that_does_not_come_back_is_disabled_and_the_task_goes_on_without_it(world: Piping) -> None:
     services, file, runs = composition.services(), pipeline(to=("all", "stuck")), known(world)
-    released, switches = Event(), Switches(world.database, world.clock)
+    released, switches = Event(), PipelineStateStore(world.database, world.clock)
 
     def block(_: LogRecord) -> None:
         while not released.wait(0.005):
@@ -153,7 +153,7 @@ def test_a_handler_that_does_not_come_back_is_disabled_and_the_task_goes_on_with
     Remembering.fails["stuck"] = block
     head = Checkpoints(world.database, file.name, world.clock, 10)
     head.take_over("driver")
-    done = work(services, file, Part("j.0", head.epoch), runs, 1 << 20, silent)
+    done = work(services, file, JobPart("j.0", head.epoch), runs, 1 << 20, silent)
     assert done.problem == "handlers that get no events: stuck"
     assert set(Remembering.messages()) == set(EXPECTED)
     assert switches.of(file.name)[1]["stuck"].reason == "blocked: it did not come back for 60 s"
@@ -167,15 +167,15 @@ def test_a_handler_that_does_not_come_back_is_disabled_and_the_task_goes_on_with
 
 def test_an_operator_stops_it(world: Piping) -> None:
     services = composition.services()
-    Switches(world.database, world.clock).set_enabled(FILE.name, False)
+    PipelineStateStore(world.database, world.clock).set_enabled(FILE.name, False)
     with taken_over(services, FILE) as epoch:
         assert epoch is not None
-        assert work(services, FILE, Part("j.0", epoch), known(world), 1 << 20, silent).problem == "the pipeline was disabled"
+        assert work(services, FILE, JobPart("j.0", epoch), known(world), 1 << 20, silent).problem == "the pipeline was disabled"
     assert Remembering.messages() == []
 
 
 def test_the_plan_gives_each_run_to_one_task_the_largest_to_each() -> None:
-    runs = [Known(Run("f", str(number)), number * 10, number, True, 0) for number in range(10)]
+    runs = [KnownRun(Run("f", str(number)), number * 10, number, True, 0) for number in range(10)]
     plan = planned(runs, 3)
     assert sorted(row[2] for row in plan) == sorted(str(number) for number in range(10))
     weights = [sum(row[3] for row in plan if row[0] == task) for task in range(3)]

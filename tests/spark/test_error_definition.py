@@ -18,9 +18,9 @@ from chalicelib.events.codecs.items import Decoded
 from chalicelib.events.event import NewEvent
 from chalicelib.events.shown import Wanted
 from chalicelib.lines.levels import is_error
-from chalicelib.pipelines.feed import Feed
 from chalicelib.pipelines.records import record_maker
-from chalicelib.pipelines.rows import Place
+from chalicelib.pipelines.rows import EventPosition
+from chalicelib.pipelines.run_event_reader import RunEventReader
 from chalicelib.ports import Run
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.histogram import histogram
@@ -82,10 +82,10 @@ def test_all_readers_see_the_same_errors(name: str) -> None:
     assert sum(event.lines for event in outline) == segment.lines, "the page marks the last line of a running run too"
     world.end(RUN)
     assert [event.line for event in parts.browser.page(RUN, Wanted(level="error")).events] == case.errors
-    feed = Feed(
+    feed = RunEventReader(
         world.parts().reader,
         RUN,
-        Place(0, 0, 0),
+        EventPosition(0, 0, 0),
         "",
         fetch_bytes=1 << 20,
         patience_ms=0,

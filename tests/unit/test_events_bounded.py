@@ -18,10 +18,10 @@ from chalicelib.events.shown import Wanted
 from chalicelib.events.sinks import BatchSink
 from chalicelib.events.tail import EventTails
 from chalicelib.events.views import Views
-from chalicelib.pipelines import feed as feeds
-from chalicelib.pipelines.beside import StoredBeside
-from chalicelib.pipelines.feed import Feed
-from chalicelib.pipelines.rows import Place
+from chalicelib.pipelines import run_event_reader as feeds
+from chalicelib.pipelines.rows import EventPosition
+from chalicelib.pipelines.run_event_reader import RunEventReader
+from chalicelib.pipelines.sidecar_reader import StoredSidecarReader
 from chalicelib.ports import PutOptions, Run, StoredObject
 from tests.eventing import EventParts, event_parts, said, step_log
 from tests.piping import Piping
@@ -119,9 +119,9 @@ def test_a_pipeline_reads_large_companions_in_pieces(monkeypatch: pytest.MonkeyP
         parts.log.append(A, [said(f"m{number}", data={"k": "x" * 50}) for number in range(first, first + 10)])
     world.end(A)
     tails = EventTails(Views(world.store, world.index, world.layout), parts.indexing, parts.index, world.clock)
-    beside = StoredBeside(parts.indexing, tails, world.index, world.clock)
-    reading = Feed(
-        world.parts().reader, A, Place(0, 0, START_MS), "", fetch_bytes=4096, patience_ms=0, clock=world.clock,
+    beside = StoredSidecarReader(parts.indexing, tails, world.index, world.clock)
+    reading = RunEventReader(
+        world.parts().reader, A, EventPosition(0, 0, START_MS), "", fetch_bytes=4096, patience_ms=0, clock=world.clock,
         beside=beside,
     )  # fmt: skip
     pieces = [reading.fetch()]

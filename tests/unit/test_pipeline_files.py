@@ -22,11 +22,11 @@ from chalicelib.errors import (
     PreconditionFailedError,
     StoreUnavailableError,
 )
-from chalicelib.pipelines.files.bases import Base, bases
 from chalicelib.pipelines.files.deletion import Deletion
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.handler import RollingS3Handler
-from chalicelib.pipelines.files.place import DAY_MS, Context, element, is_file_of, prefix_of
+from chalicelib.pipelines.files.key_layout import DAY_MS, FileContext, element, is_file_of, prefix_of
+from chalicelib.pipelines.files.output_sets import OutputSet, list_output_sets
 from chalicelib.pipelines.files.rows import CLOSED, OPEN
 from chalicelib.pipelines.ports import CommitsWithCheckpoint, HandlerContext, TakesContext
 from chalicelib.ports import Key, Put
@@ -392,7 +392,7 @@ BASES = st.lists(st.text("ab-.=", min_size=1, max_size=4).filter(lambda each: ea
 def test_a_key_is_a_file_of_its_own_base_and_of_no_other(
     base: list[str], namespace: str, app: str, program: str, day: int, sequence: int, others: list[list[str]]
 ) -> None:
-    key = Context("/".join(base), namespace, app, program).key(day, sequence, "jsonl")
+    key = FileContext("/".join(base), namespace, app, program).key(day, sequence, "jsonl")
     parts = key.split("/")
     beginnings = {"/".join(parts[:count]) for count in range(1, len(parts))} | {"/".join(other) for other in others}
     assert [other for other in beginnings | {"/".join(base)} if is_file_of(other, key)] == ["/".join(base)]
@@ -427,14 +427,14 @@ def test_a_base_tells_how_long_its_files_are_kept() -> None:
     site = Site()
     site.handler(keep_days=1, keep_files=3)
     site.handler()
-    assert bases(site.database) == [Base("files", "", 7 * DAY_MS, 0, 0)]
+    assert list_output_sets(site.database) == [OutputSet("files", "", 7 * DAY_MS, 0, 0)]
 
 
 def test_one_context_is_never_the_beginning_of_another() -> None:
     prefixes = [prefix_of("svc", "flow1"), prefix_of("svc", "flow10"), prefix_of("svc", "flow1:x"), prefix_of("svc", "flow1", "x")]
     for one in prefixes[:3]:
         assert [other for other in prefixes[:3] if other.startswith(one)] == [one]
-    assert Context("b", "a:b", "c", "d").prefix != Context("b", "a", "b:c", "d").prefix
+    assert FileContext("b", "a:b", "c", "d").prefix != FileContext("b", "a", "b:c", "d").prefix
 
 
 def test_long_names_are_cut_and_told_apart() -> None:

@@ -10,12 +10,12 @@ import pytest
 
 from chalicelib.deadline import Deadline
 from chalicelib.pipelines.files.generations import Generations
-from chalicelib.pipelines.files.place import DAY_MS
-from chalicelib.pipelines.files.reading import FileQuery, Place, Reading
+from chalicelib.pipelines.files.key_layout import DAY_MS
+from chalicelib.pipelines.files.reading import FileEventQuery, FileReader, MergePosition
 from tests.faults.interception import Intercepted
 from tests.filing import START_MS, Site, commit, record_of
 
-QUERY = FileQuery("files", "svc", "flow")
+QUERY = FileEventQuery("files", "svc", "flow")
 GET_S, PAGE_S = 0.5, 4.0
 
 
@@ -25,9 +25,11 @@ class Slow:
     def __init__(self, site: Site, page_s: float = PAGE_S) -> None:
         self.site, self.page_s, self.gets = site, page_s, 0
 
-    def page(self, query: FileQuery, after: Place | None, limit: int = 10**6) -> tuple[list[str], Place | None]:
+    def page(
+        self, query: FileEventQuery, after: MergePosition | None, limit: int = 10**6
+    ) -> tuple[list[str], MergePosition | None]:
         store: Any = Intercepted(self.site.store, self._gate)
-        reading = Reading(store, self.site.database, Generations(self.site.database, self.site.clock), lambda what, why: None)
+        reading = FileReader(store, self.site.database, Generations(self.site.database, self.site.clock), lambda what, why: None)
         merge = reading.merge(query, Deadline(self.site.clock, self.page_s), after)
         found: list[str] = []
         for event in merge.events():
@@ -36,11 +38,11 @@ class Slow:
             found.append(event.message)
         return found, merge.place if merge.is_cut else None
 
-    def all(self, query: FileQuery, limit: int = 10**6) -> tuple[list[str], list[int]]:
+    def all(self, query: FileEventQuery, limit: int = 10**6) -> tuple[list[str], list[int]]:
         """All pages: their events, and the GETs of each."""
         messages: list[str] = []
         gets: list[int] = []
-        after: Place | None = None
+        after: MergePosition | None = None
         while True:
             self.gets = 0
             begun_s = self.site.clock.monotonic_s()
@@ -75,7 +77,7 @@ def written(site: Site, times: dict[str, list[int]]) -> list[str]:
 def test_page_that_finds_nothing_ends_at_its_deadline() -> None:
     site = Site()
     written(site, {f"p{number:02d}": [0, 3_000_000] for number in range(40)})
-    messages, gets = Slow(site).all(FileQuery("files", "svc", "flow", from_ms=START_MS + 1000, to_ms=START_MS + 2000))
+    messages, gets = Slow(site).all(FileEventQuery("files", "svc", "flow", from_ms=START_MS + 1000, to_ms=START_MS + 2000))
     assert messages == [] and max(gets) <= PAGE_S / GET_S and sum(gets) == 40
 
 
@@ -106,11 +108,11 @@ def test_pages_are_what_one_read_without_a_deadline_is(seed: int) -> None:
     rng, site = random.Random(seed), Site()
     programs = [f"p{number:02d}" for number in range(rng.randint(1, 14))]
     order = written(site, {each: [rng.randrange(12) for _ in range(rng.randint(1, 8))] for each in programs})
-    reading = Reading(site.store, site.database, Generations(site.database, site.clock), lambda what, why: None)
+    reading = FileReader(site.store, site.database, Generations(site.database, site.clock), lambda what, why: None)
     assert [event.message for event in reading.events(QUERY)] == order
     assert Slow(site).all(QUERY, limit=rng.randint(1, 9))[0] == order
     low, high = sorted((rng.randrange(13), rng.randrange(13)))
-    ranged = FileQuery("files", "svc", "flow", from_ms=START_MS + low, to_ms=START_MS + high)
+    ranged = FileEventQuery("files", "svc", "flow", from_ms=START_MS + low, to_ms=START_MS + high)
     assert Slow(site).all(ranged, limit=rng.randint(1, 9))[0] == [event.message for event in reading.events(ranged)]
 
 
@@ -128,8 +130,8 @@ def test_rows_of_other_days_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> 
     for day in (0, 30, 59):
         first_ms = START_MS + day * DAY_MS
         site.database.calls.clear()
-        reading = Reading(site.store, site.database, Generations(site.database, site.clock), lambda what, why: None)
-        query = FileQuery("files", "svc", "flow", from_ms=first_ms, to_ms=first_ms + 1)
+        reading = FileReader(site.store, site.database, Generations(site.database, site.clock), lambda what, why: None)
+        query = FileEventQuery("files", "svc", "flow", from_ms=first_ms, to_ms=first_ms + 1)
         messages = [event.message for event in reading.events(query)]
         assert messages == [f"{program} {day}.{number}" for program in programs for number in (0, 1)]
         assert site.database.calls["query"] <= 3 * len(programs) + 1

@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.errors import DamagedLogError
-from chalicelib.pipelines.files import avro, growing, streams
+from chalicelib.pipelines.files import appendable_object, avro, streams
 from chalicelib.pipelines.files.generations import Generations
-from chalicelib.pipelines.files.reading import FileQuery, Reading
+from chalicelib.pipelines.files.reading import FileEventQuery, FileReader
 from chalicelib.pipelines.files.rows import FileRows
 from chalicelib.ports import Key, Put, PutOptions
 from tests.filing import START_MS, Site, commit, put, record_of, written
@@ -28,14 +28,14 @@ HOUR_MS = 3_600_000
 FORMATS = ("jsonl", "avro", "parquet", "text")
 
 
-def reading(site: Site) -> Reading:
+def reading(site: Site) -> FileReader:
     generations = Generations(site.database, site.clock)
-    return Reading(site.store, site.database, generations, lambda what, why: site.warnings.append((what, why)))
+    return FileReader(site.store, site.database, generations, lambda what, why: site.warnings.append((what, why)))
 
 
 def read(site: Site, **about: Any) -> list[int]:
     """Numbers of the events, by their messages: text has no more."""
-    query = FileQuery(**({"base": "files", "namespace": "svc", "app": "flow"} | about))
+    query = FileEventQuery(**({"base": "files", "namespace": "svc", "app": "flow"} | about))
     return [int(event.message.rsplit(" ", 1)[1]) for event in reading(site).events(query)]
 
 
@@ -206,7 +206,7 @@ def test_events_of_text_keep_their_lines_together() -> None:
     trace = 'Traceback (most recent call last):\n  File "a.py", line 1\nValueError: no'
     put(site, handler, 1, text=f"it broke\n{trace}")
     put(site, handler, 2)
-    events = list(reading(site).events(FileQuery("files", "svc", "flow")))
+    events = list(reading(site).events(FileEventQuery("files", "svc", "flow")))
     assert [(event.time - START_MS, event.level, event.logger, event.message) for event in events] == [
         (1, "INFO", "logger.main", "it broke"), (1, "ERROR", "", trace), (2, "INFO", "logger.main", "event 2"),
     ]  # fmt: skip
@@ -220,7 +220,7 @@ def test_memory_is_a_piece_of_each_file_that_covers_the_moment(monkeypatch: pyte
         handler.handle(record_of(number, f"{'x' * 1000} event {number}"))
     commit(site, handler)
     assert len(site.objects()) == 6 or len(site.objects()) == 7
-    query = FileQuery("files", "svc", "flow")
+    query = FileEventQuery("files", "svc", "flow")
     tracemalloc.start()
     count = sum(1 for _ in reading(site).events(query))
     peak = tracemalloc.get_traced_memory()[1]
@@ -238,13 +238,13 @@ def test_a_range_begins_near_its_first_event(format_: str, monkeypatch: pytest.M
     for first in range(0, 2000, 10):
         put(site, handler, *range(first, first + 10), text="")
     (row,) = site.rows()
-    assert len(row.contents.landmarks) == growing.MAX_LANDMARKS
+    assert len(row.contents.landmarks) == appendable_object.MAX_LANDMARKS
     for _ in range(20):
         number = rng.randrange(2000)
         site.store.calls.clear()
-        query = FileQuery("files", "svc", "flow", from_ms=START_MS + number)
+        query = FileEventQuery("files", "svc", "flow", from_ms=START_MS + number)
         assert next(iter(reading(site).events(query))).time == START_MS + number
-        assert site.store.calls["get"] <= 2 + row.contents.size / 2000 / growing.MAX_LANDMARKS * 3
+        assert site.store.calls["get"] <= 2 + row.contents.size / 2000 / appendable_object.MAX_LANDMARKS * 3
 
 
 def test_a_file_is_opened_when_its_time_comes() -> None:
@@ -253,7 +253,7 @@ def test_a_file_is_opened_when_its_time_comes() -> None:
     for number in range(20):
         put(site, handler, number)
     site.store.calls.clear()
-    events = reading(site).events(FileQuery("files", "svc", "flow"))
+    events = reading(site).events(FileEventQuery("files", "svc", "flow"))
     assert next(events).line == 0
     assert site.store.calls["get"] <= 2
 

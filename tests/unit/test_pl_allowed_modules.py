@@ -13,8 +13,8 @@ import yaml
 
 from chalicelib.errors import InvalidConfigurationError
 from chalicelib.pipelines.allowed_modules import AllowedModules, names_in
-from chalicelib.pipelines.configuration import Properties, parsed
-from chalicelib.pipelines.context import build
+from chalicelib.pipelines.configuration import Properties, parse_pipeline_file
+from chalicelib.pipelines.context import build_logging
 from chalicelib.pipelines.files.handler import RollingS3Handler
 
 
@@ -129,9 +129,9 @@ def test_building_resolves_by_the_same_rules(sections: dict[str, object]) -> Non
     text = yaml.safe_dump(
         {"logging": {"version": 1, **sections, "handlers": {"h": {"class": "logging.NullHandler"}}, "root": {"handlers": ["h"]}}}
     )
-    file = parsed(text, "p")
+    file = parse_pipeline_file(text, "p")
     with pytest.raises(InvalidConfigurationError, match="cannot be built"):
-        build(file.logging, file.properties, lambda: 0)
+        build_logging(file.logging, file.properties, lambda: 0)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_building_resolves_by_the_same_rules(sections: dict[str, object]) -> Non
 )
 def test_a_handler_is_resolved_by_the_same_rules(definition: dict[str, object]) -> None:
     text = yaml.safe_dump({"logging": {"version": 1, "handlers": {"h": definition}, "root": {"handlers": ["h"]}}})
-    context = build(parsed(text, "p").logging, Properties(), lambda: 0)
+    context = build_logging(parse_pipeline_file(text, "p").logging, Properties(), lambda: 0)
     assert context.handlers == {} and "InvalidConfigurationError" in context.failures["h"]
 
 
@@ -155,5 +155,5 @@ def test_a_formatters_class_and_arguments_are_taken() -> None:
             }
         }
     )
-    handler = build(parsed(text, "p").logging, Properties(), lambda: 0).handlers["h"]
+    handler = build_logging(parse_pipeline_file(text, "p").logging, Properties(), lambda: 0).handlers["h"]
     assert handler.format(logging.makeLogRecord({"msg": "hello"})) == "hello!"

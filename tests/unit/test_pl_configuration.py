@@ -11,9 +11,9 @@ from chalicelib.errors import InvalidConfigurationError
 from chalicelib.memory.clock import ManualClock
 from chalicelib.memory.object_store import InMemoryObjectStore
 from chalicelib.pipelines.allowed_modules import AllowedModules
-from chalicelib.pipelines.configuration import MAX_VALUES, Properties, _Loader, parsed
-from chalicelib.pipelines.context import checked
-from chalicelib.pipelines.scan import BUILT_IN, Folder, Found, Prefix, scan
+from chalicelib.pipelines.config_loader import BUILT_IN, BucketPrefix, ConfigFile, LocalFolder, load_pipelines
+from chalicelib.pipelines.configuration import MAX_VALUES, Properties, _Loader, parse_pipeline_file
+from chalicelib.pipelines.context import validate_logging
 from chalicelib.ports import PutOptions
 from tests.piping import MODULES
 
@@ -49,21 +49,21 @@ logging:
   handlers: {h: {class: logging.NullHandler}}
   root: {handlers: [h]}
 """
-    said, unsaid = parsed(example, "file"), parsed(GOOD, "audit")
+    said, unsaid = parse_pipeline_file(example, "file"), parse_pipeline_file(GOOD, "audit")
     assert said == unsaid
     assert unsaid.name == "audit"  # the file's stem
 
 
 def test_exactly_the_listed_properties_may_be_overridden() -> None:
     defaults = Properties(event_delay_ms=7, fetch_bytes=4096)
-    assert parsed(text(properties={"event_delay_ms": 9}), "p", defaults).properties == Properties(
+    assert parse_pipeline_file(text(properties={"event_delay_ms": 9}), "p", defaults).properties == Properties(
         event_delay_ms=9, fetch_bytes=4096
     )
     assert sorted(Properties.model_fields) == sorted([
         "event_delay_ms", "buffer_bytes", "checkpoint_interval_ms", "fetch_bytes", "logger_cache_size", "logger_cache_ttl_ms",
     ])  # fmt: skip
     with pytest.raises(InvalidConfigurationError, match=r"extra inputs are not permitted at=properties\.delay"):
-        parsed(text(properties={"delay": 9}), "p")
+        parse_pipeline_file(text(properties={"delay": 9}), "p")
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_exactly_the_listed_properties_may_be_overridden() -> None:
 )
 def test_what_is_wrong_is_told(given: str, told: str) -> None:
     with pytest.raises(InvalidConfigurationError, match=told):
-        parsed(given, "p")
+        parse_pipeline_file(given, "p")
 
 
 def test_the_scan_of_a_folder_has_the_built_in_pipeline_first(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_the_scan_of_a_folder_has_the_built_in_pipeline_first(tmp_path: Path) ->
     (tmp_path / "notes.txt").write_text("no pipeline")
     (tmp_path / "below").mkdir()
     (tmp_path / "below" / "c.yaml").write_text(GOOD)
-    found = scan(Folder(tmp_path)())
+    found = load_pipelines(LocalFolder(tmp_path)())
     assert [each.name for each in found.pipelines] == [BUILT_IN, "a", "b"]
     assert found.problems == []
     assert found.named("b") is found.pipelines[2]
@@ -113,31 +113,31 @@ def test_the_scan_of_a_prefix_finds_the_same() -> None:
     for name in ("b.yaml", "a.yaml", "notes.txt", "below/c.yaml"):
         store.put(f"conf/{name}", GOOD.encode(), PutOptions())
     store.put("conference.yaml", GOOD.encode(), PutOptions())
-    assert [each.name for each in scan(Prefix(store, "conf")()).pipelines] == [BUILT_IN, "a", "b"]
+    assert [each.name for each in load_pipelines(BucketPrefix(store, "conf")()).pipelines] == [BUILT_IN, "a", "b"]
 
 
 def test_a_missing_built_in_pipeline_is_fatal(tmp_path: Path) -> None:
     with pytest.raises(InvalidConfigurationError, match="built-in pipeline is missing"):
-        scan([], built_in=tmp_path / "none.yaml")
+        load_pipelines([], built_in=tmp_path / "none.yaml")
     (tmp_path / "bad.yaml").write_text("[")
     with pytest.raises(InvalidConfigurationError, match="no yaml"):
-        scan([], built_in=tmp_path / "bad.yaml")
+        load_pipelines([], built_in=tmp_path / "bad.yaml")
 
 
 def test_a_missing_folder_is_told(tmp_path: Path) -> None:
     with pytest.raises(InvalidConfigurationError, match="no such folder"):
-        list(Folder(tmp_path / "none")())
+        list(LocalFolder(tmp_path / "none")())
 
 
 def test_bad_and_duplicate_files_are_left_out_and_the_first_is_kept() -> None:
     files = [
-        Found("1.yaml", "1", text(name="same", errors={"max": 1})),
-        Found("2.yaml", "2", "["),
-        Found("3.yaml", "3", text(name="same", errors={"max": 3})),
-        Found("4.yaml", "4", text(name="runlake")),
-        Found("5.yaml", "5", GOOD),
+        ConfigFile("1.yaml", "1", text(name="same", errors={"max": 1})),
+        ConfigFile("2.yaml", "2", "["),
+        ConfigFile("3.yaml", "3", text(name="same", errors={"max": 3})),
+        ConfigFile("4.yaml", "4", text(name="runlake")),
+        ConfigFile("5.yaml", "5", GOOD),
     ]
-    found = scan(files)
+    found = load_pipelines(files)
     assert [(each.name, each.errors.max) for each in found.pipelines] == [("runlake", 100), ("same", 1), ("5", 100)]
     assert [(each.place, each.reason.split(":")[0]) for each in found.problems] == [
         ("2.yaml", "no yaml"),
@@ -148,12 +148,12 @@ def test_bad_and_duplicate_files_are_left_out_and_the_first_is_kept() -> None:
 
 
 def test_validation_finds_names_without_building_handlers() -> None:
-    checked(parsed(GOOD, "p").logging)
+    validate_logging(parse_pipeline_file(GOOD, "p").logging)
     unknown = {**LOGGING, "handlers": {"h": {"class": "logging.handlers.NoSuch"}}}
     with pytest.raises(InvalidConfigurationError, match=r"one of handlers cannot be built.* name=h"):
-        checked(parsed(yaml.safe_dump({"logging": unknown}), "p").logging)
+        validate_logging(parse_pipeline_file(yaml.safe_dump({"logging": unknown}), "p").logging)
     opening = {**LOGGING, "handlers": {"h": {"class": "logging.FileHandler", "filename": "/nowhere/at/all"}}}
-    checked(parsed(yaml.safe_dump({"logging": opening}), "p").logging)
+    validate_logging(parse_pipeline_file(yaml.safe_dump({"logging": opening}), "p").logging)
 
 
 @pytest.mark.parametrize(
@@ -169,20 +169,20 @@ def test_validation_finds_names_without_building_handlers() -> None:
 def test_validation_calls_nothing_that_a_file_names(kind: str, definition: dict[str, str]) -> None:
     CALLS.clear()
     config = {**LOGGING, kind: {**LOGGING.get(kind, {}), "x": definition}}  # type: ignore[dict-item]
-    checked(parsed(yaml.safe_dump({"logging": config}), "p", modules=MODULES).logging)
+    validate_logging(parse_pipeline_file(yaml.safe_dump({"logging": config}), "p", modules=MODULES).logging)
     assert CALLS == []
 
 
 def test_validation_refuses_a_bad_layout() -> None:
     config = {**LOGGING, "formatters": {"f": {"format": "no field", "style": "%"}}}
     with pytest.raises(InvalidConfigurationError, match=r"one of formatters cannot be built.* name=f"):
-        checked(parsed(yaml.safe_dump({"logging": config}), "p").logging)
+        validate_logging(parse_pipeline_file(yaml.safe_dump({"logging": config}), "p").logging)
 
 
 def test_validation_refuses_what_cannot_be_called() -> None:
     config = {**LOGGING, "handlers": {"h": {"class": "logging.handlers.SYSLOG_UDP_PORT"}}}
     with pytest.raises(InvalidConfigurationError, match="cannot be called"):
-        checked(parsed(yaml.safe_dump({"logging": config}), "p").logging)
+        validate_logging(parse_pipeline_file(yaml.safe_dump({"logging": config}), "p").logging)
 
 
 @pytest.mark.parametrize(
@@ -200,21 +200,21 @@ def test_validation_refuses_what_cannot_be_called() -> None:
 def test_a_module_that_is_not_listed_is_refused_with_the_setting_to_add(config: dict[str, object]) -> None:
     text = yaml.safe_dump({"logging": config})
     with pytest.raises(InvalidConfigurationError, match="not listed: os: set RUNLAKE_PIPELINE_MODULES=site,os at=logging"):
-        parsed(text, "p", modules=AllowedModules(("site",)))
-    parsed(text, "p", modules=AllowedModules(("os",)))
+        parse_pipeline_file(text, "p", modules=AllowedModules(("site",)))
+    parse_pipeline_file(text, "p", modules=AllowedModules(("os",)))
 
 
 def test_a_file_cannot_list_modules_itself() -> None:
     for name in ("modules", "_modules"):
         with pytest.raises(InvalidConfigurationError, match="extra inputs are not permitted"):
-            parsed(yaml.safe_dump({"logging": {**LOGGING, name: ["os"]}}), "p")
+            parse_pipeline_file(yaml.safe_dump({"logging": {**LOGGING, name: ["os"]}}), "p")
 
 
 def test_a_scan_takes_the_list_of_modules() -> None:
-    found = [Found("a.yaml", "a", yaml.safe_dump({"logging": {**LOGGING, "handlers": {"h": {"class": "site.Handler"}}}}))]
-    assert [each.name for each in scan(found).pipelines] == [BUILT_IN]
-    assert "site" in scan(found).problems[0].reason
-    assert [each.name for each in scan(found, modules=AllowedModules(("site",))).pipelines] == [BUILT_IN, "a"]
+    found = [ConfigFile("a.yaml", "a", yaml.safe_dump({"logging": {**LOGGING, "handlers": {"h": {"class": "site.Handler"}}}}))]
+    assert [each.name for each in load_pipelines(found).pipelines] == [BUILT_IN]
+    assert "site" in load_pipelines(found).problems[0].reason
+    assert [each.name for each in load_pipelines(found, modules=AllowedModules(("site",))).pipelines] == [BUILT_IN, "a"]
 
 
 def with_handlers(*names: str) -> str:
@@ -250,7 +250,7 @@ def tens(levels: int) -> str:
 )  # fmt: skip
 def test_a_file_that_stands_for_too_much_is_refused(given: str, reason: str) -> None:
     with pytest.raises(InvalidConfigurationError, match=reason) as refused:
-        parsed(given, "p")
+        parse_pipeline_file(given, "p")
     assert len(str(refused.value)) < 20_000
 
 
@@ -272,7 +272,7 @@ logging:
     c: *handler
   root: {handlers: [a, b, c]}
 """
-    assert parsed(text, "p").logging.handlers == {
+    assert parse_pipeline_file(text, "p").logging.handlers == {
         "a": {"class": "logging.NullHandler", "level": "INFO"},
         "b": {"class": "logging.NullHandler", "level": "ERROR"},
         "c": {"class": "logging.NullHandler", "level": "INFO"},
@@ -298,9 +298,9 @@ def rolling(**handlers: dict[str, object]) -> str:
 )
 def test_handlers_that_write_the_same_files_are_refused(first: dict[str, object], second: dict[str, object]) -> None:
     with pytest.raises(InvalidConfigurationError, match="two handlers write the same files"):
-        parsed(rolling(one=first, two=second), "p")
-    alone = [Found("1.yaml", "1", rolling(one=first)), Found("2.yaml", "2", rolling(two=second))]
-    scanned = scan(alone)
+        parse_pipeline_file(rolling(one=first, two=second), "p")
+    alone = [ConfigFile("1.yaml", "1", rolling(one=first)), ConfigFile("2.yaml", "2", rolling(two=second))]
+    scanned = load_pipelines(alone)
     assert [each.name for each in scanned.pipelines] == [BUILT_IN, "1"]
     assert "another writes the same files pipeline=1" in scanned.problems[0].reason
 
@@ -312,9 +312,9 @@ def test_handlers_of_one_base_with_extensions_of_their_own_are_accepted() -> Non
         "c": {"base": "x", "extension": "c"},
         "d": {"base": "x/y"},
     }
-    assert sorted(parsed(rolling(**handlers), "p").logging.handlers) == ["a", "b", "c", "d"]
+    assert sorted(parse_pipeline_file(rolling(**handlers), "p").logging.handlers) == ["a", "b", "c", "d"]
 
 
 def test_the_files_of_the_built_in_pipeline_are_its_own() -> None:
-    scanned = scan([Found("mine.yaml", "mine", rolling(one={"base": "pipeline-files", "format": "jsonl"}))])
+    scanned = load_pipelines([ConfigFile("mine.yaml", "mine", rolling(one={"base": "pipeline-files", "format": "jsonl"}))])
     assert [each.name for each in scanned.pipelines] == [BUILT_IN] and "pipeline=runlake" in scanned.problems[0].reason

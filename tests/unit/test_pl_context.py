@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from chalicelib.errors import InvalidConfigurationError
-from chalicelib.pipelines.configuration import Logging, Properties, parsed
-from chalicelib.pipelines.context import LoggingContext, build
+from chalicelib.pipelines.configuration import Logging, Properties, parse_pipeline_file
+from chalicelib.pipelines.context import LoggingContext, build_logging
 from tests.piping import MODULES, RECORDS, Remembering
 from tests.sampling import pick
 
@@ -49,7 +49,7 @@ class Loud(logging.Filter):
 
 
 def config(**given: Any) -> Logging:
-    return parsed(yaml.safe_dump({"logging": {"version": 1, **given}}), "p", modules=MODULES).logging
+    return parse_pipeline_file(yaml.safe_dump({"logging": {"version": 1, **given}}), "p", modules=MODULES).logging
 
 
 def remember(*names: str, **more: Any) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def remember(*names: str, **more: Any) -> dict[str, Any]:
 
 
 def built(properties: Properties | None = None, **given: Any) -> LoggingContext:
-    return build(config(**given), properties or Properties(), lambda: 0)
+    return build_logging(config(**given), properties or Properties(), lambda: 0)
 
 
 def routed(context: LoggingContext, name: str) -> list[str]:

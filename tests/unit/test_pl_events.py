@@ -11,10 +11,10 @@ from chalicelib.errors import PreconditionFailedError
 from chalicelib.events.companion import Companion
 from chalicelib.events.tail import EventTails
 from chalicelib.events.views import Views
-from chalicelib.pipelines.beside import StoredBeside
-from chalicelib.pipelines.feed import Feed
-from chalicelib.pipelines.ordering import Pending
-from chalicelib.pipelines.rows import Place
+from chalicelib.pipelines.ordering import PendingEvent
+from chalicelib.pipelines.rows import EventPosition
+from chalicelib.pipelines.run_event_reader import RunEventReader
+from chalicelib.pipelines.sidecar_reader import StoredSidecarReader
 from chalicelib.ports import PutOptions, Run
 from tests.eventing import EventParts, event_parts, said
 from tests.piping import START_MS, Piping, Remembering, line, pipeline
@@ -30,7 +30,7 @@ def world() -> Iterator[Piping]:
     Remembering.forget()
 
 
-class Counted(StoredBeside):
+class Counted(StoredSidecarReader):
     """Tells what it was asked for."""
 
     asked: list[list[int]]
@@ -105,11 +105,11 @@ def test_each_is_one_record_with_what_it_said(world: Piping, state: str) -> None
     assert [each.name for each in Remembering.kept["all"]][1] == "app.x"
 
 
-def fed(world: Piping, parts: EventParts, fetch_bytes: int, place: Place | None = None) -> list[tuple[int, str]]:
-    reading = Feed(
+def fed(world: Piping, parts: EventParts, fetch_bytes: int, place: EventPosition | None = None) -> list[tuple[int, str]]:
+    reading = RunEventReader(
         world.parts().reader,
         A,
-        place or Place(),
+        place or EventPosition(),
         "",
         fetch_bytes=fetch_bytes,
         patience_ms=2000,
@@ -131,11 +131,18 @@ def test_pieces_of_any_size_and_from_any_border_give_the_same(world: Piping, fet
     wanted = [(at, message) for at, _, _, message, _, _ in mixed(world, parts)]
     world.end(A)
     assert fed(world, parts, fetch_bytes) == wanted
-    borders = Feed(
-        world.parts().reader, A, Place(), "", fetch_bytes=10_000, patience_ms=0, clock=world.clock, beside=beside(world, parts)
+    borders = RunEventReader(
+        world.parts().reader,
+        A,
+        EventPosition(),
+        "",
+        fetch_bytes=10_000,
+        patience_ms=0,
+        clock=world.clock,
+        beside=beside(world, parts),
     )
     for each in borders.fetch().events:
-        assert fed(world, parts, fetch_bytes, Place(each.line, each.byte, START_MS)) == [
+        assert fed(world, parts, fetch_bytes, EventPosition(each.line, each.byte, START_MS)) == [
             one for one in wanted if one[0] >= each.line
         ]
 
@@ -176,10 +183,10 @@ def test_no_more_companions_are_held_than_twice_those_that_a_piece_has(world: Pi
         parts.log.append(A, [said(f"event {number:03d}", "s", timestamp=START_MS + number)])
     world.end(A)
     source = beside(world, parts)
-    reading = Feed(
-        world.parts().reader, A, Place(), "", fetch_bytes=100, patience_ms=0, clock=world.clock, beside=source
+    reading = RunEventReader(
+        world.parts().reader, A, EventPosition(), "", fetch_bytes=100, patience_ms=0, clock=world.clock, beside=source
     )  # ten events a piece
-    found: list[Pending] = []
+    found: list[PendingEvent] = []
     while not (fetched := reading.fetch()).at_end:
         assert max(map(len, source.asked)) <= 16 and sum(map(len, source.asked)) <= 2 * 11
         source.asked.clear()

@@ -13,9 +13,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from chalicelib.errors import DamagedLogError, StoreUnavailableError
-from chalicelib.pipelines.configuration import PipelineFile, parsed
+from chalicelib.pipelines.configuration import PipelineFile, parse_pipeline_file
 from chalicelib.pipelines.dead_letters import dead_key, dead_prefixes
-from chalicelib.pipelines.switches import DISABLED, FAILED, REPLAYING, HandlerSwitch, Switches
+from chalicelib.pipelines.pipeline_state import DISABLED, FAILED, REPLAYING, HandlerState, PipelineStateStore
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Run
 from chalicelib.runlog.reader import Stretch
@@ -77,7 +77,7 @@ def dead(world: Piping) -> list[dict[str, Any]]:
 def with_handler(cls: str, **errors: int) -> PipelineFile:
     handlers = {"bad": {"class": cls}, "good": {"class": RECORDS, "to": "good"}}
     logging_ = {"version": 1, "handlers": handlers, "root": {"handlers": ["bad", "good"]}}
-    return parsed(yaml.safe_dump({"logging": logging_, "errors": errors}), "test", modules=MODULES)
+    return parse_pipeline_file(yaml.safe_dump({"logging": logging_, "errors": errors}), "test", modules=MODULES)
 
 
 @pytest.mark.parametrize("error", [lambda: ValueError("no number"), lambda: SystemExit(7)], ids=["throws", "sys.exit"])
@@ -141,7 +141,7 @@ def test_a_run_that_is_damaged_during_a_replay_is_replayed_once_it_is_mended(wor
     world.end(B)
     session(world, pipeline())
     world.runs.retired(B, 99)
-    Switches(world.database, world.clock).replay("test", START_MS, START_MS)
+    PipelineStateStore(world.database, world.clock).replay("test", START_MS, START_MS)
     session(world, pipeline(), Damaged(world, B))
     assert Remembering.messages() == ["b"]
     session(world, pipeline())
@@ -197,7 +197,7 @@ def test_errors_of_a_handler_behind_another_count_for_that_one_and_lose_nothing(
         "m": {"class": "logging.handlers.MemoryHandler", "capacity": 100, "target": "s"},
         "s": {"class": f"{__name__}.Swallows"},
     }
-    file = parsed(
+    file = parse_pipeline_file(
         yaml.safe_dump({"logging": {"version": 1, "handlers": handlers, "root": {"handlers": ["m"]}}}), "test", modules=MODULES
     )
     worker = run_whole(world, file, ["one", "bad", "three"])
@@ -212,7 +212,7 @@ def test_over_the_budget_the_handler_is_disabled_with_reason_and_place_and_its_s
     worker.stop()
     assert Remembering.messages("b") == texts
     assert Remembering.messages("a") == ["one"]
-    _, handlers = Switches(world.database, world.clock).of("test")
+    _, handlers = PipelineStateStore(world.database, world.clock).of("test")
     switch = handlers["a"]
     assert (switch.state, switch.reason, switch.run, switch.line) == (DISABLED, "OSError: down", "svc.a/r1", 2)
     assert switch.since_ms >= START_MS
@@ -240,7 +240,7 @@ def test_a_disabled_handler_stays_so_and_when_enabled_gets_what_it_missed(world:
     assert Remembering.messages("a") == []
     assert Remembering.messages("b") == ["one", "two", "three", "more"]
     Remembering.fails.clear()
-    Switches(world.database, world.clock).set_handler("test", HandlerSwitch("a", REPLAYING))
+    PipelineStateStore(world.database, world.clock).set_handler("test", HandlerState("a", REPLAYING))
     worker = world.worker(file, owner="w3")
     worker.start()
     world.work(worker)
@@ -253,7 +253,7 @@ def test_a_disabled_handler_stays_so_and_when_enabled_gets_what_it_missed(world:
     world.work(worker)
     worker.stop()
     assert len(Remembering.messages("a")) == 4
-    assert Switches(world.database, world.clock).of("test")[1] == {}
+    assert PipelineStateStore(world.database, world.clock).of("test")[1] == {}
 
 
 B = Run("svc.b", "r1")
@@ -262,12 +262,12 @@ B = Run("svc.b", "r1")
 def test_a_handler_that_cannot_start_is_told_the_others_go_on_and_later_it_gets_what_it_missed(world: Piping) -> None:
     handlers = {"late": {"class": "tests.no.such.Handler"}, "good": {"class": RECORDS, "to": "good"}}
     logging_ = {"version": 1, "handlers": handlers, "root": {"handlers": ["late", "good"]}}
-    run_whole(world, parsed(yaml.safe_dump({"logging": logging_}), "test", modules=MODULES), ["one", "two"]).stop()
+    run_whole(world, parse_pipeline_file(yaml.safe_dump({"logging": logging_}), "test", modules=MODULES), ["one", "two"]).stop()
     assert Remembering.messages("good") == ["one", "two"]
     assert [each["handler"] for each in world.told if "could not be started" in each["message"]] == ["late"]
-    assert Switches(world.database, world.clock).of("test")[1]["late"].state == FAILED
+    assert PipelineStateStore(world.database, world.clock).of("test")[1]["late"].state == FAILED
     handlers["late"] = {"class": RECORDS, "to": "late"}
-    worker = world.worker(parsed(yaml.safe_dump({"logging": logging_}), "test", modules=MODULES), owner="w2")
+    worker = world.worker(parse_pipeline_file(yaml.safe_dump({"logging": logging_}), "test", modules=MODULES), owner="w2")
     worker.start()
     world.work(worker)
     worker.stop()

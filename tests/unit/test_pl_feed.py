@@ -13,9 +13,9 @@ from chalicelib.events.companion import Companion, Noted
 from chalicelib.lines.choice import choose
 from chalicelib.lines.events import events
 from chalicelib.lines.formats import PLAIN
-from chalicelib.pipelines import feed as feeds
-from chalicelib.pipelines.feed import Feed
-from chalicelib.pipelines.rows import Place
+from chalicelib.pipelines import run_event_reader as feeds
+from chalicelib.pipelines.rows import EventPosition
+from chalicelib.pipelines.run_event_reader import RunEventReader
 from chalicelib.ports import Run
 from chalicelib.runlog.reader import Stretch
 from chalicelib.runlog.tail import Tail
@@ -45,13 +45,15 @@ class Text:
         return Stretch(self.body[start : start + length], end)
 
 
-def feed(text: Text, place: Place | None = None, fetch_bytes: int = 1024, now_ms: int = START_MS) -> Feed:
+def feed(text: Text, place: EventPosition | None = None, fetch_bytes: int = 1024, now_ms: int = START_MS) -> RunEventReader:
     world = Piping()
     world.clock.advance((now_ms - START_MS) / 1000)
-    return Feed(text, A, place or Place(0, 0, START_MS), "", fetch_bytes=fetch_bytes, patience_ms=2000, clock=world.clock)
+    return RunEventReader(
+        text, A, place or EventPosition(0, 0, START_MS), "", fetch_bytes=fetch_bytes, patience_ms=2000, clock=world.clock
+    )
 
 
-def all_of(reading: Feed) -> list[tuple[int, str]]:
+def all_of(reading: RunEventReader) -> list[tuple[int, str]]:
     found = []
     for _ in range(10_000):
         fetched = reading.fetch()
@@ -103,7 +105,7 @@ def test_the_last_event_of_a_run_that_goes_on_waits_for_what_may_follow() -> Non
 
 def test_a_line_without_a_time_has_that_of_the_one_before() -> None:
     body = f"plain before\n{LINES[0]}\nplain behind\n".encode()
-    found = feed(Text(body), Place(0, 0, 17)).fetch().events
+    found = feed(Text(body), EventPosition(0, 0, 17)).fetch().events
     assert [each.time_ms for each in found] == [17, START_MS, START_MS]
 
 
@@ -152,7 +154,7 @@ def read_with_retries(text: Text) -> list[tuple[int, int]]:
             continue
         events += [(each.line, len(each.parsed.message)) for each in fetched.events]
         if fetched.at_end:
-            assert reading.place == Place(len(events), len(text.body), START_MS)
+            assert reading.place == EventPosition(len(events), len(text.body), START_MS)
             return events
     raise AssertionError("no end")
 
@@ -195,7 +197,9 @@ def test_batch_under_way_ends_a_piece_after_bounded_reads(monkeypatch: pytest.Mo
     text.sealed = False
     under_way, clock = UnderWay(first), Piping().clock
     clock.advance(3)
-    reading = Feed(text, A, Place(0, 0, START_MS), PLAIN.name, fetch_bytes=1024, patience_ms=2000, clock=clock, beside=under_way)
+    reading = RunEventReader(
+        text, A, EventPosition(0, 0, START_MS), PLAIN.name, fetch_bytes=1024, patience_ms=2000, clock=clock, beside=under_way
+    )
     events = [each.line for _ in range(2) for each in reading.fetch().events]
     assert events == list(range(first))
     assert text.reads <= 10
@@ -210,11 +214,18 @@ def test_overlong_line_of_a_batch_under_way_is_not_skipped(monkeypatch: pytest.M
     monkeypatch.setattr(feeds, "MOST_BYTES", 4096)
     under_way = UnderWay(0)
     text = Text(b"x" * 9000 + b"\nbehind\n", sealed=False)
-    reading = Feed(
-        text, A, Place(0, 0, START_MS), PLAIN.name, fetch_bytes=1024, patience_ms=2000, clock=Piping().clock, beside=under_way
+    reading = RunEventReader(
+        text,
+        A,
+        EventPosition(0, 0, START_MS),
+        PLAIN.name,
+        fetch_bytes=1024,
+        patience_ms=2000,
+        clock=Piping().clock,
+        beside=under_way,
     )
     assert reading.fetch().at_end
-    assert reading.place == Place(0, 0, START_MS)
+    assert reading.place == EventPosition(0, 0, START_MS)
     under_way.line, text.sealed = None, True
     assert [(at, len(message)) for at, message in all_of(reading)] == [(0, 4096), (1, 6)]
 
@@ -233,8 +244,8 @@ class Damaged(UnderWay):
 def test_companion_beyond_the_end_of_a_finished_log_leaves_plain_lines() -> None:
     text = FailsOnce(b"first\nsecond\nthird\n", 0)
     clock = Piping().clock
-    reading = Feed(
-        text, A, Place(0, 0, START_MS), PLAIN.name, fetch_bytes=1024, patience_ms=2000, clock=clock, beside=Damaged(None)
+    reading = RunEventReader(
+        text, A, EventPosition(0, 0, START_MS), PLAIN.name, fetch_bytes=1024, patience_ms=2000, clock=clock, beside=Damaged(None)
     )
     assert all_of(reading) == [(0, "first"), (1, "second"), (2, "third")]
     assert reading.place.byte == len(text.body)
@@ -258,5 +269,5 @@ def test_it_is_the_same_wherever_the_bytes_lie(state: str) -> None:
     if state == "finalized":
         world.end(A)
     world.clock.advance(10)
-    reading = Feed(world.parts().reader, A, Place(), "", fetch_bytes=1024, patience_ms=2000, clock=world.clock)
+    reading = RunEventReader(world.parts().reader, A, EventPosition(), "", fetch_bytes=1024, patience_ms=2000, clock=world.clock)
     assert [at for at, _ in all_of(reading)] == list(range(20))

@@ -24,20 +24,20 @@ from chalicelib.errors import (
 )
 from chalicelib.memory.clock import ManualClock
 from chalicelib.memory.database import InMemoryDatabase, row_bytes
-from chalicelib.pipelines import in_hand
-from chalicelib.pipelines.checkpoints import MAX_RUNS, Checkpoints, Part, RowsRefusedError
-from chalicelib.pipelines.configuration import parsed
+from chalicelib.pipelines import active_runs
+from chalicelib.pipelines.checkpoints import MAX_RUNS, Checkpoints, JobPart, RowsRefusedError
+from chalicelib.pipelines.configuration import parse_pipeline_file
 from chalicelib.pipelines.heads import MAX_HEAD_BYTES, head_bytes, read_head
 from chalicelib.pipelines.ports import HandlerContext
-from chalicelib.pipelines.rows import Place, Position, packed_positions, pipeline_key, unpacked_positions
+from chalicelib.pipelines.rows import EventPosition, RunCheckpoint, pack_checkpoints, pipeline_key, unpack_checkpoints
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import ABSENT_ROW, Key, Put, Run, Write
 from tests.piping import MODULES, START_MS, Piping, line
 
 A, B = Run("svc.a", "r1"), Run("svc.b", "r2")
-PLACES = st.builds(Place, st.integers(0, 1 << 40), st.integers(0, 1 << 50), st.integers(0, 1 << 45))
+PLACES = st.builds(EventPosition, st.integers(0, 1 << 40), st.integers(0, 1 << 50), st.integers(0, 1 << 45))
 POSITIONS = st.builds(
-    Position,
+    RunCheckpoint,
     PLACES,
     st.sampled_from(["", "plain"]),
     st.dictionaries(st.sampled_from("ab"), PLACES),
@@ -46,8 +46,8 @@ POSITIONS = st.builds(
 )
 
 
-def at(line: int) -> Position:
-    return Position(Place(line, line * 10, START_MS + line))
+def at(line: int) -> RunCheckpoint:
+    return RunCheckpoint(EventPosition(line, line * 10, START_MS + line))
 
 
 class Cases:
@@ -61,14 +61,14 @@ class Cases:
 
 
 @given(st.dictionaries(st.builds(Run, st.text(min_size=1), st.text(min_size=1)), POSITIONS))
-def test_positions_are_stored_as_they_are(positions: dict[Run, Position]) -> None:
-    assert unpacked_positions(packed_positions(positions)) == positions
+def test_positions_are_stored_as_they_are(positions: dict[Run, RunCheckpoint]) -> None:
+    assert unpack_checkpoints(pack_checkpoints(positions)) == positions
 
 
 def test_what_cannot_be_read_is_told() -> None:
-    for text in ("", "?", packed_positions({A: at(1)})[:-3]):
+    for text in ("", "?", pack_checkpoints({A: at(1)})[:-3]):
         with pytest.raises(DamagedPartitionError):
-            unpacked_positions(text)
+            unpack_checkpoints(text)
 
 
 def test_as_many_runs_as_may_be_in_hand_fit_into_a_head() -> None:
@@ -81,7 +81,7 @@ def test_as_many_runs_as_may_be_in_hand_fit_into_a_head() -> None:
         ): at(number * 7919)
         for number in range(MAX_RUNS)
     }
-    assert len(packed_positions(positions)) < MAX_HEAD_BYTES / 2
+    assert len(pack_checkpoints(positions)) < MAX_HEAD_BYTES / 2
     assert sum(head_bytes(run, ["one", "two"]) for run in positions) < MAX_HEAD_BYTES
 
 
@@ -281,7 +281,7 @@ def test_conflicting_transaction_is_tried_again(call: str, conflicts: int) -> No
     mine = cases.checkpoints("w1")
     mine.commit({A: at(1)})
     if call == "finish_part":
-        mine = Checkpoints(cases.database, "p", cases.clock, 1000, Part("job.1", mine.epoch))
+        mine = Checkpoints(cases.database, "p", cases.clock, 1000, JobPart("job.1", mine.epoch))
         mine.take_over("task")
     transact, left = cases.database.transact, [conflicts]
 
@@ -341,8 +341,8 @@ def test_head_of_several_pages_is_stored_and_shrinks_again() -> None:
     random = Random(7)
     letters = string.ascii_letters + string.digits
     runs = {
-        Run("svc.many", "".join(random.choices(letters, k=900))): Position(
-            Place(random.randrange(10**6), random.randrange(10**8), START_MS)
+        Run("svc.many", "".join(random.choices(letters, k=900))): RunCheckpoint(
+            EventPosition(random.randrange(10**6), random.randrange(10**8), START_MS)
         )
         for _ in range(900)
     }
@@ -360,7 +360,7 @@ def test_head_of_several_pages_is_stored_and_shrinks_again() -> None:
 def test_full_head_is_stored_with_the_rows_of_handlers() -> None:
     """Names that cannot be compressed, as many as a worker may have in hand, and all the rows that fit beside them."""
     cases, random = Cases(), Random(13)
-    runs: dict[Run, Position] = {}
+    runs: dict[Run, RunCheckpoint] = {}
     counted_bytes = 0
     while len(runs) < MAX_RUNS:
         run = Run("svc.many", "".join(random.choices(string.digits + string.ascii_letters + string.punctuation, k=1000)))
@@ -401,15 +401,15 @@ def test_torn_pages_of_a_head_are_read_again() -> None:
     st.integers(0, 2**63 - 1),
 )
 def test_no_run_takes_more_of_a_head_than_is_counted(fqn: str, run_id: str, handlers: list[str], number: int) -> None:
-    place = Place(number, number, number)
-    position = Position(place, "a_format_of_a_name", dict.fromkeys(handlers, place), number, number)
+    place = EventPosition(number, number, number)
+    position = RunCheckpoint(place, "a_format_of_a_name", dict.fromkeys(handlers, place), number, number)
     raw = json.dumps([[fqn, run_id, position.packed()]], separators=(",", ":"))
     assert len(raw) * 1.26 <= head_bytes(Run(fqn, run_id), handlers) + 4
 
 
 def test_runs_with_long_names_are_admitted_only_as_far_as_a_head_has_room(world: Piping, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = [Run("svc.long", f"{number:03d}" + "r" * 300) for number in range(12)]
-    monkeypatch.setattr(in_hand, "MAX_HEAD_BYTES", 5 * head_bytes(runs[0], ["rows"]))
+    monkeypatch.setattr(active_runs, "MAX_HEAD_BYTES", 5 * head_bytes(runs[0], ["rows"]))
     for run in runs:
         world.write(run, [line(START_MS, "one")])
         world.end(run)
@@ -443,7 +443,7 @@ def test_runs_that_are_let_go_are_found_again() -> None:
 @given(st.lists(st.tuples(st.integers(0, 50), st.frozensets(st.sampled_from("ab"))), max_size=12))
 def test_no_handler_is_ever_ahead_of_what_it_got(steps: list[tuple[int, frozenset[str]]]) -> None:
     """A model: who gets events gets all from its own place on. Whoever is behind is read again from there."""
-    position, had = Position(), {"a": 0, "b": 0}
+    position, had = RunCheckpoint(), {"a": 0, "b": 0}
     for number, (length, gets) in enumerate(steps):
         handlers = {name: name in gets for name in "ab"}
         start = position.start(handlers)
@@ -451,7 +451,7 @@ def test_no_handler_is_ever_ahead_of_what_it_got(steps: list[tuple[int, frozense
         for name in gets:
             assert position.line_of(name) <= had[name]  # nothing is left out
             had[name] = max(had[name], end)
-        position = position.moved(Place(end, end, number), handlers)
+        position = position.moved(EventPosition(end, end, number), handlers)
         for name in "ab":
             assert position.line_of(name) <= had[name]
 
@@ -488,7 +488,7 @@ def world() -> Piping:
 
 def publishing() -> Any:
     handlers = {"rows": {"class": f"{__name__}.Publishing"}}
-    return parsed(
+    return parse_pipeline_file(
         yaml.safe_dump({"logging": {"version": 1, "handlers": handlers, "root": {"handlers": ["rows"]}}}), "test", modules=MODULES
     )
 

@@ -6,20 +6,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.lines.parsed import Parsed
-from chalicelib.pipelines.ordering import LEAST_BYTES, OrderingBuffer, Pending, automatic_bytes, display_key, size_of
+from chalicelib.pipelines.ordering import LEAST_BYTES, OrderingBuffer, PendingEvent, automatic_bytes, display_key, memory_bytes_of
 
 DELAY_MS = 2000
 
 
-def pending(time_ms: int, run: str = "a", line: int = 0, size: int = 10) -> Pending:
-    return Pending(time_ms, run, line, line * 10, time_ms, size_of(size), Parsed(None, None, None, ""))
+def pending(time_ms: int, run: str = "a", line: int = 0, size: int = 10) -> PendingEvent:
+    return PendingEvent(time_ms, run, line, line * 10, time_ms, memory_bytes_of(size), Parsed(None, None, None, ""))
 
 
-def places(taken: list[Pending]) -> list[tuple[int, str, int]]:
+def places(taken: list[PendingEvent]) -> list[tuple[int, str, int]]:
     return [(each.order_ms, each.partition, each.line) for each in taken]
 
 
-def add(buffer: OrderingBuffer, *found: Pending, final: bool = False) -> None:
+def add(buffer: OrderingBuffer, *found: PendingEvent, final: bool = False) -> None:
     for each in found:
         buffer.add(each)
     for run in {each.partition for each in found}:

@@ -9,13 +9,21 @@ import pytest
 
 from chalicelib.coordination import Lease
 from chalicelib.errors import PartitionNotOwnedError, StoreUnavailableError
-from chalicelib.pipelines.checkpoints import Checkpoints, LayoutChangedError, Part, Replay
+from chalicelib.pipelines.checkpoints import Checkpoints, JobPart, LayoutChangedError, Replay
 from chalicelib.pipelines.configuration import PipelineFile
-from chalicelib.pipelines.finding import CatalogFinder
-from chalicelib.pipelines.rows import SWITCH, Place, Position, packed_positions, pipeline_key, row_at
+from chalicelib.pipelines.pipeline_state import (
+    DISABLED,
+    REPLAYING,
+    DesiredState,
+    HandlerState,
+    PipelineStateStore,
+    replay_done,
+    status_key,
+)
+from chalicelib.pipelines.rows import SWITCH, EventPosition, RunCheckpoint, pack_checkpoints, pipeline_key, row_at
+from chalicelib.pipelines.run_discovery import CatalogRunDiscovery
 from chalicelib.pipelines.shards import OF_A_JOB, Shard, shard_of, shards
-from chalicelib.pipelines.supervisor import Outcome, Share
-from chalicelib.pipelines.switches import DISABLED, REPLAYING, HandlerSwitch, Switch, Switches, replay_done, status_key
+from chalicelib.pipelines.supervisor import Assignment, PipelineOutcome
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Put, Run
 from tests.faults.interception import Crash
@@ -128,7 +136,7 @@ def test_other_number_of_shards_loses_and_doubles_nothing(world: Piping, before:
     world.clock.advance(60)
     for worker in old:  # they are still there, and can do nothing more
         with pytest.raises(PartitionNotOwnedError):
-            worker.checkpoints.commit({RUNS[0]: Position(Place(99, 999, 1))})
+            worker.checkpoints.commit({RUNS[0]: RunCheckpoint(EventPosition(99, 999, 1))})
     expected = sorted(expected + write(world, "c"))
     work(world, new)
     for worker in new:
@@ -141,10 +149,10 @@ def test_checkpoint_of_the_previous_release_is_divided(world: Piping) -> None:
     """Its head has no attempt and no layout; some of its runs have ended meanwhile and are in no index any more."""
     expected = write(world, "abc")
     end(world)
-    positions: dict[Run, Position] = {}
+    positions: dict[Run, RunCheckpoint] = {}
     for run in RUNS:
         text = "".join(line(START_MS, f"{run.fqn} {letter}") + "\n" for letter in "ab")
-        positions[run] = Position(Place(2, len(text), START_MS), "")
+        positions[run] = RunCheckpoint(EventPosition(2, len(text), START_MS), "")
     leave_index(world)
     head = {
         "key": "pipeline#test",
@@ -152,7 +160,7 @@ def test_checkpoint_of_the_previous_release_is_divided(world: Piping) -> None:
         "epoch": 7,
         "owner": "old",
         "commit": 41,
-        "runs": packed_positions(positions),
+        "runs": pack_checkpoints(positions),
     }
     status = {"key": "pipeline#test", "at": "status", "looked_ms": world.clock.now_ms()}
     rows = [Put(pipeline_key("test", "checkpoint"), head), Put(pipeline_key("test", "status"), status)]
@@ -163,7 +171,7 @@ def test_checkpoint_of_the_previous_release_is_divided(world: Piping) -> None:
 
 def listing(world: Piping, several: int, turns: int) -> None:
     """The life of the first workers of a division; they list the whole catalog where they have to."""
-    finder = CatalogFinder(world.runs, lambda _: (NAMES, None), pipeline().source, world.clock)
+    finder = CatalogRunDiscovery(world.runs, lambda _: (NAMES, None), pipeline().source, world.clock)
     begun = workers(world, several, finder=finder)[:turns]
     for worker in begun:
         worker.start()
@@ -222,20 +230,20 @@ def test_late_division_removes_no_head_of_the_next_one(world: Piping, monkeypatc
         other.take_over("other")
         return other
 
-    divided().commit({RUNS[0]: Position(Place(1, 10, 1))})
+    divided().commit({RUNS[0]: RunCheckpoint(EventPosition(1, 10, 1))})
     late = Checkpoints(world.database, "p", world.clock, 100, shard=Shard(0, 3))
     put_rows, since = late.put_rows, []
 
-    def overtaken(positions: Mapping[Run, Position], **options: Any) -> None:
+    def overtaken(positions: Mapping[Run, RunCheckpoint], **options: Any) -> None:
         put_rows(positions, **options)
         if positions:
             since.append(divided())
-            since[0].commit({RUNS[1]: Position(Place(2, 20, 1))})
+            since[0].commit({RUNS[1]: RunCheckpoint(EventPosition(2, 20, 1))})
 
     monkeypatch.setattr(late, "put_rows", overtaken)
     with pytest.raises(PartitionNotOwnedError):
         late.take_over("late")
-    since[0].commit({RUNS[2]: Position(Place(3, 30, 1))})
+    since[0].commit({RUNS[2]: RunCheckpoint(EventPosition(3, 30, 1))})
     assert set(since[0].in_hand()) == {RUNS[1], RUNS[2]}
 
 
@@ -244,17 +252,17 @@ def test_name_of_a_late_worker_of_the_old_division_commits_nothing(world: Piping
     first.take_over("lead")
     old = Checkpoints(world.database, "p", world.clock, 100, shard=Shard(1, 2))
     old.take_over("old")
-    old.commit({RUNS[0]: Position(Place(1, 10, 1))})
+    old.commit({RUNS[0]: RunCheckpoint(EventPosition(1, 10, 1))})
     Checkpoints(world.database, "p", world.clock, 100, shard=Shard(0, 3)).take_over("lead")
     for attempt in (
-        lambda: old.commit({RUNS[0]: Position(Place(2, 20, 1))}),
-        lambda: old.put_rows({RUNS[0]: Position(Place(2, 20, 1))}),
+        lambda: old.commit({RUNS[0]: RunCheckpoint(EventPosition(2, 20, 1))}),
+        lambda: old.put_rows({RUNS[0]: RunCheckpoint(EventPosition(2, 20, 1))}),
         lambda: old.release([RUNS[0]]),
         lambda: old.take_over("old again"),
     ):
         with pytest.raises(LayoutChangedError):
             attempt()
-    assert first.find([RUNS[0]]) == {RUNS[0]: Position(Place(1, 10, 1))}
+    assert first.find([RUNS[0]]) == {RUNS[0]: RunCheckpoint(EventPosition(1, 10, 1))}
 
 
 def test_shard_commits_nothing_once_a_division_has_begun(world: Piping) -> None:
@@ -262,20 +270,20 @@ def test_shard_commits_nothing_once_a_division_has_begun(world: Piping) -> None:
     Checkpoints(world.database, "p", world.clock, 100, shard=Shard(0, 2)).take_over("lead")
     old = Checkpoints(world.database, "p", world.clock, 100, shard=Shard(1, 2))
     old.take_over("old")
-    old.commit({RUNS[0]: Position(Place(1, 10, 1))})
+    old.commit({RUNS[0]: RunCheckpoint(EventPosition(1, 10, 1))})
     lead = Checkpoints(world.database, "p", world.clock, 100, shard=Shard(0, 3))
     put_rows, refused = lead.put_rows, []
 
     def interrupted(*arguments: Any, **options: Any) -> None:
         put_rows(*arguments, **options)
         with pytest.raises(LayoutChangedError) as error:
-            old.commit({RUNS[0]: Position(Place(2, 20, 1))})
+            old.commit({RUNS[0]: RunCheckpoint(EventPosition(2, 20, 1))})
         refused.append(error)
 
     lead.put_rows = interrupted  # type: ignore[method-assign]
     lead.take_over("lead")
     assert len(refused) == 2  # behind the rows of the leading head, and those of the other
-    assert lead.find([RUNS[0]]) == {RUNS[0]: Position(Place(1, 10, 1))}
+    assert lead.find([RUNS[0]]) == {RUNS[0]: RunCheckpoint(EventPosition(1, 10, 1))}
 
 
 def test_job_takes_the_runs_of_all_shards_and_gives_them_back(world: Piping) -> None:
@@ -297,9 +305,9 @@ def test_job_takes_the_runs_of_all_shards_and_gives_them_back(world: Piping) -> 
 def test_job_after_a_killed_job_begins_where_its_tasks_committed(world: Piping) -> None:
     killed = Checkpoints(world.database, "test", world.clock, 100, shard=OF_A_JOB)
     killed.take_over("job 1")
-    task = Checkpoints(world.database, "test", world.clock, 100, Part("1.0", killed.epoch))
+    task = Checkpoints(world.database, "test", world.clock, 100, JobPart("1.0", killed.epoch))
     task.take_over("task")
-    position = Position(Place(7, 70, START_MS), "plain")
+    position = RunCheckpoint(EventPosition(7, 70, START_MS), "plain")
     task.commit({RUNS[0]: position})
     job = Checkpoints(world.database, "test", world.clock, 100, shard=OF_A_JOB)
     job.take_over("job 2")
@@ -325,10 +333,10 @@ def test_replay_is_of_all_shards(world: Piping) -> None:
     end(world)
     live(world, 3)
     Remembering.forget()
-    Switches(world.database, world.clock).replay("test", START_MS - 1, 5)
+    PipelineStateStore(world.database, world.clock).replay("test", START_MS - 1, 5)
     live(world, 3, steps=30)
     assert sorted(Remembering.messages()) == expected
-    assert Switches(world.database, world.clock).of("test")[0] == Switch(True, None, 5)
+    assert PipelineStateStore(world.database, world.clock).of("test")[0] == DesiredState(True, None, 5)
 
 
 def test_replay_waits_for_the_leading_shard(world: Piping) -> None:
@@ -336,7 +344,7 @@ def test_replay_waits_for_the_leading_shard(world: Piping) -> None:
     write(world, "ab")
     end(world)
     live(world, 3)
-    switches = Switches(world.database, world.clock)
+    switches = PipelineStateStore(world.database, world.clock)
     switches.replay("test", START_MS - 1, 5)
     asked, _ = switches.of("test")
     _, *others = workers(world, 3)
@@ -349,13 +357,13 @@ def test_replay_waits_for_the_leading_shard(world: Piping) -> None:
 
 def test_enabled_handler_gets_what_it_missed_from_every_shard(world: Piping) -> None:
     file = pipeline(to=("a", "b"), shards=3)
-    switches = Switches(world.database, world.clock)
-    switches.set_handler("test", HandlerSwitch("a", DISABLED, "by an operator", 1))
+    switches = PipelineStateStore(world.database, world.clock)
+    switches.set_handler("test", HandlerState("a", DISABLED, "by an operator", 1))
     expected = write(world, "ab")
     end(world)
     live(world, 3, file=file)
     assert sorted(Remembering.messages("b")) == expected and Remembering.messages("a") == []
-    switches.set_handler("test", HandlerSwitch("a", REPLAYING, "", world.clock.now_ms()))
+    switches.set_handler("test", HandlerState("a", REPLAYING, "", world.clock.now_ms()))
     lead, *others = workers(world, 3, file)
     lead.start()
     work(world, [lead], 30)
@@ -373,20 +381,20 @@ def test_enabled_handler_gets_what_it_missed_from_every_shard(world: Piping) -> 
 
 def test_replay_that_is_asked_for_while_another_begins_is_not_done_with_it(world: Piping) -> None:
     """From the same time: what came in between is to be processed again as well."""
-    key, asked = pipeline_key("p", SWITCH), Switch(True, START_MS, 2)
+    key, asked = pipeline_key("p", SWITCH), DesiredState(True, START_MS, 2)
     world.database.put_many([Put(key, row_at(key, enabled=True, replay_ms=START_MS, asked_ms=2))])
-    begun = Replay(START_MS, replay_done("p", Switch(True, START_MS, 1)))
+    begun = Replay(START_MS, replay_done("p", DesiredState(True, START_MS, 1)))
     with pytest.raises(StoreUnavailableError):
         Checkpoints(world.database, "p", world.clock, 100).take_over("w", begun)
-    assert Switches(world.database, world.clock).of("p")[0] == asked
+    assert PipelineStateStore(world.database, world.clock).of("p")[0] == asked
 
 
-@pytest.mark.parametrize("meanwhile", [HandlerSwitch("a", REPLAYING, "", 2), HandlerSwitch("a", DISABLED, "", 1)])
-def test_handler_that_was_switched_meanwhile_keeps_its_switch(world: Piping, meanwhile: HandlerSwitch) -> None:
+@pytest.mark.parametrize("meanwhile", [HandlerState("a", REPLAYING, "", 2), HandlerState("a", DISABLED, "", 1)])
+def test_handler_that_was_switched_meanwhile_keeps_its_switch(world: Piping, meanwhile: HandlerState) -> None:
     """Disabled and enabled once more, it has missed what no shard gave it yet."""
-    switches = Switches(world.database, world.clock)
+    switches = PipelineStateStore(world.database, world.clock)
     switches.set_handler("p", meanwhile)
-    assert not switches.clear_handler("p", HandlerSwitch("a", REPLAYING, "", 1))
+    assert not switches.clear_handler("p", HandlerState("a", REPLAYING, "", 1))
     assert switches.of("p")[1] == {"a": meanwhile}
     assert switches.clear_handler("p", meanwhile) and switches.of("p")[1] == {}
 
@@ -413,7 +421,7 @@ def test_combined_report_is_as_bad_as_the_worst_shard(
         key = status_key("p", shard)
         told = {"told_ms": told_ms[shard.number], "last_error": last_errors[shard.number]}
         world.database.put_many([Put(key, row_at(key, **report, **told))])
-    combined = Switches(world.database, world.clock).status(["p"], {"p": 2})["p"]
+    combined = PipelineStateStore(world.database, world.clock).status(["p"], {"p": 2})["p"]
     assert {name: value for name, value in combined.items() if name not in ("key", "at")} == {
         "lag_events": 210,
         "runs": 21,
@@ -432,7 +440,7 @@ def test_combined_report_is_as_bad_as_the_worst_shard(
 def test_reports_of_all_shards_are_one(world: Piping) -> None:
     write(world, "ab")
     several = live(world, 3)
-    switches = Switches(world.database, world.clock)
+    switches = PipelineStateStore(world.database, world.clock)
     told = switches.status(["test"], {"test": 3})["test"]
     assert told["processed"] == 2 * len(RUNS) == sum(worker.processed for worker in several)
     assert told["runs"] == len(RUNS)
@@ -444,9 +452,9 @@ def test_shards_have_leases_of_their_own(world: Piping) -> None:
     end(world)
     watching = supervisor(world)
     assert watching.run([pipeline(shards=3)], world.deadline(600)) == {
-        "test": Outcome.STOPPED,
-        "test#1": Outcome.STOPPED,
-        "test#2": Outcome.STOPPED,
+        "test": PipelineOutcome.STOPPED,
+        "test#1": PipelineOutcome.STOPPED,
+        "test#2": PipelineOutcome.STOPPED,
     }
     assert sorted(Remembering.messages()) == expected
 
@@ -454,12 +462,12 @@ def test_shards_have_leases_of_their_own(world: Piping) -> None:
 def test_shard_without_a_leading_one_is_busy(world: Piping) -> None:
     write(world, "a")
     watching = supervisor(world)
-    assert watching.run([Share(pipeline(shards=2), Shard(1, 2))], world.deadline(600)) == {"test#1": Outcome.BUSY}
+    assert watching.run([Assignment(pipeline(shards=2), Shard(1, 2))], world.deadline(600)) == {"test#1": PipelineOutcome.BUSY}
     assert Remembering.messages() == []
 
 
 def test_unsharded_pipeline_and_leading_shard_share_a_lease(world: Piping) -> None:
     watching = supervisor(world)
     watching.coordinator.initialize()
-    assert isinstance(watching.coordinator.acquire(Share(pipeline()).name), Lease)
-    assert not isinstance(watching.coordinator.acquire(Share(pipeline(shards=2), Shard(0, 2)).name), Lease)
+    assert isinstance(watching.coordinator.acquire(Assignment(pipeline()).name), Lease)
+    assert not isinstance(watching.coordinator.acquire(Assignment(pipeline(shards=2), Shard(0, 2)).name), Lease)

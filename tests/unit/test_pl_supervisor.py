@@ -14,10 +14,10 @@ import yaml
 from chalicelib.coordination import InMemoryStore, Source, SourceCoordinator
 from chalicelib.deadline import Deadline
 from chalicelib.memory.clock import ManualClock
-from chalicelib.pipelines.configuration import PipelineFile, parsed
+from chalicelib.pipelines.configuration import PipelineFile, parse_pipeline_file
 from chalicelib.pipelines.delivery import Progress
-from chalicelib.pipelines.supervisor import Outcome, Share, Supervisor, Watch
-from chalicelib.pipelines.switches import DISABLED, HandlerSwitch, Switches
+from chalicelib.pipelines.pipeline_state import DISABLED, HandlerState, PipelineStateStore
+from chalicelib.pipelines.supervisor import Assignment, CallWatchdog, PipelineOutcome, Supervisor
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Run
 from tests.piping import MODULES, RECORDS, START_MS, Piping, Remembering, line, pipeline
@@ -83,11 +83,11 @@ def world() -> Iterator[Piping]:
 def ill(cls: str, name: str = "ill", **sections: Any) -> PipelineFile:
     handlers = {"bad": {"class": f"{__name__}.{cls}"}, "good": {"class": RECORDS, "to": f"{name} good"}}
     logging_ = {"version": 1, "handlers": handlers, "root": {"handlers": ["good", "bad"]}}
-    return parsed(yaml.safe_dump({"name": name, "logging": logging_, **sections}), name, modules=MODULES)
+    return parse_pipeline_file(yaml.safe_dump({"name": name, "logging": logging_, **sections}), name, modules=MODULES)
 
 
 def supervisor(world: Piping, **changes: Any) -> Supervisor:
-    def make(share: Share, fence: Any, owner: str) -> Worker:
+    def make(share: Assignment, fence: Any, owner: str) -> Worker:
         return world.worker(share.file, fence=fence, owner=owner, shard=share.shard)
 
     def pause(seconds: float) -> None:
@@ -96,7 +96,7 @@ def supervisor(world: Piping, **changes: Any) -> Supervisor:
 
     coordinator = SourceCoordinator(InMemoryStore(), Source("pipelines"), world.clock, lambda *_: None, stops=Stops)
     given = {"until_idle": True, "pause": pause} | changes
-    return Supervisor(coordinator, Switches(world.database, world.clock), make, world.clock, world_tell(world), **given)
+    return Supervisor(coordinator, PipelineStateStore(world.database, world.clock), make, world.clock, world_tell(world), **given)
 
 
 def world_tell(world: Piping) -> Callable[..., None]:
@@ -113,7 +113,7 @@ def logs(world: Piping, count: int = 3) -> list[str]:
 def test_each_pipeline_is_worked_and_its_lease_given_back(world: Piping) -> None:
     texts = logs(world)
     outcome = supervisor(world).run([pipeline("one", to=["1"]), pipeline("two", to=["2"])], world.deadline(600))
-    assert outcome == {"one": Outcome.STOPPED, "two": Outcome.STOPPED}
+    assert outcome == {"one": PipelineOutcome.STOPPED, "two": PipelineOutcome.STOPPED}
     assert Remembering.messages("1") == Remembering.messages("2") == texts
 
 
@@ -122,13 +122,13 @@ def test_a_handler_that_blocks_is_disabled_and_stops_no_other(world: Piping) -> 
     texts = logs(world)
     file, well = ill("Blocks"), pipeline("well", to=["well"])
     outcome = supervisor(world).run([file, well], world.deadline(600))
-    assert outcome == {"ill": Outcome.BLOCKED, "well": Outcome.STOPPED}
+    assert outcome == {"ill": PipelineOutcome.BLOCKED, "well": PipelineOutcome.STOPPED}
     assert Remembering.messages("well") == texts
-    switch = Switches(world.database, world.clock).of("ill")[1]["bad"]
+    switch = PipelineStateStore(world.database, world.clock).of("ill")[1]["bad"]
     assert (switch.state, switch.reason) == (DISABLED, "blocked: it did not come back for 60 s")
     # The next tick goes on without it; the thread that is still blocked can do nothing more when it comes back.
     outcome = supervisor(world).run([file], world.deadline(600))
-    assert outcome == {"ill": Outcome.STOPPED}
+    assert outcome == {"ill": PipelineOutcome.STOPPED}
     assert Remembering.messages("ill good")[-3:] == texts
     stored = world.database.rows("pipelines")
     RELEASE.set()
@@ -168,7 +168,7 @@ def test_a_handler_that_exits_or_leaks_stops_nobody(world: Piping, cls: str) -> 
     texts = logs(world)
     file = ill(cls, errors={"max": 2, "retries": 0})
     outcome = supervisor(world).run([file, pipeline("well", to=["well"])], world.deadline(600))
-    assert outcome == {"ill": Outcome.STOPPED, "well": Outcome.STOPPED}
+    assert outcome == {"ill": PipelineOutcome.STOPPED, "well": PipelineOutcome.STOPPED}
     assert Remembering.messages("well") == Remembering.messages("ill good") == texts
 
 
@@ -176,10 +176,10 @@ def test_where_memory_runs_out_all_stop_in_good_order(world: Piping) -> None:
     texts = logs(world)
     made = supervisor(world, until_idle=False, is_short=lambda: Leaks.bytes >= 3_000_000 and len(Remembering.messages("well")) == 3)
     outcome = made.run([ill("Leaks"), pipeline("well", to=["well"])], world.deadline(10_000))
-    assert set(outcome.values()) == {Outcome.STOPPED}
+    assert set(outcome.values()) == {PipelineOutcome.STOPPED}
     assert made.was_short
     again = supervisor(world).run([pipeline("well", to=["well"])], world.deadline(600))
-    assert again == {"well": Outcome.STOPPED}
+    assert again == {"well": PipelineOutcome.STOPPED}
     assert Remembering.messages("well") == texts  # nothing twice: it was checkpointed
 
 
@@ -191,16 +191,16 @@ def test_a_pipeline_that_cannot_be_built_stops_no_other(world: Piping) -> None:
         "handlers": {"h": {"class": RECORDS}},
         "root": {"handlers": ["h"]},
     }
-    broken = parsed(yaml.safe_dump({"name": "broken", "logging": bad}), "broken", modules=MODULES)
+    broken = parse_pipeline_file(yaml.safe_dump({"name": "broken", "logging": bad}), "broken", modules=MODULES)
     outcome = supervisor(world).run([broken, pipeline("well", to=["well"])], world.deadline(600))
-    assert outcome == {"broken": Outcome.FAILED, "well": Outcome.STOPPED}
+    assert outcome == {"broken": PipelineOutcome.FAILED, "well": PipelineOutcome.STOPPED}
     assert Remembering.messages("well") == texts
 
 
 def test_a_pipeline_that_is_switched_off_is_left_alone(world: Piping) -> None:
     logs(world)
-    Switches(world.database, world.clock).set_enabled("off", False)
-    assert supervisor(world).run([pipeline("off")], world.deadline(600)) == {"off": Outcome.DISABLED}
+    PipelineStateStore(world.database, world.clock).set_enabled("off", False)
+    assert supervisor(world).run([pipeline("off")], world.deadline(600)) == {"off": PipelineOutcome.DISABLED}
     assert Remembering.messages() == []
 
 
@@ -210,24 +210,24 @@ def test_one_that_another_works_is_busy(world: Piping) -> None:
     made.coordinator.initialize()
     made.coordinator.acquire("test")
     other = Supervisor(made.coordinator, made.switches, made.make, world.clock, made.tell, until_idle=True, pause=made.pause)
-    assert other.run([pipeline()], world.deadline(600)) == {"test": Outcome.BUSY}
+    assert other.run([pipeline()], world.deadline(600)) == {"test": PipelineOutcome.BUSY}
 
 
 def test_an_operators_change_takes_effect_while_it_runs(world: Piping) -> None:
     worker = world.worker(pipeline(to=("a", "b")))
     worker.start()
-    Switches(world.database, world.clock).set_handler("test", HandlerSwitch("a", DISABLED, "by an operator"))
+    PipelineStateStore(world.database, world.clock).set_handler("test", HandlerState("a", DISABLED, "by an operator"))
     world.clock.advance(11)
     worker.step()
     assert worker.wants_restart
-    Switches(world.database, world.clock).set_handler("test", HandlerSwitch("a", ""))
+    PipelineStateStore(world.database, world.clock).set_handler("test", HandlerState("a", ""))
     worker.stop()
     assert worker.wants_restart, "a change back has it started anew as well: it has stopped"
 
 
 def test_a_watch_tells_by_its_own_clock() -> None:
     clock, progress = ManualClock(), Progress()
-    watch = Watch(clock, 60)
+    watch = CallWatchdog(clock, 60)
     assert watch.blocked(progress) == ""
     progress.calling, progress.calls = "h", 1
     assert watch.blocked(progress) == ""
@@ -243,14 +243,14 @@ def test_a_watch_tells_by_its_own_clock() -> None:
 
 def test_work_ends_before_the_deadline(world: Piping) -> None:
     deadline = Deadline(world.clock, 30)
-    assert supervisor(world, until_idle=False).run([pipeline()], deadline) == {"test": Outcome.STOPPED}
+    assert supervisor(world, until_idle=False).run([pipeline()], deadline) == {"test": PipelineOutcome.STOPPED}
     assert deadline.remaining_s() > 0
 
 
 def test_a_replay_from_a_time_gives_again_what_is_not_older(world: Piping) -> None:
     texts = logs(world)
     supervisor(world).run([pipeline()], world.deadline(600))
-    Switches(world.database, world.clock).replay("test", START_MS + 1, START_MS + 99)
+    PipelineStateStore(world.database, world.clock).replay("test", START_MS + 1, START_MS + 99)
     supervisor(world).run([pipeline()], world.deadline(600))
     assert Remembering.messages() == [*texts, *texts[1:]]
     supervisor(world).run([pipeline()], world.deadline(600))

@@ -10,11 +10,11 @@ from unittest.mock import Mock
 import pytest
 
 from chalicelib.errors import DamagedLogError, StoreUnavailableError
-from chalicelib.pipelines import in_hand
+from chalicelib.pipelines import active_runs
 from chalicelib.pipelines.configuration import PipelineFile
 from chalicelib.pipelines.heads import head_bytes
-from chalicelib.pipelines.rows import Place, Position
-from chalicelib.pipelines.switches import DISABLED, REPLAYING, HandlerSwitch, Switches
+from chalicelib.pipelines.pipeline_state import DISABLED, REPLAYING, HandlerState, PipelineStateStore
+from chalicelib.pipelines.rows import EventPosition, RunCheckpoint
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Run
 from chalicelib.runlog.reader import Reader, Stretch
@@ -129,12 +129,12 @@ def test_event_that_may_go_on_is_not_read_again_and_again(world: Piping) -> None
 def test_damaged_runs_keep_their_room_in_the_head(world: Piping, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their positions stay there, so as many others are taken in hand as fit beside them."""
     runs = [Run(f"svc.p{number}", "r" * 300) for number in range(8)]
-    monkeypatch.setattr(in_hand, "MAX_HEAD_BYTES", 3 * head_bytes(runs[0], ["all"]))
+    monkeypatch.setattr(active_runs, "MAX_HEAD_BYTES", 3 * head_bytes(runs[0], ["all"]))
     logs = Counted(world.parts().reader)
     worker = world.worker(pipeline(), logs=logs)
     worker.start()
 
-    def commit(moved: Mapping[Run, Position], *rest: Any, **options: Any) -> None:
+    def commit(moved: Mapping[Run, RunCheckpoint], *rest: Any, **options: Any) -> None:
         assert len({*worker.checkpoints.in_hand(), *moved}) <= 3
         stored(moved, *rest, **options)
 
@@ -185,7 +185,7 @@ def test_more_runs_than_there_is_room_for_take_turns(world: Piping, ended: bool)
 
 def test_live_runs_take_turns_when_the_head_is_full(world: Piping, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = many(world, 10, ended=False)
-    monkeypatch.setattr(in_hand, "MAX_HEAD_BYTES", 3 * head_bytes(Run("svc.p0", "r1"), ["all"]))
+    monkeypatch.setattr(active_runs, "MAX_HEAD_BYTES", 3 * head_bytes(Run("svc.p0", "r1"), ["all"]))
     worker = world.worker(pipeline())
     worker.start()
     for _ in range(60):
@@ -287,15 +287,15 @@ def test_the_buffer_is_bounded_however_much_comes(world: Piping) -> None:
 
 def test_replay_gives_a_handler_that_was_behind_all_that_it_missed(world: Piping) -> None:
     """It was disabled at the second line; the replay is of what came later than that."""
-    file, switches = pipeline(to=("a", "b")), Switches(world.database, world.clock)
+    file, switches = pipeline(to=("a", "b")), PipelineStateStore(world.database, world.clock)
     world.write(A, [line(START_MS, "one")])
     live(world, file)
-    switches.set_handler("test", HandlerSwitch("a", DISABLED, "by an operator", 1))
+    switches.set_handler("test", HandlerState("a", DISABLED, "by an operator", 1))
     world.write(A, [line(START_MS + 1, "two"), line(START_MS + 9000, "three")])
     world.end(A)
     live(world, file)
     assert (Remembering.messages("a"), Remembering.messages("b")) == (["one"], ["one", "two", "three"])
-    switches.set_handler("test", HandlerSwitch("a", REPLAYING, "", 2))
+    switches.set_handler("test", HandlerState("a", REPLAYING, "", 2))
     switches.replay("test", START_MS + 5000, 3)
     live(world, file)
     assert Remembering.messages("a") == ["one", "two", "three"]
@@ -305,8 +305,8 @@ def test_replay_gives_a_handler_that_was_behind_all_that_it_missed(world: Piping
 @pytest.mark.parametrize("steps", range(1, 5))
 def test_enabled_handler_gets_what_it_missed_of_more_runs_than_there_is_room_for(world: Piping, steps: int) -> None:
     """A worker ends while most of these runs still wait in memory: the handler's switch has to stay."""
-    file, switches = pipeline(to=("a", "b")), Switches(world.database, world.clock)
-    switches.set_handler(file.name, HandlerSwitch("a", DISABLED, "by an operator", 1))
+    file, switches = pipeline(to=("a", "b")), PipelineStateStore(world.database, world.clock)
+    switches.set_handler(file.name, HandlerState("a", DISABLED, "by an operator", 1))
     expected = many(world, 8, ended=True)
     runs = [Run(f"svc.p{number}", "r1") for number in range(8)]
     first = world.worker(file, owner="w1")
@@ -316,7 +316,7 @@ def test_enabled_handler_gets_what_it_missed_of_more_runs_than_there_is_room_for
     assert sorted(Remembering.messages("b")) == expected and Remembering.messages("a") == []
     for run in runs:
         world.leave_index(run)
-    switches.set_handler(file.name, HandlerSwitch("a", REPLAYING, "", world.clock.now_ms()))
+    switches.set_handler(file.name, HandlerState("a", REPLAYING, "", world.clock.now_ms()))
     second = world.worker(file, owner="w2", most_runs=1)
     second.start()
     for _ in range(steps):
@@ -332,8 +332,8 @@ def test_enabled_handler_gets_what_it_missed_of_more_runs_than_there_is_room_for
     assert switches.of(file.name)[1] == {}
 
 
-@pytest.mark.parametrize("meanwhile", [HandlerSwitch("a", DISABLED, "by an operator", 3), HandlerSwitch("a", REPLAYING, "", 3)])
-def test_switch_that_an_operator_changes_while_a_handler_catches_up_stays(world: Piping, meanwhile: HandlerSwitch) -> None:
+@pytest.mark.parametrize("meanwhile", [HandlerState("a", DISABLED, "by an operator", 3), HandlerState("a", REPLAYING, "", 3)])
+def test_switch_that_an_operator_changes_while_a_handler_catches_up_stays(world: Piping, meanwhile: HandlerState) -> None:
     worker, switches = catching_up(world)
     switches.set_handler("test", meanwhile)
     world.work(worker)
@@ -350,7 +350,7 @@ def test_handler_that_is_disabled_when_it_has_caught_up_stays_disabled(
     worker, switches = catching_up(world)
     if is_away:
         with monkeypatch.context() as patched:
-            patched.setattr(Switches, "clear_handler", Mock(side_effect=StoreUnavailableError("away")))
+            patched.setattr(PipelineStateStore, "clear_handler", Mock(side_effect=StoreUnavailableError("away")))
             world.work(worker)
             world.clock.advance(10)
             worker.step()
@@ -362,15 +362,15 @@ def test_handler_that_is_disabled_when_it_has_caught_up_stays_disabled(
     assert switches.of("test")[1]["a"].state == DISABLED
 
 
-def catching_up(world: Piping) -> tuple[Worker, Switches]:
+def catching_up(world: Piping) -> tuple[Worker, PipelineStateStore]:
     """A worker that begins to give a handler the one event that it missed while it was disabled."""
-    file, switches = pipeline(to=("a", "b")), Switches(world.database, world.clock)
-    switches.set_handler("test", HandlerSwitch("a", DISABLED, "by an operator", 1))
+    file, switches = pipeline(to=("a", "b")), PipelineStateStore(world.database, world.clock)
+    switches.set_handler("test", HandlerState("a", DISABLED, "by an operator", 1))
     world.write(A, [line(START_MS, "one")])
     world.end(A)
     live(world, file)
     assert (Remembering.messages("a"), Remembering.messages("b")) == ([], ["one"])
-    switches.set_handler("test", HandlerSwitch("a", REPLAYING, "", 2))
+    switches.set_handler("test", HandlerState("a", REPLAYING, "", 2))
     worker = world.worker(file)
     worker.start()
     return worker, switches
@@ -387,14 +387,14 @@ def live(world: Piping, file: PipelineFile) -> None:
 
 @pytest.mark.parametrize(("first_ms", "second_ms"), [(1, 2), (2, 1)])
 def test_second_replay_does_not_cut_the_first_one_short(first_ms: int, second_ms: int) -> None:
-    done = Position(Place(10, 100, 3))
-    again = done.replayed(first_ms).moved(Place(4, 40, 1), {"a": True})
+    done = RunCheckpoint(EventPosition(10, 100, 3))
+    again = done.replayed(first_ms).moved(EventPosition(4, 40, 1), {"a": True})
     assert again.is_replaying
-    assert again.replayed(second_ms) == Position(Place(), replay_line=10, replay_ms=1)
+    assert again.replayed(second_ms) == RunCheckpoint(EventPosition(), replay_line=10, replay_ms=1)
     assert not done.is_replaying
-    assert not done.replayed(first_ms).moved(Place(10, 100, 3), {"a": True}).is_replaying
+    assert not done.replayed(first_ms).moved(EventPosition(10, 100, 3), {"a": True}).is_replaying
 
 
 def test_replay_that_is_over_does_not_reach_back_into_the_next() -> None:
-    over = Position(Place(20, 200, 9), replay_line=10, replay_ms=1)
-    assert over.replayed(7) == Position(Place(), replay_line=20, replay_ms=7)
+    over = RunCheckpoint(EventPosition(20, 200, 9), replay_line=10, replay_ms=1)
+    assert over.replayed(7) == RunCheckpoint(EventPosition(), replay_line=20, replay_ms=7)

@@ -12,10 +12,10 @@ from typing import Protocol
 
 from chalicelib.deadline import Deadline
 from chalicelib.errors import DeadlineExceededError
-from chalicelib.pipelines.files.bases import Base, bases
 from chalicelib.pipelines.files.generations import DeadGeneration, Generations
-from chalicelib.pipelines.files.place import prefix_of
-from chalicelib.pipelines.files.removal import Removal
+from chalicelib.pipelines.files.key_layout import prefix_of
+from chalicelib.pipelines.files.output_sets import OutputSet, list_output_sets
+from chalicelib.pipelines.files.removal import FileRemoval
 from chalicelib.pipelines.files.rows import FileRow, FileRows
 from chalicelib.ports import Clock, Database, ObjectStore, Run
 from chalicelib.runlog.layout import any_spelling
@@ -25,7 +25,7 @@ LATE_MS = 3_600_000
 
 
 @dataclass(slots=True)
-class Deleted:
+class DeletionResult:
     """``files`` and ``runs`` that this call removed; ``waiting``: runs that go when no writer can be under way any more, ``shared``: runs that
     stay, since OpenMetadata stored them under a name of several pipelines; ``is_whole``: all is gone that was there but those."""
 
@@ -40,7 +40,7 @@ class Deleted:
 class RunLogs(Protocol):
     """The run logs of a pipeline."""
 
-    def remove(self, ended: DeadGeneration, fqn: str, done: Deleted, deadline: Deadline) -> None:
+    def remove(self, ended: DeadGeneration, fqn: str, done: DeletionResult, deadline: Deadline) -> None:
         """Remove the runs of a pipeline that began before its end or with it."""
 
     def fqns(self, namespace: str) -> Sequence[str]:
@@ -55,12 +55,14 @@ class Deletion:
         database: Database,
         generations: Generations,
         clock: Clock,
-        store_of: Callable[[Base], ObjectStore],
+        store_of: Callable[[OutputSet], ObjectStore],
         runs: RunLogs | None = None,
     ) -> None:
         self._database, self._generations, self._clock, self._store_of, self._runs = database, generations, clock, store_of, runs
 
-    def delete(self, namespace: str, fqn: str | None, deadline: Deadline, may: Callable[[str], bool] | None = None) -> Deleted:
+    def delete(
+        self, namespace: str, fqn: str | None, deadline: Deadline, may: Callable[[str], bool] | None = None
+    ) -> DeletionResult:
         """Delete a pipeline's logs, or (None) a namespace's. ``may`` says of which pipelines the caller may delete the logs (None: of all);
         the others of a namespace stay, and the namespace with them. What OpenMetadata stored under a name that several pipelines share
         stays unless the caller may delete all of them, whoever goes on with the deletion. Raises UnavailableError: repeat it."""
@@ -74,17 +76,17 @@ class Deletion:
             return self._sweep(self._generations.end_each(namespace, {each for each in listed if may(each)}, covers), deadline)
         return self._sweep(self._generations.end(namespace, fqn, covers), deadline)
 
-    def go_on(self, deadline: Deadline) -> Deleted:
+    def go_on(self, deadline: Deadline) -> DeletionResult:
         """End what was begun, by whomever, and look again for what came late."""
         return self._sweep([each for each in self._generations.dead() if not each.is_swept], deadline)
 
-    def _sweep(self, ended: Sequence[DeadGeneration], deadline: Deadline) -> Deleted:
-        done = Deleted()
+    def _sweep(self, ended: Sequence[DeadGeneration], deadline: Deadline) -> DeletionResult:
+        done = DeletionResult()
         if not ended:
             return done
         dead = {each.generation: each for each in ended}
         try:
-            for base in bases(self._database):
+            for base in list_output_sets(self._database):
                 for namespace in sorted({each.namespace for each in ended}):
                     self._remove_files(base, namespace, dead, done, deadline)
             for each in ended:
@@ -105,9 +107,9 @@ class Deletion:
         self._generations.mark_done([each for each in ended if each not in swept])
 
     def _remove_files(
-        self, base: Base, namespace: str, dead: Mapping[str, DeadGeneration], done: Deleted, deadline: Deadline
+        self, base: OutputSet, namespace: str, dead: Mapping[str, DeadGeneration], done: DeletionResult, deadline: Deadline
     ) -> None:
-        removal = Removal(self._store_of(base), self._database, self._clock)
+        removal = FileRemoval(self._store_of(base), self._database, self._clock)
         for row in FileRows(self._database).listed(base.name, prefix_of(namespace)):
             if isinstance(row, FileRow) and row.generation in dead:
                 deadline.check()
@@ -117,7 +119,7 @@ class Deletion:
                 else:
                     done.is_whole = False
 
-    def _remove_runs(self, ended: DeadGeneration, done: Deleted, deadline: Deadline) -> None:
+    def _remove_runs(self, ended: DeadGeneration, done: DeletionResult, deadline: Deadline) -> None:
         if self._runs is None:
             return
         for fqn in [ended.fqn] if ended.fqn else self._runs.fqns(ended.namespace):

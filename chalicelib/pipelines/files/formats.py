@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from chalicelib.errors import DamagedLogError, FormatUnavailableError, InvalidConfigurationError
-from chalicelib.pipelines.files.place import EXTENSIONS
+from chalicelib.pipelines.files.key_layout import EXTENSIONS
 from chalicelib.pipelines.files.records import FileEvent, document_of, event_of
 from chalicelib.pipelines.files.text import text_events
 
@@ -32,7 +32,7 @@ class Encoder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class FileFormat:
     """A file is ``header`` and what ``encoder`` made, once or, where it ``grows``, many times. ``read`` gives the events of a file's bytes
     (and the time of its first), in their order, and raises DamagedLogError where they make no sense."""
 
@@ -101,30 +101,30 @@ def _read_text(chunks: Chunks, from_ms: int) -> Iterator[FileEvent]:
     return text_events(lines_of(chunks), from_ms)
 
 
-def _avro() -> Format:
+def _avro() -> FileFormat:
     from chalicelib.pipelines.files import avro
 
-    return Format("avro", EXTENSIONS["avro"], "application/avro", True, avro.HEADER, avro.AvroEncoder, avro.read)
+    return FileFormat("avro", EXTENSIONS["avro"], "application/avro", True, avro.HEADER, avro.AvroEncoder, avro.read)
 
 
-def _parquet() -> Format:
+def _parquet() -> FileFormat:
     from chalicelib.pipelines.files import parquet  # needs pyarrow: jobs have it, the functions do not
 
-    return Format(
+    return FileFormat(
         "parquet", EXTENSIONS["parquet"], "application/vnd.apache.parquet", False, b"", parquet.ParquetEncoder, parquet.read
     )
 
 
-_FORMATS: dict[str, Callable[[], Format]] = {
-    "text": lambda: Format("text", EXTENSIONS["text"], "text/plain; charset=utf-8", True, b"", _Lines, _read_text),
-    "jsonl": lambda: Format("jsonl", EXTENSIONS["jsonl"], "application/x-ndjson", True, b"", _Documents, _read_documents),
+_FORMATS: dict[str, Callable[[], FileFormat]] = {
+    "text": lambda: FileFormat("text", EXTENSIONS["text"], "text/plain; charset=utf-8", True, b"", _Lines, _read_text),
+    "jsonl": lambda: FileFormat("jsonl", EXTENSIONS["jsonl"], "application/x-ndjson", True, b"", _Documents, _read_documents),
     "avro": _avro,
     "parquet": _parquet,
 }
 FORMATS = tuple(_FORMATS)
 
 
-def format_named(name: str) -> Format:
+def format_named(name: str) -> FileFormat:
     """Raises InvalidConfigurationError for an unknown name, FormatUnavailableError for a format whose library is not installed."""
     if name not in _FORMATS:
         raise InvalidConfigurationError(f"a format is one of {', '.join(FORMATS)} format={name!r}")

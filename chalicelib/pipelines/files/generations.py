@@ -19,13 +19,13 @@ from typing import Any
 from uuid import uuid4
 
 from chalicelib.errors import PreconditionFailedError, StoreUnavailableError
-from chalicelib.pipelines.files.place import element, prefix_of
+from chalicelib.pipelines.files.key_layout import element, prefix_of
 from chalicelib.pipelines.files.table import TABLE, rows_of_partition
-from chalicelib.pipelines.transactions import transacted
+from chalicelib.pipelines.transactions import transact_with_retry
 from chalicelib.ports import Clause, Clock, Database, Key, Put, Row, When, Write
 
 GENERATIONS, DEAD = "#generations", "#dead"
-KEPT_MS = 30_000
+ALIVE_CACHE_MS = 30_000
 """For so long a generation that was found alive counts as alive without another look."""
 _TRIES = 10
 Covers = Callable[[str], bool]
@@ -99,7 +99,9 @@ class Generations:
         """Those that are dead. No request while all were looked at lately; else one for 100."""
         now_ms = self._clock.now_ms()
         asked = [
-            each for each in set(generations) if each not in self._dead and self._alive.get(each, -KEPT_MS) <= now_ms - KEPT_MS
+            each
+            for each in set(generations)
+            if each not in self._dead and self._alive.get(each, -ALIVE_CACHE_MS) <= now_ms - ALIVE_CACHE_MS
         ]
         if asked:
             found = self._database.get_many([Key(TABLE, DEAD, each) for each in asked])
@@ -203,7 +205,7 @@ class Generations:
             writes.append(
                 _written(_key(namespace, fqn), own, {"fqn": fqn, "generation": generation, "deleted_ms": _deleted_ms(own)})
             )
-        transacted(self._database, self._clock, writes)
+        transact_with_retry(self._database, self._clock, writes)
         return generation
 
     def _end_one(self, namespace: str, fqn: str, now_ms: int, covers: Covers) -> None:
@@ -215,7 +217,7 @@ class Generations:
             )
             ended = _written(key, row, {"fqn": fqn, "generation": "", "deleted_ms": now_ms})
             try:
-                return transacted(self._database, self._clock, [ended, Put(dead.key, dead.document())])
+                return transact_with_retry(self._database, self._clock, [ended, Put(dead.key, dead.document())])
             except PreconditionFailedError:
                 continue
         raise StoreUnavailableError(f"a generation changes all the time fqn={fqn!r}")

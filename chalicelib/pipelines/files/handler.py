@@ -29,15 +29,23 @@ from typing import Any
 from uuid import uuid4
 
 from chalicelib.errors import InvalidConfigurationError, RunlakeError
-from chalicelib.pipelines.files.bases import Base, base_named, put_base
+from chalicelib.pipelines.files.appendable_object import AppendableFile, FileGroup, SupersededError
 from chalicelib.pipelines.files.formats import format_named
 from chalicelib.pipelines.files.generations import Generations
-from chalicelib.pipelines.files.growing import Group, GrowingFile, SupersededError
-from chalicelib.pipelines.files.place import DAY_MS, LAST_MS, Context, checked_base, checked_extension, clamped, output_name
+from chalicelib.pipelines.files.key_layout import (
+    DAY_MS,
+    LAST_MS,
+    FileContext,
+    checked_base,
+    checked_extension,
+    clamped,
+    output_name,
+)
+from chalicelib.pipelines.files.output_sets import OutputSet, get_output_set, put_output_set
 from chalicelib.pipelines.files.records import time_of
 from chalicelib.pipelines.files.rows import OPEN, FileRow, FileRows
-from chalicelib.pipelines.files.staging import Stage
 from chalicelib.pipelines.files.text import LineFormatter
+from chalicelib.pipelines.files.two_phase_commit import TwoPhaseCommit
 from chalicelib.pipelines.ports import APP, FQN, GENERATION, NAMESPACE, PROGRAM, HandlerContext
 from chalicelib.ports import ObjectStore, Write
 
@@ -75,13 +83,13 @@ class RollingS3Handler(logging.Handler):
                 raise InvalidConfigurationError(f"a bound of files is above zero {name}={value}")
         self._format = format_named(format)
         self._extension = checked_extension(extension or self._format.extension)
-        self._base = Base(checked_base(base), bucket, int(keep_days * DAY_MS), keep_bytes, keep_files)
+        self._base = OutputSet(checked_base(base), bucket, int(keep_days * DAY_MS), keep_bytes, keep_files)
         self._max_bytes, self._max_age_ms, self._idle_ms = max_bytes, max_age_s * 1000, idle_s * 1000
         self._memory_bytes, self._max_open, self._workers = memory_bytes, max_open, workers
         self._text_layout = LineFormatter() if format == "text" else logging.Formatter()
         self._taken = self._dropped = self._begun_files = 0
-        self._files: dict[Group, GrowingFile] = {}
-        self._over: list[GrowingFile] = []
+        self._files: dict[FileGroup, AppendableFile] = {}
+        self._over: list[AppendableFile] = []
         self._dead: frozenset[str] = frozenset()
         self._held, self._full_bytes = 0, memory_bytes
         self._now_ms = 0
@@ -96,13 +104,13 @@ class RollingS3Handler(logging.Handler):
         context.outputs.add(output)
         self._context, self._database, self._clock = context, context.database, context.clock
         self._store = self._store_of(context)
-        known = base_named(context.database, self._base.name)
+        known = get_output_set(context.database, self._base.name)
         if known and known.bucket != self._base.bucket:
             raise InvalidConfigurationError(f"the base is in another bucket base={known.name} bucket={known.bucket!r}")
         if known != self._base:
-            put_base(context.database, self._base)
+            put_output_set(context.database, self._base)
         self._generations = Generations(context.database, context.clock)
-        self._stage = Stage(context.database, context.fence, context.clock, uuid4().hex)
+        self._stage = TwoPhaseCommit(context.database, context.fence, context.clock, uuid4().hex)
         self._now_ms = context.clock.now_ms()
 
     def format(self, record: logging.LogRecord) -> str:
@@ -131,7 +139,7 @@ class RollingS3Handler(logging.Handler):
             )
             file = self._files.get(group)  # type: ignore[call-overload]
             if file is None or file.is_over or file.contents.size + file.held >= self._max_bytes:
-                file = self._begun(Group(*group), time_ms)
+                file = self._begun(FileGroup(*group), time_ms)
             self._held += file.add(record, self.format(record), time_ms)
         except Exception:
             self.handleError(record)
@@ -183,9 +191,9 @@ class RollingS3Handler(logging.Handler):
                 del self._files[group]
             self._forget()
 
-    def _begun(self, group: Group, time_ms: int) -> GrowingFile:
+    def _begun(self, group: FileGroup, time_ms: int) -> AppendableFile:
         before = self._files.get(group)
-        file = GrowingFile(group, self._format, self._now_ms, time_ms)
+        file = AppendableFile(group, self._format, self._now_ms, time_ms)
         if before is not None:
             before.is_over = True
             self._over.append(before)
@@ -193,14 +201,14 @@ class RollingS3Handler(logging.Handler):
         self._files[group] = file
         return file
 
-    def _is_due(self, file: GrowingFile) -> bool:
+    def _is_due(self, file: AppendableFile) -> bool:
         age_ms, idle_ms = self._now_ms - file.created_ms, self._now_ms - file.active_ms
         return file.size >= self._max_bytes or age_ms >= self._max_age_ms or idle_ms >= self._idle_ms
 
-    def _all(self) -> Iterable[GrowingFile]:
+    def _all(self) -> Iterable[AppendableFile]:
         return [*self._over, *self._files.values()]
 
-    def _waiting(self) -> list[GrowingFile]:
+    def _waiting(self) -> list[AppendableFile]:
         return [file for file in self._all() if file.held or file.waiting]
 
     def _relieve(self) -> None:
@@ -209,7 +217,7 @@ class RollingS3Handler(logging.Handler):
             return
         files = sorted(self._waiting(), key=lambda file: -file.held)
         least = self._held // 2
-        chosen: list[GrowingFile] = []
+        chosen: list[AppendableFile] = []
         for file in files:
             chosen.append(file)
             least -= file.held
@@ -221,9 +229,9 @@ class RollingS3Handler(logging.Handler):
         except RunlakeError:  # the flush will tell
             self._full_bytes = self._held + self._memory_bytes // 4
 
-    def _publish(self, files: Sequence[GrowingFile]) -> None:
+    def _publish(self, files: Sequence[AppendableFile]) -> None:
         """Bring what waits in these onto S3. Each is tried, then the first trouble is raised."""
-        groups: dict[Group, list[GrowingFile]] = {}
+        groups: dict[FileGroup, list[AppendableFile]] = {}
         for file in self._alive(files):
             groups.setdefault(file.group, []).append(file)
         if self._workers > 1 and len(groups) > 1:
@@ -236,7 +244,7 @@ class RollingS3Handler(logging.Handler):
             if trouble is not None:
                 raise trouble
 
-    def _tried(self, files: Sequence[GrowingFile]) -> Exception | None:
+    def _tried(self, files: Sequence[AppendableFile]) -> Exception | None:
         """Files of one group, one behind the other: none takes a number before its predecessor has one."""
         try:
             for file in files:
@@ -245,7 +253,7 @@ class RollingS3Handler(logging.Handler):
             return error
         return None
 
-    def _published(self, file: GrowingFile) -> None:
+    def _published(self, file: AppendableFile) -> None:
         assert self._context is not None
         if file.is_new:
             self._look(file)
@@ -258,7 +266,7 @@ class RollingS3Handler(logging.Handler):
             except SupersededError:
                 file = self._succeeded(file)
 
-    def _succeeded(self, file: GrowingFile) -> GrowingFile:
+    def _succeeded(self, file: AppendableFile) -> AppendableFile:
         """Under the handler's lock in the thread that has it, or in one of its threads: each has a file of its own."""
         other = file.successor(self._now_ms)
         if self._files.get(file.group) is file:
@@ -269,7 +277,7 @@ class RollingS3Handler(logging.Handler):
             self._over.append(other)
         return other
 
-    def _look(self, file: GrowingFile) -> None:
+    def _look(self, file: AppendableFile) -> None:
         """Find the file that another process of this handler has left open, and behind which number to begin a new one. One Query."""
         context, day = self._context_of(file.group), file.group.day
         rows = FileRows(self._database).newest(context, day * DAY_MS, (day + 1) * DAY_MS - 1, CANDIDATES)
@@ -279,13 +287,13 @@ class RollingS3Handler(logging.Handler):
             if self._can_go_on(row, file):
                 return file.go_on_with(row)
 
-    def _can_go_on(self, row: FileRow, file: GrowingFile) -> bool:
+    def _can_go_on(self, row: FileRow, file: AppendableFile) -> bool:
         is_same = (row.fqn, row.generation, row.format) == (file.group.fqn, file.group.generation, self._format.name)
         is_good = self._format.grows and row.state == OPEN and row.staged is None and row.contents.size > 0
         is_young = self._now_ms - row.created_ms < self._max_age_ms and self._now_ms - row.contents.changed_ms < self._idle_ms
         return is_same and is_good and is_young and row.contents.size < self._max_bytes
 
-    def _alive(self, files: Sequence[GrowingFile]) -> list[GrowingFile]:
+    def _alive(self, files: Sequence[AppendableFile]) -> list[AppendableFile]:
         """Those whose generation is not dead; the others are forgotten, with what waits and what no row says yet."""
         asked = [file.group.generation for file in files if file.group.generation != NOWHERE]
         self._dead |= self._generations.dead_of(asked)
@@ -298,7 +306,7 @@ class RollingS3Handler(logging.Handler):
             self._over = [file for file in self._over if file.group.generation not in self._dead]
         return [file for file in files if file.group.generation not in self._dead]
 
-    def _row_of(self, file: GrowingFile) -> FileRow:
+    def _row_of(self, file: AppendableFile) -> FileRow:
         """A file's row as it was, or a first one that nobody has written."""
         if file.row is not None:
             return file.row
@@ -325,10 +333,10 @@ class RollingS3Handler(logging.Handler):
         for group, _ in idle[: len(self._files) - self._max_open]:
             del self._files[group]
 
-    def _context_of(self, group: Group) -> Context:
-        return Context(self._base.name, group.namespace, group.app, group.program)
+    def _context_of(self, group: FileGroup) -> FileContext:
+        return FileContext(self._base.name, group.namespace, group.app, group.program)
 
-    def _key_of(self, file: GrowingFile) -> Callable[[int], str]:
+    def _key_of(self, file: AppendableFile) -> Callable[[int], str]:
         context, day = self._context_of(file.group), file.group.day
         return lambda sequence: context.key(day, sequence, self._extension)
 
@@ -344,5 +352,5 @@ class RollingS3Handler(logging.Handler):
         return self.lock
 
 
-def _is_done(file: GrowingFile) -> bool:
+def _is_done(file: AppendableFile) -> bool:
     return not (file.is_dirty or file.held or file.waiting)

@@ -21,9 +21,9 @@ from chalicelib.errors import (
     RangeNotSatisfiableError,
 )
 from chalicelib.pipelines.files.generations import Generations
-from chalicelib.pipelines.files.place import DAY_MS, LAST_MS, clamped, prefix_of
+from chalicelib.pipelines.files.key_layout import DAY_MS, LAST_MS, clamped, prefix_of
 from chalicelib.pipelines.files.records import FileEvent
-from chalicelib.pipelines.files.rows import CONDEMNED, Damaged, FileRow, FileRows
+from chalicelib.pipelines.files.rows import CONDEMNED, DamagedRow, FileRow, FileRows
 from chalicelib.pipelines.files.streams import events_of, ordered
 from chalicelib.ports import Database, ObjectStore
 
@@ -35,7 +35,7 @@ _LEFT_OUT = (
 
 
 @dataclass(frozen=True, slots=True)
-class FileQuery:
+class FileEventQuery:
     """Events of an application, or of one program of it, with ``from_ms`` <= time < ``to_ms``. ``may_see`` is asked for each FQN."""
 
     base: str
@@ -48,7 +48,7 @@ class FileQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class MergePosition:
     """Where a merge goes on: at ``time_ms``, with the file whose key is ``at``, behind ``skipped`` of its events of that time. Files with a
     lesser key have no event before ``next_ms``."""
 
@@ -79,7 +79,12 @@ class Merge:
     began: pages that are made of merges come to an end. What it does past the deadline is to look through one file for its next event."""
 
     def __init__(
-        self, reading: Reading, files: Sequence[FileRow], query: FileQuery, deadline: Deadline | None, after: Place | None
+        self,
+        reading: FileReader,
+        files: Sequence[FileRow],
+        query: FileEventQuery,
+        deadline: Deadline | None,
+        after: MergePosition | None,
     ):
         self._reading, self._query, self._deadline, self._after = reading, query, deadline, after
         self._streams = [_Stream(row, self._first_ms(row)) for row in sorted(files, key=lambda row: row.at)]
@@ -90,11 +95,11 @@ class Merge:
         """Whether the deadline stopped it."""
 
     @property
-    def place(self) -> Place:
+    def place(self) -> MergePosition:
         """Where another merge goes on: with the event that was given last, or behind those before it. Only while there is more."""
         time_ms, number = self._upcoming[0]
         next_ms = min((other_ms for other_ms, other in self._upcoming if other < number), default=LAST_MS + 1)
-        return Place(time_ms, self._streams[number].row.at, self._passed, next_ms)
+        return MergePosition(time_ms, self._streams[number].row.at, self._passed, next_ms)
 
     def events(self) -> Iterator[FileEvent]:
         """Raises UnavailableError."""
@@ -133,7 +138,7 @@ class Merge:
         return max(self._query.from_ms, self._after.first_ms(row.at) if self._after else 0)
 
 
-class Reading:
+class FileReader:
     """Reads files of one base, which stand in ``store``."""
 
     def __init__(self, store: ObjectStore, database: Database, generations: Generations, warn: Warn) -> None:
@@ -141,12 +146,12 @@ class Reading:
         self.unsupported: list[FileRow] = []
         """Files that were left out because the library of their format is not installed here."""
 
-    def files(self, query: FileQuery) -> list[FileRow]:
+    def files(self, query: FileEventQuery) -> list[FileRow]:
         """Rows of files that have events of the range, earliest first: those too that began before it, on the same day. Requests
         as of ``FileRows.of_days``. Memory: a KB a file. Raises UnavailableError."""
         found: list[FileRow] = []
         for row in FileRows(self._database).of_days(query.base, _prefix(query), *_days(query)):
-            if isinstance(row, Damaged):
+            if isinstance(row, DamagedRow):
                 self._warn(row.key.sort, row.reason)
                 continue
             contents = row.contents
@@ -157,13 +162,13 @@ class Reading:
         alive = [row for row in found if row.generation not in dead]
         return sorted(alive, key=lambda row: (row.contents.from_ms, row.at))
 
-    def merge(self, query: FileQuery, deadline: Deadline | None = None, after: Place | None = None) -> Merge:
+    def merge(self, query: FileEventQuery, deadline: Deadline | None = None, after: MergePosition | None = None) -> Merge:
         """Events of the range, from a place on. Raises UnavailableError."""
         since = query if after is None else replace(query, from_ms=max(query.from_ms, after.time_ms))
         files = [row for row in self.files(since) if after is None or row.contents.to_ms >= after.first_ms(row.at)]
         return Merge(self, files, query, deadline, after)
 
-    def events(self, query: FileQuery) -> Iterator[FileEvent]:
+    def events(self, query: FileEventQuery) -> Iterator[FileEvent]:
         """All events of a range. Raises UnavailableError."""
         return self.merge(query).events()
 
@@ -181,11 +186,11 @@ class Reading:
             return None
 
 
-def _prefix(query: FileQuery) -> str:
+def _prefix(query: FileEventQuery) -> str:
     names = [query.namespace, query.app] + ([query.program] if query.program is not None else [])
     return prefix_of(*names)
 
 
-def _days(query: FileQuery) -> tuple[int, int]:
+def _days(query: FileEventQuery) -> tuple[int, int]:
     """First and last ms of the days of a range: a file has the events of one day, and its key the time of one of them."""
     return clamped(query.from_ms) // DAY_MS * DAY_MS, clamped(query.to_ms) // DAY_MS * DAY_MS + DAY_MS - 1

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from chalicelib.errors import ObjectNotFoundError, PreconditionFailedError
 from chalicelib.pipelines.files.rows import CONDEMNED, FileRow
-from chalicelib.pipelines.files.table import applied
+from chalicelib.pipelines.files.table import apply_write
 from chalicelib.ports import Clock, Database, ObjectStore
 
 
-class Removal:
+class FileRemoval:
     """Removes files of one base."""
 
     def __init__(self, store: ObjectStore, database: Database, clock: Clock) -> None:
@@ -22,10 +22,10 @@ class Removal:
         ETag: a request that S3 applies late, when the row is gone and the number is taken again, finds another object and leaves it."""
         if row.state != CONDEMNED:
             condemned, write = row.written(state=CONDEMNED, staged=None)
-            if not applied(self._database, self._clock, write):
+            if not apply_write(self._database, self._clock, write):
                 return False
             row = condemned
-        return self._delete_object(row) and applied(self._database, self._clock, row.removed())
+        return self._delete_object(row) and apply_write(self._database, self._clock, row.removed())
 
     def _delete_object(self, row: FileRow) -> bool:
         if row.contents.etag:

@@ -23,13 +23,13 @@ from dataclasses import dataclass, replace
 
 from chalicelib.deadline import Deadline
 from chalicelib.errors import DamagedLogError, InvalidConfigurationError, ObjectNotFoundError, PreconditionFailedError
-from chalicelib.pipelines.files.bases import Base
-from chalicelib.pipelines.files.growing import COPY_FROM_BYTES
-from chalicelib.pipelines.files.place import is_file_of
-from chalicelib.pipelines.files.removal import Removal
-from chalicelib.pipelines.files.rows import CLOSED, CONDEMNED, Contents, Damaged, FileRow, FileRows
+from chalicelib.pipelines.files.appendable_object import COPY_FROM_BYTES
+from chalicelib.pipelines.files.key_layout import is_file_of
+from chalicelib.pipelines.files.output_sets import OutputSet
+from chalicelib.pipelines.files.removal import FileRemoval
+from chalicelib.pipelines.files.rows import CLOSED, CONDEMNED, DamagedRow, FileContents, FileRow, FileRows
 from chalicelib.pipelines.files.streams import events_of
-from chalicelib.pipelines.files.table import applied
+from chalicelib.pipelines.files.table import apply_write
 from chalicelib.ports import Clock, Condition, Database, Delete, ListedObject, ObjectStore, PutOptions
 from chalicelib.runlog.tail import list_all
 
@@ -37,13 +37,13 @@ GRACE_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class FileFinding:
     """``path`` of the object; ``row`` and ``object`` as they were found."""
 
     kind: str
     path: str
     detail: str
-    row: FileRow | Damaged | None = None
+    row: FileRow | DamagedRow | None = None
     object: ListedObject | None = None
 
 
@@ -53,30 +53,30 @@ class Repair:
     def __init__(self, store: ObjectStore, database: Database, clock: Clock, grace_ms: int = GRACE_MS) -> None:
         self._store, self._database, self._clock, self._grace_ms = store, database, clock, grace_ms
 
-    def findings(self, base: Base) -> Iterator[Finding]:
+    def findings(self, base: OutputSet) -> Iterator[FileFinding]:
         """What is wrong. A LIST and a Query for each 1,000 files. Objects that are not files of this base, such as those of a base within
         it, are passed over."""
         before_ms = self._clock.now_ms() - self._grace_ms
         listed = list_all(self._store, f"{base.name}/")
         objects = {each.key: each for each in listed if is_file_of(base.name, each.key)}
         for row in FileRows(self._database).listed(base.name, ""):
-            if isinstance(row, Damaged):
-                yield Finding("row-unreadable", row.key.sort, row.reason, row)
+            if isinstance(row, DamagedRow):
+                yield FileFinding("row-unreadable", row.key.sort, row.reason, row)
                 continue
             found = objects.pop(row.object_key, None)
             if row.changed_ms < before_ms and (found is None or found.last_modified_ms < before_ms):
                 kind = _kind_of(row, found)
                 if kind:
-                    yield Finding(kind, row.object_key, _detail(row, found), row, found)
+                    yield FileFinding(kind, row.object_key, _detail(row, found), row, found)
         for found in objects.values():
             if found.last_modified_ms < before_ms:
-                yield Finding("object-only", found.key, f"bytes={found.size}", None, found)
+                yield FileFinding("object-only", found.key, f"bytes={found.size}", None, found)
 
-    def mend(self, finding: Finding) -> bool:
+    def mend(self, finding: FileFinding) -> bool:
         """Put one right, if it is still as it was found. At most five requests, and the object once where it is read. Raises
         UnavailableError."""
         row, found = finding.row, finding.object
-        if isinstance(row, Damaged):
+        if isinstance(row, DamagedRow):
             self._database.transact([Delete(row.key)])
             return True
         try:
@@ -85,7 +85,7 @@ class Repair:
                 self._store.delete(found.key, if_match=found.etag)
                 return True
             if found is None or finding.kind == "unfinished" or row.contents.size == 0:
-                return Removal(self._store, self._database, self._clock).remove(row)
+                return FileRemoval(self._store, self._database, self._clock).remove(row)
             if finding.kind == "longer":
                 return self._cut(row, found)
             return self._look_again(row, found)
@@ -95,11 +95,11 @@ class Repair:
             return False  # the format's library is not here
 
     def mend_all(
-        self, base: Base, deadline: Deadline, has_room: Callable[[Finding], bool] = lambda _: True
-    ) -> tuple[list[Finding], bool]:
+        self, base: OutputSet, deadline: Deadline, has_room: Callable[[FileFinding], bool] = lambda _: True
+    ) -> tuple[list[FileFinding], bool]:
         """Mend what is wrong, until the deadline or until ``has_room``, called with each that was mended, says that the caller takes no
         more. What was mended, and whether nothing is left."""
-        mended: list[Finding] = []
+        mended: list[FileFinding] = []
         is_all = True
         for finding in self.findings(base):
             if deadline.remaining_s() <= 0:
@@ -139,12 +139,12 @@ class Repair:
         except DamagedLogError:
             pass  # what stands before the damage counts
         if not events:
-            return Removal(self._store, self._database, self._clock).remove(row)
+            return FileRemoval(self._store, self._database, self._clock).remove(row)
         changed_ms = row.contents.changed_ms
-        return self._written(row, Contents(size, found.etag, events, from_ms, to_ms, disorder_ms, changed_ms))
+        return self._written(row, FileContents(size, found.etag, events, from_ms, to_ms, disorder_ms, changed_ms))
 
-    def _written(self, row: FileRow, contents: Contents) -> bool:
-        return applied(self._database, self._clock, row.written(contents=contents, state=CLOSED, staged=None)[1])
+    def _written(self, row: FileRow, contents: FileContents) -> bool:
+        return apply_write(self._database, self._clock, row.written(contents=contents, state=CLOSED, staged=None)[1])
 
 
 def _kind_of(row: FileRow, found: ListedObject | None) -> str:

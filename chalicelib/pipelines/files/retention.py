@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from chalicelib.deadline import Deadline
-from chalicelib.pipelines.files.bases import Base
-from chalicelib.pipelines.files.place import DAY_MS
-from chalicelib.pipelines.files.removal import Removal
+from chalicelib.pipelines.files.key_layout import DAY_MS
+from chalicelib.pipelines.files.output_sets import OutputSet
+from chalicelib.pipelines.files.removal import FileRemoval
 from chalicelib.pipelines.files.rows import CONDEMNED, OPEN, FileRow, FileRows
-from chalicelib.pipelines.files.table import COMMITS, TABLE, applied, rows_of_partition
-from chalicelib.pipelines.transactions import transacted
+from chalicelib.pipelines.files.table import COMMITS, TABLE, apply_write, rows_of_partition
+from chalicelib.pipelines.transactions import transact_with_retry
 from chalicelib.ports import Clock, Database, Delete, Key, ObjectStore
 
 STILL_OPEN_MS = 12 * 3_600_000
@@ -25,7 +25,7 @@ KEEP_COMMITS_MS = 2 * DAY_MS
 
 
 @dataclass(slots=True)
-class Kept:
+class RetentionResult:
     """What a pass did. ``is_whole``: it came to its end."""
 
     removed: int = 0
@@ -35,7 +35,7 @@ class Kept:
     is_whole: bool = True
 
 
-def due(rows: Iterable[FileRow], base: Base, now_ms: int) -> list[FileRow]:
+def due_files(rows: Iterable[FileRow], base: OutputSet, now_ms: int) -> list[FileRow]:
     """Files that are to go, oldest first: those on their way out, those whose last event is too old, then the oldest of what is too much.
     A file that is being written stays."""
     going: list[FileRow] = []
@@ -49,7 +49,7 @@ def due(rows: Iterable[FileRow], base: Base, now_ms: int) -> list[FileRow]:
     return going + _too_many([row for row in staying if row.contents.size], base, now_ms)
 
 
-def _too_many(rows: list[FileRow], base: Base, now_ms: int) -> list[FileRow]:
+def _too_many(rows: list[FileRow], base: OutputSet, now_ms: int) -> list[FileRow]:
     """Of rows, oldest first, those beyond the bounds of number and bytes."""
     count, size = len(rows), sum(row.contents.size for row in rows)
     going = []
@@ -68,22 +68,22 @@ def _is_written(row: FileRow, now_ms: int) -> bool:
     return (row.state == OPEN or row.staged is not None) and row.changed_ms >= now_ms - STILL_OPEN_MS
 
 
-class Retention:
+class OutputRetention:
     """Passes over the files of one base. Memory: half a KB a file."""
 
     def __init__(self, store: ObjectStore, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
-        self._removal = Removal(store, database, clock)
+        self._removal = FileRemoval(store, database, clock)
 
-    def keep(self, base: Base, deadline: Deadline) -> Kept:
+    def keep(self, base: OutputSet, deadline: Deadline) -> RetentionResult:
         """Let go what is due. A Query for 1,000 files, three requests for each that goes. Raises UnavailableError: run it again."""
-        done, rows = Kept(), FileRows(self._database)
+        done, rows = RetentionResult(), FileRows(self._database)
         files: list[FileRow] = []
         for row in rows.listed(base.name, ""):
             if isinstance(row, FileRow):
                 files.append(row)
                 done.settled += self._settle(row)
-        going = due(files, base, self._clock.now_ms())
+        going = due_files(files, base, self._clock.now_ms())
         for row in going:
             if deadline.remaining_s() <= 0:
                 done.is_whole = False
@@ -99,7 +99,7 @@ class Retention:
         before_ms = self._clock.now_ms() - KEEP_COMMITS_MS
         old = [row["at"] for row in rows_of_partition(self._database, COMMITS) if row["changed_ms"] < before_ms]
         for first in range(0, len(old), 100):
-            transacted(self._database, self._clock, [Delete(Key(TABLE, COMMITS, at)) for at in old[first : first + 100]])
+            transact_with_retry(self._database, self._clock, [Delete(Key(TABLE, COMMITS, at)) for at in old[first : first + 100]])
         return len(old)
 
     def _settle(self, row: FileRow) -> bool:
@@ -109,4 +109,4 @@ class Retention:
         found = FileRows(self._database).again(row)
         if found is None or found.staged is None:
             return False
-        return applied(self._database, self._clock, row.written(staged=None)[1])
+        return apply_write(self._database, self._clock, row.written(staged=None)[1])

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chalicelib.pipelines.files.place import Context, behind
-from chalicelib.pipelines.files.table import COMMITS, TABLE, behind_key, pages
+from chalicelib.pipelines.files.key_layout import FileContext, prefix_end
+from chalicelib.pipelines.files.table import COMMITS, TABLE, next_key, pages
 from chalicelib.ports import Clause, Database, Delete, Key, Put, Row, When, Write
 
 OPEN, CLOSED, CONDEMNED = "open", "closed", "condemned"
@@ -23,7 +23,7 @@ IS_NEW: When = ((Clause(("at",), "absent"),),)
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class FileContents:
     """What counts of an object: its first ``size`` bytes, ``events`` of them, from the earliest to the latest time. ``disorder_ms``: by how
     much an event was earlier than one that stands before it, at most. ``etag`` as the object had it when it was that long. ``landmarks``: (latest
     time, bytes) of some of its beginnings, ascending: reading from a time on need not begin at the file's first byte."""
@@ -42,7 +42,7 @@ class Contents:
         return max((each for each in self.landmarks if each[0] < from_ms), default=(self.from_ms, 0))
 
 
-NOTHING = Contents(0, "", 0, 0, 0, 0, 0)
+NOTHING = FileContents(0, "", 0, 0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +52,14 @@ class Staged:
     writer: str
     number: int
     state: str
-    contents: Contents
+    contents: FileContents
 
 
 @dataclass(frozen=True, slots=True)
 class FileRow:
     """A file. ``first_ms`` is the time of the event that it was begun for; ``extension`` tells handlers of one base apart."""
 
-    context: Context
+    context: FileContext
     first_ms: int
     created_ms: int
     sequence: int
@@ -69,7 +69,7 @@ class FileRow:
     fqn: str
     generation: str
     state: str
-    contents: Contents
+    contents: FileContents
     staged: Staged | None = None
     version: int = 0
 
@@ -138,7 +138,7 @@ def row_of(row: Row) -> FileRow:
         first_ms, created_ms = row["times"]
         staged = row.get("staged")
         return FileRow(
-            Context(row["partition"], namespace, app, program),
+            FileContext(row["partition"], namespace, app, program),
             int(first_ms),
             int(created_ms),
             int(sequence),
@@ -156,21 +156,21 @@ def row_of(row: Row) -> FileRow:
         raise ValueError(f"not a row of a file at={row.get('at')!r}") from error
 
 
-def _packed(contents: Contents) -> list[Any]:
+def _packed(contents: FileContents) -> list[Any]:
     return [
         contents.size, contents.etag, contents.events, contents.from_ms, contents.to_ms, contents.disorder_ms, contents.changed_ms,
         [number for landmark in contents.landmarks for number in landmark],
     ]  # fmt: skip
 
 
-def _contents(packed: Sequence[Any]) -> Contents:
+def _contents(packed: Sequence[Any]) -> FileContents:
     size, etag, events, from_ms, to_ms, disorder_ms, changed_ms, flat = packed
     landmarks = tuple((int(time_ms), int(end)) for time_ms, end in zip(flat[::2], flat[1::2], strict=True))
-    return Contents(int(size), str(etag), int(events), int(from_ms), int(to_ms), int(disorder_ms), int(changed_ms), landmarks)
+    return FileContents(int(size), str(etag), int(events), int(from_ms), int(to_ms), int(disorder_ms), int(changed_ms), landmarks)
 
 
 @dataclass(frozen=True, slots=True)
-class Damaged:
+class DamagedRow:
     """A row that cannot be read."""
 
     key: Key
@@ -184,31 +184,31 @@ class FileRows:
         self._database = database
         self._committed: dict[str, int] = {}
 
-    def listed(self, base: str, prefix: str, first: str = "", last: str | None = None) -> Iterator[FileRow | Damaged]:
+    def listed(self, base: str, prefix: str, first: str = "", last: str | None = None) -> Iterator[FileRow | DamagedRow]:
         """Rows whose keys begin with ``prefix`` and go on from ``first`` to ``last``, as they count now, in order of key. A Query for each
         1,000, and a read for each writer that has staged some."""
-        start, end = prefix + first or None, behind(prefix) if last is None and prefix else prefix + last if last else None
+        start, end = prefix + first or None, prefix_end(prefix) if last is None and prefix else prefix + last if last else None
         for page in pages(self._database, base, start, end):
             yield from self._counted([_parsed(row) for row in page])
 
-    def of_days(self, base: str, prefix: str, first_ms: int, last_ms: int) -> Iterator[FileRow | Damaged]:
+    def of_days(self, base: str, prefix: str, first_ms: int, last_ms: int) -> Iterator[FileRow | DamagedRow]:
         """Rows of an application, or of a program of it, that were begun for events of a time, as they count now, in order of key. Of an
         application no key range is just these: a Query for each 1,000 rows, but rows of other times that follow one another are passed
         over; and a read for each writer that has staged some."""
         is_program = prefix.count(":") == _PROGRAM_PARTS
-        start, end = (f"{prefix}{first_ms:015d}", f"{prefix}{last_ms:015d};") if is_program else (prefix, behind(prefix))
+        start, end = (f"{prefix}{first_ms:015d}", f"{prefix}{last_ms:015d};") if is_program else (prefix, prefix_end(prefix))
 
         def onward(at: str) -> str:
             time_ms, program = _begun_ms(at), _program_of(at)
             if time_ms is None or first_ms <= time_ms <= last_ms:
-                return behind_key(at)
-            return behind(program) if time_ms > last_ms else f"{program}{first_ms:015d}"
+                return next_key(at)
+            return prefix_end(program) if time_ms > last_ms else f"{program}{first_ms:015d}"
 
         for page in pages(self._database, base, start, end, onward):
             wanted = [row for row in page if (time_ms := _begun_ms(row["at"])) is None or first_ms <= time_ms <= last_ms]
             yield from self._counted([_parsed(row) for row in wanted])
 
-    def newest(self, context: Context, day_first_ms: int, day_last_ms: int, limit: int) -> list[FileRow]:
+    def newest(self, context: FileContext, day_first_ms: int, day_last_ms: int, limit: int) -> list[FileRow]:
         """The rows that were begun last of a context's day. One Query."""
         first, last = f"{context.prefix}{day_first_ms:015d}", f"{context.prefix}{day_last_ms:015d};"
         rows, _ = self._database.query(TABLE, context.base, first, last, limit=limit, newest_first=True)
@@ -232,7 +232,7 @@ class FileRows:
             self._look([staged.writer])
         return self._committed[staged.writer] >= staged.number
 
-    def _counted(self, rows: Sequence[FileRow | Damaged]) -> Iterator[FileRow | Damaged]:
+    def _counted(self, rows: Sequence[FileRow | DamagedRow]) -> Iterator[FileRow | DamagedRow]:
         writers = {row.staged.writer for row in rows if isinstance(row, FileRow) and row.staged}
         if unknown := sorted(writers - self._committed.keys()):
             self._look(unknown)
@@ -268,8 +268,8 @@ def _begun_ms(at: str) -> int | None:
     return int(digits) if digits.isdecimal() and len(digits) == _TIME_DIGITS else None
 
 
-def _parsed(row: Row) -> FileRow | Damaged:
+def _parsed(row: Row) -> FileRow | DamagedRow:
     try:
         return row_of(row)
     except ValueError as error:
-        return Damaged(Key(TABLE, row["partition"], row["at"]), str(error))
+        return DamagedRow(Key(TABLE, row["partition"], row["at"]), str(error))

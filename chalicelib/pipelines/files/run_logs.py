@@ -21,9 +21,9 @@ from urllib.parse import unquote
 from chalicelib.deadline import Deadline
 from chalicelib.errors import DamagedLogError, InvalidNameError
 from chalicelib.pipelines.dead_letters import dead_prefixes
-from chalicelib.pipelines.files.deletion import Deleted
+from chalicelib.pipelines.files.deletion import DeletionResult
 from chalicelib.pipelines.files.generations import DeadGeneration, Generations
-from chalicelib.pipelines.records import places
+from chalicelib.pipelines.records import split_fqn
 from chalicelib.ports import Clock, ListedObject, ObjectStore, PutOptions, Run
 from chalicelib.runlog.artifact import artifact_metadata, find_artifact
 from chalicelib.runlog.compaction import RETIRE_AFTER_MS
@@ -57,15 +57,15 @@ class StoredRunLogs:
     def fqns(self, namespace: str) -> Sequence[str]:
         """See ``RunLogs``: by their names. Two LISTs, and one more for each 1,000."""
         beginnings = [f"{self._layout.prefix}/{encode_name(each)}" for each in (namespace, f'"{namespace}"')]
-        return [fqn for each in beginnings for fqn in self._names(each) if places(fqn)[0] == namespace]
+        return [fqn for each in beginnings for fqn in self._names(each) if split_fqn(fqn)[0] == namespace]
 
-    def remove(self, ended: DeadGeneration, fqn: str, done: Deleted, deadline: Deadline) -> None:
+    def remove(self, ended: DeadGeneration, fqn: str, done: DeletionResult, deadline: Deadline) -> None:
         """See ``RunLogs``. What may be done is what whoever asked for the deletion may do: it is the same for another request, and for the
         schedule. Raises DeadlineExceededError, UnavailableError: the same again."""
         with without_caller():
             self._remove(ended, fqn, done, deadline)
 
-    def _remove(self, ended: DeadGeneration, fqn: str, done: Deleted, deadline: Deadline) -> None:
+    def _remove(self, ended: DeadGeneration, fqn: str, done: DeletionResult, deadline: Deadline) -> None:
         run_ids = self._names(f"{self._layout.prefix}/{encode_name(fqn)}/")
         marked = self._generations.marked(fqn, run_ids)
         for run_id in run_ids:
@@ -105,7 +105,7 @@ class StoredRunLogs:
         info = self._store.head(self._layout.segment(run, 0))
         return entry_of(0, info.metadata, info.size).byte > 0
 
-    def _remove_one(self, run: Run, objects: Sequence[ListedObject], done: Deleted) -> None:
+    def _remove_one(self, run: Run, objects: Sequence[ListedObject], done: DeletionResult) -> None:
         self._generations.mark_runs(run.fqn, [run.run_id])
         if any(each.size for each in objects):
             self._write_down(run, objects)

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 
 from chalicelib.deadline import Deadline
 from chalicelib.errors import InvalidInputError
-from chalicelib.pipelines.files.bases import Base, base_named, bases
-from chalicelib.pipelines.files.deletion import Deleted, Deletion, RunLogs
+from chalicelib.pipelines.files.deletion import Deletion, DeletionResult, RunLogs
 from chalicelib.pipelines.files.generations import Generations
-from chalicelib.pipelines.files.place import is_base
-from chalicelib.pipelines.files.reading import FileQuery, Place, Reading
+from chalicelib.pipelines.files.key_layout import is_base
+from chalicelib.pipelines.files.output_sets import OutputSet, get_output_set, list_output_sets
+from chalicelib.pipelines.files.reading import FileEventQuery, FileReader, MergePosition
 from chalicelib.pipelines.files.records import FileEvent
-from chalicelib.pipelines.files.repair import Finding, Repair
-from chalicelib.pipelines.files.retention import Kept, Retention
-from chalicelib.pipelines.records import places
+from chalicelib.pipelines.files.repair import FileFinding, Repair
+from chalicelib.pipelines.files.retention import OutputRetention, RetentionResult
+from chalicelib.pipelines.records import split_fqn
 from chalicelib.ports import Clock, Database, ObjectStore, Run
 from chalicelib.response_size import PAGE_BYTES, document_bytes
 
@@ -23,12 +23,12 @@ MAX_FINDINGS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class EventPage:
+class FileEventPage:
     """``after`` None: there is no more now. A page that the deadline cut may have no events, and there are more. ``left_out``: files and
     rows that are missing or damaged, each with the reason. ``unsupported``: how many files are of a format that cannot be read here."""
 
     events: list[FileEvent]
-    after: Place | None
+    after: MergePosition | None
     left_out: list[tuple[str, str]] = field(default_factory=list)
     unsupported: int = 0
 
@@ -54,17 +54,17 @@ class PipelineFiles:
         knows yet begins now. Two reads."""
         started_ms = self._started_ms(run)
         return self.generations.of_run(
-            places(run.fqn)[0], run.fqn, run.run_id, self._clock.now_ms() if started_ms is None else started_ms
+            split_fqn(run.fqn)[0], run.fqn, run.run_id, self._clock.now_ms() if started_ms is None else started_ms
         )
 
-    def page(self, query: FileQuery, limit: int, deadline: Deadline, after: Place | None = None) -> EventPage:
+    def page(self, query: FileEventQuery, limit: int, deadline: Deadline, after: MergePosition | None = None) -> FileEventPage:
         """Events of a range, at most ``limit``, 4 MiB as they are answered, and what the deadline allows. An event that alone is larger is
         cut. Each page comes further than the one before, if only by a file that has nothing in the range. Raises InvalidInputError (no such
         base), UnavailableError."""
         base = self._base(query.base)
         left_out: list[tuple[str, str]] = []
         generations = Generations(self._database, self._clock)  # what was deleted a moment ago is not shown
-        reading = Reading(self._stores(base.bucket), self._database, generations, lambda what, why: left_out.append((what, why)))
+        reading = FileReader(self._stores(base.bucket), self._database, generations, lambda what, why: left_out.append((what, why)))
         merge = reading.merge(query, deadline, after)
         events: list[FileEvent] = []
         size = 0
@@ -75,31 +75,33 @@ class PipelineFiles:
                 event_bytes = document_bytes(event.document())
             size += event_bytes
             if events and (len(events) == limit or size > PAGE_BYTES):
-                return EventPage(events, merge.place, left_out, len(reading.unsupported))
+                return FileEventPage(events, merge.place, left_out, len(reading.unsupported))
             events.append(event)
-        return EventPage(events, merge.place if merge.is_cut else None, left_out, len(reading.unsupported))
+        return FileEventPage(events, merge.place if merge.is_cut else None, left_out, len(reading.unsupported))
 
-    def delete(self, namespace: str, fqn: str | None, deadline: Deadline, may: Callable[[str], bool] | None = None) -> Deleted:
+    def delete(
+        self, namespace: str, fqn: str | None, deadline: Deadline, may: Callable[[str], bool] | None = None
+    ) -> DeletionResult:
         """See ``Deletion.delete``."""
         return self._deletion.delete(namespace, fqn, deadline, may)
 
-    def upkeep(self, deadline: Deadline) -> tuple[Deleted, dict[str, Kept]]:
+    def upkeep(self, deadline: Deadline) -> tuple[DeletionResult, dict[str, RetentionResult]]:
         """What a schedule does: go on with deletions, then let go what is due of each base. Can be stopped anywhere, and run again."""
         deleted = self._deletion.go_on(deadline)
         kept = {}
-        for base in bases(self._database):
+        for base in list_output_sets(self._database):
             if deadline.remaining_s() <= 0:
                 break
-            kept[base.name] = Retention(self._stores(base.bucket), self._database, self._clock).keep(base, deadline)
+            kept[base.name] = OutputRetention(self._stores(base.bucket), self._database, self._clock).keep(base, deadline)
         else:
             if all(each.is_whole for each in kept.values()):
-                Retention(self._stores(""), self._database, self._clock).forget_writers()
+                OutputRetention(self._stores(""), self._database, self._clock).forget_writers()
         return deleted, kept
 
-    def findings(self, base_name: str) -> tuple[list[Finding], bool]:
+    def findings(self, base_name: str) -> tuple[list[FileFinding], bool]:
         """What is wrong with a base's files, up to 1,000 findings and 4 MiB as they are answered; and whether that is all."""
         base = self._base(base_name)
-        listed: list[Finding] = []
+        listed: list[FileFinding] = []
         size = _ListedSize()
         for finding in self._repair(base).findings(base):
             listed.append(finding)
@@ -107,16 +109,16 @@ class PipelineFiles:
                 return listed, False
         return listed, True
 
-    def mend(self, base_name: str, deadline: Deadline) -> tuple[list[Finding], bool]:
+    def mend(self, base_name: str, deadline: Deadline) -> tuple[list[FileFinding], bool]:
         """Mend what is wrong, as much as one answer lists; what was mended, and whether nothing is left."""
         base = self._base(base_name)
         return self._repair(base).mend_all(base, deadline, _ListedSize().add)
 
-    def _repair(self, base: Base) -> Repair:
+    def _repair(self, base: OutputSet) -> Repair:
         return Repair(self._stores(base.bucket), self._database, self._clock)
 
-    def _base(self, name: str) -> Base:
-        base = base_named(self._database, name) if is_base(name) else None
+    def _base(self, name: str) -> OutputSet:
+        base = get_output_set(self._database, name) if is_base(name) else None
         if base is None:
             raise InvalidInputError(f"no handler writes files with this base base={name[:200]!r}")
         return base
@@ -128,7 +130,7 @@ class _ListedSize:
     def __init__(self) -> None:
         self._count = self._bytes = 0
 
-    def add(self, finding: Finding) -> bool:
+    def add(self, finding: FileFinding) -> bool:
         """One more; whether there is room for another."""
         self._count += 1
         self._bytes += document_bytes({"kind": finding.kind, "path": finding.path, "detail": finding.detail})

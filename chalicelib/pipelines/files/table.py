@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from chalicelib.errors import PreconditionFailedError
-from chalicelib.pipelines.files.place import behind
-from chalicelib.pipelines.transactions import transacted
+from chalicelib.pipelines.files.key_layout import prefix_end
+from chalicelib.pipelines.transactions import transact_with_retry
 from chalicelib.ports import Clock, Database, Row, Write
 
 TABLE = "pipeline_files"
@@ -20,17 +20,17 @@ _FIRST = " "
 
 def rows_of_partition(database: Database, partition: str, prefix: str = "") -> Iterator[Row]:
     """Rows of a partition whose sort keys begin so, in order."""
-    for page in pages(database, partition, prefix or None, behind(prefix) if prefix else None):
+    for page in pages(database, partition, prefix or None, prefix_end(prefix) if prefix else None):
         yield from page
 
 
-def behind_key(at: str) -> str:
+def next_key(at: str) -> str:
     """The first key that may stand behind one."""
     return at + _FIRST
 
 
 def pages(
-    database: Database, partition: str, start: str | None, end: str | None, onward: Callable[[str], str] = behind_key
+    database: Database, partition: str, start: str | None, end: str | None, onward: Callable[[str], str] = next_key
 ) -> Iterator[Sequence[Row]]:
     """Rows of a partition from one sort key to another, in order, 1,000 for each Query. ``onward``: where a page begins behind the last key
     of the one before; what lies between is passed over."""
@@ -42,10 +42,10 @@ def pages(
         start = onward(rows[-1]["at"])
 
 
-def applied(database: Database, clock: Clock, write: Write) -> bool:
+def apply_write(database: Database, clock: Clock, write: Write) -> bool:
     """Whether a conditional write was applied; False: the row is another one by now. Raises UnavailableError."""
     try:
-        transacted(database, clock, [write])
+        transact_with_retry(database, clock, [write])
     except PreconditionFailedError:
         return False
     return True

@@ -13,9 +13,9 @@ from chalicelib.lines.errors import level_of_event
 from chalicelib.lines.events import Event, events
 from chalicelib.lines.formats import FORMATS, PLAIN, Format
 from chalicelib.lines.parsed import Parsed
-from chalicelib.pipelines.beside import Beside, Notes
-from chalicelib.pipelines.ordering import Pending, Told, size_of
-from chalicelib.pipelines.rows import Place
+from chalicelib.pipelines.ordering import EventContext, PendingEvent, memory_bytes_of
+from chalicelib.pipelines.rows import EventPosition
+from chalicelib.pipelines.sidecar_reader import SidecarCursor, SidecarReader
 from chalicelib.ports import Clock, Run
 from chalicelib.runlog.reader import Stretch
 
@@ -28,7 +28,7 @@ _ENOUGH_LINES = 100
 _BY_NAME = {each.name: each for each in (*FORMATS, PLAIN)}
 
 
-class Logs(Protocol):
+class LogSource(Protocol):
     """Where logs are read. ``runlog.reader.Reader`` is one."""
 
     def stretch(self, run: Run, start: int, length: int) -> Stretch:
@@ -36,17 +36,17 @@ class Logs(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class FetchedEvents:
     """A piece of a run. ``at_end``: there is no more now; ``final``: the run has ended. ``lines``, ``bytes``: of the whole log."""
 
-    events: Sequence[Pending]
+    events: Sequence[PendingEvent]
     at_end: bool
     final: bool
     lines: int
     bytes: int
 
 
-class Feed:
+class RunEventReader:
     """``place``: where the next piece begins. ``format``: the name of the run's format once it is certain, else empty.
 
     ``patience_ms``: the last event of a running run may be continued; it is given out when nothing came for so long. ``beside``: where
@@ -55,23 +55,23 @@ class Feed:
 
     def __init__(
         self,
-        logs: Logs,
+        logs: LogSource,
         run: Run,
-        place: Place,
+        place: EventPosition,
         format: str,
         *,
         fetch_bytes: int,
         patience_ms: int,
         clock: Clock,
-        beside: Beside | None = None,
+        beside: SidecarReader | None = None,
     ) -> None:
         self._logs, self._run, self.partition = logs, run, f"{run.fqn}/{run.run_id}"
         self._fetch_bytes, self._patience_ms, self._clock = fetch_bytes, patience_ms, clock
         self.place, self.format = place, format
-        self._beside, self._notes = beside, Notes(beside, run, place.line) if beside else None
+        self._beside, self._notes = beside, SidecarCursor(beside, run, place.line) if beside else None
         self._stamps = StampClock(reference_us=place.time_ms * 1000 if place.time_ms else None)
 
-    def fetch(self, most_bytes: int = MOST_BYTES) -> Fetched:
+    def fetch(self, most_bytes: int = MOST_BYTES) -> FetchedEvents:
         """Read the next piece: about ``fetch_bytes``, at most ``most_bytes``, and up to 8 MiB where one event is longer. At most five
         reads, plus one for each 8 MiB of a longer line. Raises UnavailableError; the place has not moved then, so the same call reads the
         same piece again."""
@@ -86,13 +86,13 @@ class Feed:
             fetched = self._lifted(body, stretch, at_end, forced=longest and not at_end) if body else None
             if fetched is not None and (fetched.events or fetched.at_end):
                 if next_line is not None and fetched.events:
-                    self.place = Place(self.place.line, next_line, self.place.time_ms)
+                    self.place = EventPosition(self.place.line, next_line, self.place.time_ms)
                 return fetched
             if at_end:
-                return Fetched((), True, bool(stretch.end.seal), stretch.end.line, stretch.end.byte)
+                return FetchedEvents((), True, bool(stretch.end.seal), stretch.end.line, stretch.end.byte)
             length = min(length * 4, MOST_BYTES)
 
-    def _lifted(self, body: bytes, stretch: Stretch, at_end: bool, *, forced: bool) -> Fetched:
+    def _lifted(self, body: bytes, stretch: Stretch, at_end: bool, *, forced: bool) -> FetchedEvents:
         lines = body.removesuffix(b"\n").split(b"\n")
         final = at_end and bool(stretch.end.seal)
         kept = self._settled_lines(lines, stretch.end.appended_ms)
@@ -111,18 +111,18 @@ class Feed:
                 time_ms = parsed.timestamp // 1000
             order_ms = time_ms if final or time_ms <= now_ms else now_ms
             size = len(event.raw)
-            memory_bytes = size_of(size, told)
-            found.append(Pending(order_ms, self.partition, line, byte, time_ms, memory_bytes, parsed, told))
+            memory_bytes = memory_bytes_of(size, told)
+            found.append(PendingEvent(order_ms, self.partition, line, byte, time_ms, memory_bytes, parsed, told))
             line += event.lines
             byte += size + 1
-            data_bytes += memory_bytes - size_of(size)
+            data_bytes += memory_bytes - memory_bytes_of(size)
             if data_bytes >= MAX_DATA_BYTES:
                 at_end, final = False, False
                 break
-        self.place = Place(line, byte, time_ms)
+        self.place = EventPosition(line, byte, time_ms)
         # What was kept back is still to come.
         through = byte >= stretch.end.byte
-        return Fetched(found, at_end and (through or not final), final, stretch.end.line, stretch.end.byte)
+        return FetchedEvents(found, at_end and (through or not final), final, stretch.end.line, stretch.end.byte)
 
     def _settled_lines(self, lines: Sequence[bytes], appended_ms: int) -> int:
         """How many of these lines are known to be events or plain text for good: those before a batch of events that is being written."""
@@ -131,12 +131,12 @@ class Feed:
 
     def _events(
         self, lines: Sequence[bytes], format_: Format, *, final: bool, whole: bool, forced: bool
-    ) -> Iterator[tuple[Event, Told | None]]:
+    ) -> Iterator[tuple[Event, EventContext | None]]:
         """The events of lines: those that came as such, and between them lifted ones. ``whole``: the last one does not go on."""
         base = at = self.place.line
         end = base + len(lines)
 
-        def lifted(to: int, *, whole: bool) -> Iterator[tuple[Event, Told | None]]:
+        def lifted(to: int, *, whole: bool) -> Iterator[tuple[Event, EventContext | None]]:
             numbered = enumerate(lines[at - base : to - base] if at > base or to < end else lines, at)
             return ((event, None) for event in events(numbered, format_, self._stamps, final=whole))
 
@@ -189,10 +189,10 @@ def _whole_lines(body: bytes, at_end: bool, longest: bool) -> tuple[bytes, bool]
     return body, True
 
 
-def _noted(noted: Noted, raw: bytes) -> tuple[Event, Told | None]:
+def _noted(noted: Noted, raw: bytes) -> tuple[Event, EventContext | None]:
     """An event that came as one. A logger is told among its data, where one is told."""
     logger = noted.data.get("logger")
     level = level_of_event(noted.level, raw)
     message = raw.decode(errors="replace")
     parsed = Parsed(noted.timestamp * 1000, level, logger if isinstance(logger, str) and logger else None, message)
-    return Event(noted.line, raw, noted.lines, parsed), Told(noted.step or "", noted.data)
+    return Event(noted.line, raw, noted.lines, parsed), EventContext(noted.step or "", noted.data)

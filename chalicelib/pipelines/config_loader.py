@@ -15,7 +15,7 @@ from typing import Protocol
 
 from chalicelib.errors import InvalidConfigurationError, StoreConditionError
 from chalicelib.pipelines.allowed_modules import DEFAULTS_ONLY, AllowedModules
-from chalicelib.pipelines.configuration import MAX_FILE_BYTES, PipelineFile, Properties, parsed
+from chalicelib.pipelines.configuration import MAX_FILE_BYTES, PipelineFile, Properties, parse_pipeline_file
 from chalicelib.ports import ObjectStore
 
 BUILT_IN = "runlake"
@@ -25,7 +25,7 @@ _BUILT_IN_FILE = files(__package__) / f"{BUILT_IN}{ENDING}"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ConfigFile:
     """A file of a scan: ``place`` for people, ``stem`` its name without its ending."""
 
     place: str
@@ -34,7 +34,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ConfigProblem:
     """A file that is no pipeline, and why."""
 
     place: str
@@ -42,11 +42,11 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Scanned:
+class LoadedPipelines:
     """What a scan found, in order."""
 
     pipelines: Sequence[PipelineFile]
-    problems: Sequence[Problem]
+    problems: Sequence[ConfigProblem]
 
     def named(self, name: str) -> PipelineFile | None:
         """The pipeline of this name."""
@@ -61,36 +61,36 @@ class Scanned:
         return [each for each in self.pipelines if not names or each.name in names]
 
 
-class Files(Protocol):
+class ConfigSource(Protocol):
     """Where pipelines' files are."""
 
-    def __call__(self) -> Iterable[Found]:
+    def __call__(self) -> Iterable[ConfigFile]:
         """All of them, in order of their names. Raises UnavailableError, InvalidConfigurationError."""
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class LocalFolder:
     """A folder of this machine; not those below it."""
 
     path: Path
 
-    def __call__(self) -> Iterator[Found]:
+    def __call__(self) -> Iterator[ConfigFile]:
         """See ``Files``."""
         if not self.path.is_dir():
             raise InvalidConfigurationError(f"no such folder of pipelines folder={self.path}")
         for path in sorted(self.path.glob(f"*{ENDING}")):
             body = path.read_bytes()[: MAX_FILE_BYTES + 1] if path.is_file() else b""
-            yield Found(str(path), path.stem, body.decode(errors="replace"))
+            yield ConfigFile(str(path), path.stem, body.decode(errors="replace"))
 
 
 @dataclass(frozen=True, slots=True)
-class Prefix:
+class BucketPrefix:
     """Objects of a bucket right below a prefix. A LIST, and a GET each."""
 
     store: ObjectStore
     prefix: str
 
-    def __call__(self) -> Iterator[Found]:
+    def __call__(self) -> Iterator[ConfigFile]:
         """See ``Files``."""
         folder, after = f"{self.prefix.rstrip('/')}/" if self.prefix else "", ""
         while True:
@@ -103,55 +103,59 @@ class Prefix:
                 return
             after = page.objects[-1].key
 
-    def _read(self, key: str, stem: str) -> Iterator[Found]:
+    def _read(self, key: str, stem: str) -> Iterator[ConfigFile]:
         try:
             body = self.store.get(key, 0, MAX_FILE_BYTES + 1).body
         except StoreConditionError:
             return  # gone since it was listed
-        yield Found(key, stem, body.decode(errors="replace"))
+        yield ConfigFile(key, stem, body.decode(errors="replace"))
 
 
-def files_at(place: str | None, stores: Mapping[str, ObjectStore]) -> Iterable[Found]:
+def config_files(place: str | None, stores: Mapping[str, ObjectStore]) -> Iterable[ConfigFile]:
     """The files of a folder, or of ``s3://bucket/prefix`` in one of these buckets; None: none. Raises InvalidConfigurationError."""
     if place is None:
         return ()
     if not place.startswith(_S3):
-        return Folder(Path(place))()
+        return LocalFolder(Path(place))()
     bucket, _, prefix = place.removeprefix(_S3).partition("/")
     if bucket not in stores:
         raise InvalidConfigurationError(f"pipelines are read from one of these buckets: {', '.join(stores)} place={place}")
-    return Prefix(stores[bucket], prefix)()
+    return BucketPrefix(stores[bucket], prefix)()
 
 
-def scan(
-    found_files: Iterable[Found],
+def load_pipelines(
+    found_files: Iterable[ConfigFile],
     defaults: Properties | None = None,
     built_in: Traversable = _BUILT_IN_FILE,
     modules: AllowedModules = DEFAULTS_ONLY,
-) -> Scanned:
+) -> LoadedPipelines:
     """The pipelines of these files, the built-in one first. Raises InvalidConfigurationError when that is missing or bad."""
     try:
         text = built_in.read_text()
     except OSError as error:
         raise InvalidConfigurationError(f"the built-in pipeline is missing: the installation is broken file={built_in}") from error
-    first = parsed(text, BUILT_IN, defaults)
+    first = parse_pipeline_file(text, BUILT_IN, defaults)
     if first.name != BUILT_IN:
         raise InvalidConfigurationError(f"the built-in pipeline has another name name={first.name}")
     pipelines, problems, taken = [first], [], {BUILT_IN: str(built_in)}
     writers = dict.fromkeys(first.logging.outputs(), first.name)
     for found in found_files:
         try:
-            pipeline = parsed(found.text, found.stem, defaults, modules)
+            pipeline = parse_pipeline_file(found.text, found.stem, defaults, modules)
         except InvalidConfigurationError as error:
-            problems.append(Problem(found.place, str(error)))
+            problems.append(ConfigProblem(found.place, str(error)))
             continue
         if pipeline.name in taken:
-            problems.append(Problem(found.place, f"another has the name already name={pipeline.name} in={taken[pipeline.name]}"))
+            problems.append(
+                ConfigProblem(found.place, f"another has the name already name={pipeline.name} in={taken[pipeline.name]}")
+            )
             continue
         if shared := next((output for output in pipeline.logging.outputs() if output in writers), None):
-            problems.append(Problem(found.place, f"another writes the same files pipeline={writers[shared]} output={shared[:200]}"))
+            problems.append(
+                ConfigProblem(found.place, f"another writes the same files pipeline={writers[shared]} output={shared[:200]}")
+            )
             continue
         taken[pipeline.name] = found.place
         writers |= dict.fromkeys(pipeline.logging.outputs(), pipeline.name)
         pipelines.append(pipeline)
-    return Scanned(pipelines, problems)
+    return LoadedPipelines(pipelines, problems)

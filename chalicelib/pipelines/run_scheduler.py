@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 from chalicelib.errors import UnavailableError
+from chalicelib.pipelines.active_runs import ActiveRuns
 from chalicelib.pipelines.checkpoints import Checkpoints
-from chalicelib.pipelines.configuration import FINALIZED, LIVE, Source
-from chalicelib.pipelines.finding import Finder, Known
-from chalicelib.pipelines.in_hand import RunsInHand
-from chalicelib.pipelines.rows import Position
+from chalicelib.pipelines.configuration import FINALIZED, LIVE, RunSelection
+from chalicelib.pipelines.rows import RunCheckpoint
+from chalicelib.pipelines.run_discovery import KnownRun, RunDiscovery
 from chalicelib.pipelines.shards import ONLY, Shard
 from chalicelib.ports import Clock, Run
 
-LOOK_MS = 5000
+DISCOVERY_INTERVAL_MS = 5000
 """How often runs are looked for."""
 _GAP_MS = 15 * 60_000
 """Runs stay in the index of activity for longer than that after they have ended: after a longer gap the catalog is listed."""
@@ -23,16 +23,16 @@ _MARGIN_MS = 7 * 86_400_000
 _MOST_REMEMBERED = 100_000
 
 
-class Admission:
+class RunScheduler:
     """``forced``: runs that are taken in hand whatever is known of them. ``listed``: no more is to be listed. ``most``: runs in hand at
     once. ``shard``: whose runs are taken, and no others."""
 
     def __init__(
         self,
-        finder: Finder,
-        source: Source,
+        finder: RunDiscovery,
+        source: RunSelection,
         checkpoints: Checkpoints,
-        hand: RunsInHand,
+        hand: ActiveRuns,
         clock: Clock,
         most: int,
         shard: Shard = ONLY,
@@ -40,17 +40,17 @@ class Admission:
         self._finder, self._source, self._checkpoints, self._hand, self._clock = finder, source, checkpoints, hand, clock
         self._most, self._shard = most, shard
         self._lacks_room = False
-        self.waiting: dict[Run, Known] = {}
+        self.waiting: dict[Run, KnownRun] = {}
         self.forced: set[Run] = set()
         self.listed = False
         self._caught_up: dict[Run, tuple[int, bool]] = {}
-        self._listing: Iterator[Known] = iter(())
+        self._listing: Iterator[KnownRun] = iter(())
         self._since_ms: int | None = None
         self._looked_ms = self._known_until_ms = 0
 
-    def force(self, run: Run, position: Position) -> None:
+    def force(self, run: Run, position: RunCheckpoint) -> None:
         """Take a run in hand of which a position is all that is known."""
-        self.waiting[run] = Known(run, position.place.byte, position.place.line, False, position.place.time_ms)
+        self.waiting[run] = KnownRun(run, position.place.byte, position.place.line, False, position.place.time_ms)
         self.forced.add(run)
 
     def list_since(self, looked_ms: int) -> None:
@@ -80,12 +80,12 @@ class Admission:
     def look(self) -> None:
         """Find what is new, if it is time. Raises UnavailableError."""
         now_ms = self._clock.now_ms()
-        if self._looked_ms and now_ms - self._looked_ms < LOOK_MS:
+        if self._looked_ms and now_ms - self._looked_ms < DISCOVERY_INTERVAL_MS:
             return
         self._learn(self._finder.live())
         self._looked_ms = now_ms
 
-    def _learn(self, found: Iterable[Known]) -> None:
+    def _learn(self, found: Iterable[KnownRun]) -> None:
         for known in self._hand.news(found):
             if self._shard.has(known.run.fqn) and self._caught_up.get(known.run) != (known.bytes, known.ended):
                 self.waiting[known.run] = known
@@ -103,13 +103,13 @@ class Admission:
         positions = self._checkpoints.find([known.run for known in batch]) if batch else {}
         for known in batch:
             position = positions.get(known.run)
-            if (position is None and not self._wants(known)) or not self._has_work(known, position or Position(), gets):
+            if (position is None and not self._wants(known)) or not self._has_work(known, position or RunCheckpoint(), gets):
                 self.caught_up(known)
             elif not self._hand.has_room_for(known.run, gets):
                 self._lacks_room = True
                 return
             else:
-                self._hand.take(known, position or Position(), gets)  # may raise: the run still waits then
+                self._hand.take(known, position or RunCheckpoint(), gets)  # may raise: the run still waits then
                 self.forced.discard(known.run)
             del self.waiting[known.run]
 
@@ -124,15 +124,15 @@ class Admission:
         self.listed = len(found) < most
         self._learn(found)
 
-    def _wants(self, known: Known) -> bool:
+    def _wants(self, known: KnownRun) -> bool:
         """Whether a run is worked of which nothing was processed yet."""
         return (FINALIZED if known.ended else LIVE) in self._source.include
 
-    def _has_work(self, known: Known, position: Position, gets: Mapping[str, bool]) -> bool:
+    def _has_work(self, known: KnownRun, position: RunCheckpoint, gets: Mapping[str, bool]) -> bool:
         behind = any(gets.get(name) for name in position.held)
         return behind or known.run in self.forced or position.place.byte < known.bytes
 
-    def caught_up(self, known: Known) -> None:
+    def caught_up(self, known: KnownRun) -> None:
         """A run needs nothing as long as no more is known of it."""
         if len(self._caught_up) >= _MOST_REMEMBERED:
             self._caught_up.clear()

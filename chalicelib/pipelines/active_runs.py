@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 
 from chalicelib.errors import DamagedLogError, UnavailableError
-from chalicelib.pipelines.beside import Beside
 from chalicelib.pipelines.configuration import Properties
-from chalicelib.pipelines.feed import Feed, Logs
-from chalicelib.pipelines.finding import Known
 from chalicelib.pipelines.heads import MAX_HEAD_BYTES, head_bytes
-from chalicelib.pipelines.ordering import OrderingBuffer, Pending
+from chalicelib.pipelines.ordering import OrderingBuffer, PendingEvent
 from chalicelib.pipelines.records import MakeRecord, record_maker
-from chalicelib.pipelines.rows import Place, Position
+from chalicelib.pipelines.rows import EventPosition, RunCheckpoint
+from chalicelib.pipelines.run_discovery import KnownRun
+from chalicelib.pipelines.run_event_reader import LogSource, RunEventReader
+from chalicelib.pipelines.sidecar_reader import SidecarReader
 from chalicelib.ports import Clock, Run
 
-Trouble = Callable[[str, Run, Exception], None]
-Generation = Callable[[Run], str | None]
+OnReadError = Callable[[str, Run, Exception], None]
+GenerationLookup = Callable[[Run], str | None]
 """Which creation of its names a run is of; None: of one that was deleted, so its events are dropped."""
 _PAUSE_MS = 5000
 _READ_S = 1.0
@@ -29,15 +29,15 @@ _FIRST_WEIGHT = 10.0
 
 
 @dataclass(slots=True)
-class InHand:
+class ActiveRun:
     """A run. ``position`` is as it was committed; ``unprocessed``: its events that were read, by line, in the order of reading.
     ``gone``: its log is shorter than it was, so it has expired or was deleted, and nothing more of it comes."""
 
-    known: Known
-    position: Position
-    feed: Feed
+    known: KnownRun
+    position: RunCheckpoint
+    feed: RunEventReader
     make: MakeRecord | None
-    unprocessed: dict[int, Pending] = field(default_factory=dict)
+    unprocessed: dict[int, PendingEvent] = field(default_factory=dict)
     lines: int = 0
     at_end: bool = False
     final: bool = False
@@ -50,53 +50,53 @@ class InHand:
         """Whether all that there is now was processed."""
         return self.at_end and not self.unprocessed and (self.gone or self.feed.place.byte >= self.known.bytes)
 
-    def first_unprocessed(self) -> Place:
+    def first_unprocessed(self) -> EventPosition:
         """Where processing would begin again. Everything before it was processed."""
         for pending in self.unprocessed.values():
-            return Place(pending.line, pending.byte, pending.time_ms)
+            return EventPosition(pending.line, pending.byte, pending.time_ms)
         return self.feed.place
 
-    def moved(self, handlers: Mapping[str, bool]) -> Position:
+    def moved(self, handlers: Mapping[str, bool]) -> RunCheckpoint:
         """Its position now."""
         position = self.position.moved(self.first_unprocessed(), handlers)
         if self.feed.format != position.format:
-            position = Position(position.place, self.feed.format, position.held, position.replay_line, position.replay_ms)
+            position = RunCheckpoint(position.place, self.feed.format, position.held, position.replay_line, position.replay_ms)
         return position
 
 
-class RunsInHand:
+class ActiveRuns:
     """``dropped``: lines of runs whose pipeline or namespace was deleted; ``skipped``: runs whose logs are damaged. They stay in the head, so
     that the next worker tries them again; ``head_bytes``: what the runs in hand, and those, take there at most."""
 
     def __init__(
         self,
-        logs: Logs,
+        logs: LogSource,
         buffer: OrderingBuffer,
         properties: Properties,
         clock: Clock,
-        generation: Generation,
-        trouble: Trouble,
-        beside: Beside | None = None,
+        generation: GenerationLookup,
+        trouble: OnReadError,
+        beside: SidecarReader | None = None,
     ) -> None:
         self._logs, self.buffer, self._properties, self._clock = logs, buffer, properties, clock
         self._generation, self._trouble, self._beside = generation, trouble, beside
-        self.runs: dict[Run, InHand] = {}
-        self._by_partition: dict[str, InHand] = {}
+        self.runs: dict[Run, ActiveRun] = {}
+        self._by_partition: dict[str, ActiveRun] = {}
         self._weight = _FIRST_WEIGHT
         self.dropped = self.head_bytes = 0
-        self.skipped: dict[Run, InHand] = {}
+        self.skipped: dict[Run, ActiveRun] = {}
 
     def __len__(self) -> int:
         return len(self.runs)
 
-    def take(self, known: Known, position: Position, handlers: Mapping[str, bool]) -> None:
+    def take(self, known: KnownRun, position: RunCheckpoint, handlers: Mapping[str, bool]) -> None:
         """Begin with a run, where these handlers are in it. Raises UnavailableError: nothing has changed then."""
         start = position.start(handlers)
         properties = self._properties
-        feed = Feed(
+        feed = RunEventReader(
             self._logs,
             known.run,
-            start if start.line or start.time_ms else Place(0, 0, known.started_ms),
+            start if start.line or start.time_ms else EventPosition(0, 0, known.started_ms),
             position.format,
             fetch_bytes=properties.fetch_bytes,
             patience_ms=max(properties.event_delay_ms, 1),
@@ -105,7 +105,7 @@ class RunsInHand:
         )
         generation = self._generation(known.run)
         make = None if generation is None else record_maker(known.run, generation)
-        held = InHand(known, position, feed, make, head_bytes=head_bytes(known.run, handlers))
+        held = ActiveRun(known, position, feed, make, head_bytes=head_bytes(known.run, handlers))
         self.head_bytes += held.head_bytes
         self.runs[known.run] = held
         self._by_partition[feed.partition] = held
@@ -114,7 +114,7 @@ class RunsInHand:
         """Whether the head has room for one more run, however far its handlers may fall behind each other."""
         return not self.runs or self.head_bytes + head_bytes(run, handlers) <= MAX_HEAD_BYTES
 
-    def of(self, pending: Pending) -> InHand:
+    def of(self, pending: PendingEvent) -> ActiveRun:
         """The run of an event."""
         return self._by_partition[pending.partition]
 
@@ -131,12 +131,12 @@ class RunsInHand:
                 came += self._read(run, held)
         return came
 
-    def _has_more(self, held: InHand) -> bool:
+    def _has_more(self, held: ActiveRun) -> bool:
         if held.gone or held.not_before_ms > self._clock.now_ms():
             return False
         return not held.at_end or held.feed.place.byte < held.known.bytes or (held.known.ended and not held.final)
 
-    def _read(self, run: Run, held: InHand) -> int:
+    def _read(self, run: Run, held: ActiveRun) -> int:
         try:
             before, was = held.feed.place.byte, self.buffer.bytes
             fetched = held.feed.fetch(self._room())
@@ -163,7 +163,7 @@ class RunsInHand:
         self.buffer.settle(held.feed.partition, at_end=held.at_end, final=held.final)
         return len(fetched.events)
 
-    def _skip(self, run: Run, held: InHand) -> None:
+    def _skip(self, run: Run, held: ActiveRun) -> None:
         """Let a run be. Of its unprocessed events no more than the first is kept: where processing begins again."""
         self.buffer.forget(held.feed.partition)
         self.drop(run)
@@ -171,7 +171,7 @@ class RunsInHand:
         self.skipped[run] = held
         self.head_bytes += held.head_bytes
 
-    def places(self) -> Iterator[tuple[Run, InHand]]:
+    def places(self) -> Iterator[tuple[Run, ActiveRun]]:
         """All runs whose positions are to be committed: those in hand, and those that were skipped."""
         return chain(self.runs.items(), self.skipped.items())
 
@@ -183,7 +183,7 @@ class RunsInHand:
         if read >= _LEAST_READ_BYTES // 4:
             self._weight = max(1.0, buffered / read)
 
-    def news(self, found: Iterable[Known]) -> Iterator[Known]:
+    def news(self, found: Iterable[KnownRun]) -> Iterator[KnownRun]:
         """What became known of runs; answers those that are not in hand."""
         for known in found:
             held = self.runs.get(known.run)

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from chalicelib.catalog.runs import RunCatalog, RunRow
-from chalicelib.pipelines.configuration import Source
+from chalicelib.pipelines.configuration import RunSelection
 from chalicelib.ports import Clock, Run
 
 _NAMES, _RUNS = 100, 100
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownRun:
     """A run and how long its log is known to be. ``ended``: nothing more comes, as far as is known."""
 
     run: Run
@@ -24,37 +24,37 @@ class Known:
     started_ms: int
 
     @classmethod
-    def of(cls, row: RunRow) -> Known:
+    def of(cls, row: RunRow) -> KnownRun:
         """From the catalog."""
         size = max(row.bytes, row.compacted_bytes)
         return cls(row.run, size, row.lines, row.status == "finalized" or bool(row.seal), row.started_ms)
 
 
-class Finder(Protocol):
+class RunDiscovery(Protocol):
     """Where runs come from."""
 
-    def live(self) -> Iterable[Known]:
-        """Running runs, and those that ended lately."""
+    def live(self) -> Iterable[KnownRun]:
+        """Runs that go on, and those that ended lately."""
 
-    def all(self, since_ms: int) -> Iterator[Known]:
+    def all(self, since_ms: int) -> Iterator[KnownRun]:
         """Runs that began at or after a time, whether they have ended or not."""
 
 
 @dataclass(frozen=True, slots=True)
-class CatalogFinder:
+class CatalogRunDiscovery:
     """By the catalog. ``names``: the pipelines' names (FQN), in pages: a page and where the next begins."""
 
     runs: RunCatalog
     names: Callable[[str], tuple[Iterable[str], str | None]]
-    source: Source
+    source: RunSelection
     clock: Clock
 
-    def live(self) -> list[Known]:
+    def live(self) -> list[KnownRun]:
         """By the index of activity: 64 queries. Runs stay there for 20 minutes and more after they have ended."""
         rows = self.runs.active(self.clock.now_ms() + 1)
-        return [Known.of(row) for row in rows if self.source.wants(row.run.fqn)]
+        return [KnownRun.of(row) for row in rows if self.source.wants(row.run.fqn)]
 
-    def all(self, since_ms: int) -> Iterator[Known]:
+    def all(self, since_ms: int) -> Iterator[KnownRun]:
         """A LIST for a thousand names, a query for a hundred runs of each."""
         after: str | None = ""
         while after is not None:
@@ -63,14 +63,14 @@ class CatalogFinder:
                 if self.source.wants(fqn):
                     yield from self._of(fqn, since_ms)
 
-    def _of(self, fqn: str, since_ms: int) -> Iterator[Known]:
+    def _of(self, fqn: str, since_ms: int) -> Iterator[KnownRun]:
         cursor: str | None = None
         while True:
             page = self.runs.newest(fqn, _RUNS, cursor)
             for row in page.rows:
                 if row.started_ms < since_ms:
                     return
-                yield Known.of(row)
+                yield KnownRun.of(row)
             if page.cursor is None:
                 return
             cursor = page.cursor

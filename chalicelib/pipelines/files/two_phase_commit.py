@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from chalicelib.errors import PartitionNotOwnedError, PreconditionFailedError, StoreUnavailableError
-from chalicelib.pipelines.files.growing import GrowingFile
-from chalicelib.pipelines.files.rows import NOTHING, Contents, FileRow, FileRows, Staged, commit_write
+from chalicelib.pipelines.files.appendable_object import AppendableFile
+from chalicelib.pipelines.files.rows import NOTHING, FileContents, FileRow, FileRows, Staged, commit_write
 from chalicelib.pipelines.ports import Fence
-from chalicelib.pipelines.transactions import transacted
+from chalicelib.pipelines.transactions import transact_with_retry
 from chalicelib.ports import MAX_TRANSACTION_WRITES, Clock, Database, Write
 
 _TRIES = 4
@@ -21,13 +21,13 @@ DIRECT_ROWS = 10
 """So many are written by the checkpoint's own transaction: several handlers of a pipeline share it."""
 
 
-class Stage:
+class TwoPhaseCommit:
     """What one handler is about to commit. ``writer`` is new in each process."""
 
     def __init__(self, database: Database, fence: Fence, clock: Clock, writer: str) -> None:
         self._database, self._fence, self._clock, self._writer = database, fence, clock, writer
         self._number = 0
-        self._handed: list[tuple[GrowingFile, FileRow]] = []
+        self._handed: list[tuple[AppendableFile, FileRow]] = []
         self._is_staged = False
         self._is_refused = False
 
@@ -36,7 +36,7 @@ class Stage:
         """Whether rows were handed over and not committed, or could not be."""
         return bool(self._handed) or self._is_refused
 
-    def writes(self, changed: Sequence[tuple[GrowingFile, FileRow]]) -> list[Write]:
+    def writes(self, changed: Sequence[tuple[AppendableFile, FileRow]]) -> list[Write]:
         """What the transaction has to write for these files, with their rows as the table has them. Raises PartitionNotOwnedError when
         another one has changed a row, UnavailableError."""
         self._is_staged = len(changed) > DIRECT_ROWS or any(row.staged for _, row in changed)
@@ -57,7 +57,7 @@ class Stage:
         self._number += self._is_staged
         self._handed, self._is_staged, self._is_refused = [], False, False
 
-    def _put_on_stage(self, changed: Sequence[tuple[GrowingFile, FileRow]]) -> None:
+    def _put_on_stage(self, changed: Sequence[tuple[AppendableFile, FileRow]]) -> None:
         """Rows that are on stage already, with all that is to be said, stay."""
         for _ in range(_TRIES):
             staged = [
@@ -69,7 +69,7 @@ class Stage:
                 return
             self._fence()
             try:
-                transacted(self._database, self._clock, [write for _, (_, write) in staged])
+                transact_with_retry(self._database, self._clock, [write for _, (_, write) in staged])
             except PreconditionFailedError:
                 changed = [(file, self._as_it_is(row)) for file, row in changed]
                 continue
@@ -78,10 +78,10 @@ class Stage:
             return
         raise StoreUnavailableError("rows of files change all the time")
 
-    def _of(self, file: GrowingFile) -> Staged:
+    def _of(self, file: AppendableFile) -> Staged:
         return Staged(self._writer, self._number + 1, file.state, file.contents)
 
-    def _is_on(self, file: GrowingFile, row: FileRow) -> bool:
+    def _is_on(self, file: AppendableFile, row: FileRow) -> bool:
         if row.staged != self._of(file):
             return False
         file.row = row
@@ -98,6 +98,6 @@ class Stage:
         raise PartitionNotOwnedError(f"another one writes this file path={row.object_key}")
 
 
-def _counting(row: FileRow) -> Contents:
+def _counting(row: FileRow) -> FileContents:
     """What counts of a file before it is committed: nothing, of a new one."""
     return row.contents if row.version else NOTHING

@@ -9,7 +9,7 @@ from chalicelib.ports import Database, Key, Put, Row
 
 
 @dataclass(frozen=True, slots=True)
-class Base:
+class OutputSet:
     """What a handler told of the files that it writes: where they are, and how long they are kept (0: no such bound)."""
 
     name: str
@@ -19,7 +19,7 @@ class Base:
     keep_files: int
 
 
-def put_base(database: Database, base: Base) -> None:
+def put_output_set(database: Database, base: OutputSet) -> None:
     """Have passes over all files find these. One write."""
     row = {
         "partition": BASES,
@@ -30,17 +30,17 @@ def put_base(database: Database, base: Base) -> None:
     database.put_many([Put(Key(TABLE, BASES, base.name), row)])
 
 
-def bases(database: Database) -> list[Base]:
+def list_output_sets(database: Database) -> list[OutputSet]:
     """All that handlers ever told of. A Query for each 1,000."""
     return [_base(row) for row in rows_of_partition(database, BASES)]
 
 
-def base_named(database: Database, name: str) -> Base | None:
+def get_output_set(database: Database, name: str) -> OutputSet | None:
     """One of them. One read."""
     key = Key(TABLE, BASES, name)
     found = database.get_many([key]).get(key)
     return _base(found) if found else None
 
 
-def _base(row: Row) -> Base:
-    return Base(row["at"], row["bucket"], *(int(each) for each in row["keep"]))
+def _base(row: Row) -> OutputSet:
+    return OutputSet(row["at"], row["bucket"], *(int(each) for each in row["keep"]))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from chalicelib.errors import PreconditionFailedError, StoreUnavailableError
 from chalicelib.pipelines.rows import HANDLER, PIPELINES, STATUS, SWITCH, pipeline_key, row_at
 from chalicelib.pipelines.shards import Shard, shards
-from chalicelib.pipelines.transactions import transacted
+from chalicelib.pipelines.transactions import transact_with_retry
 from chalicelib.ports import ABSENT_ROW, Clause, Clock, Database, Key, Put, Row
 
 DISABLED, FAILED, REPLAYING = "disabled", "failed", "replaying"
@@ -21,7 +21,7 @@ _SUMMED = ("lag_events", "runs", "processed", "late", "dropped", "dead")
 
 
 @dataclass(frozen=True, slots=True)
-class HandlerSwitch:
+class HandlerState:
     """Why a handler gets no events, since when, and at which event (``run`` is ``fqn/run_id``; empty: at none)."""
 
     handler: str
@@ -38,30 +38,30 @@ class HandlerSwitch:
 
 
 @dataclass(frozen=True, slots=True)
-class Switch:
+class DesiredState:
     """What operators want. ``replay_ms``: process again what is not older than that (None: nothing), asked for at ``asked_ms``."""
 
     enabled: bool = True
     replay_ms: int | None = None
     asked_ms: int = 0
 
-    def replayed(self, from_ms: int, now_ms: int) -> Switch:
+    def replayed(self, from_ms: int, now_ms: int) -> DesiredState:
         """With a replay that is asked for now; ``asked_ms`` is that of no other."""
         earliest_ms = from_ms if self.replay_ms is None else min(from_ms, self.replay_ms)
-        return Switch(self.enabled, earliest_ms, max(now_ms, self.asked_ms + 1))
+        return DesiredState(self.enabled, earliest_ms, max(now_ms, self.asked_ms + 1))
 
 
-class Switches:
+class PipelineStateStore:
     """Of all pipelines."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
 
-    def of(self, name: str) -> tuple[Switch, dict[str, HandlerSwitch]]:
+    def of(self, name: str) -> tuple[DesiredState, dict[str, HandlerState]]:
         """A pipeline's switch and those of its handlers. One query: its few rows, but for the head."""
         rows, _ = self._database.query(PIPELINES, pipeline_key(name, "").partition, HANDLER, None, limit=_MOST_HANDLERS)
         handlers = {row["at"].removeprefix(HANDLER): _handler(row) for row in rows if row["at"].startswith(HANDLER)}
-        switch = next((_switch(row) for row in rows if row["at"] == SWITCH), Switch())
+        switch = next((_switch(row) for row in rows if row["at"] == SWITCH), DesiredState())
         return switch, {name: found for name, found in handlers.items() if found.state}
 
     def status(self, names: Iterable[str], counts: Mapping[str, int] | None = None) -> dict[str, Row]:
@@ -80,7 +80,7 @@ class Switches:
         keys = {status_key(name, shard): shard for shard in of}
         return {keys[key]: row for key, row in self._database.get_many(list(keys)).items()}
 
-    def set_handler(self, name: str, switch: HandlerSwitch) -> None:
+    def set_handler(self, name: str, switch: HandlerState) -> None:
         """Write a handler's switch; an empty state: it gets events as any other."""
         self._put([handler_row(name, switch)])
 
@@ -93,25 +93,25 @@ class Switches:
         Raises UnavailableError."""
         self._change(name, lambda switch: switch.replayed(from_ms, now_ms))
 
-    def _change(self, name: str, change: Callable[[Switch], Switch]) -> None:
+    def _change(self, name: str, change: Callable[[DesiredState], DesiredState]) -> None:
         """Write a pipeline's switch, if it is still as it was read; else read it again."""
         key = pipeline_key(name, SWITCH)
         for _ in range(_TRIES):
             row = self._database.get_many([key]).get(key)
-            seen = _switch(row) if row else Switch()
+            seen = _switch(row) if row else DesiredState()
             write = Put(key, _switch_row(key, change(seen)), (_still(seen),) if row else ABSENT_ROW)
             try:
-                return transacted(self._database, self._clock, [write])
+                return transact_with_retry(self._database, self._clock, [write])
             except PreconditionFailedError:
                 continue
         raise StoreUnavailableError(f"a switch changes all the time pipeline={name} tries={_TRIES}")
 
-    def clear_handler(self, name: str, seen: HandlerSwitch) -> bool:
+    def clear_handler(self, name: str, seen: HandlerState) -> bool:
         """Let a handler get events as any other, if its switch is still as it was seen. Raises UnavailableError."""
-        key, row = handler_row(name, HandlerSwitch(seen.handler, ""))
+        key, row = handler_row(name, HandlerState(seen.handler, ""))
         when = (Clause(("state",), "=", seen.state), Clause(("since_ms",), "=", seen.since_ms))
         try:
-            transacted(self._database, self._clock, [Put(key, row, (when,))])
+            transact_with_retry(self._database, self._clock, [Put(key, row, (when,))])
         except PreconditionFailedError:
             return False
         return True
@@ -120,17 +120,17 @@ class Switches:
         self._database.put_many([Put(key, row) for key, row in rows])
 
 
-def replay_done(name: str, switch: Switch) -> Put:
+def replay_done(name: str, switch: DesiredState) -> Put:
     """What turns a replay off, unless the operator has changed the switch meanwhile."""
     key = pipeline_key(name, SWITCH)
     return Put(key, _switch_row(key, replace(switch, replay_ms=None)), (_still(switch),))
 
 
-def _switch_row(key: Key, switch: Switch) -> Row:
+def _switch_row(key: Key, switch: DesiredState) -> Row:
     return row_at(key, enabled=switch.enabled, replay_ms=switch.replay_ms, asked_ms=switch.asked_ms)
 
 
-def _still(switch: Switch) -> tuple[Clause, ...]:
+def _still(switch: DesiredState) -> tuple[Clause, ...]:
     """That the stored switch is this one. A replay that is asked for changes ``asked_ms``, so that no replay needs no clause of its own."""
     replay = () if switch.replay_ms is None else (Clause(("replay_ms",), "=", switch.replay_ms),)
     return (Clause(("asked_ms",), "=", switch.asked_ms), Clause(("enabled",), "=", switch.enabled), *replay)
@@ -161,14 +161,14 @@ def _combined(rows: Sequence[Row]) -> Row:
     }
 
 
-def handler_row(name: str, switch: HandlerSwitch) -> tuple[Key, Row]:
+def handler_row(name: str, switch: HandlerState) -> tuple[Key, Row]:
     """A handler's row."""
     key = pipeline_key(name, HANDLER + switch.handler)
     return key, row_at(key, state=switch.state, reason=switch.reason, since_ms=switch.since_ms, run=switch.run, line=switch.line)
 
 
-def _handler(row: Row) -> HandlerSwitch:
-    return HandlerSwitch(
+def _handler(row: Row) -> HandlerState:
+    return HandlerState(
         row["at"].removeprefix(HANDLER),
         str(row.get("state", "")),
         str(row.get("reason", "")),
@@ -178,6 +178,6 @@ def _handler(row: Row) -> HandlerSwitch:
     )
 
 
-def _switch(row: Row) -> Switch:
+def _switch(row: Row) -> DesiredState:
     replay = row.get("replay_ms")
-    return Switch(bool(row.get("enabled", True)), None if replay is None else int(replay), int(row.get("asked_ms", 0)))
+    return DesiredState(bool(row.get("enabled", True)), None if replay is None else int(replay), int(row.get("asked_ms", 0)))

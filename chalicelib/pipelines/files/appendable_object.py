@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from chalicelib.errors import ObjectNotFoundError, PreconditionFailedError, RunlakeError, WriteConflictError
-from chalicelib.pipelines.files.formats import Format
-from chalicelib.pipelines.files.rows import CLOSED, NOTHING, OPEN, Contents, FileRow
+from chalicelib.pipelines.files.formats import FileFormat
+from chalicelib.pipelines.files.rows import CLOSED, NOTHING, OPEN, FileContents, FileRow
 from chalicelib.pipelines.ports import Fence
 from chalicelib.ports import ABSENT, Condition, ObjectStore, PutOptions
 
@@ -25,7 +25,7 @@ MAX_LANDMARKS = 24
 _TRIES = 10
 
 
-class Group(NamedTuple):
+class FileGroup(NamedTuple):
     """Whose events a file has. ``day`` in days since the epoch."""
 
     namespace: str
@@ -40,7 +40,7 @@ class SupersededError(Exception):
     """The object is not what it was when this writer saw it last: the file ends where it is, what waits goes into another."""
 
 
-class GrowingFile:
+class AppendableFile:
     """``row`` is the file's row as the table has it (None: there is none), ``contents`` what of it is on S3 by this writer, ``waiting`` encoded
     bytes that are not; ``after`` the file of the same group whose number comes before. Not shared by threads."""
 
@@ -49,7 +49,7 @@ class GrowingFile:
         "group", "held", "is_lost", "is_new", "is_over", "row", "sequence", "waiting",
     )  # fmt: skip
 
-    def __init__(self, group: Group, format_: Format, now_ms: int, first_ms: int) -> None:
+    def __init__(self, group: FileGroup, format_: FileFormat, now_ms: int, first_ms: int) -> None:
         self.group, self.format, self.created_ms, self.first_ms = group, format_, now_ms, first_ms
         self.row: FileRow | None = None
         self.contents = NOTHING
@@ -57,7 +57,7 @@ class GrowingFile:
         self.held = 0
         self.is_over = self.is_lost = False
         self.is_new = True  # nobody has looked yet whether there is one to go on with
-        self.after: GrowingFile | None = None
+        self.after: AppendableFile | None = None
         self.active_ms = now_ms
         self.sequence = 0
         self._encoder = format_.encoder()
@@ -106,9 +106,9 @@ class GrowingFile:
         self._encoder = self.format.encoder()
         return dropped
 
-    def successor(self, now_ms: int) -> GrowingFile:
+    def successor(self, now_ms: int) -> AppendableFile:
         """Another file for what waits; this one is over."""
-        other = GrowingFile(self.group, self.format, now_ms, self._from_ms)
+        other = AppendableFile(self.group, self.format, now_ms, self._from_ms)
         other.waiting, other.held, other._encoder = self.waiting, self.held, self._encoder
         other._events, other._disorder_ms = self._events, self._disorder_ms
         other._from_ms, other._to_ms = self._from_ms, self._to_ms
@@ -131,12 +131,12 @@ class GrowingFile:
         if not self.format.grows:
             self.is_over = True
 
-    def _grown(self, etag: str, now_ms: int) -> Contents:
+    def _grown(self, etag: str, now_ms: int) -> FileContents:
         old = self.contents
         if old is NOTHING:
             size = len(self.format.header) + len(self.waiting)
             landmarks = ((self._to_ms, size),)
-            return Contents(size, etag, self._events, self._from_ms, self._to_ms, self._disorder_ms, now_ms, landmarks)
+            return FileContents(size, etag, self._events, self._from_ms, self._to_ms, self._disorder_ms, now_ms, landmarks)
         return replace(
             old,
             size=old.size + len(self.waiting),

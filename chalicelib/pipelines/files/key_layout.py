@@ -71,7 +71,7 @@ def element(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class FileContext:
     """Whose files: ``base`` tells handlers apart, the others are what records say of themselves."""
 
     base: str
@@ -98,7 +98,7 @@ def prefix_of(*names: str) -> str:
     return "".join(f"{element(name)}:" for name in names)
 
 
-def behind(prefix: str) -> str:
+def prefix_end(prefix: str) -> str:
     """The key that all keys with a prefix (which ends in a colon) sort before."""
     return prefix[:-1] + chr(ord(":") + 1)
 

@@ -20,7 +20,7 @@ from chalicelib.runlog.conflicts import retry_on_change
 _AT_ONCE = 16
 
 
-class Beside(Protocol):
+class SidecarReader(Protocol):
     """Where companions are read."""
 
     def numbers(self, run: Run, first: int) -> Iterator[int]:
@@ -36,7 +36,7 @@ class Beside(Protocol):
         """The first line that may still turn out to be an event's, when the last lines came at a time; None: no such line."""
 
 
-class StoredBeside:
+class StoredSidecarReader:
     """``Beside`` on S3, and on the index where it helps."""
 
     def __init__(self, indexing: EventIndexing, tails: EventTails, index: SegmentIndex, clock: Clock) -> None:
@@ -65,11 +65,11 @@ class StoredBeside:
         return retry_on_change(lambda: self._tails.end_line(run))
 
 
-class Notes:
+class SidecarCursor:
     """The events of one run that came as events, as its reading goes on. Holds a companion only while it is asked, and the beginnings of as
     many others as the lines that are asked for have, and as many again at most."""
 
-    def __init__(self, beside: Beside, run: Run, line: int) -> None:
+    def __init__(self, beside: SidecarReader, run: Run, line: int) -> None:
         self._beside, self._run, self._line = beside, run, line
         self._number: int | None = None  # companions below it are behind us
         self._none_before = 0  # of a run that has ended: no companion begins in [where we are, this line)
