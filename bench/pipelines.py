@@ -187,7 +187,7 @@ def memory(per_s: int, runs: int, loggers: int, seconds: int) -> None:
         "events": made.processed,
         "late": made.buffer.late,
     }
-    print(json.dumps(told | {"routes": made.context.routes_kept}))
+    print(json.dumps(told | {"routes": made.context.cached_routes}))
 
 
 def _most_kib() -> int:

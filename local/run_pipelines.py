@@ -105,7 +105,7 @@ def _validate(arguments: argparse.Namespace) -> int:
         except RunlakeError as error:
             problems.append(ConfigProblem(file.name, str(error)))
     for problem in problems:
-        show(f"{problem.place}: {problem.reason}", file=sys.stderr)
+        show(f"{problem.location}: {problem.reason}", file=sys.stderr)
     show(f"{len(found.pipelines)} pipelines: {', '.join(file.name for file in found.pipelines)}")
     return BAD_CONFIGURATION if problems else 0
 
@@ -114,7 +114,7 @@ def _run(arguments: argparse.Namespace) -> int:
     services = composition.services()
     found = installed_pipelines(services, arguments.config)
     for problem in found.problems:
-        tell("a pipeline's file is left out", file=problem.place, reason=problem.reason)
+        tell("a pipeline's file is left out", file=problem.location, reason=problem.reason)
     files = found.chosen(arguments.only)
     watching = supervisor(
         services,

@@ -107,7 +107,7 @@ class Piping(World):
             "clock": self.clock,
             "keep_s": 86_400,
             "buffer_bytes": 64 * 1024 * 1024,
-            "tell": lambda message, **facts: self.told.append({"message": message, **facts}),
+            "warn": lambda message, **facts: self.told.append({"message": message, **facts}),
         } | changes
         fence = given.pop("fence", lambda: None)
         return Worker(file, WorkerDependencies(**given), fence, owner)

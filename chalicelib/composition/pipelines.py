@@ -36,27 +36,30 @@ def installed_pipelines(services: Services, config: str | None = None) -> Loaded
     return load_pipelines(found, Properties(**given), modules=AllowedModules.read(settings.pipeline_modules))
 
 
-def supervisor(services: Services, buffer_bytes: int, tell: Callable[..., None], **manner: Any) -> Supervisor:
+def supervisor(services: Services, buffer_bytes: int, warn: Callable[..., None], **manner: Any) -> Supervisor:
     """What works processing pipelines beside each other. ``buffer_bytes``: of each that leaves its size to us; ``manner``: further
     fields of ``Supervisor``."""
     from chalicelib.pipelines.pipeline_state import PipelineStateStore
     from chalicelib.pipelines.supervisor import Supervisor
     from chalicelib.pipelines.worker import Worker
 
-    switches = PipelineStateStore(services.database, services.clock)
+    states = PipelineStateStore(services.database, services.clock)
     return Supervisor(
         coordinator(services, PIPELINES_WORK),
-        switches,
-        lambda share, fence, owner: Worker(
-            share.file, replace(worker_dependencies(services, share.file, buffer_bytes, tell), shard=share.shard), fence, owner
+        states,
+        lambda assignment, fence, owner: Worker(
+            assignment.file,
+            replace(worker_dependencies(services, assignment.file, buffer_bytes, warn), shard=assignment.shard),
+            fence,
+            owner,
         ),
         services.clock,
-        tell,
+        warn,
         **manner,
     )
 
 
-def worker_dependencies(services: Services, file: PipelineFile, buffer_bytes: int, tell: Callable[..., None]) -> WorkerDependencies:
+def worker_dependencies(services: Services, file: PipelineFile, buffer_bytes: int, warn: Callable[..., None]) -> WorkerDependencies:
     """What a worker of a processing pipeline works with."""
     from chalicelib.pipelines.run_discovery import CatalogRunDiscovery
     from chalicelib.pipelines.sidecar_reader import StoredSidecarReader
@@ -74,10 +77,10 @@ def worker_dependencies(services: Services, file: PipelineFile, buffer_bytes: in
         clock=services.clock,
         keep_s=services.settings.expiration_days * SECONDS_OF_A_DAY,
         buffer_bytes=buffer_bytes,
-        tell=tell,
+        warn=warn,
         generation=services.pipeline_files.generation_of,
         stores=services.bucket,
-        beside=StoredSidecarReader(services.events.indexing, services.events.tails, services.index, services.clock),
+        sidecars=StoredSidecarReader(services.events.indexing, services.events.tails, services.index, services.clock),
     )
 
 

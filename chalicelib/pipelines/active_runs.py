@@ -34,7 +34,7 @@ class ActiveRun:
     ``gone``: its log is shorter than it was, so it has expired or was deleted, and nothing more of it comes."""
 
     known: KnownRun
-    position: RunCheckpoint
+    checkpoint: RunCheckpoint
     feed: RunEventReader
     make: MakeRecord | None
     unprocessed: dict[int, PendingEvent] = field(default_factory=dict)
@@ -48,20 +48,22 @@ class ActiveRun:
     @property
     def is_done(self) -> bool:
         """Whether all that there is now was processed."""
-        return self.at_end and not self.unprocessed and (self.gone or self.feed.place.byte >= self.known.bytes)
+        return self.at_end and not self.unprocessed and (self.gone or self.feed.position.byte >= self.known.bytes)
 
     def first_unprocessed(self) -> EventPosition:
         """Where processing would begin again. Everything before it was processed."""
         for pending in self.unprocessed.values():
             return EventPosition(pending.line, pending.byte, pending.time_ms)
-        return self.feed.place
+        return self.feed.position
 
-    def moved(self, handlers: Mapping[str, bool]) -> RunCheckpoint:
+    def current_checkpoint(self, handlers: Mapping[str, bool]) -> RunCheckpoint:
         """Its position now."""
-        position = self.position.moved(self.first_unprocessed(), handlers)
-        if self.feed.format != position.format:
-            position = RunCheckpoint(position.place, self.feed.format, position.held, position.replay_line, position.replay_ms)
-        return position
+        checkpoint = self.checkpoint.advanced(self.first_unprocessed(), handlers)
+        if self.feed.format != checkpoint.format:
+            checkpoint = RunCheckpoint(
+                checkpoint.position, self.feed.format, checkpoint.lagging, checkpoint.replay_line, checkpoint.replay_ms
+            )
+        return checkpoint
 
 
 class ActiveRuns:
@@ -75,11 +77,11 @@ class ActiveRuns:
         properties: Properties,
         clock: Clock,
         generation: GenerationLookup,
-        trouble: OnReadError,
-        beside: SidecarReader | None = None,
+        on_error: OnReadError,
+        sidecars: SidecarReader | None = None,
     ) -> None:
         self._logs, self.buffer, self._properties, self._clock = logs, buffer, properties, clock
-        self._generation, self._trouble, self._beside = generation, trouble, beside
+        self._generation, self._on_error, self._sidecars = generation, on_error, sidecars
         self.runs: dict[Run, ActiveRun] = {}
         self._by_partition: dict[str, ActiveRun] = {}
         self._weight = _FIRST_WEIGHT
@@ -89,32 +91,32 @@ class ActiveRuns:
     def __len__(self) -> int:
         return len(self.runs)
 
-    def take(self, known: KnownRun, position: RunCheckpoint, handlers: Mapping[str, bool]) -> None:
+    def add(self, known: KnownRun, checkpoint: RunCheckpoint, handlers: Mapping[str, bool]) -> None:
         """Begin with a run, where these handlers are in it. Raises UnavailableError: nothing has changed then."""
-        start = position.start(handlers)
+        start = checkpoint.start(handlers)
         properties = self._properties
         feed = RunEventReader(
             self._logs,
             known.run,
             start if start.line or start.time_ms else EventPosition(0, 0, known.started_ms),
-            position.format,
+            checkpoint.format,
             fetch_bytes=properties.fetch_bytes,
             patience_ms=max(properties.event_delay_ms, 1),
             clock=self._clock,
-            beside=self._beside,
+            sidecars=self._sidecars,
         )
         generation = self._generation(known.run)
         make = None if generation is None else record_maker(known.run, generation)
-        held = ActiveRun(known, position, feed, make, head_bytes=head_bytes(known.run, handlers))
-        self.head_bytes += held.head_bytes
-        self.runs[known.run] = held
-        self._by_partition[feed.partition] = held
+        active = ActiveRun(known, checkpoint, feed, make, head_bytes=head_bytes(known.run, handlers))
+        self.head_bytes += active.head_bytes
+        self.runs[known.run] = active
+        self._by_partition[feed.partition] = active
 
     def has_room_for(self, run: Run, handlers: Iterable[str]) -> bool:
         """Whether the head has room for one more run, however far its handlers may fall behind each other."""
         return not self.runs or self.head_bytes + head_bytes(run, handlers) <= MAX_HEAD_BYTES
 
-    def of(self, pending: PendingEvent) -> ActiveRun:
+    def run_of(self, pending: PendingEvent) -> ActiveRun:
         """The run of an event."""
         return self._by_partition[pending.partition]
 
@@ -125,88 +127,88 @@ class ActiveRuns:
         for run in list(self.runs):
             if self.buffer.is_full or self._clock.monotonic_s() > until_s:
                 break
-            held = self.runs.pop(run)
-            self.runs[run] = held  # to the end of the row
-            if self._has_more(held):
-                came += self._read(run, held)
+            active = self.runs.pop(run)
+            self.runs[run] = active  # to the end of the row
+            if self._has_more(active):
+                came += self._read(run, active)
         return came
 
-    def _has_more(self, held: ActiveRun) -> bool:
-        if held.gone or held.not_before_ms > self._clock.now_ms():
+    def _has_more(self, active: ActiveRun) -> bool:
+        if active.gone or active.not_before_ms > self._clock.now_ms():
             return False
-        return not held.at_end or held.feed.place.byte < held.known.bytes or (held.known.ended and not held.final)
+        return not active.at_end or active.feed.position.byte < active.known.bytes or (active.known.ended and not active.final)
 
-    def _read(self, run: Run, held: ActiveRun) -> int:
+    def _read(self, run: Run, active: ActiveRun) -> int:
         try:
-            before, was = held.feed.place.byte, self.buffer.bytes
-            fetched = held.feed.fetch(self._room())
+            before, was = active.feed.position.byte, self.buffer.bytes
+            fetched = active.feed.fetch(self._room())
         except UnavailableError as error:
-            held.not_before_ms = self._clock.now_ms() + _PAUSE_MS
-            self._trouble("a run could not be read: it is tried again", run, error)
+            active.not_before_ms = self._clock.now_ms() + _PAUSE_MS
+            self._on_error("a run could not be read: it is tried again", run, error)
             return 0
         except DamagedLogError as error:
-            self._trouble("a run's log is damaged: it is left out", run, error)
-            self._skip(run, held)
+            self._on_error("a run's log is damaged: it is left out", run, error)
+            self._skip(run, active)
             return 0
-        held.at_end, held.final, held.lines = fetched.at_end, fetched.final, fetched.lines
-        if fetched.at_end and fetched.bytes < held.known.bytes:
-            held.gone = held.final = True
-        if held.at_end and not fetched.events:
-            held.not_before_ms = self._clock.now_ms() + min(self._properties.event_delay_ms, _PAUSE_MS)
-        if held.make is None:
+        active.at_end, active.final, active.lines = fetched.at_end, fetched.final, fetched.lines
+        if fetched.at_end and fetched.bytes < active.known.bytes:
+            active.gone = active.final = True
+        if active.at_end and not fetched.events:
+            active.not_before_ms = self._clock.now_ms() + min(self._properties.event_delay_ms, _PAUSE_MS)
+        if active.make is None:
             self.dropped += len(fetched.events)
         else:
             for pending in fetched.events:
-                held.unprocessed[pending.line] = pending
+                active.unprocessed[pending.line] = pending
                 self.buffer.add(pending)
-            self._weigh(self.buffer.bytes - was, held.feed.place.byte - before)
-        self.buffer.settle(held.feed.partition, at_end=held.at_end, final=held.final)
+            self._weigh(self.buffer.bytes - was, active.feed.position.byte - before)
+        self.buffer.settle(active.feed.partition, at_end=active.at_end, final=active.final)
         return len(fetched.events)
 
-    def _skip(self, run: Run, held: ActiveRun) -> None:
+    def _skip(self, run: Run, active: ActiveRun) -> None:
         """Let a run be. Of its unprocessed events no more than the first is kept: where processing begins again."""
-        self.buffer.forget(held.feed.partition)
+        self.buffer.forget(active.feed.partition)
         self.drop(run)
-        held.unprocessed = dict(islice(held.unprocessed.items(), 1))
-        self.skipped[run] = held
-        self.head_bytes += held.head_bytes
+        active.unprocessed = dict(islice(active.unprocessed.items(), 1))
+        self.skipped[run] = active
+        self.head_bytes += active.head_bytes
 
-    def places(self) -> Iterator[tuple[Run, ActiveRun]]:
+    def checkpointed(self) -> Iterator[tuple[Run, ActiveRun]]:
         """All runs whose positions are to be committed: those in hand, and those that were skipped."""
         return chain(self.runs.items(), self.skipped.items())
 
     def _room(self) -> int:
         """Bytes of a log for which the buffer has room: a piece that goes beyond its bound is memory beyond it too."""
-        return max(_LEAST_READ_BYTES, int((self.buffer.most_bytes - self.buffer.bytes) / self._weight))
+        return max(_LEAST_READ_BYTES, int((self.buffer.max_bytes - self.buffer.bytes) / self._weight))
 
     def _weigh(self, buffered: int, read: int) -> None:
         if read >= _LEAST_READ_BYTES // 4:
             self._weight = max(1.0, buffered / read)
 
-    def news(self, found: Iterable[KnownRun]) -> Iterator[KnownRun]:
+    def update(self, known_runs: Iterable[KnownRun]) -> Iterator[KnownRun]:
         """What became known of runs; answers those that are not in hand."""
-        for known in found:
-            held = self.runs.get(known.run)
-            if held is None:
+        for known in known_runs:
+            active = self.runs.get(known.run)
+            if active is None:
                 if known.run not in self.skipped:
                     yield known
-            elif known.bytes > held.known.bytes or known.ended != held.known.ended:
-                held.known = known
+            elif known.bytes > active.known.bytes or known.ended != active.known.ended:
+                active.known = known
 
     def drop(self, run: Run) -> None:
         """Let a run go."""
-        held = self.runs.pop(run, None)
-        if held is not None:
-            del self._by_partition[held.feed.partition]
-            self.head_bytes -= held.head_bytes
+        active = self.runs.pop(run, None)
+        if active is not None:
+            del self._by_partition[active.feed.partition]
+            self.head_bytes -= active.head_bytes
 
     def lag(self, now_ms: int) -> tuple[int, int]:
         """How far behind: lines, and ms since the first unprocessed event's time."""
         lines, oldest_ms = 0, now_ms
-        for held in self.runs.values():
-            first = held.first_unprocessed()
-            behind = max(0, max(held.lines, held.known.lines) - first.line)
-            if behind or held.unprocessed:
+        for active in self.runs.values():
+            first = active.first_unprocessed()
+            behind = max(0, max(active.lines, active.known.lines) - first.line)
+            if behind or active.unprocessed:
                 lines += behind
                 oldest_ms = min(oldest_ms, first.time_ms or now_ms)
         return lines, max(0, now_ms - oldest_ms)

@@ -69,7 +69,7 @@ class ReleasedRun:
     """A run that is not in hand, by its row. ``unfinished``: it has to be taken in hand."""
 
     run: Run
-    position: RunCheckpoint
+    checkpoint: RunCheckpoint
     unfinished: bool
 
 
@@ -164,11 +164,11 @@ class Checkpoints:
     def _move(self, before: Head | None, replay: Replay | None) -> None:
         """Give every run that any head has a row of its own, remove the other heads, and mark what is to be replayed; then the runs are
         divided. Until then no other head can be taken, so all of it may be done again."""
-        self.put_rows(self._head.positions, unfinished=True)
+        self.put_rows(self._head.checkpoints, unfinished=True)
         looked_ms = self._move_heads(before)
         if replay is not None:
             self._mark(replay.from_ms)
-        head = self._head.next(positions={}, is_moving=False, has_backlog=True, looked_ms=looked_ms, since_ms=looked_ms)
+        head = self._head.next(checkpoints={}, is_moving=False, has_backlog=True, looked_ms=looked_ms, since_ms=looked_ms)
         try:
             self._store(head, [replay.done] if replay else [])
         except RowsRefusedError as error:
@@ -185,7 +185,7 @@ class Checkpoints:
             key = pipeline_key(self._name, rows[0]["at"])
             head = read_head(self._database, key)
             if head is not None:
-                self.put_rows(head.positions, unfinished=True)
+                self.put_rows(head.checkpoints, unfinished=True)
                 self._fenced([*head.deletes(key)])
                 looked_ms |= {n: head.looked_ms for n in range(1, old.shards) if key.sort == f"{HEAD}#{_shard_part(n)}"}
         if old.is_moving:
@@ -199,9 +199,9 @@ class Checkpoints:
 
     def _mark(self, from_ms: int) -> None:
         late = (
-            (row.run, row.position.replayed(from_ms))
-            for row in self.let_go()
-            if row.position.place.time_ms >= from_ms or row.position.is_replaying
+            (row.run, row.checkpoint.replayed(from_ms))
+            for row in self.released()
+            if row.checkpoint.position.time_ms >= from_ms or row.checkpoint.is_replaying
         )
         while batch := dict(islice(late, _PAGE)):
             self.put_rows(batch, unfinished=True)
@@ -210,8 +210,8 @@ class Checkpoints:
         """A part is done: its runs have rows, its head is gone. ``unfinished``: something of them is left; of ``skipped`` ones in any case."""
         if self.in_doubt:
             self.settle()
-        left = {run: position for run, position in self._head.positions.items() if unfinished or run in skipped}
-        self.put_rows({run: position for run, position in self._head.positions.items() if run not in left})
+        left = {run: checkpoint for run, checkpoint in self._head.checkpoints.items() if unfinished or run in skipped}
+        self.put_rows({run: checkpoint for run, checkpoint in self._head.checkpoints.items() if run not in left})
         self.put_rows(left, unfinished=True)
         self._fenced(self._head.deletes(self._key))
 
@@ -229,18 +229,18 @@ class Checkpoints:
         """Whether nobody knows if the last commit was applied: ``settle`` finds out."""
         return bool(self._doubtful)
 
-    def in_hand(self) -> Mapping[Run, RunCheckpoint]:
+    def active(self) -> Mapping[Run, RunCheckpoint]:
         """Where the runs in hand are, as it was committed last."""
-        return self._head.positions
+        return self._head.checkpoints
 
     def find(self, runs: Sequence[Run]) -> dict[Run, RunCheckpoint]:
         """Where runs are, those in hand and those that were let go. A request for 100; none for those in hand."""
-        found = {run: self._head.positions[run] for run in runs if run in self._head.positions}
+        found = {run: self._head.checkpoints[run] for run in runs if run in self._head.checkpoints}
         missing = {run_key(self._name, run): run for run in runs if run not in found}
         rows = self._database.get_many(list(missing)) if missing else {}
         return found | {missing[key]: checkpoint_of(row) for key, row in rows.items()}
 
-    def let_go(self) -> Iterator[ReleasedRun]:
+    def released(self) -> Iterator[ReleasedRun]:
         """All runs that have rows, of all shards; the row of one that is in hand is older than the head. A request for each MB of them."""
         first: str | None = None
         while True:
@@ -267,7 +267,7 @@ class Checkpoints:
         head = self._head
         self._store(
             head.next(
-                positions={**head.positions, **moved},
+                checkpoints={**head.checkpoints, **moved},
                 looked_ms=head.looked_ms if looked_ms is None else looked_ms,
                 has_backlog=head.has_backlog if has_backlog is None else has_backlog,
             ),
@@ -317,19 +317,19 @@ class Checkpoints:
         not done is done by the same call again."""
         if self.in_doubt:
             self.settle()
-        positions = {run: self._head.positions[run] for run in runs if run in self._head.positions}
-        self.put_rows(positions)
-        left = {run: position for run, position in self._head.positions.items() if run not in positions}
-        self._store(self._head.next(positions=left))
+        checkpoints = {run: self._head.checkpoints[run] for run in runs if run in self._head.checkpoints}
+        self.put_rows(checkpoints)
+        left = {run: checkpoint for run, checkpoint in self._head.checkpoints.items() if run not in checkpoints}
+        self._store(self._head.next(checkpoints=left))
 
-    def put_rows(self, positions: Mapping[Run, RunCheckpoint], *, unfinished: bool = False) -> None:
+    def put_rows(self, checkpoints: Mapping[Run, RunCheckpoint], *, unfinished: bool = False) -> None:
         """Rows of runs that are not in hand, or no longer. They hold while the head is as this worker left it, so one that is applied late
         overwrites nothing newer. A request for 98. Raises PartitionNotOwnedError, UnavailableError."""
         until_s = self._clock.now_ms() // 1000 + self._keep_s
-        waiting = iter(positions.items())
+        waiting = iter(checkpoints.items())
         while batch := list(islice(waiting, _BATCH)):
-            keys = [(run_key(self._name, run), position) for run, position in batch]
-            rows = [Put(key, checkpoint_row(key, position, until_s, unfinished=unfinished)) for key, position in keys]
+            keys = [(run_key(self._name, run), checkpoint) for run, checkpoint in batch]
+            rows = [Put(key, checkpoint_row(key, checkpoint, until_s, unfinished=unfinished)) for key, checkpoint in keys]
             try:
                 self._transact([Check(self._key, self._head.still()), *rows])
             except PreconditionFailedError as error:

@@ -38,29 +38,30 @@ class Committer:
         self,
         name: str,
         checkpoints: Checkpoints,
-        hand: ActiveRuns,
-        admission: RunScheduler,
+        active_runs: ActiveRuns,
+        scheduler: RunScheduler,
         delivery: EventDelivery,
         clock: Clock,
         fence: Fence,
         status: Status | None,
         shard: Shard = ONLY,
     ) -> None:
-        self._name, self._checkpoints, self._hand, self._admission, self._delivery = name, checkpoints, hand, admission, delivery
+        self._name, self._checkpoints, self._active_runs = name, checkpoints, active_runs
+        self._scheduler, self._delivery = scheduler, delivery
         self._clock, self._fence, self._status, self._shard = clock, fence, status, shard
         self.unsaved: dict[str, HandlerState] = {}
         self.known: dict[str, HandlerState] = {}
-        self.back: set[str] = set()
+        self.catching_up: set[str] = set()
         self.caught_up: dict[str, int] = {}
         self.committing: list[str] = []
         self._saving: dict[str, HandlerState] = {}
         self._moving: dict[Run, RunCheckpoint] = {}
-        self._told_ms = 0
+        self._reported_ms = 0
 
-    def switch(self, switch: HandlerState) -> None:
+    def set_handler_state(self, switch: HandlerState) -> None:
         """A handler's switch from the next commit on: whatever it has missed until then, it catches up under this one."""
         self.unsaved[switch.handler] = switch
-        self.back.discard(switch.handler)
+        self.catching_up.discard(switch.handler)
         self.caught_up.pop(switch.handler, None)
 
     def settle(self) -> None:
@@ -68,57 +69,57 @@ class Committer:
         if self._checkpoints.in_doubt and self._checkpoints.settle():
             self._committed()
 
-    def commit(self, switches: PipelineStateStore) -> None:
+    def commit(self, states: PipelineStateStore) -> None:
         """One transaction, if anything moved, none when a handler could not tell its rows; then the switches of handlers that have caught up.
         Raises as ``Checkpoints.commit``."""
-        gets, committed = self._delivery.gets, self._checkpoints.in_hand()
+        receiving, committed = self._delivery.receiving, self._checkpoints.active()
         moved: dict[Run, RunCheckpoint] = {}
-        for run, held in self._hand.places():
-            position = held.moved(gets)
-            if run not in committed or position != committed[run]:
-                moved[run] = position  # also of a run of which nothing was read yet: it is in hand, and not looked for any more
+        for run, active in self._active_runs.checkpointed():
+            checkpoint = active.current_checkpoint(receiving)
+            if run not in committed or checkpoint != committed[run]:
+                moved[run] = checkpoint  # also of a run of which nothing was read yet: it is in hand, and not looked for any more
         writes = self._writes()
         if writes is None:
             return
         self._note_caught_up()
         now_ms = self._clock.now_ms()
-        is_quiet = self._status is None or now_ms - self._told_ms < QUIET_STATUS_MS
-        has_backlog = self._checkpoints.has_backlog and bool(self._admission.forced)
+        is_quiet = self._status is None or now_ms - self._reported_ms < QUIET_STATUS_MS
+        has_backlog = self._checkpoints.has_backlog and bool(self._scheduler.forced)
         is_settled = not moved and has_backlog == self._checkpoints.has_backlog
         if is_settled and not writes and not self.unsaved and is_quiet:
-            self._welcome_back(switches)
+            self._welcome_back(states)
             return
         status = [self._status(now_ms)] if self._status else []
         changed = [Put(*handler_row(self._name, switch)) for switch in self.unsaved.values()]
         self._saving = dict(self.unsaved)
         self._moving = moved
         self._fence()
-        looked_ms = self._admission.found_until_ms
+        looked_ms = self._scheduler.discovered_until_ms
         self._checkpoints.commit(moved, [*status, *changed, *writes], looked_ms=looked_ms, has_backlog=has_backlog)
         self._committed()
-        self._welcome_back(switches)
+        self._welcome_back(states)
 
     def _note_caught_up(self) -> None:
         """Which handlers have got all that they missed."""
-        if not self.back or self._admission.forced:
+        if not self.catching_up or self._scheduler.forced:
             return
-        behind = {name for held in self._hand.runs.values() for name in held.position.held}
-        for name in self.back - behind:
+        behind = {name for active in self._active_runs.runs.values() for name in active.checkpoint.lagging}
+        for name in self.catching_up - behind:
             self.caught_up[name] = self.known[name].since_ms
-        self.back &= behind
+        self.catching_up &= behind
 
-    def _welcome_back(self, switches: PipelineStateStore) -> None:
+    def _welcome_back(self, states: PipelineStateStore) -> None:
         """Handlers that have got from every shard what they missed are as any other, unless an operator has switched them meanwhile. What
         they got is committed by now: without the switch, nobody gives it to them again. The leading shard writes it down, for a shard that
         begins later has to know. A read while there are such handlers and other shards. Raises UnavailableError."""
         if not self.caught_up or not self._shard.leads:
             return
         others = shards(self._shard.count)[1:]
-        rows = switches.shard_status(self._name, others) if others else {}
+        rows = states.shard_status(self._name, others) if others else {}
         layout = self._checkpoints.layout
         for name, since_ms in list(self.caught_up.items()):
             if all(reported_caught_up(rows.get(other, {}), layout).get(name) == since_ms for other in others):
-                switches.clear_handler(self._name, self.known[name])
+                states.clear_handler(self._name, self.known[name])
                 del self.caught_up[name]
                 self.known.pop(name)
 
@@ -127,7 +128,7 @@ class Committer:
         writes: list[Write] = []
         self.committing = []
         for name, handler in self._delivery.context.handlers.items():
-            if not self._delivery.gets.get(name) or not isinstance(handler, CommitsWithCheckpoint):
+            if not self._delivery.receiving.get(name) or not isinstance(handler, CommitsWithCheckpoint):
                 continue
             try:
                 pending = list(handler.pending_writes())
@@ -143,8 +144,8 @@ class Committer:
 
     def _committed(self) -> None:
         """What was sent in the last commit is stored."""
-        for run, held in self._hand.places():
-            held.position = self._moving.get(run, held.position)
+        for run, active in self._active_runs.checkpointed():
+            active.checkpoint = self._moving.get(run, active.checkpoint)
         for name, switch in self._saving.items():
             if self.unsaved.get(name) == switch:
                 del self.unsaved[name]
@@ -152,7 +153,7 @@ class Committer:
             if switch.state:
                 self.known[name] = switch
         self._moving, self._saving = {}, {}
-        self._told_ms = self._clock.now_ms()
+        self._reported_ms = self._clock.now_ms()
         for name in self.committing:
             handler = self._delivery.context.handlers[name]
             assert isinstance(handler, CommitsWithCheckpoint)
@@ -164,28 +165,30 @@ class Committer:
                 self._delivery.failed(name, error)
         self.committing = []
 
-    def let_go(self) -> None:
-        """Of runs that are done: those that have ended, and where others wait for room, those that are running. Raises as
+    def release_done(self) -> None:
+        """Of runs that are done: those that have ended, and where others wait for room, those that go on. Raises as
         ``Checkpoints.release``."""
-        crowded = self._admission.is_full
+        crowded = self._scheduler.is_full
         done = [
             run
-            for run, held in self._hand.runs.items()
-            if held.is_done
-            and (held.final or crowded)
-            and held.moved(self._delivery.gets) == self._checkpoints.in_hand().get(run, _NOTHING)
+            for run, active in self._active_runs.runs.items()
+            if active.is_done
+            and (active.final or crowded)
+            and active.current_checkpoint(self._delivery.receiving) == self._checkpoints.active().get(run, _NOTHING)
         ]
         if not done:
             return
         self._checkpoints.release(done)
         for run in done:
-            self._admission.caught_up(self._hand.runs[run].known)
-            self._hand.drop(run)
+            self._scheduler.mark_caught_up(self._active_runs.runs[run].known)
+            self._active_runs.drop(run)
 
-    def was_switched(self, switches: PipelineStateStore, switch: DesiredState) -> bool:
+    def has_operator_change(self, states: PipelineStateStore, switch: DesiredState) -> bool:
         """Whether an operator has changed something. A query."""
-        now, handlers = switches.of(self._name)
+        now, handlers = states.read(self._name)
         ours = {name for name, each in (self.known | self.unsaved).items() if each.state == DISABLED}
         theirs = {name for name, each in handlers.items() if each.state == DISABLED}
-        enabled = {name for name, each in handlers.items() if each.state == REPLAYING and not self._delivery.gets.get(name, True)}
+        enabled = {
+            name for name, each in handlers.items() if each.state == REPLAYING and not self._delivery.receiving.get(name, True)
+        }
         return now != switch or bool(theirs - ours) or bool(enabled)

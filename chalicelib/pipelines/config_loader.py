@@ -28,7 +28,7 @@ _BUILT_IN_FILE = files(__package__) / f"{BUILT_IN}{ENDING}"
 class ConfigFile:
     """A file of a scan: ``place`` for people, ``stem`` its name without its ending."""
 
-    place: str
+    location: str
     stem: str
     text: str
 
@@ -37,7 +37,7 @@ class ConfigFile:
 class ConfigProblem:
     """A file that is no pipeline, and why."""
 
-    place: str
+    location: str
     reason: str
 
 
@@ -95,10 +95,10 @@ class BucketPrefix:
         folder, after = f"{self.prefix.rstrip('/')}/" if self.prefix else "", ""
         while True:
             page = self.store.list(folder, start_after=after)
-            for found in page.objects:
-                name = found.key.removeprefix(folder)
+            for listed in page.objects:
+                name = listed.key.removeprefix(folder)
                 if name.endswith(ENDING) and "/" not in name:
-                    yield from self._read(found.key, name.removesuffix(ENDING))
+                    yield from self._read(listed.key, name.removesuffix(ENDING))
             if not page.truncated:
                 return
             after = page.objects[-1].key
@@ -111,20 +111,20 @@ class BucketPrefix:
         yield ConfigFile(key, stem, body.decode(errors="replace"))
 
 
-def config_files(place: str | None, stores: Mapping[str, ObjectStore]) -> Iterable[ConfigFile]:
+def config_files(location: str | None, stores: Mapping[str, ObjectStore]) -> Iterable[ConfigFile]:
     """The files of a folder, or of ``s3://bucket/prefix`` in one of these buckets; None: none. Raises InvalidConfigurationError."""
-    if place is None:
+    if location is None:
         return ()
-    if not place.startswith(_S3):
-        return LocalFolder(Path(place))()
-    bucket, _, prefix = place.removeprefix(_S3).partition("/")
+    if not location.startswith(_S3):
+        return LocalFolder(Path(location))()
+    bucket, _, prefix = location.removeprefix(_S3).partition("/")
     if bucket not in stores:
-        raise InvalidConfigurationError(f"pipelines are read from one of these buckets: {', '.join(stores)} place={place}")
+        raise InvalidConfigurationError(f"pipelines are read from one of these buckets: {', '.join(stores)} place={location}")
     return BucketPrefix(stores[bucket], prefix)()
 
 
 def load_pipelines(
-    found_files: Iterable[ConfigFile],
+    sources: Iterable[ConfigFile],
     defaults: Properties | None = None,
     built_in: Traversable = _BUILT_IN_FILE,
     modules: AllowedModules = DEFAULTS_ONLY,
@@ -139,23 +139,23 @@ def load_pipelines(
         raise InvalidConfigurationError(f"the built-in pipeline has another name name={first.name}")
     pipelines, problems, taken = [first], [], {BUILT_IN: str(built_in)}
     writers = dict.fromkeys(first.logging.outputs(), first.name)
-    for found in found_files:
+    for source in sources:
         try:
-            pipeline = parse_pipeline_file(found.text, found.stem, defaults, modules)
+            pipeline = parse_pipeline_file(source.text, source.stem, defaults, modules)
         except InvalidConfigurationError as error:
-            problems.append(ConfigProblem(found.place, str(error)))
+            problems.append(ConfigProblem(source.location, str(error)))
             continue
         if pipeline.name in taken:
             problems.append(
-                ConfigProblem(found.place, f"another has the name already name={pipeline.name} in={taken[pipeline.name]}")
+                ConfigProblem(source.location, f"another has the name already name={pipeline.name} in={taken[pipeline.name]}")
             )
             continue
         if shared := next((output for output in pipeline.logging.outputs() if output in writers), None):
             problems.append(
-                ConfigProblem(found.place, f"another writes the same files pipeline={writers[shared]} output={shared[:200]}")
+                ConfigProblem(source.location, f"another writes the same files pipeline={writers[shared]} output={shared[:200]}")
             )
             continue
-        taken[pipeline.name] = found.place
+        taken[pipeline.name] = source.location
         writers |= dict.fromkeys(pipeline.logging.outputs(), pipeline.name)
         pipelines.append(pipeline)
     return LoadedPipelines(pipelines, problems)

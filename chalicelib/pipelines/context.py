@@ -74,7 +74,7 @@ class LoggingContext:
         return route
 
     @property
-    def routes_kept(self) -> int:
+    def cached_routes(self) -> int:
         """Names that are remembered now."""
         return len(self._routes)
 
@@ -120,9 +120,9 @@ def build_logging(config: Logging, properties: Properties, now_ms: Callable[[], 
     manager = _manager()
     handlers, failures = pieces.build_handlers()
     loggers: dict[str, logging.Logger] = {}
-    for name, given in config.each_logger():
+    for name, definition in config.each_logger():
         logger = manager.getLogger(name) if name else manager.root
-        pieces.configure_one(logger, given, handlers)
+        pieces.configure_one(logger, definition, handlers)
         loggers[name] = logger
     swallowed: list[Swallowed] = []
     for name, handler in handlers.items():
@@ -138,7 +138,7 @@ def validate_logging(config: Logging) -> None:
             try:
                 _check(config, definition)
             except Exception as error:
-                raise InvalidConfigurationError(f"one of {kind} cannot be built: {_told(error)} name={name}") from None
+                raise InvalidConfigurationError(f"one of {kind} cannot be built: {_described(error)} name={name}") from None
 
 
 def _check(config: Logging, definition: Mapping[str, Any]) -> None:
@@ -169,9 +169,11 @@ class _Pieces(DictConfigurator):
     """What ``DictConfigurator`` builds with, over a copy of what the file says."""
 
     def __init__(self, config: Logging) -> None:
-        given = {name: copy.deepcopy(dict(getattr(config, name))) for name in ("formatters", "filters", "handlers")}
+        definitions = {name: copy.deepcopy(dict(getattr(config, name))) for name in ("formatters", "filters", "handlers")}
         self._modules = config.modules
-        super().__init__({"version": 1, **{name: {key: dict(one) for key, one in each.items()} for name, each in given.items()}})
+        super().__init__(
+            {"version": 1, **{name: {key: dict(one) for key, one in each.items()} for name, each in definitions.items()}}
+        )
         self._build("formatters", self.configure_formatter)
         self._build("filters", self.configure_filter)
 
@@ -194,43 +196,43 @@ class _Pieces(DictConfigurator):
             try:
                 built[name] = configure(built[name])
             except Exception as error:
-                raise InvalidConfigurationError(f"one of {kind} cannot be built: {_told(error)} name={name}") from error
+                raise InvalidConfigurationError(f"one of {kind} cannot be built: {_described(error)} name={name}") from error
 
     def build_handlers(self) -> tuple[dict[str, logging.Handler], dict[str, str]]:
         """Those that refer to others are built behind them, as ``dictConfig`` does."""
-        given = self.config["handlers"]
+        definitions = self.config["handlers"]
         handlers: dict[str, logging.Handler] = {}
         failures: dict[str, str] = {}
-        waiting = sorted(given)
+        waiting = sorted(definitions)
         for last in (False, True):
             deferred = []
             for name in waiting:
                 try:
-                    handlers[name] = given[name] = self._handler(given[name])
+                    handlers[name] = definitions[name] = self._handler(definitions[name])
                 except Caught as error:
                     if not last and "target not configured yet" in str(error.__cause__):
                         deferred.append(name)
                     else:
-                        failures[name] = _told(error)
+                        failures[name] = _described(error)
             waiting = deferred
         return handlers, failures
 
-    def _handler(self, given: Any) -> logging.Handler:
-        handler = self.configure_handler(given)
+    def _handler(self, definition: Any) -> logging.Handler:
+        handler = self.configure_handler(definition)
         if not isinstance(handler, logging.Handler):
             raise TypeError(f"no logging.Handler: {type(handler).__name__}")
         _unregister(handler)
         return handler
 
-    def configure_one(self, logger: logging.Logger, given: Mapping[str, Any], handlers: Mapping[str, logging.Handler]) -> None:
+    def configure_one(self, logger: logging.Logger, definition: Mapping[str, Any], handlers: Mapping[str, logging.Handler]) -> None:
         """A logger's level, filters, handlers (those that there are) and whether the one above it is asked too."""
-        there = [name for name in given.get("handlers") or () if name in handlers]
+        there = [name for name in definition.get("handlers") or () if name in handlers]
         try:
-            self.common_logger_config(logger, cast(Any, {**given, "handlers": there}))
+            self.common_logger_config(logger, cast(Any, {**definition, "handlers": there}))
         except Exception as error:
-            raise InvalidConfigurationError(f"a logger cannot be built: {_told(error)} logger={logger.name}") from error
-        if given.get("propagate") is not None and logger.parent is not None:
-            logger.propagate = bool(given["propagate"])
+            raise InvalidConfigurationError(f"a logger cannot be built: {_described(error)} logger={logger.name}") from error
+        if definition.get("propagate") is not None and logger.parent is not None:
+            logger.propagate = bool(definition["propagate"])
 
 
 def _unregister(handler: logging.Handler) -> None:
@@ -263,7 +265,7 @@ def _owners(handlers: Mapping[str, logging.Handler]) -> dict[str, str]:
     return {target: name for name, target in targets.items() if target}
 
 
-def _told(error: BaseException) -> str:
+def _described(error: BaseException) -> str:
     """An error with what caused it: ``DictConfigurator`` wraps."""
     cause = f": {error.__cause__}" if error.__cause__ else ""
     return f"{type(error).__name__}: {error}{cause}"[:500]

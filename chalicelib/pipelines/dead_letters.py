@@ -67,8 +67,8 @@ class DeadLetters:
 
     def put(self, handler: str, record: logging.LogRecord, error: BaseException, attempts: int) -> None:
         """Put an event away. One PUT. Raises UnavailableError."""
-        told = record.__dict__
-        key = dead_key(self._pipeline, handler, Run(told[FQN], told[RUN_ID]), told[LINE])
+        attributes = record.__dict__
+        key = dead_key(self._pipeline, handler, Run(attributes[FQN], attributes[RUN_ID]), attributes[LINE])
         document = {
             "pipeline": self._pipeline,
             "handler": handler,
@@ -77,10 +77,10 @@ class DeadLetters:
             "attempts": attempts,
             "dead_ms": self._clock.now_ms(),
             "event": {
-                "fqn": told[FQN],
-                "run_id": told[RUN_ID],
-                "line": told[LINE],
-                "time_ms": told[TIME_MS],
+                "fqn": attributes[FQN],
+                "run_id": attributes[RUN_ID],
+                "line": attributes[LINE],
+                "time_ms": attributes[TIME_MS],
                 "logger": record.name,
                 "level": record.levelname,
                 "message": str(record.msg)[:_MESSAGE_CHARS],

@@ -31,7 +31,7 @@ class Progress:
 
     calling: str = ""
     calls: int = 0
-    left: bool = False
+    abandoned: bool = False
 
 
 @dataclass(slots=True)
@@ -44,8 +44,8 @@ class EventDelivery:
     errors: Errors
     dead: DeadLetters
     clock: Clock
-    given_up: OnHandlerDisabled
-    gets: dict[str, bool]
+    on_disabled: OnHandlerDisabled
+    receiving: dict[str, bool]
     progress: Progress = field(default_factory=Progress)
     budget: ErrorBudget = field(init=False)
     failed_flush: set[str] = field(default_factory=set)
@@ -66,9 +66,9 @@ class EventDelivery:
             return
         if route.logger.filters and not self._passes(route.logger, record):
             return
-        gets, progress, swallowed = self.gets, self.progress, context.swallowed
+        receiving, progress, swallowed = self.receiving, self.progress, context.swallowed
         for name, handler in route.handlers:
-            if level < handler.level or not gets[name] or (behind is not None and behind(name)):
+            if level < handler.level or not receiving[name] or (behind is not None and behind(name)):
                 continue
             progress.calling = name
             progress.calls += 1
@@ -80,7 +80,7 @@ class EventDelivery:
                 self._failed(name, handler, record, error)
             if swallowed:
                 self._retry_swallowed()
-            if progress.left:
+            if progress.abandoned:
                 raise PartitionNotOwnedError(f"the pipeline goes on without this thread handler={name}")
         progress.calling = ""
 
@@ -88,8 +88,8 @@ class EventDelivery:
         """Flush the handlers that get events. Whether all went well: if not, nothing may be checkpointed. One that failed is tried again
         with growing pauses, or ``at_once``. Raises LeaseError, UnavailableError as ``deliver``."""
         now_ms = self.clock.now_ms()
-        for name in list(self.gets):
-            if not self.gets.get(name) or (not at_once and self._again_ms.get(name, 0) > now_ms):
+        for name in list(self.receiving):
+            if not self.receiving.get(name) or (not at_once and self._again_ms.get(name, 0) > now_ms):
                 continue
             self.progress.calling = name
             self.progress.calls += 1
@@ -109,7 +109,7 @@ class EventDelivery:
             if self.context.swallowed:
                 self._retry_swallowed()
         self.progress.calling = ""
-        self.failed_flush = {name for name in self.failed_flush if self.gets.get(name)}
+        self.failed_flush = {name for name in self.failed_flush if self.receiving.get(name)}
         return not self.failed_flush
 
     def failed(self, name: str, error: BaseException) -> None:
@@ -121,7 +121,7 @@ class EventDelivery:
             return bool(logger.filter(record))
         except Caught as error:
             self.dead.put(f"filters of {logger.name}", record, error, 1)
-            self.last_error = _told(error)
+            self.last_error = _described(error)
             return False
 
     def _failed(self, name: str, handler: logging.Handler, record: logging.LogRecord, error: BaseException) -> None:
@@ -177,16 +177,16 @@ class EventDelivery:
 
     def _count(self, name: str, error: BaseException, record: logging.LogRecord | None) -> bool:
         """Count an error. Whether the handler goes on."""
-        self.last_error = _told(error)
-        if not self.gets.get(name):
+        self.last_error = _described(error)
+        if not self.receiving.get(name):
             return False
         if self.budget.spend(name, self.clock.now_ms()):
-            self.gets[name] = False
+            self.receiving[name] = False
             self.failed_flush.discard(name)
-            self.given_up(name, self.last_error, record)
+            self.on_disabled(name, self.last_error, record)
             return False
         return True
 
 
-def _told(error: BaseException) -> str:
+def _described(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"[:500]

@@ -43,7 +43,7 @@ class Head:
     owner: str = ""
     commit: int = 0
     attempt: str = ""
-    positions: Mapping[Run, RunCheckpoint] = field(default_factory=dict)
+    checkpoints: Mapping[Run, RunCheckpoint] = field(default_factory=dict)
     looked_ms: int = 0
     has_backlog: bool = False
     layout: str = ""
@@ -54,8 +54,8 @@ class Head:
 
     def next(self, **changes: Any) -> Head:
         """What is to follow it, as an attempt of its own."""
-        if "positions" in changes:
-            changes["pages"] = pages_of(pack_checkpoints(changes["positions"]))
+        if "checkpoints" in changes:
+            changes["pages"] = pages_of(pack_checkpoints(changes["checkpoints"]))
         return replace(self, commit=self.commit + 1, attempt=uuid4().hex, **changes)
 
     def still(self) -> When:
@@ -133,14 +133,14 @@ def _texts(database: Database, key: Key, row: Row) -> Sequence[str] | None:
 
 
 def _head(row: Row, pages: Sequence[str]) -> Head:
-    positions = unpack_checkpoints("".join(pages))
+    checkpoints = unpack_checkpoints("".join(pages))
     try:
         return Head(
             int(row["epoch"]),
             str(row["owner"]),
             int(row["commit"]),
             str(row.get("attempt", "")),
-            positions,
+            checkpoints,
             int(row.get("looked_ms", 0)),
             bool(row.get("backlog", False)),
             str(row.get("layout", "")),

@@ -48,12 +48,12 @@ class PendingEvent(NamedTuple):
     time_ms: int
     size: int
     parsed: Parsed
-    told: EventContext | None = None
+    context: EventContext | None = None
 
 
-def memory_bytes_of(text_bytes: int, told: EventContext | None = None) -> int:
+def memory_bytes_of(text_bytes: int, context: EventContext | None = None) -> int:
     """Of an event with so much text. Data takes some eight times what it takes as text."""
-    more = _DATA_TIMES * len(str(told.data)) if told is not None and told.data else 0
+    more = _DATA_TIMES * len(str(context.data)) if context is not None and context.data else 0
     return 2 * text_bytes + OVERHEAD_BYTES + more
 
 
@@ -65,11 +65,11 @@ def display_key(time_ms: int, offset: int) -> int:
 class OrderingBuffer:
     """``bytes``: what is in it now. ``late``: events that came after later ones had gone out. Not for several threads."""
 
-    def __init__(self, delay_ms: int, most_bytes: int) -> None:
-        self._delay_ms, self.most_bytes = delay_ms, most_bytes
+    def __init__(self, delay_ms: int, max_bytes: int) -> None:
+        self._delay_ms, self.max_bytes = delay_ms, max_bytes
         self._settling: dict[str, list[PendingEvent]] = {}
         self._furthest: dict[str, int] = {}
-        self._held: list[PendingEvent] = []
+        self._delayed: list[PendingEvent] = []
         self._ready: list[PendingEvent] = []
         self._last: PendingEvent | None = None  # of those that were held
         self.bytes = 0
@@ -79,7 +79,7 @@ class OrderingBuffer:
     @property
     def is_full(self) -> bool:
         """Whether it has to be drained before more is read."""
-        return self.bytes >= self.most_bytes
+        return self.bytes >= self.max_bytes
 
     def add(self, pending: PendingEvent) -> None:
         """Take an event in; ``settle`` follows for its run."""
@@ -107,39 +107,39 @@ class OrderingBuffer:
             return
         if self._last is not None and pending < self._last:
             self.late += 1
-        heappush(self._held, pending)
+        heappush(self._delayed, pending)
 
-    def take(self, now_ms: int, most: int = 1000) -> list[PendingEvent]:
+    def take(self, now_ms: int, limit: int = 1000) -> list[PendingEvent]:
         """Up to ``most`` events that are due, in order. Of a full buffer as many as bring it to half."""
         taken: list[PendingEvent] = []
         old_ms = now_ms - self._delay_ms
-        while len(taken) < most and (pending := self._due(old_ms)) is not None:
+        while len(taken) < limit and (pending := self._due(old_ms)) is not None:
             taken.append(pending)
             self._leaves(pending)
         return taken
 
-    def drain(self, most: int = 1000) -> list[PendingEvent]:
+    def drain(self, limit: int = 1000) -> list[PendingEvent]:
         """Up to ``most`` of the first events, due or not, until the buffer is half full."""
         taken: list[PendingEvent] = []
-        while len(taken) < most and 2 * self.bytes > self.most_bytes and (pending := self._first()) is not None:
+        while len(taken) < limit and 2 * self.bytes > self.max_bytes and (pending := self._first()) is not None:
             taken.append(pending)
             self._leaves(pending)
         return taken
 
     def _due(self, old_ms: int) -> PendingEvent | None:
-        held = self._held[0] if self._held else None
-        if held is not None and held.order_ms > old_ms and (self._last is None or held > self._last):
-            held = None
-        if self._ready and (held is None or self._ready[0] < held):
+        delayed = self._delayed[0] if self._delayed else None
+        if delayed is not None and delayed.order_ms > old_ms and (self._last is None or delayed > self._last):
+            delayed = None
+        if self._ready and (delayed is None or self._ready[0] < delayed):
             return heappop(self._ready)
-        if held is not None:
-            self._last = max(held, self._last) if self._last is not None else held
-            return heappop(self._held)
+        if delayed is not None:
+            self._last = max(delayed, self._last) if self._last is not None else delayed
+            return heappop(self._delayed)
         return None
 
     def _first(self) -> PendingEvent | None:
         """The first of all, settled or not."""
-        heaps = [heap for heap in (self._ready, self._held, *self._settling.values()) if heap]
+        heaps = [heap for heap in (self._ready, self._delayed, *self._settling.values()) if heap]
         if not heaps:
             return None
         heap = min(heaps, key=lambda each: each[0])
@@ -165,22 +165,22 @@ class OrderingBuffer:
         self._furthest.pop(partition, None)
         for pending in waiting:
             self._leaves(pending)
-        for heap in (self._held, self._ready):
-            kept = [pending for pending in heap if pending.partition != partition]
+        for heap in (self._delayed, self._ready):
+            remaining = [pending for pending in heap if pending.partition != partition]
             for pending in heap:
                 if pending.partition == partition:
                     self._leaves(pending)
-            kept.sort()
-            heap[:] = kept
+            remaining.sort()
+            heap[:] = remaining
 
 
 def automatic_bytes(memory_bytes: int, fetch_bytes: int, pipelines: int, used_bytes: int = 0) -> int:
     """The size of each pipeline's buffer where none is configured: 70 % of the memory that is there, less the fetch buffers, in equal
     parts. A fetch takes its bytes three times: as they came, as lines, as events. At least 1 MiB."""
     there = int((memory_bytes - used_bytes) * AUTOMATIC_SHARE) - pipelines * FETCHES * fetch_bytes
-    return max(LEAST_BYTES, there // max(1, pipelines))
+    return max(MIN_BUFFER_BYTES, there // max(1, pipelines))
 
 
 AUTOMATIC_SHARE = 0.7
 FETCHES = 3
-LEAST_BYTES = 1024 * 1024
+MIN_BUFFER_BYTES = 1024 * 1024

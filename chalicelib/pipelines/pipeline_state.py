@@ -32,7 +32,7 @@ class HandlerState:
     line: int = 0
 
     @property
-    def gets(self) -> bool:
+    def receives_events(self) -> bool:
         """Whether it gets events."""
         return self.state == REPLAYING
 
@@ -57,7 +57,7 @@ class PipelineStateStore:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
 
-    def of(self, name: str) -> tuple[DesiredState, dict[str, HandlerState]]:
+    def read(self, name: str) -> tuple[DesiredState, dict[str, HandlerState]]:
         """A pipeline's switch and those of its handlers. One query: its few rows, but for the head."""
         rows, _ = self._database.query(PIPELINES, pipeline_key(name, "").partition, HANDLER, None, limit=_MOST_HANDLERS)
         handlers = {row["at"].removeprefix(HANDLER): _handler(row) for row in rows if row["at"].startswith(HANDLER)}

@@ -41,7 +41,7 @@ def record_maker(run: Run, generation: str) -> MakeRecord:
     numbers = LOGGING_NUMBERS
 
     def make(pending: PendingEvent) -> logging.LogRecord:
-        parsed, time_ms, told = pending.parsed, pending.time_ms, pending.told
+        parsed, time_ms, context = pending.parsed, pending.time_ms, pending.context
         level = parsed.level or INFO  # of a line that states none
         record = new(kind)
         record.__dict__ = {
@@ -57,8 +57,8 @@ def record_maker(run: Run, generation: str) -> MakeRecord:
             TIME_MS: time_ms,
             DATA: {},
         }
-        if told is not None:
-            record.__dict__[STEP], record.__dict__[DATA] = told.step, dict(told.data)
+        if context is not None:
+            record.__dict__[STEP], record.__dict__[DATA] = context.step, dict(context.data)
         return record
 
     return make

@@ -62,68 +62,68 @@ class RunCheckpoint:
     ``replay_line``, ``replay_ms``: of what stands before that line, only what is not older than that time is processed (again).
     """
 
-    place: EventPosition = field(default_factory=EventPosition)
+    position: EventPosition = field(default_factory=EventPosition)
     format: str = ""
-    held: Mapping[str, EventPosition] = field(default_factory=dict)
+    lagging: Mapping[str, EventPosition] = field(default_factory=dict)
     replay_line: int = 0
     replay_ms: int = 0
 
     def start(self, handlers: Mapping[str, bool]) -> EventPosition:
         """Where reading begins for these handlers: at the first of them that may get events."""
-        behind = [place for name, place in self.held.items() if handlers.get(name)]
-        return min([self.place, *behind], key=lambda place: place.line)
+        behind = [position for name, position in self.lagging.items() if handlers.get(name)]
+        return min([self.position, *behind], key=lambda position: position.line)
 
     def line_of(self, handler: str) -> int:
         """From which line on a handler gets events."""
-        return self.held[handler].line if handler in self.held else self.place.line
+        return self.lagging[handler].line if handler in self.lagging else self.position.line
 
     @property
     def is_replaying(self) -> bool:
         """Whether a replay of it has not come to its end."""
-        return self.place.line < self.replay_line
+        return self.position.line < self.replay_line
 
-    def moved(self, place: EventPosition, handlers: Mapping[str, bool]) -> RunCheckpoint:
+    def advanced(self, position: EventPosition, handlers: Mapping[str, bool]) -> RunCheckpoint:
         """Everything before ``place`` was processed by the handlers that may get events (True); the others stay behind."""
-        held = {name: self.held.get(name, self.place) for name, gets in handlers.items() if not gets}
-        ahead = place if place.line >= self.place.line else self.place
-        held |= {name: max(place, old, key=_line) for name, old in self.held.items() if handlers.get(name)}
-        held = {name: behind for name, behind in held.items() if behind.line < ahead.line}
-        return replace(self, place=ahead, held=held)
+        lagging = {name: self.lagging.get(name, self.position) for name, gets in handlers.items() if not gets}
+        ahead = position if position.line >= self.position.line else self.position
+        lagging |= {name: max(position, old, key=_line) for name, old in self.lagging.items() if handlers.get(name)}
+        lagging = {name: behind for name, behind in lagging.items() if behind.line < ahead.line}
+        return replace(self, position=ahead, lagging=lagging)
 
     def replayed(self, from_ms: int) -> RunCheckpoint:
         """From its beginning once more: of the lines that every handler has had, those that are not older than a time; the others all.
         A replay that is under way and reaches further back goes on doing so."""
         since_ms = min(from_ms, self.replay_ms) if self.is_replaying else from_ms
-        had = min([max(self.place.line, self.replay_line), *(place.line for place in self.held.values())])
-        return replace(self, place=EventPosition(), held={}, replay_line=had, replay_ms=since_ms)
+        had = min([max(self.position.line, self.replay_line), *(position.line for position in self.lagging.values())])
+        return replace(self, position=EventPosition(), lagging={}, replay_line=had, replay_ms=since_ms)
 
     def packed(self) -> list[Any]:
         """As JSON has it."""
-        held = {name: _packed(place) for name, place in self.held.items()}
-        return [*_packed(self.place), self.format, held, self.replay_line, self.replay_ms]
+        lagging = {name: _packed(position) for name, position in self.lagging.items()}
+        return [*_packed(self.position), self.format, lagging, self.replay_line, self.replay_ms]
 
     @classmethod
     def unpacked(cls, stored: Any) -> RunCheckpoint:
         """The inverse. Raises DamagedPartitionError."""
         try:
-            line, byte, time_ms, format_, held, replay_line, replay_ms = stored
-            behind = {name: EventPosition(*place) for name, place in held.items()}
+            line, byte, time_ms, format_, lagging, replay_line, replay_ms = stored
+            behind = {name: EventPosition(*position) for name, position in lagging.items()}
             return cls(EventPosition(line, byte, time_ms), format_, behind, replay_line, replay_ms)
         except (TypeError, ValueError, AttributeError) as error:
             raise DamagedPartitionError(f"a position cannot be read position={str(stored)[:100]!r}") from error
 
 
-def _line(place: EventPosition) -> int:
-    return place.line
+def _line(position: EventPosition) -> int:
+    return position.line
 
 
-def _packed(place: EventPosition) -> list[int]:
-    return [place.line, place.byte, place.time_ms]
+def _packed(position: EventPosition) -> list[int]:
+    return [position.line, position.byte, position.time_ms]
 
 
-def pack_checkpoints(positions: Mapping[Run, RunCheckpoint]) -> str:
+def pack_checkpoints(checkpoints: Mapping[Run, RunCheckpoint]) -> str:
     """All positions as one text: some 60 bytes a run."""
-    listed = [[run.fqn, run.run_id, position.packed()] for run, position in positions.items()]
+    listed = [[run.fqn, run.run_id, checkpoint.packed()] for run, checkpoint in checkpoints.items()]
     return base64.b85encode(zlib.compress(json.dumps(listed, separators=(",", ":")).encode(), 6)).decode()
 
 
@@ -131,17 +131,17 @@ def unpack_checkpoints(text: str) -> dict[Run, RunCheckpoint]:
     """The inverse. Raises DamagedPartitionError."""
     try:
         listed = json.loads(zlib.decompress(base64.b85decode(text)))
-        return {Run(fqn, run_id): RunCheckpoint.unpacked(position) for fqn, run_id, position in listed}
+        return {Run(fqn, run_id): RunCheckpoint.unpacked(checkpoint) for fqn, run_id, checkpoint in listed}
     except (ValueError, zlib.error, TypeError) as error:
         raise DamagedPartitionError("the positions of a pipeline cannot be read") from error
 
 
-def checkpoint_row(key: Key, position: RunCheckpoint, expires_s: int, *, unfinished: bool = False) -> Row:
+def checkpoint_row(key: Key, checkpoint: RunCheckpoint, expires_s: int, *, unfinished: bool = False) -> Row:
     """The row of a run that is not in hand. ``unfinished``: it has to be taken in hand, whatever else is known of it."""
-    waiting: dict[str, Any] = {"held": ",".join(sorted(position.held))} if position.held else {}
+    waiting: dict[str, Any] = {"held": ",".join(sorted(checkpoint.lagging))} if checkpoint.lagging else {}
     if unfinished:
         waiting["unfinished"] = True
-    return row_at(key, position=json.dumps(position.packed()), expires_at=expires_s, **waiting)
+    return row_at(key, position=json.dumps(checkpoint.packed()), expires_at=expires_s, **waiting)
 
 
 def checkpoint_of(row: Row) -> RunCheckpoint:

@@ -24,7 +24,7 @@ class KnownRun:
     started_ms: int
 
     @classmethod
-    def of(cls, row: RunRow) -> KnownRun:
+    def from_row(cls, row: RunRow) -> KnownRun:
         """From the catalog."""
         size = max(row.bytes, row.compacted_bytes)
         return cls(row.run, size, row.lines, row.status == "finalized" or bool(row.seal), row.started_ms)
@@ -52,7 +52,7 @@ class CatalogRunDiscovery:
     def live(self) -> list[KnownRun]:
         """By the index of activity: 64 queries. Runs stay there for 20 minutes and more after they have ended."""
         rows = self.runs.active(self.clock.now_ms() + 1)
-        return [KnownRun.of(row) for row in rows if self.source.wants(row.run.fqn)]
+        return [KnownRun.from_row(row) for row in rows if self.source.wants(row.run.fqn)]
 
     def all(self, since_ms: int) -> Iterator[KnownRun]:
         """A LIST for a thousand names, a query for a hundred runs of each."""
@@ -70,7 +70,7 @@ class CatalogRunDiscovery:
             for row in page.rows:
                 if row.started_ms < since_ms:
                     return
-                yield KnownRun.of(row)
+                yield KnownRun.from_row(row)
             if page.cursor is None:
                 return
             cursor = page.cursor

@@ -19,7 +19,7 @@ from chalicelib.pipelines.sidecar_reader import SidecarCursor, SidecarReader
 from chalicelib.ports import Clock, Run
 from chalicelib.runlog.reader import Stretch
 
-MOST_BYTES = 8 * 1024 * 1024
+MAX_PIECE_BYTES = 8 * 1024 * 1024
 """Of one piece, where an event or a line is longer than a fetch. What is beyond of a single line is left out."""
 MAX_DATA_BYTES = 64 * 1024 * 1024
 """Of the data of a piece's events, as ``ordering.size_of`` counts it: a piece ends with the event that reaches it."""
@@ -57,94 +57,94 @@ class RunEventReader:
         self,
         logs: LogSource,
         run: Run,
-        place: EventPosition,
+        position: EventPosition,
         format: str,
         *,
         fetch_bytes: int,
         patience_ms: int,
         clock: Clock,
-        beside: SidecarReader | None = None,
+        sidecars: SidecarReader | None = None,
     ) -> None:
         self._logs, self._run, self.partition = logs, run, f"{run.fqn}/{run.run_id}"
         self._fetch_bytes, self._patience_ms, self._clock = fetch_bytes, patience_ms, clock
-        self.place, self.format = place, format
-        self._beside, self._notes = beside, SidecarCursor(beside, run, place.line) if beside else None
-        self._stamps = StampClock(reference_us=place.time_ms * 1000 if place.time_ms else None)
+        self.position, self.format = position, format
+        self._sidecars, self._cursor = sidecars, SidecarCursor(sidecars, run, position.line) if sidecars else None
+        self._stamps = StampClock(reference_us=position.time_ms * 1000 if position.time_ms else None)
 
-    def fetch(self, most_bytes: int = MOST_BYTES) -> FetchedEvents:
+    def fetch(self, max_bytes: int = MAX_PIECE_BYTES) -> FetchedEvents:
         """Read the next piece: about ``fetch_bytes``, at most ``most_bytes``, and up to 8 MiB where one event is longer. At most five
         reads, plus one for each 8 MiB of a longer line. Raises UnavailableError; the place has not moved then, so the same call reads the
         same piece again."""
-        length = min(self._fetch_bytes, most_bytes)
+        length = min(self._fetch_bytes, max_bytes)
         while True:
-            start = self.place.byte
+            start = self.position.byte
             stretch = self._logs.stretch(self._run, start, length)
             at_end = start + len(stretch.body) >= stretch.end.byte
-            longest = length >= MOST_BYTES
-            body, cut = _whole_lines(stretch.body, at_end, longest)
+            longest = length >= MAX_PIECE_BYTES
+            body, cut = _complete_lines(stretch.body, at_end, longest)
             next_line = self._next_line(start + len(body)) if cut else None  # may raise: before anything moves
             fetched = self._lifted(body, stretch, at_end, forced=longest and not at_end) if body else None
             if fetched is not None and (fetched.events or fetched.at_end):
                 if next_line is not None and fetched.events:
-                    self.place = EventPosition(self.place.line, next_line, self.place.time_ms)
+                    self.position = EventPosition(self.position.line, next_line, self.position.time_ms)
                 return fetched
             if at_end:
                 return FetchedEvents((), True, bool(stretch.end.seal), stretch.end.line, stretch.end.byte)
-            length = min(length * 4, MOST_BYTES)
+            length = min(length * 4, MAX_PIECE_BYTES)
 
     def _lifted(self, body: bytes, stretch: Stretch, at_end: bool, *, forced: bool) -> FetchedEvents:
         lines = body.removesuffix(b"\n").split(b"\n")
         final = at_end and bool(stretch.end.seal)
-        kept = self._settled_lines(lines, stretch.end.appended_ms)
-        if kept < len(lines):
-            del lines[kept:]
+        settled = self._settled_lines(lines, stretch.end.appended_ms)
+        if settled < len(lines):
+            del lines[settled:]
             at_end, final, forced = True, False, False
         waited = at_end and self._clock.now_ms() - stretch.end.appended_ms >= self._patience_ms
-        line, byte, time_ms = self.place.line, self.place.byte, self.place.time_ms
+        line, byte, time_ms = self.position.line, self.position.byte, self.position.time_ms
         now_ms = self._clock.now_ms()
         found = []
         data_bytes = 0
         format_ = self._format_of(lines, certain=final)
-        for event, told in self._events(lines, format_, final=final, whole=final or waited or forced, forced=forced):
+        for event, context in self._events(lines, format_, final=final, is_complete=final or waited or forced, forced=forced):
             parsed = event.parsed
             if parsed.timestamp is not None:
                 time_ms = parsed.timestamp // 1000
             order_ms = time_ms if final or time_ms <= now_ms else now_ms
             size = len(event.raw)
-            memory_bytes = memory_bytes_of(size, told)
-            found.append(PendingEvent(order_ms, self.partition, line, byte, time_ms, memory_bytes, parsed, told))
+            memory_bytes = memory_bytes_of(size, context)
+            found.append(PendingEvent(order_ms, self.partition, line, byte, time_ms, memory_bytes, parsed, context))
             line += event.lines
             byte += size + 1
             data_bytes += memory_bytes - memory_bytes_of(size)
             if data_bytes >= MAX_DATA_BYTES:
                 at_end, final = False, False
                 break
-        self.place = EventPosition(line, byte, time_ms)
+        self.position = EventPosition(line, byte, time_ms)
         # What was kept back is still to come.
         through = byte >= stretch.end.byte
         return FetchedEvents(found, at_end and (through or not final), final, stretch.end.line, stretch.end.byte)
 
     def _settled_lines(self, lines: Sequence[bytes], appended_ms: int) -> int:
         """How many of these lines are known to be events or plain text for good: those before a batch of events that is being written."""
-        until = self._beside.under_way(self._run, appended_ms) if self._beside else None
-        return len(lines) if until is None else max(0, min(len(lines), until - self.place.line))
+        until = self._sidecars.first_unsettled_line(self._run, appended_ms) if self._sidecars else None
+        return len(lines) if until is None else max(0, min(len(lines), until - self.position.line))
 
     def _events(
-        self, lines: Sequence[bytes], format_: Format, *, final: bool, whole: bool, forced: bool
+        self, lines: Sequence[bytes], format_: Format, *, final: bool, is_complete: bool, forced: bool
     ) -> Iterator[tuple[Event, EventContext | None]]:
         """The events of lines: those that came as such, and between them lifted ones. ``whole``: the last one does not go on."""
-        base = at = self.place.line
+        base = at = self.position.line
         end = base + len(lines)
 
-        def lifted(to: int, *, whole: bool) -> Iterator[tuple[Event, EventContext | None]]:
+        def lifted(to: int, *, is_complete: bool) -> Iterator[tuple[Event, EventContext | None]]:
             numbered = enumerate(lines[at - base : to - base] if at > base or to < end else lines, at)
-            return ((event, None) for event in events(numbered, format_, self._stamps, final=whole))
+            return ((event, None) for event in events(numbered, format_, self._stamps, final=is_complete))
 
-        for noted in self._notes.of(at, end, final=final) if self._notes else ():
+        for noted in self._cursor.between(at, end, final=final) if self._cursor else ():
             if noted.line < at:
                 continue  # somebody began in its middle: its lines are plain text
             if noted.line > at:
-                yield from lifted(noted.line, whole=True)
+                yield from lifted(noted.line, is_complete=True)
                 at = noted.line
             if noted.end_line > end:
                 if not final and (not forced or at > base):
@@ -152,13 +152,13 @@ class RunEventReader:
                 break  # of a log that has ended: the companion is damaged, and its lines are plain text
             yield _noted(noted, b"\n".join(lines[at - base : noted.end_line - base]))
             at = noted.end_line
-        yield from lifted(end, whole=whole)
+        yield from lifted(end, is_complete=is_complete)
 
     def _format_of(self, lines: Sequence[bytes], *, certain: bool) -> Format:
         """From the log's first lines, so that it is the same wherever reading begins."""
         if self.format:
             return _BY_NAME.get(self.format, PLAIN)
-        if self.place.line:
+        if self.position.line:
             head = self._logs.stretch(self._run, 0, _SAMPLE_BYTES)
             certain = certain or len(head.body) >= _SAMPLE_BYTES
             lines = head.body.split(b"\n")
@@ -170,7 +170,7 @@ class RunEventReader:
     def _next_line(self, at: int) -> int:
         """The byte behind the first newline at or after a byte."""
         while True:
-            stretch = self._logs.stretch(self._run, at, MOST_BYTES)
+            stretch = self._logs.stretch(self._run, at, MAX_PIECE_BYTES)
             newline = stretch.body.find(b"\n")
             if newline >= 0:
                 return at + newline + 1
@@ -179,13 +179,13 @@ class RunEventReader:
                 return at
 
 
-def _whole_lines(body: bytes, at_end: bool, longest: bool) -> tuple[bytes, bool]:
+def _complete_lines(body: bytes, at_end: bool, longest: bool) -> tuple[bytes, bool]:
     """The bytes up to the last newline, and whether a line had to be cut: one that is longer than the longest piece."""
     if at_end:
         return body, False
-    whole = body[: body.rfind(b"\n") + 1]
-    if whole or not longest:
-        return whole, False
+    complete = body[: body.rfind(b"\n") + 1]
+    if complete or not longest:
+        return complete, False
     return body, True
 
 

@@ -26,13 +26,13 @@ class SidecarReader(Protocol):
     def numbers(self, run: Run, first: int) -> Iterator[int]:
         """The numbers of a run's companions from one on, ascending."""
 
-    def companions(self, run: Run, numbers: list[int]) -> Iterable[Companion | None]:
+    def sidecars(self, run: Run, numbers: list[int]) -> Iterable[Companion | None]:
         """Some of them, in order; None: it is damaged or gone, and its lines are plain text."""
 
     def number_at(self, run: Run, line: int) -> int:
         """A number below which no companion reaches to a line."""
 
-    def under_way(self, run: Run, appended_ms: int) -> int | None:
+    def first_unsettled_line(self, run: Run, appended_ms: int) -> int | None:
         """The first line that may still turn out to be an event's, when the last lines came at a time; None: no such line."""
 
 
@@ -46,7 +46,7 @@ class StoredSidecarReader:
         """See the port. One LIST for each 1,000."""
         return self._indexing.numbers(run, first)
 
-    def companions(self, run: Run, numbers: list[int]) -> Iterator[Companion | None]:
+    def sidecars(self, run: Run, numbers: list[int]) -> Iterator[Companion | None]:
         """See the port. A GET for each, beside each other; unpacked one after the other."""
         return map(_read, self._indexing.each(run, numbers))
 
@@ -57,7 +57,7 @@ class StoredSidecarReader:
             return row.sequence if row else 0
         return 0
 
-    def under_way(self, run: Run, appended_ms: int) -> int | None:
+    def first_unsettled_line(self, run: Run, appended_ms: int) -> int | None:
         """See the port. Nothing of lines that came a minute ago; else four LISTs or so, and a HEAD for each young segment of plain text, once
         in a process."""
         if self._clock.now_ms() - appended_ms > UNDER_WAY_MS:
@@ -69,28 +69,28 @@ class SidecarCursor:
     """The events of one run that came as events, as its reading goes on. Holds a companion only while it is asked, and the beginnings of as
     many others as the lines that are asked for have, and as many again at most."""
 
-    def __init__(self, beside: SidecarReader, run: Run, line: int) -> None:
-        self._beside, self._run, self._line = beside, run, line
+    def __init__(self, sidecars: SidecarReader, run: Run, line: int) -> None:
+        self._sidecars, self._run, self._line = sidecars, run, line
         self._number: int | None = None  # companions below it are behind us
         self._none_before = 0  # of a run that has ended: no companion begins in [where we are, this line)
         self._are_all = False
 
-    def of(self, line: int, end_line: int, *, final: bool) -> Iterator[Noted]:
+    def between(self, line: int, end_line: int, *, final: bool) -> Iterator[Noted]:
         """Those that begin in [line, end_line), and one that reaches into it, in order. ``final``: the run has ended. Raises
         UnavailableError; asked again, it answers the same."""
         if end_line <= self._none_before or self._are_all:
             return
-        numbers = self._beside.numbers(self._run, self._number or 0)
+        numbers = self._sidecars.numbers(self._run, self._number or 0)
         if self._number is None:
             first = next(numbers, None)
             if first is not None and self._line:
-                self._number = max(first, self._beside.number_at(self._run, self._line))
-                numbers = self._beside.numbers(self._run, self._number)
+                self._number = max(first, self._sidecars.number_at(self._run, self._line))
+                numbers = self._sidecars.numbers(self._run, self._number)
             elif first is not None:
                 numbers = _with(first, numbers)
         width, last_line = 1, 0
         while batch := list(islice(numbers, width)):
-            for number, companion in zip(batch, self._beside.companions(self._run, batch), strict=True):
+            for number, companion in zip(batch, self._sidecars.sidecars(self._run, batch), strict=True):
                 if companion is None or companion.end_line <= line:
                     self._number = number + 1
                 elif companion.line >= end_line:

@@ -15,7 +15,6 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
 
 from chalicelib.coordination.coordinator import SourceCoordinator
 from chalicelib.coordination.lease import Lease
@@ -89,18 +88,11 @@ class CallWatchdog:
         return calling if now_s - self._since_s >= self._after_s else ""
 
 
-class Stop(Protocol):
-    """As ``threading.Event``."""
-
-    def is_set(self) -> bool:
-        """Whether to stop."""
-
-
 @dataclass(slots=True)
 class _Seat:
     """The thread of a share, and what others may see of it. ``left``: nobody waits for it any more."""
 
-    share: Assignment
+    assignment: Assignment
     watch: CallWatchdog
     lease: Lease | None = None
     worker: Worker | None = None
@@ -118,10 +110,10 @@ class Supervisor:
     """
 
     coordinator: SourceCoordinator
-    switches: PipelineStateStore
+    states: PipelineStateStore
     make: MakeWorker
     clock: Clock
-    tell: Warn
+    warn: Warn
     blocked_after_s: float = BLOCKED_AFTER_S
     forever: bool = False
     until_idle: bool = False
@@ -134,15 +126,17 @@ class Supervisor:
         """Work these pipelines, or shares of them, until the deadline, or until they are all done with; ``stopping`` ends it sooner. What
         became of each share. Nothing of a pipeline reaches another one, or the caller."""
         self.coordinator.initialize()
-        all_shares = [share for each in pipelines for share in ([each] if isinstance(each, Assignment) else assignments(each))]
-        seats = {share.name: self._seat(share) for share in all_shares}
+        all_assignments = [
+            assignment for each in pipelines for assignment in ([each] if isinstance(each, Assignment) else assignments(each))
+        ]
+        seats = {assignment.name: self._seat(assignment) for assignment in all_assignments}
         with self.coordinator.heartbeat():
             while deadline.remaining_s() > GRACE_S and not self.stopping.is_set() and any(map(_is_alive, seats.values())):
                 self._wait(_LOOK_S)
                 self._watch(seats)
                 if self.is_short():
                     self.was_short = True
-                    self.tell("memory runs out: all pipelines are stopped in good order")
+                    self.warn("memory runs out: all pipelines are stopped in good order")
                     break
             self.stopping.set()
             while deadline.remaining_s() > 0 and any(map(_is_alive, seats.values())):
@@ -154,15 +148,15 @@ class Supervisor:
         try:
             self.coordinator.shutdown()
         except (LeaseError, UnavailableError) as error:
-            self.tell("leases could not be given up: they end by themselves", error=str(error))
+            self.warn("leases could not be given up: they end by themselves", error=str(error))
         return {name: seat.outcome or PipelineOutcome.BLOCKED for name, seat in seats.items()}
 
     def _wait(self, seconds: float) -> None:
         (self.pause or self.clock.sleep)(seconds)
 
-    def _seat(self, share: Assignment) -> _Seat:
-        seat = _Seat(share, CallWatchdog(self.clock, self.blocked_after_s))
-        seat.thread = threading.Thread(target=self._work, args=(seat,), name=f"pipeline {share.name}", daemon=True)
+    def _seat(self, assignment: Assignment) -> _Seat:
+        seat = _Seat(assignment, CallWatchdog(self.clock, self.blocked_after_s))
+        seat.thread = threading.Thread(target=self._work, args=(seat,), name=f"pipeline {assignment.name}", daemon=True)
         seat.thread.start()
         return seat
 
@@ -174,7 +168,7 @@ class Supervisor:
             if handler:
                 self._leave(seat, handler, f"it did not come back for {self.blocked_after_s:.0f} s")
                 if self.forever and not self.stopping.is_set():
-                    seats[name] = self._seat(seat.share)
+                    seats[name] = self._seat(seat.assignment)
 
     def _leave(self, seat: _Seat, handler: str, reason: str) -> None:
         """Go on without a thread: what it does from now on does not count."""
@@ -182,17 +176,17 @@ class Supervisor:
             seat.left, seat.outcome = True, PipelineOutcome.BLOCKED
             lease = seat.lease
             if seat.worker is not None:
-                seat.worker.progress.left = True
-        self.tell("a pipeline does not come back: it is left", pipeline=seat.share.name, handler=handler, reason=reason)
+                seat.worker.progress.abandoned = True
+        self.warn("a pipeline does not come back: it is left", pipeline=seat.assignment.name, handler=handler, reason=reason)
         try:
             if handler:
-                self.switches.set_handler(
-                    seat.share.file.name, HandlerState(handler, DISABLED, f"blocked: {reason}", self.clock.now_ms())
+                self.states.set_handler(
+                    seat.assignment.file.name, HandlerState(handler, DISABLED, f"blocked: {reason}", self.clock.now_ms())
                 )
             if lease is not None:
                 self.coordinator.give_up(lease)
         except (LeaseError, UnavailableError) as error:
-            self.tell("what blocks could not be written down", pipeline=seat.share.name, error=str(error))
+            self.warn("what blocks could not be written down", pipeline=seat.assignment.name, error=str(error))
 
     def _work(self, seat: _Seat) -> None:
         """A pipeline's thread."""
@@ -202,10 +196,12 @@ class Supervisor:
             except (LeaseError, PartitionNotOwnedError):
                 outcome = PipelineOutcome.LOST
             except UnavailableError as error:
-                self.tell("a pipeline could not be begun", pipeline=seat.share.name, error=str(error))
+                self.warn("a pipeline could not be begun", pipeline=seat.assignment.name, error=str(error))
                 outcome = PipelineOutcome.FAILED
             except (Exception, SystemExit) as error:
-                self.tell("a pipeline failed: the others go on", pipeline=seat.share.name, error=f"{type(error).__name__}: {error}")
+                self.warn(
+                    "a pipeline failed: the others go on", pipeline=seat.assignment.name, error=f"{type(error).__name__}: {error}"
+                )
                 outcome = PipelineOutcome.FAILED
             with seat.lock:
                 if seat.left:
@@ -223,11 +219,11 @@ class Supervisor:
             self._wait(min(IDLE_S, max(0.01, end.remaining_s())))
 
     def _once(self, seat: _Seat) -> PipelineOutcome:
-        name = seat.share.file.name
-        switch, _ = self.switches.of(name)
+        name = seat.assignment.file.name
+        switch, _ = self.states.read(name)
         if not switch.enabled:
             return PipelineOutcome.DISABLED
-        found = self.coordinator.acquire(seat.share.name)
+        found = self.coordinator.acquire(seat.assignment.name)
         if not isinstance(found, Lease):
             return PipelineOutcome.BUSY
         with seat.lock:
@@ -247,7 +243,7 @@ class Supervisor:
                     continue
                 if not again:
                     return PipelineOutcome.STOPPED
-                if not self.switches.of(name)[0].enabled:
+                if not self.states.read(name)[0].enabled:
                     return PipelineOutcome.DISABLED
         finally:
             seat.worker = None
@@ -259,10 +255,10 @@ class Supervisor:
 
         def fence() -> None:
             if seat.left:
-                raise PartitionNotOwnedError(f"the pipeline goes on without this thread pipeline={seat.share.name}")
+                raise PartitionNotOwnedError(f"the pipeline goes on without this thread pipeline={seat.assignment.name}")
             lease.check()
 
-        worker = self.make(seat.share, fence, lease.owner or "")
+        worker = self.make(seat.assignment, fence, lease.owner or "")
         worker.start()
         seat.worker = worker
         lost = True
@@ -271,7 +267,7 @@ class Supervisor:
                 try:
                     busy = worker.step()
                 except UnavailableError as error:
-                    self.tell("a pipeline waits until its stores answer", pipeline=seat.share.name, error=str(error))
+                    self.warn("a pipeline waits until its stores answer", pipeline=seat.assignment.name, error=str(error))
                     busy = False
                 if not busy:
                     if self.until_idle and worker.is_idle:

@@ -62,12 +62,12 @@ class WorkerDependencies:
     clock: Clock
     keep_s: int
     buffer_bytes: int
-    tell: Warn
+    warn: Warn
     generation: GenerationLookup = lambda _: ""
     stores: Callable[[str], ObjectStore] | None = None
-    most_runs: int = MAX_RUNS
+    max_runs: int = MAX_RUNS
     part: JobPart | None = None
-    beside: SidecarReader | None = None
+    sidecars: SidecarReader | None = None
     shard: Shard = ONLY
 
 
@@ -80,24 +80,26 @@ class Worker:
         self.file, self._parts, self._fence, self._owner = file, parts, fence, owner
         self.name = file.name
         self._clock = parts.clock
-        self._switches = PipelineStateStore(parts.database, parts.clock)
+        self._states = PipelineStateStore(parts.database, parts.clock)
         self._shard = parts.shard
         self.checkpoints = Checkpoints(parts.database, self.name, parts.clock, parts.keep_s, parts.part, parts.shard)
         self.buffer = OrderingBuffer(file.properties.event_delay_ms, file.properties.buffer_bytes or parts.buffer_bytes)
-        self.hand = ActiveRuns(parts.logs, self.buffer, file.properties, parts.clock, parts.generation, self._trouble, parts.beside)
+        self.active_runs = ActiveRuns(
+            parts.logs, self.buffer, file.properties, parts.clock, parts.generation, self._warn_of_run, parts.sidecars
+        )
         self.progress = Progress()
         self.wants_restart = False
         self.processed = 0
         self._committed_ms = 0
-        self.admission = RunScheduler(
-            parts.finder, file.source, self.checkpoints, self.hand, parts.clock, parts.most_runs, parts.shard
+        self.scheduler = RunScheduler(
+            parts.finder, file.source, self.checkpoints, self.active_runs, parts.clock, parts.max_runs, parts.shard
         )
 
     def start(self) -> None:
         """Take the pipeline over, and build and start its handlers. One that fails is told, and the others go on. Raises
         InvalidConfigurationError, LeaseError, UnavailableError."""
         self._fence()
-        self._switch, known = self._switches.of(self.name)
+        self._desired, known = self._states.read(self.name)
         self._take_over()
         context = build_logging(self.file.logging, self.file.properties, self._clock.now_ms)
         failures = dict(context.failures)
@@ -110,55 +112,63 @@ class Worker:
                     failures[name] = f"{type(error).__name__}: {error}"[:500]
         self._deliver(context, failures, known)
         for name, reason in failures.items():
-            self._parts.tell("a handler could not be started: the others go on", pipeline=self.name, handler=name, reason=reason)
-            self.committer.switch(HandlerState(name, FAILED, reason, self._clock.now_ms()))
+            self._parts.warn("a handler could not be started: the others go on", pipeline=self.name, handler=name, reason=reason)
+            self.committer.set_handler_state(HandlerState(name, FAILED, reason, self._clock.now_ms()))
         self._go_on_where_it_was()
 
     def _deliver(self, context: LoggingContext, failures: Mapping[str, str], known: dict[str, HandlerState]) -> None:
         attached = {*context.attached(), *failures}
-        gets = {name: name not in failures and (name not in known or known[name].state in _TRIED) for name in attached}
+        receiving = {name: name not in failures and (name not in known or known[name].state in _TRIED) for name in attached}
         dead = DeadLetters(self._parts.store, self.name, self._clock)
         self.context = context
-        self.delivery = EventDelivery(context, self.file.errors, dead, self._clock, self._given_up, gets, self.progress)
+        self.delivery = EventDelivery(context, self.file.errors, dead, self._clock, self._disable_handler, receiving, self.progress)
         status = None if self._parts.part else self._status_row
         self.committer = Committer(
-            self.name, self.checkpoints, self.hand, self.admission, self.delivery, self._clock, self._fence, status, self._shard
+            self.name,
+            self.checkpoints,
+            self.active_runs,
+            self.scheduler,
+            self.delivery,
+            self._clock,
+            self._fence,
+            status,
+            self._shard,
         )
         self.committer.known = known
 
     def _take_over(self) -> None:
         """With a replay, where one is asked for: the leading shard marks the runs of all."""
-        switch = self._switch
+        switch = self._desired
         if switch.replay_ms is None or self._parts.part is not None or not self._shard.leads:
             self.checkpoints.take_over(self._owner)
             return
         self.checkpoints.take_over(self._owner, Replay(switch.replay_ms, replay_done(self.name, switch)))
-        self._switch = DesiredState(switch.enabled, None, switch.asked_ms)
+        self._desired = DesiredState(switch.enabled, None, switch.asked_ms)
 
     def _go_on_where_it_was(self) -> None:
-        for run, position in self.checkpoints.in_hand().items():
-            self.admission.force(run, position)
+        for run, checkpoint in self.checkpoints.active().items():
+            self.scheduler.force(run, checkpoint)
         if self._parts.part is not None:
             return
-        back = self._back()
-        if back or self.checkpoints.has_backlog:
-            for row in self.checkpoints.let_go():
-                is_due = (row.unfinished and self.checkpoints.has_backlog) or back & set(row.position.held)
-                if is_due and self._shard.has(row.run.fqn) and row.run not in self.checkpoints.in_hand():
-                    self.admission.force(row.run, row.position)
-        self.committer.back = back
-        self.admission.list_since(self.checkpoints.looked_ms)
+        catching_up = self._catching_up()
+        if catching_up or self.checkpoints.has_backlog:
+            for row in self.checkpoints.released():
+                is_due = (row.unfinished and self.checkpoints.has_backlog) or catching_up & set(row.checkpoint.lagging)
+                if is_due and self._shard.has(row.run.fqn) and row.run not in self.checkpoints.active():
+                    self.scheduler.force(row.run, row.checkpoint)
+        self.committer.catching_up = catching_up
+        self.scheduler.list_since(self.checkpoints.looked_ms)
 
-    def _back(self) -> set[str]:
+    def _catching_up(self) -> set[str]:
         """The handlers that get what they missed, without those that have got it already from this shard."""
-        gets, known = self.delivery.gets, self.committer.known
-        back = {name: switch.since_ms for name, switch in known.items() if gets.get(name) and switch.state in _TRIED}
-        if not back or self._shard.count < 2:
-            return set(back)
-        row = self._switches.shard_status(self.name, [self._shard]).get(self._shard, {})
+        receiving, known = self.delivery.receiving, self.committer.known
+        catching_up = {name: switch.since_ms for name, switch in known.items() if receiving.get(name) and switch.state in _TRIED}
+        if not catching_up or self._shard.count < 2:
+            return set(catching_up)
+        row = self._states.shard_status(self.name, [self._shard]).get(self._shard, {})
         caught_up = reported_caught_up(row, self.checkpoints.layout)
-        self.committer.caught_up = {name: since_ms for name, since_ms in back.items() if caught_up.get(name) == since_ms}
-        return set(back) - set(self.committer.caught_up)
+        self.committer.caught_up = {name: since_ms for name, since_ms in catching_up.items() if caught_up.get(name) == since_ms}
+        return set(catching_up) - set(self.committer.caught_up)
 
     def step(self) -> bool:
         """Do what there is to do now, once. Whether anything was: if not, there is time to wait. Raises LeaseError, UnavailableError (the
@@ -166,16 +176,16 @@ class Worker:
         self._fence()
         away: UnavailableError | None = None
         try:
-            self.admission.look()
-            self.admission.admit(self.delivery.gets)
+            self.scheduler.discover()
+            self.scheduler.admit(self.delivery.receiving)
         except UnavailableError as error:
             away = error
-        came = self.hand.read()
+        came = self.active_runs.read()
         done = self._process()
         now_ms = self._clock.now_ms()
         self.context.forget_routes(now_ms)
         flushed = self.delivery.flush()
-        if now_ms - self._committed_ms >= self.file.properties.checkpoint_interval_ms or self.admission.is_crowded:
+        if now_ms - self._committed_ms >= self.file.properties.checkpoint_interval_ms or self.scheduler.is_crowded:
             self._checkpoint(flushed)
         if away is not None:
             raise away
@@ -184,8 +194,8 @@ class Worker:
     @property
     def is_idle(self) -> bool:
         """Whether all that is known of was processed."""
-        nothing_waits = not self.admission.waiting and self.admission.listed and not self.buffer.count
-        return nothing_waits and all(held.is_done for held in self.hand.runs.values())
+        nothing_waits = not self.scheduler.waiting and self.scheduler.listed and not self.buffer.count
+        return nothing_waits and all(active.is_done for active in self.active_runs.runs.values())
 
     def stop(self, *, lost: bool = False) -> None:
         """Flush, checkpoint, and close the handlers. ``lost``: without a checkpoint, which is another's. Raises nothing but what ends a
@@ -195,10 +205,10 @@ class Worker:
                 self._fence()
                 self._checkpoint(self.delivery.flush(at_once=True))
         except (LeaseError, UnavailableError) as error:
-            self._parts.tell("the last checkpoint failed: what came after the one before is processed again", **self._about(error))
+            self._parts.warn("the last checkpoint failed: what came after the one before is processed again", **self._about(error))
         finally:
             for name, why in self.context.close():
-                self._parts.tell("a handler could not be closed", handler=name, **self._about(why))
+                self._parts.warn("a handler could not be closed", handler=name, **self._about(why))
 
     def _process(self) -> int:
         """Give out of a full buffer what brings it to half, and then what is due."""
@@ -212,17 +222,17 @@ class Worker:
 
     def _give(self, taken: list[PendingEvent]) -> int:
         now_ms = self._clock.now_ms()
-        deliver, of = self.delivery.deliver, self.hand.of
+        deliver, run_of = self.delivery.deliver, self.active_runs.run_of
         for at, pending in enumerate(taken):
-            held = of(pending)
-            behind, skip = _behind(held.position, pending)
-            if not skip and held.make is not None:
+            active = run_of(pending)
+            behind, skip = _behind(active.checkpoint, pending)
+            if not skip and active.make is not None:
                 try:
-                    deliver(held.make(pending), behind, now_ms)
+                    deliver(active.make(pending), behind, now_ms)
                 except UnavailableError:
                     self.buffer.put_back(taken[at:])
                     raise
-            del held.unprocessed[pending.line]
+            del active.unprocessed[pending.line]
         self.processed += len(taken)
         return len(taken)
 
@@ -231,23 +241,23 @@ class Worker:
         try:
             self.committer.settle()
             if flushed:
-                self.committer.commit(self._switches)
+                self.committer.commit(self._states)
             self._committed_ms = self._clock.now_ms()
-            self.committer.let_go()
-            self.wants_restart = self.wants_restart or self.committer.was_switched(self._switches, self._switch)
+            self.committer.release_done()
+            self.wants_restart = self.wants_restart or self.committer.has_operator_change(self._states, self._desired)
         except UnavailableError as error:
             self._committed_ms = self._clock.now_ms()
-            self._parts.tell("a checkpoint failed: processing goes on, and it is tried again", **self._about(error))
+            self._parts.warn("a checkpoint failed: processing goes on, and it is tried again", **self._about(error))
         except PreconditionFailedError as error:
             self._committed_ms = self._clock.now_ms()
             for name in self.committer.committing:
                 self.delivery.failed(name, error)
-            self._parts.tell("a handler's rows were refused: nothing was checkpointed", **self._about(error))
+            self._parts.warn("a handler's rows were refused: nothing was checkpointed", **self._about(error))
 
-    def _given_up(self, name: str, reason: str, record: logging.LogRecord | None) -> None:
+    def _disable_handler(self, name: str, reason: str, record: logging.LogRecord | None) -> None:
         about = (record.pathname, int(record.__dict__[LINE])) if record is not None else ("", 0)
-        self.committer.switch(HandlerState(name, DISABLED, reason, self._clock.now_ms(), *about))
-        self._parts.tell(
+        self.committer.set_handler_state(HandlerState(name, DISABLED, reason, self._clock.now_ms(), *about))
+        self._parts.warn(
             "a handler is disabled: it fails too often",
             pipeline=self.name,
             handler=name,
@@ -258,17 +268,17 @@ class Worker:
 
     def status(self, now_ms: int) -> dict[str, Any]:
         """What is told of the pipeline: lag in events (lines) and ms, errors, late events, dead letters."""
-        lag_events, lag_ms = self.hand.lag(now_ms)
-        waiting = sum(known.lines for known in self.admission.waiting.values())
+        lag_events, lag_ms = self.active_runs.lag(now_ms)
+        waiting = sum(known.lines for known in self.scheduler.waiting.values())
         return {
             "told_ms": now_ms,
-            "looked_ms": self.admission.found_until_ms,
+            "looked_ms": self.scheduler.discovered_until_ms,
             "lag_events": lag_events + waiting,
             "lag_ms": lag_ms,
-            "runs": len(self.hand),
+            "runs": len(self.active_runs),
             "processed": self.processed,
             "late": self.buffer.late,
-            "dropped": self.hand.dropped,
+            "dropped": self.active_runs.dropped,
             "dead": self.delivery.dead.count,
             "errors": dict(self.delivery.budget.total),
             "last_error": self.delivery.last_error,
@@ -280,17 +290,17 @@ class Worker:
         sharded = {"layout": self.checkpoints.layout, "caught_up": self.committer.caught_up} if self._shard.count > 1 else {}
         return Put(key, row_at(key, **self.status(now_ms), **sharded))
 
-    def _trouble(self, message: str, run: Run, error: Exception) -> None:
-        self._parts.tell(message, fqn=run.fqn, run_id=run.run_id, **self._about(error))
+    def _warn_of_run(self, message: str, run: Run, error: Exception) -> None:
+        self._parts.warn(message, fqn=run.fqn, run_id=run.run_id, **self._about(error))
 
     def _about(self, error: BaseException) -> dict[str, str]:
         return {"pipeline": self.name, "error": f"{type(error).__name__}: {error}"[:500]}
 
 
-def _behind(position: RunCheckpoint, pending: PendingEvent) -> tuple[Callable[[str], bool] | None, bool]:
+def _behind(checkpoint: RunCheckpoint, pending: PendingEvent) -> tuple[Callable[[str], bool] | None, bool]:
     """Which handlers have had an event, and whether nobody wants it."""
     line = pending.line
-    skip = line < position.replay_line and pending.time_ms < position.replay_ms
-    if not position.held and line >= position.place.line:
+    skip = line < checkpoint.replay_line and pending.time_ms < checkpoint.replay_ms
+    if not checkpoint.lagging and line >= checkpoint.position.line:
         return None, skip
-    return (lambda name: line < position.line_of(name)), skip
+    return (lambda name: line < checkpoint.line_of(name)), skip

@@ -84,7 +84,7 @@ def delete(request: Request) -> Response:
     may = None if who.may_all(Scope.ADMIN) else lambda name: who.may(Scope.ADMIN, name)
     done = services.pipeline_files.delete(of, fqn or None, Deadline(services.clock, WORK_S), may)
     told = {"files": done.files, "bytes": done.bytes, "runs": done.runs, "waiting": done.waiting, "shared": len(done.shared)}
-    return json_answer({"state": "deleted" if done.is_whole else "deleting", **told}, 200 if done.is_whole else 202)
+    return json_answer({"state": "deleted" if done.is_complete else "deleting", **told}, 200 if done.is_complete else 202)
 
 
 def findings(request: Request) -> Response:
@@ -98,7 +98,7 @@ def mend(request: Request) -> Response:
     """Put right what is wrong."""
     gate.permit(Scope.ADMIN, "*")
     services = composition.services()
-    mended, is_whole = services.pipeline_files.mend(_base(request.query_params or {}), Deadline(services.clock, WORK_S))
+    mended, is_whole = services.pipeline_files.repair(_base(request.query_params or {}), Deadline(services.clock, WORK_S))
     return json_answer({"mended": [_told(each) for each in mended], "complete": is_whole})
 
 

@@ -47,7 +47,7 @@ def pipelines(request: Request) -> Response:
     files = _after(seen, cursor) if cursor else seen
     problems = scanned.problems if who.may_all(Scope.ADMIN) and not cursor else ()
     listed = [
-        {"file": each.place[-_MAX_PLACE_CHARS:], "reason": each.reason[:_MAX_REASON_CHARS]} for each in problems[:MAX_PROBLEMS]
+        {"file": each.location[-_MAX_PLACE_CHARS:], "reason": each.reason[:_MAX_REASON_CHARS]} for each in problems[:MAX_PROBLEMS]
     ]
     page = _fitting(_documents(services, files[:limit]), PAGE_BYTES - document_bytes(listed))
     following = page[-1]["name"] if len(page) < len(files) else None
@@ -108,16 +108,16 @@ def _change(request: Request, change: Any) -> Response:
 
 def _enabled(switches: PipelineStateStore, file: PipelineFile, body: Mapping[str, Any], now_ms: int) -> None:
     handler = _handler(file, body)
-    _, handlers = switches.of(file.name)
+    _, handlers = switches.read(file.name)
     if handler is None:
         switches.set_enabled(file.name, True)
-    elif handler in handlers and not handlers[handler].gets:
+    elif handler in handlers and not handlers[handler].receives_events:
         switches.set_handler(file.name, HandlerState(handler, REPLAYING, "", now_ms))
 
 
 def _disabled(switches: PipelineStateStore, file: PipelineFile, body: Mapping[str, Any], now_ms: int) -> None:
     handler = _handler(file, body)
-    _, handlers = switches.of(file.name)
+    _, handlers = switches.read(file.name)
     if handler is None:
         switches.set_enabled(file.name, False)
     elif handler not in handlers or handlers[handler].state != DISABLED:
@@ -167,7 +167,7 @@ def _documents(services: Services, files: Sequence[PipelineFile]) -> list[dict[s
     switches = PipelineStateStore(services.database, services.clock)
     told = switches.status([file.name for file in files], {file.name: file.shards for file in files})
     now_ms = services.clock.now_ms()
-    return [_document(file, *switches.of(file.name), told.get(file.name, {}), now_ms) for file in files]
+    return [_document(file, *switches.read(file.name), told.get(file.name, {}), now_ms) for file in files]
 
 
 def _document(

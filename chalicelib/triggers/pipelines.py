@@ -41,13 +41,13 @@ def work_pipelines(services: Services, remaining_ms: int, worker: int = 0) -> di
     deadline = Deadline(services.clock, remaining_ms / 1000 - STOP_BEFORE_S)
     scanned = installed_pipelines(services)
     for problem in scanned.problems:
-        logger.warning("a pipeline's file is left out", extra={"file": problem.place, "reason": problem.reason})
+        logger.warning("a pipeline's file is left out", extra={"file": problem.location, "reason": problem.reason})
     ours = _ours(services, scanned.pipelines, worker)
     fetch_bytes = services.settings.pipeline_fetch_bytes
     buffer_bytes = automatic_bytes(memory_bytes(), fetch_bytes, len(ours), used_bytes())
     watching = supervisor(services, buffer_bytes, log_warning, until_idle=True, is_short=shortage(memory_bytes()))
     outcomes = watching.run(ours, deadline)
-    measure(services, [share.file for share in ours if share.shard.leads])
+    measure(services, [assignment.file for assignment in ours if assignment.shard.leads])
     record(PIPELINES_FAILED, sum(outcome not in _WELL for outcome in outcomes.values()))
     return {name: outcome.value for name, outcome in outcomes.items()}
 
@@ -59,10 +59,10 @@ def log_warning(message: str, **facts: Any) -> None:
 
 def measure(services: Services, files: Sequence[PipelineFile]) -> None:
     """Lag, errors and handlers that get nothing, of each pipeline: an alarm looks at the greatest."""
-    switches = PipelineStateStore(services.database, services.clock)
+    states = PipelineStateStore(services.database, services.clock)
     try:
-        told = switches.status([file.name for file in files], {file.name: file.shards for file in files})
-        off = [sum(not each.gets for each in switches.of(file.name)[1].values()) for file in files]
+        told = states.status([file.name for file in files], {file.name: file.shards for file in files})
+        off = [sum(not each.receives_events for each in states.read(file.name)[1].values()) for file in files]
     except UnavailableError as error:
         logger.warning("how pipelines are could not be told", extra={"error": str(error)})
         return
@@ -77,13 +77,13 @@ def measure(services: Services, files: Sequence[PipelineFile]) -> None:
 
 def _ours(services: Services, pipelines: Sequence[PipelineFile], worker: int) -> Sequence[Assignment]:
     """Every ``count``th share of a pipeline, from this worker's on. Where no others can be started, all."""
-    all_shares = [share for file in pipelines for share in assignments(file)]
-    count = min(services.settings.max_workers, len(all_shares)) if services.workers else 1
+    all_assignments = [assignment for file in pipelines for assignment in assignments(file)]
+    count = min(services.settings.max_workers, len(all_assignments)) if services.workers else 1
     if worker == 0 and services.workers:
         for number in range(1, count):
             try:
                 services.workers.start(number)
             except RunlakeError as error:
                 logger.warning("another worker could not be started: this one does its work too", extra={"error": str(error)})
-                return [share for at, share in enumerate(all_shares) if at % count in (0, *range(number, count))]
-    return [share for at, share in enumerate(all_shares) if at % count == worker % count]
+                return [assignment for at, assignment in enumerate(all_assignments) if at % count in (0, *range(number, count))]
+    return [assignment for at, assignment in enumerate(all_assignments) if at % count == worker % count]

@@ -16,7 +16,7 @@ def keep_files(services: Services, remaining_ms: int) -> dict[str, int]:
     if remaining_ms / 1000 < LEAST_S:
         return {}
     try:
-        deleted, kept = services.pipeline_files.upkeep(Deadline(services.clock, remaining_ms / 1000 - STOP_BEFORE_S))
+        deleted, kept = services.pipeline_files.run_maintenance(Deadline(services.clock, remaining_ms / 1000 - STOP_BEFORE_S))
     except RunlakeError as error:
         logger.warning("the files of pipelines are kept later", extra={"error": str(error)})
         return {}

@@ -47,7 +47,7 @@ def work(services: Services, file: PipelineFile, part: JobPart, runs: Sequence[K
     problem: str | None = None
     try:
         while problem is None:
-            if not switches.of(file.name)[0].enabled:
+            if not switches.read(file.name)[0].enabled:
                 problem = "the pipeline was disabled"
                 break
             session = _Session(services, file, part, runs, buffer_bytes, tell)
@@ -83,14 +83,14 @@ class _Session:
         while thread.is_alive():
             thread.join(_LOOK_S)
             if thread.is_alive() and (blocking := watch.blocked(progress)):
-                progress.left = True
+                progress.abandoned = True
                 return blocking
         if self._error is not None:
             raise self._error
         return ""
 
     def _fence(self) -> None:
-        if self.worker.progress.left:
+        if self.worker.progress.abandoned:
             raise PartitionNotOwnedError(f"the task goes on without this thread pipeline={self.worker.name}")
 
     def _work(self) -> None:
@@ -100,9 +100,9 @@ class _Session:
             try:
                 self._to_the_end()
             finally:
-                worker.stop(lost=worker.progress.left)
+                worker.stop(lost=worker.progress.abandoned)
             if not worker.wants_restart:
-                worker.checkpoints.finish_part(unfinished=not worker.is_idle, skipped=worker.hand.skipped)
+                worker.checkpoints.finish_part(unfinished=not worker.is_idle, skipped=worker.active_runs.skipped)
         except BaseException as error:  # raised where somebody waits for it
             self._error = error
 
@@ -122,9 +122,9 @@ class _Session:
 def _undone(worker: Worker) -> str | None:
     if not worker.is_idle:
         return "not all was processed: a store was away, or a flush failed"
-    if skipped := [f"{run.fqn}/{run.run_id}" for run in worker.hand.skipped]:
+    if skipped := [f"{run.fqn}/{run.run_id}" for run in worker.active_runs.skipped]:
         return f"runs whose logs are damaged, {len(skipped)} in all: {', '.join(skipped[:_MOST_NAMED])}"
-    without = sorted(name for name, gets in worker.delivery.gets.items() if not gets)
+    without = sorted(name for name, gets in worker.delivery.receiving.items() if not gets)
     return f"handlers that get no events: {', '.join(without)}" if without else None
 
 

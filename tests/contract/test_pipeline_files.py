@@ -89,10 +89,10 @@ def test_numbers_generations_deletion_and_repair(store: ObjectStore, database: D
     house.clock = ManualClock(2_000_000_000_000)
     repair = Repair(store, database, house.clock)
     base = OutputSet("files", "", 0, 0, 0)
-    mended, is_whole = repair.mend_all(base, Deadline(house.clock))
+    mended, is_whole = repair.repair_all(base, Deadline(house.clock))
     assert [each.kind for each in mended] == ["row-only"] and is_whole and not list(repair.findings(base))
     generations = Generations(database, house.clock)
     done = Deletion(database, generations, house.clock, lambda _: store).delete("svc", None, Deadline(house.clock))
-    assert (done.files, done.is_whole) == (3, True)
+    assert (done.files, done.is_complete) == (3, True)
     assert house.rows() == [] and store.list("files/").objects == []
     assert generations.of_run("svc", "svc.flow", "r1", START_MS) is None

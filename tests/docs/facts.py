@@ -377,7 +377,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "in good order at {} of the memory": "chalicelib.pipelines.memory:SHORT_SHARE",
         "A worker has at most {} active runs": "chalicelib.pipelines.checkpoints:MAX_RUNS",
         "as fit into {} of its checkpoint": "chalicelib.pipelines.heads:PAGE_CHARS * chalicelib.pipelines.heads:MAX_PAGES",
-        "A line longer than {} is cut": "chalicelib.pipelines.run_event_reader:MOST_BYTES",
+        "A line longer than {} is cut": "chalicelib.pipelines.run_event_reader:MAX_PIECE_BYTES",
         "standstill of more than {}, the": "chalicelib.pipelines.run_scheduler:_GAP_MS",
     },
     "docs/retention.md": {

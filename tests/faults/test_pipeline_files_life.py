@@ -117,9 +117,9 @@ def test_a_pass_that_runs_out_of_time_says_so_and_goes_on() -> None:
     site = filled()
     base = OutputSet("files", "", 0, 0, 1)
     done = OutputRetention(site.store, site.database, site.clock).keep(base, Deadline(site.clock, 0))
-    assert (done.is_whole, done.removed, len(site.rows())) == (False, 0, 6)
+    assert (done.is_complete, done.removed, len(site.rows())) == (False, 0, 6)
     done = OutputRetention(site.store, site.database, site.clock).keep(base, forever(site))
-    assert (done.is_whole, done.removed, done.kept) == (True, 5, 1)
+    assert (done.is_complete, done.removed, done.remaining) == (True, 5, 1)
 
 
 def test_what_is_due_is_what_a_plain_list_says() -> None:
@@ -213,7 +213,7 @@ def test_asking_again_for_what_is_not_swept_spares_the_recreated() -> None:
     new = generations.of_run("svc", "svc.flow", "run-2", site.clock.now_ms())
     assert new and new != generations.of_run("svc", "svc.flow10", "run-1", START_MS)
     put(site, site.handler(), 7, generation=new)
-    assert deletion(site, site.store, site.database).go_on(forever(site)).files == 0
+    assert deletion(site, site.store, site.database).resume(forever(site)).files == 0
     assert site.lines()[7] == 1
 
 
@@ -227,11 +227,11 @@ def test_a_repeated_deletion_spares_what_was_recreated_while_it_was_under_way(
 ) -> None:
     site = two_pipelines()
     made = deletion(site, site.store, site.database)
-    assert not made.delete("svc", fqn, Deadline(site.clock, 0), may).is_whole
+    assert not made.delete("svc", fqn, Deadline(site.clock, 0), may).is_complete
     site.clock.advance(5)
     new = Generations(site.database, site.clock).of_run("svc", "svc.flow", "run-2", site.clock.now_ms())
     put(site, site.handler(), 7, generation=new)
-    assert made.delete("svc", fqn, forever(site), may).is_whole
+    assert made.delete("svc", fqn, forever(site), may).is_complete
     assert site.lines()[7] == 1 and site.lines()[0] == 0
     site.clock.advance(5)
     assert made.delete("svc", fqn, forever(site), may).files == 1  # that was answered as done: this is another deletion
@@ -318,7 +318,7 @@ def test_repair_leaves_a_file_that_was_extended_meanwhile() -> None:
 
     repair = Repair(Intercepted(site.store, extend_behind_read), site.database, site.clock)
     [finding] = list(repair.findings(BASE))
-    assert (finding.kind, repair.mend(finding)) == ("longer", False)
+    assert (finding.kind, repair.repair(finding)) == ("longer", False)
     assert written and site.store.get(row.object_key).body == counts + b"more"
 
 
@@ -333,7 +333,7 @@ def test_pipelines_that_a_caller_may_not_delete_stay_with_their_namespace() -> N
     )
     for _ in range(3):
         site.clock.advance(7200)
-        made.go_on(forever(site))
+        made.resume(forever(site))
     assert site.lines() == Counter([0, 2]) and all(each.is_swept for each in generations.dead())
 
 
@@ -362,7 +362,7 @@ def test_what_a_dead_process_writes_late_is_swept_later() -> None:
     assert len(site.rows()) == 1
     for files in (1, 0):
         site.clock.advance(7200)
-        assert made.go_on(forever(site)).files == files
+        assert made.resume(forever(site)).files == files
     assert (
         site.rows() == [] and site.objects() == [] and all(each.is_swept for each in Generations(site.database, site.clock).dead())
     )
@@ -380,7 +380,7 @@ def test_a_deletion_that_finds_nothing_at_first_is_looked_at_again() -> None:
     assert made.delete("svc", "svc.flow", forever(site)).files == 0
     site.database.transact(writes)
     site.clock.advance(7200)
-    assert made.go_on(forever(site)).files == 1 and site.objects() == []
+    assert made.resume(forever(site)).files == 1 and site.objects() == []
 
 
 def test_a_run_that_was_deleted_stays_dead_however_late_it_seems_to_begin() -> None:
@@ -456,7 +456,7 @@ def test_repair_wherever_it_stops_and_the_second_run_is_clean() -> None:
         assert site.store.head("filesystem/other").size == 8
 
     def work(site: Site, store: Any, database: Any) -> None:
-        Repair(store, database, site.clock).mend_all(BASE, forever(site))
+        Repair(store, database, site.clock).repair_all(BASE, forever(site))
 
     assert stopped_everywhere(broken, work, check) > 40
 
@@ -469,7 +469,7 @@ def test_repair_spares_what_is_young() -> None:
     handler.handle(record_of(9, program="later"))
     handler.pending_writes()
     site.clock.advance(5400)
-    Repair(site.store, site.database, site.clock, grace_ms=6_000_000).mend_all(BASE, forever(site))
+    Repair(site.store, site.database, site.clock, grace_ms=6_000_000).repair_all(BASE, forever(site))
     assert any("later" in key for key in site.objects())
 
 
@@ -484,7 +484,7 @@ def test_repair_cuts_a_large_file_back_on_the_server() -> None:
     site.store.put(row.object_key, body + b"more", PutOptions())
     site.clock.advance(7200)
     uploaded = site.store.uploaded_bytes
-    Repair(site.store, site.database, site.clock).mend_all(BASE, forever(site))
+    Repair(site.store, site.database, site.clock).repair_all(BASE, forever(site))
     assert site.store.uploaded_bytes == uploaded and site.store.get(row.object_key).body == body
     assert kinds(site) == []
 
@@ -492,4 +492,4 @@ def test_repair_cuts_a_large_file_back_on_the_server() -> None:
 def test_rows_are_read_back_as_they_were_written() -> None:
     site = filled()
     rows: list[FileRow] = [row for row in FileRows(site.database).listed("files", "") if isinstance(row, FileRow)]
-    assert len(rows) == 6 and all(FileRows(site.database).again(row) == row for row in rows)
+    assert len(rows) == 6 and all(FileRows(site.database).reread(row) == row for row in rows)

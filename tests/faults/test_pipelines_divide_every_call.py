@@ -151,7 +151,7 @@ def test_stopped_replay_comes_to_its_end_and_doubles_no_row(count: int, number: 
     live(world, count, "w3")
     assert set(Both.got) == set(LATER)
     assert sorted(row["message"] for row in world.database.rows("files")) == sorted(ALL + LATER)
-    assert PipelineStateStore(world.database, world.clock).of("test")[0] == DesiredState(True, None, 5)
+    assert PipelineStateStore(world.database, world.clock).read("test")[0] == DesiredState(True, None, 5)
 
 
 def test_shard_does_not_begin_while_runs_are_moved() -> None:

@@ -99,14 +99,14 @@ def reads_of(steps: int, **changes: Any) -> int:
 
 
 @pytest.mark.sampled(default=60)
-@pytest.mark.parametrize("most_runs", [2, 100])
+@pytest.mark.parametrize("max_runs", [2, 100])
 @pytest.mark.parametrize("number", range(1, 80))
-def test_throttled_read_forgets_no_run(number: int, most_runs: int) -> None:
+def test_throttled_read_forgets_no_run(number: int, max_runs: int) -> None:
     world, gate = Piping(), Gate(number)
     finished_runs(world)
-    tick(world, gate, "w0", 40, pause_s=2, most_runs=most_runs)  # long enough to report that all runs were looked for
+    tick(world, gate, "w0", 40, pause_s=2, max_runs=max_runs)  # long enough to report that all runs were looked for
     for at in range(2):
-        tick(world, Gate(0), f"w{at + 1}", 40, most_runs=most_runs)
+        tick(world, Gate(0), f"w{at + 1}", 40, max_runs=max_runs)
     assert sorted(Remembering.messages()) == EXPECTED
 
 
@@ -114,14 +114,14 @@ def test_throttled_read_forgets_no_run(number: int, most_runs: int) -> None:
 def test_process_killed_while_it_takes_runs_forgets_none(number: int) -> None:
     world, gate = Piping(), Gate(number, lambda: Crash("killed"))
     finished_runs(world)
-    tick(world, gate, "w0", 40, most_runs=2)
+    tick(world, gate, "w0", 40, max_runs=2)
     for at in range(2):
-        tick(world, Gate(0), f"w{at + 1}", 40, most_runs=2)
+        tick(world, Gate(0), f"w{at + 1}", 40, max_runs=2)
     assert sorted(set(Remembering.messages())) == EXPECTED
 
 
 def test_reads_cover_a_tick() -> None:
-    assert 60 < reads_of(40, most_runs=2) < 80
+    assert 60 < reads_of(40, max_runs=2) < 80
 
 
 def test_process_killed_before_a_run_moved_forgets_none() -> None:
@@ -138,7 +138,7 @@ def test_process_killed_before_a_run_moved_forgets_none() -> None:
     for _ in range(4):
         worker.step()
         world.clock.advance(2)
-    assert worker.admission.listed and not worker.admission.waiting  # killed here
+    assert worker.scheduler.listed and not worker.scheduler.waiting  # killed here
     world.clock.advance(60)
     tick(world, Gate(0), "w1")
     assert sorted(Remembering.messages()) == EXPECTED
@@ -149,40 +149,40 @@ def test_process_killed_in_a_replay_forgets_no_run(steps: int) -> None:
     """There is room for two runs, so most of them wait in memory when the process dies; and the next one is killed as early."""
     world = Piping()
     finished_runs(world)
-    tick(world, Gate(0), "w0", 40, pause_s=2, most_runs=2)  # long enough to report that all runs were looked for
+    tick(world, Gate(0), "w0", 40, pause_s=2, max_runs=2)  # long enough to report that all runs were looked for
     assert sorted(Remembering.messages()) == EXPECTED
     Remembering.forget()
     switches = PipelineStateStore(world.database, world.clock)
     switches.replay(FILE.name, START_MS - 10, world.clock.now_ms())
     for at in range(2):
-        worker = worker_of(world, Gate(0), f"killed{at}", most_runs=2)
+        worker = worker_of(world, Gate(0), f"killed{at}", max_runs=2)
         worker.start()
         for _ in range(steps):
             worker.step()
             world.clock.advance(1)
         world.clock.advance(20)
-    assert switches.of(FILE.name)[0].replay_ms is None
+    assert switches.read(FILE.name)[0].replay_ms is None
     for at in range(3):
-        tick(world, Gate(0), f"w{at}", 20, most_runs=2)
+        tick(world, Gate(0), f"w{at}", 20, max_runs=2)
     assert sorted(set(Remembering.messages())) == EXPECTED
     Remembering.forget()
-    tick(world, Gate(0), "last", 40, most_runs=2)
+    tick(world, Gate(0), "last", 40, max_runs=2)
     assert Remembering.messages() == [], "a replay that is done is done"
 
 
 def test_replay_that_is_asked_for_again_midway_is_of_all_its_runs() -> None:
     world = Piping()
     finished_runs(world)
-    tick(world, Gate(0), "w0", 40, most_runs=2)
+    tick(world, Gate(0), "w0", 40, max_runs=2)
     Remembering.forget()
     switches = PipelineStateStore(world.database, world.clock)
     switches.replay(FILE.name, START_MS - 10, 1)
-    first = worker_of(world, Gate(0), "w1", most_runs=2)
+    first = worker_of(world, Gate(0), "w1", max_runs=2)
     first.start()
     first.step()  # killed here: two runs are done, the others wait
     switches.replay(FILE.name, START_MS - 5, 2)
     for at in range(3):
-        tick(world, Gate(0), f"again{at}", 20, most_runs=2)
+        tick(world, Gate(0), f"again{at}", 20, max_runs=2)
     messages = Remembering.messages()
     assert set(messages) == set(EXPECTED) and all(messages.count(text) <= 2 for text in EXPECTED)
 
@@ -196,10 +196,10 @@ def test_replay_asked_for_again_does_not_forget_a_run_at_its_beginning() -> None
     for attempt in range(2):
         switches = PipelineStateStore(world.database, world.clock)
         switches.replay("p", START_MS - attempt, attempt)
-        switch, _ = switches.of("p")
+        switch, _ = switches.read("p")
         checkpoints.take_over(f"w{attempt + 1}", Replay(START_MS - attempt, replay_done("p", switch)))
         expected = RunCheckpoint(EventPosition(), replay_line=2, replay_ms=START_MS - attempt)
-        assert [(row.position, row.unfinished) for row in checkpoints.let_go()] == [(expected, True)]
+        assert [(row.checkpoint, row.unfinished) for row in checkpoints.released()] == [(expected, True)]
 
 
 def test_run_in_hand_that_is_not_replayed_goes_on_after_a_kill() -> None:
@@ -208,9 +208,9 @@ def test_run_in_hand_that_is_not_replayed_goes_on_after_a_kill() -> None:
     finished_runs(world)
     first = worker_of(world, Gate(0), "w0", generation=lambda run: "")
     first.start()
-    first.admission.look()
-    first.admission.admit(first.delivery.gets)
-    first.committer.commit(first._switches)  # in hand, and nothing was processed: killed here
+    first.scheduler.discover()
+    first.scheduler.admit(first.delivery.receiving)
+    first.committer.commit(first._states)  # in hand, and nothing was processed: killed here
     later_ms = START_MS + 3_600_000
     PipelineStateStore(world.database, world.clock).replay(FILE.name, later_ms, world.clock.now_ms())
     second = worker_of(world, Gate(0), "w1")

@@ -167,7 +167,7 @@ def delete(*grants: str, fqn: str = SPELLING) -> Answer:
 
 def upkeep(world: World, hours: int = 3) -> None:
     for _ in range(hours):
-        composition.services().pipeline_files.upkeep(Deadline(world.clock, 60))
+        composition.services().pipeline_files.run_maintenance(Deadline(world.clock, 60))
         world.clock.advance(3600)
 
 

@@ -330,8 +330,8 @@ def test_upkeep_lets_go_what_is_old_and_goes_on_with_deletions(world: World) -> 
     write(world, 1)
     write(world, 2, handler=handler_of(world, base="audit", keep_days=30))
     world.clock.advance(8 * 86_400)
-    deleted, kept = files.upkeep(Deadline(world.clock))
-    assert {name: each.removed for name, each in kept.items()} == {"audit": 0, "pipeline-files": 1} and deleted.is_whole
+    deleted, kept = files.run_maintenance(Deadline(world.clock))
+    assert {name: each.removed for name, each in kept.items()} == {"audit": 0, "pipeline-files": 1} and deleted.is_complete
 
 
 def test_the_hourly_schedule_does_it(world: World) -> None:
@@ -363,7 +363,7 @@ def test_a_namespace_is_deleted_as_far_as_the_principal_may() -> None:
             some = bearer(issuer.granted("some", admin=["svc.*"]))
             answer = call("DELETE", f"{PATH}?namespace=svc", headers=some)
             assert answer.status in (200, 202), answer.body
-            composition.services().pipeline_files.upkeep(Deadline(world.clock))
+            composition.services().pipeline_files.run_maintenance(Deadline(world.clock))
             world.clock.advance(1300)
         for name in NAMES:
             refused = (

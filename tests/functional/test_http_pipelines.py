@@ -153,7 +153,7 @@ def test_no_change_of_a_pipeline_overwrites_another(world: Piping, first: str, o
         "disable": lambda to, _: to.set_enabled("audit", False),
     }
     switches.replay("audit", START_MS + 9, START_MS)
-    world.database.transact([replay_done("audit", switches.of("audit")[0])])
+    world.database.transact([replay_done("audit", switches.read("audit")[0])])
     came = iter([True])
 
     def overtaken(operation: str, inner: Callable[[], Any]) -> Any:
@@ -162,7 +162,7 @@ def test_no_change_of_a_pipeline_overwrites_another(world: Piping, first: str, o
         return inner()
 
     changes[first](PipelineStateStore(Intercepted(world.database, overtaken), world.clock), START_MS + 2)
-    stored, _ = switches.of("audit")
+    stored, _ = switches.read("audit")
     replays = [START_MS + at for at, name in ((1, other), (2, first)) if name == "replay"]
     assert stored.replay_ms == (min(replays) if replays else None)
     last = next((name for name in (first, other) if name != "replay"), "enable")
@@ -172,11 +172,11 @@ def test_no_change_of_a_pipeline_overwrites_another(world: Piping, first: str, o
 def test_a_replay_asked_for_in_the_moment_another_begins_is_not_taken_for_it(world: Piping) -> None:
     switches = PipelineStateStore(world.database, world.clock)
     switches.replay("audit", START_MS + 9, START_MS)
-    begun, _ = switches.of("audit")
+    begun, _ = switches.read("audit")
     switches.replay("audit", START_MS + 1, START_MS)
     with pytest.raises(PreconditionFailedError):
         world.database.transact([replay_done("audit", begun)])
-    assert switches.of("audit")[0].replay_ms == START_MS + 1
+    assert switches.read("audit")[0].replay_ms == START_MS + 1
 
 
 def test_a_replay_from_a_time(world: Piping) -> None:

@@ -156,7 +156,7 @@ def test_a_handler_that_does_not_come_back_is_disabled_and_the_task_goes_on_with
     done = work(services, file, JobPart("j.0", head.epoch), runs, 1 << 20, silent)
     assert done.problem == "handlers that get no events: stuck"
     assert set(Remembering.messages()) == set(EXPECTED)
-    assert switches.of(file.name)[1]["stuck"].reason == "blocked: it did not come back for 60 s"
+    assert switches.read(file.name)[1]["stuck"].reason == "blocked: it did not come back for 60 s"
     released.set()
     for thread in threads():
         if thread.name == f"pipeline {file.name}":

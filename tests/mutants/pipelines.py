@@ -1,4 +1,4 @@
-"""Pipelines: checkpoints, division, admission, replay, ordering, committing, feed, delivery."""
+"""Pipelines: checkpoints, division, scheduler, replay, ordering, committing, feed, delivery."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ MUTANTS = (
     ),
     Mutant(
         f"{CHECKPOINTS}.release",
-        find="self.put_rows(positions)",
+        find="self.put_rows(checkpoints)",
         replace="None",
         tests=FENCING,
         why="the head would forget runs that have no row",
@@ -95,14 +95,14 @@ MUTANTS = (
     ),
     Mutant(
         f"{CHECKPOINTS}._move",
-        find="self.put_rows(self._head.positions, unfinished=True)",
-        replace="self.put_rows(self._head.positions)",
+        find="self.put_rows(self._head.checkpoints, unfinished=True)",
+        replace="self.put_rows(self._head.checkpoints)",
         tests=SHARDS,
         why="runs of an undivided checkpoint that are in no index would be lost",
     ),
     Mutant(
         f"{CHECKPOINTS}._move_heads",
-        find="self.put_rows(head.positions, unfinished=True)",
+        find="self.put_rows(head.checkpoints, unfinished=True)",
         replace="None",
         tests=SHARDS,
         why="runs of other shards would begin anew",
@@ -144,7 +144,7 @@ MUTANTS = (
     ),
     Mutant(
         f"{CHECKPOINTS}._mark",
-        find="row.position.is_replaying",
+        find="row.checkpoint.is_replaying",
         replace="False",
         tests=FORGET + " " + SHARDS,
         why="a replay that was asked for again would leave out the runs that are being replayed",
@@ -172,14 +172,14 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.pipelines.rows:RunCheckpoint.replayed",
-        find="min([max(self.place.line, self.replay_line), *(place.line for place in self.held.values())])",
-        replace="max(self.place.line, self.replay_line)",
+        find="min([max(self.position.line, self.replay_line), *(position.line for position in self.lagging.values())])",
+        replace="max(self.position.line, self.replay_line)",
         tests=WORKER,
         why="a handler that was behind would never get what it missed before the replay's time",
     ),
     Mutant(
-        "chalicelib.pipelines.rows:RunCheckpoint.moved",
-        find="{name: behind for name, behind in held.items() if behind.line < ahead.line}",
+        "chalicelib.pipelines.rows:RunCheckpoint.advanced",
+        find="{name: behind for name, behind in lagging.items() if behind.line < ahead.line}",
         replace="{}",
         tests=FAILURE,
         why="a handler that is switched off would lose its place",
@@ -200,14 +200,14 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.pipelines.active_runs:ActiveRuns._read",
-        find="held.at_end and not fetched.events",
+        find="active.at_end and not fetched.events",
         replace="False",
         tests=WORKER,
         why="a run whose last event may go on would be read without a pause",
     ),
     Mutant(
         "chalicelib.pipelines.active_runs:ActiveRuns._skip",
-        find="self.head_bytes += held.head_bytes",
+        find="self.head_bytes += active.head_bytes",
         replace="pass",
         tests=WORKER,
         why="damaged runs stay in the head, and would be left out of what it takes",
@@ -227,7 +227,7 @@ MUTANTS = (
         why="every shard would work every run",
     ),
     Mutant(
-        "chalicelib.pipelines.run_scheduler:RunScheduler.found_until_ms",
+        "chalicelib.pipelines.run_scheduler:RunScheduler.discovered_until_ms",
         find="self.listed and not self.waiting",
         replace="True",
         tests=FORGET,
@@ -235,7 +235,7 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.pipelines.committing:Committer.commit",
-        find="bool(self._admission.forced)",
+        find="bool(self._scheduler.forced)",
         replace="False",
         tests=FORGET,
         why="a replay would be over before its runs are in hand",
@@ -249,14 +249,14 @@ MUTANTS = (
         nth=0,
     ),
     Mutant(
-        "chalicelib.pipelines.committing:Committer.switch",
-        find="self.back.discard(switch.handler)",
+        "chalicelib.pipelines.committing:Committer.set_handler_state",
+        find="self.catching_up.discard(switch.handler)",
         replace="None",
         tests=WORKER,
         why="a handler that is disabled while it catches up would be enabled again",
     ),
     Mutant(
-        "chalicelib.pipelines.committing:Committer.switch",
+        "chalicelib.pipelines.committing:Committer.set_handler_state",
         find="self.caught_up.pop(switch.handler, None)",
         replace="None",
         tests=WORKER,
@@ -264,8 +264,8 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.pipelines.committing:Committer._note_caught_up",
-        find="not self.back or self._admission.forced",
-        replace="not self.back",
+        find="not self.catching_up or self._scheduler.forced",
+        replace="not self.catching_up",
         tests=WORKER,
         why="a handler would miss what it missed of runs that still wait for room",
     ),
@@ -307,7 +307,7 @@ MUTANTS = (
     Mutant(
         "chalicelib.pipelines.worker:Worker._checkpoint",
         find="if flushed: ...",
-        replace="self.committer.commit(self._switches)",
+        replace="self.committer.commit(self._states)",
         tests=FAILURE,
         why="a checkpoint would pass by what a handler has not flushed",
     ),
@@ -320,7 +320,7 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.pipelines.ordering:OrderingBuffer._due",
-        find="held.order_ms > old_ms",
+        find="delayed.order_ms > old_ms",
         replace="False",
         tests=ORDERING,
         why="nothing would be held for the delay",
@@ -348,13 +348,13 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.pipelines.worker:_behind",
-        find="line < position.line_of(name)",
+        find="line < checkpoint.line_of(name)",
         replace="False",
         tests=FAILURE,
         why="siblings of an enabled handler would get everything again",
     ),
     Mutant(
-        "chalicelib.pipelines.active_runs:ActiveRuns.places",
+        "chalicelib.pipelines.active_runs:ActiveRuns.checkpointed",
         find="chain(self.runs.items(), self.skipped.items())",
         replace="iter(self.runs.items())",
         tests=FAILURE,
@@ -362,15 +362,15 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.pipelines.active_runs:ActiveRuns._skip",
-        find="dict(islice(held.unprocessed.items(), 1))",
+        find="dict(islice(active.unprocessed.items(), 1))",
         replace="{}",
         tests=FAILURE,
         why="what was read of a damaged run and not processed would count as processed",
     ),
     Mutant(
         "chalicelib.pipelines.committing:Committer.commit",
-        find="held.moved(gets)",
-        replace="held.moved(gets) if run in self._hand.runs else held.position",
+        find="active.current_checkpoint(receiving)",
+        replace="active.current_checkpoint(receiving) if run in self._active_runs.runs else active.checkpoint",
         tests=FAILURE,
         why="what handlers have committed of a damaged run would come to them again",
     ),
@@ -418,7 +418,7 @@ MUTANTS = (
     Mutant(
         "chalicelib.pipelines.worker:Worker._checkpoint",
         find="self.wants_restart or A",
-        replace="self.committer.was_switched(self._switches, self._switch)",
+        replace="self.committer.has_operator_change(self._states, self._desired)",
         tests="tests/unit/test_pl_supervisor.py",
         why="a restart that is due would be forgotten",
     ),

@@ -90,7 +90,7 @@ def test_all_readers_see_the_same_errors(name: str) -> None:
         fetch_bytes=1 << 20,
         patience_ms=0,
         clock=world.clock,
-        beside=beside(world, parts),
+        sidecars=beside(world, parts),
     )
     make = record_maker(RUN, "1")
     records = [make(each) for each in feed.fetch().events]

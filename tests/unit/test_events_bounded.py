@@ -122,7 +122,7 @@ def test_a_pipeline_reads_large_companions_in_pieces(monkeypatch: pytest.MonkeyP
     beside = StoredSidecarReader(parts.indexing, tails, world.index, world.clock)
     reading = RunEventReader(
         world.parts().reader, A, EventPosition(0, 0, START_MS), "", fetch_bytes=4096, patience_ms=0, clock=world.clock,
-        beside=beside,
+        sidecars=beside,
     )  # fmt: skip
     pieces = [reading.fetch()]
     while not pieces[-1].at_end:

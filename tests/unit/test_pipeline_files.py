@@ -456,7 +456,7 @@ def test_memory_is_bounded_in_a_batch_of_any_size() -> None:
     tracemalloc.start()
     for number in range(3000):
         handler.handle(record_of(number, f"{number}" + "x" * 1000, fqn=f"svc.flow{number % 7}"))
-    held = handler._held
+    held = handler._buffered_bytes
     tracemalloc.stop()
     commit(site, handler)
     assert held <= 210_000

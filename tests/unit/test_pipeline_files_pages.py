@@ -34,9 +34,9 @@ class Slow:
         found: list[str] = []
         for event in merge.events():
             if len(found) == limit:
-                return found, merge.place
+                return found, merge.position
             found.append(event.message)
-        return found, merge.place if merge.is_cut else None
+        return found, merge.position if merge.is_cut else None
 
     def all(self, query: FileEventQuery, limit: int = 10**6) -> tuple[list[str], list[int]]:
         """All pages: their events, and the GETs of each."""

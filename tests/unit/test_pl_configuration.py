@@ -139,7 +139,7 @@ def test_bad_and_duplicate_files_are_left_out_and_the_first_is_kept() -> None:
     ]
     found = load_pipelines(files)
     assert [(each.name, each.errors.max) for each in found.pipelines] == [("runlake", 100), ("same", 1), ("5", 100)]
-    assert [(each.place, each.reason.split(":")[0]) for each in found.problems] == [
+    assert [(each.location, each.reason.split(":")[0]) for each in found.problems] == [
         ("2.yaml", "no yaml"),
         ("3.yaml", "another has the name already name=same in=1.yaml"),
         ("4.yaml", found.problems[2].reason.split(":")[0]),

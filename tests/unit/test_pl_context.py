@@ -168,7 +168,7 @@ def test_any_number_of_names_creates_no_loggers_and_keeps_a_thousand_entries() -
     before = len(logging.root.manager.loggerDict)
     for number in range(pick(20_000, 100_000, 1_000_000)):
         context.route(f"a.logger{number}.b", 0)
-    assert context.routes_kept == 1000
+    assert context.cached_routes == 1000
     assert context.loggers["a"].manager.loggerDict == there
     assert len(logging.root.manager.loggerDict) == before
     tracemalloc.start()
@@ -188,9 +188,9 @@ def test_names_are_kept_for_their_time_and_no_longer() -> None:
     assert context.route("a", 1000) is not first
     context.route("b", 1000)
     context.route("c", 1000)
-    assert context.routes_kept == 2
+    assert context.cached_routes == 2
     context.forget_routes(2000)
-    assert context.routes_kept == 0
+    assert context.cached_routes == 0
 
 
 def test_a_handler_that_cannot_be_made_leaves_the_others() -> None:

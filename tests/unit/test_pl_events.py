@@ -35,9 +35,9 @@ class Counted(StoredSidecarReader):
 
     asked: list[list[int]]
 
-    def companions(self, run: Run, numbers: list[int]) -> list[Companion | None]:
+    def sidecars(self, run: Run, numbers: list[int]) -> list[Companion | None]:
         self.asked.append(numbers)
-        return super().companions(run, numbers)
+        return super().sidecars(run, numbers)
 
 
 def beside(world: Piping, parts: EventParts) -> Counted:
@@ -97,7 +97,7 @@ def test_each_is_one_record_with_what_it_said(world: Piping, state: str) -> None
     wanted = mixed(world, parts)
     if state == "ended":
         world.end(A)
-    worker = world.worker(pipeline(), beside=beside(world, parts))
+    worker = world.worker(pipeline(), sidecars=beside(world, parts))
     worker.start()
     world.work(worker)
     worker.stop()
@@ -114,7 +114,7 @@ def fed(world: Piping, parts: EventParts, fetch_bytes: int, place: EventPosition
         fetch_bytes=fetch_bytes,
         patience_ms=2000,
         clock=world.clock,
-        beside=beside(world, parts),
+        sidecars=beside(world, parts),
     )
     found = []
     for _ in range(1000):
@@ -139,7 +139,7 @@ def test_pieces_of_any_size_and_from_any_border_give_the_same(world: Piping, fet
         fetch_bytes=10_000,
         patience_ms=0,
         clock=world.clock,
-        beside=beside(world, parts),
+        sidecars=beside(world, parts),
     )
     for each in borders.fetch().events:
         assert fed(world, parts, fetch_bytes, EventPosition(each.line, each.byte, START_MS)) == [
@@ -184,7 +184,7 @@ def test_no_more_companions_are_held_than_twice_those_that_a_piece_has(world: Pi
     world.end(A)
     source = beside(world, parts)
     reading = RunEventReader(
-        world.parts().reader, A, EventPosition(), "", fetch_bytes=100, patience_ms=0, clock=world.clock, beside=source
+        world.parts().reader, A, EventPosition(), "", fetch_bytes=100, patience_ms=0, clock=world.clock, sidecars=source
     )  # ten events a piece
     found: list[PendingEvent] = []
     while not (fetched := reading.fetch()).at_end:
@@ -193,4 +193,4 @@ def test_no_more_companions_are_held_than_twice_those_that_a_piece_has(world: Pi
         found += fetched.events
     found += fetched.events
     assert [each.parsed.message for each in found] == [f"event {number:03d}" for number in range(100)]
-    assert {each.told.step for each in found if each.told} == {"s"}
+    assert {each.context.step for each in found if each.context} == {"s"}

@@ -131,7 +131,7 @@ def test_a_run_that_is_damaged_at_its_first_read_is_processed_once_it_is_mended(
         world.runs.retired(B, 99)  # in no index of activity any more
     assert Remembering.messages() == ["a"]
     worker = session(world, pipeline())
-    assert Remembering.messages() == ["a", "b"] and not worker.checkpoints.in_hand()
+    assert Remembering.messages() == ["a", "b"] and not worker.checkpoints.active()
     session(world, pipeline())
     assert Remembering.messages() == ["a", "b"]
 
@@ -212,7 +212,7 @@ def test_over_the_budget_the_handler_is_disabled_with_reason_and_place_and_its_s
     worker.stop()
     assert Remembering.messages("b") == texts
     assert Remembering.messages("a") == ["one"]
-    _, handlers = PipelineStateStore(world.database, world.clock).of("test")
+    _, handlers = PipelineStateStore(world.database, world.clock).read("test")
     switch = handlers["a"]
     assert (switch.state, switch.reason, switch.run, switch.line) == (DISABLED, "OSError: down", "svc.a/r1", 2)
     assert switch.since_ms >= START_MS
@@ -253,7 +253,7 @@ def test_a_disabled_handler_stays_so_and_when_enabled_gets_what_it_missed(world:
     world.work(worker)
     worker.stop()
     assert len(Remembering.messages("a")) == 4
-    assert PipelineStateStore(world.database, world.clock).of("test")[1] == {}
+    assert PipelineStateStore(world.database, world.clock).read("test")[1] == {}
 
 
 B = Run("svc.b", "r1")
@@ -265,7 +265,7 @@ def test_a_handler_that_cannot_start_is_told_the_others_go_on_and_later_it_gets_
     run_whole(world, parse_pipeline_file(yaml.safe_dump({"logging": logging_}), "test", modules=MODULES), ["one", "two"]).stop()
     assert Remembering.messages("good") == ["one", "two"]
     assert [each["handler"] for each in world.told if "could not be started" in each["message"]] == ["late"]
-    assert PipelineStateStore(world.database, world.clock).of("test")[1]["late"].state == FAILED
+    assert PipelineStateStore(world.database, world.clock).read("test")[1]["late"].state == FAILED
     handlers["late"] = {"class": RECORDS, "to": "late"}
     worker = world.worker(parse_pipeline_file(yaml.safe_dump({"logging": logging_}), "test", modules=MODULES), owner="w2")
     worker.start()
@@ -297,12 +297,12 @@ def test_a_failed_flush_blocks_the_checkpoint_and_is_tried_again(world: Piping) 
         world.clock.advance(11)
         worker.step()
     assert [row["at"] for row in world.database.rows("pipelines") if row["at"] == "status"] == []
-    assert worker.checkpoints.in_hand() == {}
+    assert worker.checkpoints.active() == {}
     failing[0] = False
     world.clock.advance(11)
     worker.step()
     worker.stop()
-    assert next(iter(worker.checkpoints.find([A]).values())).place.line == 1
+    assert next(iter(worker.checkpoints.find([A]).values())).position.line == 1
     assert Remembering.messages() == ["one"]
 
 
@@ -330,7 +330,7 @@ def test_a_checkpoint_outage_never_stops_processing_and_an_idle_pipeline_persist
     world.database.transact = transact  # type: ignore[method-assign]
     world.clock.advance(15)
     worker.step()
-    assert worker.checkpoints.in_hand()[A].place.line == 5
+    assert worker.checkpoints.active()[A].position.line == 5
 
 
 def _away(writes: Any) -> None:
@@ -423,7 +423,7 @@ def test_outage_of_the_catalog_does_not_stop_runs_in_hand(world: Piping) -> None
         with pytest.raises(StoreUnavailableError):
             worker.step()
     assert Remembering.messages() == ["one", "two"]
-    assert worker.checkpoints.in_hand()[A].place.line == 2
+    assert worker.checkpoints.active()[A].position.line == 2
     world.runs.active = active  # type: ignore[method-assign]
     world.write(A, [line(START_MS + 9, "three")])
     world.clock.advance(15)

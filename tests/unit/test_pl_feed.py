@@ -81,16 +81,16 @@ def test_pieces_of_any_size_give_the_same_events(lines: list[str], fetch_bytes: 
     reading = feed(Text(body), fetch_bytes=fetch_bytes)
     reading.format = choose(body.split(b"\n")).name
     assert all_of(reading) == expected(body)
-    assert reading.place.byte == len(body)
+    assert reading.position.byte == len(body)
 
 
 def test_reading_goes_on_from_any_place_with_the_same_format() -> None:
     body = ("\n".join(LINES * 50) + "\n").encode()
     whole = all_of(feed(Text(body)))
     reading = feed(Text(body), fetch_bytes=500)
-    places = [reading.place]
+    places = [reading.position]
     while not reading.fetch().at_end:
-        places.append(reading.place)
+        places.append(reading.position)
     for place in places:
         assert all_of(feed(Text(body), place)) == [each for each in whole if each[0] >= place.line]
 
@@ -118,7 +118,7 @@ def test_an_event_from_the_future_counts_as_one_of_now_where_the_run_goes_on() -
 
 
 def test_a_line_longer_than_the_longest_piece_is_cut_and_the_next_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feeds, "MOST_BYTES", 4096)
+    monkeypatch.setattr(feeds, "MAX_PIECE_BYTES", 4096)
     body = b"short\n" + b"x" * 20_000 + b"\nbehind\n"
     text = Text(body)
     reading = feed(text, fetch_bytes=1024)
@@ -154,13 +154,13 @@ def read_with_retries(text: Text) -> list[tuple[int, int]]:
             continue
         events += [(each.line, len(each.parsed.message)) for each in fetched.events]
         if fetched.at_end:
-            assert reading.place == EventPosition(len(events), len(text.body), START_MS)
+            assert reading.position == EventPosition(len(events), len(text.body), START_MS)
             return events
     raise AssertionError("no end")
 
 
 def test_failed_read_after_overlong_line_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feeds, "MOST_BYTES", 4096)
+    monkeypatch.setattr(feeds, "MAX_PIECE_BYTES", 4096)
     body = b"short\n" + b"x" * 20_000 + b"\nbehind\n" + b"y" * 9000 + b"\nlast\n"
     expected = [(0, 5), (1, 4096), (2, 6), (3, 4096), (4, 4)]
     undisturbed = FailsOnce(body, 0)
@@ -179,26 +179,26 @@ class UnderWay:
     def numbers(self, run: Run, first: int) -> Iterator[int]:
         return iter(())
 
-    def companions(self, run: Run, numbers: list[int]) -> list[Companion | None]:
+    def sidecars(self, run: Run, numbers: list[int]) -> list[Companion | None]:
         return []
 
     def number_at(self, run: Run, line: int) -> int:
         return 0
 
-    def under_way(self, run: Run, appended_ms: int) -> int | None:
+    def first_unsettled_line(self, run: Run, appended_ms: int) -> int | None:
         return self.line
 
 
 @pytest.mark.parametrize("lines", [10, 100, 2000])
 @pytest.mark.parametrize("first", [0, 3])
 def test_batch_under_way_ends_a_piece_after_bounded_reads(monkeypatch: pytest.MonkeyPatch, lines: int, first: int) -> None:
-    monkeypatch.setattr(feeds, "MOST_BYTES", 4096)
+    monkeypatch.setattr(feeds, "MAX_PIECE_BYTES", 4096)
     text = FailsOnce(b"a line of the log\n" * lines, 0)
     text.sealed = False
     under_way, clock = UnderWay(first), Piping().clock
     clock.advance(3)
     reading = RunEventReader(
-        text, A, EventPosition(0, 0, START_MS), PLAIN.name, fetch_bytes=1024, patience_ms=2000, clock=clock, beside=under_way
+        text, A, EventPosition(0, 0, START_MS), PLAIN.name, fetch_bytes=1024, patience_ms=2000, clock=clock, sidecars=under_way
     )
     events = [each.line for _ in range(2) for each in reading.fetch().events]
     assert events == list(range(first))
@@ -211,7 +211,7 @@ def test_batch_under_way_ends_a_piece_after_bounded_reads(monkeypatch: pytest.Mo
 
 
 def test_overlong_line_of_a_batch_under_way_is_not_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feeds, "MOST_BYTES", 4096)
+    monkeypatch.setattr(feeds, "MAX_PIECE_BYTES", 4096)
     under_way = UnderWay(0)
     text = Text(b"x" * 9000 + b"\nbehind\n", sealed=False)
     reading = RunEventReader(
@@ -222,10 +222,10 @@ def test_overlong_line_of_a_batch_under_way_is_not_skipped(monkeypatch: pytest.M
         fetch_bytes=1024,
         patience_ms=2000,
         clock=Piping().clock,
-        beside=under_way,
+        sidecars=under_way,
     )
     assert reading.fetch().at_end
-    assert reading.place == EventPosition(0, 0, START_MS)
+    assert reading.position == EventPosition(0, 0, START_MS)
     under_way.line, text.sealed = None, True
     assert [(at, len(message)) for at, message in all_of(reading)] == [(0, 4096), (1, 6)]
 
@@ -236,7 +236,7 @@ class Damaged(UnderWay):
     def numbers(self, run: Run, first: int) -> Iterator[int]:
         return iter(range(first, 1))
 
-    def companions(self, run: Run, numbers: list[int]) -> list[Companion | None]:
+    def sidecars(self, run: Run, numbers: list[int]) -> list[Companion | None]:
         noted = Noted(line=1, byte=6, lines=3, bytes=30, timestamp=START_MS)
         return [Companion(0, 1, 6, 3, 30, "", "", START_MS, [noted]) for _ in numbers]
 
@@ -245,10 +245,10 @@ def test_companion_beyond_the_end_of_a_finished_log_leaves_plain_lines() -> None
     text = FailsOnce(b"first\nsecond\nthird\n", 0)
     clock = Piping().clock
     reading = RunEventReader(
-        text, A, EventPosition(0, 0, START_MS), PLAIN.name, fetch_bytes=1024, patience_ms=2000, clock=clock, beside=Damaged(None)
+        text, A, EventPosition(0, 0, START_MS), PLAIN.name, fetch_bytes=1024, patience_ms=2000, clock=clock, sidecars=Damaged(None)
     )
     assert all_of(reading) == [(0, "first"), (1, "second"), (2, "third")]
-    assert reading.place.byte == len(text.body)
+    assert reading.position.byte == len(text.body)
 
 
 def test_it_reads_no_more_at_once_than_it_was_told() -> None:

@@ -176,7 +176,7 @@ def test_commit_that_settle_did_not_see_is_never_applied() -> None:
     assert not late.arrive()
     mine.commit({A: at(2)}, [handler_row("first"), handler_row("second")])
     assert [row["key"] for row in cases.database.rows("files")] == ["first", "second"]
-    assert cases.checkpoints("w2").in_hand() == {A: at(2)}
+    assert cases.checkpoints("w2").active() == {A: at(2)}
 
 
 def test_commit_that_arrives_between_the_reads_of_settle_counts_as_applied() -> None:
@@ -195,7 +195,7 @@ def test_commit_that_arrives_between_the_reads_of_settle_counts_as_applied() -> 
 
     cases.database.get_many = read_then_arrive  # type: ignore[method-assign]
     assert mine.settle() is True
-    assert mine.in_hand() == {A: at(1)}
+    assert mine.active() == {A: at(1)}
     mine.commit({A: at(2)})
 
 
@@ -217,7 +217,7 @@ def test_settle_whose_own_answer_is_lost_still_finds_out() -> None:
             assert not late.arrive()
         assert [row["key"] for row in cases.database.rows("files")] == (["first"] if arrives == 0 else [])
         mine.commit({A: at(2)})
-        assert cases.checkpoints("w2").in_hand() == {A: at(2)}
+        assert cases.checkpoints("w2").active() == {A: at(2)}
 
 
 def test_commit_is_not_taken_for_that_of_another_attempt_with_the_same_number() -> None:
@@ -253,11 +253,11 @@ def test_repeat_by_the_adapter_meets_its_own_commit() -> None:
 
     cases.database.transact = twice  # type: ignore[method-assign]
     mine.commit({A: at(1)}, [handler_row("first")])
-    assert mine.in_hand() == {A: at(1)}
+    assert mine.active() == {A: at(1)}
     mine.commit({A: at(2)})
     cases.database.transact = transact  # type: ignore[method-assign]
     mine.commit({A: at(3)})
-    assert cases.checkpoints("w2").in_hand() == {A: at(3)}
+    assert cases.checkpoints("w2").active() == {A: at(3)}
 
 
 def test_row_of_a_run_that_arrives_late_overwrites_nothing_newer() -> None:
@@ -351,10 +351,10 @@ def test_head_of_several_pages_is_stored_and_shrinks_again() -> None:
     assert len(stored) == 3
     assert all(row_bytes(row) < 400 * 1024 for row in stored)
     again = cases.checkpoints("w2")
-    assert again.in_hand() == runs
+    assert again.active() == runs
     again.release(list(runs)[100:])
     assert [row["at"] for row in cases.database.rows("pipelines") if row["at"].startswith("checkpoint")] == ["checkpoint"]
-    assert cases.checkpoints("w3").in_hand() == dict(list(runs.items())[:100])
+    assert cases.checkpoints("w3").active() == dict(list(runs.items())[:100])
 
 
 def test_full_head_is_stored_with_the_rows_of_handlers() -> None:
@@ -370,7 +370,7 @@ def test_full_head_is_stored_with_the_rows_of_handlers() -> None:
         runs[run] = at(len(runs))
     mine = cases.checkpoints("w1")
     mine.commit(runs, [handler_row(f"row {number}") for number in range(90)])
-    assert cases.checkpoints("w2").in_hand() == runs
+    assert cases.checkpoints("w2").active() == runs
 
 
 def test_torn_pages_of_a_head_are_read_again() -> None:
@@ -391,7 +391,7 @@ def test_torn_pages_of_a_head_are_read_again() -> None:
 
     cases.database.get_many = interrupted  # type: ignore[method-assign]
     head = read_head(cases.database, pipeline_key("p", "checkpoint"))
-    assert head is not None and head.positions == runs | {A: at(2)}
+    assert head is not None and head.checkpoints == runs | {A: at(2)}
 
 
 @given(
@@ -415,8 +415,8 @@ def test_runs_with_long_names_are_admitted_only_as_far_as_a_head_has_room(world:
         world.end(run)
     worker = world.worker(publishing())
     worker.start()
-    sizes, read = [], worker.hand.read
-    monkeypatch.setattr(worker.hand, "read", lambda: (sizes.append(len(worker.hand)), read())[1])  # type: ignore[func-returns-value]
+    sizes, read = [], worker.active_runs.read
+    monkeypatch.setattr(worker.active_runs, "read", lambda: (sizes.append(len(worker.active_runs)), read())[1])  # type: ignore[func-returns-value]
     for _ in range(40):
         worker.step()
         world.clock.advance(4)
@@ -433,10 +433,10 @@ def test_runs_that_are_let_go_are_found_again() -> None:
     before = cases.database.calls["transact"]
     mine.release(list(runs))
     assert cases.database.calls["transact"] - before == 4  # 98 rows each, and the head
-    assert mine.in_hand() == {}
+    assert mine.active() == {}
     assert mine.find(list(runs)) == runs
-    assert {row.run: row.position for row in mine.let_go()} == runs
-    assert not any(row.unfinished for row in mine.let_go())
+    assert {row.run: row.checkpoint for row in mine.released()} == runs
+    assert not any(row.unfinished for row in mine.released())
     assert {row["expires_at"] for row in cases.database.rows("pipelines") if row["at"] != "checkpoint"} == {START_MS // 1000 + 1000}
 
 
@@ -451,7 +451,7 @@ def test_no_handler_is_ever_ahead_of_what_it_got(steps: list[tuple[int, frozense
         for name in gets:
             assert position.line_of(name) <= had[name]  # nothing is left out
             had[name] = max(had[name], end)
-        position = position.moved(EventPosition(end, end, number), handlers)
+        position = position.advanced(EventPosition(end, end, number), handlers)
         for name in "ab":
             assert position.line_of(name) <= had[name]
 
@@ -551,7 +551,7 @@ def test_a_worker_that_lost_its_lease_publishes_nothing(world: Piping) -> None:
 
     first = world.worker(publishing(), fence=fence)
     first.start()
-    first.hand.read()
+    first.active_runs.read()
     lost.append(True)
     with pytest.raises(PartitionNotOwnedError):
         first.step()
@@ -613,5 +613,5 @@ def test_a_handler_that_is_told_of_the_lost_lease_stops_the_worker_and_is_not_bl
     with pytest.raises(PartitionNotOwnedError):
         worker.step()
     worker.stop(lost=True)
-    assert worker.delivery.gets == {"rows": True} and worker.delivery.last_error == ""
+    assert worker.delivery.receiving == {"rows": True} and worker.delivery.last_error == ""
     assert rows(world) == ([] if where == "pending_writes" else ["r1/0000"])

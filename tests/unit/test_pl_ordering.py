@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.lines.parsed import Parsed
-from chalicelib.pipelines.ordering import LEAST_BYTES, OrderingBuffer, PendingEvent, automatic_bytes, display_key, memory_bytes_of
+from chalicelib.pipelines.ordering import (
+    MIN_BUFFER_BYTES,
+    OrderingBuffer,
+    PendingEvent,
+    automatic_bytes,
+    display_key,
+    memory_bytes_of,
+)
 
 DELAY_MS = 2000
 
@@ -149,4 +156,4 @@ def test_the_automatic_size_is_70_percent_less_the_fetch_buffers_in_equal_parts(
     gib = 1 << 30
     assert automatic_bytes(gib, 1 << 20, 1) == int(0.7 * gib) - 3 * (1 << 20)
     assert automatic_bytes(gib, 1 << 20, 4) == (int(0.7 * gib) - 12 * (1 << 20)) // 4
-    assert automatic_bytes(1 << 20, 1 << 20, 4) == LEAST_BYTES
+    assert automatic_bytes(1 << 20, 1 << 20, 4) == MIN_BUFFER_BYTES

@@ -244,7 +244,7 @@ def test_late_division_removes_no_head_of_the_next_one(world: Piping, monkeypatc
     with pytest.raises(PartitionNotOwnedError):
         late.take_over("late")
     since[0].commit({RUNS[2]: RunCheckpoint(EventPosition(3, 30, 1))})
-    assert set(since[0].in_hand()) == {RUNS[1], RUNS[2]}
+    assert set(since[0].active()) == {RUNS[1], RUNS[2]}
 
 
 def test_name_of_a_late_worker_of_the_old_division_commits_nothing(world: Piping) -> None:
@@ -291,8 +291,8 @@ def test_job_takes_the_runs_of_all_shards_and_gives_them_back(world: Piping) -> 
     old = live(world, 3)
     job = Checkpoints(world.database, "test", world.clock, 100, shard=OF_A_JOB)
     job.take_over("job")
-    assert heads(world) == ["checkpoint"] and job.in_hand() == {}
-    assert {row.run for row in job.let_go() if row.unfinished} == set(RUNS)
+    assert heads(world) == ["checkpoint"] and job.active() == {}
+    assert {row.run for row in job.released() if row.unfinished} == set(RUNS)
     for worker in old[1:]:
         with pytest.raises(LayoutChangedError):
             worker.checkpoints.take_over("again")
@@ -320,7 +320,7 @@ def test_more_live_runs_than_one_worker_has_room_for_are_in_time_in_shards(world
     runs = [Run(f"svc.q{number}", "r1") for number in range(240)]
     for run in runs:
         world.write(run, [line(world.clock.now_ms(), run.fqn)])
-    several = workers(world, 4, most_runs=100)
+    several = workers(world, 4, max_runs=100)
     for worker in several:
         worker.start()
     work(world, several, 4)
@@ -336,7 +336,7 @@ def test_replay_is_of_all_shards(world: Piping) -> None:
     PipelineStateStore(world.database, world.clock).replay("test", START_MS - 1, 5)
     live(world, 3, steps=30)
     assert sorted(Remembering.messages()) == expected
-    assert PipelineStateStore(world.database, world.clock).of("test")[0] == DesiredState(True, None, 5)
+    assert PipelineStateStore(world.database, world.clock).read("test")[0] == DesiredState(True, None, 5)
 
 
 def test_replay_waits_for_the_leading_shard(world: Piping) -> None:
@@ -346,12 +346,12 @@ def test_replay_waits_for_the_leading_shard(world: Piping) -> None:
     live(world, 3)
     switches = PipelineStateStore(world.database, world.clock)
     switches.replay("test", START_MS - 1, 5)
-    asked, _ = switches.of("test")
+    asked, _ = switches.read("test")
     _, *others = workers(world, 3)
     for worker in others:
         worker.start()
     work(world, others, 30)
-    assert switches.of("test")[0] == asked and asked.replay_ms is not None
+    assert switches.read("test")[0] == asked and asked.replay_ms is not None
     assert not any(worker.wants_restart for worker in others)
 
 
@@ -367,14 +367,14 @@ def test_enabled_handler_gets_what_it_missed_from_every_shard(world: Piping) -> 
     lead, *others = workers(world, 3, file)
     lead.start()
     work(world, [lead], 30)
-    assert switches.of("test")[1]["a"].state == REPLAYING, "the other shards have not had their turn"
+    assert switches.read("test")[1]["a"].state == REPLAYING, "the other shards have not had their turn"
     for worker in others:
         worker.start()
     work(world, [lead, *others], 30)
     assert sorted(Remembering.messages("a")) == sorted(Remembering.messages("b")) == expected
     for worker in (lead, *others):
         worker.stop()
-    assert switches.of("test")[1] == {}
+    assert switches.read("test")[1] == {}
     live(world, 3, file=file)
     assert sorted(Remembering.messages("a")) == expected
 
@@ -386,7 +386,7 @@ def test_replay_that_is_asked_for_while_another_begins_is_not_done_with_it(world
     begun = Replay(START_MS, replay_done("p", DesiredState(True, START_MS, 1)))
     with pytest.raises(StoreUnavailableError):
         Checkpoints(world.database, "p", world.clock, 100).take_over("w", begun)
-    assert PipelineStateStore(world.database, world.clock).of("p")[0] == asked
+    assert PipelineStateStore(world.database, world.clock).read("p")[0] == asked
 
 
 @pytest.mark.parametrize("meanwhile", [HandlerState("a", REPLAYING, "", 2), HandlerState("a", DISABLED, "", 1)])
@@ -395,8 +395,8 @@ def test_handler_that_was_switched_meanwhile_keeps_its_switch(world: Piping, mea
     switches = PipelineStateStore(world.database, world.clock)
     switches.set_handler("p", meanwhile)
     assert not switches.clear_handler("p", HandlerState("a", REPLAYING, "", 1))
-    assert switches.of("p")[1] == {"a": meanwhile}
-    assert switches.clear_handler("p", meanwhile) and switches.of("p")[1] == {}
+    assert switches.read("p")[1] == {"a": meanwhile}
+    assert switches.clear_handler("p", meanwhile) and switches.read("p")[1] == {}
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ def test_a_handler_that_blocks_is_disabled_and_stops_no_other(world: Piping) -> 
     outcome = supervisor(world).run([file, well], world.deadline(600))
     assert outcome == {"ill": PipelineOutcome.BLOCKED, "well": PipelineOutcome.STOPPED}
     assert Remembering.messages("well") == texts
-    switch = PipelineStateStore(world.database, world.clock).of("ill")[1]["bad"]
+    switch = PipelineStateStore(world.database, world.clock).read("ill")[1]["bad"]
     assert (switch.state, switch.reason) == (DISABLED, "blocked: it did not come back for 60 s")
     # The next tick goes on without it; the thread that is still blocked can do nothing more when it comes back.
     outcome = supervisor(world).run([file], world.deadline(600))
@@ -147,7 +147,7 @@ def test_a_pipeline_that_goes_on_for_ever_is_begun_again_without_the_handler_tha
     def tell(message: str, **facts: Any) -> None:
         world.told.append({"message": message, **facts})
 
-    made.tell = tell
+    made.warn = tell
     pause = made.pause
     assert pause is not None
 
@@ -209,7 +209,7 @@ def test_one_that_another_works_is_busy(world: Piping) -> None:
     made = supervisor(world)
     made.coordinator.initialize()
     made.coordinator.acquire("test")
-    other = Supervisor(made.coordinator, made.switches, made.make, world.clock, made.tell, until_idle=True, pause=made.pause)
+    other = Supervisor(made.coordinator, made.states, made.make, world.clock, made.warn, until_idle=True, pause=made.pause)
     assert other.run([pipeline()], world.deadline(600)) == {"test": PipelineOutcome.BUSY}
 
 

@@ -87,7 +87,7 @@ def test_a_run_whose_log_is_gone_is_let_go_and_not_asked_for_again(world: Piping
         world.store.delete(f"{world.layout.run_prefix(A)}{name}")
     world.clock.advance(120)
     world.work(worker)
-    assert worker.is_idle and set(worker.hand.runs) == {B}
+    assert worker.is_idle and set(worker.active_runs.runs) == {B}
     before = world.store.calls.total()
     for _ in range(20):
         world.clock.advance(60)
@@ -135,7 +135,7 @@ def test_damaged_runs_keep_their_room_in_the_head(world: Piping, monkeypatch: py
     worker.start()
 
     def commit(moved: Mapping[Run, RunCheckpoint], *rest: Any, **options: Any) -> None:
-        assert len({*worker.checkpoints.in_hand(), *moved}) <= 3
+        assert len({*worker.checkpoints.active(), *moved}) <= 3
         stored(moved, *rest, **options)
 
     def work(steps: int = 4) -> None:
@@ -149,14 +149,14 @@ def test_damaged_runs_keep_their_room_in_the_head(world: Piping, monkeypatch: py
     for run in runs[:2]:
         world.write(run, [line(START_MS, f"{run.fqn} one")])
     work()
-    assert set(worker.checkpoints.in_hand()) == set(runs[:2])
+    assert set(worker.checkpoints.active()) == set(runs[:2])
     logs.damaged = set(runs[:2])
     for run in runs:
         world.write(run, [line(world.clock.now_ms(), f"{run.fqn} two")])
     for run in runs[2:]:
         world.end(run)
     work(40)
-    assert set(worker.hand.skipped) == set(runs[:2]) <= set(worker.checkpoints.in_hand())
+    assert set(worker.active_runs.skipped) == set(runs[:2]) <= set(worker.checkpoints.active())
     assert sorted(Remembering.messages()) == [*(f"{run.fqn} one" for run in runs[:2]), *(f"{run.fqn} two" for run in runs[2:])]
 
 
@@ -172,12 +172,12 @@ def many(world: Piping, count: int, *, ended: bool) -> list[str]:
 @pytest.mark.parametrize("ended", [True, False])
 def test_more_runs_than_there_is_room_for_take_turns(world: Piping, ended: bool) -> None:
     texts = many(world, 10, ended=ended)
-    worker = world.worker(pipeline(), most_runs=3)
+    worker = world.worker(pipeline(), max_runs=3)
     worker.start()
     for _ in range(60):
         worker.step()
-        assert len(worker.hand) <= 3
-        assert len(worker.checkpoints.in_hand()) <= 3
+        assert len(worker.active_runs) <= 3
+        assert len(worker.checkpoints.active()) <= 3
         world.clock.advance(4)
     worker.stop()
     assert sorted(Remembering.messages()) == sorted(texts)
@@ -190,7 +190,7 @@ def test_live_runs_take_turns_when_the_head_is_full(world: Piping, monkeypatch: 
     worker.start()
     for _ in range(60):
         worker.step()
-        assert len(worker.hand) <= 3
+        assert len(worker.active_runs) <= 3
         world.clock.advance(4)
     worker.stop()
     assert sorted(Remembering.messages()) == sorted(texts)
@@ -317,19 +317,19 @@ def test_enabled_handler_gets_what_it_missed_of_more_runs_than_there_is_room_for
     for run in runs:
         world.leave_index(run)
     switches.set_handler(file.name, HandlerState("a", REPLAYING, "", world.clock.now_ms()))
-    second = world.worker(file, owner="w2", most_runs=1)
+    second = world.worker(file, owner="w2", max_runs=1)
     second.start()
     for _ in range(steps):
         second.step()
         world.clock.advance(1)
     second.stop()
     assert 0 < len(Remembering.messages("a")) < len(expected)
-    third = world.worker(file, owner="w3", most_runs=1)
+    third = world.worker(file, owner="w3", max_runs=1)
     third.start()
     world.work(third)
     third.stop()
     assert sorted(Remembering.messages("a")) == sorted(Remembering.messages("b")) == expected
-    assert switches.of(file.name)[1] == {}
+    assert switches.read(file.name)[1] == {}
 
 
 @pytest.mark.parametrize("meanwhile", [HandlerState("a", DISABLED, "by an operator", 3), HandlerState("a", REPLAYING, "", 3)])
@@ -339,7 +339,7 @@ def test_switch_that_an_operator_changes_while_a_handler_catches_up_stays(world:
     world.work(worker)
     worker.stop()
     assert Remembering.messages("a") == ["one"]
-    assert switches.of("test")[1] == {"a": meanwhile}
+    assert switches.read("test")[1] == {"a": meanwhile}
 
 
 @pytest.mark.parametrize("is_away", [False, True])
@@ -355,11 +355,11 @@ def test_handler_that_is_disabled_when_it_has_caught_up_stays_disabled(
             world.clock.advance(10)
             worker.step()
             assert worker.committer.caught_up == {"a": 2}
-    while worker.delivery.gets["a"]:
+    while worker.delivery.receiving["a"]:
         worker.delivery.failed("a", OSError("down"))
     world.work(worker)
     worker.stop()
-    assert switches.of("test")[1]["a"].state == DISABLED
+    assert switches.read("test")[1]["a"].state == DISABLED
 
 
 def catching_up(world: Piping) -> tuple[Worker, PipelineStateStore]:
@@ -388,11 +388,11 @@ def live(world: Piping, file: PipelineFile) -> None:
 @pytest.mark.parametrize(("first_ms", "second_ms"), [(1, 2), (2, 1)])
 def test_second_replay_does_not_cut_the_first_one_short(first_ms: int, second_ms: int) -> None:
     done = RunCheckpoint(EventPosition(10, 100, 3))
-    again = done.replayed(first_ms).moved(EventPosition(4, 40, 1), {"a": True})
+    again = done.replayed(first_ms).advanced(EventPosition(4, 40, 1), {"a": True})
     assert again.is_replaying
     assert again.replayed(second_ms) == RunCheckpoint(EventPosition(), replay_line=10, replay_ms=1)
     assert not done.is_replaying
-    assert not done.replayed(first_ms).moved(EventPosition(10, 100, 3), {"a": True}).is_replaying
+    assert not done.replayed(first_ms).advanced(EventPosition(10, 100, 3), {"a": True}).is_replaying
 
 
 def test_replay_that_is_over_does_not_reach_back_into_the_next() -> None:

@@ -45,8 +45,8 @@ class AppendableFile:
     bytes that are not; ``after`` the file of the same group whose number comes before. Not shared by threads."""
 
     __slots__ = (
-        "_disorder_ms", "_encoder", "_events", "_from_ms", "_to_ms", "active_ms", "after", "contents", "created_ms", "first_ms", "format",
-        "group", "held", "is_lost", "is_new", "is_over", "row", "sequence", "waiting",
+        "_disorder_ms", "_encoder", "_events", "_from_ms", "_to_ms", "active_ms", "buffered_bytes", "contents", "created_ms", "first_ms",
+        "format", "group", "is_closed", "is_superseded", "needs_lookup", "predecessor", "row", "sequence", "waiting",
     )  # fmt: skip
 
     def __init__(self, group: FileGroup, format_: FileFormat, now_ms: int, first_ms: int) -> None:
@@ -54,10 +54,10 @@ class AppendableFile:
         self.row: FileRow | None = None
         self.contents = NOTHING
         self.waiting = b""
-        self.held = 0
-        self.is_over = self.is_lost = False
-        self.is_new = True  # nobody has looked yet whether there is one to go on with
-        self.after: AppendableFile | None = None
+        self.buffered_bytes = 0
+        self.is_closed = self.is_superseded = False
+        self.needs_lookup = True  # nobody has looked yet whether there is one to go on with
+        self.predecessor: AppendableFile | None = None
         self.active_ms = now_ms
         self.sequence = 0
         self._encoder = format_.encoder()
@@ -73,27 +73,27 @@ class AppendableFile:
         else:
             self._disorder_ms = max(self._disorder_ms, self._to_ms - time_ms)
             self._from_ms = min(self._from_ms, time_ms)
-        self.held += size
+        self.buffered_bytes += size
         return size
 
     @property
     def size(self) -> int:
         """About how long the file is, with all that waits."""
-        return self.contents.size + self.held
+        return self.contents.size + self.buffered_bytes
 
     @property
     def is_dirty(self) -> bool:
         """Whether there is anything that its row does not say yet."""
         if self.row is None:
             return self.contents is not NOTHING
-        return self.contents != self.row.contents or (self.state != self.row.state and not self.is_lost)
+        return self.contents != self.row.contents or (self.state != self.row.state and not self.is_superseded)
 
     @property
     def state(self) -> str:
         """Of its row."""
-        return CLOSED if self.is_over else OPEN
+        return CLOSED if self.is_closed else OPEN
 
-    def go_on_with(self, row: FileRow) -> None:
+    def resume(self, row: FileRow) -> None:
         """Make it the continuation of a file that this or another process has begun."""
         self.row, self.contents, self.sequence = row, row.contents, row.sequence
         self.created_ms, self.first_ms = row.created_ms, row.first_ms
@@ -102,19 +102,19 @@ class AppendableFile:
 
     def drop(self) -> int:
         """Forget what waits; the answer is how many events it was."""
-        dropped, self._events, self.held, self.waiting = self._events, 0, 0, b""
+        dropped, self._events, self.buffered_bytes, self.waiting = self._events, 0, 0, b""
         self._encoder = self.format.encoder()
         return dropped
 
     def successor(self, now_ms: int) -> AppendableFile:
         """Another file for what waits; this one is over."""
         other = AppendableFile(self.group, self.format, now_ms, self._from_ms)
-        other.waiting, other.held, other._encoder = self.waiting, self.held, self._encoder
+        other.waiting, other.buffered_bytes, other._encoder = self.waiting, self.buffered_bytes, self._encoder
         other._events, other._disorder_ms = self._events, self._disorder_ms
         other._from_ms, other._to_ms = self._from_ms, self._to_ms
-        other.active_ms, other.is_new, other.sequence = self.active_ms, False, self.sequence + 1
-        self._events, self.held, self.waiting = 0, 0, b""
-        self.is_over = self.is_lost = True  # where nothing of ours is in it, its row is another's to write
+        other.active_ms, other.needs_lookup, other.sequence = self.active_ms, False, self.sequence + 1
+        self._events, self.buffered_bytes, self.waiting = 0, 0, b""
+        self.is_closed = self.is_superseded = True  # where nothing of ours is in it, its row is another's to write
         return other
 
     def publish(self, store: ObjectStore, fence: Fence, key_of: Callable[[int], str], now_ms: int) -> None:
@@ -127,9 +127,9 @@ class AppendableFile:
             return
         etag = self._begin(store, fence, key_of) if self.contents is NOTHING else self._extend(store, fence, key_of(self.sequence))
         self.contents = self._grown(etag, now_ms)
-        self.waiting, self.held, self._events = b"", 0, 0
+        self.waiting, self.buffered_bytes, self._events = b"", 0, 0
         if not self.format.grows:
-            self.is_over = True
+            self.is_closed = True
 
     def _grown(self, etag: str, now_ms: int) -> FileContents:
         old = self.contents

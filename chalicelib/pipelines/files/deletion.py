@@ -34,7 +34,7 @@ class DeletionResult:
     runs: int = 0
     waiting: int = 0
     shared: set[Run] = field(default_factory=set)
-    is_whole: bool = True
+    is_complete: bool = True
 
 
 class RunLogs(Protocol):
@@ -76,7 +76,7 @@ class Deletion:
             return self._sweep(self._generations.end_each(namespace, {each for each in listed if may(each)}, covers), deadline)
         return self._sweep(self._generations.end(namespace, fqn, covers), deadline)
 
-    def go_on(self, deadline: Deadline) -> DeletionResult:
+    def resume(self, deadline: Deadline) -> DeletionResult:
         """End what was begun, by whomever, and look again for what came late."""
         return self._sweep([each for each in self._generations.dead() if not each.is_swept], deadline)
 
@@ -92,9 +92,9 @@ class Deletion:
             for each in ended:
                 self._remove_runs(each, done, deadline)
         except DeadlineExceededError:
-            done.is_whole = False
-        done.is_whole = done.is_whole and not done.waiting
-        if done.is_whole:
+            done.is_complete = False
+        done.is_complete = done.is_complete and not done.waiting
+        if done.is_complete:
             self._mark(ended, is_clean=not (done.files or done.runs))
         return done
 
@@ -117,7 +117,7 @@ class Deletion:
                     done.files += 1
                     done.bytes += row.contents.size
                 else:
-                    done.is_whole = False
+                    done.is_complete = False
 
     def _remove_runs(self, ended: DeadGeneration, done: DeletionResult, deadline: Deadline) -> None:
         if self._runs is None:

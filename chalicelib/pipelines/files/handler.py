@@ -91,7 +91,7 @@ class RollingS3Handler(logging.Handler):
         self._files: dict[FileGroup, AppendableFile] = {}
         self._over: list[AppendableFile] = []
         self._dead: frozenset[str] = frozenset()
-        self._held, self._full_bytes = 0, memory_bytes
+        self._buffered_bytes, self._full_bytes = 0, memory_bytes
         self._now_ms = 0
         self._context: HandlerContext | None = None
 
@@ -122,31 +122,31 @@ class RollingS3Handler(logging.Handler):
         try:
             if self._context is None:
                 raise RuntimeError("this handler works in a pipeline: nobody has given it a context")
-            time_ms, given = time_of(record), record.__dict__
+            time_ms, attributes = time_of(record), record.__dict__
             if not 0 <= time_ms <= LAST_MS:
                 time_ms = clamped(time_ms)
-            generation = given.get(GENERATION) or NOWHERE
+            generation = attributes.get(GENERATION) or NOWHERE
             if generation in self._dead:
                 self._dropped += 1
                 return
             group = (  # a plain tuple: a Group is equal to it, and takes longer to make
-                given.get(NAMESPACE) or NOWHERE,
-                given.get(APP) or NOWHERE,
-                given.get(PROGRAM) or NOWHERE,
-                given.get(FQN) or NOWHERE,
+                attributes.get(NAMESPACE) or NOWHERE,
+                attributes.get(APP) or NOWHERE,
+                attributes.get(PROGRAM) or NOWHERE,
+                attributes.get(FQN) or NOWHERE,
                 generation,
                 time_ms // DAY_MS,
             )
             file = self._files.get(group)  # type: ignore[call-overload]
-            if file is None or file.is_over or file.contents.size + file.held >= self._max_bytes:
+            if file is None or file.is_closed or file.contents.size + file.buffered_bytes >= self._max_bytes:
                 file = self._begun(FileGroup(*group), time_ms)
-            self._held += file.add(record, self.format(record), time_ms)
+            self._buffered_bytes += file.add(record, self.format(record), time_ms)
         except Exception:
             self.handleError(record)
             return
         file.active_ms = self._now_ms
         self._taken += 1
-        if self._held > self._full_bytes:
+        if self._buffered_bytes > self._full_bytes:
             self._relieve()
 
     @property
@@ -162,8 +162,8 @@ class RollingS3Handler(logging.Handler):
         with self._locked():
             self._now_ms = self._clock.now_ms()
             for file in self._files.values():
-                file.is_over = file.is_over or self._is_due(file)
-            if self._held > self._memory_bytes:
+                file.is_closed = file.is_closed or self._is_due(file)
+            if self._buffered_bytes > self._memory_bytes:
                 self._publish(self._waiting())
 
     def pending_writes(self) -> Sequence[Write]:
@@ -173,7 +173,7 @@ class RollingS3Handler(logging.Handler):
             return []
         with self._locked():
             self._now_ms = self._clock.now_ms()
-            if self._stage.is_handed:  # and not committed: perhaps since a deletion has removed the row of one of them
+            if self._stage.has_uncommitted:  # and not committed: perhaps since a deletion has removed the row of one of them
                 self._generations.look_again()
             self._alive([file for file in self._all() if file.is_dirty])
             self._publish(self._waiting())
@@ -187,7 +187,7 @@ class RollingS3Handler(logging.Handler):
         with self._locked():
             self._stage.committed()
             self._over = [file for file in self._over if not _is_done(file)]
-            for group in [group for group, file in self._files.items() if file.is_over and _is_done(file)]:
+            for group in [group for group, file in self._files.items() if file.is_closed and _is_done(file)]:
                 del self._files[group]
             self._forget()
 
@@ -195,9 +195,9 @@ class RollingS3Handler(logging.Handler):
         before = self._files.get(group)
         file = AppendableFile(group, self._format, self._now_ms, time_ms)
         if before is not None:
-            before.is_over = True
+            before.is_closed = True
             self._over.append(before)
-            file.is_new, file.after = False, before
+            file.needs_lookup, file.predecessor = False, before
         self._files[group] = file
         return file
 
@@ -209,25 +209,25 @@ class RollingS3Handler(logging.Handler):
         return [*self._over, *self._files.values()]
 
     def _waiting(self) -> list[AppendableFile]:
-        return [file for file in self._all() if file.held or file.waiting]
+        return [file for file in self._all() if file.buffered_bytes or file.waiting]
 
     def _relieve(self) -> None:
         """In the middle of a batch: the largest files go to S3. What fails is tried again when as much more has come, and by the flush."""
         if self._context is None:
             return
-        files = sorted(self._waiting(), key=lambda file: -file.held)
-        least = self._held // 2
+        files = sorted(self._waiting(), key=lambda file: -file.buffered_bytes)
+        least = self._buffered_bytes // 2
         chosen: list[AppendableFile] = []
         for file in files:
             chosen.append(file)
-            least -= file.held
+            least -= file.buffered_bytes
             if least <= 0:
                 break
         try:
             self._publish(chosen)
             self._full_bytes = self._memory_bytes
         except RunlakeError:  # the flush will tell
-            self._full_bytes = self._held + self._memory_bytes // 4
+            self._full_bytes = self._buffered_bytes + self._memory_bytes // 4
 
     def _publish(self, files: Sequence[AppendableFile]) -> None:
         """Bring what waits in these onto S3. Each is tried, then the first trouble is raised."""
@@ -239,7 +239,7 @@ class RollingS3Handler(logging.Handler):
                 troubles = list(threads.map(self._tried, groups.values()))
         else:
             troubles = [self._tried(each) for each in groups.values()]
-        self._held = sum(file.held for file in self._all())
+        self._buffered_bytes = sum(file.buffered_bytes for file in self._all())
         for trouble in troubles:
             if trouble is not None:
                 raise trouble
@@ -255,11 +255,11 @@ class RollingS3Handler(logging.Handler):
 
     def _published(self, file: AppendableFile) -> None:
         assert self._context is not None
-        if file.is_new:
+        if file.needs_lookup:
             self._look(file)
-            file.is_new = False
-        elif file.after is not None:
-            file.sequence, file.after = file.after.sequence + 1, None
+            file.needs_lookup = False
+        elif file.predecessor is not None:
+            file.sequence, file.predecessor = file.predecessor.sequence + 1, None
         while True:
             try:
                 return file.publish(self._store, self._context.fence, self._key_of(file), self._now_ms)
@@ -273,7 +273,7 @@ class RollingS3Handler(logging.Handler):
             self._files[file.group] = other
             self._over.append(file)
         else:
-            other.is_over = True
+            other.is_closed = True
             self._over.append(other)
         return other
 
@@ -285,7 +285,7 @@ class RollingS3Handler(logging.Handler):
         file.sequence = max((row.sequence for row in mine), default=-1) + 1
         for row in mine:
             if self._can_go_on(row, file):
-                return file.go_on_with(row)
+                return file.resume(row)
 
     def _can_go_on(self, row: FileRow, file: AppendableFile) -> bool:
         is_same = (row.fqn, row.generation, row.format) == (file.group.fqn, file.group.generation, self._format.name)
@@ -329,7 +329,7 @@ class RollingS3Handler(logging.Handler):
         """Files that were not written to for longest are forgotten, down to as many as may be open: they are found again by their rows."""
         if len(self._files) <= self._max_open:
             return
-        idle = sorted((each for each in self._files.items() if not each[1].held), key=lambda each: each[1].active_ms)
+        idle = sorted((each for each in self._files.items() if not each[1].buffered_bytes), key=lambda each: each[1].active_ms)
         for group, _ in idle[: len(self._files) - self._max_open]:
             del self._files[group]
 
@@ -353,4 +353,4 @@ class RollingS3Handler(logging.Handler):
 
 
 def _is_done(file: AppendableFile) -> bool:
-    return not (file.is_dirty or file.held or file.waiting)
+    return not (file.is_dirty or file.buffered_bytes or file.waiting)

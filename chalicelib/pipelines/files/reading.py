@@ -95,7 +95,7 @@ class Merge:
         """Whether the deadline stopped it."""
 
     @property
-    def place(self) -> MergePosition:
+    def position(self) -> MergePosition:
         """Where another merge goes on: with the event that was given last, or behind those before it. Only while there is more."""
         time_ms, number = self._upcoming[0]
         next_ms = min((other_ms for other_ms, other in self._upcoming if other < number), default=LAST_MS + 1)
@@ -104,21 +104,21 @@ class Merge:
     def events(self) -> Iterator[FileEvent]:
         """Raises UnavailableError."""
         begin = self._upcoming[0] if self._upcoming else None
-        has_given = False
+        has_returned = False
         while self._upcoming and self._upcoming[0][0] < self._query.to_ms:
-            if (has_given or self._upcoming[0] != begin) and self._deadline and self._deadline.remaining_s() <= 0:
+            if (has_returned or self._upcoming[0] != begin) and self._deadline and self._deadline.remaining_s() <= 0:
                 self.is_cut = True
                 return
             time_ms, number = self._upcoming[0]
             stream = self._streams[number]
             if stream.head:
-                if not self._is_given_before(time_ms, stream.row.at):
+                if not self._was_returned(time_ms, stream.row.at):
                     yield stream.head
-                    has_given = True
+                    has_returned = True
                 self._passed += stream.head.time >= time_ms
             self._advance(stream)
 
-    def _is_given_before(self, time_ms: int, at: str) -> bool:
+    def _was_returned(self, time_ms: int, at: str) -> bool:
         """Whether the event that the merge is at is of the page before."""
         after = self._after
         return after is not None and (time_ms, at) == (after.time_ms, after.at) and self._passed < after.skipped
@@ -149,7 +149,7 @@ class FileReader:
     def files(self, query: FileEventQuery) -> list[FileRow]:
         """Rows of files that have events of the range, earliest first: those too that began before it, on the same day. Requests
         as of ``FileRows.of_days``. Memory: a KB a file. Raises UnavailableError."""
-        found: list[FileRow] = []
+        matching: list[FileRow] = []
         for row in FileRows(self._database).of_days(query.base, _prefix(query), *_days(query)):
             if isinstance(row, DamagedRow):
                 self._warn(row.key.sort, row.reason)
@@ -157,9 +157,9 @@ class FileReader:
             contents = row.contents
             is_there = contents.size > 0 and row.state != CONDEMNED
             if is_there and contents.from_ms < query.to_ms and contents.to_ms >= query.from_ms and query.may_see(row.fqn):
-                found.append(row)
-        dead = self._generations.dead_of(sorted({row.generation for row in found}))
-        alive = [row for row in found if row.generation not in dead]
+                matching.append(row)
+        dead = self._generations.dead_of(sorted({row.generation for row in matching}))
+        alive = [row for row in matching if row.generation not in dead]
         return sorted(alive, key=lambda row: (row.contents.from_ms, row.at))
 
     def merge(self, query: FileEventQuery, deadline: Deadline | None = None, after: MergePosition | None = None) -> Merge:

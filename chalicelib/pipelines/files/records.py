@@ -46,15 +46,15 @@ def time_of(record: logging.LogRecord) -> int:
 
 def document_of(record: logging.LogRecord, text: str, time_ms: int) -> dict[str, Any]:
     """A record's fields, in the order of ``FIELDS``."""
-    given = record.__dict__
-    line = given.get(LINE)
+    attributes = record.__dict__
+    line = attributes.get(LINE)
     return {
         "time": time_ms,
         "level": record.levelname,
         "logger": record.name,
         "message": text,
-        "fqn": given.get(FQN) or "",
-        "runId": given.get(RUN_ID) or "",
+        "fqn": attributes.get(FQN) or "",
+        "runId": attributes.get(RUN_ID) or "",
         "line": -1 if line is None else line,
     }
 

@@ -63,71 +63,71 @@ class Repair:
             if isinstance(row, DamagedRow):
                 yield FileFinding("row-unreadable", row.key.sort, row.reason, row)
                 continue
-            found = objects.pop(row.object_key, None)
-            if row.changed_ms < before_ms and (found is None or found.last_modified_ms < before_ms):
-                kind = _kind_of(row, found)
+            listed_object = objects.pop(row.object_key, None)
+            if row.changed_ms < before_ms and (listed_object is None or listed_object.last_modified_ms < before_ms):
+                kind = _kind_of(row, listed_object)
                 if kind:
-                    yield FileFinding(kind, row.object_key, _detail(row, found), row, found)
-        for found in objects.values():
-            if found.last_modified_ms < before_ms:
-                yield FileFinding("object-only", found.key, f"bytes={found.size}", None, found)
+                    yield FileFinding(kind, row.object_key, _detail(row, listed_object), row, listed_object)
+        for listed_object in objects.values():
+            if listed_object.last_modified_ms < before_ms:
+                yield FileFinding("object-only", listed_object.key, f"bytes={listed_object.size}", None, listed_object)
 
-    def mend(self, finding: FileFinding) -> bool:
+    def repair(self, finding: FileFinding) -> bool:
         """Put one right, if it is still as it was found. At most five requests, and the object once where it is read. Raises
         UnavailableError."""
-        row, found = finding.row, finding.object
+        row, listed_object = finding.row, finding.object
         if isinstance(row, DamagedRow):
             self._database.transact([Delete(row.key)])
             return True
         try:
             if row is None:
-                assert found
-                self._store.delete(found.key, if_match=found.etag)
+                assert listed_object
+                self._store.delete(listed_object.key, if_match=listed_object.etag)
                 return True
-            if found is None or finding.kind == "unfinished" or row.contents.size == 0:
+            if listed_object is None or finding.kind == "unfinished" or row.contents.size == 0:
                 return FileRemoval(self._store, self._database, self._clock).remove(row)
             if finding.kind == "longer":
-                return self._cut(row, found)
-            return self._look_again(row, found)
+                return self._cut(row, listed_object)
+            return self._look_again(row, listed_object)
         except (PreconditionFailedError, ObjectNotFoundError):
             return False  # somebody has changed it meanwhile
         except InvalidConfigurationError:
             return False  # the format's library is not here
 
-    def mend_all(
+    def repair_all(
         self, base: OutputSet, deadline: Deadline, has_room: Callable[[FileFinding], bool] = lambda _: True
     ) -> tuple[list[FileFinding], bool]:
         """Mend what is wrong, until the deadline or until ``has_room``, called with each that was mended, says that the caller takes no
         more. What was mended, and whether nothing is left."""
-        mended: list[FileFinding] = []
+        repaired: list[FileFinding] = []
         is_all = True
         for finding in self.findings(base):
             if deadline.remaining_s() <= 0:
-                return mended, False
-            if not self.mend(finding):
+                return repaired, False
+            if not self.repair(finding):
                 is_all = False
                 continue
-            mended.append(finding)
+            repaired.append(finding)
             if not has_room(finding):
-                return mended, False
-        return mended, is_all
+                return repaired, False
+        return repaired, is_all
 
-    def _cut(self, row: FileRow, found: ListedObject) -> bool:
+    def _cut(self, row: FileRow, listed_object: ListedObject) -> bool:
         """Back to the bytes that count: these are a beginning that nobody has changed."""
         key, size = row.object_key, row.contents.size
         options = PutOptions(self._store.head(key).metadata, content_type=self._store.head(key).content_type)
-        still = Condition(if_match=found.etag)
+        still = Condition(if_match=listed_object.etag)
         if size <= COPY_FROM_BYTES:
-            etag = self._store.put(key, self._store.get(key, 0, size, if_match=found.etag).body, options, still)
+            etag = self._store.put(key, self._store.get(key, 0, size, if_match=listed_object.etag).body, options, still)
         else:
             upload = self._store.create_multipart(key, options)
-            part = self._store.copy_part(key, upload, 1, key, 0, size, if_match=found.etag)
+            part = self._store.copy_part(key, upload, 1, key, 0, size, if_match=listed_object.etag)
             etag = self._store.complete_multipart(key, upload, [(1, part)], still)
         return self._written(row, replace(row.contents, etag=etag))
 
-    def _look_again(self, row: FileRow, found: ListedObject) -> bool:
+    def _look_again(self, row: FileRow, listed_object: ListedObject) -> bool:
         """The row takes what the object holds, if it reads well from its beginning to its end."""
-        size = min(found.size, row.contents.size)
+        size = min(listed_object.size, row.contents.size)
         as_found = replace(row, contents=replace(row.contents, size=size))
         events = disorder_ms = 0
         from_ms, to_ms = row.contents.to_ms, 0
@@ -141,24 +141,24 @@ class Repair:
         if not events:
             return FileRemoval(self._store, self._database, self._clock).remove(row)
         changed_ms = row.contents.changed_ms
-        return self._written(row, FileContents(size, found.etag, events, from_ms, to_ms, disorder_ms, changed_ms))
+        return self._written(row, FileContents(size, listed_object.etag, events, from_ms, to_ms, disorder_ms, changed_ms))
 
     def _written(self, row: FileRow, contents: FileContents) -> bool:
         return apply_write(self._database, self._clock, row.written(contents=contents, state=CLOSED, staged=None)[1])
 
 
-def _kind_of(row: FileRow, found: ListedObject | None) -> str:
+def _kind_of(row: FileRow, listed_object: ListedObject | None) -> str:
     if row.state == CONDEMNED:
         return "unfinished"
-    if found is None:
+    if listed_object is None:
         return "row-only"
     if row.contents.size == 0:
         return "object-only"  # its row was staged, and never came to count
-    if found.size != row.contents.size:
-        return "longer" if found.size > row.contents.size else "shorter"
-    return "changed" if found.etag != row.contents.etag else ""
+    if listed_object.size != row.contents.size:
+        return "longer" if listed_object.size > row.contents.size else "shorter"
+    return "changed" if listed_object.etag != row.contents.etag else ""
 
 
-def _detail(row: FileRow, found: ListedObject | None) -> str:
+def _detail(row: FileRow, listed_object: ListedObject | None) -> str:
     told = f"counted={row.contents.size}"
-    return f"{told} bytes={found.size}" if found else told
+    return f"{told} bytes={listed_object.size}" if listed_object else told

@@ -31,8 +31,8 @@ class RetentionResult:
     removed: int = 0
     removed_bytes: int = 0
     settled: int = 0
-    kept: int = 0
-    is_whole: bool = True
+    remaining: int = 0
+    is_complete: bool = True
 
 
 def due_files(rows: Iterable[FileRow], base: OutputSet, now_ms: int) -> list[FileRow]:
@@ -86,12 +86,12 @@ class OutputRetention:
         going = due_files(files, base, self._clock.now_ms())
         for row in going:
             if deadline.remaining_s() <= 0:
-                done.is_whole = False
+                done.is_complete = False
                 break
             if self._removal.remove(row):
                 done.removed += 1
                 done.removed_bytes += row.contents.size
-        done.kept = len(files) - done.removed
+        done.remaining = len(files) - done.removed
         return done
 
     def forget_writers(self) -> int:
@@ -106,7 +106,7 @@ class OutputRetention:
         """Write a row as it counts, when its writer is long gone. One read of it, and a write."""
         if row.changed_ms > self._clock.now_ms() - KEEP_COMMITS_MS // 2 or row.state == CONDEMNED:
             return False
-        found = FileRows(self._database).again(row)
+        found = FileRows(self._database).reread(row)
         if found is None or found.staged is None:
             return False
         return apply_write(self._database, self._clock, row.written(staged=None)[1])

@@ -205,8 +205,8 @@ class FileRows:
             return prefix_end(program) if time_ms > last_ms else f"{program}{first_ms:015d}"
 
         for page in pages(self._database, base, start, end, onward):
-            wanted = [row for row in page if (time_ms := _begun_ms(row["at"])) is None or first_ms <= time_ms <= last_ms]
-            yield from self._counted([_parsed(row) for row in wanted])
+            in_range = [row for row in page if (time_ms := _begun_ms(row["at"])) is None or first_ms <= time_ms <= last_ms]
+            yield from self._counted([_parsed(row) for row in in_range])
 
     def newest(self, context: FileContext, day_first_ms: int, day_last_ms: int, limit: int) -> list[FileRow]:
         """The rows that were begun last of a context's day. One Query."""
@@ -214,12 +214,12 @@ class FileRows:
         rows, _ = self._database.query(TABLE, context.base, first, last, limit=limit, newest_first=True)
         return [row for row in self._counted([_parsed(row) for row in rows]) if isinstance(row, FileRow)]
 
-    def again(self, row: FileRow) -> FileRow | None:
+    def reread(self, row: FileRow) -> FileRow | None:
         """A row as it is now, staged or not. One read."""
         found = self._database.get_many([row.row_key]).get(row.row_key)
         return row_of(found) if found else None
 
-    def settled(self, row: FileRow) -> FileRow:
+    def resolved(self, row: FileRow) -> FileRow:
         """A row as it counts: what was staged has taken its place, or has not come about (yet)."""
         staged = row.staged
         if staged is None or not self.is_committed(staged):
@@ -237,7 +237,7 @@ class FileRows:
         if unknown := sorted(writers - self._committed.keys()):
             self._look(unknown)
         for row in rows:
-            yield self.settled(row) if isinstance(row, FileRow) else row
+            yield self.resolved(row) if isinstance(row, FileRow) else row
 
     def _look(self, writers: Sequence[str]) -> None:
         keys = {commit_key(writer): writer for writer in writers}

@@ -75,9 +75,9 @@ class PipelineFiles:
                 event_bytes = document_bytes(event.document())
             size += event_bytes
             if events and (len(events) == limit or size > PAGE_BYTES):
-                return FileEventPage(events, merge.place, left_out, len(reading.unsupported))
+                return FileEventPage(events, merge.position, left_out, len(reading.unsupported))
             events.append(event)
-        return FileEventPage(events, merge.place if merge.is_cut else None, left_out, len(reading.unsupported))
+        return FileEventPage(events, merge.position if merge.is_cut else None, left_out, len(reading.unsupported))
 
     def delete(
         self, namespace: str, fqn: str | None, deadline: Deadline, may: Callable[[str], bool] | None = None
@@ -85,18 +85,18 @@ class PipelineFiles:
         """See ``Deletion.delete``."""
         return self._deletion.delete(namespace, fqn, deadline, may)
 
-    def upkeep(self, deadline: Deadline) -> tuple[DeletionResult, dict[str, RetentionResult]]:
+    def run_maintenance(self, deadline: Deadline) -> tuple[DeletionResult, dict[str, RetentionResult]]:
         """What a schedule does: go on with deletions, then let go what is due of each base. Can be stopped anywhere, and run again."""
-        deleted = self._deletion.go_on(deadline)
-        kept = {}
+        deleted = self._deletion.resume(deadline)
+        results = {}
         for base in list_output_sets(self._database):
             if deadline.remaining_s() <= 0:
                 break
-            kept[base.name] = OutputRetention(self._stores(base.bucket), self._database, self._clock).keep(base, deadline)
+            results[base.name] = OutputRetention(self._stores(base.bucket), self._database, self._clock).keep(base, deadline)
         else:
-            if all(each.is_whole for each in kept.values()):
+            if all(each.is_complete for each in results.values()):
                 OutputRetention(self._stores(""), self._database, self._clock).forget_writers()
-        return deleted, kept
+        return deleted, results
 
     def findings(self, base_name: str) -> tuple[list[FileFinding], bool]:
         """What is wrong with a base's files, up to 1,000 findings and 4 MiB as they are answered; and whether that is all."""
@@ -109,10 +109,10 @@ class PipelineFiles:
                 return listed, False
         return listed, True
 
-    def mend(self, base_name: str, deadline: Deadline) -> tuple[list[FileFinding], bool]:
+    def repair(self, base_name: str, deadline: Deadline) -> tuple[list[FileFinding], bool]:
         """Mend what is wrong, as much as one answer lists; what was mended, and whether nothing is left."""
         base = self._base(base_name)
-        return self._repair(base).mend_all(base, deadline, _ListedSize().add)
+        return self._repair(base).repair_all(base, deadline, _ListedSize().add)
 
     def _repair(self, base: OutputSet) -> Repair:
         return Repair(self._stores(base.bucket), self._database, self._clock)

@@ -32,7 +32,7 @@ class TwoPhaseCommit:
         self._is_refused = False
 
     @property
-    def is_handed(self) -> bool:
+    def has_uncommitted(self) -> bool:
         """Whether rows were handed over and not committed, or could not be."""
         return bool(self._handed) or self._is_refused
 
@@ -89,7 +89,7 @@ class TwoPhaseCommit:
 
     def _as_it_is(self, row: FileRow) -> FileRow:
         """A row again, after a transaction was refused: of one whose answer was lost some rows may be ours already. Another's are not."""
-        found = FileRows(self._database).again(row)
+        found = FileRows(self._database).reread(row)
         if (found.version if found else 0) == row.version:
             return row
         if found and found.staged and (found.staged.writer, found.staged.number) == (self._writer, self._number + 1):
