@@ -1,5 +1,6 @@
-"""Pipelines that write files, for tests: a framework of a few lines that feeds a handler and commits its rows with a checkpoint, and a
-reader of files that knows nothing of ours."""
+"""Test harness for pipelines that write files: a minimal framework that feeds a handler and commits its rows with a checkpoint,
+and a reader of files that uses no Runlake code.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def record_of(
     level: int = logging.INFO,
     run_id: str = "run-1",
 ) -> logging.LogRecord:
-    """One event as the framework would hand it over: its number is its line."""
+    """An event as the framework would pass it: its number is its line."""
     namespace, _, app = fqn.partition(".")
     return logging.makeLogRecord({
         "name": f"logger.{program}", "levelno": level, "levelname": logging.getLevelName(level), "msg": text or f"event {number}",
@@ -45,7 +46,7 @@ def record_of(
 
 @dataclass
 class Site:
-    """A bucket, tables and a clock, and as many processes over them as a test wants."""
+    """A bucket, tables and a clock, for any number of processes."""
 
     clock: ManualClock = field(default_factory=lambda: ManualClock(START_MS))
     options: dict[str, Any] = field(default_factory=dict)
@@ -64,11 +65,11 @@ class Site:
         return made
 
     def rows(self, base: str = "files") -> list[FileRow]:
-        """Rows as they count."""
+        """Rows in their committed state."""
         return [row for row in FileRows(self.database).listed(base, "") if isinstance(row, FileRow)]
 
     def lines(self, base: str = "files") -> Counter[int]:
-        """How often the rows name each event of JSON lines: read without any reader of ours."""
+        """How often the rows name each event of JSON lines: read without any Runlake reader."""
         found: Counter[int] = Counter()
         for row in self.rows(base):
             if row.state != CONDEMNED and row.contents.size:
@@ -85,14 +86,14 @@ class Site:
 
 @dataclass
 class Worker:
-    """The framework: events in batches, a checkpoint after each few; begins where the last checkpoint was."""
+    """The framework: events in batches, a checkpoint after every few; starts at the last checkpoint."""
 
     site: Site
     handler: RollingS3Handler
     database: Any = None
 
     def position(self) -> int:
-        """Which event comes next."""
+        """The number of the next event."""
         row = (self.database or self.site.database).get_many([CHECKPOINT]).get(CHECKPOINT)
         return int(row["next"]) if row else 0
 
@@ -126,14 +127,14 @@ def written(site: Site, *numbers: int, **options: Any) -> RollingS3Handler:
 
 
 def put(site: Site, handler: RollingS3Handler, *numbers: int, **about: Any) -> None:
-    """Have a process write events and commit them."""
+    """Write events with a process and commit them."""
     for number in numbers:
         handler.handle(record_of(number, **about))
     commit(site, handler)
 
 
 def commit(site: Site, handler: RollingS3Handler) -> int:
-    """A checkpoint, of nothing but rows; how many."""
+    """A checkpoint of rows only. Returns their number."""
     handler.flush()
     writes = handler.pending_writes()
     if writes:

@@ -1,4 +1,4 @@
-"""A world with pipelines: runs that are written, workers over them, and handlers that remember."""
+"""A world with pipelines: runs, workers that process them, and handlers that record their events."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MODULES = AllowedModules(("tests.*",))
 
 
 class Remembering(logging.Handler):
-    """Keeps what it gets, by name, for the test to look at. ``fail``: a function that may raise."""
+    """Records its events by name, for assertions. ``fail``: a function that may raise."""
 
     kept: dict[str, list[logging.LogRecord]] = {}  # noqa: RUF012
     fails: dict[str, Callable[[logging.LogRecord], None]] = {}  # noqa: RUF012
@@ -35,7 +35,7 @@ class Remembering(logging.Handler):
         self.to = to
 
     def handle(self, record: logging.LogRecord) -> bool:
-        """Not caught by anybody: the framework's concern."""
+        """Raises to the framework."""
         if self.filter(record):
             self.fails.get(self.to, _nothing)(record)
             self.kept.setdefault(self.to, []).append(record)
@@ -60,14 +60,14 @@ def _nothing(_: logging.LogRecord) -> None:
 
 
 def pipeline(name: str = "test", *, to: Sequence[str] = ("all",), **sections: Any) -> PipelineFile:
-    """A pipeline with a remembering handler for each of ``to``, named as it."""
+    """A pipeline with a recording handler for each of ``to``, with the same name."""
     handlers = {each: {"class": RECORDS, "to": each} for each in to}
     logging_ = {"version": 1, "handlers": handlers, "root": {"level": "NOTSET", "handlers": list(to)}}
     return parse_pipeline_file(yaml.safe_dump({"name": name, "logging": logging_, **sections}), name, modules=MODULES)
 
 
 class Piping(World):
-    """Runs are catalogued as they are written."""
+    """Adds runs to the catalog as they are written."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class Piping(World):
             self.runs.segment_landed(run, last)
 
     def leave_index(self, run: Run) -> None:
-        """A run that has ended is finalized, and leaves the index of activity: only a listing of the catalog finds it."""
+        """Finalize an ended run, and remove it from the activity index: only a listing of the catalog finds it."""
         row = self.runs.get(run)
         assert row is not None
         self.runs.finalized(run, row.lines, row.bytes, row.segments, self.clock.now_ms())
@@ -97,11 +97,11 @@ class Piping(World):
         assert run not in {each.run for each in self.runs.active(1 << 60)}
 
     def worker(self, file: PipelineFile, *, owner: str = "w1", **changes: Any) -> Worker:
-        """A worker that was not started."""
+        """A worker that is not started yet."""
         names = sorted({row.run.fqn for row in self.runs.active(1 << 60)})
         given = {
             "logs": self.parts(changes.get("store"), None).reader,
-            "finder": CatalogRunDiscovery(self.runs, lambda _: (names, None), file.source, self.clock),
+            "discovery": CatalogRunDiscovery(self.runs, lambda _: (names, None), file.source, self.clock),
             "store": self.store,
             "database": self.database,
             "clock": self.clock,
@@ -122,7 +122,7 @@ class Piping(World):
 
 
 def line(at_ms: int, text: str, level: str = "INFO", logger: str = "app") -> str:
-    """A line of a log that tells its time."""
+    """A line of a log with a time."""
     from datetime import UTC, datetime
 
     stamp = datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S") + f",{at_ms % 1000:03d}"

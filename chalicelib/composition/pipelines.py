@@ -1,4 +1,4 @@
-"""What processing pipelines work with. Built when it is asked for: a request of the API seldom does."""
+"""Builds the services of log pipelines. Built lazily: few API requests need them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from chalicelib.pipelines.worker import WorkerDependencies
 
 PIPELINES_WORK = "pipelines"
-"""The source of work whose partitions are processing pipelines, by name."""
+"""The source of work whose partitions are log pipelines, by name."""
 _NAMES_A_PAGE = 1000
 
 
 def installed_pipelines(services: Services, config: str | None = None) -> LoadedPipelines:
-    """The processing pipelines of this installation, or of a folder or ``s3://bucket/prefix``. Raises InvalidConfigurationError,
+    """The log pipelines of this installation, or of a folder or ``s3://bucket/prefix``. Raises InvalidConfigurationError,
     UnavailableError."""
     from chalicelib.pipelines.allowed_modules import AllowedModules
     from chalicelib.pipelines.config_loader import config_files, load_pipelines
@@ -36,8 +36,8 @@ def installed_pipelines(services: Services, config: str | None = None) -> Loaded
     return load_pipelines(found, Properties(**given), modules=AllowedModules.read(settings.pipeline_modules))
 
 
-def supervisor(services: Services, buffer_bytes: int, warn: Callable[..., None], **manner: Any) -> Supervisor:
-    """What works processing pipelines beside each other. ``buffer_bytes``: of each that leaves its size to us; ``manner``: further
+def supervisor(services: Services, buffer_bytes: int, warn: Callable[..., None], **options: Any) -> Supervisor:
+    """Builds the supervisor of log pipelines. ``buffer_bytes``: for pipelines without a configured size; ``options``: further
     fields of ``Supervisor``."""
     from chalicelib.pipelines.pipeline_state import PipelineStateStore
     from chalicelib.pipelines.supervisor import Supervisor
@@ -55,12 +55,12 @@ def supervisor(services: Services, buffer_bytes: int, warn: Callable[..., None],
         ),
         services.clock,
         warn,
-        **manner,
+        **options,
     )
 
 
 def worker_dependencies(services: Services, file: PipelineFile, buffer_bytes: int, warn: Callable[..., None]) -> WorkerDependencies:
-    """What a worker of a processing pipeline works with."""
+    """The collaborators of a log pipeline's worker."""
     from chalicelib.pipelines.run_discovery import CatalogRunDiscovery
     from chalicelib.pipelines.sidecar_reader import StoredSidecarReader
     from chalicelib.pipelines.worker import WorkerDependencies
@@ -71,7 +71,7 @@ def worker_dependencies(services: Services, file: PipelineFile, buffer_bytes: in
 
     return WorkerDependencies(
         logs=services.reader,
-        finder=CatalogRunDiscovery(services.runs, names, file.source, services.clock),
+        discovery=CatalogRunDiscovery(services.runs, names, file.source, services.clock),
         store=services.store,
         database=services.database,
         clock=services.clock,
@@ -85,7 +85,8 @@ def worker_dependencies(services: Services, file: PipelineFile, buffer_bytes: in
 
 
 def pipeline_files(services: Services) -> PipelineFiles:
-    """What is done with the files of pipelines. They stand in the bucket of logs, beside its prefix; run logs go with them."""
+    """Builds the operations on pipelines' files. The files are in the bucket of logs, outside its prefix; deletions include run
+    logs."""
     from chalicelib.pipelines.files.generations import Generations
     from chalicelib.pipelines.files.run_logs import StoredRunLogs
     from chalicelib.pipelines.files.service import PipelineFiles

@@ -1,1 +1,3 @@
-"""Processing pipelines over the archive: any ``logging.Handler``, configured by a file (CDAP's log framework; docs/pipelines.md)."""
+"""Log pipelines: deliver events of archived runs to any ``logging.Handler``, configured by a file (CDAP's log framework;
+docs/pipelines.md).
+"""

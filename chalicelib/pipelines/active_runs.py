@@ -1,4 +1,4 @@
-"""The runs that a worker has in hand: read in turns into the ordering buffer, each followed by what of it is not processed yet."""
+"""The active runs of a worker: read in turns into the ordering buffer, each with its events that are not processed yet."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from chalicelib.ports import Clock, Run
 
 OnReadError = Callable[[str, Run, Exception], None]
 GenerationLookup = Callable[[Run], str | None]
-"""Which creation of its names a run is of; None: of one that was deleted, so its events are dropped."""
+"""The generation of a run's names; None for a deleted generation, whose events are dropped."""
 _PAUSE_MS = 5000
 _READ_S = 1.0
-"""So that events are delivered, checkpoints are stored and a worker stops in time, however many runs there are."""
+"""Keeps deliveries, checkpoints and stops in time, however many runs there are."""
 _LEAST_READ_BYTES = 64 * 1024
 _FIRST_WEIGHT = 10.0
-"""So many bytes of the buffer a byte of a log takes, before one was read: lines of 120 bytes."""
+"""Bytes of the buffer per byte of a log, until one was measured: lines of 120 bytes."""
 
 
 @dataclass(slots=True)
 class ActiveRun:
-    """A run. ``position`` is as it was committed; ``unprocessed``: its events that were read, by line, in the order of reading.
-    ``gone``: its log is shorter than it was, so it has expired or was deleted, and nothing more of it comes."""
+    """An active run. ``checkpoint`` is the committed one; ``unprocessed``: its events that were read, by line, in the order of
+    reading. ``gone``: its log is shorter than before, so it has expired or was deleted, and has no further events."""
 
     known: KnownRun
     checkpoint: RunCheckpoint
-    feed: RunEventReader
+    reader: RunEventReader
     make: MakeRecord | None
     unprocessed: dict[int, PendingEvent] = field(default_factory=dict)
     lines: int = 0
@@ -47,28 +47,28 @@ class ActiveRun:
 
     @property
     def is_done(self) -> bool:
-        """Whether all that there is now was processed."""
-        return self.at_end and not self.unprocessed and (self.gone or self.feed.position.byte >= self.known.bytes)
+        """Whether its log was processed up to its current end."""
+        return self.at_end and not self.unprocessed and (self.gone or self.reader.position.byte >= self.known.bytes)
 
     def first_unprocessed(self) -> EventPosition:
-        """Where processing would begin again. Everything before it was processed."""
+        """Where processing would resume. Everything before it was processed."""
         for pending in self.unprocessed.values():
             return EventPosition(pending.line, pending.byte, pending.time_ms)
-        return self.feed.position
+        return self.reader.position
 
     def current_checkpoint(self, handlers: Mapping[str, bool]) -> RunCheckpoint:
-        """Its position now."""
+        """Its checkpoint now."""
         checkpoint = self.checkpoint.advanced(self.first_unprocessed(), handlers)
-        if self.feed.format != checkpoint.format:
+        if self.reader.format != checkpoint.format:
             checkpoint = RunCheckpoint(
-                checkpoint.position, self.feed.format, checkpoint.lagging, checkpoint.replay_line, checkpoint.replay_ms
+                checkpoint.position, self.reader.format, checkpoint.lagging, checkpoint.replay_line, checkpoint.replay_ms
             )
         return checkpoint
 
 
 class ActiveRuns:
-    """``dropped``: lines of runs whose pipeline or namespace was deleted; ``skipped``: runs whose logs are damaged. They stay in the head, so
-    that the next worker tries them again; ``head_bytes``: what the runs in hand, and those, take there at most."""
+    """``dropped``: lines of runs whose pipeline or namespace was deleted; ``skipped``: runs with damaged logs. They stay in the
+    head, so that the next worker tries them again; ``head_bytes``: the most that active and skipped runs take in the head."""
 
     def __init__(
         self,
@@ -92,10 +92,11 @@ class ActiveRuns:
         return len(self.runs)
 
     def add(self, known: KnownRun, checkpoint: RunCheckpoint, handlers: Mapping[str, bool]) -> None:
-        """Begin with a run, where these handlers are in it. Raises UnavailableError: nothing has changed then."""
+        """Start reading a run from the first position that these handlers need. Raises UnavailableError without changing
+        anything."""
         start = checkpoint.start(handlers)
         properties = self._properties
-        feed = RunEventReader(
+        reader = RunEventReader(
             self._logs,
             known.run,
             start if start.line or start.time_ms else EventPosition(0, 0, known.started_ms),
@@ -107,13 +108,13 @@ class ActiveRuns:
         )
         generation = self._generation(known.run)
         make = None if generation is None else record_maker(known.run, generation)
-        active = ActiveRun(known, checkpoint, feed, make, head_bytes=head_bytes(known.run, handlers))
+        active = ActiveRun(known, checkpoint, reader, make, head_bytes=head_bytes(known.run, handlers))
         self.head_bytes += active.head_bytes
         self.runs[known.run] = active
-        self._by_partition[feed.partition] = active
+        self._by_partition[reader.partition] = active
 
     def has_room_for(self, run: Run, handlers: Iterable[str]) -> bool:
-        """Whether the head has room for one more run, however far its handlers may fall behind each other."""
+        """Whether the head has room for one more run, however far its handlers may lag."""
         return not self.runs or self.head_bytes + head_bytes(run, handlers) <= MAX_HEAD_BYTES
 
     def run_of(self, pending: PendingEvent) -> ActiveRun:
@@ -121,14 +122,14 @@ class ActiveRuns:
         return self._by_partition[pending.partition]
 
     def read(self) -> int:
-        """Read a piece of each run that has more, in turns, until the buffer is full or a second is over; the runs that were not read are
-        first next time. How many events came."""
+        """Read a piece of each run that has more, in turns, until the buffer is full or a second is over; the runs that were not
+        read come first in the next call. Returns the number of events."""
         came, until_s = 0, self._clock.monotonic_s() + _READ_S
         for run in list(self.runs):
             if self.buffer.is_full or self._clock.monotonic_s() > until_s:
                 break
             active = self.runs.pop(run)
-            self.runs[run] = active  # to the end of the row
+            self.runs[run] = active  # to the end of the queue
             if self._has_more(active):
                 came += self._read(run, active)
         return came
@@ -136,18 +137,18 @@ class ActiveRuns:
     def _has_more(self, active: ActiveRun) -> bool:
         if active.gone or active.not_before_ms > self._clock.now_ms():
             return False
-        return not active.at_end or active.feed.position.byte < active.known.bytes or (active.known.ended and not active.final)
+        return not active.at_end or active.reader.position.byte < active.known.bytes or (active.known.ended and not active.final)
 
     def _read(self, run: Run, active: ActiveRun) -> int:
         try:
-            before, was = active.feed.position.byte, self.buffer.bytes
-            fetched = active.feed.fetch(self._room())
+            before, was = active.reader.position.byte, self.buffer.bytes
+            fetched = active.reader.fetch(self._room())
         except UnavailableError as error:
             active.not_before_ms = self._clock.now_ms() + _PAUSE_MS
-            self._on_error("a run could not be read: it is tried again", run, error)
+            self._on_error("could not read a run: it is retried", run, error)
             return 0
         except DamagedLogError as error:
-            self._on_error("a run's log is damaged: it is left out", run, error)
+            self._on_error("a run's log is damaged: the run is skipped", run, error)
             self._skip(run, active)
             return 0
         active.at_end, active.final, active.lines = fetched.at_end, fetched.final, fetched.lines
@@ -161,24 +162,24 @@ class ActiveRuns:
             for pending in fetched.events:
                 active.unprocessed[pending.line] = pending
                 self.buffer.add(pending)
-            self._weigh(self.buffer.bytes - was, active.feed.position.byte - before)
-        self.buffer.settle(active.feed.partition, at_end=active.at_end, final=active.final)
+            self._weigh(self.buffer.bytes - was, active.reader.position.byte - before)
+        self.buffer.settle(active.reader.partition, at_end=active.at_end, final=active.final)
         return len(fetched.events)
 
     def _skip(self, run: Run, active: ActiveRun) -> None:
-        """Let a run be. Of its unprocessed events no more than the first is kept: where processing begins again."""
-        self.buffer.forget(active.feed.partition)
+        """Stop reading a run. Of its unprocessed events only the first is kept: processing resumes there."""
+        self.buffer.forget(active.reader.partition)
         self.drop(run)
         active.unprocessed = dict(islice(active.unprocessed.items(), 1))
         self.skipped[run] = active
         self.head_bytes += active.head_bytes
 
     def checkpointed(self) -> Iterator[tuple[Run, ActiveRun]]:
-        """All runs whose positions are to be committed: those in hand, and those that were skipped."""
+        """All runs whose checkpoints are committed: active and skipped ones."""
         return chain(self.runs.items(), self.skipped.items())
 
     def _room(self) -> int:
-        """Bytes of a log for which the buffer has room: a piece that goes beyond its bound is memory beyond it too."""
+        """Bytes of a log for which the buffer has room: a piece that exceeds them takes the buffer beyond its limit."""
         return max(_LEAST_READ_BYTES, int((self.buffer.max_bytes - self.buffer.bytes) / self._weight))
 
     def _weigh(self, buffered: int, read: int) -> None:
@@ -186,7 +187,7 @@ class ActiveRuns:
             self._weight = max(1.0, buffered / read)
 
     def update(self, known_runs: Iterable[KnownRun]) -> Iterator[KnownRun]:
-        """What became known of runs; answers those that are not in hand."""
+        """Update known sizes and ends of active runs; yields the runs that are not active."""
         for known in known_runs:
             active = self.runs.get(known.run)
             if active is None:
@@ -196,14 +197,14 @@ class ActiveRuns:
                 active.known = known
 
     def drop(self, run: Run) -> None:
-        """Let a run go."""
+        """Remove a run."""
         active = self.runs.pop(run, None)
         if active is not None:
-            del self._by_partition[active.feed.partition]
+            del self._by_partition[active.reader.partition]
             self.head_bytes -= active.head_bytes
 
     def lag(self, now_ms: int) -> tuple[int, int]:
-        """How far behind: lines, and ms since the first unprocessed event's time."""
+        """The lag: lines, and ms since the time of the first unprocessed event."""
         lines, oldest_ms = 0, now_ms
         for active in self.runs.values():
             first = active.first_unprocessed()

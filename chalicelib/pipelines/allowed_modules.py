@@ -1,12 +1,12 @@
-"""Which modules a pipeline's file may name, and how a name becomes an object without anything being called.
+"""The allowlist of modules that a pipeline's file may name, and the resolution of a name to an object without calling anything.
 
-Whoever can write a pipeline's file names classes that the pipelines' function imports and calls with arguments of the file. So the
-operator lists modules (``RUNLAKE_PIPELINE_MODULES``), and a name leads to an object of a listed module or to none:
+The author of a pipeline's file names classes that the pipelines' function imports and calls with arguments of the file. So the
+operator lists modules (``RUNLAKE_PIPELINE_MODULES``), and a name resolves to an object of a listed module or not at all:
 
 - a module is imported only if it is listed: importing runs its code;
 - no attribute that is itself a module is followed (``logging.os.system``), nor one that begins with an underscore;
-- of the default modules, names lead to handlers, formatters, filters and constants; of modules that the operator has added, to whatever
-  is defined in the module's own package: what it imported from elsewhere stays out of reach.
+- in the default modules, names resolve to handlers, formatters, filters and constants; in modules that the operator added, to anything
+  that is defined in the module's own package, but not to what it imported from other packages.
 """
 
 from __future__ import annotations
@@ -35,41 +35,41 @@ _CONSTANTS = (str, bytes, int, float, tuple, frozenset, Enum, type(None))
 
 @dataclass(frozen=True, slots=True)
 class AllowedModules:
-    """The default modules, and ``added`` ones."""
+    """The default modules, and the ``added`` ones."""
 
     added: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, text: str | None) -> AllowedModules:
-        """From the setting: entries with commas between. Raises InvalidConfigurationError."""
+        """Parse the setting: comma-separated entries. Raises InvalidConfigurationError."""
         entries = tuple(entry.strip() for entry in (text or "").split(",") if entry.strip())
         if wrong := next((entry for entry in entries if not _ENTRY.fullmatch(entry)), None):
-            raise InvalidConfigurationError(f"an entry is a module, or a package with .* behind it {VARIABLE}={wrong[:100]!r}")
+            raise InvalidConfigurationError(f"an entry must be a module, or a package followed by .* {VARIABLE}={wrong[:100]!r}")
         return cls(entries)
 
     def missing(self, names: Sequence[str]) -> list[str]:
-        """Modules of names that are not listed. Nothing is imported."""
+        """The modules of these names that are not listed. Imports nothing."""
         return sorted({name.rpartition(".")[0] or name for name in names if not self._modules_of(name)})
 
-    def line(self, missing: Sequence[str]) -> str:
+    def setting_with(self, missing: Sequence[str]) -> str:
         """The setting with these modules added."""
         return f"{VARIABLE}={','.join(dict.fromkeys((*self.added, *missing)))}"
 
     def resolve(self, name: str) -> Any:
-        """The object that a dotted name leads to. Imports modules that are listed, and calls nothing. Raises
-        InvalidConfigurationError, and whatever the import of a module raises."""
+        """The object of a dotted name. Imports listed modules and calls nothing. Raises InvalidConfigurationError, and any error
+        of the module's import."""
         if name in _STREAMS:
             return getattr(sys, name.partition(".")[2])
         for module in self._modules_of(name):
             try:
-                imported = resolve_name(f"{module}:")  # imports the module, and goes no further
+                imported = resolve_name(f"{module}:")  # imports the module only
             except ModuleNotFoundError as error:
                 if error.name and (module == error.name or module.startswith(f"{error.name}.")):
-                    continue  # a class, perhaps: a shorter name is the module
+                    continue  # it may be a class: try a shorter name
                 raise
             return self._attribute(imported, name.removeprefix(f"{module}.").split("."), name)
         if missing := self.missing([name]):
-            raise InvalidConfigurationError(f"a module that is not listed name={name[:200]!r}: set {self.line(missing)}")
+            raise InvalidConfigurationError(f"the module is not listed name={name[:200]!r}: set {self.setting_with(missing)}")
         raise InvalidConfigurationError(f"no such module name={name[:200]!r}")
 
     def _attribute(self, module: ModuleType, attributes: Sequence[str], name: str) -> Any:
@@ -81,11 +81,11 @@ class AllowedModules:
         if isinstance(value, _CONSTANTS) or self._is_logging_class(value) or self._is_defined_in(module, value):
             return value
         raise InvalidConfigurationError(
-            f"not a handler, formatter or filter, nor of an added module's own package name={name[:200]!r}"
+            f"neither a handler, formatter or filter, nor defined in an added module's package name={name[:200]!r}"
         )
 
     def _is_logging_class(self, value: object) -> bool:
-        """A class of ``logging``'s kinds that a listed module or package defines."""
+        """Whether a value is a handler, formatter or filter class that a listed module or package defines."""
         is_kind = isinstance(value, type) and issubclass(value, Handler | Formatter | Filter)
         return is_kind and self._is_package_listed(getattr(value, "__module__", ""), (*DEFAULT_MODULES, *self.added))
 
@@ -100,7 +100,7 @@ class AllowedModules:
         return module.partition(".")[0] in {entry.partition(".")[0] for entry in entries}
 
     def _modules_of(self, name: str) -> list[str]:
-        """Beginnings of a name that are listed, the longest first."""
+        """The prefixes of a name that are listed modules, longest first."""
         if name in _STREAMS:
             return ["sys"]
         if len(name) > _MAX_NAME_CHARS:
@@ -119,7 +119,7 @@ def _stands_for(entry: str, module: str) -> bool:
 
 
 def names_in(definition: Mapping[str, Any]) -> Iterator[str]:
-    """Dotted names that ``logging.config`` would resolve in the definition of a handler, formatter or filter."""
+    """The dotted names that ``logging.config`` would resolve in the definition of a handler, formatter or filter."""
     for key in ("()", "class"):
         if isinstance(name := definition.get(key), str):
             yield name.removeprefix(_EXTERNAL)
@@ -127,7 +127,7 @@ def names_in(definition: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _external_names(value: Any) -> Iterator[str]:
-    """Of a value at any depth: those that stand behind ``ext://``."""
+    """The names after ``ext://`` in a value, at any depth."""
     if isinstance(value, str):
         if value.startswith(_EXTERNAL):
             yield value.removeprefix(_EXTERNAL)

@@ -1,4 +1,4 @@
-"""How many errors a handler may have before it is given up: more than so many in so many seconds."""
+"""The error budget of a handler: the handler is disabled after more than ``max`` errors in ``window_s`` seconds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from chalicelib.pipelines.configuration import Errors
 
 
 class ErrorBudget:
-    """Of one pipeline, by handler. ``total``: errors since it was made. Keeps ``max`` times a handler."""
+    """The budgets of one pipeline's handlers. ``total``: errors since construction. Keeps ``max`` + 1 times per handler."""
 
     def __init__(self, errors: Errors) -> None:
         self._errors = errors
@@ -16,7 +16,7 @@ class ErrorBudget:
         self.total: Counter[str] = Counter()
 
     def spend(self, handler: str, now_ms: int) -> bool:
-        """Count an error. Whether that is more than the budget holds."""
+        """Count an error. Returns whether the budget is exceeded."""
         self.total[handler] += 1
         times = self._times.setdefault(handler, deque(maxlen=self._errors.max + 1))
         times.append(now_ms)

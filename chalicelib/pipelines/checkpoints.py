@@ -1,19 +1,21 @@
-"""Checkpoints: where a pipeline is in each of its runs, committed in one transaction with the rows of its handlers.
+"""Checkpoints: a pipeline's progress in each of its runs, committed in one transaction with the rows of its handlers.
 
-The runs in hand stand together in a head (``heads``), so that one transaction moves them all. Runs that a worker lets go of stand in rows of
-their own, which are written before the head forgets them.
+All active runs share one checkpoint head (``heads``), so that one transaction advances them all. Runs that a worker releases have
+rows of their own, which are written before the head drops them.
 
-The fence: a worker that begins takes the head's next epoch, and each write holds only while the head is as this worker left it. Whoever
-took the epoch last commits, and nobody else can:
+The fence: a worker that starts takes the head's next epoch, and each of its writes is conditional on the head being as this
+worker left it. Only the worker that took the epoch last can commit:
 
-1. W1 has the lease and stands still. Its lease ends.  2. W2 gets the lease, takes epoch 8, reads on from the last commit.
-3. W1 goes on and commits with epoch 7: its condition is false, nothing of its transaction is applied, PartitionNotOwnedError.
+1. W1 has the lease and stalls. Its lease expires.  2. W2 gets the lease, takes epoch 8, and reads on from the last commit.
+3. W1 resumes and commits with epoch 7: its condition is false, nothing of its transaction is applied, PartitionNotOwnedError.
 
-A commit whose answer was lost may still be under way, and be applied at any later time. ``settle`` finds out: either the stored head is that
-attempt, or the head is written once more, and then the condition of the lost commit can never hold again. Decision 0027.
+A commit whose response was lost may still be in flight, and be applied at any later time. ``settle`` finds out: either the stored
+head is that attempt, or the head is written once more, after which the condition of the lost commit can never be true again.
+Decision 0027.
 
-Several heads: a shard's, and a task's of a job, are guarded by the leading head besides. That is written first when the runs are divided
-anew, with all that is in hand moved to rows; then every shard takes the unfinished ones of its own. Decision 0034.
+Shards and the tasks of a job have heads of their own, which the leading head guards too. The leading head is written first when
+the runs are redistributed, and all active runs are moved to rows; then each shard takes the unfinished runs of its own. Decision
+0034.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ from chalicelib.pipelines.transactions import transact_with_retry
 from chalicelib.ports import MAX_TRANSACTION_WRITES, Check, Clause, Clock, Database, Put, Row, Run, Write
 
 MAX_RUNS = 4000
-"""In hand at once, where their names are short enough for a head."""
+"""The maximum number of active runs, if their names are short enough for a head."""
 _BATCH = MAX_TRANSACTION_WRITES - 2
 _PAGE = 1000
 _TRIES = 5
@@ -49,8 +51,8 @@ _TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class JobPart:
-    """Of a job that works a pipeline with many workers: its driver holds the pipeline and has taken ``epoch``; each part has a head of
-    its own, beside it, and commits only while the epoch is still the job's."""
+    """The part of a job's task. The job's driver holds the pipeline's lease and has taken ``epoch``; each part has a head of its
+    own, and commits only while the epoch is still the job's."""
 
     name: str
     epoch: int
@@ -58,7 +60,7 @@ class JobPart:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Runs that have something at or after ``from_ms`` begin anew; ``done`` is written when all of them are marked."""
+    """Restart runs that have events at or after ``from_ms``; ``done`` is written once all of them are marked."""
 
     from_ms: int
     done: Write
@@ -66,7 +68,7 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class ReleasedRun:
-    """A run that is not in hand, by its row. ``unfinished``: it has to be taken in hand."""
+    """The row of a run that is not active. ``unfinished``: a worker has to make it active again."""
 
     run: Run
     checkpoint: RunCheckpoint
@@ -74,15 +76,16 @@ class ReleasedRun:
 
 
 class RowsRefusedError(PreconditionFailedError):
-    """The condition of a handler's row is false: the checkpoint and the lease are well, and nothing was committed."""
+    """The condition of a handler's row is false: the checkpoint and the lease are valid, and nothing was committed."""
 
 
 class LayoutChangedError(PartitionNotOwnedError):
-    """The pipeline's runs are divided otherwise than this shard's worker assumes, or are just being divided: begin again later."""
+    """The pipeline's runs are distributed differently from what this shard's worker assumes, or are being redistributed: start
+    again later."""
 
 
 class Checkpoints:
-    """One worker's. ``keep_s``: how long the row of a run is kept after it was let go. Not for several threads."""
+    """The checkpoints of one worker. ``keep_s``: how long the row of a released run is kept. Not thread-safe."""
 
     def __init__(
         self, database: Database, name: str, clock: Clock, keep_s: int, part: JobPart | None = None, shard: Shard = ONLY
@@ -92,28 +95,29 @@ class Checkpoints:
         self._lead = pipeline_key(name, HEAD)
         self._key = pipeline_key(name, sort)
         self._leads = self._key == self._lead
-        self._guard = Clause(("epoch",), "=", part.epoch) if part else None  # of a shard: known when it takes over
+        self._guard = Clause(("epoch",), "=", part.epoch) if part else None  # a shard knows it once it takes over
         self._head = Head()
         self._doubtful: list[Head] = []
 
     def take_over(self, owner: str, replay: Replay | None = None) -> None:
-        """Take the next epoch: from now on nobody else commits. The leading head divides the runs anew where that is due, and marks those
-        that are to be replayed: in both cases all that was in hand has rows then, marked as unfinished. Two requests where nothing is due.
+        """Take the next epoch: from now on no other worker commits. The leading head redistributes the runs if that is due, and
+        marks the runs of a replay: in both cases all runs that were active then have rows, marked as unfinished. Two requests
+        if neither is due.
 
-        Raises UnavailableError: then try again, from the start; what was begun is done again, and nothing is lost. LayoutChangedError, of
-        a shard that does not lead. PartitionNotOwnedError."""
+        Raises UnavailableError: call it again; steps that were begun are repeated, and nothing is lost. LayoutChangedError, for a
+        shard that does not lead. PartitionNotOwnedError."""
         for _ in range(_TRIES):
             before = read_head(self._database, self._key)
             head = self._leading(before, owner, replay) if self._leads else self._following(before, owner)
             try:
                 self._transact(head.writes(self._key, before))
             except PreconditionFailedError:
-                continue  # another, or this very call, whose answer was lost
+                continue  # another worker, or this very call, whose response was lost
             self._head, self._doubtful = head, []
             if head.is_moving:
                 self._move(before, replay)
             return
-        raise PartitionNotOwnedError(f"others keep taking the pipeline over pipeline={self._name} tries={_TRIES}")
+        raise PartitionNotOwnedError(f"other workers keep taking the pipeline over pipeline={self._name} tries={_TRIES}")
 
     def _leading(self, before: Head | None, owner: str, replay: Replay | None) -> Head:
         old = before or Head()
@@ -124,46 +128,46 @@ class Checkpoints:
         return old.next(epoch=old.epoch + 1, owner=owner, layout=uuid4().hex, shards=self._shard.count, is_moving=moving)
 
     def _following(self, before: Head | None, owner: str) -> Head:
-        """A shard's, or a part's, which has its guard already."""
+        """The next head of a shard that does not lead, or of a part, which has its guard already."""
         old = before or Head()
         if not self._shard.leads:
             lead = self._database.get_many([self._lead]).get(self._lead, {})
             if lead.get("shards") != self._shard.count or lead.get("moving"):
-                raise LayoutChangedError(f"the runs are not divided so pipeline={self._name} shards={self._shard.count}")
+                raise LayoutChangedError(f"the runs are not distributed like this pipeline={self._name} shards={self._shard.count}")
             self._guard = Clause(("layout",), "=", lead["layout"])
             old = before or Head(looked_ms=int(lead["since_ms"]), has_backlog=True)
         return old.next(epoch=old.epoch + 1, owner=owner)
 
     @property
     def epoch(self) -> int:
-        """Of this worker."""
+        """The epoch of this worker."""
         return self._head.epoch
 
     @property
     def layout(self) -> str:
-        """The present division of the runs, as this worker knows it."""
+        """The current distribution of the runs, as this worker knows it."""
         return str(self._guard.value) if self._guard and not self._shard.leads else self._head.layout
 
     @property
     def looked_ms(self) -> int:
-        """Every run that was known then is in hand, has a row, or needs nothing."""
+        """Every run that was known at this time is active, has a row, or needs no processing."""
         return self._head.looked_ms
 
     @property
     def has_backlog(self) -> bool:
-        """Whether rows of runs may say that they are unfinished."""
+        """Whether rows of runs may be marked as unfinished."""
         return self._head.has_backlog
 
     def _checks(self) -> list[Write]:
-        """What each transaction asks of the leading head, where this is another."""
+        """The condition of each transaction on the leading head, if that is another head."""
         return [Check(self._lead, ((self._guard,),))] if self._guard else []
 
     def _transact(self, writes: Sequence[Write]) -> None:
         transact_with_retry(self._database, self._clock, [*writes, *self._checks()])
 
     def _move(self, before: Head | None, replay: Replay | None) -> None:
-        """Give every run that any head has a row of its own, remove the other heads, and mark what is to be replayed; then the runs are
-        divided. Until then no other head can be taken, so all of it may be done again."""
+        """Give every run of any head a row of its own, remove the other heads, and mark the runs of a replay; then the runs are
+        redistributed. Until then no other head can be taken, so all steps can be repeated."""
         self.put_rows(self._head.checkpoints, unfinished=True)
         looked_ms = self._move_heads(before)
         if replay is not None:
@@ -172,10 +176,11 @@ class Checkpoints:
         try:
             self._store(head, [replay.done] if replay else [])
         except RowsRefusedError as error:
-            raise StoreUnavailableError(f"another replay was asked for meanwhile pipeline={self._name}") from error
+            raise StoreUnavailableError(f"another replay was requested meanwhile pipeline={self._name}") from error
 
     def _move_heads(self, before: Head | None) -> int:
-        """Move what the other heads have in hand. Since when runs have to be looked for: the earliest of what the heads say."""
+        """Move the active runs of other heads to rows. Returns the time from which runs have to be discovered: the earliest of
+        all heads."""
         old = before or Head()
         looked_ms = {0: old.looked_ms if old.layout else self._looked_before_layouts()}
         while True:
@@ -193,7 +198,7 @@ class Checkpoints:
         return min(looked_ms.get(number, old.since_ms) for number in range(max(1, old.shards)))
 
     def _looked_before_layouts(self) -> int:
-        """As releases without layouts stored it."""
+        """``looked_ms`` as releases without layouts stored it."""
         key = pipeline_key(self._name, STATUS)
         return int(self._database.get_many([key]).get(key, {}).get("looked_ms", 0))
 
@@ -207,7 +212,8 @@ class Checkpoints:
             self.put_rows(batch, unfinished=True)
 
     def finish_part(self, *, unfinished: bool = False, skipped: Collection[Run] = ()) -> None:
-        """A part is done: its runs have rows, its head is gone. ``unfinished``: something of them is left; of ``skipped`` ones in any case."""
+        """Finish a part: write rows for its runs and remove its head. ``unfinished``: mark all of them as unfinished; ``skipped``
+        ones are marked in any case."""
         if self.in_doubt:
             self.settle()
         left = {run: checkpoint for run, checkpoint in self._head.checkpoints.items() if unfinished or run in skipped}
@@ -216,7 +222,7 @@ class Checkpoints:
         self._fenced(self._head.deletes(self._key))
 
     def _fenced(self, writes: Sequence[Write]) -> None:
-        """Writes that hold while the leading head is as this worker knows it."""
+        """Apply writes on condition that the leading head is as this worker knows it."""
         check = self._checks() or [Check(self._lead, self._head.still())]
         try:
             transact_with_retry(self._database, self._clock, [*check, *writes])
@@ -226,22 +232,23 @@ class Checkpoints:
 
     @property
     def in_doubt(self) -> bool:
-        """Whether nobody knows if the last commit was applied: ``settle`` finds out."""
+        """Whether the outcome of the last commit is unknown: ``settle`` resolves it."""
         return bool(self._doubtful)
 
     def active(self) -> Mapping[Run, RunCheckpoint]:
-        """Where the runs in hand are, as it was committed last."""
+        """The last committed checkpoints of the active runs."""
         return self._head.checkpoints
 
     def find(self, runs: Sequence[Run]) -> dict[Run, RunCheckpoint]:
-        """Where runs are, those in hand and those that were let go. A request for 100; none for those in hand."""
+        """The checkpoints of runs, active or released. One request for 100; none for active ones."""
         found = {run: self._head.checkpoints[run] for run in runs if run in self._head.checkpoints}
         missing = {run_key(self._name, run): run for run in runs if run not in found}
         rows = self._database.get_many(list(missing)) if missing else {}
         return found | {missing[key]: checkpoint_of(row) for key, row in rows.items()}
 
     def released(self) -> Iterator[ReleasedRun]:
-        """All runs that have rows, of all shards; the row of one that is in hand is older than the head. A request for each MB of them."""
+        """All runs that have rows, of all shards; the row of an active run is older than the head. One request for each MB of
+        them."""
         first: str | None = None
         while True:
             rows, more = self._database.query(PIPELINES, runs_partition(self._name), first, None, limit=_PAGE)
@@ -260,10 +267,10 @@ class Checkpoints:
         looked_ms: int | None = None,
         has_backlog: bool | None = None,
     ) -> None:
-        """Store where runs are now, and the handlers' rows with it: one transaction. The same again is fine.
+        """Store the new checkpoints of runs together with the handlers' rows: one transaction. Idempotent.
 
-        Raises PartitionNotOwnedError (another took over: stop), RowsRefusedError, UnavailableError: nothing is lost, commit again; of
-        OutcomeUnknownError nobody knows: ``settle`` first."""
+        Raises PartitionNotOwnedError (another worker took over: stop), RowsRefusedError, UnavailableError: nothing is lost,
+        commit again; after OutcomeUnknownError call ``settle`` first."""
         head = self._head
         self._store(
             head.next(
@@ -275,7 +282,7 @@ class Checkpoints:
         )
 
     def _store(self, head: Head, writes: Sequence[Write] = ()) -> None:
-        """Put a head in the place of the present one."""
+        """Replace the current head."""
         try:
             self._transact([*head.writes(self._key, self._head), *writes])
         except OutcomeUnknownError:
@@ -287,16 +294,16 @@ class Checkpoints:
                 raise RowsRefusedError(f"a handler's row was refused pipeline={self._name}: {error}") from error
             if stored != head.attempt:
                 raise self._overtaken() from error
-            # A repeat of the adapter's met the first, which was applied.
+            # A retry of the adapter met its first attempt, which was applied.
         self._head = head
 
     def settle(self) -> bool:
-        """Find out what became of a commit whose answer was lost: whether it was applied. If not, it never will be. Two requests at most.
-        Raises PartitionNotOwnedError, UnavailableError: then it is still not known."""
+        """Resolve a commit whose response was lost. Returns whether it was applied; if not, it never will be. At most two
+        requests. Raises PartitionNotOwnedError, UnavailableError: the outcome is still unknown."""
         first, known = self._doubtful[0], {head.attempt: head for head in self._doubtful}
         stored = self._stored()
         if stored == self._head.attempt:
-            # The commit may still be under way: the head is written once more, so that its condition never holds again.
+            # The commit may still be in flight: the head is written once more, so that its condition is never true again.
             fence = self._head.next()
             known[fence.attempt] = fence
             try:
@@ -313,8 +320,8 @@ class Checkpoints:
         return stored == first.attempt
 
     def release(self, runs: Sequence[Run]) -> None:
-        """Let runs go: rows of their own, then the head without them. A request for 98, and one. Raises as ``commit`` does; what was
-        not done is done by the same call again."""
+        """Release runs: write rows of their own, then the head without them. One request for 98 runs, and one for the head.
+        Raises like ``commit``; the same call completes a release that failed."""
         if self.in_doubt:
             self.settle()
         checkpoints = {run: self._head.checkpoints[run] for run in runs if run in self._head.checkpoints}
@@ -323,8 +330,8 @@ class Checkpoints:
         self._store(self._head.next(checkpoints=left))
 
     def put_rows(self, checkpoints: Mapping[Run, RunCheckpoint], *, unfinished: bool = False) -> None:
-        """Rows of runs that are not in hand, or no longer. They hold while the head is as this worker left it, so one that is applied late
-        overwrites nothing newer. A request for 98. Raises PartitionNotOwnedError, UnavailableError."""
+        """Write rows of runs that are not active, or no longer. Conditional on the head being as this worker left it, so a
+        delayed write overwrites nothing newer. One request for 98. Raises PartitionNotOwnedError, UnavailableError."""
         until_s = self._clock.now_ms() // 1000 + self._keep_s
         waiting = iter(checkpoints.items())
         while batch := list(islice(waiting, _BATCH)):
@@ -337,15 +344,19 @@ class Checkpoints:
                 raise self._overtaken() from error
 
     def check(self) -> None:
-        """Ask the store whether this worker is still the one. Raises PartitionNotOwnedError. One request."""
+        """Check in the store that this worker still owns the head. Raises PartitionNotOwnedError. One request."""
         self._stored()
 
     def _stored(self) -> str:
-        """The attempt that is stored, of a head which is this worker's, or its error."""
+        """The attempt of the stored head. Raises unless the head is this worker's."""
         keys = list(dict.fromkeys([self._key, self._lead]))
         rows = self._database.get_many(keys)
         if self._guard and rows.get(self._lead, {}).get(self._guard.path[0]) != self._guard.value:
-            raise self._overtaken() if self._shard.leads else LayoutChangedError(f"the runs are divided anew pipeline={self._name}")
+            raise (
+                self._overtaken()
+                if self._shard.leads
+                else LayoutChangedError(f"the runs are being redistributed pipeline={self._name}")
+            )
         row: Row = rows.get(self._key, {})
         if (row.get("epoch"), row.get("owner")) != (self._head.epoch, self._head.owner):
             raise self._overtaken()

@@ -1,4 +1,4 @@
-"""What a worker commits: where its runs are, handlers' rows, switches that changed, and how it is; and what follows from it."""
+"""Commits a worker's progress: the checkpoints of its runs, handlers' rows, changed handler states and the status row."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from chalicelib.pipelines.shards import ONLY, Shard, shards
 from chalicelib.ports import Clock, Put, Row, Run, Write
 
 QUIET_STATUS_MS = 60_000
-"""How often a worker tells how it is when nothing moves."""
+"""A worker reports its status at least this often when nothing moves."""
 _NOTHING = RunCheckpoint()
 Status = Callable[[int], Put]
-"""What a worker reports, as the row of its shard."""
+"""Builds the status row of a worker's shard for a time."""
 
 
 def reported_caught_up(row: Row, layout: str) -> dict[str, int]:
-    """The handlers that a shard reports to have caught up, if it reports under this layout."""
+    """The handlers that a shard reports as caught up, if it reports under this layout."""
     stored = row.get("caught_up", {}) if row.get("layout") == layout else {}
     return {name: int(since_ms) for name, since_ms in stored.items()}
 
 
 class Committer:
-    """``unsaved``: switches of handlers that the next commit stores. ``back``: handlers that get what they missed; ``caught_up``: those that
-    have got it from this shard, and the time of their switch. ``committing``: handlers whose rows were sent last.
-    ``status`` None: of a part of a job, which reports nothing."""
+    """``unsaved``: handler states that the next commit stores. ``catching_up``: handlers that receive the events they missed;
+    ``caught_up``: those that have received them from this shard, with the time of their state. ``committing``: handlers whose
+    rows are in the last commit. ``status`` None: for a part of a job, which reports no status."""
 
     def __init__(
         self,
@@ -58,26 +58,26 @@ class Committer:
         self._moving: dict[Run, RunCheckpoint] = {}
         self._reported_ms = 0
 
-    def set_handler_state(self, switch: HandlerState) -> None:
-        """A handler's switch from the next commit on: whatever it has missed until then, it catches up under this one."""
-        self.unsaved[switch.handler] = switch
-        self.catching_up.discard(switch.handler)
-        self.caught_up.pop(switch.handler, None)
+    def set_handler_state(self, state: HandlerState) -> None:
+        """Apply a handler's state with the next commit: events that it has missed until then are caught up under this state."""
+        self.unsaved[state.handler] = state
+        self.catching_up.discard(state.handler)
+        self.caught_up.pop(state.handler, None)
 
     def settle(self) -> None:
-        """Find out what became of a commit in doubt. Raises as ``Checkpoints.settle``."""
+        """Resolve a commit in doubt. Raises like ``Checkpoints.settle``."""
         if self._checkpoints.in_doubt and self._checkpoints.settle():
             self._committed()
 
     def commit(self, states: PipelineStateStore) -> None:
-        """One transaction, if anything moved, none when a handler could not tell its rows; then the switches of handlers that have caught up.
-        Raises as ``Checkpoints.commit``."""
+        """One transaction if anything changed, none if a handler failed to return its rows; then clear the states of handlers
+        that have caught up. Raises like ``Checkpoints.commit``."""
         receiving, committed = self._delivery.receiving, self._checkpoints.active()
         moved: dict[Run, RunCheckpoint] = {}
         for run, active in self._active_runs.checkpointed():
             checkpoint = active.current_checkpoint(receiving)
             if run not in committed or checkpoint != committed[run]:
-                moved[run] = checkpoint  # also of a run of which nothing was read yet: it is in hand, and not looked for any more
+                moved[run] = checkpoint  # also if nothing of the run was read yet: an active run is not discovered again
         writes = self._writes()
         if writes is None:
             return
@@ -90,7 +90,7 @@ class Committer:
             self._welcome_back(states)
             return
         status = [self._status(now_ms)] if self._status else []
-        changed = [Put(*handler_row(self._name, switch)) for switch in self.unsaved.values()]
+        changed = [Put(*handler_row(self._name, state)) for state in self.unsaved.values()]
         self._saving = dict(self.unsaved)
         self._moving = moved
         self._fence()
@@ -100,7 +100,7 @@ class Committer:
         self._welcome_back(states)
 
     def _note_caught_up(self) -> None:
-        """Which handlers have got all that they missed."""
+        """Record which handlers have received all events that they missed."""
         if not self.catching_up or self._scheduler.forced:
             return
         behind = {name for active in self._active_runs.runs.values() for name in active.checkpoint.lagging}
@@ -109,9 +109,10 @@ class Committer:
         self.catching_up &= behind
 
     def _welcome_back(self, states: PipelineStateStore) -> None:
-        """Handlers that have got from every shard what they missed are as any other, unless an operator has switched them meanwhile. What
-        they got is committed by now: without the switch, nobody gives it to them again. The leading shard writes it down, for a shard that
-        begins later has to know. A read while there are such handlers and other shards. Raises UnavailableError."""
+        """Clear the states of handlers that have received their missed events from every shard, unless an operator has changed
+        them meanwhile. These events are committed: without the state they are not delivered again. The leading shard does
+        this, since a shard that starts later has to know. One read while there are such handlers and other shards. Raises
+        UnavailableError."""
         if not self.caught_up or not self._shard.leads:
             return
         others = shards(self._shard.count)[1:]
@@ -124,7 +125,7 @@ class Committer:
                 self.known.pop(name)
 
     def _writes(self) -> list[Write] | None:
-        """The rows of handlers; None when one of them could not tell. Raises LeaseError."""
+        """The rows of handlers; None if one of them failed to return them. Raises LeaseError."""
         writes: list[Write] = []
         self.committing = []
         for name, handler in self._delivery.context.handlers.items():
@@ -133,7 +134,7 @@ class Committer:
             try:
                 pending = list(handler.pending_writes())
             except LeaseError:
-                raise  # its fence says so: the worker stops, and commits nothing
+                raise  # its fence raised: the worker stops, and commits nothing
             except Caught as error:
                 self._delivery.failed(name, error)
                 return None
@@ -143,15 +144,15 @@ class Committer:
         return writes
 
     def _committed(self) -> None:
-        """What was sent in the last commit is stored."""
+        """Update the state in memory after the last commit was stored."""
         for run, active in self._active_runs.checkpointed():
             active.checkpoint = self._moving.get(run, active.checkpoint)
-        for name, switch in self._saving.items():
-            if self.unsaved.get(name) == switch:
+        for name, state in self._saving.items():
+            if self.unsaved.get(name) == state:
                 del self.unsaved[name]
             self.known.pop(name, None)
-            if switch.state:
-                self.known[name] = switch
+            if state.state:
+                self.known[name] = state
         self._moving, self._saving = {}, {}
         self._reported_ms = self._clock.now_ms()
         for name in self.committing:
@@ -166,7 +167,7 @@ class Committer:
         self.committing = []
 
     def release_done(self) -> None:
-        """Of runs that are done: those that have ended, and where others wait for room, those that go on. Raises as
+        """Release runs that are done: ended ones, and running ones while other runs wait for room. Raises like
         ``Checkpoints.release``."""
         crowded = self._scheduler.is_full
         done = [
@@ -183,12 +184,12 @@ class Committer:
             self._scheduler.mark_caught_up(self._active_runs.runs[run].known)
             self._active_runs.drop(run)
 
-    def has_operator_change(self, states: PipelineStateStore, switch: DesiredState) -> bool:
-        """Whether an operator has changed something. A query."""
+    def has_operator_change(self, states: PipelineStateStore, desired: DesiredState) -> bool:
+        """Whether an operator has changed the pipeline's or a handler's state. One Query."""
         now, handlers = states.read(self._name)
         ours = {name for name, each in (self.known | self.unsaved).items() if each.state == DISABLED}
         theirs = {name for name, each in handlers.items() if each.state == DISABLED}
         enabled = {
             name for name, each in handlers.items() if each.state == REPLAYING and not self._delivery.receiving.get(name, True)
         }
-        return now != switch or bool(theirs - ours) or bool(enabled)
+        return now != desired or bool(theirs - ours) or bool(enabled)

@@ -1,7 +1,7 @@
-"""Which pipelines there are: the built-in one and every ``*.yaml`` of a folder, or of a prefix of a bucket.
+"""Loads the pipelines: the built-in one and every ``*.yaml`` of a folder, or of a prefix of a bucket.
 
-A bad file, or one whose name another has taken, is refused by ``validate`` and skipped with a warning where pipelines run: the first
-one, in order of file names behind the built-in one, is kept. Without the built-in one nothing runs.
+``validate`` rejects an invalid file, and one whose name is already taken; the schedule skips it with a warning. The first file
+with a name wins, in order of file names after the built-in one. Without the built-in pipeline none runs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BUILT_IN_FILE = files(__package__) / f"{BUILT_IN}{ENDING}"
 
 @dataclass(frozen=True, slots=True)
 class ConfigFile:
-    """A file of a scan: ``place`` for people, ``stem`` its name without its ending."""
+    """A pipeline's file: ``location`` for messages, ``stem`` its name without the extension."""
 
     location: str
     stem: str
@@ -35,7 +35,7 @@ class ConfigFile:
 
 @dataclass(frozen=True, slots=True)
 class ConfigProblem:
-    """A file that is no pipeline, and why."""
+    """A file that is not a valid pipeline, and the reason."""
 
     location: str
     reason: str
@@ -43,17 +43,17 @@ class ConfigProblem:
 
 @dataclass(frozen=True, slots=True)
 class LoadedPipelines:
-    """What a scan found, in order."""
+    """The valid pipelines, in order, and the problems."""
 
     pipelines: Sequence[PipelineFile]
     problems: Sequence[ConfigProblem]
 
     def named(self, name: str) -> PipelineFile | None:
-        """The pipeline of this name."""
+        """The pipeline with this name."""
         return next((each for each in self.pipelines if each.name == name), None)
 
     def chosen(self, names: Collection[str]) -> Sequence[PipelineFile]:
-        """Those of these names; all where none is given. Raises InvalidConfigurationError for a name that no pipeline has."""
+        """The pipelines with these names; all if ``names`` is empty. Raises InvalidConfigurationError for an unknown name."""
         known = [each.name for each in self.pipelines]
         for name in names:
             if name not in known:
@@ -62,20 +62,20 @@ class LoadedPipelines:
 
 
 class ConfigSource(Protocol):
-    """Where pipelines' files are."""
+    """A source of pipelines' files."""
 
     def __call__(self) -> Iterable[ConfigFile]:
-        """All of them, in order of their names. Raises UnavailableError, InvalidConfigurationError."""
+        """All files, in order of their names. Raises UnavailableError, InvalidConfigurationError."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalFolder:
-    """A folder of this machine; not those below it."""
+    """A local folder, without its subfolders."""
 
     path: Path
 
     def __call__(self) -> Iterator[ConfigFile]:
-        """See ``Files``."""
+        """See ``ConfigSource``."""
         if not self.path.is_dir():
             raise InvalidConfigurationError(f"no such folder of pipelines folder={self.path}")
         for path in sorted(self.path.glob(f"*{ENDING}")):
@@ -85,13 +85,13 @@ class LocalFolder:
 
 @dataclass(frozen=True, slots=True)
 class BucketPrefix:
-    """Objects of a bucket right below a prefix. A LIST, and a GET each."""
+    """The objects directly below a prefix of a bucket. A LIST, and a GET each."""
 
     store: ObjectStore
     prefix: str
 
     def __call__(self) -> Iterator[ConfigFile]:
-        """See ``Files``."""
+        """See ``ConfigSource``."""
         folder, after = f"{self.prefix.rstrip('/')}/" if self.prefix else "", ""
         while True:
             page = self.store.list(folder, start_after=after)
@@ -107,12 +107,13 @@ class BucketPrefix:
         try:
             body = self.store.get(key, 0, MAX_FILE_BYTES + 1).body
         except StoreConditionError:
-            return  # gone since it was listed
+            return  # deleted since it was listed
         yield ConfigFile(key, stem, body.decode(errors="replace"))
 
 
 def config_files(location: str | None, stores: Mapping[str, ObjectStore]) -> Iterable[ConfigFile]:
-    """The files of a folder, or of ``s3://bucket/prefix`` in one of these buckets; None: none. Raises InvalidConfigurationError."""
+    """The files of a folder, or of ``s3://bucket/prefix`` in one of these buckets; none for None. Raises
+    InvalidConfigurationError."""
     if location is None:
         return ()
     if not location.startswith(_S3):
@@ -129,7 +130,7 @@ def load_pipelines(
     built_in: Traversable = _BUILT_IN_FILE,
     modules: AllowedModules = DEFAULTS_ONLY,
 ) -> LoadedPipelines:
-    """The pipelines of these files, the built-in one first. Raises InvalidConfigurationError when that is missing or bad."""
+    """The pipelines of these files, the built-in one first. Raises InvalidConfigurationError if that is missing or invalid."""
     try:
         text = built_in.read_text()
     except OSError as error:
@@ -147,12 +148,14 @@ def load_pipelines(
             continue
         if pipeline.name in taken:
             problems.append(
-                ConfigProblem(source.location, f"another has the name already name={pipeline.name} in={taken[pipeline.name]}")
+                ConfigProblem(source.location, f"another pipeline has this name name={pipeline.name} in={taken[pipeline.name]}")
             )
             continue
         if shared := next((output for output in pipeline.logging.outputs() if output in writers), None):
             problems.append(
-                ConfigProblem(source.location, f"another writes the same files pipeline={writers[shared]} output={shared[:200]}")
+                ConfigProblem(
+                    source.location, f"another pipeline writes the same files pipeline={writers[shared]} output={shared[:200]}"
+                )
             )
             continue
         taken[pipeline.name] = source.location

@@ -1,6 +1,7 @@
-"""A pipeline as its file describes it: one YAML file, checked whole before anything of it is built.
+"""The schema of a pipeline's YAML file, which is validated completely before any part is built.
 
-``logging`` is what ``logging.config.dictConfig`` takes, without what is about a process: nothing is incremental, nothing is disabled.
+``logging`` has the schema of ``logging.config.dictConfig`` without its process-wide parts: nothing is incremental, and no logger
+is disabled.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from chalicelib.pipelines.allowed_modules import DEFAULTS_ONLY, AllowedModules, 
 from chalicelib.pipelines.files.key_layout import EXTENSIONS, output_name
 
 MAX_FILE_BYTES = 256 * 1024
-"""Of a file; and of its values once aliases stand for what they mean."""
+"""The size of a file; also of its values with aliases expanded."""
 MAX_VALUES = 20_000
-"""Names and values of a file, each alias counted as what it stands for."""
+"""The number of keys and values in a file, with each alias counted as its expansion."""
 MAX_DEPTH = 50
 MAX_HANDLERS = 200
 MAX_HANDLER_NAME_CHARS = 200
@@ -40,8 +41,8 @@ class _Part(BaseModel):
 
 
 class Properties(_Part):
-    """How a pipeline works. ``buffer_bytes`` 0: automatic. A file may say each of these, and no other; what it leaves out is the
-    installation's (``RUNLAKE_PIPELINE_…``)."""
+    """Properties of a pipeline. ``buffer_bytes`` 0: automatic. A file may set each of these and no other; the installation's
+    settings (``RUNLAKE_PIPELINE_…``) are the defaults."""
 
     event_delay_ms: Annotated[int, Field(ge=0, le=3_600_000)] = 2000
     buffer_bytes: Annotated[int, Field(ge=0, le=1 << 40)] = 0
@@ -52,7 +53,8 @@ class Properties(_Part):
 
 
 class Errors(_Part):
-    """When a handler is given up: more than ``max`` errors in ``window_s`` seconds. ``retries`` of one event before it is set aside."""
+    """A handler is disabled after more than ``max`` errors in ``window_s`` seconds. ``retries`` of one event before it becomes a
+    dead letter."""
 
     max: Annotated[int, Field(ge=1, le=1_000_000)] = 100
     window_s: Annotated[int, Field(ge=1, le=86_400)] = 300
@@ -60,8 +62,8 @@ class Errors(_Part):
 
 
 class RunSelection(_Part):
-    """Which runs: ``live`` are those that go on, ``finalized`` those that have ended, also before there was the pipeline. ``what``:
-    patterns of pipelines' names (FQN) with ``*``, ``?`` and ``[…]``."""
+    """The runs to process: ``live`` are running runs, ``finalized`` ended ones, including those from before the pipeline existed.
+    ``what``: patterns of pipelines' names (FQN) with ``*``, ``?`` and ``[…]``."""
 
     include: tuple[Literal["finalized", "live"], ...] = (FINALIZED, LIVE)
     what: tuple[str, ...] = ("*",)
@@ -74,11 +76,11 @@ class RunSelection(_Part):
     @model_validator(mode="after")
     def _has_some(self) -> Self:
         if not self.include or not self.what:
-            raise ValueError("include and what name one at least")
+            raise ValueError("include and what must not be empty")
         return self
 
-    def wants(self, fqn: str) -> bool:
-        """Whether runs of this name are worked."""
+    def matches(self, fqn: str) -> bool:
+        """Whether runs of this FQN are processed."""
         return any(fnmatchcase(fqn, pattern) for pattern in self.what)
 
 
@@ -86,7 +88,7 @@ _Named = Mapping[str, Mapping[str, Any]]
 
 
 class Logging(_Part):
-    """What ``dictConfig`` takes. Each handler that is named is there; one at least gets events."""
+    """The input of ``dictConfig``. Each referenced handler is defined; at least one receives events."""
 
     version: Literal[1]
     formatters: _Named = {}
@@ -95,17 +97,17 @@ class Logging(_Part):
     loggers: _Named = {}
     root: Mapping[str, Any] = {}
     disable_existing_loggers: bool = False
-    """Of a process: without effect."""
+    """Process-wide in ``dictConfig``: without effect here."""
     _modules: AllowedModules = PrivateAttr(default=DEFAULTS_ONLY)
 
     def model_post_init(self, context: Any, /) -> None:
-        """Take the list of modules over from the validation's context: a file cannot set it."""
+        """Take the module list from the validation context: a file cannot set it."""
         if isinstance(context, AllowedModules):
             self._modules = context
 
     @property
     def modules(self) -> AllowedModules:
-        """Which modules the file may name."""
+        """The modules that the file may name."""
         return self._modules
 
     @field_validator("handlers")
@@ -124,7 +126,7 @@ class Logging(_Part):
         loggers = value.values() if value and all(isinstance(each, Mapping) for each in value.values()) else [value]
         unknown = sorted({str(key) for each in loggers for key in each if key not in known})
         if unknown:
-            raise ValueError(f"a logger has {', '.join(sorted(known))}, not {', '.join(unknown)}")
+            raise ValueError(f"a logger may have {', '.join(sorted(known))}, not {', '.join(unknown)}")
         return value
 
     @model_validator(mode="after")
@@ -134,10 +136,10 @@ class Logging(_Part):
         if unknown:
             raise ValueError(f"no such handler: {', '.join(unknown)}")
         if not named:
-            raise ValueError("no logger has a handler, so nothing would be done with any event")
+            raise ValueError("no logger has a handler, so no event would be processed")
         lost = sorted(name for name, handler in self.handlers.items() if "class" not in handler and "()" not in handler)
         if lost:
-            raise ValueError(f"a handler has class or (): {', '.join(lost)}")
+            raise ValueError(f"a handler needs class or (): {', '.join(lost)}")
         return self
 
     @model_validator(mode="after")
@@ -145,7 +147,7 @@ class Logging(_Part):
         definitions = [each for kind in (self.handlers, self.formatters, self.filters) for each in kind.values()]
         missing = self.modules.missing([name for definition in definitions for name in names_in(definition)])
         if missing:
-            raise ValueError(f"modules that are not listed: {', '.join(missing)[:500]}: set {self.modules.line(missing)[:1000]}")
+            raise ValueError(f"modules are not listed: {', '.join(missing)[:500]}: set {self.modules.setting_with(missing)[:1000]}")
         return self
 
     @model_validator(mode="after")
@@ -157,7 +159,7 @@ class Logging(_Part):
         return self
 
     def outputs(self) -> list[str]:
-        """Names of what rolling handlers write, as far as a file tells them: of a class derived from ours it does not."""
+        """The names of the rolling handlers' outputs, as far as the file determines them: not those of subclasses."""
         rolling = [each for each in self.handlers.values() if each.get("()", each.get("class")) == ROLLING_HANDLER]
         return [
             output_name(str(each.get("base")), str(each.get("extension") or EXTENSIONS.get(str(each.get("format", "text")), "")))
@@ -165,14 +167,14 @@ class Logging(_Part):
         ]
 
     def each_logger(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """The configured loggers by name; the root's is empty."""
+        """The configured loggers by name; the root's name is empty."""
         yield "", self.root
         yield from self.loggers.items()
 
 
 class PipelineFile(_Part):
-    """A pipeline. ``name`` is unique, and names its checkpoint. ``shards``: how many workers share its runs, by FQN; events are in order
-    within a shard."""
+    """A pipeline. ``name`` is unique, and names its checkpoint. ``shards``: the number of workers that share its runs, by FQN;
+    events are in order within a shard."""
 
     name: Annotated[str, Field(pattern=NAME)]
     shards: Annotated[int, Field(ge=1, le=MAX_SHARDS)] = 1
@@ -185,8 +187,8 @@ class PipelineFile(_Part):
 def parse_pipeline_file(
     text: str, stem: str, defaults: Properties | None = None, modules: AllowedModules = DEFAULTS_ONLY
 ) -> PipelineFile:
-    """The pipeline of a file. ``stem``: its name without its ending, the pipeline's where it says none. Imports and calls nothing that the
-    file names. Raises InvalidConfigurationError, which names each thing that is wrong, up to ten."""
+    """Parse a pipeline's file. ``stem``: its name without the extension, the default of the pipeline's name. Imports and calls
+    nothing that the file names. Raises InvalidConfigurationError, which lists up to ten errors."""
     document = _document(text, stem)
     document.setdefault("name", stem)
     given = document.get("properties")
@@ -211,15 +213,15 @@ def _document(text: str, stem: str) -> dict[str, Any]:
         Exception
     ) as error:  # constructors of YAML raise KeyError, AttributeError and others for tags that do not fit their values
         reason = " ".join(str(error).split())[:500]
-        raise InvalidConfigurationError(f"no yaml: {reason or type(error).__name__} file={stem}") from None
+        raise InvalidConfigurationError(f"invalid yaml: {reason or type(error).__name__} file={stem}") from None
     if not isinstance(document, dict):
-        raise InvalidConfigurationError(f"a pipeline's file holds names and values file={stem}")
+        raise InvalidConfigurationError(f"a pipeline's file must be a mapping file={stem}")
     return document
 
 
-class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # it has no types
-    """Plain values only, and each name once: YAML itself would take the last. An alias counts as what it stands for, so nothing is
-    built that is larger than a file may be."""
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # untyped
+    """Plain values only, and each key once: YAML itself would take the last. An alias counts as its expansion, so nothing larger
+    than the limits of a file is built."""
 
     def __init__(self, stream: str) -> None:
         super().__init__(stream)
@@ -227,7 +229,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # it has no types
         self._sizes: dict[int, tuple[int, int]] = {}  # of nodes: values and characters
 
     def compose_node(self, parent: Any, index: Any) -> yaml.Node:
-        """See ``yaml.composer``: called for each node, and for each alias with the node that it stands for."""
+        """See ``yaml.composer``: called for each node, and for each alias with the node that it refers to."""
         self._values += 1
         if self._values > MAX_VALUES:
             raise yaml.composer.ComposerError(None, None, f"more than {MAX_VALUES} values", self.peek_event().start_mark)
@@ -252,7 +254,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # it has no types
         sizes = [self._sizes[id(child)] for child in children]
         values, characters = 1 + sum(size[0] for size in sizes), sum(size[1] for size in sizes)
         if values > MAX_VALUES or characters > MAX_FILE_BYTES:
-            raise yaml.composer.ComposerError(None, None, "aliases stand for too much", node.start_mark)
+            raise yaml.composer.ComposerError(None, None, "aliases expand to too much", node.start_mark)
         return values, characters
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -260,7 +262,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # it has no types
         seen: set[str] = set()
         for name in [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<"]:
             if name in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"a name stands twice: {name[:100]}", node.start_mark)
+                raise yaml.constructor.ConstructorError(None, None, f"duplicate name: {name[:100]}", node.start_mark)
             seen.add(name)
         mapping: dict[Hashable, Any] = super().construct_mapping(node, deep)
         return mapping

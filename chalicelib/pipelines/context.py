@@ -1,10 +1,10 @@
-"""A pipeline's own logging: loggers, handlers, formatters and filters that nothing of the process knows of.
+"""A pipeline's own logging tree: loggers, handlers, formatters and filters that are not registered in the process.
 
-``logging.config.dictConfig`` would clear the process's handlers and enter ours into its lists, which are flushed and closed when the
-process ends. So the pieces of its ``DictConfigurator`` build what the file says, and what they registered on the way is taken out again.
+``logging.config.dictConfig`` would clear the process's handlers and add ours to its lists, which are flushed and closed at exit.
+So the methods of its ``DictConfigurator`` build the tree, and their registrations are undone.
 
-Events go where the most specific configured logger sends them. A name that is not configured makes no logger: which one serves it is
-remembered for a while, and for so many names.
+Events go to the most specific configured logger. A name that is not configured creates no logger: its route is cached, for a
+limited time and a limited number of names.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from chalicelib.pipelines.allowed_modules import names_in
 from chalicelib.pipelines.configuration import Logging, Properties
 
 Caught = (Exception, SystemExit)
-"""What a handler may raise without stopping anything."""
+"""The exceptions of a handler that are caught."""
 
 
 @dataclass(slots=True)
 class Swallowed:
-    """An error that a handler kept to itself. ``handler`` is the configured name of the one that had it."""
+    """An error that a handler caught itself. ``handler`` is the handler's configured name."""
 
     handler: str
     record: logging.LogRecord
@@ -37,7 +37,7 @@ class Swallowed:
 
 @dataclass(frozen=True, slots=True)
 class HandlerRoute:
-    """What serves a logger's name: its effective level, its filters, and the handlers of it and of those above it, by name."""
+    """The route of a logger's name: its effective level, its filters, and its handlers and those of its ancestors, by name."""
 
     logger: logging.Logger
     level: int
@@ -46,10 +46,11 @@ class HandlerRoute:
 
 @dataclass(slots=True)
 class LoggingContext:
-    """What a file's ``logging`` became. ``handlers``: those that could be built, by name; ``failures``: why the others could not.
+    """The logging tree that was built from a file. ``handlers``: those that could be built, by name; ``failures``: the errors of
+    those that could not.
 
-    ``swallowed`` fills with what handlers gave to ``handleError``; whoever looks at it takes it out. ``owners``: the handler that loggers
-    know, for one that stands behind it (``MemoryHandler.target``)."""
+    ``swallowed`` collects the errors that handlers passed to ``handleError``; its reader removes them. ``owners``: for a handler
+    that another one forwards to (``MemoryHandler.target``), the handler that is attached to loggers."""
 
     handlers: Mapping[str, logging.Handler]
     failures: Mapping[str, str]
@@ -61,7 +62,7 @@ class LoggingContext:
     _routes: OrderedDict[str, tuple[int, HandlerRoute]] = field(default_factory=OrderedDict)
 
     def route(self, name: str, now_ms: int) -> HandlerRoute:
-        """What serves this name. Keeps ``logger_cache_size`` names, each for ``logger_cache_ttl_ms``."""
+        """The route of this name. Caches ``logger_cache_size`` names, each for ``logger_cache_ttl_ms``."""
         known = self._routes.get(name)
         if known is not None and known[0] > now_ms:
             self._routes.move_to_end(name)
@@ -75,21 +76,21 @@ class LoggingContext:
 
     @property
     def cached_routes(self) -> int:
-        """Names that are remembered now."""
+        """The number of cached names."""
         return len(self._routes)
 
     def forget_routes(self, now_ms: int) -> None:
-        """Let names go whose time is over."""
+        """Remove expired names from the cache."""
         for name in [name for name, (until_ms, _) in self._routes.items() if until_ms <= now_ms]:
             del self._routes[name]
 
     def attached(self) -> list[str]:
-        """Handlers that some logger has, in order of their names: those that events are given to."""
+        """Handlers that are attached to a logger, sorted by name: those that events are delivered to."""
         found = {id(handler) for logger in self.loggers.values() for handler in logger.handlers}
         return sorted(name for name, handler in self.handlers.items() if id(handler) in found)
 
     def close(self) -> Iterator[tuple[str, BaseException]]:
-        """Close every handler; those that fail are told, and the others are closed all the same."""
+        """Close every handler. Yields the errors of those that fail; the remaining ones are closed all the same."""
         for name, handler in self.handlers.items():
             try:
                 handler.close()
@@ -114,8 +115,8 @@ def _most_specific(name: str, loggers: Mapping[str, logging.Logger]) -> str:
 
 
 def build_logging(config: Logging, properties: Properties, now_ms: Callable[[], int]) -> LoggingContext:
-    """Build a pipeline's logging. A handler that cannot be built is told in ``failures``, and the others are there. Raises
-    InvalidConfigurationError for formatters, filters and loggers that cannot be: then nothing is."""
+    """Build a pipeline's logging tree. A handler that cannot be built is reported in ``failures`` and the rest are built. Raises
+    InvalidConfigurationError for formatters, filters and loggers that cannot be built."""
     pieces = _Pieces(config)
     manager = _manager()
     handlers, failures = pieces.build_handlers()
@@ -131,8 +132,8 @@ def build_logging(config: Logging, properties: Properties, now_ms: Callable[[], 
 
 
 def validate_logging(config: Logging) -> None:
-    """Whether all that a file names can be found. Modules that are listed are imported; nothing of the file is called: no handler opens
-    a file or connection. Raises InvalidConfigurationError."""
+    """Check that every name in the file resolves. Imports listed modules; calls nothing of the file: no handler opens a file or
+    connection. Raises InvalidConfigurationError."""
     for kind in ("handlers", "formatters", "filters"):
         for name, definition in getattr(config, kind).items():
             try:
@@ -146,7 +147,7 @@ def _check(config: Logging, definition: Mapping[str, Any]) -> None:
     for name in names_in(definition):
         value = config.modules.resolve(name)
         if name == named and not callable(value):
-            raise TypeError(f"it cannot be called: {name}")
+            raise TypeError(f"not callable: {name}")
     if named is None and "format" in definition:
         layout = (definition.get(key, default) for key, default in (("style", "%"), ("validate", True)))
         logging.Formatter(definition["format"], definition.get("datefmt"), *layout)
@@ -155,18 +156,18 @@ def _check(config: Logging, definition: Mapping[str, Any]) -> None:
 def _manager() -> logging.Manager:
     root = logging.RootLogger(logging.NOTSET)
     manager = logging.Manager(root)
-    root.manager = manager  # a class attribute of Logger, which is of the process
+    root.manager = manager  # a class attribute of Logger, shared by the process
     manager.loggerClass = _Logger
     manager.emittedNoHandlerWarning = True
     return manager
 
 
 class _Logger(logging.Logger):
-    """Of a manager of its own: ``Logger.manager`` is the process's."""
+    """A logger of a separate manager: ``Logger.manager`` is the process's."""
 
 
 class _Pieces(DictConfigurator):
-    """What ``DictConfigurator`` builds with, over a copy of what the file says."""
+    """The methods of ``DictConfigurator``, over a copy of the file's definitions."""
 
     def __init__(self, config: Logging) -> None:
         definitions = {name: copy.deepcopy(dict(getattr(config, name))) for name in ("formatters", "filters", "handlers")}
@@ -178,11 +179,11 @@ class _Pieces(DictConfigurator):
         self._build("filters", self.configure_filter)
 
     def resolve(self, s: str) -> Any:
-        """All that ``DictConfigurator`` resolves comes this way: classes, factories, and values behind ``ext://``."""
+        """``DictConfigurator`` resolves all names through this method: classes, factories, and values after ``ext://``."""
         return self._modules.resolve(s)
 
     def configure_formatter(self, config: Any) -> Any:
-        """The class of a formatter is the one name that ``logging.config`` resolves by a function of its own."""
+        """The class of a formatter is the one name that ``logging.config`` resolves by another function."""
         named = config.get("class")
         if not named or "()" in config:
             return super().configure_formatter(config)
@@ -199,7 +200,7 @@ class _Pieces(DictConfigurator):
                 raise InvalidConfigurationError(f"one of {kind} cannot be built: {_described(error)} name={name}") from error
 
     def build_handlers(self) -> tuple[dict[str, logging.Handler], dict[str, str]]:
-        """Those that refer to others are built behind them, as ``dictConfig`` does."""
+        """Handlers that refer to other handlers are built after them, as ``dictConfig`` does."""
         definitions = self.config["handlers"]
         handlers: dict[str, logging.Handler] = {}
         failures: dict[str, str] = {}
@@ -220,12 +221,12 @@ class _Pieces(DictConfigurator):
     def _handler(self, definition: Any) -> logging.Handler:
         handler = self.configure_handler(definition)
         if not isinstance(handler, logging.Handler):
-            raise TypeError(f"no logging.Handler: {type(handler).__name__}")
+            raise TypeError(f"not a logging.Handler: {type(handler).__name__}")
         _unregister(handler)
         return handler
 
     def configure_one(self, logger: logging.Logger, definition: Mapping[str, Any], handlers: Mapping[str, logging.Handler]) -> None:
-        """A logger's level, filters, handlers (those that there are) and whether the one above it is asked too."""
+        """Set a logger's level, filters, handlers (those that exist) and propagation."""
         there = [name for name in definition.get("handlers") or () if name in handlers]
         try:
             self.common_logger_config(logger, cast(Any, {**definition, "handlers": there}))
@@ -236,8 +237,9 @@ class _Pieces(DictConfigurator):
 
 
 def _unregister(handler: logging.Handler) -> None:
-    """Out of the list of what is closed when the process ends: the pipeline closes it. It has no name either: a name is entered into the
-    process's list, and taken out of it when the handler is closed, whosever it is."""
+    """Remove a handler from the list of handlers that are closed at exit: the pipeline closes it. Remove its name too: names are
+    registered in a process-wide list, and closing a handler removes its name from it, even if another handler has the same
+    one."""
     references: list[Any] = logging._handlerList  # type: ignore[attr-defined]
     with logging._lock:  # type: ignore[attr-defined]
         references[:] = [each for each in references if each() is not handler]
@@ -246,13 +248,13 @@ def _unregister(handler: logging.Handler) -> None:
 
 
 def _watch(name: str, handler: logging.Handler, swallowed: list[Swallowed]) -> None:
-    """Handlers catch their own errors and give them to ``handleError``, which prints. Ours are seen; what a class does there besides
-    (closing a socket) it still does."""
+    """Handlers catch their own errors and pass them to ``handleError``, which prints them. Collect these errors; other actions of
+    a class's own ``handleError`` (closing a socket) still run."""
     own = handler.handleError if type(handler).handleError is not logging.Handler.handleError else None
 
     def seen(record: logging.LogRecord) -> None:
         error = sys.exc_info()[1]
-        swallowed.append(Swallowed(name, record, error or RuntimeError("an error that the handler does not tell")))
+        swallowed.append(Swallowed(name, record, error or RuntimeError("the handler reported an error without an exception")))
         if own is not None:
             own(record)
 
@@ -266,6 +268,6 @@ def _owners(handlers: Mapping[str, logging.Handler]) -> dict[str, str]:
 
 
 def _described(error: BaseException) -> str:
-    """An error with what caused it: ``DictConfigurator`` wraps."""
+    """An error with its cause: ``DictConfigurator`` wraps errors."""
     cause = f": {error.__cause__}" if error.__cause__ else ""
     return f"{type(error).__name__}: {error}{cause}"[:500]

@@ -1,8 +1,8 @@
-"""Events that a handler would not take: stored whole, with the reason, for somebody to look at and to send again.
+"""Dead letters: events that a handler failed to process, stored with the reason, so that somebody can inspect and resend them.
 
-``_dead/{fqn}/{run id}/{pipeline}/{handler}/{line:010d}.json``, percent-encoded as run logs are. The same event again is the same object,
-and what quotes a run is found, and removed, with it. Where S3 has no room for such a key, long parts are shortened: their first bytes, ``+``
-(which no encoded name contains) and a digest.
+``_dead/{fqn}/{run id}/{pipeline}/{handler}/{line:010d}.json``, percent-encoded like run logs. The same event is always the same
+object, and the dead letters of a run are found, and deleted, by its prefix. If a key exceeds S3's limit, long parts are
+shortened: their first bytes, ``+`` (which no encoded name contains) and a digest.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _MESSAGE_CHARS = 1_000_000
 _SHORT_BYTES = 64
 _DIGEST_CHARS = 32
 _MAX_PREFIX_BYTES = MAX_KEY_BYTES - 2 * (_SHORT_BYTES + 1 + _DIGEST_CHARS + 1) - len("0123456789.json") - 9
-"""So that two shortened names and a line follow it; a log has fewer than 10**19 lines."""
+"""Leaves room for two shortened names and a line number; a log has fewer than 10**19 lines."""
 
 
 def dead_prefixes(run: Run) -> tuple[str, ...]:
-    """Every dead letter of a run has a key that begins with one of these: one prefix, or two where the run's names are very long."""
+    """Every dead letter of a run has a key that begins with one of these: one prefix, or two if the run's names are very long."""
     prefix = f"{DEAD}/{encode_name(run.fqn)}/{encode_name(run.run_id)}/"
     if len(prefix) <= _MAX_PREFIX_BYTES:
         return (prefix,)
-    names = json.dumps([run.fqn, run.run_id])  # one digest of both: a pair of names is no other pair
+    names = json.dumps([run.fqn, run.run_id])  # one digest of both: no other pair of names has the same text
     short = f"{DEAD}/{encode_name(run.fqn)[:_SHORT_BYTES]}+/{encode_name(run.run_id)[:_SHORT_BYTES]}+{_digest(names)}/"
     return (prefix, short) if len(prefix) < MAX_KEY_BYTES else (short,)
 
@@ -59,14 +59,14 @@ def _digest(name: str) -> str:
 
 
 class DeadLetters:
-    """Of one pipeline. ``count``: how many were put away."""
+    """The dead letters of one pipeline. ``count``: how many were stored."""
 
     def __init__(self, store: ObjectStore, pipeline: str, clock: Clock) -> None:
         self._store, self._pipeline, self._clock = store, pipeline, clock
         self.count = 0
 
     def put(self, handler: str, record: logging.LogRecord, error: BaseException, attempts: int) -> None:
-        """Put an event away. One PUT. Raises UnavailableError."""
+        """Store an event. One PUT. Raises UnavailableError."""
         attributes = record.__dict__
         key = dead_key(self._pipeline, handler, Run(attributes[FQN], attributes[RUN_ID]), attributes[LINE])
         document = {

@@ -1,8 +1,8 @@
-"""Giving events to handlers: routed, tried again, put away when they cannot be taken, and a handler given up when it fails too often.
+"""Delivers events to handlers: routing, retries, dead letters, and disabling a handler that fails too often.
 
-What a handler raises (``sys.exit`` too) or keeps to itself (``handleError``) is an error of that handler, for that event: its siblings
-have the event all the same. An error is tried again at once, ``retries`` times with growing pauses; then the event is put away under
-``_dead/`` and the next one is delivered.
+An exception of a handler (``sys.exit`` too) and an error that it caught itself (``handleError``) count for that handler and that
+event: other handlers still receive the event. An error is retried at once, ``retries`` times with growing pauses; then the event
+is stored under ``_dead/`` and the next one is delivered.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from chalicelib.ports import Clock
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
 _FIRST_FLUSH_MS, _LONGEST_FLUSH_MS = 500, 30_000
 OnHandlerDisabled = Callable[[str, str, logging.LogRecord | None], None]
-"""A handler, why, and the event at which it was."""
+"""Called with a handler, the reason, and the event at which it was disabled."""
 
 
 @dataclass(slots=True)
 class Progress:
-    """What a watchdog reads from another thread: which handler is called now ("" none), and how many calls there were; and what it
-    says: nobody waits for this thread any more (``left``)."""
+    """Shared with a watchdog in another thread: the handler that is being called ("" none), and the number of calls. The watchdog
+    sets ``abandoned`` once it waits for this thread no longer."""
 
     calling: str = ""
     calls: int = 0
@@ -36,9 +36,10 @@ class Progress:
 
 @dataclass(slots=True)
 class EventDelivery:
-    """Of one pipeline, in its one thread. ``gets``: which handlers may get events; whoever gives one up takes it out.
+    """The delivery of one pipeline, in its one thread. ``receiving``: whether each handler receives events; false once a handler
+    is disabled.
 
-    ``given_up`` is told of a handler that is over its budget."""
+    ``on_disabled`` is called for a handler that exceeds its error budget."""
 
     context: LoggingContext
     errors: Errors
@@ -57,8 +58,8 @@ class EventDelivery:
         self.budget = ErrorBudget(self.errors)
 
     def deliver(self, record: logging.LogRecord, behind: Callable[[str], bool] | None, now_ms: int) -> None:
-        """Give one event to the handlers of its route. ``behind``: whether a handler has had it already. Raises UnavailableError when
-        an event could not even be put away: then it is to be delivered again."""
+        """Deliver one event to the handlers of its route. ``behind``: whether a handler has received it already. Raises
+        UnavailableError if the event could not be stored as a dead letter: then deliver it again."""
         context = self.context
         route = context.route(record.name, now_ms)
         level = record.levelno
@@ -75,18 +76,19 @@ class EventDelivery:
             try:
                 handler.handle(record)
             except LeaseError:
-                raise  # of a handler that asked its fence
+                raise  # from a handler that checks its fence
             except Caught as error:
                 self._failed(name, handler, record, error)
             if swallowed:
                 self._retry_swallowed()
             if progress.abandoned:
-                raise PartitionNotOwnedError(f"the pipeline goes on without this thread handler={name}")
+                raise PartitionNotOwnedError(f"the pipeline has abandoned this thread handler={name}")
         progress.calling = ""
 
     def flush(self, *, at_once: bool = False) -> bool:
-        """Flush the handlers that get events. Whether all went well: if not, nothing may be checkpointed. One that failed is tried again
-        with growing pauses, or ``at_once``. Raises LeaseError, UnavailableError as ``deliver``."""
+        """Flush the handlers that receive events. Returns whether all succeeded: if not, no checkpoint may be committed. A
+        handler that failed is flushed again with growing pauses, or ``at_once``. Raises LeaseError, UnavailableError as
+        ``deliver``."""
         now_ms = self.clock.now_ms()
         for name in list(self.receiving):
             if not self.receiving.get(name) or (not at_once and self._again_ms.get(name, 0) > now_ms):
@@ -113,7 +115,7 @@ class EventDelivery:
         return not self.failed_flush
 
     def failed(self, name: str, error: BaseException) -> None:
-        """Count an error of a handler that is of no event."""
+        """Count an error of a handler that belongs to no event."""
         self._count(name, error, None)
 
     def _passes(self, logger: logging.Logger, record: logging.LogRecord) -> bool:
@@ -125,7 +127,7 @@ class EventDelivery:
             return False
 
     def _failed(self, name: str, handler: logging.Handler, record: logging.LogRecord, error: BaseException) -> None:
-        """Try an event again that a handler did not take, then put it away."""
+        """Retry an event that a handler failed to process, then store it as a dead letter."""
         owner = self.context.owners.get(name, name)
         pause_s = FIRST_PAUSE_S
         for _ in range(self.errors.retries):
@@ -142,7 +144,7 @@ class EventDelivery:
             self.dead.put(name, record, error, self.errors.retries + 1)
 
     def _once(self, name: str, handler: logging.Handler, record: logging.LogRecord) -> BaseException | None:
-        """One more try; its error, kept or raised."""
+        """One more attempt; returns its error, swallowed or raised."""
         swallowed = self.context.swallowed
         before = len(swallowed)
         try:
@@ -157,7 +159,8 @@ class EventDelivery:
         return None
 
     def _retry_swallowed(self) -> None:
-        """Errors that were given to ``handleError``, also by handlers that stand behind others, each with its own event."""
+        """Handle the errors that were passed to ``handleError``, also by handlers that other handlers forward to, each with its
+        own event."""
         swallowed = self.context.swallowed
         waiting: list[Swallowed] = []
         while swallowed:
@@ -168,15 +171,15 @@ class EventDelivery:
                 self._failed(first.handler, self.context.handlers[first.handler], first.record, first.error)
                 waiting.pop(0)
         except UnavailableError:
-            swallowed.extend(waiting)  # not put away yet
+            swallowed.extend(waiting)  # not stored as dead letters yet
             raise
-        for each in swallowed:  # of other events, met on the way
+        for each in swallowed:  # of other events, raised during the retries
             self._count(self.context.owners.get(each.handler, each.handler), each.error, each.record)
             self.dead.put(each.handler, each.record, each.error, 1)
         swallowed.clear()
 
     def _count(self, name: str, error: BaseException, record: logging.LogRecord | None) -> bool:
-        """Count an error. Whether the handler goes on."""
+        """Count an error. Returns whether the handler still receives events."""
         self.last_error = _described(error)
         if not self.receiving.get(name):
             return False

@@ -1,8 +1,8 @@
-"""A head: where all runs are that a worker has in hand, and whose they are. One row, and more where that is too small.
+"""A checkpoint head: the checkpoints of a worker's active runs, and the owner. One row, or several if one is too small.
 
-``{sort}`` holds the head and the first page of its packed positions; ``checkpoint+…+{n}`` the others. All are written in one transaction,
-under one condition: that the head is still as it was read. Each write has an ``attempt`` of its own, a random text, so that a worker can
-tell a write of its own from any other, also from an earlier one that was applied late.
+``{sort}`` contains the head and the first page of its packed checkpoints; ``checkpoint+…+{n}`` its further pages. All are written
+in one transaction, on condition that the head has not changed since it was read. Each write has an ``attempt`` of its own, a
+random text, so that a worker can distinguish its writes from all others, including its own earlier ones that are applied late.
 """
 
 from __future__ import annotations
@@ -18,26 +18,25 @@ from chalicelib.pipelines.rows import HEAD, PIPELINES, RunCheckpoint, pack_check
 from chalicelib.ports import ABSENT_ROW, Clause, Database, Delete, Key, Put, Row, Run, When, Write
 
 PAGE_CHARS = 350_000
-"""Of the packed positions in one row: DynamoDB takes 400 KB."""
+"""The size of the packed checkpoints in one row: DynamoDB's limit is 400 KB."""
 MAX_PAGES = 6
-"""So that a head, and the rows of handlers, fit into one transaction of 100 writes and 4 MB."""
+"""Lets a head, and the rows of handlers, fit into one transaction of 100 writes and 4 MB."""
 MAX_HEAD_BYTES = PAGE_CHARS * MAX_PAGES
 _POSITION_CHARS = 140
 _BEHIND_CHARS = 64
-"""The most that a place takes as JSON, with a handler's name of no letters."""
+"""The most that a position takes as JSON, with an empty handler's name."""
 _PACKED_SHARE = 1.26
-"""Of base 85, where nothing could be compressed."""
+"""The growth by base 85 if nothing could be compressed."""
 _READS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """``commit`` grows with each write. ``looked_ms``: every run that was known then is in hand, has a row, or needs nothing.
-    ``has_backlog``: rows of runs may say that they are unfinished.
+    """``commit`` grows with each write. ``looked_ms``: every run that was known at this time is active, has a row, or needs no
+    processing. ``has_backlog``: rows of runs may be marked as unfinished.
 
-    Of the leading head alone: ``layout`` names the present division of the runs, into ``shards``; ``is_moving``: they are being divided
-    anew; ``since_ms``: ``looked_ms`` of a shard that has no head yet. ``pages``: the packed positions.
-    """
+    Only in the leading head: ``layout`` names the current distribution of the runs over ``shards``; ``is_moving``: they are being
+    redistributed; ``since_ms``: ``looked_ms`` of a shard that has no head yet. ``pages``: the packed checkpoints."""
 
     epoch: int = 0
     owner: str = ""
@@ -53,13 +52,13 @@ class Head:
     pages: Sequence[str] = field(default_factory=lambda: pages_of(pack_checkpoints({})))
 
     def next(self, **changes: Any) -> Head:
-        """What is to follow it, as an attempt of its own."""
+        """The next version of this head, as a new attempt."""
         if "checkpoints" in changes:
             changes["pages"] = pages_of(pack_checkpoints(changes["checkpoints"]))
         return replace(self, commit=self.commit + 1, attempt=uuid4().hex, **changes)
 
     def still(self) -> When:
-        """That the stored head is this one. Rows of releases before attempts were stored have none."""
+        """The condition that the stored head is this one. Rows of releases that stored no attempts have none."""
         attempt = Clause(("attempt",), "=", self.attempt) if self.attempt else Clause(("attempt",), "absent")
         return (
             (
@@ -71,7 +70,7 @@ class Head:
         )
 
     def writes(self, key: Key, before: Head | None) -> list[Write]:
-        """What stores it, if the stored head is still ``before`` (None: there is none)."""
+        """The writes that store it, if the stored head is still ``before`` (None: there is none)."""
         row = row_at(
             key,
             epoch=self.epoch,
@@ -97,22 +96,22 @@ class Head:
         ]
 
     def deletes(self, key: Key) -> list[Write]:
-        """What removes it."""
+        """The writes that delete it."""
         return [Delete(key), *(Delete(page_key(key, number)) for number in range(1, len(self.pages)))]
 
 
 def page_key(key: Key, number: int) -> Key:
-    """A further page of a head: apart from heads, and from what operators' queries read."""
+    """The key of a further page of a head, outside the key ranges of heads and of operators' queries."""
     return Key(PIPELINES, key.partition, f"{HEAD}+{key.sort.removeprefix(HEAD)}+{number}")
 
 
 def pages_of(text: str) -> Sequence[str]:
-    """A text in pages, one at least."""
+    """Split a text into pages, at least one."""
     return [text[at : at + PAGE_CHARS] for at in range(0, len(text), PAGE_CHARS)] or [""]
 
 
 def read_head(database: Database, key: Key) -> Head | None:
-    """The stored head. One request, two where it has several pages. Raises DamagedPartitionError, UnavailableError."""
+    """The stored head. One request, two if it has several pages. Raises DamagedPartitionError, UnavailableError."""
     for _ in range(_READS):
         row = database.get_many([key]).get(key)
         if row is None:
@@ -124,7 +123,7 @@ def read_head(database: Database, key: Key) -> Head | None:
 
 
 def _texts(database: Database, key: Key, row: Row) -> Sequence[str] | None:
-    """The pages of a head; None: some of them are another write's."""
+    """The pages of a head; None if some of them belong to another write."""
     keys = [page_key(key, number) for number in range(1, int(row.get("pages", 1)))]
     pages = database.get_many(keys) if keys else {}
     if any(each not in pages or pages[each]["attempt"] != row["attempt"] for each in keys):
@@ -154,7 +153,7 @@ def _head(row: Row, pages: Sequence[str]) -> Head:
 
 
 def head_bytes(run: Run, handlers: Iterable[str]) -> int:
-    """The most that a run ever takes in a head, with each of these handlers behind: its names as JSON, not compressed, in base 85."""
+    """The most that a run ever takes in a head, if each of these handlers lags: its names as JSON, not compressed, in base 85."""
     chars = (
         _POSITION_CHARS + len(json.dumps([run.fqn, run.run_id])) + sum(len(json.dumps(name)) + _BEHIND_CHARS for name in handlers)
     )

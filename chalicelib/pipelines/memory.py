@@ -1,4 +1,4 @@
-"""How much memory there is for this process, and how much of it is taken. Linux; elsewhere nothing is ever short."""
+"""The memory limit of this process and its use. Linux; on other systems no shortage is detected."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MIB = 1024 * 1024
 
 
 def memory_bytes() -> int:
-    """Of the function, of the container, or of the machine."""
+    """The limit of the function, the container, or the machine."""
     if os.environ.get(_LAMBDA, "").isdigit():
         return int(os.environ[_LAMBDA]) * _MIB
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -26,7 +26,7 @@ def memory_bytes() -> int:
 
 
 def used_bytes() -> int:
-    """What this process has of it."""
+    """The memory that this process uses."""
     try:
         return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
@@ -34,5 +34,5 @@ def used_bytes() -> int:
 
 
 def shortage(limit_bytes: int) -> Callable[[], bool]:
-    """Whether nine tenths are taken."""
+    """Returns a function that tests whether 90 % of the limit is used."""
     return lambda: used_bytes() > SHORT_SHARE * limit_bytes

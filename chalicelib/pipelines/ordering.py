@@ -2,17 +2,17 @@
 
 ::
 
-    read ──► settling, a heap a run ──► held, one heap      ──► taken, once older than the delay
-             until the run's own         (running runs)
-             events cannot be           ready, one heap     ──► taken at once
-             overtaken any more          (runs that have ended)
+    read ──► settling, a heap a run ──► delayed, one heap   ──► taken, once older than the delay
+             until no earlier event     (running runs)
+             of the run can follow      ready, one heap     ──► taken at once
+                                        (ended runs)
 
-A run is read in pieces, and its writers' events may stand in any order within the delay: an event settles when its run was read
-``event_delay_ms`` further than it, or to its end. Of a running run it is then held until it is so old; what comes after events that
-are later than it has gone out is late, goes out at once, and is counted. A run that has ended waits for no clock. When the buffer is
-full it is drained to half, in order, whatever the delay.
+A run is read in pieces, and its writers' events may be in any order within the delay: an event settles once its run was read
+``event_delay_ms`` beyond it, or to its end. An event of a running run is then delayed until it is old enough; one that settles
+after later events were taken is late, is taken at once, and is counted. Ended runs wait for no clock. A full buffer is drained to
+half, in order, regardless of the delay.
 
-An event that says it is from the future counts as one of the moment in which it was read: nothing waits for its time.
+An event with a time in the future is ordered by the time at which it was read: nothing waits for its time.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from typing import Any, NamedTuple
 from chalicelib.lines.parsed import Parsed
 
 OVERHEAD_BYTES = 1024
-"""Of an event in memory, beside its text: measured it is some 700, and the text stands there once."""
+"""The memory of an event in addition to its text: some 700 were measured, including one copy of the text."""
 _DATA_TIMES = 8
 _TIME_BITS = 20
 
 
 class EventContext(NamedTuple):
-    """What an event that came as one says besides: its step ("" none), and its data."""
+    """The step ("" none) and the data of a structured event."""
 
     step: str
     data: Mapping[str, Any]
 
 
 class PendingEvent(NamedTuple):
-    """An event between its reading and its processing. It sorts by (time, run, line): ``order_ms`` is its time, or when it was read.
+    """An event between reading and processing. Sorts by (time, run, line): ``order_ms`` is its time, or when it was read.
 
-    ``size``: bytes of memory, at most about. ``told`` None: it came as text."""
+    ``size``: bytes of memory, an upper estimate. ``context`` None: a plain line."""
 
     order_ms: int
     partition: str
@@ -52,18 +52,18 @@ class PendingEvent(NamedTuple):
 
 
 def memory_bytes_of(text_bytes: int, context: EventContext | None = None) -> int:
-    """Of an event with so much text. Data takes some eight times what it takes as text."""
+    """The memory of an event with this many bytes of text. Data takes about eight times the size of its text."""
     more = _DATA_TIMES * len(str(context.data)) if context is not None and context.data else 0
     return 2 * text_bytes + OVERHEAD_BYTES + more
 
 
 def display_key(time_ms: int, offset: int) -> int:
-    """One number for an event's place, as CDAP shows it."""
+    """An event's position as one number, as CDAP shows it."""
     return (time_ms << _TIME_BITS) + (offset & ((1 << _TIME_BITS) - 1))
 
 
 class OrderingBuffer:
-    """``bytes``: what is in it now. ``late``: events that came after later ones had gone out. Not for several threads."""
+    """``bytes``: the current size. ``late``: events that settled after later ones were taken. Not thread-safe."""
 
     def __init__(self, delay_ms: int, max_bytes: int) -> None:
         self._delay_ms, self.max_bytes = delay_ms, max_bytes
@@ -71,7 +71,7 @@ class OrderingBuffer:
         self._furthest: dict[str, int] = {}
         self._delayed: list[PendingEvent] = []
         self._ready: list[PendingEvent] = []
-        self._last: PendingEvent | None = None  # of those that were held
+        self._last: PendingEvent | None = None  # the last one that was taken from a heap that is not ready
         self.bytes = 0
         self.late = 0
         self.count = 0
@@ -82,7 +82,7 @@ class OrderingBuffer:
         return self.bytes >= self.max_bytes
 
     def add(self, pending: PendingEvent) -> None:
-        """Take an event in; ``settle`` follows for its run."""
+        """Add an event; call ``settle`` for its run afterwards."""
         heappush(self._settling.setdefault(pending.partition, []), pending)
         if pending.order_ms > self._furthest.get(pending.partition, -1):
             self._furthest[pending.partition] = pending.order_ms
@@ -90,7 +90,7 @@ class OrderingBuffer:
         self.count += 1
 
     def settle(self, partition: str, *, at_end: bool, final: bool) -> None:
-        """A piece of a run was read. ``at_end``: there is no more of it now; ``final``: the run has ended."""
+        """Call after a piece of a run was read. ``at_end``: it ended at the log's current end; ``final``: the run has ended."""
         waiting = self._settling.get(partition)
         if not waiting:
             return
@@ -110,7 +110,7 @@ class OrderingBuffer:
         heappush(self._delayed, pending)
 
     def take(self, now_ms: int, limit: int = 1000) -> list[PendingEvent]:
-        """Up to ``most`` events that are due, in order. Of a full buffer as many as bring it to half."""
+        """Take up to ``limit`` events that are due, in order."""
         taken: list[PendingEvent] = []
         old_ms = now_ms - self._delay_ms
         while len(taken) < limit and (pending := self._due(old_ms)) is not None:
@@ -119,7 +119,7 @@ class OrderingBuffer:
         return taken
 
     def drain(self, limit: int = 1000) -> list[PendingEvent]:
-        """Up to ``most`` of the first events, due or not, until the buffer is half full."""
+        """Take up to ``limit`` of the first events, due or not, until the buffer is half full."""
         taken: list[PendingEvent] = []
         while len(taken) < limit and 2 * self.bytes > self.max_bytes and (pending := self._first()) is not None:
             taken.append(pending)
@@ -138,7 +138,7 @@ class OrderingBuffer:
         return None
 
     def _first(self) -> PendingEvent | None:
-        """The first of all, settled or not."""
+        """The first event of all, settled or not."""
         heaps = [heap for heap in (self._ready, self._delayed, *self._settling.values()) if heap]
         if not heaps:
             return None
@@ -153,14 +153,14 @@ class OrderingBuffer:
         self.count -= 1
 
     def put_back(self, taken: list[PendingEvent]) -> None:
-        """Events that could not be processed now: they are due at once."""
+        """Return events that could not be processed now: they are due at once."""
         for pending in taken:
             heappush(self._ready, pending)
             self.bytes += pending.size
             self.count += 1
 
     def forget(self, partition: str) -> None:
-        """Let a run's events go."""
+        """Drop a run's events."""
         waiting = self._settling.pop(partition, [])
         self._furthest.pop(partition, None)
         for pending in waiting:
@@ -175,8 +175,8 @@ class OrderingBuffer:
 
 
 def automatic_bytes(memory_bytes: int, fetch_bytes: int, pipelines: int, used_bytes: int = 0) -> int:
-    """The size of each pipeline's buffer where none is configured: 70 % of the memory that is there, less the fetch buffers, in equal
-    parts. A fetch takes its bytes three times: as they came, as lines, as events. At least 1 MiB."""
+    """The size of each pipeline's buffer if none is configured: 70 % of the available memory, less the fetch buffers, in equal
+    parts. A fetch takes its bytes three times: as read, as lines, as events. At least 1 MiB."""
     there = int((memory_bytes - used_bytes) * AUTOMATIC_SHARE) - pipelines * FETCHES * fetch_bytes
     return max(MIN_BUFFER_BYTES, there // max(1, pipelines))
 

@@ -1,4 +1,6 @@
-"""What operators want of pipelines, what workers tell of them, and which handlers get no events: rows that both sides read and write."""
+"""The state of pipelines and handlers that operators set, and the status that workers report: rows that both sides read and
+write.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ from chalicelib.pipelines.transactions import transact_with_retry
 from chalicelib.ports import ABSENT_ROW, Clause, Clock, Database, Key, Put, Row
 
 DISABLED, FAILED, REPLAYING = "disabled", "failed", "replaying"
-"""A handler that gets no events until it is enabled; one that could not be started, which is tried anew at each start; one that gets
-again what it missed."""
+"""A handler that receives no events until it is enabled; one that could not be started, which is retried at each start; one that
+receives the events it missed."""
 _MOST_HANDLERS = 1000
 _TRIES = 10
 _SUMMED = ("lag_events", "runs", "processed", "late", "dropped", "dead")
@@ -22,7 +24,7 @@ _SUMMED = ("lag_events", "runs", "processed", "late", "dropped", "dead")
 
 @dataclass(frozen=True, slots=True)
 class HandlerState:
-    """Why a handler gets no events, since when, and at which event (``run`` is ``fqn/run_id``; empty: at none)."""
+    """The state of a handler, the reason, since when, and at which event (``run`` is ``fqn/run_id``; empty: at none)."""
 
     handler: str
     state: str
@@ -33,40 +35,41 @@ class HandlerState:
 
     @property
     def receives_events(self) -> bool:
-        """Whether it gets events."""
+        """Whether the handler receives events."""
         return self.state == REPLAYING
 
 
 @dataclass(frozen=True, slots=True)
 class DesiredState:
-    """What operators want. ``replay_ms``: process again what is not older than that (None: nothing), asked for at ``asked_ms``."""
+    """The state that operators set. ``replay_ms``: process events from this time on again (None: no replay), requested at
+    ``asked_ms``."""
 
     enabled: bool = True
     replay_ms: int | None = None
     asked_ms: int = 0
 
     def replayed(self, from_ms: int, now_ms: int) -> DesiredState:
-        """With a replay that is asked for now; ``asked_ms`` is that of no other."""
+        """The state with a replay that is requested now; ``asked_ms`` is unique to it."""
         earliest_ms = from_ms if self.replay_ms is None else min(from_ms, self.replay_ms)
         return DesiredState(self.enabled, earliest_ms, max(now_ms, self.asked_ms + 1))
 
 
 class PipelineStateStore:
-    """Of all pipelines."""
+    """The states of all pipelines."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
 
     def read(self, name: str) -> tuple[DesiredState, dict[str, HandlerState]]:
-        """A pipeline's switch and those of its handlers. One query: its few rows, but for the head."""
+        """The states of a pipeline and of its handlers. One Query of its few rows, without the head."""
         rows, _ = self._database.query(PIPELINES, pipeline_key(name, "").partition, HANDLER, None, limit=_MOST_HANDLERS)
         handlers = {row["at"].removeprefix(HANDLER): _handler(row) for row in rows if row["at"].startswith(HANDLER)}
-        switch = next((_switch(row) for row in rows if row["at"] == SWITCH), DesiredState())
-        return switch, {name: found for name, found in handlers.items() if found.state}
+        desired = next((_desired(row) for row in rows if row["at"] == SWITCH), DesiredState())
+        return desired, {name: found for name, found in handlers.items() if found.state}
 
     def status(self, names: Iterable[str], counts: Mapping[str, int] | None = None) -> dict[str, Row]:
-        """What workers reported last of these pipelines, by name; without those that never ran. ``counts``: of shards, whose reports are
-        combined; one, where none is named. A request for 100 shards."""
+        """The last reports of these pipelines' workers, by name; without those that never ran. ``counts``: the number of shards,
+        whose reports are combined; 1 by default. One request for 100 shards."""
         keys = {status_key(name, shard): name for name in names for shard in shards((counts or {}).get(name, 1))}
         rows = self._database.get_many(list(keys))
         by_name: dict[str, list[Row]] = {}
@@ -76,38 +79,38 @@ class PipelineStateStore:
         return {name: _combined(found) for name, found in by_name.items()}
 
     def shard_status(self, name: str, of: Sequence[Shard]) -> dict[Shard, Row]:
-        """What the workers of some shards reported last. A request for 100."""
+        """The last reports of some shards' workers. One request for 100."""
         keys = {status_key(name, shard): shard for shard in of}
         return {keys[key]: row for key, row in self._database.get_many(list(keys)).items()}
 
-    def set_handler(self, name: str, switch: HandlerState) -> None:
-        """Write a handler's switch; an empty state: it gets events as any other."""
-        self._put([handler_row(name, switch)])
+    def set_handler(self, name: str, state: HandlerState) -> None:
+        """Write a handler's state; an empty one means that it receives events normally."""
+        self._put([handler_row(name, state)])
 
     def set_enabled(self, name: str, enabled: bool) -> None:
-        """Let a pipeline get events, or stand still. A read and a transaction. Raises UnavailableError."""
-        self._change(name, lambda switch: replace(switch, enabled=enabled))
+        """Enable or disable a pipeline. A read and a transaction. Raises UnavailableError."""
+        self._change(name, lambda desired: replace(desired, enabled=enabled))
 
     def replay(self, name: str, from_ms: int, now_ms: int) -> None:
-        """Ask for a replay. One that was asked for before and has not begun is part of it: the earlier time counts. A read and a transaction.
-        Raises UnavailableError."""
-        self._change(name, lambda switch: switch.replayed(from_ms, now_ms))
+        """Request a replay. A request that has not begun yet is merged with it: the earlier time counts. A read and a
+        transaction. Raises UnavailableError."""
+        self._change(name, lambda desired: desired.replayed(from_ms, now_ms))
 
     def _change(self, name: str, change: Callable[[DesiredState], DesiredState]) -> None:
-        """Write a pipeline's switch, if it is still as it was read; else read it again."""
+        """Write a pipeline's state if it is unchanged since it was read; else read it again."""
         key = pipeline_key(name, SWITCH)
         for _ in range(_TRIES):
             row = self._database.get_many([key]).get(key)
-            seen = _switch(row) if row else DesiredState()
-            write = Put(key, _switch_row(key, change(seen)), (_still(seen),) if row else ABSENT_ROW)
+            seen = _desired(row) if row else DesiredState()
+            write = Put(key, _desired_row(key, change(seen)), (_still(seen),) if row else ABSENT_ROW)
             try:
                 return transact_with_retry(self._database, self._clock, [write])
             except PreconditionFailedError:
                 continue
-        raise StoreUnavailableError(f"a switch changes all the time pipeline={name} tries={_TRIES}")
+        raise StoreUnavailableError(f"the pipeline's state keeps changing pipeline={name} tries={_TRIES}")
 
     def clear_handler(self, name: str, seen: HandlerState) -> bool:
-        """Let a handler get events as any other, if its switch is still as it was seen. Raises UnavailableError."""
+        """Let a handler receive events normally, if its state is unchanged since ``seen``. Raises UnavailableError."""
         key, row = handler_row(name, HandlerState(seen.handler, ""))
         when = (Clause(("state",), "=", seen.state), Clause(("since_ms",), "=", seen.since_ms))
         try:
@@ -120,24 +123,24 @@ class PipelineStateStore:
         self._database.put_many([Put(key, row) for key, row in rows])
 
 
-def replay_done(name: str, switch: DesiredState) -> Put:
-    """What turns a replay off, unless the operator has changed the switch meanwhile."""
+def replay_done(name: str, desired: DesiredState) -> Put:
+    """The write that ends a replay, unless the operator has changed the state meanwhile."""
     key = pipeline_key(name, SWITCH)
-    return Put(key, _switch_row(key, replace(switch, replay_ms=None)), (_still(switch),))
+    return Put(key, _desired_row(key, replace(desired, replay_ms=None)), (_still(desired),))
 
 
-def _switch_row(key: Key, switch: DesiredState) -> Row:
-    return row_at(key, enabled=switch.enabled, replay_ms=switch.replay_ms, asked_ms=switch.asked_ms)
+def _desired_row(key: Key, desired: DesiredState) -> Row:
+    return row_at(key, enabled=desired.enabled, replay_ms=desired.replay_ms, asked_ms=desired.asked_ms)
 
 
-def _still(switch: DesiredState) -> tuple[Clause, ...]:
-    """That the stored switch is this one. A replay that is asked for changes ``asked_ms``, so that no replay needs no clause of its own."""
-    replay = () if switch.replay_ms is None else (Clause(("replay_ms",), "=", switch.replay_ms),)
-    return (Clause(("asked_ms",), "=", switch.asked_ms), Clause(("enabled",), "=", switch.enabled), *replay)
+def _still(desired: DesiredState) -> tuple[Clause, ...]:
+    """The condition that the stored state is this one. A new replay changes ``asked_ms``, so "no replay" needs no clause."""
+    replay = () if desired.replay_ms is None else (Clause(("replay_ms",), "=", desired.replay_ms),)
+    return (Clause(("asked_ms",), "=", desired.asked_ms), Clause(("enabled",), "=", desired.enabled), *replay)
 
 
 def status_key(name: str, shard: Shard) -> Key:
-    """Where the worker of a shard reports."""
+    """The key of the report of a shard's worker."""
     return pipeline_key(name, STATUS + shard.suffix)
 
 
@@ -161,10 +164,10 @@ def _combined(rows: Sequence[Row]) -> Row:
     }
 
 
-def handler_row(name: str, switch: HandlerState) -> tuple[Key, Row]:
-    """A handler's row."""
-    key = pipeline_key(name, HANDLER + switch.handler)
-    return key, row_at(key, state=switch.state, reason=switch.reason, since_ms=switch.since_ms, run=switch.run, line=switch.line)
+def handler_row(name: str, state: HandlerState) -> tuple[Key, Row]:
+    """The row of a handler."""
+    key = pipeline_key(name, HANDLER + state.handler)
+    return key, row_at(key, state=state.state, reason=state.reason, since_ms=state.since_ms, run=state.run, line=state.line)
 
 
 def _handler(row: Row) -> HandlerState:
@@ -178,6 +181,6 @@ def _handler(row: Row) -> HandlerState:
     )
 
 
-def _switch(row: Row) -> DesiredState:
+def _desired(row: Row) -> DesiredState:
     replay = row.get("replay_ms")
     return DesiredState(bool(row.get("enabled", True)), None if replay is None else int(replay), int(row.get("asked_ms", 0)))

@@ -1,4 +1,4 @@
-"""What stands between the framework, which reads, orders and checkpoints, and handlers, which do something with each event."""
+"""The interface between the framework, which reads, orders and checkpoints, and handlers, which process each event."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 from chalicelib.ports import Clock, Database, ObjectStore, Write
 
 MAX_COMMITTED_WRITES = 90
-"""How many writes handlers may add to one transaction; the others of DynamoDB's hundred are the checkpoint's."""
+"""The number of writes that handlers may add to one transaction; the rest of DynamoDB's hundred are the checkpoint's."""
 
 FQN, RUN_ID, LINE, TIME_MS = "runlake_fqn", "runlake_run_id", "runlake_line", "runlake_time_ms"
 STEP, DATA = "runlake_step", "runlake_data"
@@ -19,9 +19,9 @@ GENERATION, NAMESPACE, APP, PROGRAM = "runlake_generation", "runlake_namespace",
 
 @dataclass(frozen=True, slots=True)
 class HandlerContext:
-    """What a handler may use of the archive. ``pipeline`` is the pipeline's name; ``fence`` raises LeaseError when the worker's lease is
-    gone, and is asked right before anything is published. ``stores`` gives other buckets by name, where there are any to be had.
-    ``outputs``: names of what the handlers of this worker write, entered by each: no two write the same."""
+    """The archive's services for a handler. ``pipeline`` is the pipeline's name; ``fence`` raises LeaseError if the worker's
+    lease is lost, and is called right before anything is published. ``stores`` returns other buckets by name, if there are
+    any. ``outputs``: the names of the outputs of this worker's handlers, registered by each: no two handlers write the same."""
 
     store: ObjectStore
     database: Database
@@ -33,26 +33,27 @@ class HandlerContext:
 
 
 class Fence(Protocol):
-    """Asks whether the worker still is the only one."""
+    """Checks that the worker still owns its lease."""
 
     def __call__(self) -> None:
-        """Raises LeaseError when it is not."""
+        """Raises LeaseError if it does not."""
 
 
 @runtime_checkable
 class TakesContext(Protocol):
-    """A handler that works with the archive: the framework calls this once, before it is started."""
+    """A handler that uses the archive: the framework calls ``use`` once, before the first record."""
 
     def use(self, context: HandlerContext) -> None:
-        """Given before the first record."""
+        """Called before the first record."""
 
 
 @runtime_checkable
 class CommitsWithCheckpoint(Protocol):
-    """A handler whose rows are written in one transaction with the checkpoint: what it published is seen once, whatever crashes."""
+    """A handler whose rows are written in the checkpoint's transaction: its output becomes visible exactly once, even if a
+    process crashes."""
 
     def pending_writes(self) -> Sequence[Write]:
-        """After ``flush()``: writes that make visible what was published since the last commit; at most ``MAX_COMMITTED_WRITES``."""
+        """Called after ``flush()``: writes that make the output since the last commit visible; at most ``MAX_COMMITTED_WRITES``."""
 
     def committed(self) -> None:
-        """The transaction was applied: what ``pending_writes`` answered last is done with, and nothing that came since."""
+        """The transaction was applied: the writes of the last ``pending_writes`` are stored, and none that came since."""

@@ -1,6 +1,7 @@
-"""From an event to the ``logging.LogRecord`` that handlers get.
+"""Converts an event to the ``logging.LogRecord`` that handlers receive.
 
-Made without its constructor, which asks the clock, the process and the thread that log now: this was logged long ago, elsewhere.
+Built without the record's constructor, which would set the current time, process and thread: the event was logged earlier,
+elsewhere.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ MakeRecord = Callable[[PendingEvent], logging.LogRecord]
 
 
 def split_fqn(fqn: str) -> tuple[str, str, str]:
-    """Namespace, application and program of a run by its pipeline's name: its service, what comes next, and the rest."""
+    """Namespace, application and program of a run by its pipeline's FQN: its service, the next part, and the rest."""
     parts = [part.strip('"') or part for part in _PARTS.findall(fqn)] or [fqn]
     app = parts[1] if len(parts) > 1 else parts[0]
     return parts[0], app, ".".join(parts[2:]) or DEFAULT_PROGRAM
 
 
 def record_maker(run: Run, generation: str) -> MakeRecord:
-    """What makes the records of one run."""
+    """Returns the function that makes the records of one run."""
     namespace, app, program = split_fqn(run.fqn)
     template: dict[str, Any] = {
         "args": None, "pathname": f"{run.fqn}/{run.run_id}", "filename": run.run_id, "module": app, "exc_info": None, "exc_text": None,
@@ -42,7 +43,7 @@ def record_maker(run: Run, generation: str) -> MakeRecord:
 
     def make(pending: PendingEvent) -> logging.LogRecord:
         parsed, time_ms, context = pending.parsed, pending.time_ms, pending.context
-        level = parsed.level or INFO  # of a line that states none
+        level = parsed.level or INFO  # of a line without a level
         record = new(kind)
         record.__dict__ = {
             **template,

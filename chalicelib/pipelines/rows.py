@@ -1,13 +1,13 @@
-"""Table ``pipelines``: what is kept of each pipeline.
+"""Table ``pipelines``: the stored state of each pipeline.
 
 key                sort               row
-pipeline#{name}    checkpoint         epoch, owner, commit, attempt, and where each run in hand is (packed): the head
-pipeline#{name}    checkpoint#{part}  the head of a job's task, or of a shard but the first (``shard.{n}``)
+pipeline#{name}    checkpoint         epoch, owner, commit, attempt, and the packed checkpoints of active runs: the head
+pipeline#{name}    checkpoint#{part}  the head of a job's task, or of a shard other than the first (``shard.{n}``)
 pipeline#{name}    checkpoint+{part}+{n}  a further page of a head
-pipeline#{name}    status, status#{n} what the worker of a shard reported last: lag, errors, when
-pipeline#{name}    switch             what operators want of it: enabled, replay
-pipeline#{name}    handler#{handler}  a handler that gets no events, and why; or one that gets again what it missed
-runs#{name}        {fqn}/{run_id}     where a run is that is not in hand, until it expires
+pipeline#{name}    status, status#{n} the last report of a shard's worker: lag, errors, time
+pipeline#{name}    switch             the state that operators set: enabled, replay
+pipeline#{name}    handler#{handler}  a handler that receives no events, with the reason; or one that receives the events it missed
+runs#{name}        {fqn}/{run_id}     the checkpoint of a run that is not active, until it expires
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ HEAD, STATUS, SWITCH, HANDLER = "checkpoint", "status", "switch", "handler#"
 
 
 def pipeline_key(name: str, sort: str) -> Key:
-    """A row of a pipeline."""
+    """The key of a pipeline's row."""
     return Key(PIPELINES, f"pipeline#{name}", sort)
 
 
 def run_key(name: str, run: Run) -> Key:
-    """The row of a run of a pipeline."""
+    """The key of the row of a pipeline's run."""
     return Key(PIPELINES, f"runs#{name}", f"{run.fqn}/{run.run_id}")
 
 
 def runs_partition(name: str) -> str:
-    """Where a pipeline's runs are."""
+    """The partition of a pipeline's runs."""
     return f"runs#{name}"
 
 
@@ -48,7 +48,7 @@ def row_at(key: Key, **values: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class EventPosition:
-    """A border between two events of a run: its line, its byte, and the time of what stands before it."""
+    """A boundary between two events of a run: its line, its byte, and the time of the event before it."""
 
     line: int = 0
     byte: int = 0
@@ -57,10 +57,10 @@ class EventPosition:
 
 @dataclass(frozen=True, slots=True)
 class RunCheckpoint:
-    """How far a run was processed: ``place`` is its first unprocessed event. ``held``: handlers that are behind it, and where.
+    """The progress in a run: ``position`` is its first unprocessed event. ``lagging``: handlers that are behind it, with their
+    positions.
 
-    ``replay_line``, ``replay_ms``: of what stands before that line, only what is not older than that time is processed (again).
-    """
+    ``replay_line``, ``replay_ms``: of the events before that line, only those at or after that time are processed (again)."""
 
     position: EventPosition = field(default_factory=EventPosition)
     format: str = ""
@@ -69,21 +69,22 @@ class RunCheckpoint:
     replay_ms: int = 0
 
     def start(self, handlers: Mapping[str, bool]) -> EventPosition:
-        """Where reading begins for these handlers: at the first of them that may get events."""
+        """Where reading begins: the first position of those handlers that receive events."""
         behind = [position for name, position in self.lagging.items() if handlers.get(name)]
         return min([self.position, *behind], key=lambda position: position.line)
 
     def line_of(self, handler: str) -> int:
-        """From which line on a handler gets events."""
+        """The line from which a handler receives events."""
         return self.lagging[handler].line if handler in self.lagging else self.position.line
 
     @property
     def is_replaying(self) -> bool:
-        """Whether a replay of it has not come to its end."""
+        """Whether a replay of the run is incomplete."""
         return self.position.line < self.replay_line
 
     def advanced(self, position: EventPosition, handlers: Mapping[str, bool]) -> RunCheckpoint:
-        """Everything before ``place`` was processed by the handlers that may get events (True); the others stay behind."""
+        """The checkpoint after the handlers that receive events (True) processed everything before ``position``; handlers that do
+        not receive events lag."""
         lagging = {name: self.lagging.get(name, self.position) for name, gets in handlers.items() if not gets}
         ahead = position if position.line >= self.position.line else self.position
         lagging |= {name: max(position, old, key=_line) for name, old in self.lagging.items() if handlers.get(name)}
@@ -91,14 +92,14 @@ class RunCheckpoint:
         return replace(self, position=ahead, lagging=lagging)
 
     def replayed(self, from_ms: int) -> RunCheckpoint:
-        """From its beginning once more: of the lines that every handler has had, those that are not older than a time; the others all.
-        A replay that is under way and reaches further back goes on doing so."""
+        """The checkpoint of a replay from the run's beginning: of the lines that every handler has received, those at or after a
+        time, and all later lines. An earlier start of a replay that is in progress still counts."""
         since_ms = min(from_ms, self.replay_ms) if self.is_replaying else from_ms
         had = min([max(self.position.line, self.replay_line), *(position.line for position in self.lagging.values())])
         return replace(self, position=EventPosition(), lagging={}, replay_line=had, replay_ms=since_ms)
 
     def packed(self) -> list[Any]:
-        """As JSON has it."""
+        """For JSON."""
         lagging = {name: _packed(position) for name, position in self.lagging.items()}
         return [*_packed(self.position), self.format, lagging, self.replay_line, self.replay_ms]
 
@@ -122,7 +123,7 @@ def _packed(position: EventPosition) -> list[int]:
 
 
 def pack_checkpoints(checkpoints: Mapping[Run, RunCheckpoint]) -> str:
-    """All positions as one text: some 60 bytes a run."""
+    """Pack all checkpoints into one text: some 60 bytes a run."""
     listed = [[run.fqn, run.run_id, checkpoint.packed()] for run, checkpoint in checkpoints.items()]
     return base64.b85encode(zlib.compress(json.dumps(listed, separators=(",", ":")).encode(), 6)).decode()
 
@@ -137,7 +138,7 @@ def unpack_checkpoints(text: str) -> dict[Run, RunCheckpoint]:
 
 
 def checkpoint_row(key: Key, checkpoint: RunCheckpoint, expires_s: int, *, unfinished: bool = False) -> Row:
-    """The row of a run that is not in hand. ``unfinished``: it has to be taken in hand, whatever else is known of it."""
+    """The row of a run that is not active. ``unfinished``: a worker has to make it active again, regardless of its known state."""
     waiting: dict[str, Any] = {"held": ",".join(sorted(checkpoint.lagging))} if checkpoint.lagging else {}
     if unfinished:
         waiting["unfinished"] = True
@@ -145,7 +146,7 @@ def checkpoint_row(key: Key, checkpoint: RunCheckpoint, expires_s: int, *, unfin
 
 
 def checkpoint_of(row: Row) -> RunCheckpoint:
-    """What such a row says. Raises DamagedPartitionError."""
+    """The checkpoint of such a row. Raises DamagedPartitionError."""
     try:
         return RunCheckpoint.unpacked(json.loads(row["position"]))
     except (KeyError, ValueError) as error:

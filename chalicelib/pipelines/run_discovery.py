@@ -1,4 +1,4 @@
-"""Which runs a pipeline has to work on: those that are running, those that have ended, and those that somebody names."""
+"""Discovers the runs that a pipeline processes: running ones, ended ones, and ones that the caller names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAMES, _RUNS = 100, 100
 
 @dataclass(frozen=True, slots=True)
 class KnownRun:
-    """A run and how long its log is known to be. ``ended``: nothing more comes, as far as is known."""
+    """A run and the known size of its log. ``ended``: no more is appended, as far as is known."""
 
     run: Run
     bytes: int
@@ -25,24 +25,24 @@ class KnownRun:
 
     @classmethod
     def from_row(cls, row: RunRow) -> KnownRun:
-        """From the catalog."""
+        """From a row of the catalog."""
         size = max(row.bytes, row.compacted_bytes)
         return cls(row.run, size, row.lines, row.status == "finalized" or bool(row.seal), row.started_ms)
 
 
 class RunDiscovery(Protocol):
-    """Where runs come from."""
+    """The source of runs."""
 
     def live(self) -> Iterable[KnownRun]:
-        """Runs that go on, and those that ended lately."""
+        """Running runs, and those that ended recently."""
 
     def all(self, since_ms: int) -> Iterator[KnownRun]:
-        """Runs that began at or after a time, whether they have ended or not."""
+        """Runs that started at or after a time, running or ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogRunDiscovery:
-    """By the catalog. ``names``: the pipelines' names (FQN), in pages: a page and where the next begins."""
+    """Discovery in the catalog. ``names``: returns a page of pipelines' names (FQN) and the start of the next page."""
 
     runs: RunCatalog
     names: Callable[[str], tuple[Iterable[str], str | None]]
@@ -50,17 +50,17 @@ class CatalogRunDiscovery:
     clock: Clock
 
     def live(self) -> list[KnownRun]:
-        """By the index of activity: 64 queries. Runs stay there for 20 minutes and more after they have ended."""
+        """From the activity index: 64 queries. Runs stay in it for at least 20 minutes after their end."""
         rows = self.runs.active(self.clock.now_ms() + 1)
-        return [KnownRun.from_row(row) for row in rows if self.source.wants(row.run.fqn)]
+        return [KnownRun.from_row(row) for row in rows if self.source.matches(row.run.fqn)]
 
     def all(self, since_ms: int) -> Iterator[KnownRun]:
-        """A LIST for a thousand names, a query for a hundred runs of each."""
+        """One LIST for 1,000 names, one Query for 100 runs of each."""
         after: str | None = ""
         while after is not None:
             names, after = self.names(after)
             for fqn in names:
-                if self.source.wants(fqn):
+                if self.source.matches(fqn):
                     yield from self._of(fqn, since_ms)
 
     def _of(self, fqn: str, since_ms: int) -> Iterator[KnownRun]:

@@ -1,4 +1,6 @@
-"""One run as events, from a place on, in pieces of bounded size: whether it goes on or has ended, wherever its bytes lie now."""
+"""Reads the events of one run from a position on, in pieces of bounded size, whether the run is running or ended, wherever its
+bytes are stored.
+"""
 
 from __future__ import annotations
 
@@ -20,24 +22,26 @@ from chalicelib.ports import Clock, Run
 from chalicelib.runlog.reader import Stretch
 
 MAX_PIECE_BYTES = 8 * 1024 * 1024
-"""Of one piece, where an event or a line is longer than a fetch. What is beyond of a single line is left out."""
+"""The size of one piece if an event or a line is longer than a fetch. A longer line is truncated."""
 MAX_DATA_BYTES = 64 * 1024 * 1024
-"""Of the data of a piece's events, as ``ordering.size_of`` counts it: a piece ends with the event that reaches it."""
+"""The size of the data of a piece's events, as ``ordering.memory_bytes_of`` counts it: a piece ends with the event that reaches
+it."""
 _SAMPLE_BYTES = 256 * 1024
 _ENOUGH_LINES = 100
 _BY_NAME = {each.name: each for each in (*FORMATS, PLAIN)}
 
 
 class LogSource(Protocol):
-    """Where logs are read. ``runlog.reader.Reader`` is one."""
+    """Reads logs. ``runlog.reader.Reader`` implements it."""
 
     def stretch(self, run: Run, start: int, length: int) -> Stretch:
-        """Bytes of a log, and its end."""
+        """Read a byte range of a log, and the log's end."""
 
 
 @dataclass(frozen=True, slots=True)
 class FetchedEvents:
-    """A piece of a run. ``at_end``: there is no more now; ``final``: the run has ended. ``lines``, ``bytes``: of the whole log."""
+    """A piece of a run. ``at_end``: it ends at the log's current end; ``final``: the run has ended. ``lines``, ``bytes``: the
+    size of the log."""
 
     events: Sequence[PendingEvent]
     at_end: bool
@@ -47,11 +51,10 @@ class FetchedEvents:
 
 
 class RunEventReader:
-    """``place``: where the next piece begins. ``format``: the name of the run's format once it is certain, else empty.
+    """``position``: where the next piece begins. ``format``: the name of the run's format once it is certain, else empty.
 
-    ``patience_ms``: the last event of a running run may be continued; it is given out when nothing came for so long. ``beside``: where
-    events are that came as such; None: all lines are plain text.
-    """
+    ``patience_ms``: more lines may belong to the last event of a running run; it is returned once nothing was appended for this
+    long. ``sidecars``: the run's structured events; None: all lines are plain text."""
 
     def __init__(
         self,
@@ -72,9 +75,9 @@ class RunEventReader:
         self._stamps = StampClock(reference_us=position.time_ms * 1000 if position.time_ms else None)
 
     def fetch(self, max_bytes: int = MAX_PIECE_BYTES) -> FetchedEvents:
-        """Read the next piece: about ``fetch_bytes``, at most ``most_bytes``, and up to 8 MiB where one event is longer. At most five
-        reads, plus one for each 8 MiB of a longer line. Raises UnavailableError; the place has not moved then, so the same call reads the
-        same piece again."""
+        """Read the next piece: about ``fetch_bytes``, at most ``max_bytes``, and up to 8 MiB if one event is longer. At most five
+        reads, plus one for each 8 MiB of a longer line. Raises UnavailableError without moving the position, so the same call
+        reads the same piece again."""
         length = min(self._fetch_bytes, max_bytes)
         while True:
             start = self.position.byte
@@ -82,7 +85,7 @@ class RunEventReader:
             at_end = start + len(stretch.body) >= stretch.end.byte
             longest = length >= MAX_PIECE_BYTES
             body, cut = _complete_lines(stretch.body, at_end, longest)
-            next_line = self._next_line(start + len(body)) if cut else None  # may raise: before anything moves
+            next_line = self._next_line(start + len(body)) if cut else None  # may raise: before the position moves
             fetched = self._lifted(body, stretch, at_end, forced=longest and not at_end) if body else None
             if fetched is not None and (fetched.events or fetched.at_end):
                 if next_line is not None and fetched.events:
@@ -120,19 +123,21 @@ class RunEventReader:
                 at_end, final = False, False
                 break
         self.position = EventPosition(line, byte, time_ms)
-        # What was kept back is still to come.
+        # The last event may have been held back for the next piece.
         through = byte >= stretch.end.byte
         return FetchedEvents(found, at_end and (through or not final), final, stretch.end.line, stretch.end.byte)
 
     def _settled_lines(self, lines: Sequence[bytes], appended_ms: int) -> int:
-        """How many of these lines are known to be events or plain text for good: those before a batch of events that is being written."""
+        """The number of these lines that are final, as structured events or plain text: those before a batch of events that is
+        being written."""
         until = self._sidecars.first_unsettled_line(self._run, appended_ms) if self._sidecars else None
         return len(lines) if until is None else max(0, min(len(lines), until - self.position.line))
 
     def _events(
         self, lines: Sequence[bytes], format_: Format, *, final: bool, is_complete: bool, forced: bool
     ) -> Iterator[tuple[Event, EventContext | None]]:
-        """The events of lines: those that came as such, and between them lifted ones. ``whole``: the last one does not go on."""
+        """The events of lines: structured ones, and events parsed from the plain lines between them. ``is_complete``: no further
+        line belongs to the last event."""
         base = at = self.position.line
         end = base + len(lines)
 
@@ -142,20 +147,20 @@ class RunEventReader:
 
         for noted in self._cursor.between(at, end, final=final) if self._cursor else ():
             if noted.line < at:
-                continue  # somebody began in its middle: its lines are plain text
+                continue  # reading began inside this event: its lines are plain text
             if noted.line > at:
                 yield from lifted(noted.line, is_complete=True)
                 at = noted.line
             if noted.end_line > end:
                 if not final and (not forced or at > base):
                     return
-                break  # of a log that has ended: the companion is damaged, and its lines are plain text
+                break  # the log has ended, so the sidecar is damaged, and its lines are plain text
             yield _noted(noted, b"\n".join(lines[at - base : noted.end_line - base]))
             at = noted.end_line
         yield from lifted(end, is_complete=is_complete)
 
     def _format_of(self, lines: Sequence[bytes], *, certain: bool) -> Format:
-        """From the log's first lines, so that it is the same wherever reading begins."""
+        """Detect the format from the log's first lines, so that it is the same wherever reading begins."""
         if self.format:
             return _BY_NAME.get(self.format, PLAIN)
         if self.position.line:
@@ -168,7 +173,7 @@ class RunEventReader:
         return chosen
 
     def _next_line(self, at: int) -> int:
-        """The byte behind the first newline at or after a byte."""
+        """The byte after the first newline at or after ``at``."""
         while True:
             stretch = self._logs.stretch(self._run, at, MAX_PIECE_BYTES)
             newline = stretch.body.find(b"\n")
@@ -180,7 +185,7 @@ class RunEventReader:
 
 
 def _complete_lines(body: bytes, at_end: bool, longest: bool) -> tuple[bytes, bool]:
-    """The bytes up to the last newline, and whether a line had to be cut: one that is longer than the longest piece."""
+    """The bytes up to the last newline, and whether a line had to be truncated because it is longer than the longest piece."""
     if at_end:
         return body, False
     complete = body[: body.rfind(b"\n") + 1]
@@ -190,7 +195,7 @@ def _complete_lines(body: bytes, at_end: bool, longest: bool) -> tuple[bytes, bo
 
 
 def _noted(noted: Noted, raw: bytes) -> tuple[Event, EventContext | None]:
-    """An event that came as one. A logger is told among its data, where one is told."""
+    """A structured event. Its logger is the ``logger`` of its data, if there is one."""
     logger = noted.data.get("logger")
     level = level_of_event(noted.level, raw)
     message = raw.decode(errors="replace")

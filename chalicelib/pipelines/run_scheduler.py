@@ -1,4 +1,6 @@
-"""Which runs a worker takes in hand: those that it had, those that are running, those that ended since, and those that a handler missed."""
+"""Selects the runs that a worker processes: its checkpointed runs, running runs, recently ended runs, and runs with a handler
+that lags.
+"""
 
 from __future__ import annotations
 
@@ -15,31 +17,31 @@ from chalicelib.pipelines.shards import ONLY, Shard
 from chalicelib.ports import Clock, Run
 
 DISCOVERY_INTERVAL_MS = 5000
-"""How often runs are looked for."""
+"""Time between two lookups of new runs."""
 _GAP_MS = 15 * 60_000
-"""Runs stay in the index of activity for longer than that after they have ended: after a longer gap the catalog is listed."""
+"""The activity index lists runs for longer than this after their end: after a longer gap the catalog is listed."""
 _MARGIN_MS = 7 * 86_400_000
-"""Runs that began before the gap may have ended in it: those that began up to a week before are listed too."""
+"""Runs that started before the gap may have ended in it: the catalog is listed from a week before the gap."""
 _MOST_REMEMBERED = 100_000
 
 
 class RunScheduler:
-    """``forced``: runs that are taken in hand whatever is known of them. ``listed``: no more is to be listed. ``most``: runs in hand at
-    once. ``shard``: whose runs are taken, and no others."""
+    """``forced``: runs that become active regardless of their known state. ``listed``: the catalog listing is complete. ``max_runs``:
+    the maximum number of active runs. ``shard``: the shard whose runs are selected; runs of other shards are ignored."""
 
     def __init__(
         self,
-        finder: RunDiscovery,
+        discovery: RunDiscovery,
         source: RunSelection,
         checkpoints: Checkpoints,
         active_runs: ActiveRuns,
         clock: Clock,
-        most: int,
+        max_runs: int,
         shard: Shard = ONLY,
     ) -> None:
-        self._finder, self._source, self._checkpoints = finder, source, checkpoints
+        self._discovery, self._source, self._checkpoints = discovery, source, checkpoints
         self._active_runs, self._clock = active_runs, clock
-        self._most, self._shard = most, shard
+        self._max_runs, self._shard = max_runs, shard
         self._lacks_room = False
         self.waiting: dict[Run, KnownRun] = {}
         self.forced: set[Run] = set()
@@ -50,40 +52,40 @@ class RunScheduler:
         self._looked_ms = self._known_until_ms = 0
 
     def force(self, run: Run, checkpoint: RunCheckpoint) -> None:
-        """Take a run in hand of which a position is all that is known."""
+        """Schedule a run of which only its checkpoint is known."""
         self.waiting[run] = KnownRun(run, checkpoint.position.byte, checkpoint.position.line, False, checkpoint.position.time_ms)
         self.forced.add(run)
 
     def list_since(self, looked_ms: int) -> None:
-        """Everything was found until then. If that is long ago, the catalog is listed from there."""
+        """Discovery was complete until ``looked_ms``. If that is long ago, list the catalog from there."""
         self._known_until_ms = looked_ms
         self._since_ms = max(0, looked_ms - _MARGIN_MS) if self._clock.now_ms() - looked_ms > _GAP_MS else None
         self._list_again()
 
     def _list_again(self) -> None:
-        self._listing = iter(()) if self._since_ms is None else iter(self._finder.all(self._since_ms))
+        self._listing = iter(()) if self._since_ms is None else iter(self._discovery.all(self._since_ms))
 
     @property
     def discovered_until_ms(self) -> int:
-        """Until when everything was found."""
+        """The time until which discovery is complete."""
         return self._looked_ms if self.listed and not self.waiting else self._known_until_ms
 
     @property
     def is_full(self) -> bool:
-        """Whether runs wait, and there is no room."""
-        return bool(self.waiting) and (self._lacks_room or len(self._active_runs) >= self._most)
+        """Whether runs wait and there is no room for them."""
+        return bool(self.waiting) and (self._lacks_room or len(self._active_runs) >= self._max_runs)
 
     @property
     def is_crowded(self) -> bool:
-        """Whether others wait while half of what is in hand is done."""
+        """Whether runs wait for room while at least half of the active runs are done."""
         return self.is_full and 2 * sum(active.is_done for active in self._active_runs.runs.values()) >= len(self._active_runs)
 
     def discover(self) -> None:
-        """Find what is new, if it is time. Raises UnavailableError."""
+        """Find new runs, unless the last lookup is too recent. Raises UnavailableError."""
         now_ms = self._clock.now_ms()
         if self._looked_ms and now_ms - self._looked_ms < DISCOVERY_INTERVAL_MS:
             return
-        self._learn(self._finder.live())
+        self._learn(self._discovery.live())
         self._looked_ms = now_ms
 
     def _learn(self, known_runs: Iterable[KnownRun]) -> None:
@@ -92,9 +94,9 @@ class RunScheduler:
                 self.waiting[known.run] = known
 
     def admit(self, receiving: Mapping[str, bool]) -> None:
-        """Take runs in hand, as many as there is room for. ``gets``: which handlers get events. Raises UnavailableError: the runs that were
-        not taken still wait, and the next call goes on with them."""
-        room = self._most - len(self._active_runs)
+        """Make waiting runs active, as many as there is room for. ``receiving``: whether each handler receives events. Raises
+        UnavailableError: runs that were not admitted still wait, and the next call continues with them."""
+        room = self._max_runs - len(self._active_runs)
         self._lacks_room = False
         if room <= 0:
             return
@@ -116,19 +118,19 @@ class RunScheduler:
                 self.forced.discard(known.run)
             del self.waiting[known.run]
 
-    def _list(self, most: int) -> None:
-        """The next runs of the catalog. A generator that raised is over, so after an error the listing starts again; runs that are in hand
-        or caught up are left out then."""
+    def _list(self, max_runs: int) -> None:
+        """Read the next runs of the catalog. A generator that raised is exhausted, so after an error the listing restarts and
+        skips runs that are active or caught up."""
         try:
-            known_runs = list(islice(self._listing, most))
+            known_runs = list(islice(self._listing, max_runs))
         except UnavailableError:
             self._list_again()
             raise
-        self.listed = len(known_runs) < most
+        self.listed = len(known_runs) < max_runs
         self._learn(known_runs)
 
     def _wants(self, known: KnownRun) -> bool:
-        """Whether a run is worked of which nothing was processed yet."""
+        """Whether the pipeline's source selects a run that has no checkpoint."""
         return (FINALIZED if known.ended else LIVE) in self._source.include
 
     def _has_work(self, known: KnownRun, checkpoint: RunCheckpoint, receiving: Mapping[str, bool]) -> bool:
@@ -136,7 +138,7 @@ class RunScheduler:
         return behind or known.run in self.forced or checkpoint.position.byte < known.bytes
 
     def mark_caught_up(self, known: KnownRun) -> None:
-        """A run needs nothing as long as no more is known of it."""
+        """Ignore a run until its known size or end changes."""
         if len(self._caught_up) >= _MOST_REMEMBERED:
             self._caught_up.clear()
         self._caught_up[known.run] = (known.bytes, known.ended)

@@ -1,6 +1,7 @@
-"""What lies beside the text of a run: events that came as events, with level, time, step and data, where they stand in it (decision 0022).
+"""Reads the sidecar objects of a run: structured events with level, time, step and data, and their lines in the log (decision
+0022).
 
-A run of plain lines costs a LIST for each piece that is read of it while it goes on, and one LIST altogether when it has ended.
+Plain lines cost a LIST for each piece that is read of a running run, and one LIST in all for an ended run.
 """
 
 from __future__ import annotations
@@ -21,63 +22,63 @@ _AT_ONCE = 16
 
 
 class SidecarReader(Protocol):
-    """Where companions are read."""
+    """Reads the sidecars of runs."""
 
     def numbers(self, run: Run, first: int) -> Iterator[int]:
-        """The numbers of a run's companions from one on, ascending."""
+        """The numbers of a run's sidecars from ``first`` on, ascending."""
 
     def sidecars(self, run: Run, numbers: list[int]) -> Iterable[Companion | None]:
-        """Some of them, in order; None: it is damaged or gone, and its lines are plain text."""
+        """The sidecars with these numbers, in order; None for one that is damaged or deleted: its lines are plain text."""
 
     def number_at(self, run: Run, line: int) -> int:
-        """A number below which no companion reaches to a line."""
+        """A number such that no sidecar with a lower one reaches this line."""
 
     def first_unsettled_line(self, run: Run, appended_ms: int) -> int | None:
-        """The first line that may still turn out to be an event's, when the last lines came at a time; None: no such line."""
+        """The first line that may still become a structured event, given the time of the last append; None if there is none."""
 
 
 class StoredSidecarReader:
-    """``Beside`` on S3, and on the index where it helps."""
+    """``SidecarReader`` on S3, with the segment index as an accelerator."""
 
     def __init__(self, indexing: EventIndexing, tails: EventTails, index: SegmentIndex, clock: Clock) -> None:
         self._indexing, self._tails, self._index, self._clock = indexing, tails, index, clock
 
     def numbers(self, run: Run, first: int) -> Iterator[int]:
-        """See the port. One LIST for each 1,000."""
+        """See ``SidecarReader``. One LIST for each 1,000."""
         return self._indexing.numbers(run, first)
 
     def sidecars(self, run: Run, numbers: list[int]) -> Iterator[Companion | None]:
-        """See the port. A GET for each, beside each other; unpacked one after the other."""
+        """See ``SidecarReader``. One GET each, in parallel; decoded one at a time."""
         return map(_read, self._indexing.each(run, numbers))
 
     def number_at(self, run: Run, line: int) -> int:
-        """See the port. A query; 0 while the index is away."""
+        """See ``SidecarReader``. One Query; 0 while the index is unavailable."""
         with suppress(UnavailableError):
             row = self._index.at_line(run, line)
             return row.sequence if row else 0
         return 0
 
     def first_unsettled_line(self, run: Run, appended_ms: int) -> int | None:
-        """See the port. Nothing of lines that came a minute ago; else four LISTs or so, and a HEAD for each young segment of plain text, once
-        in a process."""
+        """See ``SidecarReader``. No request if the last append is more than a minute old; else about four LISTs, and one HEAD per
+        process for each recent segment of plain text."""
         if self._clock.now_ms() - appended_ms > UNDER_WAY_MS:
             return None
         return retry_on_change(lambda: self._tails.end_line(run))
 
 
 class SidecarCursor:
-    """The events of one run that came as events, as its reading goes on. Holds a companion only while it is asked, and the beginnings of as
-    many others as the lines that are asked for have, and as many again at most."""
+    """A forward cursor over the structured events of one run. Keeps one sidecar in memory, and the first bytes of as many others
+    as the requested lines have, and of as many again at most."""
 
     def __init__(self, sidecars: SidecarReader, run: Run, line: int) -> None:
         self._sidecars, self._run, self._line = sidecars, run, line
-        self._number: int | None = None  # companions below it are behind us
-        self._none_before = 0  # of a run that has ended: no companion begins in [where we are, this line)
+        self._number: int | None = None  # sidecars with a lower number are done
+        self._none_before = 0  # of an ended run: no sidecar begins between the current line and this one
         self._are_all = False
 
     def between(self, line: int, end_line: int, *, final: bool) -> Iterator[Noted]:
-        """Those that begin in [line, end_line), and one that reaches into it, in order. ``final``: the run has ended. Raises
-        UnavailableError; asked again, it answers the same."""
+        """The events that begin in [line, end_line), and one that reaches into it, in order. ``final``: the run has ended. Raises
+        UnavailableError; the same call then returns the same events."""
         if end_line <= self._none_before or self._are_all:
             return
         numbers = self._sidecars.numbers(self._run, self._number or 0)

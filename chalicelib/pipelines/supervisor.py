@@ -1,12 +1,12 @@
-"""Pipelines beside each other: each in a thread of its own under a lease of its own, and watched.
+"""Runs pipelines in parallel: each in a thread and under a lease of its own, watched by a watchdog.
 
-A thread cannot be ended from outside. One whose handler does not come back is left: its handler is disabled with the reason, its lease
-is given up, so nothing that it does later counts, and the pipeline goes on without that handler. What that costs: a thread, and what its
-worker had in memory (its buffer at most), until the call comes back or the process ends.
+A thread cannot be stopped from outside. If a handler blocks, its thread is abandoned: the handler is disabled with the reason,
+the lease is released, so nothing that the thread does later takes effect, and the pipeline continues without that handler. The
+cost: a thread, and its worker's memory (at most its buffer), until the call returns or the process ends.
 
-A handler that leaks cannot be told from its neighbours in one process: when memory runs out, all are stopped in good order, and the
-caller begins anew with a fresh process. On Lambda each pipeline has an invocation of its own while there are at most ``max_workers``; beyond
-that several share one, and a leak in one of them concerns all.
+A memory leak cannot be attributed to a handler within one process: when memory runs out, all pipelines are stopped in an orderly
+way, and the caller starts a fresh process. On Lambda each pipeline has an invocation of its own while there are at most
+``max_workers``; beyond that several share one, and a leak in one of them affects all.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ _LOOK_S = 0.5
 _AGAIN_S = 5.0
 
 LAYOUT_PATIENCE_S = 30.0
-"""How long a shard waits for the leading one to divide the runs."""
+"""How long a shard waits for the leading one to distribute the runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What one worker works: a pipeline, or a shard of it. ``name``: of its lease and its outcome."""
+    """The work of one worker: a pipeline, or one of its shards. ``name``: the name of its lease and its outcome."""
 
     file: PipelineFile
     shard: Shard = ONLY
 
     @property
     def name(self) -> str:
-        """The pipeline's; of a shard that does not lead, with its number."""
+        """The pipeline's name; for a shard that does not lead, with its number."""
         return self.file.name + self.shard.suffix
 
 
 def assignments(file: PipelineFile) -> list[Assignment]:
-    """All shares of a pipeline."""
+    """All assignments of a pipeline."""
     return [Assignment(file, shard) for shard in shards(file.shards)]
 
 
@@ -61,7 +61,7 @@ MakeWorker = Callable[[Assignment, Fence, str], Worker]
 
 
 class PipelineOutcome(StrEnum):
-    """What became of a pipeline in this run of a supervisor."""
+    """The outcome of a pipeline in one run of a supervisor."""
 
     STOPPED = "stopped"
     BUSY = "busy"
@@ -72,14 +72,14 @@ class PipelineOutcome(StrEnum):
 
 
 class CallWatchdog:
-    """Whether a call of a handler takes too long, by the clock of whoever watches: the watched pay nothing for it."""
+    """Detects a call of a handler that takes too long, by the clock of the watching thread: the watched one has no overhead."""
 
     def __init__(self, clock: Clock, after_s: float) -> None:
         self._clock, self._after_s = clock, after_s
         self._calls, self._since_s = -1, clock.monotonic_s()
 
     def blocked(self, progress: Progress) -> str:
-        """The handler that has not come back for so long; empty: none."""
+        """The handler whose call has exceeded the limit; empty: none."""
         calls, calling = progress.calls, progress.calling
         now_s = self._clock.monotonic_s()
         if calls != self._calls or not calling:
@@ -90,7 +90,7 @@ class CallWatchdog:
 
 @dataclass(slots=True)
 class _Seat:
-    """The thread of a share, and what others may see of it. ``left``: nobody waits for it any more."""
+    """The thread of an assignment, and its state for other threads. ``left``: the supervisor has abandoned it."""
 
     assignment: Assignment
     watch: CallWatchdog
@@ -104,10 +104,10 @@ class _Seat:
 
 @dataclass(slots=True)
 class Supervisor:
-    """``forever``: pipelines that end are begun again; ``until_idle``: they end when there is nothing to do.
+    """``forever``: restart pipelines that end; ``until_idle``: stop them when there is nothing to do.
 
-    ``is_short``: whether the process runs out of memory. ``pause``: how a worker waits when there is nothing to do (None: the clock sleeps).
-    """
+    ``is_short``: whether the process runs out of memory. ``pause``: how a worker waits if there is nothing to do (None: the clock
+    sleeps)."""
 
     coordinator: SourceCoordinator
     states: PipelineStateStore
@@ -123,8 +123,8 @@ class Supervisor:
     was_short: bool = False
 
     def run(self, pipelines: Sequence[PipelineFile | Assignment], deadline: Deadline) -> dict[str, PipelineOutcome]:
-        """Work these pipelines, or shares of them, until the deadline, or until they are all done with; ``stopping`` ends it sooner. What
-        became of each share. Nothing of a pipeline reaches another one, or the caller."""
+        """Process these pipelines, or assignments, until the deadline, or until all are done; ``stopping`` ends it sooner.
+        Returns the outcome of each assignment. No error of a pipeline affects another one or the caller."""
         self.coordinator.initialize()
         all_assignments = [
             assignment for each in pipelines for assignment in ([each] if isinstance(each, Assignment) else assignments(each))
@@ -136,7 +136,7 @@ class Supervisor:
                 self._watch(seats)
                 if self.is_short():
                     self.was_short = True
-                    self.warn("memory runs out: all pipelines are stopped in good order")
+                    self.warn("memory runs out: all pipelines are being stopped")
                     break
             self.stopping.set()
             while deadline.remaining_s() > 0 and any(map(_is_alive, seats.values())):
@@ -148,7 +148,7 @@ class Supervisor:
         try:
             self.coordinator.shutdown()
         except (LeaseError, UnavailableError) as error:
-            self.warn("leases could not be given up: they end by themselves", error=str(error))
+            self.warn("could not release leases: they expire", error=str(error))
         return {name: seat.outcome or PipelineOutcome.BLOCKED for name, seat in seats.items()}
 
     def _wait(self, seconds: float) -> None:
@@ -171,13 +171,13 @@ class Supervisor:
                     seats[name] = self._seat(seat.assignment)
 
     def _leave(self, seat: _Seat, handler: str, reason: str) -> None:
-        """Go on without a thread: what it does from now on does not count."""
+        """Abandon a thread: its later writes are rejected by the fence."""
         with seat.lock:
             seat.left, seat.outcome = True, PipelineOutcome.BLOCKED
             lease = seat.lease
             if seat.worker is not None:
                 seat.worker.progress.abandoned = True
-        self.warn("a pipeline does not come back: it is left", pipeline=seat.assignment.name, handler=handler, reason=reason)
+        self.warn("a pipeline blocks: its thread is abandoned", pipeline=seat.assignment.name, handler=handler, reason=reason)
         try:
             if handler:
                 self.states.set_handler(
@@ -186,21 +186,23 @@ class Supervisor:
             if lease is not None:
                 self.coordinator.give_up(lease)
         except (LeaseError, UnavailableError) as error:
-            self.warn("what blocks could not be written down", pipeline=seat.assignment.name, error=str(error))
+            self.warn("could not store which handler blocks", pipeline=seat.assignment.name, error=str(error))
 
     def _work(self, seat: _Seat) -> None:
-        """A pipeline's thread."""
+        """The main function of a pipeline's thread."""
         while True:
             try:
                 outcome = self._once(seat)
             except (LeaseError, PartitionNotOwnedError):
                 outcome = PipelineOutcome.LOST
             except UnavailableError as error:
-                self.warn("a pipeline could not be begun", pipeline=seat.assignment.name, error=str(error))
+                self.warn("could not start a pipeline", pipeline=seat.assignment.name, error=str(error))
                 outcome = PipelineOutcome.FAILED
             except (Exception, SystemExit) as error:
                 self.warn(
-                    "a pipeline failed: the others go on", pipeline=seat.assignment.name, error=f"{type(error).__name__}: {error}"
+                    "a pipeline failed: other pipelines continue",
+                    pipeline=seat.assignment.name,
+                    error=f"{type(error).__name__}: {error}",
                 )
                 outcome = PipelineOutcome.FAILED
             with seat.lock:
@@ -220,8 +222,8 @@ class Supervisor:
 
     def _once(self, seat: _Seat) -> PipelineOutcome:
         name = seat.assignment.file.name
-        switch, _ = self.states.read(name)
-        if not switch.enabled:
+        desired, _ = self.states.read(name)
+        if not desired.enabled:
             return PipelineOutcome.DISABLED
         found = self.coordinator.acquire(seat.assignment.name)
         if not isinstance(found, Lease):
@@ -251,11 +253,11 @@ class Supervisor:
                 self.coordinator.give_up(found)
 
     def _session(self, seat: _Seat, lease: Lease) -> bool:
-        """From a start to a stop. Whether to begin again, because an operator has changed something."""
+        """Run a worker from its start to its stop. Returns whether to start again, because an operator has changed the state."""
 
         def fence() -> None:
             if seat.left:
-                raise PartitionNotOwnedError(f"the pipeline goes on without this thread pipeline={seat.assignment.name}")
+                raise PartitionNotOwnedError(f"the pipeline has abandoned this thread pipeline={seat.assignment.name}")
             lease.check()
 
         worker = self.make(seat.assignment, fence, lease.owner or "")
@@ -267,7 +269,7 @@ class Supervisor:
                 try:
                     busy = worker.step()
                 except UnavailableError as error:
-                    self.warn("a pipeline waits until its stores answer", pipeline=seat.assignment.name, error=str(error))
+                    self.warn("a pipeline waits for an unavailable store", pipeline=seat.assignment.name, error=str(error))
                     busy = False
                 if not busy:
                     if self.until_idle and worker.is_idle:

@@ -1,4 +1,4 @@
-"""Transactions that other transactions at the same rows do not stop."""
+"""Transactions with retries on conflicts with other transactions."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ _FIRST_PAUSE_S = 0.02
 
 
 def transact_with_retry(database: Database, clock: Clock, writes: Sequence[Write]) -> None:
-    """Apply all writes or none. A conflict with another transaction is tried again, six times in all within 0.7 s. Raises
-    PreconditionFailedError, OutcomeUnknownError, and StoreUnavailableError also when the conflict does not end: nothing was applied."""
+    """Apply all writes or none. A conflict with another transaction is retried, six attempts in all within 0.7 s. Raises
+    PreconditionFailedError, OutcomeUnknownError, and StoreUnavailableError, also if the conflict persists: nothing was
+    applied."""
     pause_s = _FIRST_PAUSE_S
     for attempt in range(_TRIES):
         try:
             return database.transact(writes)
         except WriteConflictError as error:
             if attempt == _TRIES - 1:
-                raise StoreUnavailableError(f"other transactions are at the same rows: {error} tries={_TRIES}") from error
+                raise StoreUnavailableError(f"other transactions keep changing the same rows: {error} tries={_TRIES}") from error
         clock.sleep(pause_s)
         pause_s *= 2

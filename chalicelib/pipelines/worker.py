@@ -1,11 +1,12 @@
-"""A pipeline at work, in one thread: start, then steps of reading, ordering, giving to handlers, flushing and checkpointing, then stop.
+"""The worker of a pipeline, in one thread: start, then steps of reading, ordering, delivering, flushing and checkpointing, then
+stop.
 
 ::
 
-    find runs ► take them in hand ► read a piece of each ► ordering buffer ► handlers ► flush ► checkpoint ► let go what is done
+    discover runs ► make them active ► read a piece of each ► ordering buffer ► handlers ► flush ► checkpoint ► release done runs
 
-A crash anywhere loses nothing: processing begins again at the last checkpoint, so each event gets to each handler at least once. A
-store that does not answer delays checkpoints and reading, never what is in the buffer.
+A crash anywhere loses nothing: processing resumes at the last checkpoint, so each event reaches each handler at least once. An
+unavailable store delays checkpoints and reading, never events in the buffer.
 """
 
 from __future__ import annotations
@@ -44,19 +45,20 @@ from chalicelib.pipelines.sidecar_reader import SidecarReader
 from chalicelib.ports import Clock, Database, ObjectStore, Put, Run
 
 Warn = Callable[..., None]
-"""A warning: what, and facts by name."""
+"""Logs a warning: a message, and facts by name."""
 BATCH = 500
 _TRIED = (REPLAYING, FAILED)
-"""States of handlers that get events, and first what they missed."""
+"""States of handlers that receive events, first those that they missed."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerDependencies:
-    """What a worker works with. ``buffer_bytes``: where the file leaves the size to us; ``generation`` None for what was deleted;
-    ``part``: of a job, which works the finder's runs and no others; ``beside`` None: all lines are plain text; ``shard``: whose runs."""
+    """The collaborators of a worker. ``buffer_bytes``: the default if the file sets no size; ``generation`` returns None for
+    deleted generations; ``part``: for a job, which processes only the runs of ``discovery``; ``sidecars`` None: all lines are
+    plain text; ``shard``: the shard to process."""
 
     logs: LogSource
-    finder: RunDiscovery
+    discovery: RunDiscovery
     store: ObjectStore
     database: Database
     clock: Clock
@@ -72,9 +74,10 @@ class WorkerDependencies:
 
 
 class Worker:
-    """One pipeline, worked by one thread under one lease. ``fence`` raises LeaseError when that is lost; ``owner``: whose it is.
+    """One pipeline, processed by one thread under one lease. ``fence`` raises LeaseError if the lease is lost; ``owner``: the
+    lease's owner.
 
-    ``progress`` may be read by other threads. ``wants_restart``: an operator has changed something since the start."""
+    ``progress`` may be read by other threads. ``wants_restart``: an operator has changed the state since the start."""
 
     def __init__(self, file: PipelineFile, parts: WorkerDependencies, fence: Fence, owner: str) -> None:
         self.file, self._parts, self._fence, self._owner = file, parts, fence, owner
@@ -92,12 +95,12 @@ class Worker:
         self.processed = 0
         self._committed_ms = 0
         self.scheduler = RunScheduler(
-            parts.finder, file.source, self.checkpoints, self.active_runs, parts.clock, parts.max_runs, parts.shard
+            parts.discovery, file.source, self.checkpoints, self.active_runs, parts.clock, parts.max_runs, parts.shard
         )
 
     def start(self) -> None:
-        """Take the pipeline over, and build and start its handlers. One that fails is told, and the others go on. Raises
-        InvalidConfigurationError, LeaseError, UnavailableError."""
+        """Take the pipeline over, and build and start its handlers. A handler that fails is reported, and the rest are started.
+        Raises InvalidConfigurationError, LeaseError, UnavailableError."""
         self._fence()
         self._desired, known = self._states.read(self.name)
         self._take_over()
@@ -112,7 +115,9 @@ class Worker:
                     failures[name] = f"{type(error).__name__}: {error}"[:500]
         self._deliver(context, failures, known)
         for name, reason in failures.items():
-            self._parts.warn("a handler could not be started: the others go on", pipeline=self.name, handler=name, reason=reason)
+            self._parts.warn(
+                "a handler could not be started: the other handlers continue", pipeline=self.name, handler=name, reason=reason
+            )
             self.committer.set_handler_state(HandlerState(name, FAILED, reason, self._clock.now_ms()))
         self._go_on_where_it_was()
 
@@ -137,13 +142,13 @@ class Worker:
         self.committer.known = known
 
     def _take_over(self) -> None:
-        """With a replay, where one is asked for: the leading shard marks the runs of all."""
-        switch = self._desired
-        if switch.replay_ms is None or self._parts.part is not None or not self._shard.leads:
+        """Take over, with a requested replay if there is one: the leading shard marks the runs of all shards."""
+        desired = self._desired
+        if desired.replay_ms is None or self._parts.part is not None or not self._shard.leads:
             self.checkpoints.take_over(self._owner)
             return
-        self.checkpoints.take_over(self._owner, Replay(switch.replay_ms, replay_done(self.name, switch)))
-        self._desired = DesiredState(switch.enabled, None, switch.asked_ms)
+        self.checkpoints.take_over(self._owner, Replay(desired.replay_ms, replay_done(self.name, desired)))
+        self._desired = DesiredState(desired.enabled, None, desired.asked_ms)
 
     def _go_on_where_it_was(self) -> None:
         for run, checkpoint in self.checkpoints.active().items():
@@ -160,9 +165,9 @@ class Worker:
         self.scheduler.list_since(self.checkpoints.looked_ms)
 
     def _catching_up(self) -> set[str]:
-        """The handlers that get what they missed, without those that have got it already from this shard."""
+        """The handlers that receive missed events, without those that have already received them from this shard."""
         receiving, known = self.delivery.receiving, self.committer.known
-        catching_up = {name: switch.since_ms for name, switch in known.items() if receiving.get(name) and switch.state in _TRIED}
+        catching_up = {name: state.since_ms for name, state in known.items() if receiving.get(name) and state.state in _TRIED}
         if not catching_up or self._shard.count < 2:
             return set(catching_up)
         row = self._states.shard_status(self.name, [self._shard]).get(self._shard, {})
@@ -171,8 +176,8 @@ class Worker:
         return set(catching_up) - set(self.committer.caught_up)
 
     def step(self) -> bool:
-        """Do what there is to do now, once. Whether anything was: if not, there is time to wait. Raises LeaseError, UnavailableError (the
-        next step goes on; while new runs cannot be looked up, those in hand are still worked)."""
+        """Do the work that is due, once. Returns whether there was any: if not, wait. Raises LeaseError, UnavailableError (the
+        next step continues; active runs are processed even while new ones cannot be discovered)."""
         self._fence()
         away: UnavailableError | None = None
         try:
@@ -193,25 +198,25 @@ class Worker:
 
     @property
     def is_idle(self) -> bool:
-        """Whether all that is known of was processed."""
+        """Whether all known runs were processed."""
         nothing_waits = not self.scheduler.waiting and self.scheduler.listed and not self.buffer.count
         return nothing_waits and all(active.is_done for active in self.active_runs.runs.values())
 
     def stop(self, *, lost: bool = False) -> None:
-        """Flush, checkpoint, and close the handlers. ``lost``: without a checkpoint, which is another's. Raises nothing but what ends a
-        process."""
+        """Flush, checkpoint, and close the handlers. ``lost``: without a checkpoint, which now belongs to another worker. Raises
+        only exceptions that end a process."""
         try:
             if not lost:
                 self._fence()
                 self._checkpoint(self.delivery.flush(at_once=True))
         except (LeaseError, UnavailableError) as error:
-            self._parts.warn("the last checkpoint failed: what came after the one before is processed again", **self._about(error))
+            self._parts.warn("the last checkpoint failed: events since the one before are processed again", **self._about(error))
         finally:
             for name, why in self.context.close():
                 self._parts.warn("a handler could not be closed", handler=name, **self._about(why))
 
     def _process(self) -> int:
-        """Give out of a full buffer what brings it to half, and then what is due."""
+        """Drain a full buffer to half, then deliver the events that are due."""
         count = 0
         if self.buffer.is_full:
             while taken := self.buffer.drain(BATCH):
@@ -237,7 +242,8 @@ class Worker:
         return len(taken)
 
     def _checkpoint(self, flushed: bool) -> None:
-        """Commit where runs are, unless a flush failed. Raises LeaseError; a store that is away is told, and it is tried again."""
+        """Commit the checkpoints of runs, unless a flush failed. Raises LeaseError; an unavailable store is reported, and the
+        commit is retried."""
         try:
             self.committer.settle()
             if flushed:
@@ -247,7 +253,7 @@ class Worker:
             self.wants_restart = self.wants_restart or self.committer.has_operator_change(self._states, self._desired)
         except UnavailableError as error:
             self._committed_ms = self._clock.now_ms()
-            self._parts.warn("a checkpoint failed: processing goes on, and it is tried again", **self._about(error))
+            self._parts.warn("a checkpoint failed: processing continues, and it is retried", **self._about(error))
         except PreconditionFailedError as error:
             self._committed_ms = self._clock.now_ms()
             for name in self.committer.committing:
@@ -267,7 +273,7 @@ class Worker:
         )
 
     def status(self, now_ms: int) -> dict[str, Any]:
-        """What is told of the pipeline: lag in events (lines) and ms, errors, late events, dead letters."""
+        """The status of the pipeline: lag in events (lines) and ms, errors, late events, dead letters."""
         lag_events, lag_ms = self.active_runs.lag(now_ms)
         waiting = sum(known.lines for known in self.scheduler.waiting.values())
         return {
@@ -285,7 +291,7 @@ class Worker:
         }
 
     def _status_row(self, now_ms: int) -> Put:
-        """What is reported of this shard. ``caught_up``: handlers that have got from it what they missed before a time."""
+        """The report of this shard. ``caught_up``: handlers that have received from it the events that they missed before a time."""
         key = status_key(self.name, self._shard)
         sharded = {"layout": self.checkpoints.layout, "caught_up": self.committer.caught_up} if self._shard.count > 1 else {}
         return Put(key, row_at(key, **self.status(now_ms), **sharded))
@@ -298,7 +304,8 @@ class Worker:
 
 
 def _behind(checkpoint: RunCheckpoint, pending: PendingEvent) -> tuple[Callable[[str], bool] | None, bool]:
-    """Which handlers have had an event, and whether nobody wants it."""
+    """A function that returns whether a handler has already received an event (None: no handler has), and whether a replay skips
+    it."""
     line = pending.line
     skip = line < checkpoint.replay_line and pending.time_ms < checkpoint.replay_ms
     if not checkpoint.lagging and line >= checkpoint.position.line:

@@ -1,8 +1,8 @@
-"""What EventBridge's schedule of pipelines does: each processing pipeline goes on from its checkpoint, until nothing is left or the
-function's time is over.
+"""The scheduled function of pipelines: each log pipeline continues from its checkpoint, until nothing is left or the function's
+time is over.
 
-Each pipeline, and each shard of one, has an invocation of its own, as far as ``max_workers`` goes: what its handlers do to memory or the
-process is its own. Those that share an invocation have a thread each.
+Each pipeline, and each shard of one, has an invocation of its own, up to ``max_workers``, so that the handlers of one cannot
+exhaust the memory or break the process of another. Those that share an invocation have a thread each.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _WELL = (PipelineOutcome.STOPPED, PipelineOutcome.BUSY, PipelineOutcome.DISABLED
 
 
 def work_pipelines(services: Services, remaining_ms: int, worker: int = 0) -> dict[str, str]:
-    """Work the pipelines that are this invocation's. The answer tells what became of each. ``worker``: 0 is the schedule's own
-    invocation, which starts the others. Raises InvalidConfigurationError when the built-in pipeline is missing."""
+    """Process the pipelines that are assigned to this invocation. Returns the outcome of each. ``worker``: 0 is the schedule's
+    own invocation, which starts all further workers. Raises InvalidConfigurationError if the built-in pipeline is missing."""
     deadline = Deadline(services.clock, remaining_ms / 1000 - STOP_BEFORE_S)
     scanned = installed_pipelines(services)
     for problem in scanned.problems:
-        logger.warning("a pipeline's file is left out", extra={"file": problem.location, "reason": problem.reason})
+        logger.warning("a pipeline's file is skipped", extra={"file": problem.location, "reason": problem.reason})
     ours = _ours(services, scanned.pipelines, worker)
     fetch_bytes = services.settings.pipeline_fetch_bytes
     buffer_bytes = automatic_bytes(memory_bytes(), fetch_bytes, len(ours), used_bytes())
@@ -53,18 +53,18 @@ def work_pipelines(services: Services, remaining_ms: int, worker: int = 0) -> di
 
 
 def log_warning(message: str, **facts: Any) -> None:
-    """A warning of a pipeline's."""
+    """Log a warning of a pipeline."""
     logger.warning(message, extra=facts)
 
 
 def measure(services: Services, files: Sequence[PipelineFile]) -> None:
-    """Lag, errors and handlers that get nothing, of each pipeline: an alarm looks at the greatest."""
+    """Record metrics of each pipeline: lag, errors and handlers that receive no events; an alarm uses the maximum."""
     states = PipelineStateStore(services.database, services.clock)
     try:
         told = states.status([file.name for file in files], {file.name: file.shards for file in files})
         off = [sum(not each.receives_events for each in states.read(file.name)[1].values()) for file in files]
     except UnavailableError as error:
-        logger.warning("how pipelines are could not be told", extra={"error": str(error)})
+        logger.warning("could not read pipeline status", extra={"error": str(error)})
         return
     for status in told.values():
         record(PIPELINE_LAG_EVENTS, int(status.get("lag_events", 0)))
@@ -76,7 +76,7 @@ def measure(services: Services, files: Sequence[PipelineFile]) -> None:
 
 
 def _ours(services: Services, pipelines: Sequence[PipelineFile], worker: int) -> Sequence[Assignment]:
-    """Every ``count``th share of a pipeline, from this worker's on. Where no others can be started, all."""
+    """Every ``count``th assignment, from this worker's on; all if no other worker can be started."""
     all_assignments = [assignment for file in pipelines for assignment in assignments(file)]
     count = min(services.settings.max_workers, len(all_assignments)) if services.workers else 1
     if worker == 0 and services.workers:
@@ -84,6 +84,6 @@ def _ours(services: Services, pipelines: Sequence[PipelineFile], worker: int) ->
             try:
                 services.workers.start(number)
             except RunlakeError as error:
-                logger.warning("another worker could not be started: this one does its work too", extra={"error": str(error)})
+                logger.warning("could not start another worker: this one does its work too", extra={"error": str(error)})
                 return [assignment for at, assignment in enumerate(all_assignments) if at % count in (0, *range(number, count))]
     return [assignment for at, assignment in enumerate(all_assignments) if at % count == worker % count]

@@ -30,7 +30,7 @@ _PAUSE_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A ``Finder`` of runs that somebody named."""
+    """A ``RunDiscovery`` of runs that somebody named."""
 
     runs: Sequence[KnownRun]
 
@@ -78,8 +78,8 @@ def due(services: Services, file: PipelineFile, since_ms: int) -> Iterator[Known
     """Runs of a pipeline that have ended, of those that began at or after a time."""
     if FINALIZED not in file.source.include:
         return
-    finder = worker_dependencies(services, file, 0, _silent).finder
-    yield from (known for known in finder.all(since_ms) if known.ended)
+    discovery = worker_dependencies(services, file, 0, _silent).discovery
+    yield from (known for known in discovery.all(since_ms) if known.ended)
 
 
 def _keep_s(services: Services) -> int:

@@ -70,7 +70,9 @@ class _Session:
     def __init__(
         self, services: Services, file: PipelineFile, part: JobPart, runs: Sequence[KnownRun], buffer_bytes: int, tell: Warn
     ) -> None:
-        parts: WorkerDependencies = replace(worker_dependencies(services, file, buffer_bytes, tell), finder=Named(runs), part=part)
+        parts: WorkerDependencies = replace(
+            worker_dependencies(services, file, buffer_bytes, tell), discovery=Named(runs), part=part
+        )
         self.worker = Worker(file, parts, self._fence, f"{part.name}:{uuid4().hex}")
         self._clock, self._tell = services.clock, tell
         self._error: BaseException | None = None

@@ -1,4 +1,4 @@
-"""Files of pipelines on each store and database: in memory, moto, ministack."""
+"""Pipelines' files on each store and database: in memory, moto, ministack."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.filing import START_MS, record_of
 
 
 class House:
-    """A bucket, a table, and what works on them."""
+    """A bucket, a table, and the services on them."""
 
     def __init__(self, store: ObjectStore, database: Database) -> None:
         self.store, self.database, self.clock = store, database, ManualClock(START_MS)

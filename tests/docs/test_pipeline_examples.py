@@ -1,4 +1,4 @@
-"""The examples of docs/examples/pipelines, each run, and compared with what ``logging`` itself writes for the same records."""
+"""The examples of docs/examples/pipelines: each is run, and compared with the output of ``logging`` itself for the same records."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def worked(file: PipelineFile, events: list[tuple[Run, str, str, str]]) -> Pipin
 
 
 def by_logging_itself(file: PipelineFile, events: list[tuple[Run, str, str, str]], folder: Path) -> dict[str, str]:
-    """The same handlers by ``dictConfig`` in a process of their own, and the same records by plain calls."""
+    """The same handlers by ``dictConfig`` in a separate process, and the same records by plain calls."""
     folder.mkdir()
     config = yaml.safe_load((EXAMPLES / f"{file.name}.yaml").read_text())["logging"] | {"disable_existing_loggers": False}
     made = [

@@ -1,7 +1,7 @@
-"""Files of pipelines stopped at every call of the store and the database: the rows name each event exactly once.
+"""Pipelines' files, interrupted at every call of the store and the database: the rows name each event exactly once.
 
-A process that dies is followed by another, which begins at the checkpoint. One whose call fails goes on if it can (a failed flush is tried
-again), else it is followed by another too.
+A process that dies is followed by another one, which starts at the checkpoint. A process whose call fails continues if it can (a
+failed flush is repeated); otherwise it is followed by another one too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def lives(site: Site, events: Sequence[logging.LogRecord], stop: StopAt) -> int:
-    """Processes, one after the other, until all is done."""
+    """Successive processes, until everything is done."""
     for number in range(1, 6):
         gate = stop if not stop.fired else stop.successor
         store, database = Intercepted(site.store, gate), Intercepted(site.database, gate)
@@ -76,7 +76,7 @@ def test_each_event_once_wherever_it_stops(
 
 @pytest.mark.parametrize("path", ["rows in the transaction", "rows on stage"])
 def test_a_process_that_goes_on_after_an_error(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The flush is tried again, without a new process: an outage loses and repeats nothing."""
+    """The flush is repeated without a new process: an outage loses and duplicates nothing."""
     if path == "rows on stage":
         monkeypatch.setattr(two_phase_commit, "DIRECT_ROWS", 0)
     events = EVENTS["many applications"]
@@ -95,7 +95,7 @@ def test_a_process_that_goes_on_after_an_error(path: str, monkeypatch: pytest.Mo
 
 
 def test_a_lost_answer_while_more_files_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows were staged and the answer was lost; before the next try one of the files has grown, and another was begun."""
+    """Rows were staged and the response was lost; before the retry one of the files has grown, and another one was begun."""
     monkeypatch.setattr(two_phase_commit, "DIRECT_ROWS", 0)
     for rounds in range(3):
         site = Site()
@@ -124,7 +124,7 @@ def test_a_lost_answer_while_more_files_come(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_two_workers_at_once_never_share_a_file() -> None:
-    """Both go on with the same open file: one extends it, the other begins its own."""
+    """Both continue the same open file: one extends it, the second begins its own."""
     site = Site()
     Worker(site, site.handler()).run([record_of(0)])
     first, second = site.handler(), site.handler()
@@ -139,8 +139,8 @@ def test_two_workers_at_once_never_share_a_file() -> None:
     assert len(site.rows()) == 2
 
 
-def test_who_was_overtaken_cannot_harm_the_file() -> None:
-    """An old process wakes up after a new one has gone on with its file: what the new one committed stays."""
+def test_overtaken_writer_leaves_the_file_unchanged() -> None:
+    """An old process resumes after a new one has continued its file: the new one's commit remains."""
     site = Site()
     old = site.handler()
     old.handle(record_of(0))
@@ -151,7 +151,7 @@ def test_who_was_overtaken_cannot_harm_the_file() -> None:
     site.database.transact([*new.pending_writes()])
     new.committed()
     old.handle(record_of(2))
-    old.pending_writes()  # published, and its commit is refused by the checkpoint
+    old.pending_writes()  # published, and its commit is rejected by the checkpoint
     assert site.lines() == Counter([0, 1])
 
 

@@ -1,4 +1,4 @@
-"""Retention, deletion and repair stopped at every call, and run again: they end the same, and touch nothing else."""
+"""Retention, deletion and repair, interrupted at every call and repeated: the result is the same, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ Work = Callable[[Site, Any, Any], Any]
 
 
 def stopped_everywhere(make: Callable[[], Site], work: Work, check: Callable[[Site], None]) -> int:
-    """Do some work, met by each fault at each call that it can meet; then again, undisturbed but for what takes effect late; then check."""
+    """Run an operation with each fault at each call where it is possible; then repeat it without faults, except for writes that
+    take effect late; then check."""
     points = 0
     for moment, how in FAULTS:
         number = 0
@@ -53,7 +54,7 @@ def stopped_everywhere(make: Callable[[], Site], work: Work, check: Callable[[Si
 
 
 def filled(**options: Any) -> Site:
-    """Six files of six days, the oldest first, each of 100 bytes or so, closed."""
+    """Six closed files of six days, the oldest first, each of 100 bytes or so."""
     site = Site()
     for day in range(6):
         handler = site.handler(**options)
@@ -69,7 +70,7 @@ def forever(site: Site) -> Deadline:
 
 def keep(site: Site, store: Any, database: Any, **bounds: int) -> None:
     base = replace(OutputSet("files", "", 0, 0, 0), **bounds)
-    OutputRetention(store, database, site.clock).keep(base, forever(site))
+    OutputRetention(store, database, site.clock).run(base, forever(site))
 
 
 @pytest.mark.parametrize(
@@ -99,7 +100,7 @@ def test_retention_is_by_the_last_event_and_seven_days_by_default() -> None:
     assert base.keep_ms == 7 * DAY_MS
     for seconds, left in ((7 * 86_400, 1), (1, 0)):
         site.clock.advance(seconds)
-        OutputRetention(site.store, site.database, site.clock).keep(base, forever(site))
+        OutputRetention(site.store, site.database, site.clock).run(base, forever(site))
         assert len(site.rows()) == left
 
 
@@ -116,13 +117,13 @@ def test_a_file_that_is_being_written_is_kept() -> None:
 def test_a_pass_that_runs_out_of_time_says_so_and_goes_on() -> None:
     site = filled()
     base = OutputSet("files", "", 0, 0, 1)
-    done = OutputRetention(site.store, site.database, site.clock).keep(base, Deadline(site.clock, 0))
+    done = OutputRetention(site.store, site.database, site.clock).run(base, Deadline(site.clock, 0))
     assert (done.is_complete, done.removed, len(site.rows())) == (False, 0, 6)
-    done = OutputRetention(site.store, site.database, site.clock).keep(base, forever(site))
+    done = OutputRetention(site.store, site.database, site.clock).run(base, forever(site))
     assert (done.is_complete, done.removed, done.remaining) == (True, 5, 1)
 
 
-def test_what_is_due_is_what_a_plain_list_says() -> None:
+def test_due_files_match_a_model() -> None:
     import random
 
     site = filled()
@@ -143,8 +144,8 @@ def test_what_is_due_is_what_a_plain_list_says() -> None:
         assert sorted(row.at for row in rows if row not in due_files(rows, base, now_ms)) == sorted(row.at for row in left)
 
 
-def test_a_number_is_not_taken_again_while_its_row_is_there() -> None:
-    """A file on its way out whose object is gone already: a new one beside it keeps its own object."""
+def test_number_is_not_reused_while_its_row_exists() -> None:
+    """A condemned file whose object is gone already: a new file has the next number, and keeps its object."""
     site = Site()
     put(site, site.handler(), 1)
     (row,) = site.rows()
@@ -168,7 +169,7 @@ def test_rows_on_stage_are_settled_and_writers_forgotten() -> None:
     site.clock.advance(3 * 86_400)
     for _ in range(2):
         retention = OutputRetention(site.store, site.database, site.clock)
-        retention.keep(OutputSet("files", "", 30 * DAY_MS, 0, 0), forever(site))
+        retention.run(OutputSet("files", "", 30 * DAY_MS, 0, 0), forever(site))
         retention.forget_writers()
     assert list(rows_of_partition(site.database, COMMITS)) == []
     assert site.lines() == Counter(range(20)) and len(site.rows()) == 20
@@ -180,7 +181,7 @@ def deletion(site: Site, store: Any, database: Any) -> Deletion:
 
 
 def two_pipelines() -> Site:
-    """Files of two handlers, of two pipelines and another namespace."""
+    """Files of two handlers, of two pipelines and a second namespace."""
     site = Site()
     generations = Generations(site.database, site.clock)
     for base in ("files", "audit"):
@@ -205,7 +206,7 @@ def test_deletion_wherever_it_stops(fqn: str | None, left: list[int]) -> None:
     assert stopped_everywhere(two_pipelines, work, check) > 20
 
 
-def test_asking_again_for_what_is_not_swept_spares_the_recreated() -> None:
+def test_repeated_deletion_before_the_sweep_spares_the_recreated_pipeline() -> None:
     site = two_pipelines()
     assert deletion(site, site.store, site.database).delete("svc", "svc.flow", forever(site)).files == 2
     site.clock.advance(5)
@@ -234,12 +235,13 @@ def test_a_repeated_deletion_spares_what_was_recreated_while_it_was_under_way(
     assert made.delete("svc", fqn, forever(site), may).is_complete
     assert site.lines()[7] == 1 and site.lines()[0] == 0
     site.clock.advance(5)
-    assert made.delete("svc", fqn, forever(site), may).files == 1  # that was answered as done: this is another deletion
+    assert made.delete("svc", fqn, forever(site), may).files == 1  # the first one was reported as done: this is a second deletion
     assert site.lines()[7] == 0
 
 
 def test_a_deletion_that_is_applied_late_spares_the_file_that_took_the_number() -> None:
-    """The object's deletion times out and is repeated; the pipeline is recreated, and its first file of the day has the same key."""
+    """The deletion of the object times out and is repeated; the pipeline is recreated, and its first file of the day has the same
+    key."""
     for number in range(20):
         site = Site()
         generations = Generations(site.database, site.clock)
@@ -301,7 +303,7 @@ def test_a_run_that_began_with_the_deletion_is_of_the_dead_generation() -> None:
 
 
 def test_repair_leaves_a_file_that_was_extended_meanwhile() -> None:
-    """Between the read of what counts and the PUT that cuts the rest off, another one writes."""
+    """Between the read of the committed bytes and the PUT that truncates the object, another writer extends it."""
     site = Site()
     put(site, site.handler(), 1)
     (row,) = site.rows()
@@ -358,7 +360,7 @@ def test_what_a_dead_process_writes_late_is_swept_later() -> None:
     site.clock.advance(1)
     made = deletion(site, site.store, site.database)
     assert made.delete("svc", "svc.flow", forever(site)).files == 1
-    put(site, handler, 2, generation=generation)  # it looked a moment before
+    put(site, handler, 2, generation=generation)  # it read the generation a moment before
     assert len(site.rows()) == 1
     for files in (1, 0):
         site.clock.advance(7200)
@@ -368,7 +370,7 @@ def test_what_a_dead_process_writes_late_is_swept_later() -> None:
     )
 
 
-def test_a_deletion_that_finds_nothing_at_first_is_looked_at_again() -> None:
+def test_deletion_that_finds_nothing_is_repeated_later() -> None:
     """A process publishes and commits its first file right after the pass."""
     site = Site()
     generation = Generations(site.database, site.clock).of_run("svc", "svc.flow", "run-1", START_MS)
@@ -383,7 +385,7 @@ def test_a_deletion_that_finds_nothing_at_first_is_looked_at_again() -> None:
     assert made.resume(forever(site)).files == 1 and site.objects() == []
 
 
-def test_a_run_that_was_deleted_stays_dead_however_late_it_seems_to_begin() -> None:
+def test_deleted_run_stays_dead_at_any_start_time() -> None:
     site = Site()
     generations = Generations(site.database, site.clock)
     generations.mark_runs("svc.flow", ["run-1", "run-1"])
@@ -406,7 +408,7 @@ def test_each_creation_has_a_fresh_uuid() -> None:
 
 
 def broken() -> Site:
-    """One of everything that can be wrong, an hour and more ago."""
+    """One of each inconsistency, at least an hour old."""
     site = Site()
     for number, program in enumerate(("good", "row-only", "longer", "changed", "shorter", "garbage", "unfinished")):
         handler = site.handler()

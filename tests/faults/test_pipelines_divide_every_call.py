@@ -1,5 +1,6 @@
-"""The runs of a pipeline are divided anew, or replayed: a crash, an error or a lost answer at any call leaves nothing behind that the next
-worker does not finish, and rows that are committed with the checkpoint are there exactly once."""
+"""The runs of a pipeline are redistributed, or replayed: after a crash, an error or a lost response at any call, the next worker
+completes the work, and rows that are committed with the checkpoint exist exactly once.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def file(count: int) -> PipelineFile:
 
 
 def live(world: Piping, count: int, owner: str, gate: Any = None, steps: int = 8) -> None:
-    """A worker of each shard, one after the other at each step; any of them may be stopped by the gate, and is begun again next time."""
+    """The workers of all shards, in turns; the gate may stop any of them, and it is restarted in the next round."""
     gate = gate or StopAt(-1, BEFORE, "error")
     store, database = Intercepted(world.store, gate), Intercepted(world.database, gate)
     try:
@@ -55,18 +56,18 @@ def live(world: Piping, count: int, owner: str, gate: Any = None, steps: int = 8
             worker.start()
         for _ in range(steps):
             for worker in several:
-                with suppress(UnavailableError):  # the supervisor goes on
+                with suppress(UnavailableError):  # the supervisor continues
                     worker.step()
             world.clock.advance(3)
         for worker in several:
             worker.stop()
     except (Crash, UnavailableError, LeaseError):
-        pass  # begun again by the next tick
+        pass  # restarted by the next tick
     world.clock.advance(30)
 
 
 def world_with_checkpoint(count: int) -> Piping:
-    """Two lines of each run are processed and committed; two more wait in runs that have ended and are in no index any more."""
+    """Two lines of each run are processed and committed; two more wait in ended runs that are in no index any more."""
     world = Piping()
     for run in RUNS:
         world.write(run, [line(START_MS + number, f"{run.fqn} {number}") for number in (0, 1)])
@@ -100,7 +101,7 @@ def replayed(gate: StopAt, count: int) -> Piping:
 
 
 def calls_of(case: Any, *arguments: int) -> dict[str, int]:
-    """How many calls there are that a fault of each moment can meet."""
+    """The number of calls at which a fault of each kind is possible."""
     counts = {}
     for moment in {moment for moment, _ in FAULTS}:
         Both.got, Both.number = [], 0
@@ -155,7 +156,7 @@ def test_stopped_replay_comes_to_its_end_and_doubles_no_row(count: int, number: 
 
 
 def test_shard_does_not_begin_while_runs_are_moved() -> None:
-    """The leading shard dies after its first write, which says so."""
+    """The leading shard dies after its first write, which marks the move."""
     world = world_with_checkpoint(1)
     lead = Checkpoints(world.database, "test", world.clock, 100, shard=Shard(0, 2))
     lead.put_rows = killed  # type: ignore[method-assign]

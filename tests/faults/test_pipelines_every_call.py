@@ -1,5 +1,6 @@
-"""A pipeline that stops at any call of a store, before or after it took effect, as an error or as a crash: every event gets to the
-handler at least once, rows that are committed with the checkpoint are there exactly once."""
+"""A pipeline that stops at any call of a store, before or after it took effect, by an error or a crash: the handler receives
+every event at least once, and rows that are committed with the checkpoint exist exactly once.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ _MOST_CALLS = 200
 
 
 class Both(logging.Handler):
-    """Remembers what it got, and makes a row of its own for each event: seen once, when the checkpoint commits."""
+    """Records its events, and makes a row for each one: visible once, when the checkpoint commits."""
 
     got: list[str] = []  # noqa: RUF012
     number = 0
@@ -74,7 +75,7 @@ def world_with_logs() -> Piping:
 
 
 def worked(world: Piping, gate: Any, owner: str) -> None:
-    """A worker's life over stores that may stop it."""
+    """The life of a worker over stores that may stop it."""
     worker: Worker | None = None
     store, database = Intercepted(world.store, gate), Intercepted(world.database, gate)
     try:
@@ -85,11 +86,11 @@ def worked(world: Piping, gate: Any, owner: str) -> None:
                 if not worker.step() and worker.is_idle:
                     break
             except UnavailableError:
-                pass  # the supervisor goes on
+                pass  # the supervisor continues
             world.clock.advance(3)
         worker.stop()
     except (Crash, UnavailableError, LeaseError):
-        pass  # begun again by the next tick
+        pass  # restarted by the next tick
 
 
 def calls_of(moment: str) -> int:

@@ -1,5 +1,6 @@
-"""Work that exists only in memory for a while: runs that are being taken in hand, or replayed. Whatever call fails, wherever the process
-dies: this worker or the next one processes each run, although it has left the index of activity."""
+"""Work that is only in memory for a while: runs that are becoming active, or replayed. At any failed call or crash, this worker
+or the next one processes each run, although it has left the activity index.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ def forget() -> Iterator[None]:
 
 
 def finished_runs(world: Piping) -> None:
-    """Finalized, catalogued, and no longer in the index of activity."""
+    """Finalized, catalogued, and no longer in the activity index."""
     for run in RUNS:
         world.write(run, [line(START_MS + at, f"{run.fqn} {run.run_id} {at}") for at in range(2)])
         world.end(run)
@@ -67,7 +68,7 @@ def worker_of(world: Piping, gate: Gate, owner: str, **changes: Any) -> Worker:
         return gate("names", lambda: pages[after])  # type: ignore[no-any-return]
 
     parts = {
-        "finder": CatalogRunDiscovery(runs, names, FILE.source, world.clock),
+        "discovery": CatalogRunDiscovery(runs, names, FILE.source, world.clock),
         "store": Intercepted(world.store, gate),
         "database": Intercepted(world.database, gate),
         "generation": lambda run: gate("generation", lambda: ""),
@@ -76,17 +77,17 @@ def worker_of(world: Piping, gate: Gate, owner: str, **changes: Any) -> Worker:
 
 
 def tick(world: Piping, gate: Gate, owner: str, steps: int = 12, pause_s: int = 1, **changes: Any) -> None:
-    """A worker's life: a minute of the schedule's. Killed: it does not stop in good order."""
+    """The life of a worker: one minute of the schedule. Killed: it does not stop in an orderly way."""
     try:
         worker = worker_of(world, gate, owner, **changes)
         worker.start()
         for _ in range(steps):
-            with suppress(UnavailableError):  # the supervisor goes on
+            with suppress(UnavailableError):  # the supervisor continues
                 worker.step()
             world.clock.advance(pause_s)
         worker.stop()
     except (Crash, LeaseError, UnavailableError):
-        pass  # the next tick begins again
+        pass  # the next tick starts again
     world.clock.advance(20)
 
 
@@ -104,7 +105,7 @@ def reads_of(steps: int, **changes: Any) -> int:
 def test_throttled_read_forgets_no_run(number: int, max_runs: int) -> None:
     world, gate = Piping(), Gate(number)
     finished_runs(world)
-    tick(world, gate, "w0", 40, pause_s=2, max_runs=max_runs)  # long enough to report that all runs were looked for
+    tick(world, gate, "w0", 40, pause_s=2, max_runs=max_runs)  # long enough to report that discovery is complete
     for at in range(2):
         tick(world, Gate(0), f"w{at + 1}", 40, max_runs=max_runs)
     assert sorted(Remembering.messages()) == EXPECTED
@@ -125,7 +126,7 @@ def test_reads_cover_a_tick() -> None:
 
 
 def test_process_killed_before_a_run_moved_forgets_none() -> None:
-    """Runs are in hand and cannot be read; a checkpoint says that everything was found. Then the process dies."""
+    """Runs are active and unreadable; a checkpoint says that discovery is complete. Then the process dies."""
     world = Piping()
     finished_runs(world)
 
@@ -149,7 +150,7 @@ def test_process_killed_in_a_replay_forgets_no_run(steps: int) -> None:
     """There is room for two runs, so most of them wait in memory when the process dies; and the next one is killed as early."""
     world = Piping()
     finished_runs(world)
-    tick(world, Gate(0), "w0", 40, pause_s=2, max_runs=2)  # long enough to report that all runs were looked for
+    tick(world, Gate(0), "w0", 40, pause_s=2, max_runs=2)  # long enough to report that discovery is complete
     assert sorted(Remembering.messages()) == EXPECTED
     Remembering.forget()
     switches = PipelineStateStore(world.database, world.clock)
@@ -179,7 +180,7 @@ def test_replay_that_is_asked_for_again_midway_is_of_all_its_runs() -> None:
     switches.replay(FILE.name, START_MS - 10, 1)
     first = worker_of(world, Gate(0), "w1", max_runs=2)
     first.start()
-    first.step()  # killed here: two runs are done, the others wait
+    first.step()  # killed here: two runs are done, the rest wait
     switches.replay(FILE.name, START_MS - 5, 2)
     for at in range(3):
         tick(world, Gate(0), f"again{at}", 20, max_runs=2)
@@ -188,7 +189,7 @@ def test_replay_that_is_asked_for_again_midway_is_of_all_its_runs() -> None:
 
 
 def test_replay_asked_for_again_does_not_forget_a_run_at_its_beginning() -> None:
-    """A run that is marked stands before its first event: by its time it is not late at all."""
+    """A marked run's checkpoint is before its first event: its time alone does not make it part of the replay."""
     world = Piping()
     checkpoints = Checkpoints(world.database, "p", world.clock, 100)
     checkpoints.take_over("w0")
@@ -203,14 +204,14 @@ def test_replay_asked_for_again_does_not_forget_a_run_at_its_beginning() -> None
 
 
 def test_run_in_hand_that_is_not_replayed_goes_on_after_a_kill() -> None:
-    """Runs in hand have nothing so late as the replay asks for, and what is left of them is in no index any more."""
+    """The events of active runs are older than the replay's time, and their remaining events are in no index any more."""
     world = Piping()
     finished_runs(world)
     first = worker_of(world, Gate(0), "w0", generation=lambda run: "")
     first.start()
     first.scheduler.discover()
     first.scheduler.admit(first.delivery.receiving)
-    first.committer.commit(first._states)  # in hand, and nothing was processed: killed here
+    first.committer.commit(first._states)  # active, and nothing was processed: killed here
     later_ms = START_MS + 3_600_000
     PipelineStateStore(world.database, world.clock).replay(FILE.name, later_ms, world.clock.now_ms())
     second = worker_of(world, Gate(0), "w1")

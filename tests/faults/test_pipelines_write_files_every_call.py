@@ -1,4 +1,6 @@
-"""A pipeline that writes files, stopped at every call of the store and the database: the files' rows name each event exactly once."""
+"""A pipeline that writes files, interrupted at every call of the store and the database: the files' rows name each event exactly
+once.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,7 @@ def world_with_logs() -> Piping:
 
 
 def worked(world: Piping, gate: Any, owner: str) -> None:
-    """A worker's life over stores that may stop it."""
+    """The life of a worker over stores that may stop it."""
     store, database = Intercepted(world.store, gate), Intercepted(world.database, gate)
     try:
         worker = worker_of(world, store, database, owner)
@@ -58,11 +60,11 @@ def worked(world: Piping, gate: Any, owner: str) -> None:
                 if not worker.step() and worker.is_idle:
                     break
             except UnavailableError:
-                pass  # the supervisor goes on
+                pass  # the supervisor continues
             world.clock.advance(3)
         worker.stop()
     except (Crash, UnavailableError, LeaseError):
-        pass  # begun again by the next tick
+        pass  # restarted by the next tick
 
 
 def worker_of(world: Piping, store: Any, database: Any, owner: str) -> Worker:
@@ -70,7 +72,7 @@ def worker_of(world: Piping, store: Any, database: Any, owner: str) -> Worker:
 
 
 def named(world: Piping, base: str) -> Counter[tuple[str, str, int]]:
-    """How often the rows name each event, read without any reader of ours."""
+    """How often the rows name each event, read without any Runlake reader."""
     found: Counter[tuple[str, str, int]] = Counter()
     for row in FileRows(world.database).listed(base, ""):
         if isinstance(row, FileRow) and row.contents.size:

@@ -90,9 +90,9 @@ def test_validate_tells_what_is_wrong(folder: Path, capsys: pytest.CaptureFixtur
     assert main(["validate", "--config", str(folder)]) == 2
     told = capsys.readouterr().err
     assert (
-        "bad.yaml: no yaml" in told
+        "bad.yaml: invalid yaml" in told
         and "unknown: one of handlers cannot be built: InvalidConfigurationError: the module has no such class" in told
-        and "twice.yaml: another has the name" in told
+        and "twice.yaml: another pipeline has this name" in told
     )
 
 

@@ -82,12 +82,12 @@ def test_a_task_of_a_job_that_was_killed_commits_nothing_and_what_it_had_is_foun
         parts = worker_dependencies(services, FILE, 1 << 20, silent)
         from dataclasses import replace
 
-        killed = Worker(FILE, replace(parts, finder=Named(runs[:2]), part=JobPart("j.0", epoch)), lambda: None, "task")
+        killed = Worker(FILE, replace(parts, discovery=Named(runs[:2]), part=JobPart("j.0", epoch)), lambda: None, "task")
         killed.start()
         killed.step()
         world.clock.advance(11)
         killed.step()  # committed
-        other = Worker(FILE, replace(parts, finder=Named(runs[2:]), part=JobPart("j.1", epoch)), lambda: None, "task")
+        other = Worker(FILE, replace(parts, discovery=Named(runs[2:]), part=JobPart("j.1", epoch)), lambda: None, "task")
         other.start()
     assert len(Remembering.messages()) == 6
     done = work(services, FILE, JobPart("j.2", epoch), runs[2:], 1 << 20, silent)
@@ -124,7 +124,7 @@ def test_a_task_says_which_logs_are_damaged_and_they_are_processed_once_they_are
     assert sorted(Remembering.messages()) == EXPECTED[3:]
     world.store.put(key, logs.body, PutOptions(logs.info.metadata))
     world.runs.retired(RUNS[0], 99)
-    worker = world.worker(FILE, finder=Named([]))
+    worker = world.worker(FILE, discovery=Named([]))
     worker.start()
     world.work(worker)
     assert sorted(Remembering.messages()) == EXPECTED

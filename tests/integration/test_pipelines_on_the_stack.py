@@ -1,5 +1,6 @@
-"""Processing pipelines on the deployed stack: what connectors write over HTTP is in files that are read over HTTP, by the function that the
-schedule begins, with the pipeline that is always there and one whose file lies in the bucket."""
+"""Log pipelines on the deployed stack: lines that connectors write over HTTP are in files that are read over HTTP. The scheduled
+function runs the built-in pipeline and one whose file is in the bucket.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ logging:
 
 @pytest.fixture(scope="module")
 def quiet() -> Iterator[Stack]:
-    """A stack on which pipelines stand still unless a test says so."""
+    """A stack whose pipelines are disabled unless a test enables them."""
     quiet = dict.fromkeys(("PartialFlushIntervalMinutes", "CleanupIntervalMinutes", "PipelinesIntervalMinutes"), "1440")
     with running_stack(PipelinesConfig=f"s3://{BUCKET}/_pipelines", **quiet) as stack:
         with closing(stack.client("s3")) as s3:
@@ -53,7 +54,7 @@ def quiet() -> Iterator[Stack]:
 
 
 class Lab:
-    """An application of this test's own, and all that is done with it over HTTP."""
+    """An application of this test, and its operations over HTTP."""
 
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
@@ -66,7 +67,7 @@ class Lab:
             return answer.json()
 
     def write(self, run: str, *said: tuple[str, str]) -> None:
-        """Lines of now, each with a level, by a connector; the run goes on."""
+        """Lines of the current time, each with a level, from a connector; the run stays running."""
         now_ms = time.time_ns() // 1_000_000
         for level, text in said:
             self.ask("POST", f"{LOGS}/{self.fqn}/{run}", body=line(now_ms, text, level) + "\n")
@@ -75,7 +76,7 @@ class Lab:
         return [each["message"] for each in self.files(base)]
 
     def files(self, base: str) -> list[dict[str, Any]]:
-        """What the files of a base say of the application."""
+        """The application's events in the files of a base."""
         path = f"/v1/pipeline-files?base={base}&namespace={self.namespace}&app=flow&limit=10000"
         answer = self.ask("GET", path)
         assert answer["cursor"] is None and answer["leftOut"] == 0
@@ -88,7 +89,7 @@ class Lab:
         return self.ask("POST", f"/v1/pipelines/audit/{action}", body=body or {})
 
     def work(self, look: Callable[[], Any], wanted: Any) -> None:
-        """The schedule's function, as often as it takes: the second pipeline has an invocation of its own, which nobody waits for."""
+        """Invoke the scheduled function as often as needed: the second pipeline has an asynchronous invocation of its own."""
         give_up = time.monotonic() + PATIENCE_S
         while True:
             told = tick(self._stack, "pipelines")
@@ -103,7 +104,7 @@ class Lab:
 
 @pytest.fixture
 def lab(quiet: Stack) -> Lab:
-    # A base is known as soon as its pipeline was begun for the first time.
+    # A base is registered once its pipeline has started for the first time.
     made = Lab(quiet)
     made.work(lambda: {each["state"] for each in made.pipelines().values()}, {"running"})
     return made
@@ -185,8 +186,8 @@ def test_what_is_deleted_is_gone_and_a_recreated_pipeline_is_new(lab: Lab) -> No
 
 
 def test_the_job_works_what_has_ended_and_its_role_allows_that_and_nothing_else(quiet: Stack, calls: Calls) -> None:
-    """More runs than tasks; one that the function has worked in part; pipelines that never ran, one of them with a handler that takes
-    nothing."""
+    """More runs than tasks; one that the function has processed in part; pipelines that never ran, one of them with a handler
+    that rejects everything."""
     lab = Lab(quiet)
     events = f"/v1/events/{lab.fqn}/run-0?writer=w"
     lab.ask("POST", events, body=[{"message": "0", "step": "s"}])
@@ -209,7 +210,7 @@ def test_the_job_works_what_has_ended_and_its_role_allows_that_and_nothing_else(
 
 
 def job(stack: Stack, *arguments: str) -> Any:
-    """The job as a process of its own; its summary."""
+    """Run the job in a process of its own. Returns its summary."""
     command = [sys.executable, "-m", "local", "job", "--port", str(stack["port"]), "run_pipelines", *arguments]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=COMMAND_S)
     assert done.returncode == 0, (done.stdout[-2000:], done.stderr[-4000:])

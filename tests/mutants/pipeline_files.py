@@ -88,7 +88,7 @@ MUTANTS = (
         "chalicelib.pipelines.files.deletion:Deletion._mark",
         find="each.deleted_ms < before_ms",
         replace="True",
-        tests=f"{_LIFE}::test_a_deletion_that_finds_nothing_at_first_is_looked_at_again",
+        tests=f"{_LIFE}::test_deletion_that_finds_nothing_is_repeated_later",
         why="what a process writes after the first pass stays for good",
     ),
     Mutant(
@@ -135,7 +135,7 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.pipelines.files.handler:RollingS3Handler._alive",
-        find="self._dead |= self._generations.dead_of(asked)",
+        find="self._dead |= self._generations.dead_among(asked)",
         replace="pass",
         tests=f"{_FILES}::test_events_of_a_dead_generation_are_dropped_and_counted",
         why="events of a deleted pipeline are written",

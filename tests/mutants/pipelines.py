@@ -250,14 +250,14 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.pipelines.committing:Committer.set_handler_state",
-        find="self.catching_up.discard(switch.handler)",
+        find="self.catching_up.discard(state.handler)",
         replace="None",
         tests=WORKER,
         why="a handler that is disabled while it catches up would be enabled again",
     ),
     Mutant(
         "chalicelib.pipelines.committing:Committer.set_handler_state",
-        find="self.caught_up.pop(switch.handler, None)",
+        find="self.caught_up.pop(state.handler, None)",
         replace="None",
         tests=WORKER,
         why="a handler that is disabled while other shards catch up would be enabled again",
@@ -292,8 +292,8 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.pipelines.pipeline_state:_still",
-        find='Clause(("asked_ms",), "=", switch.asked_ms)',
-        replace='Clause(("enabled",), "=", switch.enabled)',
+        find='Clause(("asked_ms",), "=", desired.asked_ms)',
+        replace='Clause(("enabled",), "=", desired.enabled)',
         tests=SHARDS,
         why="a replay that is asked for while another begins would be forgotten",
     ),

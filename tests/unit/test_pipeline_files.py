@@ -1,4 +1,4 @@
-"""Files of pipelines: keys, rolling, formats, rows, memory; each behaviour of the contract by a test of its own."""
+"""Pipelines' files: keys, rolling, formats, rows, memory; one test for each behaviour of the contract."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_it_rolls_by_size_over_checkpoints_and_processes() -> None:
 
 
 def test_it_rolls_by_age() -> None:
-    """The first flush at or behind the age ends a file, with the batch that it is the flush of."""
+    """The first flush at or after the age closes a file, with the batch of that flush."""
     site = Site()
     handler = site.handler(max_age_s=3600, idle_s=3600)
     for number in range(9):
@@ -168,7 +168,8 @@ def test_an_idle_commit_costs_nothing() -> None:
 
 
 def test_what_a_commit_costs() -> None:
-    """A new file: a query, a PUT, a read of dead generations, and its row within the transaction; one that grows: a GET and a PUT."""
+    """A new file: a query, a PUT, a read of dead generations, and its row within the transaction; one that grows: a GET and a
+    PUT."""
     site = Site()
     handler = site.handler()
     site.store.calls.clear(), site.database.calls.clear()
@@ -217,7 +218,7 @@ def test_staged_rows_count_only_when_their_commit_does() -> None:
     assert site.lines() == Counter(range(30))
 
 
-def test_what_comes_while_the_checkpoint_store_is_away_is_committed_with_it() -> None:
+def test_events_during_an_outage_of_the_checkpoint_store_are_committed_after_it() -> None:
     site = Site()
     handler = site.handler()
     for count in (3, 30, 2):
@@ -278,7 +279,8 @@ def test_events_of_a_dead_generation_are_dropped_and_counted() -> None:
 
 
 def test_a_deletion_holds_the_checkpoint_back_once() -> None:
-    """It has removed the row of a file that this handler had extended: the transaction is refused, the next one goes without it."""
+    """It has removed the row of a file that this handler had extended: the transaction is rejected, the next one succeeds without
+    it."""
     site = Site()
     generations = Generations(site.database, site.clock)
     one, two = (str(generations.of_run("svc", fqn, "run-1", START_MS)) for fqn in ("svc.flow", "svc.other"))
@@ -327,7 +329,7 @@ def test_a_line_of_json_holds_each_field() -> None:
 
 
 @pytest.mark.parametrize("format_", ["avro", "parquet"])
-def test_others_read_what_is_written(format_: str) -> None:
+def test_other_libraries_read_the_files(format_: str) -> None:
     import io
 
     import fastavro
@@ -423,14 +425,14 @@ def test_its_own_location_on_s3() -> None:
         lost.use(HandlerContext(site.store, site.database, site.clock, "test", lambda: None))
 
 
-def test_a_base_tells_how_long_its_files_are_kept() -> None:
+def test_output_set_stores_the_retention_of_its_files() -> None:
     site = Site()
     site.handler(keep_days=1, keep_files=3)
     site.handler()
     assert list_output_sets(site.database) == [OutputSet("files", "", 7 * DAY_MS, 0, 0)]
 
 
-def test_one_context_is_never_the_beginning_of_another() -> None:
+def test_no_context_is_a_prefix_of_another() -> None:
     prefixes = [prefix_of("svc", "flow1"), prefix_of("svc", "flow10"), prefix_of("svc", "flow1:x"), prefix_of("svc", "flow1", "x")]
     for one in prefixes[:3]:
         assert [other for other in prefixes[:3] if other.startswith(one)] == [one]
@@ -442,7 +444,7 @@ def test_long_names_are_cut_and_told_apart() -> None:
     assert len({element(name) for name in long}) == 2 and all(len(element(name).encode()) <= 200 for name in long)
 
 
-def test_who_has_no_context_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_handler_without_a_context_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
     handler, failed = RollingS3Handler("files"), list[Any]()
     monkeypatch.setattr(handler, "handleError", failed.append)
     handler.handle(record_of(1))

@@ -1,4 +1,4 @@
-"""Pages of files read together: bounded by their deadline wherever time goes, and each further than the one before."""
+"""Pages of files: bounded by their deadline regardless of where time is spent, and each further than the one before."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GET_S, PAGE_S = 0.5, 4.0
 
 
 class Slow:
-    """Reads a site whose every GET takes half a second."""
+    """Reads a site with GETs that take half a second."""
 
     def __init__(self, site: Site, page_s: float = PAGE_S) -> None:
         self.site, self.page_s, self.gets = site, page_s, 0
@@ -63,7 +63,8 @@ class Slow:
 
 
 def written(site: Site, times: dict[str, list[int]]) -> list[str]:
-    """A file for each program with events of these times, in this order. Returns all messages in the order in which they are read."""
+    """A file for each program with events of these times, in this order. Returns all messages in the order in which they are
+    read."""
     order = []
     for program, of_program in times.items():
         handler = site.handler()

@@ -1,4 +1,4 @@
-"""Files of an application read together: by time, in all formats, whatever of them is missing, and in bounded memory."""
+"""Files of an application read as one stream: by time, in all formats, with missing files, and in bounded memory."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def reading(site: Site) -> FileReader:
 
 
 def read(site: Site, **about: Any) -> list[int]:
-    """Numbers of the events, by their messages: text has no more."""
+    """The numbers of the events, from their messages: text has no other field."""
     query = FileEventQuery(**({"base": "files", "namespace": "svc", "app": "flow"} | about))
     return [int(event.message.rsplit(" ", 1)[1]) for event in reading(site).events(query)]
 
@@ -73,7 +73,7 @@ def test_a_range_includes_the_file_that_began_before_it() -> None:
 
 
 def test_a_range_includes_a_file_whose_first_event_is_later_than_the_range() -> None:
-    """A late event stands behind the one that the file was begun for."""
+    """A late event follows the one that the file was created for."""
     site = Site()
     handler = site.handler()
     for number, hour in ((1, 9), (2, 3), (3, 10)):
@@ -194,7 +194,7 @@ def test_a_recreated_pipeline_never_shows_the_old_logs() -> None:
     assert read(site) == [3]
 
 
-def test_who_may_not_see_a_pipeline_sees_nothing_of_it() -> None:
+def test_events_of_a_pipeline_without_permission_are_not_returned() -> None:
     site = Site()
     written(site, 1)
     assert read(site, may_see=lambda fqn: fqn != "svc.flow") == []
@@ -230,7 +230,7 @@ def test_memory_is_a_piece_of_each_file_that_covers_the_moment(monkeypatch: pyte
 
 @pytest.mark.parametrize("format_", ["jsonl", "avro", "text"])
 def test_a_range_begins_near_its_first_event(format_: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not at the file's first byte: a page costs about what it answers, however long the file."""
+    """Not at the file's first byte: the cost of a page is proportional to its size, not to the file's."""
     monkeypatch.setattr(streams, "CHUNK_BYTES", 2000)
     site = Site()
     handler = site.handler(format=format_)
@@ -350,7 +350,7 @@ def test_an_avro_block_that_expands_to_too_much_is_refused(monkeypatch: pytest.M
 
 
 def test_files_that_the_release_before_wrote_as_avro_are_continued() -> None:
-    """Its header was made by fastavro; blocks of ours follow."""
+    """The header was written by fastavro; Runlake's blocks follow."""
     before = io.BytesIO()
     documents = [{"time": 5, "level": "INFO", "logger": "l", "message": "old", "fqn": "a.b", "runId": "r", "line": 0}]
     fastavro.writer(before, fastavro.parse_schema(dict(avro.SCHEMA)), documents, codec="deflate", sync_marker=avro._MARKER)

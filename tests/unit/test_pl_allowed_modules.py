@@ -1,4 +1,4 @@
-"""Which modules a pipeline's file may name: a name leads to an object of a listed module, or to none."""
+"""The modules that a pipeline's file may name: a name resolves to an object of a listed module, or not at all."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_other_names_lead_nowhere(name: str) -> None:
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A package of the operator's, with what it imports from elsewhere."""
+    """A package of the operator, with imports from other packages."""
     root = tmp_path / "site_pkg"
     root.mkdir()
     (root / "__init__.py").write_text(

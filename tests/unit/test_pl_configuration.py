@@ -1,4 +1,4 @@
-"""One YAML file a pipeline: what it may say, what it may not, and which files count."""
+"""A pipeline's YAML file: valid and invalid contents, and the selection of files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def called(**_: object) -> None:
 
 
 class Called:
-    """Says when it is built."""
+    """Records that it was built."""
 
     def __init__(self, *_: object) -> None:
         called()
@@ -73,25 +73,25 @@ def test_exactly_the_listed_properties_may_be_overridden() -> None:
         (text(errors={"max": 0}), r"at=errors\.max"),
         (text(errors={"max": "many"}), r"at=errors\.max"),
         (text(source={"include": ["later"]}), r"at=source\.include"),
-        (text(source={"what": []}), "name one at least"),
+        (text(source={"what": []}), "must not be empty"),
         (text(name="a b"), "at=name"),
         (text(properties={"fetch_bytes": True}), r"at=properties\.fetch_bytes"),
         (text(properties=[1]), "at=properties"),
-        ("a: [", "no yaml"),
-        ("- a", "names and values"),
-        ("", "names and values"),
-        ("!!python/object/apply:os.system ['true']", "no yaml"),
-        ("name: a\nname: b\n", "stands twice: name"),
+        ("a: [", "invalid yaml"),
+        ("- a", "must be a mapping"),
+        ("", "must be a mapping"),
+        ("!!python/object/apply:os.system ['true']", "invalid yaml"),
+        ("name: a\nname: b\n", "duplicate name: name"),
         ("a" * 300_000, "at most"),
         (yaml.safe_dump({"logging": {**LOGGING, "root": {"handlers": ["other"]}}}), "no such handler: other"),
         (yaml.safe_dump({"logging": {**LOGGING, "root": {}}}), "no logger has a handler"),
         (yaml.safe_dump({"logging": {**LOGGING, "root": {"handlers": ["h"], "lvl": 1}}}), "not lvl"),
         (yaml.safe_dump({"logging": {**LOGGING, "incremental": True}}), "at=logging.incremental"),
         (yaml.safe_dump({"logging": {**LOGGING, "version": 2}}), "at=logging.version"),
-        (yaml.safe_dump({"logging": {**LOGGING, "handlers": {"h": {"level": "INFO"}}}}), "has class or"),
+        (yaml.safe_dump({"logging": {**LOGGING, "handlers": {"h": {"level": "INFO"}}}}), "needs class or"),
     ],
 )
-def test_what_is_wrong_is_told(given: str, told: str) -> None:
+def test_invalid_file_is_rejected_with_the_reason(given: str, told: str) -> None:
     with pytest.raises(InvalidConfigurationError, match=told):
         parse_pipeline_file(given, "p")
 
@@ -120,11 +120,11 @@ def test_a_missing_built_in_pipeline_is_fatal(tmp_path: Path) -> None:
     with pytest.raises(InvalidConfigurationError, match="built-in pipeline is missing"):
         load_pipelines([], built_in=tmp_path / "none.yaml")
     (tmp_path / "bad.yaml").write_text("[")
-    with pytest.raises(InvalidConfigurationError, match="no yaml"):
+    with pytest.raises(InvalidConfigurationError, match="invalid yaml"):
         load_pipelines([], built_in=tmp_path / "bad.yaml")
 
 
-def test_a_missing_folder_is_told(tmp_path: Path) -> None:
+def test_missing_folder_raises(tmp_path: Path) -> None:
     with pytest.raises(InvalidConfigurationError, match="no such folder"):
         list(LocalFolder(tmp_path / "none")())
 
@@ -140,11 +140,11 @@ def test_bad_and_duplicate_files_are_left_out_and_the_first_is_kept() -> None:
     found = load_pipelines(files)
     assert [(each.name, each.errors.max) for each in found.pipelines] == [("runlake", 100), ("same", 1), ("5", 100)]
     assert [(each.location, each.reason.split(":")[0]) for each in found.problems] == [
-        ("2.yaml", "no yaml"),
-        ("3.yaml", "another has the name already name=same in=1.yaml"),
+        ("2.yaml", "invalid yaml"),
+        ("3.yaml", "another pipeline has this name name=same in=1.yaml"),
         ("4.yaml", found.problems[2].reason.split(":")[0]),
     ]
-    assert "another has the name already name=runlake" in found.problems[2].reason
+    assert "another pipeline has this name name=runlake" in found.problems[2].reason
 
 
 def test_validation_finds_names_without_building_handlers() -> None:
@@ -181,7 +181,7 @@ def test_validation_refuses_a_bad_layout() -> None:
 
 def test_validation_refuses_what_cannot_be_called() -> None:
     config = {**LOGGING, "handlers": {"h": {"class": "logging.handlers.SYSLOG_UDP_PORT"}}}
-    with pytest.raises(InvalidConfigurationError, match="cannot be called"):
+    with pytest.raises(InvalidConfigurationError, match="not callable"):
         validate_logging(parse_pipeline_file(yaml.safe_dump({"logging": config}), "p").logging)
 
 
@@ -231,18 +231,18 @@ def tens(levels: int) -> str:
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        (tens(5), "aliases stand for too much"),
+        (tens(5), "aliases expand to too much"),
         ("m0: &m0 {a: 1}\n" + "".join(f"m{n}: &m{n} {{<<: [{','.join([f'*m{n - 1}'] * 20)}]}}\n" for n in range(1, 5)), "too much"),
-        (f"a: &a {'x' * 100_000}\nb: [*a, *a, *a]\n", "aliases stand for too much"),
+        (f"a: &a {'x' * 100_000}\nb: [*a, *a, *a]\n", "aliases expand to too much"),
         ("a: &a [x, *a]\n", "contains itself"),
         ("a: &a {b: *a}\n", "contains itself"),
         ("a: [" + "x," * 30_000 + "]\n", "more than 20000 values"),
         ("a: &a 1\nb: [" + "*a," * 30_000 + "]\n", "more than 20000 values"),
         ("a: " + "[" * 60 + "]" * 60, "more than 50 levels"),
         (f"name: 0x{'f' * 5000}\n", "a number is too long"),
-        ("name: !!bool maybe\n", "no yaml"),
-        ("name: !!timestamp never\n", "no yaml"),
-        ("name: !!int ''\n", "no yaml"),
+        ("name: !!bool maybe\n", "invalid yaml"),
+        ("name: !!timestamp never\n", "invalid yaml"),
+        ("name: !!int ''\n", "invalid yaml"),
         (yaml.safe_dump({f"k{at}": at for at in range(5000)}), "at=k1004 value='1004'; … file=p"),
         (with_handlers(*(f"h{at}" for at in range(201))), "at most 200 handlers"),
         (with_handlers("h" * 201), "at most 200 characters"),
@@ -255,9 +255,9 @@ def test_a_file_that_stands_for_too_much_is_refused(given: str, reason: str) -> 
 
 
 def test_the_work_for_aliases_is_bounded_by_the_file() -> None:
-    """Counted, not timed: nodes that are looked at, and values that are built."""
+    """Counts visited nodes and built values, not time."""
     loader = _Loader(tens(60))
-    with pytest.raises(yaml.YAMLError, match="aliases stand for too much"):
+    with pytest.raises(yaml.YAMLError, match="aliases expand to too much"):
         loader.get_single_data()
     assert loader._values < 1000 and max(values for values, _ in loader._sizes.values()) <= MAX_VALUES
 
@@ -302,7 +302,7 @@ def test_handlers_that_write_the_same_files_are_refused(first: dict[str, object]
     alone = [ConfigFile("1.yaml", "1", rolling(one=first)), ConfigFile("2.yaml", "2", rolling(two=second))]
     scanned = load_pipelines(alone)
     assert [each.name for each in scanned.pipelines] == [BUILT_IN, "1"]
-    assert "another writes the same files pipeline=1" in scanned.problems[0].reason
+    assert "another pipeline writes the same files pipeline=1" in scanned.problems[0].reason
 
 
 def test_handlers_of_one_base_with_extensions_of_their_own_are_accepted() -> None:

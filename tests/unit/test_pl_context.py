@@ -1,4 +1,4 @@
-"""A pipeline's own logging: routed as ``logging`` does, and nothing of the process's touched."""
+"""A pipeline's own logging tree: routes like ``logging``, and does not touch the process's logging."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def fresh() -> Iterator[None]:
 
 
 class Refuses(logging.Handler):
-    """Cannot be made."""
+    """Cannot be built."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,14 +35,14 @@ class Refuses(logging.Handler):
 
 
 class Exits(logging.Handler):
-    """Ends the process, as it thinks."""
+    """Calls ``sys.exit``."""
 
     def __init__(self) -> None:
         raise SystemExit(3)
 
 
 class Loud(logging.Filter):
-    """Lets pass what is shouted."""
+    """Passes messages in upper case."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return record.getMessage().isupper()
@@ -65,7 +65,7 @@ def routed(context: LoggingContext, name: str) -> list[str]:
 
 
 def state() -> dict[str, Any]:
-    """All that the process's logging knows."""
+    """The state of the process's logging."""
     return {
         "loggers": dict(logging.root.manager.loggerDict),
         "root": (list(logging.root.handlers), logging.root.level, list(logging.root.filters)),
@@ -111,7 +111,7 @@ def test_the_most_specific_configured_logger_wins() -> None:
     assert routed(context, "a.bc") == ["a", "root"]
     assert routed(context, "z") == routed(context, "") == ["root"]
     assert context.route("a.b.c", 0).level == logging.ERROR
-    assert context.route("a.c", 0).level == logging.INFO  # its own is unset: the one above
+    assert context.route("a.c", 0).level == logging.INFO  # its own level is unset: the parent's
 
 
 def test_propagate_false_stops_the_parent() -> None:
@@ -219,7 +219,7 @@ def test_a_handler_that_cannot_be_made_leaves_the_others() -> None:
         {"root": {"handlers": ["h"], "level": "LOUD"}},
     ],
 )
-def test_what_all_stand_on_must_be_there(given: dict[str, Any]) -> None:
+def test_formatters_filters_and_loggers_that_cannot_be_built_are_fatal(given: dict[str, Any]) -> None:
     with pytest.raises(InvalidConfigurationError):
         built(**{"handlers": remember("h"), "root": {"handlers": ["h"]}, **given})
 
@@ -233,7 +233,7 @@ def test_errors_that_a_handler_keeps_to_itself_are_seen(capsys: pytest.CaptureFi
     assert capsys.readouterr().err == ""
 
 
-def test_what_stands_behind_another_is_known() -> None:
+def test_owner_of_a_forwarding_target_is_known() -> None:
     memory = {"class": "logging.handlers.MemoryHandler", "capacity": 10, "target": "z"}
     context = built(handlers={"memory": memory, **remember("z")}, root={"handlers": ["memory"]})
     assert context.owners == {"z": "memory"}

@@ -1,4 +1,4 @@
-"""Events that came as events, through a pipeline: one record each, with what they said besides; plain lines among them as ever."""
+"""Structured events in a pipeline: one record each, with step and data; plain lines among them are unaffected."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def world() -> Iterator[Piping]:
 
 
 class Counted(StoredSidecarReader):
-    """Tells what it was asked for."""
+    """Records its requests."""
 
     asked: list[list[int]]
 
@@ -54,7 +54,7 @@ def catalogued(world: Piping, run: Run = A) -> None:
 
 
 def mixed(world: Piping, parts: EventParts) -> list[Told]:
-    """A log of plain lines and events; what handlers are to get."""
+    """A log of plain lines and structured events, and the records that handlers should receive."""
     world.write(A, [line(START_MS, "plain"), "  goes on"])
     parts.log.append(
         A,

@@ -1,4 +1,4 @@
-"""Handlers that fail: tried again, put away, given up, taken back; and siblings that notice nothing."""
+"""Handlers that fail: retries, dead letters, disabling and enabling; other handlers are unaffected."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def world() -> Iterator[Piping]:
 
 
 class Swallows(logging.Handler):
-    """As the handlers of the standard library: what ``emit`` raises goes to ``handleError``."""
+    """Like the handlers of the standard library: exceptions of ``emit`` go to ``handleError``."""
 
     failures = 0
     kept: list[str] = []  # noqa: RUF012
@@ -100,7 +100,7 @@ def test_a_poison_event_is_put_away_with_its_reason_and_the_next_is_delivered(
 
 
 class Damaged:
-    """Logs of which one is damaged from a byte on."""
+    """Logs, one of them damaged from a byte on."""
 
     def __init__(self, world: Piping, run: Run, byte: int = 0) -> None:
         self._logs, self._run, self._byte = world.parts().reader, run, byte
@@ -128,7 +128,7 @@ def test_a_run_that_is_damaged_at_its_first_read_is_processed_once_it_is_mended(
         world.end(run)
     for _ in range(sessions):
         session(world, pipeline(), Damaged(world, B))
-        world.runs.retired(B, 99)  # in no index of activity any more
+        world.runs.retired(B, 99)  # not in the activity index any more
     assert Remembering.messages() == ["a"]
     worker = session(world, pipeline())
     assert Remembering.messages() == ["a", "b"] and not worker.checkpoints.active()
@@ -149,7 +149,7 @@ def test_a_run_that_is_damaged_during_a_replay_is_replayed_once_it_is_mended(wor
 
 
 def test_a_run_that_is_damaged_midway_goes_on_there_once_it_is_mended(world: Piping) -> None:
-    """What was processed before is committed with what handlers have committed of it."""
+    """The events before the damage are committed together with the handlers' rows."""
     texts = [f"{number} {'x' * 2000}" for number in range(12)]
     world.write(A, [line(START_MS + 4000 * at, text) for at, text in enumerate(texts)])
     world.end(A)

@@ -1,4 +1,4 @@
-"""One run as events: whole wherever its bytes lie, the same from any border, bounded."""
+"""One run as events: complete, the same from any position, bounded."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LINES = [
 
 
 class Text:
-    """A log of bytes that the test has."""
+    """A log with bytes of the test."""
 
     def __init__(self, body: bytes, *, sealed: bool = True, appended_ms: int = START_MS) -> None:
         self.body, self.sealed, self.appended_ms, self.longest = body, sealed, appended_ms, 0
@@ -171,7 +171,7 @@ def test_failed_read_after_overlong_line_loses_nothing(monkeypatch: pytest.Monke
 
 
 class UnderWay:
-    """``Beside`` of a run in which a batch of events is being written from a line on."""
+    """The ``SidecarReader`` of a run in which a batch of events is being written from a line on."""
 
     def __init__(self, line: int | None) -> None:
         self.line = line
@@ -231,7 +231,7 @@ def test_overlong_line_of_a_batch_under_way_is_not_skipped(monkeypatch: pytest.M
 
 
 class Damaged(UnderWay):
-    """A companion whose event has more lines than the log."""
+    """A sidecar whose event has more lines than the log."""
 
     def numbers(self, run: Run, first: int) -> Iterator[int]:
         return iter(range(first, 1))
@@ -251,7 +251,7 @@ def test_companion_beyond_the_end_of_a_finished_log_leaves_plain_lines() -> None
     assert reading.position.byte == len(text.body)
 
 
-def test_it_reads_no_more_at_once_than_it_was_told() -> None:
+def test_piece_is_limited_by_max_bytes() -> None:
     text = Text(("\n".join(LINES * 500) + "\n").encode())
     reading = feed(text, fetch_bytes=2048)
     reading.format = choose(text.body.split(b"\n")).name

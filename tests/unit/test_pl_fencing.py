@@ -1,4 +1,4 @@
-"""Checkpoints: one transaction, fenced, found out when an answer was lost."""
+"""Checkpoints: one transaction, fenced, and resolved after a lost response."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_positions_are_stored_as_they_are(positions: dict[Run, RunCheckpoint]) -
     assert unpack_checkpoints(pack_checkpoints(positions)) == positions
 
 
-def test_what_cannot_be_read_is_told() -> None:
+def test_unreadable_checkpoints_raise() -> None:
     for text in ("", "?", pack_checkpoints({A: at(1)})[:-3]):
         with pytest.raises(DamagedPartitionError):
             unpack_checkpoints(text)
@@ -85,7 +85,7 @@ def test_as_many_runs_as_may_be_in_hand_fit_into_a_head() -> None:
     assert sum(head_bytes(run, ["one", "two"]) for run in positions) < MAX_HEAD_BYTES
 
 
-def test_who_took_over_last_commits_and_nobody_else() -> None:
+def test_only_the_worker_that_took_over_last_commits() -> None:
     cases = Cases()
     first = cases.checkpoints("w1")
     first.commit({A: at(1)})
@@ -139,7 +139,8 @@ def test_a_commit_whose_answer_was_lost_is_found_out(applied: bool) -> None:
 
 
 class Late:
-    """A database that loses the answer of the next transaction, and applies it when the test says so; unless its condition is false."""
+    """A database that loses the response of the next transaction, and applies it when the test says so; unless its condition is
+    false."""
 
     def __init__(self, database: InMemoryDatabase) -> None:
         self._transact, self.lost = database.transact, list[Sequence[Write]]()
@@ -154,7 +155,7 @@ class Late:
         self._transact(writes)
 
     def arrive(self) -> bool:
-        """The write that was lost first arrives. Whether it was applied."""
+        """The first lost write arrives. Returns whether it was applied."""
         try:
             self._transact(self.lost.pop(0))
         except PreconditionFailedError:
@@ -221,7 +222,7 @@ def test_settle_whose_own_answer_is_lost_still_finds_out() -> None:
 
 
 def test_commit_is_not_taken_for_that_of_another_attempt_with_the_same_number() -> None:
-    """The same epoch, owner and number: only the attempt tells them apart."""
+    """The epoch, owner and number are equal: only the attempt differs."""
     cases = Cases()
     mine = cases.checkpoints("w1")
     zombie = Checkpoints(cases.database, "p", cases.clock, 1000)
@@ -242,7 +243,8 @@ def test_worker_notices_one_of_the_same_name_that_took_over() -> None:
 
 
 def test_repeat_by_the_adapter_meets_its_own_commit() -> None:
-    """The first was applied, and its answer lost below this code: the repeat's condition is false, and all is well."""
+    """The first attempt was applied, and its response lost in the adapter: the retry's condition is false, and the commit
+    succeeds."""
     cases = Cases()
     mine = cases.checkpoints("w1")
     transact = cases.database.transact
@@ -358,7 +360,7 @@ def test_head_of_several_pages_is_stored_and_shrinks_again() -> None:
 
 
 def test_full_head_is_stored_with_the_rows_of_handlers() -> None:
-    """Names that cannot be compressed, as many as a worker may have in hand, and all the rows that fit beside them."""
+    """Names that cannot be compressed, as many as a worker may have active, and the maximum number of handlers' rows."""
     cases, random = Cases(), Random(13)
     runs: dict[Run, RunCheckpoint] = {}
     counted_bytes = 0
@@ -442,14 +444,14 @@ def test_runs_that_are_let_go_are_found_again() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.frozensets(st.sampled_from("ab"))), max_size=12))
 def test_no_handler_is_ever_ahead_of_what_it_got(steps: list[tuple[int, frozenset[str]]]) -> None:
-    """A model: who gets events gets all from its own place on. Whoever is behind is read again from there."""
+    """A model: a handler that receives events receives all from its own position on. A lagging one is read again from there."""
     position, had = RunCheckpoint(), {"a": 0, "b": 0}
     for number, (length, gets) in enumerate(steps):
         handlers = {name: name in gets for name in "ab"}
         start = position.start(handlers)
         end = start.line + length
         for name in gets:
-            assert position.line_of(name) <= had[name]  # nothing is left out
+            assert position.line_of(name) <= had[name]  # nothing is skipped
             had[name] = max(had[name], end)
         position = position.advanced(EventPosition(end, end, number), handlers)
         for name in "ab":
@@ -498,7 +500,7 @@ def rows(world: Piping) -> list[str]:
 
 
 def assert_next_run_is_worked(world: Piping, worker: Worker) -> None:
-    """Each event of A, which has one, and of B, which comes now, has its row once."""
+    """Each event of A, which has one, and of B, which is written now, has its row once."""
     world.write(B, [line(START_MS, "two")])
     world.end(B)
     world.clock.advance(30)
@@ -557,7 +559,7 @@ def test_a_worker_that_lost_its_lease_publishes_nothing(world: Piping) -> None:
         first.step()
     first.stop()
     assert rows(world) == []
-    # One that does not even know it yet.
+    # A worker that has not noticed it yet.
     lost.clear()
     second = world.worker(publishing(), owner="w2")
     second.start()

@@ -1,4 +1,4 @@
-"""The ordering buffer: by (event time, run, line), held for the delay, bounded."""
+"""The ordering buffer: by (event time, run, line), delayed, bounded."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def add(buffer: OrderingBuffer, *found: PendingEvent, final: bool = False) -> No
         buffer.settle(run, at_end=True, final=final)
 
 
-def test_the_displayed_key_is_the_seeds() -> None:
+def test_display_key_matches_the_seed() -> None:
     assert display_key(1, 5) == (1 << 20) + 5
     assert display_key(3, (1 << 20) + 7) == (3 << 20) + 7
 
@@ -93,7 +93,7 @@ def test_what_could_not_be_processed_is_due_at_once() -> None:
     assert buffer.take(0) == taken
 
 
-def test_a_run_is_forgotten_whole() -> None:
+def test_all_events_of_a_forgotten_run_are_dropped() -> None:
     buffer = OrderingBuffer(DELAY_MS, 1 << 20)
     add(buffer, pending(100, "a"), pending(200, "b"))
     add(buffer, pending(150, "a", 1), final=True)
@@ -110,7 +110,7 @@ ARRIVALS = st.lists(
 
 @given(ARRIVALS, st.randoms(use_true_random=False))
 def test_shuffled_arrival_within_the_delay_comes_out_sorted(events: list[tuple[int, int, str]], random: object) -> None:
-    """Each event arrives up to the delay after its time, in a run that several writers share; the clock follows the arrivals."""
+    """Each event arrives up to the delay after its time, in a run with several writers; the clock follows the arrivals."""
     arriving = sorted((time_ms + behind_ms, time_ms, run) for time_ms, behind_ms, run in events)
     lines = dict.fromkeys("abc", 0)
     buffer, out, expected = OrderingBuffer(DELAY_MS, 1 << 30), [], []
@@ -126,7 +126,7 @@ def test_shuffled_arrival_within_the_delay_comes_out_sorted(events: list[tuple[i
 
 @given(ARRIVALS, st.integers(1, 7))
 def test_a_run_that_is_read_in_pieces_comes_out_sorted(events: list[tuple[int, int, str]], piece: int) -> None:
-    """The lines of an ended run stand in the order of their arrival; it is read a few lines at a time."""
+    """The lines of an ended run are in the order of their arrival; it is read a few lines at a time."""
     ordered = sorted((time_ms + behind_ms, time_ms) for time_ms, behind_ms, _ in events)
     log = [pending(time_ms, "a", number) for number, (_, time_ms) in enumerate(ordered)]
     buffer, out = OrderingBuffer(DELAY_MS, 1 << 30), []

@@ -1,4 +1,4 @@
-"""A pipeline in shards: each run is one shard's, whatever was before, and the runs of a name keep their order."""
+"""A pipeline in shards: each run belongs to one shard, regardless of its history, and the runs of an FQN stay in order."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_other_number_of_shards_loses_and_doubles_nothing(world: Piping, before:
     for worker in new:
         worker.start()
     world.clock.advance(60)
-    for worker in old:  # they are still there, and can do nothing more
+    for worker in old:  # they still run, and can commit nothing
         with pytest.raises(PartitionNotOwnedError):
             worker.checkpoints.commit({RUNS[0]: RunCheckpoint(EventPosition(99, 999, 1))})
     expected = sorted(expected + write(world, "c"))
@@ -170,9 +170,9 @@ def test_checkpoint_of_the_previous_release_is_divided(world: Piping) -> None:
 
 
 def listing(world: Piping, several: int, turns: int) -> None:
-    """The life of the first workers of a division; they list the whole catalog where they have to."""
-    finder = CatalogRunDiscovery(world.runs, lambda _: (NAMES, None), pipeline().source, world.clock)
-    begun = workers(world, several, finder=finder)[:turns]
+    """The life of the first workers of a distribution; they list the entire catalog if they have to."""
+    discovery = CatalogRunDiscovery(world.runs, lambda _: (NAMES, None), pipeline().source, world.clock)
+    begun = workers(world, several, discovery=discovery)[:turns]
     for worker in begun:
         worker.start()
     work(world, begun)
@@ -183,7 +183,7 @@ def listing(world: Piping, several: int, turns: int) -> None:
 @pytest.mark.parametrize("after", [1, 3])
 @pytest.mark.parametrize("before", [2, 1], ids=["its head is hours old", "it never had a head"])
 def test_runs_that_ended_while_a_shard_was_away_are_found_by_the_next_division(world: Piping, before: int, after: int) -> None:
-    """The leading shard has looked for runs just now, and only its own were processed."""
+    """The leading shard has just discovered runs, and only its own were processed."""
     listing(world, before, before)
     world.clock.advance(4 * 3600)
     expected = write(world, "ab")
@@ -205,7 +205,7 @@ def killed_by_now(*_: Any) -> None:
 def test_division_that_broke_off_looks_as_far_back_as_the_first_try(
     world: Piping, after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The heads that it has moved already are gone, and with them what they said."""
+    """The heads that it has moved already are gone, and so are their times."""
     lead, other = (Checkpoints(world.database, "p", world.clock, 100, shard=shard) for shard in shards(2))
     for each, looked_ms in ((lead, 9000), (other, 1000)):
         each.take_over("w")
@@ -221,8 +221,8 @@ def test_division_that_broke_off_looks_as_far_back_as_the_first_try(
 
 
 def test_late_division_removes_no_head_of_the_next_one(world: Piping, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A leading worker stands still between the rows of another head and its removal. Meanwhile the runs are divided again, and the
-    shard has a new head at the same place."""
+    """A leading worker stalls between the rows of another head and its removal. Meanwhile the runs are redistributed, and the
+    shard has a new head with the same key."""
 
     def divided() -> Checkpoints:
         lead, other = (Checkpoints(world.database, "p", world.clock, 100, shard=shard) for shard in shards(2))
@@ -266,7 +266,7 @@ def test_name_of_a_late_worker_of_the_old_division_commits_nothing(world: Piping
 
 
 def test_shard_commits_nothing_once_a_division_has_begun(world: Piping) -> None:
-    """What it commits after its places were read, and before its head is removed, would be lost with the head."""
+    """A commit after its checkpoints were read, and before its head is removed, would be lost with the head."""
     Checkpoints(world.database, "p", world.clock, 100, shard=Shard(0, 2)).take_over("lead")
     old = Checkpoints(world.database, "p", world.clock, 100, shard=Shard(1, 2))
     old.take_over("old")
@@ -282,7 +282,7 @@ def test_shard_commits_nothing_once_a_division_has_begun(world: Piping) -> None:
 
     lead.put_rows = interrupted  # type: ignore[method-assign]
     lead.take_over("lead")
-    assert len(refused) == 2  # behind the rows of the leading head, and those of the other
+    assert len(refused) == 2  # after the rows of the leading head and of the second one
     assert lead.find([RUNS[0]]) == {RUNS[0]: RunCheckpoint(EventPosition(1, 10, 1))}
 
 
@@ -340,7 +340,7 @@ def test_replay_is_of_all_shards(world: Piping) -> None:
 
 
 def test_replay_waits_for_the_leading_shard(world: Piping) -> None:
-    """It marks the runs of all: another shard that begins before it leaves the replay to it."""
+    """The leading shard marks the runs of all shards: one that starts before it does not begin the replay."""
     write(world, "ab")
     end(world)
     live(world, 3)
@@ -380,7 +380,7 @@ def test_enabled_handler_gets_what_it_missed_from_every_shard(world: Piping) -> 
 
 
 def test_replay_that_is_asked_for_while_another_begins_is_not_done_with_it(world: Piping) -> None:
-    """From the same time: what came in between is to be processed again as well."""
+    """From the same time: events in between have to be processed again too."""
     key, asked = pipeline_key("p", SWITCH), DesiredState(True, START_MS, 2)
     world.database.put_many([Put(key, row_at(key, enabled=True, replay_ms=START_MS, asked_ms=2))])
     begun = Replay(START_MS, replay_done("p", DesiredState(True, START_MS, 1)))
@@ -391,7 +391,7 @@ def test_replay_that_is_asked_for_while_another_begins_is_not_done_with_it(world
 
 @pytest.mark.parametrize("meanwhile", [HandlerState("a", REPLAYING, "", 2), HandlerState("a", DISABLED, "", 1)])
 def test_handler_that_was_switched_meanwhile_keeps_its_switch(world: Piping, meanwhile: HandlerState) -> None:
-    """Disabled and enabled once more, it has missed what no shard gave it yet."""
+    """Disabled and enabled again, it lacks events that no shard has delivered yet."""
     switches = PipelineStateStore(world.database, world.clock)
     switches.set_handler("p", meanwhile)
     assert not switches.clear_handler("p", HandlerState("a", REPLAYING, "", 1))

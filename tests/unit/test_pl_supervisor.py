@@ -1,4 +1,4 @@
-"""Pipelines beside each other: whatever a handler does, no other pipeline and no caller notices."""
+"""Pipelines in parallel: no behaviour of a handler affects another pipeline or the caller."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RELEASE = threading.Event()
 
 
 class Blocks(logging.Handler):
-    """Comes back when the test lets it."""
+    """Returns when the test lets it."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if not RELEASE.wait(60):
@@ -35,7 +35,7 @@ class Blocks(logging.Handler):
 
 
 class Exits(logging.Handler):
-    """Whatever it is called for, it ends the process, as it thinks."""
+    """Each of its methods calls ``sys.exit``."""
 
     def handle(self, record: logging.LogRecord) -> bool:
         sys.exit(3)
@@ -48,7 +48,7 @@ class Exits(logging.Handler):
 
 
 class Leaks(logging.Handler):
-    """Never gives anything back."""
+    """Never releases memory."""
 
     bytes = 0
 
@@ -58,7 +58,7 @@ class Leaks(logging.Handler):
 
 
 class Stops:
-    """How a heartbeat of a test waits: until it is stopped."""
+    """The wait of a test's heartbeat: until it is stopped."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -126,7 +126,7 @@ def test_a_handler_that_blocks_is_disabled_and_stops_no_other(world: Piping) -> 
     assert Remembering.messages("well") == texts
     switch = PipelineStateStore(world.database, world.clock).read("ill")[1]["bad"]
     assert (switch.state, switch.reason) == (DISABLED, "blocked: it did not come back for 60 s")
-    # The next tick goes on without it; the thread that is still blocked can do nothing more when it comes back.
+    # The next tick continues without it; the thread that is still blocked cannot commit anything when it returns.
     outcome = supervisor(world).run([file], world.deadline(600))
     assert outcome == {"ill": PipelineOutcome.STOPPED}
     assert Remembering.messages("ill good")[-3:] == texts
@@ -204,7 +204,7 @@ def test_a_pipeline_that_is_switched_off_is_left_alone(world: Piping) -> None:
     assert Remembering.messages() == []
 
 
-def test_one_that_another_works_is_busy(world: Piping) -> None:
+def test_pipeline_that_another_worker_has_leased_is_busy(world: Piping) -> None:
     logs(world)
     made = supervisor(world)
     made.coordinator.initialize()
@@ -225,7 +225,7 @@ def test_an_operators_change_takes_effect_while_it_runs(world: Piping) -> None:
     assert worker.wants_restart, "a change back has it started anew as well: it has stopped"
 
 
-def test_a_watch_tells_by_its_own_clock() -> None:
+def test_watchdog_uses_its_own_clock() -> None:
     clock, progress = ManualClock(), Progress()
     watch = CallWatchdog(clock, 60)
     assert watch.blocked(progress) == ""

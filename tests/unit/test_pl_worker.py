@@ -1,4 +1,4 @@
-"""A pipeline at work: read, ordered, given to handlers, flushed, checkpointed."""
+"""The worker of a pipeline: read, order, deliver, flush, checkpoint."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_it_goes_on_where_it_was(world: Piping) -> None:
 
 @pytest.mark.parametrize("was_read", [False, True])
 def test_a_run_whose_log_is_gone_is_let_go_and_not_asked_for_again(world: Piping, was_read: bool) -> None:
-    """The catalog still knows it, for rows expire up to two days after objects."""
+    """The catalog still lists it, for rows expire up to two days after objects."""
     world.write(A, [line(START_MS, "one")])
     world.write(B, [line(START_MS + 1, "two")])
     worker = world.worker(pipeline())
@@ -109,7 +109,7 @@ class Counted:
 
 
 def test_event_that_may_go_on_is_not_read_again_and_again(world: Piping) -> None:
-    """The last event of a running run is no event yet: it is looked at after a pause."""
+    """The last event of a running run is incomplete: it is read again after a pause."""
     world.write(A, [line(START_MS, "one"), line(START_MS + 1, "two")])
     logs = Counted(world.parts().reader)
     worker = world.worker(pipeline(), logs=logs)
@@ -127,7 +127,7 @@ def test_event_that_may_go_on_is_not_read_again_and_again(world: Piping) -> None
 
 
 def test_damaged_runs_keep_their_room_in_the_head(world: Piping, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their positions stay there, so as many others are taken in hand as fit beside them."""
+    """Their checkpoints stay there, so only as many further runs become active as fit."""
     runs = [Run(f"svc.p{number}", "r" * 300) for number in range(8)]
     monkeypatch.setattr(active_runs, "MAX_HEAD_BYTES", 3 * head_bytes(runs[0], ["all"]))
     logs = Counted(world.parts().reader)
@@ -234,7 +234,7 @@ def test_names_choose_runs(world: Piping) -> None:
     assert Remembering.messages() == ["b"]
 
 
-def test_events_of_what_was_deleted_are_dropped_and_counted(world: Piping) -> None:
+def test_events_of_deleted_pipelines_are_dropped_and_counted(world: Piping) -> None:
     world.write(A, [line(START_MS, "a"), line(START_MS, "a")])
     world.write(B, [line(START_MS + 1, "b")])
     world.end(A)
@@ -286,7 +286,7 @@ def test_the_buffer_is_bounded_however_much_comes(world: Piping) -> None:
 
 
 def test_replay_gives_a_handler_that_was_behind_all_that_it_missed(world: Piping) -> None:
-    """It was disabled at the second line; the replay is of what came later than that."""
+    """It was disabled at the second line; the replay starts later."""
     file, switches = pipeline(to=("a", "b")), PipelineStateStore(world.database, world.clock)
     world.write(A, [line(START_MS, "one")])
     live(world, file)
@@ -304,7 +304,7 @@ def test_replay_gives_a_handler_that_was_behind_all_that_it_missed(world: Piping
 
 @pytest.mark.parametrize("steps", range(1, 5))
 def test_enabled_handler_gets_what_it_missed_of_more_runs_than_there_is_room_for(world: Piping, steps: int) -> None:
-    """A worker ends while most of these runs still wait in memory: the handler's switch has to stay."""
+    """A worker ends while most of these runs still wait in memory: the handler's state has to stay."""
     file, switches = pipeline(to=("a", "b")), PipelineStateStore(world.database, world.clock)
     switches.set_handler(file.name, HandlerState("a", DISABLED, "by an operator", 1))
     expected = many(world, 8, ended=True)
@@ -346,7 +346,7 @@ def test_switch_that_an_operator_changes_while_a_handler_catches_up_stays(world:
 def test_handler_that_is_disabled_when_it_has_caught_up_stays_disabled(
     world: Piping, is_away: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also when the table is away at the moment at which its switch is to be cleared."""
+    """Also if the table is unavailable at the moment at which its state is to be cleared."""
     worker, switches = catching_up(world)
     if is_away:
         with monkeypatch.context() as patched:
@@ -363,7 +363,7 @@ def test_handler_that_is_disabled_when_it_has_caught_up_stays_disabled(
 
 
 def catching_up(world: Piping) -> tuple[Worker, PipelineStateStore]:
-    """A worker that begins to give a handler the one event that it missed while it was disabled."""
+    """A worker that begins to deliver the one event that a handler missed while it was disabled."""
     file, switches = pipeline(to=("a", "b")), PipelineStateStore(world.database, world.clock)
     switches.set_handler("test", HandlerState("a", DISABLED, "by an operator", 1))
     world.write(A, [line(START_MS, "one")])

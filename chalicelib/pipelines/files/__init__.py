@@ -1,1 +1,3 @@
-"""Files that pipelines write on S3: grouped by application, rolled, listed by rows, read together, let go and mended (docs/pipeline-files.md)."""
+"""Files that pipelines write on S3: grouped by application, rolled, indexed by rows, read as one stream, expired and repaired
+(docs/pipeline-files.md).
+"""

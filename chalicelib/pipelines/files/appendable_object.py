@@ -1,8 +1,8 @@
-"""One file that is being written: what of it is on S3, what waits in memory, and how the one becomes the other.
+"""A file that a handler writes: the bytes that are on S3, the events that wait in memory, and how they are appended.
 
-A file grows by whole objects: the new one is the old one with more behind it, and replaces exactly that old one (``If-Match``). So each
-beginning that a row was committed for stays what it was, whoever writes, and a writer that another has overtaken cannot harm it: it finds
-another ETag, and goes on in a file of its own. Decision 0029.
+S3 objects are immutable, so a file grows by replacement: the new object is the old one with more bytes at its end, and replaces
+only that version (``If-Match``). So each prefix that a row was committed for stays unchanged, and a writer that lost a race
+cannot damage it: its condition fails, and it continues in a file of its own. Decision 0029.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from chalicelib.pipelines.ports import Fence
 from chalicelib.ports import ABSENT, Condition, ObjectStore, PutOptions
 
 COPY_FROM_BYTES = 5 * 1024 * 1024
-"""S3 copies a part of an object that is larger than this; a smaller one is read and written again."""
+"""S3 copies a part of an object that is larger than this; a smaller object is read and written again."""
 MAX_LANDMARKS = 24
 _TRIES = 10
 
 
 class FileGroup(NamedTuple):
-    """Whose events a file has. ``day`` in days since the epoch."""
+    """The key of a group of events that share files. ``day`` in days since the epoch."""
 
     namespace: str
     app: str
@@ -37,12 +37,13 @@ class FileGroup(NamedTuple):
 
 
 class SupersededError(Exception):
-    """The object is not what it was when this writer saw it last: the file ends where it is, what waits goes into another."""
+    """The object has changed since this writer last wrote it: the file ends there, and waiting events go into another."""
 
 
 class AppendableFile:
-    """``row`` is the file's row as the table has it (None: there is none), ``contents`` what of it is on S3 by this writer, ``waiting`` encoded
-    bytes that are not; ``after`` the file of the same group whose number comes before. Not shared by threads."""
+    """``row`` is the file's row as stored (None: there is none), ``contents`` the part that this writer has stored on S3,
+    ``waiting`` encoded bytes that are not stored; ``predecessor`` the file of the same group with the preceding number. Not
+    thread-safe."""
 
     __slots__ = (
         "_disorder_ms", "_encoder", "_events", "_from_ms", "_to_ms", "active_ms", "buffered_bytes", "contents", "created_ms", "first_ms",
@@ -56,7 +57,7 @@ class AppendableFile:
         self.waiting = b""
         self.buffered_bytes = 0
         self.is_closed = self.is_superseded = False
-        self.needs_lookup = True  # nobody has looked yet whether there is one to go on with
+        self.needs_lookup = True  # it is not known yet whether there is a file to continue
         self.predecessor: AppendableFile | None = None
         self.active_ms = now_ms
         self.sequence = 0
@@ -65,7 +66,7 @@ class AppendableFile:
         self._from_ms = self._to_ms = first_ms
 
     def add(self, record: logging.LogRecord, text: str, time_ms: int) -> int:
-        """One event more; the answer is what it takes of memory, in bytes."""
+        """Add an event. Returns the bytes of memory that it takes."""
         size = self._encoder.add(record, text, time_ms)
         self._events += 1
         if time_ms >= self._to_ms:
@@ -78,48 +79,49 @@ class AppendableFile:
 
     @property
     def size(self) -> int:
-        """About how long the file is, with all that waits."""
+        """The approximate size of the file, including waiting events."""
         return self.contents.size + self.buffered_bytes
 
     @property
     def is_dirty(self) -> bool:
-        """Whether there is anything that its row does not say yet."""
+        """Whether its row is out of date."""
         if self.row is None:
             return self.contents is not NOTHING
         return self.contents != self.row.contents or (self.state != self.row.state and not self.is_superseded)
 
     @property
     def state(self) -> str:
-        """Of its row."""
+        """The state for its row."""
         return CLOSED if self.is_closed else OPEN
 
     def resume(self, row: FileRow) -> None:
-        """Make it the continuation of a file that this or another process has begun."""
+        """Continue a file that this or another process began."""
         self.row, self.contents, self.sequence = row, row.contents, row.sequence
         self.created_ms, self.first_ms = row.created_ms, row.first_ms
         self._disorder_ms = max(self._disorder_ms, row.contents.to_ms - self._from_ms)
         self._to_ms = max(self._to_ms, row.contents.to_ms)
 
     def drop(self) -> int:
-        """Forget what waits; the answer is how many events it was."""
+        """Drop waiting events. Returns their number."""
         dropped, self._events, self.buffered_bytes, self.waiting = self._events, 0, 0, b""
         self._encoder = self.format.encoder()
         return dropped
 
     def successor(self, now_ms: int) -> AppendableFile:
-        """Another file for what waits; this one is over."""
+        """Close this file and return another one for the waiting events."""
         other = AppendableFile(self.group, self.format, now_ms, self._from_ms)
         other.waiting, other.buffered_bytes, other._encoder = self.waiting, self.buffered_bytes, self._encoder
         other._events, other._disorder_ms = self._events, self._disorder_ms
         other._from_ms, other._to_ms = self._from_ms, self._to_ms
         other.active_ms, other.needs_lookup, other.sequence = self.active_ms, False, self.sequence + 1
         self._events, self.buffered_bytes, self.waiting = 0, 0, b""
-        self.is_closed = self.is_superseded = True  # where nothing of ours is in it, its row is another's to write
+        self.is_closed = self.is_superseded = True  # the row of a file without our events belongs to another writer
         return other
 
     def publish(self, store: ObjectStore, fence: Fence, key_of: Callable[[int], str], now_ms: int) -> None:
-        """Bring all that waits onto S3. It is not seen before its row is committed. A PUT for a new file; a GET and a PUT for one of up
-        to 5 MiB; else four requests, and none of the old bytes through here. When it fails all still waits, and it can be repeated.
+        """Write all waiting events to S3. They are invisible until the row is committed. A PUT for a new file; a GET and a PUT
+        for one of up to 5 MiB; else four requests, without transferring the old bytes. If it fails, all events still wait, and
+        it can be repeated.
 
         Raises SupersededError, LeaseError, UnavailableError."""
         self.waiting += self._encoder.take()
@@ -150,7 +152,7 @@ class AppendableFile:
         )
 
     def _begin(self, store: ObjectStore, fence: Fence, key_of: Callable[[int], str]) -> str:
-        """Take the next number that is free. Whoever took one keeps it: two writers never share a file."""
+        """Create the object with the next free number. The first writer of a number keeps it: two writers never share a file."""
         body = self.format.header + self.waiting
         while True:
             fence()
@@ -183,12 +185,12 @@ class AppendableFile:
             raise
 
     def _options(self) -> PutOptions:
-        """The generation stands on the object too: it can be told whose an object without a row is."""
+        """The object's metadata contains the generation too, so that an object without a row can be attributed."""
         return PutOptions({"generation": self.group.generation[:100]}, content_type=self.format.content_type)
 
 
 def thinned(landmarks: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
-    """At most ``MAX_LANDMARKS``, about as far apart from each other everywhere: the one goes that stands closest to its neighbours."""
+    """At most ``MAX_LANDMARKS``, about evenly spaced: removes the one that is closest to its neighbours."""
     if len(landmarks) <= MAX_LANDMARKS:
         return landmarks
     gaps = [(landmarks[at + 1][1] - landmarks[at - 1][1] if at else landmarks[1][1], at) for at in range(len(landmarks) - 1)]
@@ -197,7 +199,7 @@ def thinned(landmarks: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ..
 
 
 def _repeated(put: Callable[[], str]) -> str:
-    """Conditional writes that race are answered 409: S3 wants them again."""
+    """Retry a conditional write that S3 answered with 409 because of a concurrent one."""
     for _ in range(_TRIES - 1):
         try:
             return put()

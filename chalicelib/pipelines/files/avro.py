@@ -1,6 +1,6 @@
-"""Avro files (object container files) of one schema: a header, then blocks of events, each followed by the same marker.
+"""Avro files (object container files) with one schema: a header, then blocks of events, each followed by the same marker.
 
-Written and read here, without a library: what a job writes, a function reads. Any reader of Avro reads the files.
+Encoded and decoded here, without a library, so that a function can read what a job writes. Any Avro reader can read the files.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ SCHEMA: dict[str, Any] = {
     ],
 }
 MAX_BLOCK_BYTES = 256 * 1024 * 1024
-"""Of a block when it is expanded: four times what a handler keeps in memory by default."""
+"""The size of a decompressed block: four times the default memory of a handler."""
 _IS_LONG = tuple(name in ("time", "line") for name in FIELDS)
 _MAGIC = b"Obj\x01"
 _MARKER = md5(b"runlake events", usedforsecurity=False).digest()
-"""The same in all files, so a writer that continues a file need not read its header."""
+"""The same in all files, so a writer that appends to a file need not read its header."""
 _BYTES = [bytes([each]) for each in range(0x80)]
 _MAX_LONG_BYTES = 10
 _MAX_CACHED_CHARS = 200
@@ -43,7 +43,7 @@ _OVERHEAD_BYTES = 600
 
 
 def _long(value: int) -> bytes:
-    """Zigzag, then seven bits a byte, the lowest first."""
+    """Zigzag, then seven bits per byte, the lowest first."""
     rest = (value << 1) ^ (value >> 63)
     if rest < 0x80:
         return _BYTES[rest]
@@ -68,7 +68,7 @@ def _name(text: str) -> bytes:
 
 
 _cached_text = lru_cache(4096)(_text)
-"""Of texts that many events have in common."""
+"""For texts that many events have in common."""
 
 
 def _header() -> bytes:
@@ -81,7 +81,7 @@ HEADER = _header()
 
 
 class AvroEncoder:
-    """Blocks are closed when they are taken."""
+    """Encodes events in memory; ``take`` closes the block."""
 
     def __init__(self) -> None:
         self._events = 0
@@ -108,7 +108,7 @@ class AvroEncoder:
 
 
 def read(chunks: Iterator[bytes], _: int) -> Iterator[FileEvent]:
-    """The events of a file. Memory: a block, packed and expanded."""
+    """The events of a file. Memory: a block, compressed and decompressed."""
     source = _Source(chunks)
     try:
         marker = _read_header(source)
@@ -122,12 +122,12 @@ def read(chunks: Iterator[bytes], _: int) -> Iterator[FileEvent]:
 
 
 def _read_header(source: _Source) -> bytes:
-    """Raises ValueError for files of another schema or codec. The answer is the file's marker."""
+    """Returns the file's marker. Raises ValueError for another schema or codec."""
     if source.take(len(_MAGIC)) != _MAGIC:
-        raise ValueError("no container file")
+        raise ValueError("not an object container file")
     metadata: dict[str, bytes] = {}
     while count := source.long():
-        if count < 0:  # with the size of the pairs in bytes
+        if count < 0:  # followed by the size of the pairs in bytes
             count = -count
             source.long()
         for _ in range(count):
@@ -143,12 +143,12 @@ def _expanded(packed: bytes) -> bytes:
     inflate = zlib.decompressobj(-zlib.MAX_WBITS)
     block = inflate.decompress(packed, MAX_BLOCK_BYTES)
     if not inflate.eof:
-        raise ValueError("a block is cut off, or too large")
+        raise ValueError("a block is truncated, or too large")
     return block
 
 
 def _events(block: bytes, count: int) -> Iterator[FileEvent]:
-    """All of a block. Read before the first is given: a damaged block gives none."""
+    """All events of a block. Decoded before the first is yielded: a damaged block yields none."""
     events, at = [], 0
     for _ in range(count):
         values: list[Any] = []
@@ -159,7 +159,7 @@ def _events(block: bytes, count: int) -> Iterator[FileEvent]:
                 continue
             end = at + number
             if not at <= end <= len(block):
-                raise ValueError("cut off")
+                raise ValueError("truncated")
             values.append(block[at:end].decode())
             at = end
         events.append(FileEvent(*values))
@@ -169,7 +169,7 @@ def _events(block: bytes, count: int) -> Iterator[FileEvent]:
 
 
 def _long_at(block: bytes, at: int) -> tuple[int, int]:
-    """The inverse of ``_long``, and where it ends. Raises ValueError for one of more than 64 bits, IndexError at the end."""
+    """The inverse of ``_long``, and where it ends. Raises ValueError for a number of more than 64 bits, IndexError at the end."""
     byte = block[at]
     if byte < 0x80:
         return (byte >> 1) ^ -(byte & 1), at + 1
@@ -184,14 +184,14 @@ def _long_at(block: bytes, at: int) -> tuple[int, int]:
 
 
 class _Source:
-    """Pieces of bytes as one stream."""
+    """Chunks of bytes as one stream."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks, self._piece, self._at = chunks, b"", 0
 
     @property
     def is_at_end(self) -> bool:
-        """Whether nothing follows."""
+        """Whether the stream has ended."""
         while self._at == len(self._piece):
             piece = next(self._chunks, None)
             if piece is None:
@@ -200,7 +200,7 @@ class _Source:
         return False
 
     def take(self, count: int) -> bytes:
-        """Exactly so many bytes. Raises ValueError where there are fewer. Memory: those that there are."""
+        """Exactly ``count`` bytes. Raises ValueError if there are fewer. Memory: the bytes that are available."""
         if count < 0:
             raise ValueError("a negative size")
         taken: list[bytes] = []
@@ -209,7 +209,7 @@ class _Source:
             self._at, count = self._at + len(piece), count - len(piece)
             taken.append(piece)
         if count:
-            raise ValueError("cut off")
+            raise ValueError("truncated")
         return b"".join(taken)
 
     def long(self) -> int:

@@ -1,7 +1,9 @@
-"""Deleting a pipeline's or a namespace's logs: tombstone, then objects, then rows. Broken off anywhere, the same request goes on with it.
+"""Deletes the logs of a pipeline or a namespace: tombstone, then objects, then rows. After an interruption, the same request
+resumes it.
 
-The tombstone is the end of the generation: from then on nothing of it is read, and what comes late is dropped. What a process had under way
-may still write a file of it, so a dead generation is looked for again, and counts as swept when nothing was found an hour after.
+The tombstone ends the generation: from then on none of its files is read, and late events are dropped. A process that was active
+before may still write one of its files, so a dead generation is searched again, and counts as swept once nothing is found an hour
+later.
 """
 
 from __future__ import annotations
@@ -21,13 +23,14 @@ from chalicelib.ports import Clock, Database, ObjectStore, Run
 from chalicelib.runlog.layout import any_spelling
 
 LATE_MS = 3_600_000
-"""A process that had begun before the end lives no longer."""
+"""No process that was active before the end runs for longer."""
 
 
 @dataclass(slots=True)
 class DeletionResult:
-    """``files`` and ``runs`` that this call removed; ``waiting``: runs that go when no writer can be under way any more, ``shared``: runs that
-    stay, since OpenMetadata stored them under a name of several pipelines; ``is_whole``: all is gone that was there but those."""
+    """``files`` and ``runs`` that this call removed; ``waiting``: runs that are removed once no writer can be active; ``shared``:
+    runs that remain, since OpenMetadata stored them under a name of several pipelines; ``is_complete``: everything else was
+    removed."""
 
     files: int = 0
     bytes: int = 0
@@ -38,17 +41,17 @@ class DeletionResult:
 
 
 class RunLogs(Protocol):
-    """The run logs of a pipeline."""
+    """The run logs of pipelines."""
 
     def remove(self, ended: DeadGeneration, fqn: str, done: DeletionResult, deadline: Deadline) -> None:
-        """Remove the runs of a pipeline that began before its end or with it."""
+        """Remove the runs of a pipeline that started no later than its deletion."""
 
     def fqns(self, namespace: str) -> Sequence[str]:
-        """Pipelines of a namespace that have any."""
+        """The pipelines of a namespace that have run logs."""
 
 
 class Deletion:
-    """Deletes, over all bases. ``store_of`` gives a base's bucket."""
+    """Deletes from all output sets. ``store_of`` returns the bucket of an output set."""
 
     def __init__(
         self,
@@ -63,9 +66,10 @@ class Deletion:
     def delete(
         self, namespace: str, fqn: str | None, deadline: Deadline, may: Callable[[str], bool] | None = None
     ) -> DeletionResult:
-        """Delete a pipeline's logs, or (None) a namespace's. ``may`` says of which pipelines the caller may delete the logs (None: of all);
-        the others of a namespace stay, and the namespace with them. What OpenMetadata stored under a name that several pipelines share
-        stays unless the caller may delete all of them, whoever goes on with the deletion. Raises UnavailableError: repeat it."""
+        """Delete the logs of a pipeline, or (None) of a namespace. ``may``: whether the caller may delete the logs of a pipeline
+        (None: of all); other pipelines of a namespace remain, and with them the namespace. A log that OpenMetadata stored
+        under a name of several pipelines remains unless the caller may delete all of them, regardless of who resumes the
+        deletion. Raises UnavailableError: repeat it."""
         allowed = may or _every_pipeline
 
         def covers(name: str) -> bool:
@@ -77,7 +81,7 @@ class Deletion:
         return self._sweep(self._generations.end(namespace, fqn, covers), deadline)
 
     def resume(self, deadline: Deadline) -> DeletionResult:
-        """End what was begun, by whomever, and look again for what came late."""
+        """Complete the deletions that any caller began, and search again for late files."""
         return self._sweep([each for each in self._generations.dead() if not each.is_swept], deadline)
 
     def _sweep(self, ended: Sequence[DeadGeneration], deadline: Deadline) -> DeletionResult:
@@ -99,7 +103,7 @@ class Deletion:
         return done
 
     def _mark(self, ended: Sequence[DeadGeneration], *, is_clean: bool) -> None:
-        """Done, or swept where nothing was found an hour after the end."""
+        """Mark generations as done, or as swept if nothing was found an hour after the end."""
         before_ms = self._clock.now_ms() - LATE_MS
         swept = [each for each in ended if is_clean and each.deleted_ms < before_ms]
         for each in swept:
@@ -127,5 +131,5 @@ class Deletion:
 
 
 def _every_pipeline(name: str) -> bool:
-    """Of a caller who may delete the logs of each."""
+    """For a caller with the permission to delete all pipelines' logs."""
     return True

@@ -1,7 +1,7 @@
-"""How events lie in a file: ``text``, ``jsonl``, ``avro``, ``parquet``.
+"""The formats of files: ``text``, ``jsonl``, ``avro``, ``parquet``.
 
-The first three grow: what is written behind the end of a file makes a longer file, and each beginning that was committed once can be
-read by itself. A Parquet file ends with its table of contents, so it is whole when it is written, and never grows.
+The first three are appendable: bytes written after the end of a file make a longer file, and each prefix that was committed once
+is a readable file. A Parquet file ends with its footer, so it is complete when it is written, and never appended to.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from chalicelib.pipelines.files.records import FileEvent, document_of, event_of
 from chalicelib.pipelines.files.text import text_events
 
 Chunks = Iterator[bytes]
-"""The bytes of a file, or of its beginning, in pieces."""
+"""The bytes of a file, or of a prefix of it, in chunks."""
 
 
 class Encoder(Protocol):
-    """Makes bytes of the events of one file."""
+    """Encodes the events of one file."""
 
     def add(self, record: logging.LogRecord, text: str, time_ms: int) -> int:
-        """One event more; the answer is about how many bytes of memory it takes."""
+        """Add an event. Returns about how many bytes of memory it takes."""
 
     def take(self) -> bytes:
-        """What was added since, encoded: what follows in the file."""
+        """Encode the events that were added since the last call: the next bytes of the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileFormat:
-    """A file is ``header`` and what ``encoder`` made, once or, where it ``grows``, many times. ``read`` gives the events of a file's bytes
-    (and the time of its first), in their order, and raises DamagedLogError where they make no sense."""
+    """A file is ``header`` and the output of ``encoder``, once or, if it ``grows``, many times. ``read`` yields the events of a
+    file's bytes in their order, given the time of its first event, and raises DamagedLogError for invalid bytes."""
 
     name: str
     extension: str
@@ -46,7 +46,7 @@ class FileFormat:
 
 
 class _Lines:
-    """Text, a line or more for each event."""
+    """Text, one or more lines for each event."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
@@ -127,7 +127,7 @@ FORMATS = tuple(_FORMATS)
 def format_named(name: str) -> FileFormat:
     """Raises InvalidConfigurationError for an unknown name, FormatUnavailableError for a format whose library is not installed."""
     if name not in _FORMATS:
-        raise InvalidConfigurationError(f"a format is one of {', '.join(FORMATS)} format={name!r}")
+        raise InvalidConfigurationError(f"a format must be one of {', '.join(FORMATS)} format={name!r}")
     try:
         return _FORMATS[name]()
     except ImportError as error:

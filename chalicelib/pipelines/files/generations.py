@@ -1,14 +1,15 @@
-"""Generations of pipelines and namespaces: each creation has a fresh UUID, a deletion ends it, and what comes late of a dead one is dropped.
+"""Generations of pipelines and namespaces: each creation has a fresh UUID, a deletion ends it, and late events of a dead one are
+dropped.
 
 ::
 
     partition #generations, "{namespace}:"              a namespace
-                            "{namespace}:{fqn}:"        a pipeline of it: generation (empty: none is alive), when the last one was deleted
-    partition #dead, "{uuid}"                           a generation that was deleted, and whether all of it is gone
+                            "{namespace}:{fqn}:"        its pipeline: generation (empty: deleted), time of the last deletion
+    partition #dead, "{uuid}"                           a deleted generation, and whether all its data is gone
     partition #deleted-runs:{fqn}, "{run id}"           a run whose log was deleted
 
-A pipeline comes into being with the first run that begins after the last deletion: whoever asks for such a run creates it. A run that had
-begun before belongs to what was deleted, however late its lines come. Decision 0030.
+The first run that starts after the last deletion creates a pipeline's next generation, when it is looked up. A run that started
+before belongs to the deleted generation, however late its lines arrive. Decision 0030.
 """
 
 from __future__ import annotations
@@ -26,22 +27,22 @@ from chalicelib.ports import Clause, Clock, Database, Key, Put, Row, When, Write
 
 GENERATIONS, DEAD = "#generations", "#dead"
 ALIVE_CACHE_MS = 30_000
-"""For so long a generation that was found alive counts as alive without another look."""
+"""A generation that was alive counts as alive for this long without another read."""
 _TRIES = 10
 Covers = Callable[[str], bool]
 _IS_NEW: When = ((Clause(("at",), "absent"),),)
 
 
 def _everything(fqn: str) -> bool:
-    """Of a caller who may do everything."""
+    """For a caller with all permissions."""
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class DeadGeneration:
-    """A generation that was deleted. ``is_swept``: nothing of it was found when it was last looked for. ``is_done``: the deletion was answered
-    as done, so the same request later is another one. ``all_spellings``: whoever asked for it may delete the logs of every pipeline that
-    OpenMetadata spells like this one (decision 0033); rows of earlier releases do not say so."""
+    """A deleted generation. ``is_swept``: the last search for its data found nothing. ``is_done``: the deletion was reported as
+    done, so a later request is a new one. ``all_spellings``: the requester may delete the logs of every pipeline that
+    OpenMetadata spells like this one (decision 0033); rows of earlier releases lack it."""
 
     generation: str
     namespace: str
@@ -53,7 +54,7 @@ class DeadGeneration:
 
     @property
     def key(self) -> Key:
-        """Of its row."""
+        """The key of its row."""
         return Key(TABLE, DEAD, self.generation)
 
     def document(self) -> Row:
@@ -71,7 +72,7 @@ class DeadGeneration:
 
 
 class Generations:
-    """Which generation a run is of, and which are dead. Keeps what it learned for ``KEPT_MS``; a dead one for good."""
+    """Finds the generation of a run, and which generations are dead. Caches reads for ``ALIVE_CACHE_MS``; dead ones for good."""
 
     def __init__(self, database: Database, clock: Clock, new_id: Callable[[], str] = lambda: uuid4().hex) -> None:
         self._database, self._clock, self._new_id = database, clock, new_id
@@ -79,8 +80,8 @@ class Generations:
         self._alive: dict[str, int] = {}
 
     def of_run(self, namespace: str, fqn: str, run_id: str, started_ms: int) -> str | None:
-        """The generation of a run that began at a time, made now if the run is the first of it; None: it is of a dead one, drop what comes
-        of it. One read, and a write for a new one."""
+        """The generation of a run with this start time, created now if the run is its first; None if it is dead: drop the run's
+        events. One read, and a write for a new one."""
         for _ in range(_TRIES):
             keys = [_key(namespace), _key(namespace, fqn), _run_key(fqn, run_id)]
             found = self._database.get_many(keys)
@@ -92,11 +93,11 @@ class Generations:
             try:
                 return self._create(namespace, fqn, above, own)
             except PreconditionFailedError:
-                continue  # another was faster: look again
-        raise StoreUnavailableError(f"a generation changes all the time fqn={fqn!r}")
+                continue  # another process was faster: read again
+        raise StoreUnavailableError(f"the generation keeps changing fqn={fqn!r}")
 
-    def dead_of(self, generations: Sequence[str]) -> frozenset[str]:
-        """Those that are dead. No request while all were looked at lately; else one for 100."""
+    def dead_among(self, generations: Sequence[str]) -> frozenset[str]:
+        """The dead ones of these generations. No request while all are cached; else one for 100."""
         now_ms = self._clock.now_ms()
         asked = [
             each
@@ -111,24 +112,24 @@ class Generations:
             self._alive |= dict.fromkeys(asked, now_ms)
         return frozenset(self._dead.intersection(generations))
 
-    def look_again(self) -> None:
-        """Let nothing count as alive that was not looked at from now on."""
+    def clear_cache(self) -> None:
+        """Clear the cache of generations that are alive."""
         self._alive.clear()
 
     def end(self, namespace: str, fqn: str | None, covers: Covers = _everything) -> list[DeadGeneration]:
-        """Put an end to a pipeline, or (None) to a namespace and all its pipelines: from now on everything of them is dead. Answers what is
-        dead of them and not swept yet. While a deletion is under way, the same request continues it, and ends nothing that began since.
-        ``covers``: whether the caller may delete all pipelines that OpenMetadata spells like one."""
+        """End a pipeline, or (None) a namespace and all its pipelines: from now on they are dead. Returns their generations that
+        are dead and not swept. While a deletion is in progress, the same request resumes it, and does not end a newer
+        generation. ``covers``: whether the caller may delete all pipelines that OpenMetadata spells like one."""
         if (namespace, fqn or "") not in self._under_way():
             rows = [] if fqn else self._rows(namespace)
             now_ms = self._clock.now_ms()
             for each in [row["fqn"] for row in rows if row["fqn"] and row["generation"]]:
                 self._end_one(namespace, each, now_ms, covers)
-            self._end_one(namespace, fqn or "", now_ms, covers)  # last: a request that breaks off before is not under way
+            self._end_one(namespace, fqn or "", now_ms, covers)  # last: a request that fails before does not count as in progress
         return self._ended([each for each in self._unswept() if each.namespace == namespace and fqn in (None, each.fqn)], covers)
 
     def end_each(self, namespace: str, fqns: Collection[str], covers: Covers = _everything) -> list[DeadGeneration]:
-        """The same for some pipelines of a namespace, which itself goes on."""
+        """The same for some pipelines of a namespace, which itself continues."""
         under_way, now_ms = self._under_way(), self._clock.now_ms()
         for fqn in fqns:
             if (namespace, fqn) not in under_way:
@@ -136,7 +137,7 @@ class Generations:
         return self._ended([each for each in self._unswept() if each.namespace == namespace and each.fqn in fqns], covers)
 
     def _ended(self, dead: Sequence[DeadGeneration], covers: Covers) -> list[DeadGeneration]:
-        """With what this caller may besides, where another began the deletion."""
+        """Add this caller's permissions, if another caller began the deletion."""
         wider = [each for each in dead if not each.all_spellings and covers(each.fqn)]
         ended = [replace(each, all_spellings=True) if each in wider else each for each in dead]
         if puts := [Put(each.key, each.document()) for each, before in zip(ended, dead, strict=True) if each != before]:
@@ -144,7 +145,7 @@ class Generations:
         return ended
 
     def alive(self, namespace: str) -> list[str]:
-        """Pipelines of a namespace that are alive, and those whose deletion is under way."""
+        """The pipelines of a namespace that are alive, and those whose deletion is in progress."""
         under_way = self._under_way()
         return [
             row["fqn"]
@@ -162,7 +163,7 @@ class Generations:
         return {(each.namespace, each.fqn) for each in self._unswept() if not each.is_done}
 
     def dead(self) -> Iterator[DeadGeneration]:
-        """All that were ever deleted."""
+        """All deleted generations."""
         for row in rows_of_partition(self._database, DEAD):
             yield DeadGeneration(
                 row["at"],
@@ -175,21 +176,21 @@ class Generations:
             )
 
     def mark_runs(self, fqn: str, run_ids: Sequence[str]) -> None:
-        """What comes of these runs from now on is of a dead generation. One write for 25."""
+        """Mark runs as deleted: from now on their events are dropped. One write for 25."""
         keys = [_run_key(fqn, run_id) for run_id in dict.fromkeys(run_ids)]
         self._database.put_many([Put(key, {"partition": key.partition, "at": key.sort}) for key in keys])
 
     def marked(self, fqn: str, run_ids: Sequence[str]) -> frozenset[str]:
-        """Those of these runs that were marked. One read for 100."""
+        """Those of these runs that are marked. One read for 100."""
         keys = {_run_key(fqn, run_id): run_id for run_id in run_ids}
         return frozenset(keys[key] for key in self._database.get_many(list(keys))) if keys else frozenset()
 
     def mark_swept(self, dead: DeadGeneration) -> None:
-        """Nothing of it is left."""
+        """Mark a generation whose data is all gone."""
         self._database.put_many([Put(dead.key, dict(dead.document()) | {"is_swept": True})])
 
     def mark_done(self, dead: Sequence[DeadGeneration]) -> None:
-        """Their deletion is answered as done. One write for 25; none for those that are marked already."""
+        """Mark generations whose deletion is reported as done. One write for 25; none for those that are marked already."""
         if puts := [Put(each.key, dict(each.document()) | {"is_done": True}) for each in dead if not each.is_done]:
             self._database.put_many(puts)
 
@@ -220,7 +221,7 @@ class Generations:
                 return transact_with_retry(self._database, self._clock, [ended, Put(dead.key, dead.document())])
             except PreconditionFailedError:
                 continue
-        raise StoreUnavailableError(f"a generation changes all the time fqn={fqn!r}")
+        raise StoreUnavailableError(f"the generation keeps changing fqn={fqn!r}")
 
 
 def _key(namespace: str, fqn: str | None = None) -> Key:
@@ -236,7 +237,7 @@ def _deleted_ms(row: Row | None) -> int:
 
 
 def _written(key: Key, seen: Row | None, values: Mapping[str, Any]) -> Put:
-    """A row's next version, if it is still what was seen."""
+    """A row's next version, on condition that it has not changed since ``seen``."""
     version = int(seen["version"]) if seen else 0
     when: When = ((Clause(("version",), "=", version),),) if seen else _IS_NEW
     return Put(key, {"partition": key.partition, "at": key.sort, **values, "version": version + 1}, when)

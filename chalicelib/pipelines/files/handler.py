@@ -1,23 +1,24 @@
-"""The handler that writes files of applications on S3: for ``logging.config``-like configurations, as any other handler.
+"""The handler that writes the files of applications on S3: used in ``logging.config``-like configurations like any other handler.
 
 ::
 
     handlers:
       audit:
         class: chalicelib.pipelines.files.handler.RollingS3Handler
-        base: audit                 # the first folders of the keys; tells this handler's files from others'
+        base: audit                 # the first folders of the keys; distinguishes the files of handlers
         format: jsonl               # text, jsonl, avro, parquet
-        formatter: mine             # its layout of a message; of text: of the whole line
-        max_bytes: 104857600        # a file ends when it is so long,
-        max_age_s: 21600            # so old,
-        idle_s: 900                 # or has had no event for so long
-        keep_days: 7                # retention: 0 for no bound
+        formatter: mine             # the layout of a message; for text: of the line
+        max_bytes: 104857600        # a file is closed at this size,
+        max_age_s: 21600            # at this age,
+        idle_s: 900                 # or after this long without an event
+        keep_days: 7                # retention: 0 for no limit
         keep_bytes: 0
         keep_files: 0
 
-``emit`` keeps events in memory. ``flush`` ends files that are due; ``pending_writes`` brings all that waits onto S3 and answers the rows
-that make it count, for the transaction of the checkpoint. So an event is in the files exactly once, wherever the process dies.
-Decision 0029. Memory: ``memory_bytes``, one batch more, and about 3 KB for each file that is open or has changed since the last commit.
+``emit`` keeps events in memory. ``flush`` closes files that are due; ``pending_writes`` writes all waiting events to S3 and
+returns the rows that make them visible, for the checkpoint's transaction. So each event is in the files exactly once, wherever
+the process dies. Decision 0029. Memory: ``memory_bytes``, one batch more, and about 3 KB for each file that is open or has
+changed since the last commit.
 """
 
 from __future__ import annotations
@@ -51,14 +52,14 @@ from chalicelib.ports import ObjectStore, Write
 
 MIB = 1024 * 1024
 CANDIDATES = 4
-"""So many of the files begun last of a context's day are looked at for one to go on with."""
+"""The number of the latest files of a context's day that are considered for continuation."""
 NOWHERE = "-"
-"""What a record does not say of itself."""
+"""The value of a missing attribute of a record."""
 
 
 class RollingS3Handler(logging.Handler):
-    """See above. ``workers``: files that are brought onto S3 at once. ``bucket``: another than the archive's own, that the context knows.
-    Raises InvalidConfigurationError."""
+    """See the module. ``workers``: files that are written to S3 in parallel. ``bucket``: another than the archive's own, which
+    the context provides. Raises InvalidConfigurationError."""
 
     def __init__(
         self,
@@ -80,7 +81,7 @@ class RollingS3Handler(logging.Handler):
         super().__init__()
         for name, value in {"max_bytes": max_bytes, "max_age_s": max_age_s, "idle_s": idle_s, "memory_bytes": memory_bytes}.items():
             if value <= 0:
-                raise InvalidConfigurationError(f"a bound of files is above zero {name}={value}")
+                raise InvalidConfigurationError(f"a limit of files must be positive {name}={value}")
         self._format = format_named(format)
         self._extension = checked_extension(extension or self._format.extension)
         self._base = OutputSet(checked_base(base), bucket, int(keep_days * DAY_MS), keep_bytes, keep_files)
@@ -96,8 +97,8 @@ class RollingS3Handler(logging.Handler):
         self._context: HandlerContext | None = None
 
     def use(self, context: HandlerContext) -> None:
-        """See ``TakesContext``. Two requests. Raises InvalidConfigurationError when the base is another bucket's already, or another handler
-        of this worker writes the same files."""
+        """See ``TakesContext``. Two requests. Raises InvalidConfigurationError if the base belongs to another bucket, or another
+        handler of this worker writes the same files."""
         output = output_name(self._base.name, self._extension)
         if output in context.outputs:
             raise InvalidConfigurationError(f"another handler of the pipeline writes the same files output={output}")
@@ -118,10 +119,10 @@ class RollingS3Handler(logging.Handler):
         return (self.formatter or self._text_layout).format(record)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take an event. No request, unless a batch is larger than the memory that there is for it."""
+        """Add an event. No request, unless a batch exceeds the memory."""
         try:
             if self._context is None:
-                raise RuntimeError("this handler works in a pipeline: nobody has given it a context")
+                raise RuntimeError("this handler works only in a pipeline: it has no context")
             time_ms, attributes = time_of(record), record.__dict__
             if not 0 <= time_ms <= LAST_MS:
                 time_ms = clamped(time_ms)
@@ -129,7 +130,7 @@ class RollingS3Handler(logging.Handler):
             if generation in self._dead:
                 self._dropped += 1
                 return
-            group = (  # a plain tuple: a Group is equal to it, and takes longer to make
+            group = (  # a plain tuple: a FileGroup is equal to it, and takes longer to make
                 attributes.get(NAMESPACE) or NOWHERE,
                 attributes.get(APP) or NOWHERE,
                 attributes.get(PROGRAM) or NOWHERE,
@@ -151,11 +152,11 @@ class RollingS3Handler(logging.Handler):
 
     @property
     def counts(self) -> dict[str, int]:
-        """``events`` that were taken, ``dropped``: those of dead generations, ``files`` that were begun."""
+        """``events`` that were added, ``dropped``: those of dead generations, ``files`` that were begun."""
         return {"events": self._taken, "dropped": self._dropped, "files": self._begun_files}
 
     def flush(self) -> None:
-        """End files that are full, old or idle, also where nothing came. What waits goes onto S3 where it takes more memory than it may.
+        """Close files that are full, old or idle, also without new events. Write waiting events to S3 if they exceed the memory.
         Raises UnavailableError (call it again), LeaseError."""
         if self._context is None:
             return
@@ -167,14 +168,14 @@ class RollingS3Handler(logging.Handler):
                 self._publish(self._waiting())
 
     def pending_writes(self) -> Sequence[Write]:
-        """See ``CommitsWithCheckpoint``. Brings all that waits onto S3 first. Ten writes at most: one, when more rows have changed.
-        Raises UnavailableError (call it again), LeaseError."""
+        """See ``CommitsWithCheckpoint``. Writes all waiting events to S3 first. At most ten writes; one if more rows have
+        changed. Raises UnavailableError (call it again), LeaseError."""
         if self._context is None:
             return []
         with self._locked():
             self._now_ms = self._clock.now_ms()
-            if self._stage.has_uncommitted:  # and not committed: perhaps since a deletion has removed the row of one of them
-                self._generations.look_again()
+            if self._stage.has_uncommitted:  # perhaps because a deletion has removed the row of one of them
+                self._generations.clear_cache()
             self._alive([file for file in self._all() if file.is_dirty])
             self._publish(self._waiting())
             changed = [file for file in self._all() if file.is_dirty]
@@ -212,7 +213,8 @@ class RollingS3Handler(logging.Handler):
         return [file for file in self._all() if file.buffered_bytes or file.waiting]
 
     def _relieve(self) -> None:
-        """In the middle of a batch: the largest files go to S3. What fails is tried again when as much more has come, and by the flush."""
+        """Within a batch: write the largest files to S3. A failure is retried after another quarter of the memory, and by the
+        flush."""
         if self._context is None:
             return
         files = sorted(self._waiting(), key=lambda file: -file.buffered_bytes)
@@ -226,11 +228,11 @@ class RollingS3Handler(logging.Handler):
         try:
             self._publish(chosen)
             self._full_bytes = self._memory_bytes
-        except RunlakeError:  # the flush will tell
+        except RunlakeError:  # the flush reports it
             self._full_bytes = self._buffered_bytes + self._memory_bytes // 4
 
     def _publish(self, files: Sequence[AppendableFile]) -> None:
-        """Bring what waits in these onto S3. Each is tried, then the first trouble is raised."""
+        """Write the waiting events of these files to S3. All are tried, then the first error is raised."""
         groups: dict[FileGroup, list[AppendableFile]] = {}
         for file in self._alive(files):
             groups.setdefault(file.group, []).append(file)
@@ -245,11 +247,11 @@ class RollingS3Handler(logging.Handler):
                 raise trouble
 
     def _tried(self, files: Sequence[AppendableFile]) -> Exception | None:
-        """Files of one group, one behind the other: none takes a number before its predecessor has one."""
+        """Publish the files of one group in sequence: a file takes a number only after its predecessor has one."""
         try:
             for file in files:
                 self._published(file)
-        except Exception as error:  # told by the caller, when the others are done
+        except Exception as error:  # raised by the caller, once all files were tried
             return error
         return None
 
@@ -267,7 +269,8 @@ class RollingS3Handler(logging.Handler):
                 file = self._succeeded(file)
 
     def _succeeded(self, file: AppendableFile) -> AppendableFile:
-        """Under the handler's lock in the thread that has it, or in one of its threads: each has a file of its own."""
+        """Replace a superseded file. Called under the handler's lock in the thread that has it, or in one of its threads: each
+        has a file of its own."""
         other = file.successor(self._now_ms)
         if self._files.get(file.group) is file:
             self._files[file.group] = other
@@ -278,7 +281,7 @@ class RollingS3Handler(logging.Handler):
         return other
 
     def _look(self, file: AppendableFile) -> None:
-        """Find the file that another process of this handler has left open, and behind which number to begin a new one. One Query."""
+        """Find the file that another process of this handler left open, and the number after which to begin a new one. One Query."""
         context, day = self._context_of(file.group), file.group.day
         rows = FileRows(self._database).newest(context, day * DAY_MS, (day + 1) * DAY_MS - 1, CANDIDATES)
         mine = [row for row in rows if row.extension == self._extension]
@@ -294,9 +297,9 @@ class RollingS3Handler(logging.Handler):
         return is_same and is_good and is_young and row.contents.size < self._max_bytes
 
     def _alive(self, files: Sequence[AppendableFile]) -> list[AppendableFile]:
-        """Those whose generation is not dead; the others are forgotten, with what waits and what no row says yet."""
+        """The files whose generation is alive; files of dead ones are dropped, with their waiting and uncommitted events."""
         asked = [file.group.generation for file in files if file.group.generation != NOWHERE]
-        self._dead |= self._generations.dead_of(asked)
+        self._dead |= self._generations.dead_among(asked)
         gone = [file for file in files if file.group.generation in self._dead]
         for file in gone:
             self._dropped += file.drop()
@@ -307,7 +310,7 @@ class RollingS3Handler(logging.Handler):
         return [file for file in files if file.group.generation not in self._dead]
 
     def _row_of(self, file: AppendableFile) -> FileRow:
-        """A file's row as it was, or a first one that nobody has written."""
+        """A file's stored row, or a first one that is not stored yet."""
         if file.row is not None:
             return file.row
         self._begun_files += 1
@@ -326,7 +329,7 @@ class RollingS3Handler(logging.Handler):
         )
 
     def _forget(self) -> None:
-        """Files that were not written to for longest are forgotten, down to as many as may be open: they are found again by their rows."""
+        """Drop the files that were idle for longest from memory, down to ``max_open``: their rows lead to them again."""
         if len(self._files) <= self._max_open:
             return
         idle = sorted((each for each in self._files.items() if not each[1].buffered_bytes), key=lambda each: each[1].active_ms)
@@ -344,7 +347,7 @@ class RollingS3Handler(logging.Handler):
         if not self._base.bucket:
             return context.store
         if context.stores is None:
-            raise InvalidConfigurationError(f"no other bucket can be written to here bucket={self._base.bucket!r}")
+            raise InvalidConfigurationError(f"other buckets are not writable here bucket={self._base.bucket!r}")
         return context.stores(self._base.bucket)
 
     def _locked(self) -> Any:

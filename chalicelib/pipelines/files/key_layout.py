@@ -1,11 +1,11 @@
-"""Where files stand: an application's folder of a day, and the beginnings of rows' keys.
+"""The layout of keys: an application's folder of a day, and the prefixes of rows' keys.
 
 ::
 
     {base}/{namespace}/{yyyy-mm-dd}/{app}/{program}/{seq:08d}.{ext}     the object
     {namespace}:{app}:{program}:…                                       the row, in the partition {base}
 
-The day is that of the events: a file has the events of one day, so that a range of time leads to days, and days to rows.
+A file has the events of one day (by the events' times), so that a time range leads to days, and days to rows.
 """
 
 from __future__ import annotations
@@ -22,47 +22,49 @@ DAY_MS = 86_400_000
 LAST_MS = 253_402_300_799_999
 """The end of the year 9999: times have 15 digits."""
 EXTENSIONS = {"text": "log", "jsonl": "jsonl", "avro": "avro", "parquet": "parquet"}
-"""Of files, by format, where a handler sets none."""
+"""The default extension of each format."""
 _EXTENSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 _FILE = re.compile(r"[^/]+/[0-9]{4}-[0-9]{2}-[0-9]{2}/[^/]+/[^/]+/[0-9]{8,}\.[^/]+")
 _BASE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._=-]*(/[A-Za-z0-9_-][A-Za-z0-9._=-]*)*")
 _MAX_NAME_BYTES = 200
 _NAMELESS = "%00"
-"""No name of ours becomes this: control characters are refused at the door."""
+"""No valid name is encoded like this: control characters are rejected in requests."""
 
 
 def is_base(base: str) -> bool:
-    """Whether files can have this base."""
+    """Whether this is a valid base."""
     return _BASE.fullmatch(base) is not None and len(base) <= _MAX_NAME_BYTES
 
 
 def checked_base(base: str) -> str:
     """Raises InvalidConfigurationError."""
     if not is_base(base):
-        raise InvalidConfigurationError(f"a base is folders of letters, digits and ._=- with slashes between base={base[:100]!r}")
+        raise InvalidConfigurationError(
+            f"a base must be folders of letters, digits and ._=-, separated by slashes base={base[:100]!r}"
+        )
     return base
 
 
 def checked_extension(extension: str) -> str:
     """Raises InvalidConfigurationError."""
     if not _EXTENSION.fullmatch(extension):
-        raise InvalidConfigurationError(f"an extension is 1 to 40 letters, digits and ._- extension={extension[:100]!r}")
+        raise InvalidConfigurationError(f"an extension must be 1 to 40 letters, digits and ._- extension={extension[:100]!r}")
     return extension
 
 
 def output_name(base: str, extension: str) -> str:
-    """Which files a handler writes. Two handlers of one name would continue each other's files."""
+    """The name of a handler's output. Two handlers with the same name would append to each other's files."""
     return f"{base}/….{extension}"
 
 
 def is_file_of(base: str, key: str) -> bool:
-    """Whether a key is one that ``Context.key`` makes for this base. It is for one base at most, also where bases lie within each other: no
-    element has a slash, so the base is all of the key but its last five elements."""
+    """Whether ``FileContext.key`` makes this key for this base. At most one base matches, even if bases are nested: no element
+    has a slash, so the base is all of the key but its last five elements."""
     return key.startswith(f"{base}/") and _FILE.fullmatch(key, len(base) + 1) is not None
 
 
 def element(name: str) -> str:
-    """A name as one element of a key: no slash, no colon. A very long one is cut and told apart by its digest."""
+    """A name as one element of a key: no slash, no colon. A very long one is truncated and made unique by a digest."""
     encoded = encode_name(name) or _NAMELESS
     if len(encoded) <= _MAX_NAME_BYTES:
         return encoded
@@ -72,7 +74,7 @@ def element(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FileContext:
-    """Whose files: ``base`` tells handlers apart, the others are what records say of themselves."""
+    """The owner of files: ``base`` distinguishes handlers; namespace, app and program are attributes of records."""
 
     base: str
     namespace: str
@@ -81,11 +83,11 @@ class FileContext:
 
     @property
     def prefix(self) -> str:
-        """All its rows' keys begin with this, and no other context's: it ends in a colon, so flow1 is not the beginning of flow10."""
+        """The prefix of all its rows' keys, and of no other context's: it ends in a colon, so flow1 is not a prefix of flow10."""
         return prefix_of(self.namespace, self.app, self.program)
 
     def folder(self, day: int) -> str:
-        """All objects of a day (days since the epoch) begin with this."""
+        """The prefix of all objects of a day (days since the epoch)."""
         return f"{self.base}/{element(self.namespace)}/{day_text(day)}/{element(self.app)}/{element(self.program)}/"
 
     def key(self, day: int, sequence: int, extension: str) -> str:
@@ -94,17 +96,17 @@ class FileContext:
 
 
 def prefix_of(*names: str) -> str:
-    """What the rows of a namespace, of an application of it, or of a program begin with."""
+    """The prefix of the rows of a namespace, of an application in it, or of a program."""
     return "".join(f"{element(name)}:" for name in names)
 
 
 def prefix_end(prefix: str) -> str:
-    """The key that all keys with a prefix (which ends in a colon) sort before."""
+    """The first key after all keys with a prefix (which ends in a colon)."""
     return prefix[:-1] + chr(ord(":") + 1)
 
 
 def clamped(time_ms: int) -> int:
-    """A time that keys can hold."""
+    """The nearest time that keys can represent."""
     return min(max(time_ms, 0), LAST_MS)
 
 

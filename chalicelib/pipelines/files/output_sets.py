@@ -1,4 +1,4 @@
-"""What handlers told of the files that they write, so that passes over all files find them."""
+"""Output sets: the files of a handler, registered so that jobs over all files find them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from chalicelib.ports import Database, Key, Put, Row
 
 @dataclass(frozen=True, slots=True)
 class OutputSet:
-    """What a handler told of the files that it writes: where they are, and how long they are kept (0: no such bound)."""
+    """The files of a handler. ``name`` is the ``base`` of its configuration and of the files' keys; ``keep_…`` is the retention
+    (0: no limit)."""
 
     name: str
     bucket: str
@@ -20,7 +21,7 @@ class OutputSet:
 
 
 def put_output_set(database: Database, base: OutputSet) -> None:
-    """Have passes over all files find these. One write."""
+    """Register an output set. One write."""
     row = {
         "partition": BASES,
         "at": base.name,
@@ -31,12 +32,12 @@ def put_output_set(database: Database, base: OutputSet) -> None:
 
 
 def list_output_sets(database: Database) -> list[OutputSet]:
-    """All that handlers ever told of. A Query for each 1,000."""
+    """All output sets that were ever registered. One Query for 1,000."""
     return [_base(row) for row in rows_of_partition(database, BASES)]
 
 
 def get_output_set(database: Database, name: str) -> OutputSet | None:
-    """One of them. One read."""
+    """The output set of a name. One read."""
     key = Key(TABLE, BASES, name)
     found = database.get_many([key]).get(key)
     return _base(found) if found else None

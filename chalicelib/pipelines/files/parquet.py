@@ -1,4 +1,4 @@
-"""Parquet files: whole when they are written."""
+"""Parquet files: complete when they are written."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ParquetEncoder:
         return len(text) + _OVERHEAD_BYTES
 
     def take(self) -> bytes:
-        """See ``Encoder``: a file."""
+        """See ``Encoder``: a complete file."""
         columns, self._columns = self._columns, [[] for _ in FIELDS]
         if not columns[0]:
             return b""
@@ -51,7 +51,7 @@ class ParquetEncoder:
 
 
 def read(chunks: Iterator[bytes], _: int) -> Iterator[FileEvent]:
-    """The events of a file. Memory: its bytes, packed, and 4,096 rows of it: the table of contents stands at the end."""
+    """The events of a file. Memory: its bytes, compressed, and 4,096 rows, since a Parquet file ends with its footer."""
     try:
         file = pq.ParquetFile(pa.BufferReader(b"".join(chunks)))
         for batch in file.iter_batches(_ROWS, columns=list(FIELDS)):

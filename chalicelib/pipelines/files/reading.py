@@ -1,9 +1,10 @@
-"""Files of an application read together: one stream, in order of time, of what counts and is alive.
+"""Reads the files of an application as one stream, in order of time, limited to committed events of live generations.
 
-A file is opened when the merge comes to its first event, and closed behind its last: memory is a piece of each file that covers the same
-moment. A merge that stops goes on from its ``Place`` in another process, and reads no file again that has nothing more. A file or row that
-is missing or makes no sense is left out, with one warning, and never fails the read. So is a file whose format cannot be read here; it is
-counted apart, since nothing is wrong with it."""
+The merge opens a file at its first event, and closes it after its last: memory is a piece of each file that covers the same
+moment. Another process can continue a merge from its ``MergePosition``, without reading exhausted files again. A missing or
+damaged file or row is skipped with one warning, and never fails the read. So is a file whose format cannot be read here; it is
+counted separately, since it is not damaged.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ from chalicelib.pipelines.files.streams import events_of, ordered
 from chalicelib.ports import Database, ObjectStore
 
 Warn = Callable[[str, str], None]
-"""Told of what was left out: which, and why."""
+"""Called with a skipped file or row, and the reason."""
 _LEFT_OUT = (
     DamagedLogError, InvalidConfigurationError, ObjectNotFoundError, PreconditionFailedError, RangeNotSatisfiableError, ValueError,
 )  # fmt: skip
@@ -36,7 +37,8 @@ _LEFT_OUT = (
 
 @dataclass(frozen=True, slots=True)
 class FileEventQuery:
-    """Events of an application, or of one program of it, with ``from_ms`` <= time < ``to_ms``. ``may_see`` is asked for each FQN."""
+    """Events of an application, or of one of its programs, with ``from_ms`` <= time < ``to_ms``. ``may_see``: whether the caller
+    may see the events of an FQN."""
 
     base: str
     namespace: str
@@ -49,8 +51,8 @@ class FileEventQuery:
 
 @dataclass(frozen=True, slots=True)
 class MergePosition:
-    """Where a merge goes on: at ``time_ms``, with the file whose key is ``at``, behind ``skipped`` of its events of that time. Files with a
-    lesser key have no event before ``next_ms``."""
+    """Where a merge continues: at ``time_ms``, in the file whose key is ``at``, after ``skipped`` of its events of that time.
+    Files with a lower key have no event before ``next_ms``."""
 
     time_ms: int
     at: str
@@ -58,13 +60,13 @@ class MergePosition:
     next_ms: int
 
     def first_ms(self, at: str) -> int:
-        """Before this time a file has no event that was not merged yet."""
+        """A time before which the merge has returned all events of a file."""
         return self.next_ms if at < self.at else self.time_ms
 
 
 @dataclass(slots=True)
 class _Stream:
-    """A file's place in the merge: its events, and the next of them once the file is open. Those before ``first_ms`` do not count."""
+    """A file in the merge: its events, and the next one once the file is open. Events before ``first_ms`` are ignored."""
 
     row: FileRow
     first_ms: int
@@ -73,10 +75,10 @@ class _Stream:
 
 
 class Merge:
-    """Events of files in order of time; of the same time, in order of their files' keys, then as they stand.
+    """Events of files in order of time; at the same time, in order of their files' keys, then in file order.
 
-    Stops at the deadline, which it looks at before it opens a file and before each event, but not before it has come further than where it
-    began: pages that are made of merges come to an end. What it does past the deadline is to look through one file for its next event."""
+    Stops at the deadline, which it checks before it opens a file and before each event, but not before it has advanced beyond its
+    start: so a sequence of pages ends. Past the deadline it searches at most one file for its next event."""
 
     def __init__(
         self,
@@ -90,13 +92,14 @@ class Merge:
         self._streams = [_Stream(row, self._first_ms(row)) for row in sorted(files, key=lambda row: row.at)]
         self._upcoming = [(max(each.first_ms, each.row.contents.from_ms), number) for number, each in enumerate(self._streams)]
         heapq.heapify(self._upcoming)
-        self._passed = 0  # events of the time and file that the merge is at
+        self._passed = 0  # events of the current time and file
         self.is_cut = False
-        """Whether the deadline stopped it."""
+        """Whether it stopped at the deadline."""
 
     @property
     def position(self) -> MergePosition:
-        """Where another merge goes on: with the event that was given last, or behind those before it. Only while there is more."""
+        """Where another merge continues: at the event that was returned last, or after those before it. Only valid while there is
+        more."""
         time_ms, number = self._upcoming[0]
         next_ms = min((other_ms for other_ms, other in self._upcoming if other < number), default=LAST_MS + 1)
         return MergePosition(time_ms, self._streams[number].row.at, self._passed, next_ms)
@@ -119,12 +122,12 @@ class Merge:
             self._advance(stream)
 
     def _was_returned(self, time_ms: int, at: str) -> bool:
-        """Whether the event that the merge is at is of the page before."""
+        """Whether the merge's current event was in the previous page."""
         after = self._after
         return after is not None and (time_ms, at) == (after.time_ms, after.at) and self._passed < after.skipped
 
     def _advance(self, stream: _Stream) -> None:
-        """Move the file that the merge is at to its next event."""
+        """Move the merge's current file to its next event."""
         time_ms, number = self._upcoming[0]
         stream.head = self._reading.next(stream)
         if stream.head is None:
@@ -139,16 +142,16 @@ class Merge:
 
 
 class FileReader:
-    """Reads files of one base, which stand in ``store``."""
+    """Reads the files of one output set, which are in ``store``."""
 
     def __init__(self, store: ObjectStore, database: Database, generations: Generations, warn: Warn) -> None:
         self._store, self._database, self._generations, self._warn = store, database, generations, warn
         self.unsupported: list[FileRow] = []
-        """Files that were left out because the library of their format is not installed here."""
+        """Files that were skipped because the library of their format is not installed here."""
 
     def files(self, query: FileEventQuery) -> list[FileRow]:
-        """Rows of files that have events of the range, earliest first: those too that began before it, on the same day. Requests
-        as of ``FileRows.of_days``. Memory: a KB a file. Raises UnavailableError."""
+        """Rows of files that have events of the range, earliest first; includes files that begin before it, on the same day.
+        Requests as of ``FileRows.of_days``. Memory: a KB a file. Raises UnavailableError."""
         matching: list[FileRow] = []
         for row in FileRows(self._database).of_days(query.base, _prefix(query), *_days(query)):
             if isinstance(row, DamagedRow):
@@ -158,12 +161,12 @@ class FileReader:
             is_there = contents.size > 0 and row.state != CONDEMNED
             if is_there and contents.from_ms < query.to_ms and contents.to_ms >= query.from_ms and query.may_see(row.fqn):
                 matching.append(row)
-        dead = self._generations.dead_of(sorted({row.generation for row in matching}))
+        dead = self._generations.dead_among(sorted({row.generation for row in matching}))
         alive = [row for row in matching if row.generation not in dead]
         return sorted(alive, key=lambda row: (row.contents.from_ms, row.at))
 
     def merge(self, query: FileEventQuery, deadline: Deadline | None = None, after: MergePosition | None = None) -> Merge:
-        """Events of the range, from a place on. Raises UnavailableError."""
+        """Events of the range, from a position on. Raises UnavailableError."""
         since = query if after is None else replace(query, from_ms=max(query.from_ms, after.time_ms))
         files = [row for row in self.files(since) if after is None or row.contents.to_ms >= after.first_ms(row.at)]
         return Merge(self, files, query, deadline, after)
@@ -173,7 +176,7 @@ class FileReader:
         return self.merge(query).events()
 
     def next(self, stream: _Stream) -> FileEvent | None:
-        """A file's next event, or None: there is none, or the rest cannot be read. Raises UnavailableError."""
+        """A file's next event, or None if there is none or the rest is unreadable. Raises UnavailableError."""
         try:
             if stream.events is None:
                 stream.events = ordered(events_of(self._store, stream.row, stream.first_ms), stream.row.contents.disorder_ms)
@@ -192,5 +195,5 @@ def _prefix(query: FileEventQuery) -> str:
 
 
 def _days(query: FileEventQuery) -> tuple[int, int]:
-    """First and last ms of the days of a range: a file has the events of one day, and its key the time of one of them."""
+    """First and last ms of the days of a range: a file has the events of one day, and its key has the time of one of them."""
     return clamped(query.from_ms) // DAY_MS * DAY_MS, clamped(query.to_ms) // DAY_MS * DAY_MS + DAY_MS - 1

@@ -1,4 +1,4 @@
-"""What a file holds of a record, and what a reader gets back."""
+"""The fields that a file stores of a record, and the events that a reader gets back."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from chalicelib.pipelines.ports import FQN, LINE, RUN_ID, TIME_MS
 
 MAX_CLIPPED_CHARS, MAX_CLIPPED_NAME_CHARS = 262_144, 8192
-"""Of the message and of the other texts of an event that is too large for a response."""
+"""The lengths of the message, and of the other texts, of an event that is too large for a response."""
 FIELDS = ("time", "level", "logger", "message", "fqn", "runId", "line")
 
 
 @dataclass(frozen=True, slots=True)
 class FileEvent:
-    """One event of a file. ``time`` in ms since the epoch; ``fqn``, ``runId`` and ``line`` (-1: none) say where it stands in which log,
-    empty where the format has no place for them. ``truncated``: its texts were cut for a response."""
+    """One event of a file. ``time`` in ms since the epoch; ``fqn``, ``runId`` and ``line`` (-1: none) locate it in a run's log;
+    they are empty in formats without them. ``truncated``: its texts were truncated for a response."""
 
     time: int
     level: str
@@ -28,7 +28,7 @@ class FileEvent:
     truncated: bool = False
 
     def document(self) -> dict[str, Any]:
-        """As it is answered."""
+        """For a response."""
         document = {name: getattr(self, name) for name in FIELDS}
         return {**document, "truncated": True} if self.truncated else document
 
@@ -39,7 +39,7 @@ class FileEvent:
 
 
 def time_of(record: logging.LogRecord) -> int:
-    """When it happened: what the framework says, else when the record was made."""
+    """The event's time: as the framework set it, else the record's creation time."""
     time_ms = record.__dict__.get(TIME_MS)
     return int(record.created * 1000) if time_ms is None else int(time_ms)
 
@@ -60,7 +60,7 @@ def document_of(record: logging.LogRecord, text: str, time_ms: int) -> dict[str,
 
 
 def typed(document: dict[str, Any]) -> dict[str, Any]:
-    """The fields as formats with a schema take them: what none could be made of raises here, not when all are encoded together."""
+    """The fields for formats with a schema: an invalid value raises here, not when all events are encoded together."""
     return {
         name: int(value) if name in ("time", "line") else _storable(value if isinstance(value, str) else str(value))
         for name, value in document.items()
@@ -72,7 +72,7 @@ def _storable(text: str) -> str:
 
 
 def event_of(document: dict[str, Any]) -> FileEvent:
-    """The inverse; what is missing is empty. Raises TypeError, ValueError for what is no event."""
+    """The inverse; missing fields are empty. Raises TypeError, ValueError for a document that is no event."""
     return FileEvent(
         int(document["time"]),
         str(document.get("level", "")),

@@ -1,4 +1,6 @@
-"""Letting a file go: its row says so first, then the object goes, then the row. Broken off anywhere, the same again finishes it."""
+"""Removes a file: first its row is marked as condemned, then the object is deleted, then the row. After an interruption, the same
+call completes it.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +11,17 @@ from chalicelib.ports import Clock, Database, ObjectStore
 
 
 class FileRemoval:
-    """Removes files of one base."""
+    """Removes files of one output set."""
 
     def __init__(self, store: ObjectStore, database: Database, clock: Clock) -> None:
         self._store, self._database, self._clock = store, database, clock
 
     def remove(self, row: FileRow) -> bool:
-        """Remove a file, as far as nobody has changed its row meanwhile; False: somebody has, look again. Three requests, five where the
-        object is not as long as its row says.
+        """Remove a file, unless its row has changed meanwhile; False: it has, read it again. Three requests, five if the object's
+        size differs from its row's.
 
-        As long as the row is there no other file takes its number, so the object that goes is the one that the row means. It is deleted by its
-        ETag: a request that S3 applies late, when the row is gone and the number is taken again, finds another object and leaves it."""
+        While the row exists no other file takes its number, so the deleted object is the row's. It is deleted by its ETag: a
+        request that S3 applies late, after the row was removed and the number reused, meets another object and has no effect."""
         if row.state != CONDEMNED:
             condemned, write = row.written(state=CONDEMNED, staged=None)
             if not apply_write(self._database, self._clock, write):
@@ -33,7 +35,7 @@ class FileRemoval:
                 self._store.delete(row.object_key, if_match=row.contents.etag)
                 return True
             except PreconditionFailedError:
-                pass  # it goes on behind what counts, or it is gone
+                pass  # the object has uncommitted bytes, or is gone
         try:
             self._store.delete(row.object_key, if_match=self._store.head(row.object_key).etag)
         except ObjectNotFoundError:

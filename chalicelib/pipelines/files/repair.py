@@ -1,19 +1,19 @@
-"""Making rows and objects fit each other again: what is wrong, and mending it.
+"""Finds and repairs inconsistencies between rows and objects.
 
 ==============  =====================================================================  ================================================
-kind            what is wrong                                                          mended by
+kind            finding                                                                repair
 ==============  =====================================================================  ================================================
-row-unreadable  a row that makes no sense                                              removing the row
-row-only        a row whose object is gone                                             removing the row
-object-only     an object that no row names: it was published and never committed      removing the object
-longer          an object that goes on behind what its row counts                      cutting it back to what counts
-changed         the size fits, and the ETag is another                                 the row taking the ETag, if the object reads well
-shorter         an object that is shorter than its row says                            the row taking what can still be read
-unfinished      a file on its way out                                                  finishing that
+row-unreadable  an invalid row                                                         remove the row
+row-only        a row whose object is gone                                             remove the row
+object-only     an object without a row: it was published and never committed          remove the object
+longer          an object with bytes after those that its row commits                  truncate it to the committed bytes
+changed         the size matches, and the ETag differs                                 update the row's ETag, if the object is readable
+shorter         an object that is shorter than its row says                            limit the row to the readable events
+unfinished      a condemned file                                                       complete its removal
 ==============  =====================================================================  ================================================
 
-An object that cannot be read goes with its row. Objects and rows that were written within the grace period are spared: a handler may be
-about to commit them. A second run finds nothing.
+An unreadable object is removed with its row. Objects and rows that were written within the grace period are spared: a handler may
+be about to commit them. A second pass finds nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ GRACE_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class FileFinding:
-    """``path`` of the object; ``row`` and ``object`` as they were found."""
+    """``path`` of the object; ``row`` and ``object`` at the time of the check."""
 
     kind: str
     path: str
@@ -48,14 +48,14 @@ class FileFinding:
 
 
 class Repair:
-    """Looks at the files of one base. ``grace_ms``: how old what is wrong must be. Memory: half a KB a file."""
+    """Checks the files of one output set. ``grace_ms``: the minimum age of a finding. Memory: half a KB a file."""
 
     def __init__(self, store: ObjectStore, database: Database, clock: Clock, grace_ms: int = GRACE_MS) -> None:
         self._store, self._database, self._clock, self._grace_ms = store, database, clock, grace_ms
 
     def findings(self, base: OutputSet) -> Iterator[FileFinding]:
-        """What is wrong. A LIST and a Query for each 1,000 files. Objects that are not files of this base, such as those of a base within
-        it, are passed over."""
+        """The inconsistencies. A LIST and a Query for each 1,000 files. Objects that are not files of this output set, such as
+        those of a nested one, are ignored."""
         before_ms = self._clock.now_ms() - self._grace_ms
         listed = list_all(self._store, f"{base.name}/")
         objects = {each.key: each for each in listed if is_file_of(base.name, each.key)}
@@ -73,7 +73,7 @@ class Repair:
                 yield FileFinding("object-only", listed_object.key, f"bytes={listed_object.size}", None, listed_object)
 
     def repair(self, finding: FileFinding) -> bool:
-        """Put one right, if it is still as it was found. At most five requests, and the object once where it is read. Raises
+        """Repair one finding, if nothing has changed since. At most five requests, and the object once if it is read. Raises
         UnavailableError."""
         row, listed_object = finding.row, finding.object
         if isinstance(row, DamagedRow):
@@ -90,15 +90,15 @@ class Repair:
                 return self._cut(row, listed_object)
             return self._look_again(row, listed_object)
         except (PreconditionFailedError, ObjectNotFoundError):
-            return False  # somebody has changed it meanwhile
+            return False  # a concurrent change
         except InvalidConfigurationError:
-            return False  # the format's library is not here
+            return False  # the format's library is not installed here
 
     def repair_all(
         self, base: OutputSet, deadline: Deadline, has_room: Callable[[FileFinding], bool] = lambda _: True
     ) -> tuple[list[FileFinding], bool]:
-        """Mend what is wrong, until the deadline or until ``has_room``, called with each that was mended, says that the caller takes no
-        more. What was mended, and whether nothing is left."""
+        """Repair all findings, until the deadline or until ``has_room``, called with each one that was repaired, returns that the
+        caller takes no more. Returns the repaired findings, and whether none is left."""
         repaired: list[FileFinding] = []
         is_all = True
         for finding in self.findings(base):
@@ -113,7 +113,7 @@ class Repair:
         return repaired, is_all
 
     def _cut(self, row: FileRow, listed_object: ListedObject) -> bool:
-        """Back to the bytes that count: these are a beginning that nobody has changed."""
+        """Truncate the object to the committed bytes, which no writer has changed."""
         key, size = row.object_key, row.contents.size
         options = PutOptions(self._store.head(key).metadata, content_type=self._store.head(key).content_type)
         still = Condition(if_match=listed_object.etag)
@@ -126,7 +126,7 @@ class Repair:
         return self._written(row, replace(row.contents, etag=etag))
 
     def _look_again(self, row: FileRow, listed_object: ListedObject) -> bool:
-        """The row takes what the object holds, if it reads well from its beginning to its end."""
+        """Update the row from the object's readable events."""
         size = min(listed_object.size, row.contents.size)
         as_found = replace(row, contents=replace(row.contents, size=size))
         events = disorder_ms = 0
@@ -137,7 +137,7 @@ class Repair:
                 disorder_ms = max(disorder_ms, to_ms - event.time)
                 from_ms, to_ms = min(from_ms, event.time), max(to_ms, event.time)
         except DamagedLogError:
-            pass  # what stands before the damage counts
+            pass  # keep the events before the damage
         if not events:
             return FileRemoval(self._store, self._database, self._clock).remove(row)
         changed_ms = row.contents.changed_ms
@@ -153,7 +153,7 @@ def _kind_of(row: FileRow, listed_object: ListedObject | None) -> str:
     if listed_object is None:
         return "row-only"
     if row.contents.size == 0:
-        return "object-only"  # its row was staged, and never came to count
+        return "object-only"  # its row was staged and never committed
     if listed_object.size != row.contents.size:
         return "longer" if listed_object.size > row.contents.size else "shorter"
     return "changed" if listed_object.etag != row.contents.etag else ""

@@ -1,7 +1,6 @@
-"""How long files are kept: by age, by all their bytes, by their number, as their handler has told. Newer files stay before older ones.
+"""Removes files by age, total bytes and number, as configured in their handler. The oldest go first.
 
-A pass also ends what others left half done: files on their way out, and rows that still say what was staged. It can be stopped anywhere,
-and run again.
+A pass also completes interrupted work: condemned files, and rows that are still staged. It can be stopped anywhere, and repeated.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from chalicelib.pipelines.transactions import transact_with_retry
 from chalicelib.ports import Clock, Database, Delete, Key, ObjectStore
 
 STILL_OPEN_MS = 12 * 3_600_000
-"""An open file that was not written to for so long is nobody's any more: handlers end theirs after hours."""
+"""An open file without writes for this long has no writer any more: handlers close theirs after hours."""
 KEEP_COMMITS_MS = 2 * DAY_MS
-"""A writer that has not committed for so long is gone, and no row of it is on stage that a pass would not have settled."""
+"""A writer without a commit for this long is gone, and all its staged rows were settled by a pass."""
 
 
 @dataclass(slots=True)
 class RetentionResult:
-    """What a pass did. ``is_whole``: it came to its end."""
+    """The result of a pass. ``is_complete``: it reached its end."""
 
     removed: int = 0
     removed_bytes: int = 0
@@ -36,8 +35,8 @@ class RetentionResult:
 
 
 def due_files(rows: Iterable[FileRow], base: OutputSet, now_ms: int) -> list[FileRow]:
-    """Files that are to go, oldest first: those on their way out, those whose last event is too old, then the oldest of what is too much.
-    A file that is being written stays."""
+    """The files to remove, oldest first: condemned ones, those whose last event is too old, then the oldest beyond the limits. A
+    file that is being written stays."""
     going: list[FileRow] = []
     staying: list[FileRow] = []
     for row in sorted(rows, key=lambda row: (row.contents.to_ms, row.at)):
@@ -50,7 +49,7 @@ def due_files(rows: Iterable[FileRow], base: OutputSet, now_ms: int) -> list[Fil
 
 
 def _too_many(rows: list[FileRow], base: OutputSet, now_ms: int) -> list[FileRow]:
-    """Of rows, oldest first, those beyond the bounds of number and bytes."""
+    """Of rows, oldest first, those beyond the limits of number and bytes."""
     count, size = len(rows), sum(row.contents.size for row in rows)
     going = []
     for row in rows:
@@ -69,14 +68,15 @@ def _is_written(row: FileRow, now_ms: int) -> bool:
 
 
 class OutputRetention:
-    """Passes over the files of one base. Memory: half a KB a file."""
+    """Passes over the files of one output set. Memory: half a KB a file."""
 
     def __init__(self, store: ObjectStore, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
         self._removal = FileRemoval(store, database, clock)
 
-    def keep(self, base: OutputSet, deadline: Deadline) -> RetentionResult:
-        """Let go what is due. A Query for 1,000 files, three requests for each that goes. Raises UnavailableError: run it again."""
+    def run(self, base: OutputSet, deadline: Deadline) -> RetentionResult:
+        """Remove the files that are due. A Query for 1,000 files, three requests for each that is removed. Raises
+        UnavailableError: run it again."""
         done, rows = RetentionResult(), FileRows(self._database)
         files: list[FileRow] = []
         for row in rows.listed(base.name, ""):
@@ -95,7 +95,8 @@ class OutputRetention:
         return done
 
     def forget_writers(self) -> int:
-        """Remove what says how far writers of long ago have committed: after a whole pass over each base. The answer is how many."""
+        """Remove the commit numbers of writers that are long gone: only after complete passes over all output sets. Returns how
+        many."""
         before_ms = self._clock.now_ms() - KEEP_COMMITS_MS
         old = [row["at"] for row in rows_of_partition(self._database, COMMITS) if row["changed_ms"] < before_ms]
         for first in range(0, len(old), 100):
@@ -103,7 +104,7 @@ class OutputRetention:
         return len(old)
 
     def _settle(self, row: FileRow) -> bool:
-        """Write a row as it counts, when its writer is long gone. One read of it, and a write."""
+        """Write the committed contents of a staged row, if its writer is long gone. A read and a write."""
         if row.changed_ms > self._clock.now_ms() - KEEP_COMMITS_MS // 2 or row.state == CONDEMNED:
             return False
         found = FileRows(self._database).reread(row)

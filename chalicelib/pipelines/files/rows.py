@@ -1,8 +1,8 @@
-"""The metadata rows of files: (context, first event time, creation time) to path, sizes, times; and which of them count.
+"""The metadata rows of files: (context, first event time, creation time) to path, sizes, times; and which of them are committed.
 
-A row says how much of its object counts. What was written behind that is not seen, until the transaction that commits the checkpoint
-writes the row anew. Where more rows change than a transaction holds, they are **staged** first, each with a writer and a number: they
-count once the writer's own row, the one that the transaction writes, has come to that number. Decision 0029.
+A row says how many bytes of its object are committed. Bytes after these are invisible until the checkpoint's transaction writes
+the row again. If more rows change than a transaction allows, they are **staged** first, each with a writer and a number: they are
+committed once the writer's own row, the one that the transaction writes, has reached that number. Decision 0029.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from chalicelib.pipelines.files.table import COMMITS, TABLE, next_key, pages
 from chalicelib.ports import Clause, Database, Delete, Key, Put, Row, When, Write
 
 OPEN, CLOSED, CONDEMNED = "open", "closed", "condemned"
-"""May grow; is whole; is on its way out, and not read any more."""
+"""May grow; complete; being removed, and not read any more."""
 _PROGRAM_PARTS, _TIME_DIGITS = 3, 15
-"""Of a row's key: namespace, application, program; and then a time."""
+"""The parts of a row's key before its time (namespace, application, program), and the digits of the time."""
 IS_NEW: When = ((Clause(("at",), "absent"),),)
 
 
 @dataclass(frozen=True, slots=True)
 class FileContents:
-    """What counts of an object: its first ``size`` bytes, ``events`` of them, from the earliest to the latest time. ``disorder_ms``: by how
-    much an event was earlier than one that stands before it, at most. ``etag`` as the object had it when it was that long. ``landmarks``: (latest
-    time, bytes) of some of its beginnings, ascending: reading from a time on need not begin at the file's first byte."""
+    """The committed part of an object: its first ``size`` bytes with ``events`` events, from the earliest to the latest time.
+    ``disorder_ms``: the most by which an event is earlier than one before it. ``etag`` of the object at that size.
+    ``landmarks``: (latest time, bytes) of some of its prefixes, ascending: reading from a time on need not begin at the file's
+    first byte."""
 
     size: int
     etag: str
@@ -38,7 +39,7 @@ class FileContents:
     landmarks: tuple[tuple[int, int], ...] = ()
 
     def start(self, from_ms: int) -> tuple[int, int]:
-        """The longest beginning, of those that are known, all of whose events are earlier than a time: its latest time and bytes."""
+        """The longest known prefix of which all events are earlier than a time: its latest time and bytes."""
         return max((each for each in self.landmarks if each[0] < from_ms), default=(self.from_ms, 0))
 
 
@@ -47,7 +48,7 @@ NOTHING = FileContents(0, "", 0, 0, 0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """Contents that count when ``writer`` has committed ``number``."""
+    """Contents that are committed once ``writer`` has committed ``number``."""
 
     writer: str
     number: int
@@ -57,7 +58,8 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class FileRow:
-    """A file. ``first_ms`` is the time of the event that it was begun for; ``extension`` tells handlers of one base apart."""
+    """A file. ``first_ms`` is the time of the event that it was created for; ``extension`` distinguishes the handlers of one
+    base."""
 
     context: FileContext
     first_ms: int
@@ -75,7 +77,7 @@ class FileRow:
 
     @property
     def object_key(self) -> str:
-        """Where its object is."""
+        """The key of its object."""
         return self.context.key(self.day, self.sequence, self.extension)
 
     @property
@@ -86,7 +88,7 @@ class FileRow:
 
     @property
     def changed_ms(self) -> int:
-        """When anybody last wrote to the file, or was about to."""
+        """The time of the last write to the file, committed or staged."""
         return max(self.created_ms, self.contents.changed_ms, self.staged.contents.changed_ms if self.staged else 0)
 
     @property
@@ -96,20 +98,20 @@ class FileRow:
 
     @property
     def unchanged(self) -> When:
-        """The condition that it still is what was read: version 0 is a row that is not written yet."""
+        """The condition that it has not changed since it was read: version 0 is a row that is not stored yet."""
         return ((Clause(("version",), "=", self.version),),) if self.version else IS_NEW
 
     def written(self, **changes: Any) -> tuple[FileRow, Write]:
-        """The row after a change, and the write that makes it: it fails when another one came first."""
+        """The row after a change, and the write that stores it: it fails if another change came first."""
         changed = replace(self, version=self.version + 1, **changes)
         return changed, Put(self.row_key, changed.document(), self.unchanged)
 
     def removed(self) -> Write:
-        """The write that removes it, if it is still this."""
+        """The write that removes it, if it is unchanged."""
         return Delete(self.row_key, self.unchanged)
 
     def document(self) -> Row:
-        """As the table holds it."""
+        """As stored in the table."""
         context = self.context
         row: dict[str, Any] = {
             "partition": context.base,
@@ -131,7 +133,7 @@ class FileRow:
 
 
 def row_of(row: Row) -> FileRow:
-    """The inverse of ``document``. Raises ValueError for what is none."""
+    """The inverse of ``document``. Raises ValueError for an invalid row."""
     try:
         namespace, app, program = row["names"]
         sequence, extension, format_, day = row["file"]
@@ -178,23 +180,23 @@ class DamagedRow:
 
 
 class FileRows:
-    """Reads rows, and says what of them counts. Keeps what writers have committed: build one for each request or pass."""
+    """Reads rows in their committed state. Caches the commit numbers of writers: build one for each request or pass."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._committed: dict[str, int] = {}
 
     def listed(self, base: str, prefix: str, first: str = "", last: str | None = None) -> Iterator[FileRow | DamagedRow]:
-        """Rows whose keys begin with ``prefix`` and go on from ``first`` to ``last``, as they count now, in order of key. A Query for each
-        1,000, and a read for each writer that has staged some."""
+        """Rows whose keys begin with ``prefix`` and continue from ``first`` to ``last``, in their committed state, in order of
+        key. A Query for each 1,000, and a read for each writer of staged rows."""
         start, end = prefix + first or None, prefix_end(prefix) if last is None and prefix else prefix + last if last else None
         for page in pages(self._database, base, start, end):
             yield from self._counted([_parsed(row) for row in page])
 
     def of_days(self, base: str, prefix: str, first_ms: int, last_ms: int) -> Iterator[FileRow | DamagedRow]:
-        """Rows of an application, or of a program of it, that were begun for events of a time, as they count now, in order of key. Of an
-        application no key range is just these: a Query for each 1,000 rows, but rows of other times that follow one another are passed
-        over; and a read for each writer that has staged some."""
+        """Rows of an application, or of one of its programs, whose first event is in a time range, in their committed state, in
+        order of key. The rows of an application in a time range are not contiguous: a Query for each 1,000 rows, but
+        consecutive rows of other times are skipped; and a read for each writer of staged rows."""
         is_program = prefix.count(":") == _PROGRAM_PARTS
         start, end = (f"{prefix}{first_ms:015d}", f"{prefix}{last_ms:015d};") if is_program else (prefix, prefix_end(prefix))
 
@@ -209,25 +211,25 @@ class FileRows:
             yield from self._counted([_parsed(row) for row in in_range])
 
     def newest(self, context: FileContext, day_first_ms: int, day_last_ms: int, limit: int) -> list[FileRow]:
-        """The rows that were begun last of a context's day. One Query."""
+        """The latest rows of a context's day. One Query."""
         first, last = f"{context.prefix}{day_first_ms:015d}", f"{context.prefix}{day_last_ms:015d};"
         rows, _ = self._database.query(TABLE, context.base, first, last, limit=limit, newest_first=True)
         return [row for row in self._counted([_parsed(row) for row in rows]) if isinstance(row, FileRow)]
 
     def reread(self, row: FileRow) -> FileRow | None:
-        """A row as it is now, staged or not. One read."""
+        """The current row, staged or not. One read."""
         found = self._database.get_many([row.row_key]).get(row.row_key)
         return row_of(found) if found else None
 
     def resolved(self, row: FileRow) -> FileRow:
-        """A row as it counts: what was staged has taken its place, or has not come about (yet)."""
+        """A row in its committed state: with its staged contents if they are committed, else without."""
         staged = row.staged
         if staged is None or not self.is_committed(staged):
             return row
         return replace(row, contents=staged.contents, state=row.state if row.state == CONDEMNED else staged.state, staged=None)
 
     def is_committed(self, staged: Staged) -> bool:
-        """Whether staged contents count."""
+        """Whether staged contents are committed."""
         if staged.writer not in self._committed:
             self._look([staged.writer])
         return self._committed[staged.writer] >= staged.number
@@ -247,23 +249,23 @@ class FileRows:
 
 
 def commit_key(writer: str) -> Key:
-    """Where a writer's number of commits is."""
+    """The key of a writer's commit number."""
     return Key(TABLE, COMMITS, writer)
 
 
 def commit_write(writer: str, number: int, now_ms: int) -> Put:
-    """The one write that makes all count that was staged under a number."""
+    """The one write that commits everything that was staged under a number."""
     key = commit_key(writer)
     return Put(key, {"partition": key.partition, "at": key.sort, "committed": number, "changed_ms": now_ms})
 
 
 def _program_of(at: str) -> str:
-    """What all keys of a row's program begin with: no name has a colon there."""
+    """The common prefix of all keys of a row's program: no name has a colon there."""
     return ":".join(at.split(":", _PROGRAM_PARTS)[:_PROGRAM_PARTS]) + ":"
 
 
 def _begun_ms(at: str) -> int | None:
-    """The time that a row's key has; None where it is no key of a file."""
+    """The time in a row's key; None if it is no key of a file."""
     digits = at[len(_program_of(at)) :].partition(":")[0]
     return int(digits) if digits.isdecimal() and len(digits) == _TIME_DIGITS else None
 

@@ -1,15 +1,15 @@
-"""Run logs of a pipeline that was deleted: closed for good, written down, then gone, objects first, then rows.
+"""Deletes the run logs of a deleted pipeline: closed for good, recorded, then removed, objects first, then rows.
 
 ::
 
-    shared?      what OpenMetadata stored under a name that several pipelines share stays, if whoever asked may not delete all of them
-    close        whoever appends is told that the run is closed; a large log is finished by the schedule, and goes the next time
-    tombstone    why it is gone (``runlog.tombstones``), and a row: what comes of this run from now on is dropped
-    objects      logs.txt becomes an empty one that says that its run is deleted, all others go but the tail: nothing is left to be
-                 read, appends are refused, and neither its notification nor a rebuild of the catalog lists the run again; what
-                 handlers would not take of it goes too
-    rows         lists name the run no more
-    the rest     these two, 20 minutes later, when no writer that had looked before can still be under way (decision 0001)
+    shared?      a log that OpenMetadata stored under a name of several pipelines remains, if the requester may not delete all of them
+    close        appends are rejected as closed; a large log is finalized by the schedule, and removed the next time
+    tombstone    the reason (``runlog.tombstones``), and a row: from now on events of this run are dropped
+    objects      logs.txt becomes empty and marked as deleted, all other objects but the tail are removed: no lines can be read,
+                 appends are rejected, and neither its notification nor a rebuild of the catalog lists the run again; its dead
+                 letters are removed too
+    rows         lists do not contain the run any more
+    the rest     logs.txt and the tail, 20 minutes later, when no writer with an older read can still be active (decision 0001)
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ REASON = "deleted"
 
 
 class StoredRunLogs:
-    """``RunLogs`` over the bucket of logs. ``started_ms`` tells when a run began, as far as the catalog knows; ``forget`` removes its rows."""
+    """``RunLogs`` in the bucket of logs. ``started_ms`` returns a run's start time, if the catalog knows it; ``forget`` removes
+    its rows."""
 
     def __init__(
         self,
@@ -60,8 +61,8 @@ class StoredRunLogs:
         return [fqn for each in beginnings for fqn in self._names(each) if split_fqn(fqn)[0] == namespace]
 
     def remove(self, ended: DeadGeneration, fqn: str, done: DeletionResult, deadline: Deadline) -> None:
-        """See ``RunLogs``. What may be done is what whoever asked for the deletion may do: it is the same for another request, and for the
-        schedule. Raises DeadlineExceededError, UnavailableError: the same again."""
+        """See ``RunLogs``. Applies the permissions of the deletion's requester: they are the same for another request, and for
+        the schedule. Raises DeadlineExceededError, UnavailableError: call it again."""
         with without_caller():
             self._remove(ended, fqn, done, deadline)
 
@@ -83,8 +84,9 @@ class StoredRunLogs:
                 self._remove_one(run, objects, done)
 
     def _is_shared(self, run: Run, objects: Sequence[ListedObject]) -> bool:
-        """Whether OpenMetadata's objects are in the way that may be another pipeline's: no segment of this run's continues them. Of names
-        that are no spelling nothing is asked; else a HEAD for each artifact, and for the first segment beside one of OpenMetadata's."""
+        """Whether OpenMetadata's objects may belong to another pipeline: this run has no segment that continues them. No request
+        for names that are no spelling; else a HEAD for each artifact, and one for the first segment if OpenMetadata stored an
+        artifact."""
         if not is_spelling(run.fqn):
             return False
         keys = {each.key for each in objects}
@@ -97,11 +99,11 @@ class StoredRunLogs:
         try:
             artifact = find_artifact(self._store, key)
         except DamagedLogError:
-            return False  # its metadata is ours
+            return False  # its metadata is Runlake's
         return artifact is not None and artifact.is_legacy
 
     def _begins_behind(self, run: Run) -> bool:
-        """Whether the run's first segment continues what was stored before."""
+        """Whether the run's first segment continues a log that was stored before."""
         info = self._store.head(self._layout.segment(run, 0))
         return entry_of(0, info.metadata, info.size).byte > 0
 
@@ -123,15 +125,15 @@ class StoredRunLogs:
             self._delete(objects)
 
     def _is_ended(self, run: Run) -> bool:
-        """Close it; whether there is nothing to wait for. OpenMetadata's own logs.txt is all that there is, and a log that is damaged is
-        not gathered for a deletion."""
+        """Close the run. Returns whether its log is final: finalized, or OpenMetadata's own logs.txt, which is the whole log, or
+        damaged, since a damaged log is not compacted for a deletion."""
         try:
             return self._finalizer.close(run).finalized or self._is_legacy(self._layout.logs(run))
         except DamagedLogError:
             return True
 
     def _hollowed(self, run: Run) -> list[ListedObject]:
-        """Take all lines out of a closed log; what is left of it says that it is closed, and empty."""
+        """Remove all lines of a closed log; the remaining objects mark it as closed and empty."""
         key, logs = self._layout.logs(run), None
         with suppress(DamagedLogError):
             logs = find_artifact(self._store, key)

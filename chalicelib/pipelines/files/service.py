@@ -1,4 +1,4 @@
-"""What is done with files from outside of pipelines: reading, letting go, deleting, mending. One for a process."""
+"""Operations on files from outside of pipelines: reading, retention, deletion, repair. One instance per process."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ MAX_FINDINGS = 1000
 
 @dataclass(frozen=True, slots=True)
 class FileEventPage:
-    """``after`` None: there is no more now. A page that the deadline cut may have no events, and there are more. ``left_out``: files and
-    rows that are missing or damaged, each with the reason. ``unsupported``: how many files are of a format that cannot be read here."""
+    """``after`` None: there is no more now. A page that the deadline cut may be empty although there is more. ``left_out``: files
+    and rows that are missing or damaged, each with the reason. ``unsupported``: the number of files in a format that cannot be
+    read here."""
 
     events: list[FileEvent]
     after: MergePosition | None
@@ -34,7 +35,7 @@ class FileEventPage:
 
 
 class PipelineFiles:
-    """``stores`` gives buckets by name, "" being the archive's own. ``run_logs`` None: deleting leaves run logs alone."""
+    """``stores`` returns buckets by name, "" for the archive's own. ``run_logs`` None: deletions leave run logs alone."""
 
     def __init__(
         self,
@@ -50,20 +51,20 @@ class PipelineFiles:
         self._deletion = Deletion(database, self.generations, clock, lambda base: stores(base.bucket), runs)
 
     def generation_of(self, run: Run) -> str | None:
-        """For the framework: a run's generation, None when it was deleted and all that comes of it is to be dropped. One that no catalog
-        knows yet begins now. Two reads."""
+        """For the framework: a run's generation; None if it was deleted and its events are to be dropped. A run that the catalog
+        does not know starts now. Two reads."""
         started_ms = self._started_ms(run)
         return self.generations.of_run(
             split_fqn(run.fqn)[0], run.fqn, run.run_id, self._clock.now_ms() if started_ms is None else started_ms
         )
 
     def page(self, query: FileEventQuery, limit: int, deadline: Deadline, after: MergePosition | None = None) -> FileEventPage:
-        """Events of a range, at most ``limit``, 4 MiB as they are answered, and what the deadline allows. An event that alone is larger is
-        cut. Each page comes further than the one before, if only by a file that has nothing in the range. Raises InvalidInputError (no such
-        base), UnavailableError."""
+        """Events of a range, limited by ``limit``, 4 MiB as JSON, and the deadline. A single event that is larger is truncated.
+        Each page advances beyond the one before, if only by a file without events in the range. Raises InvalidInputError
+        (unknown base), UnavailableError."""
         base = self._base(query.base)
         left_out: list[tuple[str, str]] = []
-        generations = Generations(self._database, self._clock)  # what was deleted a moment ago is not shown
+        generations = Generations(self._database, self._clock)  # a fresh cache: recent deletions apply
         reading = FileReader(self._stores(base.bucket), self._database, generations, lambda what, why: left_out.append((what, why)))
         merge = reading.merge(query, deadline, after)
         events: list[FileEvent] = []
@@ -86,20 +87,21 @@ class PipelineFiles:
         return self._deletion.delete(namespace, fqn, deadline, may)
 
     def run_maintenance(self, deadline: Deadline) -> tuple[DeletionResult, dict[str, RetentionResult]]:
-        """What a schedule does: go on with deletions, then let go what is due of each base. Can be stopped anywhere, and run again."""
+        """The work of a schedule: resume deletions, then remove the files that are due from each output set. Can be stopped
+        anywhere, and repeated."""
         deleted = self._deletion.resume(deadline)
         results = {}
         for base in list_output_sets(self._database):
             if deadline.remaining_s() <= 0:
                 break
-            results[base.name] = OutputRetention(self._stores(base.bucket), self._database, self._clock).keep(base, deadline)
+            results[base.name] = OutputRetention(self._stores(base.bucket), self._database, self._clock).run(base, deadline)
         else:
             if all(each.is_complete for each in results.values()):
                 OutputRetention(self._stores(""), self._database, self._clock).forget_writers()
         return deleted, results
 
     def findings(self, base_name: str) -> tuple[list[FileFinding], bool]:
-        """What is wrong with a base's files, up to 1,000 findings and 4 MiB as they are answered; and whether that is all."""
+        """The inconsistencies of an output set, up to 1,000 findings and 4 MiB as JSON; and whether these are all."""
         base = self._base(base_name)
         listed: list[FileFinding] = []
         size = _ListedSize()
@@ -110,7 +112,7 @@ class PipelineFiles:
         return listed, True
 
     def repair(self, base_name: str, deadline: Deadline) -> tuple[list[FileFinding], bool]:
-        """Mend what is wrong, as much as one answer lists; what was mended, and whether nothing is left."""
+        """Repair as many findings as one response lists. Returns the repaired findings, and whether none is left."""
         base = self._base(base_name)
         return self._repair(base).repair_all(base, deadline, _ListedSize().add)
 
@@ -125,13 +127,13 @@ class PipelineFiles:
 
 
 class _ListedSize:
-    """How much of an answer its findings take."""
+    """The size of the findings in a response."""
 
     def __init__(self) -> None:
         self._count = self._bytes = 0
 
     def add(self, finding: FileFinding) -> bool:
-        """One more; whether there is room for another."""
+        """Add one. Returns whether there is room for another."""
         self._count += 1
         self._bytes += document_bytes({"kind": finding.kind, "path": finding.path, "detail": finding.detail})
         return self._count < MAX_FINDINGS and self._bytes < PAGE_BYTES

@@ -1,4 +1,4 @@
-"""The events of one file in order of time, however the file lies: in bounded memory, and in pieces."""
+"""The events of one file in order of time, in any format: in bounded memory, and in chunks."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from chalicelib.ports import ObjectStore
 
 CHUNK_BYTES = 1024 * 1024
 MAX_DISORDERED = 100_000
-"""So many events wait for earlier ones that may stand behind them; with more, some come out too late."""
+"""The number of events that wait for earlier ones; with more, some are returned out of order."""
 
 
 def chunks_of(store: ObjectStore, key: str, first: int, size: int) -> Iterator[bytes]:
-    """Bytes [``first``, ``size``) of an object, a GET for each piece. What is behind them was written and never committed."""
+    """Bytes [``first``, ``size``) of an object, a GET for each chunk. Bytes after them were never committed."""
     for start in range(first, size, CHUNK_BYTES):
         end = min(start + CHUNK_BYTES, size)
         body = store.get(key, start, end).body
@@ -28,10 +28,10 @@ def chunks_of(store: ObjectStore, key: str, first: int, size: int) -> Iterator[b
 
 
 def events_of(store: ObjectStore, row: FileRow, from_ms: int = 0) -> Iterator[FileEvent]:
-    """A file's events as they stand; of those that are earlier than ``from_ms`` as few as can be.
+    """A file's events in file order; as few as possible of those before ``from_ms``.
 
-    Raises DamagedLogError, ObjectNotFoundError, RangeNotSatisfiableError, InvalidConfigurationError
-    (the format's library is not here), UnavailableError."""
+    Raises DamagedLogError, ObjectNotFoundError, RangeNotSatisfiableError, InvalidConfigurationError (the format's library is not
+    installed), UnavailableError."""
     format_ = format_named(row.format)
     time_ms, first = row.contents.start(from_ms) if format_.grows else (row.contents.from_ms, 0)
     chunks = chunks_of(store, row.object_key, first, row.contents.size)
@@ -39,7 +39,7 @@ def events_of(store: ObjectStore, row: FileRow, from_ms: int = 0) -> Iterator[Fi
 
 
 def ordered(events: Iterator[FileEvent], disorder_ms: int) -> Iterator[FileEvent]:
-    """Events that are out of order by no more than a time, in order. Memory: those of that time."""
+    """Sort events that are out of order by at most ``disorder_ms``. Memory: the events of that time."""
     if not disorder_ms:
         yield from events
         return

@@ -1,4 +1,4 @@
-"""The one table of files of pipelines: its partitions, and how they are read and written whatever their rows are."""
+"""The table of pipelines' files: its partitions, and reads and writes that are independent of the rows' meaning."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from chalicelib.ports import Clock, Database, Row, Write
 TABLE = "pipeline_files"
 """Partition ``partition``, sort key ``at``."""
 BASES, COMMITS = "#bases", "#commits"
-"""Partitions that are none of files: no base begins so."""
+"""Partitions without files: no base begins like this."""
 PAGE_ROWS = 1000
 _FIRST = " "
-"""Below all letters of keys: behind a key, before all longer ones."""
+"""Sorts before all characters of keys: appended to a key, it precedes all longer keys."""
 
 
 def rows_of_partition(database: Database, partition: str, prefix: str = "") -> Iterator[Row]:
-    """Rows of a partition whose sort keys begin so, in order."""
+    """Rows of a partition whose sort keys begin with ``prefix``, in order."""
     for page in pages(database, partition, prefix or None, prefix_end(prefix) if prefix else None):
         yield from page
 
 
 def next_key(at: str) -> str:
-    """The first key that may stand behind one."""
+    """The first possible key after one."""
     return at + _FIRST
 
 
 def pages(
     database: Database, partition: str, start: str | None, end: str | None, onward: Callable[[str], str] = next_key
 ) -> Iterator[Sequence[Row]]:
-    """Rows of a partition from one sort key to another, in order, 1,000 for each Query. ``onward``: where a page begins behind the last key
-    of the one before; what lies between is passed over."""
+    """Rows of a partition from one sort key to another, in order, 1,000 for each Query. ``onward``: the start of a page, given
+    the last key of the page before; keys between them are skipped."""
     while start is None or end is None or start < end:
         rows, more = database.query(TABLE, partition, start, end, limit=PAGE_ROWS)
         yield rows
@@ -43,7 +43,7 @@ def pages(
 
 
 def apply_write(database: Database, clock: Clock, write: Write) -> bool:
-    """Whether a conditional write was applied; False: the row is another one by now. Raises UnavailableError."""
+    """Whether a conditional write was applied; False: the row has changed. Raises UnavailableError."""
     try:
         transact_with_retry(database, clock, [write])
     except PreconditionFailedError:

@@ -1,4 +1,4 @@
-"""Events of text files: whatever layout they were written in, their times are read from it where it says them."""
+"""Parses the events of text files: their times are read from any known layout that has them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SAMPLE_BYTES = 256 * 1024
 
 
 class LineFormatter(Formatter):
-    """The layout of text where a pipeline says none: time (UTC, ms), level, logger, message."""
+    """The default layout of text: time (UTC, ms), level, logger, message."""
 
     def __init__(self) -> None:
         super().__init__("%(runlake_moment)s %(levelname)s %(name)s - %(message)s")
@@ -30,7 +30,7 @@ class LineFormatter(Formatter):
 
 
 def text_events(lines: Iterable[bytes], from_ms: int) -> Iterator[FileEvent]:
-    """Lines that belong together are one event. One that says no time has that of the event before, the first the file's own."""
+    """Lines that belong together are one event. An event without a time has that of the event before, the first one the file's."""
     ahead = iter(lines)
     sample: list[bytes] = []
     size = 0

@@ -1,7 +1,8 @@
-"""How rows that have changed come to count with one transaction, however many they are.
+"""Commits any number of changed rows with one transaction.
 
-A few are written by the transaction of the checkpoint itself. More are staged before, a hundred at a time: each row holds what counted until
-now, and what will, with this writer's number. The transaction then writes the number, and all of them count. Decision 0029.
+A few rows are written by the checkpoint's transaction itself. More are staged before, a hundred at a time: each row holds its
+committed contents and the new ones, with this writer's number. The transaction then writes the number, which commits all of them.
+Decision 0029.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from chalicelib.ports import MAX_TRANSACTION_WRITES, Clock, Database, Write
 
 _TRIES = 4
 DIRECT_ROWS = 10
-"""So many are written by the checkpoint's own transaction: several handlers of a pipeline share it."""
+"""Rows that are written by the checkpoint's own transaction: several handlers of a pipeline share it."""
 
 
 class TwoPhaseCommit:
-    """What one handler is about to commit. ``writer`` is new in each process."""
+    """The pending commit of one handler. ``writer`` is new in each process."""
 
     def __init__(self, database: Database, fence: Fence, clock: Clock, writer: str) -> None:
         self._database, self._fence, self._clock, self._writer = database, fence, clock, writer
@@ -33,12 +34,12 @@ class TwoPhaseCommit:
 
     @property
     def has_uncommitted(self) -> bool:
-        """Whether rows were handed over and not committed, or could not be."""
+        """Whether rows were returned and not committed, or rejected."""
         return bool(self._handed) or self._is_refused
 
     def writes(self, changed: Sequence[tuple[AppendableFile, FileRow]]) -> list[Write]:
-        """What the transaction has to write for these files, with their rows as the table has them. Raises PartitionNotOwnedError when
-        another one has changed a row, UnavailableError."""
+        """The transaction's writes for these files and their stored rows. Raises PartitionNotOwnedError if another writer has
+        changed a row, UnavailableError."""
         self._is_staged = len(changed) > DIRECT_ROWS or any(row.staged for _, row in changed)
         if self._is_staged:
             for first in range(0, len(changed), MAX_TRANSACTION_WRITES):
@@ -50,7 +51,7 @@ class TwoPhaseCommit:
         return [write for _, (_, write) in written]
 
     def committed(self) -> None:
-        """The transaction was applied: rows that were handed over are as they say."""
+        """The transaction was applied: update the files' rows."""
         for file, row in self._handed:
             staged = row.staged
             file.row = replace(row, state=staged.state, contents=staged.contents, staged=None) if staged else row
@@ -58,7 +59,7 @@ class TwoPhaseCommit:
         self._handed, self._is_staged, self._is_refused = [], False, False
 
     def _put_on_stage(self, changed: Sequence[tuple[AppendableFile, FileRow]]) -> None:
-        """Rows that are on stage already, with all that is to be said, stay."""
+        """Stage rows, except those that are staged already with the same contents."""
         for _ in range(_TRIES):
             staged = [
                 (file, row.written(staged=self._of(file), contents=_counting(row)))
@@ -76,7 +77,7 @@ class TwoPhaseCommit:
             for file, (row, _) in staged:
                 file.row = row
             return
-        raise StoreUnavailableError("rows of files change all the time")
+        raise StoreUnavailableError("the rows of files keep changing")
 
     def _of(self, file: AppendableFile) -> Staged:
         return Staged(self._writer, self._number + 1, file.state, file.contents)
@@ -88,16 +89,17 @@ class TwoPhaseCommit:
         return True
 
     def _as_it_is(self, row: FileRow) -> FileRow:
-        """A row again, after a transaction was refused: of one whose answer was lost some rows may be ours already. Another's are not."""
+        """Read a row again after a transaction was rejected: if a response was lost, some rows may be staged by us already.
+        Raises if another writer changed it."""
         found = FileRows(self._database).reread(row)
         if (found.version if found else 0) == row.version:
             return row
         if found and found.staged and (found.staged.writer, found.staged.number) == (self._writer, self._number + 1):
             return found
         self._is_refused = True
-        raise PartitionNotOwnedError(f"another one writes this file path={row.object_key}")
+        raise PartitionNotOwnedError(f"another writer has changed this file path={row.object_key}")
 
 
 def _counting(row: FileRow) -> FileContents:
-    """What counts of a file before it is committed: nothing, of a new one."""
+    """The committed contents of a file: none for a new one."""
     return row.contents if row.version else NOTHING
