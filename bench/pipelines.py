@@ -66,12 +66,12 @@ class MadeUp:
         return Stretch(body, Tail(1, self.lines, size, seal="closed" if self.final else "", appended_ms=START_MS))
 
     def live(self) -> list[KnownRun]:
-        """As a ``Finder`` has it."""
+        """As a ``RunDiscovery`` has it."""
         size = self.lines * LINE_BYTES
         return [KnownRun(Run(f"svc.pipe{number}", "r"), size, self.lines, self.final, START_MS) for number in range(self.runs)]
 
     def all(self, since_ms: int) -> Iterator[KnownRun]:
-        """As a ``Finder`` has it."""
+        """As a ``RunDiscovery`` has it."""
         return iter(self.live())
 
 

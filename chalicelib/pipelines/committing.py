@@ -87,7 +87,7 @@ class Committer:
         has_backlog = self._checkpoints.has_backlog and bool(self._scheduler.forced)
         is_settled = not moved and has_backlog == self._checkpoints.has_backlog
         if is_settled and not writes and not self.unsaved and is_quiet:
-            self._welcome_back(states)
+            self._clear_caught_up(states)
             return
         status = [self._status(now_ms)] if self._status else []
         changed = [Put(*handler_row(self._name, state)) for state in self.unsaved.values()]
@@ -97,7 +97,7 @@ class Committer:
         looked_ms = self._scheduler.discovered_until_ms
         self._checkpoints.commit(moved, [*status, *changed, *writes], looked_ms=looked_ms, has_backlog=has_backlog)
         self._committed()
-        self._welcome_back(states)
+        self._clear_caught_up(states)
 
     def _note_caught_up(self) -> None:
         """Record which handlers have received all events that they missed."""
@@ -108,7 +108,7 @@ class Committer:
             self.caught_up[name] = self.known[name].since_ms
         self.catching_up &= behind
 
-    def _welcome_back(self, states: PipelineStateStore) -> None:
+    def _clear_caught_up(self, states: PipelineStateStore) -> None:
         """Clear the states of handlers that have received their missed events from every shard, unless an operator has changed
         them meanwhile. These events are committed: without the state they are not delivered again. The leading shard does
         this, since a shard that starts later has to know. One read while there are such handlers and other shards. Raises

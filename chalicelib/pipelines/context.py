@@ -117,7 +117,7 @@ def _most_specific(name: str, loggers: Mapping[str, logging.Logger]) -> str:
 def build_logging(config: Logging, properties: Properties, now_ms: Callable[[], int]) -> LoggingContext:
     """Build a pipeline's logging tree. A handler that cannot be built is reported in ``failures`` and the rest are built. Raises
     InvalidConfigurationError for formatters, filters and loggers that cannot be built."""
-    pieces = _Pieces(config)
+    pieces = _TreeBuilder(config)
     manager = _manager()
     handlers, failures = pieces.build_handlers()
     loggers: dict[str, logging.Logger] = {}
@@ -127,7 +127,7 @@ def build_logging(config: Logging, properties: Properties, now_ms: Callable[[], 
         loggers[name] = logger
     swallowed: list[Swallowed] = []
     for name, handler in handlers.items():
-        _watch(name, handler, swallowed)
+        _collect_errors(name, handler, swallowed)
     return LoggingContext(handlers, failures, loggers, properties, now_ms, swallowed, _owners(handlers))
 
 
@@ -166,7 +166,7 @@ class _Logger(logging.Logger):
     """A logger of a separate manager: ``Logger.manager`` is the process's."""
 
 
-class _Pieces(DictConfigurator):
+class _TreeBuilder(DictConfigurator):
     """The methods of ``DictConfigurator``, over a copy of the file's definitions."""
 
     def __init__(self, config: Logging) -> None:
@@ -247,7 +247,7 @@ def _unregister(handler: logging.Handler) -> None:
         handler.name = None
 
 
-def _watch(name: str, handler: logging.Handler, swallowed: list[Swallowed]) -> None:
+def _collect_errors(name: str, handler: logging.Handler, swallowed: list[Swallowed]) -> None:
     """Handlers catch their own errors and pass them to ``handleError``, which prints them. Collect these errors; other actions of
     a class's own ``handleError`` (closing a socket) still run."""
     own = handler.handleError if type(handler).handleError is not logging.Handler.handleError else None

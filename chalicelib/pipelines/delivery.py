@@ -78,7 +78,7 @@ class EventDelivery:
             except LeaseError:
                 raise  # from a handler that checks its fence
             except Caught as error:
-                self._failed(name, handler, record, error)
+                self._retry(name, handler, record, error)
             if swallowed:
                 self._retry_swallowed()
             if progress.abandoned:
@@ -126,7 +126,7 @@ class EventDelivery:
             self.last_error = _described(error)
             return False
 
-    def _failed(self, name: str, handler: logging.Handler, record: logging.LogRecord, error: BaseException) -> None:
+    def _retry(self, name: str, handler: logging.Handler, record: logging.LogRecord, error: BaseException) -> None:
         """Retry an event that a handler failed to process, then store it as a dead letter."""
         owner = self.context.owners.get(name, name)
         pause_s = FIRST_PAUSE_S
@@ -136,14 +136,14 @@ class EventDelivery:
             self.clock.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
             self.progress.calls += 1
-            again = self._once(name, handler, record)
+            again = self._attempt(name, handler, record)
             if again is None:
                 return
             error = again
         if self._count(owner, error, record):
             self.dead.put(name, record, error, self.errors.retries + 1)
 
-    def _once(self, name: str, handler: logging.Handler, record: logging.LogRecord) -> BaseException | None:
+    def _attempt(self, name: str, handler: logging.Handler, record: logging.LogRecord) -> BaseException | None:
         """One more attempt; returns its error, swallowed or raised."""
         swallowed = self.context.swallowed
         before = len(swallowed)
@@ -168,7 +168,7 @@ class EventDelivery:
         try:
             while waiting:
                 first = waiting[0]
-                self._failed(first.handler, self.context.handlers[first.handler], first.record, first.error)
+                self._retry(first.handler, self.context.handlers[first.handler], first.record, first.error)
                 waiting.pop(0)
         except UnavailableError:
             swallowed.extend(waiting)  # not stored as dead letters yet

@@ -86,7 +86,7 @@ class RunEventReader:
             longest = length >= MAX_PIECE_BYTES
             body, cut = _complete_lines(stretch.body, at_end, longest)
             next_line = self._next_line(start + len(body)) if cut else None  # may raise: before the position moves
-            fetched = self._lifted(body, stretch, at_end, forced=longest and not at_end) if body else None
+            fetched = self._read_events(body, stretch, at_end, forced=longest and not at_end) if body else None
             if fetched is not None and (fetched.events or fetched.at_end):
                 if next_line is not None and fetched.events:
                     self.position = EventPosition(self.position.line, next_line, self.position.time_ms)
@@ -95,7 +95,7 @@ class RunEventReader:
                 return FetchedEvents((), True, bool(stretch.end.seal), stretch.end.line, stretch.end.byte)
             length = min(length * 4, MAX_PIECE_BYTES)
 
-    def _lifted(self, body: bytes, stretch: Stretch, at_end: bool, *, forced: bool) -> FetchedEvents:
+    def _read_events(self, body: bytes, stretch: Stretch, at_end: bool, *, forced: bool) -> FetchedEvents:
         lines = body.removesuffix(b"\n").split(b"\n")
         final = at_end and bool(stretch.end.seal)
         settled = self._settled_lines(lines, stretch.end.appended_ms)
@@ -141,7 +141,7 @@ class RunEventReader:
         base = at = self.position.line
         end = base + len(lines)
 
-        def lifted(to: int, *, is_complete: bool) -> Iterator[tuple[Event, EventContext | None]]:
+        def parsed_events(to: int, *, is_complete: bool) -> Iterator[tuple[Event, EventContext | None]]:
             numbered = enumerate(lines[at - base : to - base] if at > base or to < end else lines, at)
             return ((event, None) for event in events(numbered, format_, self._stamps, final=is_complete))
 
@@ -149,15 +149,15 @@ class RunEventReader:
             if noted.line < at:
                 continue  # reading began inside this event: its lines are plain text
             if noted.line > at:
-                yield from lifted(noted.line, is_complete=True)
+                yield from parsed_events(noted.line, is_complete=True)
                 at = noted.line
             if noted.end_line > end:
                 if not final and (not forced or at > base):
                     return
                 break  # the log has ended, so the sidecar is damaged, and its lines are plain text
-            yield _noted(noted, b"\n".join(lines[at - base : noted.end_line - base]))
+            yield _structured_event(noted, b"\n".join(lines[at - base : noted.end_line - base]))
             at = noted.end_line
-        yield from lifted(end, is_complete=is_complete)
+        yield from parsed_events(end, is_complete=is_complete)
 
     def _format_of(self, lines: Sequence[bytes], *, certain: bool) -> Format:
         """Detect the format from the log's first lines, so that it is the same wherever reading begins."""
@@ -194,7 +194,7 @@ def _complete_lines(body: bytes, at_end: bool, longest: bool) -> tuple[bytes, bo
     return body, True
 
 
-def _noted(noted: Noted, raw: bytes) -> tuple[Event, EventContext | None]:
+def _structured_event(noted: Noted, raw: bytes) -> tuple[Event, EventContext | None]:
     """A structured event. Its logger is the ``logger`` of its data, if there is one."""
     logger = noted.data.get("logger")
     level = level_of_event(noted.level, raw)

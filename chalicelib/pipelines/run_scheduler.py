@@ -60,9 +60,9 @@ class RunScheduler:
         """Discovery was complete until ``looked_ms``. If that is long ago, list the catalog from there."""
         self._known_until_ms = looked_ms
         self._since_ms = max(0, looked_ms - _MARGIN_MS) if self._clock.now_ms() - looked_ms > _GAP_MS else None
-        self._list_again()
+        self._restart_listing()
 
-    def _list_again(self) -> None:
+    def _restart_listing(self) -> None:
         self._listing = iter(()) if self._since_ms is None else iter(self._discovery.all(self._since_ms))
 
     @property
@@ -85,10 +85,10 @@ class RunScheduler:
         now_ms = self._clock.now_ms()
         if self._looked_ms and now_ms - self._looked_ms < DISCOVERY_INTERVAL_MS:
             return
-        self._learn(self._discovery.live())
+        self._enqueue(self._discovery.live())
         self._looked_ms = now_ms
 
-    def _learn(self, known_runs: Iterable[KnownRun]) -> None:
+    def _enqueue(self, known_runs: Iterable[KnownRun]) -> None:
         for known in self._active_runs.update(known_runs):
             if self._shard.has(known.run.fqn) and self._caught_up.get(known.run) != (known.bytes, known.ended):
                 self.waiting[known.run] = known
@@ -106,7 +106,7 @@ class RunScheduler:
         checkpoints = self._checkpoints.find([known.run for known in batch]) if batch else {}
         for known in batch:
             checkpoint = checkpoints.get(known.run)
-            if (checkpoint is None and not self._wants(known)) or not self._has_work(
+            if (checkpoint is None and not self._is_selected(known)) or not self._has_work(
                 known, checkpoint or RunCheckpoint(), receiving
             ):
                 self.mark_caught_up(known)
@@ -124,12 +124,12 @@ class RunScheduler:
         try:
             known_runs = list(islice(self._listing, max_runs))
         except UnavailableError:
-            self._list_again()
+            self._restart_listing()
             raise
         self.listed = len(known_runs) < max_runs
-        self._learn(known_runs)
+        self._enqueue(known_runs)
 
-    def _wants(self, known: KnownRun) -> bool:
+    def _is_selected(self, known: KnownRun) -> bool:
         """Whether the pipeline's source selects a run that has no checkpoint."""
         return (FINALIZED if known.ended else LIVE) in self._source.include
 

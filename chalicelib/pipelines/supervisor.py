@@ -89,15 +89,15 @@ class CallWatchdog:
 
 
 @dataclass(slots=True)
-class _Seat:
-    """The thread of an assignment, and its state for other threads. ``left``: the supervisor has abandoned it."""
+class _Slot:
+    """The thread of an assignment, and its state for other threads. ``abandoned``: the supervisor waits for it no longer."""
 
     assignment: Assignment
     watch: CallWatchdog
     lease: Lease | None = None
     worker: Worker | None = None
     outcome: PipelineOutcome | None = None
-    left: bool = False
+    abandoned: bool = False
     thread: threading.Thread | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -129,117 +129,117 @@ class Supervisor:
         all_assignments = [
             assignment for each in pipelines for assignment in ([each] if isinstance(each, Assignment) else assignments(each))
         ]
-        seats = {assignment.name: self._seat(assignment) for assignment in all_assignments}
+        slots_by_name = {assignment.name: self._start(assignment) for assignment in all_assignments}
         with self.coordinator.heartbeat():
-            while deadline.remaining_s() > GRACE_S and not self.stopping.is_set() and any(map(_is_alive, seats.values())):
+            while deadline.remaining_s() > GRACE_S and not self.stopping.is_set() and any(map(_is_alive, slots_by_name.values())):
                 self._wait(_LOOK_S)
-                self._watch(seats)
+                self._watch(slots_by_name)
                 if self.is_short():
                     self.was_short = True
                     self.warn("memory runs out: all pipelines are being stopped")
                     break
             self.stopping.set()
-            while deadline.remaining_s() > 0 and any(map(_is_alive, seats.values())):
+            while deadline.remaining_s() > 0 and any(map(_is_alive, slots_by_name.values())):
                 self._wait(min(_LOOK_S, max(0.01, deadline.remaining_s())))
-                self._watch(seats)
-            for seat in seats.values():
-                if _is_alive(seat):
-                    self._leave(seat, seat.worker.progress.calling if seat.worker else "", "it did not come back in time")
+                self._watch(slots_by_name)
+            for slot in slots_by_name.values():
+                if _is_alive(slot):
+                    self._abandon(slot, slot.worker.progress.calling if slot.worker else "", "it did not come back in time")
         try:
             self.coordinator.shutdown()
         except (LeaseError, UnavailableError) as error:
             self.warn("could not release leases: they expire", error=str(error))
-        return {name: seat.outcome or PipelineOutcome.BLOCKED for name, seat in seats.items()}
+        return {name: slot.outcome or PipelineOutcome.BLOCKED for name, slot in slots_by_name.items()}
 
     def _wait(self, seconds: float) -> None:
         (self.pause or self.clock.sleep)(seconds)
 
-    def _seat(self, assignment: Assignment) -> _Seat:
-        seat = _Seat(assignment, CallWatchdog(self.clock, self.blocked_after_s))
-        seat.thread = threading.Thread(target=self._work, args=(seat,), name=f"pipeline {assignment.name}", daemon=True)
-        seat.thread.start()
-        return seat
+    def _start(self, assignment: Assignment) -> _Slot:
+        slot = _Slot(assignment, CallWatchdog(self.clock, self.blocked_after_s))
+        slot.thread = threading.Thread(target=self._work, args=(slot,), name=f"pipeline {assignment.name}", daemon=True)
+        slot.thread.start()
+        return slot
 
-    def _watch(self, seats: dict[str, _Seat]) -> None:
-        for name, seat in seats.items():
-            if not _is_alive(seat) or seat.worker is None:
+    def _watch(self, slots_by_name: dict[str, _Slot]) -> None:
+        for name, slot in slots_by_name.items():
+            if not _is_alive(slot) or slot.worker is None:
                 continue
-            handler = seat.watch.blocked(seat.worker.progress)
+            handler = slot.watch.blocked(slot.worker.progress)
             if handler:
-                self._leave(seat, handler, f"it did not come back for {self.blocked_after_s:.0f} s")
+                self._abandon(slot, handler, f"it did not come back for {self.blocked_after_s:.0f} s")
                 if self.forever and not self.stopping.is_set():
-                    seats[name] = self._seat(seat.assignment)
+                    slots_by_name[name] = self._start(slot.assignment)
 
-    def _leave(self, seat: _Seat, handler: str, reason: str) -> None:
+    def _abandon(self, slot: _Slot, handler: str, reason: str) -> None:
         """Abandon a thread: its later writes are rejected by the fence."""
-        with seat.lock:
-            seat.left, seat.outcome = True, PipelineOutcome.BLOCKED
-            lease = seat.lease
-            if seat.worker is not None:
-                seat.worker.progress.abandoned = True
-        self.warn("a pipeline blocks: its thread is abandoned", pipeline=seat.assignment.name, handler=handler, reason=reason)
+        with slot.lock:
+            slot.abandoned, slot.outcome = True, PipelineOutcome.BLOCKED
+            lease = slot.lease
+            if slot.worker is not None:
+                slot.worker.progress.abandoned = True
+        self.warn("a pipeline blocks: its thread is abandoned", pipeline=slot.assignment.name, handler=handler, reason=reason)
         try:
             if handler:
                 self.states.set_handler(
-                    seat.assignment.file.name, HandlerState(handler, DISABLED, f"blocked: {reason}", self.clock.now_ms())
+                    slot.assignment.file.name, HandlerState(handler, DISABLED, f"blocked: {reason}", self.clock.now_ms())
                 )
             if lease is not None:
                 self.coordinator.give_up(lease)
         except (LeaseError, UnavailableError) as error:
-            self.warn("could not store which handler blocks", pipeline=seat.assignment.name, error=str(error))
+            self.warn("could not store which handler blocks", pipeline=slot.assignment.name, error=str(error))
 
-    def _work(self, seat: _Seat) -> None:
+    def _work(self, slot: _Slot) -> None:
         """The main function of a pipeline's thread."""
         while True:
             try:
-                outcome = self._once(seat)
+                outcome = self._run_leased(slot)
             except (LeaseError, PartitionNotOwnedError):
                 outcome = PipelineOutcome.LOST
             except UnavailableError as error:
-                self.warn("could not start a pipeline", pipeline=seat.assignment.name, error=str(error))
+                self.warn("could not start a pipeline", pipeline=slot.assignment.name, error=str(error))
                 outcome = PipelineOutcome.FAILED
             except (Exception, SystemExit) as error:
                 self.warn(
                     "a pipeline failed: other pipelines continue",
-                    pipeline=seat.assignment.name,
+                    pipeline=slot.assignment.name,
                     error=f"{type(error).__name__}: {error}",
                 )
                 outcome = PipelineOutcome.FAILED
-            with seat.lock:
-                if seat.left:
+            with slot.lock:
+                if slot.abandoned:
                     return
-                seat.outcome = outcome
+                slot.outcome = outcome
             if not self.forever or self.stopping.is_set():
                 return
-            self._idle(seat, _AGAIN_S)
-            if seat.left or self.stopping.is_set():
+            self._idle(slot, _AGAIN_S)
+            if slot.abandoned or self.stopping.is_set():
                 return
 
-    def _idle(self, seat: _Seat, seconds: float) -> None:
+    def _idle(self, slot: _Slot, seconds: float) -> None:
         end = Deadline(self.clock, seconds)
-        while end.remaining_s() > 0 and not self.stopping.is_set() and not seat.left:
+        while end.remaining_s() > 0 and not self.stopping.is_set() and not slot.abandoned:
             self._wait(min(IDLE_S, max(0.01, end.remaining_s())))
 
-    def _once(self, seat: _Seat) -> PipelineOutcome:
-        name = seat.assignment.file.name
+    def _run_leased(self, slot: _Slot) -> PipelineOutcome:
+        name = slot.assignment.file.name
         desired, _ = self.states.read(name)
         if not desired.enabled:
             return PipelineOutcome.DISABLED
-        found = self.coordinator.acquire(seat.assignment.name)
+        found = self.coordinator.acquire(slot.assignment.name)
         if not isinstance(found, Lease):
             return PipelineOutcome.BUSY
-        with seat.lock:
-            if seat.left:
+        with slot.lock:
+            if slot.abandoned:
                 self.coordinator.give_up(found)
                 return PipelineOutcome.BLOCKED
-            seat.lease = found
+            slot.lease = found
         try:
             patience = Deadline(self.clock, LAYOUT_PATIENCE_S)
             while True:
                 try:
-                    again = self._session(seat, found)
+                    again = self._session(slot, found)
                 except LayoutChangedError:
-                    if patience.remaining_s() <= 0 or self.stopping.is_set() or seat.left:
+                    if patience.remaining_s() <= 0 or self.stopping.is_set() or slot.abandoned:
                         return PipelineOutcome.BUSY
                     self._wait(IDLE_S)
                     continue
@@ -248,28 +248,28 @@ class Supervisor:
                 if not self.states.read(name)[0].enabled:
                     return PipelineOutcome.DISABLED
         finally:
-            seat.worker = None
+            slot.worker = None
             if not found.is_over:
                 self.coordinator.give_up(found)
 
-    def _session(self, seat: _Seat, lease: Lease) -> bool:
+    def _session(self, slot: _Slot, lease: Lease) -> bool:
         """Run a worker from its start to its stop. Returns whether to start again, because an operator has changed the state."""
 
         def fence() -> None:
-            if seat.left:
-                raise PartitionNotOwnedError(f"the pipeline has abandoned this thread pipeline={seat.assignment.name}")
+            if slot.abandoned:
+                raise PartitionNotOwnedError(f"the pipeline has abandoned this thread pipeline={slot.assignment.name}")
             lease.check()
 
-        worker = self.make(seat.assignment, fence, lease.owner or "")
+        worker = self.make(slot.assignment, fence, lease.owner or "")
         worker.start()
-        seat.worker = worker
+        slot.worker = worker
         lost = True
         try:
             while not self.stopping.is_set() and not worker.wants_restart:
                 try:
                     busy = worker.step()
                 except UnavailableError as error:
-                    self.warn("a pipeline waits for an unavailable store", pipeline=seat.assignment.name, error=str(error))
+                    self.warn("a pipeline waits for an unavailable store", pipeline=slot.assignment.name, error=str(error))
                     busy = False
                 if not busy:
                     if self.until_idle and worker.is_idle:
@@ -281,5 +281,5 @@ class Supervisor:
         return worker.wants_restart and not self.stopping.is_set()
 
 
-def _is_alive(seat: _Seat) -> bool:
-    return not seat.left and seat.thread is not None and seat.thread.is_alive()
+def _is_alive(slot: _Slot) -> bool:
+    return not slot.abandoned and slot.thread is not None and slot.thread.is_alive()

@@ -113,15 +113,15 @@ class Worker:
                     handler.use(handed)
                 except Caught as error:
                     failures[name] = f"{type(error).__name__}: {error}"[:500]
-        self._deliver(context, failures, known)
+        self._set_up_delivery(context, failures, known)
         for name, reason in failures.items():
             self._parts.warn(
                 "a handler could not be started: the other handlers continue", pipeline=self.name, handler=name, reason=reason
             )
             self.committer.set_handler_state(HandlerState(name, FAILED, reason, self._clock.now_ms()))
-        self._go_on_where_it_was()
+        self._resume()
 
-    def _deliver(self, context: LoggingContext, failures: Mapping[str, str], known: dict[str, HandlerState]) -> None:
+    def _set_up_delivery(self, context: LoggingContext, failures: Mapping[str, str], known: dict[str, HandlerState]) -> None:
         attached = {*context.attached(), *failures}
         receiving = {name: name not in failures and (name not in known or known[name].state in _TRIED) for name in attached}
         dead = DeadLetters(self._parts.store, self.name, self._clock)
@@ -150,7 +150,7 @@ class Worker:
         self.checkpoints.take_over(self._owner, Replay(desired.replay_ms, replay_done(self.name, desired)))
         self._desired = DesiredState(desired.enabled, None, desired.asked_ms)
 
-    def _go_on_where_it_was(self) -> None:
+    def _resume(self) -> None:
         for run, checkpoint in self.checkpoints.active().items():
             self.scheduler.force(run, checkpoint)
         if self._parts.part is not None:
@@ -220,17 +220,17 @@ class Worker:
         count = 0
         if self.buffer.is_full:
             while taken := self.buffer.drain(BATCH):
-                count += self._give(taken)
+                count += self._deliver_batch(taken)
         while taken := self.buffer.take(self._clock.now_ms(), BATCH):
-            count += self._give(taken)
+            count += self._deliver_batch(taken)
         return count
 
-    def _give(self, taken: list[PendingEvent]) -> int:
+    def _deliver_batch(self, taken: list[PendingEvent]) -> int:
         now_ms = self._clock.now_ms()
         deliver, run_of = self.delivery.deliver, self.active_runs.run_of
         for at, pending in enumerate(taken):
             active = run_of(pending)
-            behind, skip = _behind(active.checkpoint, pending)
+            behind, skip = _already_received(active.checkpoint, pending)
             if not skip and active.make is not None:
                 try:
                     deliver(active.make(pending), behind, now_ms)
@@ -303,7 +303,7 @@ class Worker:
         return {"pipeline": self.name, "error": f"{type(error).__name__}: {error}"[:500]}
 
 
-def _behind(checkpoint: RunCheckpoint, pending: PendingEvent) -> tuple[Callable[[str], bool] | None, bool]:
+def _already_received(checkpoint: RunCheckpoint, pending: PendingEvent) -> tuple[Callable[[str], bool] | None, bool]:
     """A function that returns whether a handler has already received an event (None: no handler has), and whether a replay skips
     it."""
     line = pending.line

@@ -239,7 +239,7 @@ MUTANTS = (
         why="what is held back is taken for the end, and a step's log loses lines",
     ),
     Mutant(
-        "chalicelib.pipelines.run_event_reader:RunEventReader._lifted",
+        "chalicelib.pipelines.run_event_reader:RunEventReader._read_events",
         find="data_bytes >= MAX_DATA_BYTES",
         replace="False",
         tests=_BOUNDED,

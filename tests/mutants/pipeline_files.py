@@ -29,7 +29,7 @@ MUTANTS = (
         why="an object that a handler is about to commit is deleted",
     ),
     Mutant(
-        "chalicelib.pipelines.files.repair:Repair._cut",
+        "chalicelib.pipelines.files.repair:Repair._truncate",
         find="Condition(if_match=listed_object.etag)",
         replace="Condition()",
         tests=f"{_LIFE}::test_repair_leaves_a_file_that_was_extended_meanwhile",
@@ -134,7 +134,7 @@ MUTANTS = (
         why="two handlers continue each other's files",
     ),
     Mutant(
-        "chalicelib.pipelines.files.handler:RollingS3Handler._alive",
+        "chalicelib.pipelines.files.handler:RollingS3Handler._drop_dead",
         find="self._dead |= self._generations.dead_among(asked)",
         replace="pass",
         tests=f"{_FILES}::test_events_of_a_dead_generation_are_dropped_and_counted",
@@ -183,7 +183,7 @@ MUTANTS = (
         why="a listed module leads to what it imported from elsewhere",
     ),
     Mutant(
-        "chalicelib.pipelines.context:_Pieces.configure_formatter",
+        "chalicelib.pipelines.context:_TreeBuilder.configure_formatter",
         find="not named or '()' in config",
         replace="True",
         tests=_MODULES,

@@ -214,13 +214,13 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.pipelines.run_scheduler:RunScheduler._list",
-        find="self._list_again()",
+        find="self._restart_listing()",
         replace="None",
         tests=FORGET,
         why="a listing that failed once would never be ended",
     ),
     Mutant(
-        "chalicelib.pipelines.run_scheduler:RunScheduler._learn",
+        "chalicelib.pipelines.run_scheduler:RunScheduler._enqueue",
         find="self._shard.has(known.run.fqn)",
         replace="True",
         tests=SHARDS,
@@ -270,7 +270,7 @@ MUTANTS = (
         why="a handler would miss what it missed of runs that still wait for room",
     ),
     Mutant(
-        "chalicelib.pipelines.committing:Committer._welcome_back",
+        "chalicelib.pipelines.committing:Committer._clear_caught_up",
         find="reported_caught_up(rows.get(other, {}), layout).get(name) == since_ms",
         replace="True",
         tests=SHARDS,
@@ -347,7 +347,7 @@ MUTANTS = (
         why="a dead letter that S3 does not take stops the whole pipeline",
     ),
     Mutant(
-        "chalicelib.pipelines.worker:_behind",
+        "chalicelib.pipelines.worker:_already_received",
         find="line < checkpoint.line_of(name)",
         replace="False",
         tests=FAILURE,
@@ -423,7 +423,7 @@ MUTANTS = (
         why="a restart that is due would be forgotten",
     ),
     Mutant(
-        "chalicelib.pipelines.run_scheduler:RunScheduler._learn",
+        "chalicelib.pipelines.run_scheduler:RunScheduler._enqueue",
         find="self._caught_up.get(known.run) != (known.bytes, known.ended)",
         replace="True",
         tests=WORKER,

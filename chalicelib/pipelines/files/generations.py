@@ -198,13 +198,13 @@ class Generations:
         generation, writes = self._new_id(), list[Write]()
         if not (above and above["generation"]):
             writes.append(
-                _written(_key(namespace), above, {"fqn": "", "generation": self._new_id(), "deleted_ms": _deleted_ms(above)})
+                _next_version(_key(namespace), above, {"fqn": "", "generation": self._new_id(), "deleted_ms": _deleted_ms(above)})
             )
         if own and own["generation"]:
             generation = own["generation"]
         else:
             writes.append(
-                _written(_key(namespace, fqn), own, {"fqn": fqn, "generation": generation, "deleted_ms": _deleted_ms(own)})
+                _next_version(_key(namespace, fqn), own, {"fqn": fqn, "generation": generation, "deleted_ms": _deleted_ms(own)})
             )
         transact_with_retry(self._database, self._clock, writes)
         return generation
@@ -216,7 +216,7 @@ class Generations:
             dead = DeadGeneration(
                 (row and row["generation"]) or self._new_id(), namespace, fqn, now_ms, False, all_spellings=covers(fqn)
             )
-            ended = _written(key, row, {"fqn": fqn, "generation": "", "deleted_ms": now_ms})
+            ended = _next_version(key, row, {"fqn": fqn, "generation": "", "deleted_ms": now_ms})
             try:
                 return transact_with_retry(self._database, self._clock, [ended, Put(dead.key, dead.document())])
             except PreconditionFailedError:
@@ -236,7 +236,7 @@ def _deleted_ms(row: Row | None) -> int:
     return int(row["deleted_ms"]) if row else -1
 
 
-def _written(key: Key, seen: Row | None, values: Mapping[str, Any]) -> Put:
+def _next_version(key: Key, seen: Row | None, values: Mapping[str, Any]) -> Put:
     """A row's next version, on condition that it has not changed since ``seen``."""
     version = int(seen["version"]) if seen else 0
     when: When = ((Clause(("version",), "=", version),),) if seen else _IS_NEW

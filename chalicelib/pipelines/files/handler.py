@@ -140,7 +140,7 @@ class RollingS3Handler(logging.Handler):
             )
             file = self._files.get(group)  # type: ignore[call-overload]
             if file is None or file.is_closed or file.contents.size + file.buffered_bytes >= self._max_bytes:
-                file = self._begun(FileGroup(*group), time_ms)
+                file = self._new_file(FileGroup(*group), time_ms)
             self._buffered_bytes += file.add(record, self.format(record), time_ms)
         except Exception:
             self.handleError(record)
@@ -148,7 +148,7 @@ class RollingS3Handler(logging.Handler):
         file.active_ms = self._now_ms
         self._taken += 1
         if self._buffered_bytes > self._full_bytes:
-            self._relieve()
+            self._spill()
 
     @property
     def counts(self) -> dict[str, int]:
@@ -176,7 +176,7 @@ class RollingS3Handler(logging.Handler):
             self._now_ms = self._clock.now_ms()
             if self._stage.has_uncommitted:  # perhaps because a deletion has removed the row of one of them
                 self._generations.clear_cache()
-            self._alive([file for file in self._all() if file.is_dirty])
+            self._drop_dead([file for file in self._all() if file.is_dirty])
             self._publish(self._waiting())
             changed = [file for file in self._all() if file.is_dirty]
             return self._stage.writes([(file, self._row_of(file)) for file in changed])
@@ -190,9 +190,9 @@ class RollingS3Handler(logging.Handler):
             self._over = [file for file in self._over if not _is_done(file)]
             for group in [group for group, file in self._files.items() if file.is_closed and _is_done(file)]:
                 del self._files[group]
-            self._forget()
+            self._evict()
 
-    def _begun(self, group: FileGroup, time_ms: int) -> AppendableFile:
+    def _new_file(self, group: FileGroup, time_ms: int) -> AppendableFile:
         before = self._files.get(group)
         file = AppendableFile(group, self._format, self._now_ms, time_ms)
         if before is not None:
@@ -212,7 +212,7 @@ class RollingS3Handler(logging.Handler):
     def _waiting(self) -> list[AppendableFile]:
         return [file for file in self._all() if file.buffered_bytes or file.waiting]
 
-    def _relieve(self) -> None:
+    def _spill(self) -> None:
         """Within a batch: write the largest files to S3. A failure is retried after another quarter of the memory, and by the
         flush."""
         if self._context is None:
@@ -234,31 +234,31 @@ class RollingS3Handler(logging.Handler):
     def _publish(self, files: Sequence[AppendableFile]) -> None:
         """Write the waiting events of these files to S3. All are tried, then the first error is raised."""
         groups: dict[FileGroup, list[AppendableFile]] = {}
-        for file in self._alive(files):
+        for file in self._drop_dead(files):
             groups.setdefault(file.group, []).append(file)
         if self._workers > 1 and len(groups) > 1:
             with ThreadPoolExecutor(min(self._workers, len(groups))) as threads:
-                troubles = list(threads.map(self._tried, groups.values()))
+                troubles = list(threads.map(self._publish_group, groups.values()))
         else:
-            troubles = [self._tried(each) for each in groups.values()]
+            troubles = [self._publish_group(each) for each in groups.values()]
         self._buffered_bytes = sum(file.buffered_bytes for file in self._all())
         for trouble in troubles:
             if trouble is not None:
                 raise trouble
 
-    def _tried(self, files: Sequence[AppendableFile]) -> Exception | None:
+    def _publish_group(self, files: Sequence[AppendableFile]) -> Exception | None:
         """Publish the files of one group in sequence: a file takes a number only after its predecessor has one."""
         try:
             for file in files:
-                self._published(file)
+                self._publish_file(file)
         except Exception as error:  # raised by the caller, once all files were tried
             return error
         return None
 
-    def _published(self, file: AppendableFile) -> None:
+    def _publish_file(self, file: AppendableFile) -> None:
         assert self._context is not None
         if file.needs_lookup:
-            self._look(file)
+            self._find_open_file(file)
             file.needs_lookup = False
         elif file.predecessor is not None:
             file.sequence, file.predecessor = file.predecessor.sequence + 1, None
@@ -266,9 +266,9 @@ class RollingS3Handler(logging.Handler):
             try:
                 return file.publish(self._store, self._context.fence, self._key_of(file), self._now_ms)
             except SupersededError:
-                file = self._succeeded(file)
+                file = self._replace_superseded(file)
 
-    def _succeeded(self, file: AppendableFile) -> AppendableFile:
+    def _replace_superseded(self, file: AppendableFile) -> AppendableFile:
         """Replace a superseded file. Called under the handler's lock in the thread that has it, or in one of its threads: each
         has a file of its own."""
         other = file.successor(self._now_ms)
@@ -280,23 +280,23 @@ class RollingS3Handler(logging.Handler):
             self._over.append(other)
         return other
 
-    def _look(self, file: AppendableFile) -> None:
+    def _find_open_file(self, file: AppendableFile) -> None:
         """Find the file that another process of this handler left open, and the number after which to begin a new one. One Query."""
         context, day = self._context_of(file.group), file.group.day
         rows = FileRows(self._database).newest(context, day * DAY_MS, (day + 1) * DAY_MS - 1, CANDIDATES)
         mine = [row for row in rows if row.extension == self._extension]
         file.sequence = max((row.sequence for row in mine), default=-1) + 1
         for row in mine:
-            if self._can_go_on(row, file):
+            if self._can_resume(row, file):
                 return file.resume(row)
 
-    def _can_go_on(self, row: FileRow, file: AppendableFile) -> bool:
+    def _can_resume(self, row: FileRow, file: AppendableFile) -> bool:
         is_same = (row.fqn, row.generation, row.format) == (file.group.fqn, file.group.generation, self._format.name)
         is_good = self._format.grows and row.state == OPEN and row.staged is None and row.contents.size > 0
         is_young = self._now_ms - row.created_ms < self._max_age_ms and self._now_ms - row.contents.changed_ms < self._idle_ms
         return is_same and is_good and is_young and row.contents.size < self._max_bytes
 
-    def _alive(self, files: Sequence[AppendableFile]) -> list[AppendableFile]:
+    def _drop_dead(self, files: Sequence[AppendableFile]) -> list[AppendableFile]:
         """The files whose generation is alive; files of dead ones are dropped, with their waiting and uncommitted events."""
         asked = [file.group.generation for file in files if file.group.generation != NOWHERE]
         self._dead |= self._generations.dead_among(asked)
@@ -328,7 +328,7 @@ class RollingS3Handler(logging.Handler):
             file.contents,
         )
 
-    def _forget(self) -> None:
+    def _evict(self) -> None:
         """Drop the files that were idle for longest from memory, down to ``max_open``: their rows lead to them again."""
         if len(self._files) <= self._max_open:
             return

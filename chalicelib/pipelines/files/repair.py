@@ -87,8 +87,8 @@ class Repair:
             if listed_object is None or finding.kind == "unfinished" or row.contents.size == 0:
                 return FileRemoval(self._store, self._database, self._clock).remove(row)
             if finding.kind == "longer":
-                return self._cut(row, listed_object)
-            return self._look_again(row, listed_object)
+                return self._truncate(row, listed_object)
+            return self._limit_to_readable(row, listed_object)
         except (PreconditionFailedError, ObjectNotFoundError):
             return False  # a concurrent change
         except InvalidConfigurationError:
@@ -112,7 +112,7 @@ class Repair:
                 return repaired, False
         return repaired, is_all
 
-    def _cut(self, row: FileRow, listed_object: ListedObject) -> bool:
+    def _truncate(self, row: FileRow, listed_object: ListedObject) -> bool:
         """Truncate the object to the committed bytes, which no writer has changed."""
         key, size = row.object_key, row.contents.size
         options = PutOptions(self._store.head(key).metadata, content_type=self._store.head(key).content_type)
@@ -123,9 +123,9 @@ class Repair:
             upload = self._store.create_multipart(key, options)
             part = self._store.copy_part(key, upload, 1, key, 0, size, if_match=listed_object.etag)
             etag = self._store.complete_multipart(key, upload, [(1, part)], still)
-        return self._written(row, replace(row.contents, etag=etag))
+        return self._write(row, replace(row.contents, etag=etag))
 
-    def _look_again(self, row: FileRow, listed_object: ListedObject) -> bool:
+    def _limit_to_readable(self, row: FileRow, listed_object: ListedObject) -> bool:
         """Update the row from the object's readable events."""
         size = min(listed_object.size, row.contents.size)
         as_found = replace(row, contents=replace(row.contents, size=size))
@@ -141,9 +141,9 @@ class Repair:
         if not events:
             return FileRemoval(self._store, self._database, self._clock).remove(row)
         changed_ms = row.contents.changed_ms
-        return self._written(row, FileContents(size, listed_object.etag, events, from_ms, to_ms, disorder_ms, changed_ms))
+        return self._write(row, FileContents(size, listed_object.etag, events, from_ms, to_ms, disorder_ms, changed_ms))
 
-    def _written(self, row: FileRow, contents: FileContents) -> bool:
+    def _write(self, row: FileRow, contents: FileContents) -> bool:
         return apply_write(self._database, self._clock, row.written(contents=contents, state=CLOSED, staged=None)[1])
 
 

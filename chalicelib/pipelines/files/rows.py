@@ -191,7 +191,7 @@ class FileRows:
         key. A Query for each 1,000, and a read for each writer of staged rows."""
         start, end = prefix + first or None, prefix_end(prefix) if last is None and prefix else prefix + last if last else None
         for page in pages(self._database, base, start, end):
-            yield from self._counted([_parsed(row) for row in page])
+            yield from self._resolved([_parsed(row) for row in page])
 
     def of_days(self, base: str, prefix: str, first_ms: int, last_ms: int) -> Iterator[FileRow | DamagedRow]:
         """Rows of an application, or of one of its programs, whose first event is in a time range, in their committed state, in
@@ -208,13 +208,13 @@ class FileRows:
 
         for page in pages(self._database, base, start, end, onward):
             in_range = [row for row in page if (time_ms := _begun_ms(row["at"])) is None or first_ms <= time_ms <= last_ms]
-            yield from self._counted([_parsed(row) for row in in_range])
+            yield from self._resolved([_parsed(row) for row in in_range])
 
     def newest(self, context: FileContext, day_first_ms: int, day_last_ms: int, limit: int) -> list[FileRow]:
         """The latest rows of a context's day. One Query."""
         first, last = f"{context.prefix}{day_first_ms:015d}", f"{context.prefix}{day_last_ms:015d};"
         rows, _ = self._database.query(TABLE, context.base, first, last, limit=limit, newest_first=True)
-        return [row for row in self._counted([_parsed(row) for row in rows]) if isinstance(row, FileRow)]
+        return [row for row in self._resolved([_parsed(row) for row in rows]) if isinstance(row, FileRow)]
 
     def reread(self, row: FileRow) -> FileRow | None:
         """The current row, staged or not. One read."""
@@ -231,17 +231,17 @@ class FileRows:
     def is_committed(self, staged: Staged) -> bool:
         """Whether staged contents are committed."""
         if staged.writer not in self._committed:
-            self._look([staged.writer])
+            self._read_commits([staged.writer])
         return self._committed[staged.writer] >= staged.number
 
-    def _counted(self, rows: Sequence[FileRow | DamagedRow]) -> Iterator[FileRow | DamagedRow]:
+    def _resolved(self, rows: Sequence[FileRow | DamagedRow]) -> Iterator[FileRow | DamagedRow]:
         writers = {row.staged.writer for row in rows if isinstance(row, FileRow) and row.staged}
         if unknown := sorted(writers - self._committed.keys()):
-            self._look(unknown)
+            self._read_commits(unknown)
         for row in rows:
             yield self.resolved(row) if isinstance(row, FileRow) else row
 
-    def _look(self, writers: Sequence[str]) -> None:
+    def _read_commits(self, writers: Sequence[str]) -> None:
         keys = {commit_key(writer): writer for writer in writers}
         found = self._database.get_many(list(keys))
         for key, writer in keys.items():

@@ -76,7 +76,7 @@ class StoredRunLogs:
             except InvalidNameError:
                 continue
             objects = list(list_all(self._store, self._layout.run_prefix(run)))
-            if not objects or (run_id not in marked and self._began_ms(run, objects) > ended.deleted_ms):
+            if not objects or (run_id not in marked and self._start_ms(run, objects) > ended.deleted_ms):
                 continue
             if not ended.all_spellings and self._is_shared(run, objects):
                 done.shared.add(run)
@@ -110,11 +110,11 @@ class StoredRunLogs:
     def _remove_one(self, run: Run, objects: Sequence[ListedObject], done: DeletionResult) -> None:
         self._generations.mark_runs(run.fqn, [run.run_id])
         if any(each.size for each in objects):
-            self._write_down(run, objects)
+            self._record_tombstone(run, objects)
             if not self._is_ended(run):
                 done.waiting += 1
                 return
-            objects = self._hollowed(run)
+            objects = self._empty_log(run)
             done.runs += 1
         for prefix in dead_prefixes(run):
             self._delete(list_all(self._store, prefix))
@@ -132,7 +132,7 @@ class StoredRunLogs:
         except DamagedLogError:
             return True
 
-    def _hollowed(self, run: Run) -> list[ListedObject]:
+    def _empty_log(self, run: Run) -> list[ListedObject]:
         """Remove all lines of a closed log; the remaining objects mark it as closed and empty."""
         key, logs = self._layout.logs(run), None
         with suppress(DamagedLogError):
@@ -152,13 +152,13 @@ class StoredRunLogs:
         for first in range(0, len(keys), _DELETE_MANY):
             self._store.delete_many(keys[first : first + _DELETE_MANY])
 
-    def _write_down(self, run: Run, objects: Sequence[ListedObject]) -> None:
+    def _record_tombstone(self, run: Run, objects: Sequence[ListedObject]) -> None:
         size, last_ms = sum(each.size for each in objects), max(each.last_modified_ms for each in objects)
         now_ms = self._clock.now_ms()
         tombstone = Tombstone(run.fqn, run.run_id, REASON, -1, "", now_ms, last_ms, -1, size, len(objects), -1, -1, "")
         put_tombstone(self._store, self._layout, tombstone)
 
-    def _began_ms(self, run: Run, objects: Sequence[ListedObject]) -> int:
+    def _start_ms(self, run: Run, objects: Sequence[ListedObject]) -> int:
         return min([each.last_modified_ms for each in objects] + [ms for ms in [self._started_ms(run)] if ms])
 
     def _names(self, beginning: str) -> list[str]:

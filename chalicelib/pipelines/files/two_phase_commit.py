@@ -43,7 +43,7 @@ class TwoPhaseCommit:
         self._is_staged = len(changed) > DIRECT_ROWS or any(row.staged for _, row in changed)
         if self._is_staged:
             for first in range(0, len(changed), MAX_TRANSACTION_WRITES):
-                self._put_on_stage(changed[first : first + MAX_TRANSACTION_WRITES])
+                self._stage_rows(changed[first : first + MAX_TRANSACTION_WRITES])
             self._handed = [(file, file.row) for file, _ in changed if file.row]
             return [commit_write(self._writer, self._number + 1, self._clock.now_ms())] if changed else []
         written = [(file, row.written(state=file.state, contents=file.contents)) for file, row in changed]
@@ -58,13 +58,13 @@ class TwoPhaseCommit:
         self._number += self._is_staged
         self._handed, self._is_staged, self._is_refused = [], False, False
 
-    def _put_on_stage(self, changed: Sequence[tuple[AppendableFile, FileRow]]) -> None:
+    def _stage_rows(self, changed: Sequence[tuple[AppendableFile, FileRow]]) -> None:
         """Stage rows, except those that are staged already with the same contents."""
         for _ in range(_TRIES):
             staged = [
-                (file, row.written(staged=self._of(file), contents=_counting(row)))
+                (file, row.written(staged=self._staged_of(file), contents=_committed_contents(row)))
                 for file, row in changed
-                if not self._is_on(file, row)
+                if not self._is_staged_already(file, row)
             ]
             if not staged:
                 return
@@ -72,23 +72,23 @@ class TwoPhaseCommit:
             try:
                 transact_with_retry(self._database, self._clock, [write for _, (_, write) in staged])
             except PreconditionFailedError:
-                changed = [(file, self._as_it_is(row)) for file, row in changed]
+                changed = [(file, self._reread(row)) for file, row in changed]
                 continue
             for file, (row, _) in staged:
                 file.row = row
             return
         raise StoreUnavailableError("the rows of files keep changing")
 
-    def _of(self, file: AppendableFile) -> Staged:
+    def _staged_of(self, file: AppendableFile) -> Staged:
         return Staged(self._writer, self._number + 1, file.state, file.contents)
 
-    def _is_on(self, file: AppendableFile, row: FileRow) -> bool:
-        if row.staged != self._of(file):
+    def _is_staged_already(self, file: AppendableFile, row: FileRow) -> bool:
+        if row.staged != self._staged_of(file):
             return False
         file.row = row
         return True
 
-    def _as_it_is(self, row: FileRow) -> FileRow:
+    def _reread(self, row: FileRow) -> FileRow:
         """Read a row again after a transaction was rejected: if a response was lost, some rows may be staged by us already.
         Raises if another writer changed it."""
         found = FileRows(self._database).reread(row)
@@ -100,6 +100,6 @@ class TwoPhaseCommit:
         raise PartitionNotOwnedError(f"another writer has changed this file path={row.object_key}")
 
 
-def _counting(row: FileRow) -> FileContents:
+def _committed_contents(row: FileRow) -> FileContents:
     """The committed contents of a file: none for a new one."""
     return row.contents if row.version else NOTHING
