@@ -15,7 +15,7 @@ from bench.coordination_upstream import DataPrepper
 from bench.coordination_worker import SOURCE, coordinator
 from bench.measure import Measure
 from chalicelib.aws.clients import make_client
-from chalicelib.coordination.schema import table_request
+from chalicelib.coordination.schema import create_table_request
 
 WORKERS = (1, 8, 16)
 PARTITIONS = 800
@@ -105,7 +105,7 @@ def _worker(which: str, table: str, number: int) -> subprocess.Popen[str]:
 
 def _table(client: Any, name: str) -> str:
     name = f"bench-coordination-{name}"
-    client.create_table(**table_request(name, None))
+    client.create_table(**create_table_request(name, None))
     return name
 
 

@@ -31,8 +31,8 @@ from bench.measure import Measure
 from chalicelib.aws.clients import make_client
 from chalicelib.aws.clock import SystemClock
 from chalicelib.aws.dynamodb import Table
-from chalicelib.coordination import Administration, DynamoDbStore, SourceCoordinator, Status
-from chalicelib.coordination.schema import table_request
+from chalicelib.coordination import Administration, DynamoDbPartitionStore, SourceCoordinator, Status
+from chalicelib.coordination.schema import create_table_request
 from local.emulator import Emulator, free_port
 
 Event = dict[str, Any]
@@ -91,8 +91,8 @@ def run(plan: Plan, folder: Path) -> Outcome:
     """Over the emulator that the environment names. Logs are left in ``folder``."""
     table = f"bench-kill-{os.getpid()}-{plan.seed}"
     client = make_client("dynamodb", region=None)
-    client.create_table(**table_request(table, None))
-    store = DynamoDbStore(Table(client, table))
+    client.create_table(**create_table_request(table, None))
+    store = DynamoDbPartitionStore(Table(client, table))
     node = SourceCoordinator(store, SOURCE, SystemClock(), lambda name, value: None)
     node.initialize()
     keys = node.create_partitions(f"svc.pipeline/{number:04}" for number in range(plan.partitions))

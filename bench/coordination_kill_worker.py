@@ -18,11 +18,11 @@ from typing import Any, TypeVar
 
 from chalicelib.aws.clients import make_client
 from chalicelib.aws.dynamodb import Table
-from chalicelib.coordination import DynamoDbStore, Lease, LeaseTerms, Partition, Retention, Source, SourceCoordinator
-from chalicelib.coordination.store import Look, Place, Refused, Store
+from chalicelib.coordination import DynamoDbPartitionStore, ItemTtl, Lease, LeaseTerms, Partition, SourceCoordinator, WorkSource
+from chalicelib.coordination.store import ConditionFailed, IndexPosition, PartitionQuery, PartitionStore
 from chalicelib.errors import LeaseError, OutcomeUnknownError, StoreUnavailableError, UnavailableError
 
-SOURCE = Source("kill")
+SOURCE = WorkSource("kill")
 Answer = TypeVar("Answer")
 
 
@@ -45,12 +45,12 @@ class SkewedClock:
 class UnreliableStore:
     """A store of which some calls fail, before they are applied or after, or answer late, before they are applied or after."""
 
-    def __init__(self, inner: Store, random: Random, share: float, late_s: float) -> None:
+    def __init__(self, inner: PartitionStore, random: Random, share: float, late_s: float) -> None:
         self._inner, self._random, self._share, self._late_s = inner, random, share, late_s
 
     @property
-    def retention(self) -> Retention:
-        return self._inner.retention
+    def item_ttl(self) -> ItemTtl:
+        return self._inner.item_ttl
 
     def initialize(self) -> None:
         self._inner.initialize()
@@ -58,16 +58,16 @@ class UnreliableStore:
     def get(self, source: str, key: str) -> Partition | None:
         return self._call(lambda: self._inner.get(source, key), write=False)
 
-    def look(self, look: Look) -> tuple[Sequence[Partition], Place | None]:
-        return self._call(lambda: self._inner.look(look), write=False)
+    def query(self, query: PartitionQuery) -> tuple[Sequence[Partition], IndexPosition | None]:
+        return self._call(lambda: self._inner.query(query), write=False)
 
-    def create(self, new: Partition) -> Refused | None:
+    def create(self, new: Partition) -> ConditionFailed | None:
         return self._call(lambda: self._inner.create(new))
 
-    def replace(self, old: Partition, new: Partition) -> Refused | None:
+    def replace(self, old: Partition, new: Partition) -> ConditionFailed | None:
         return self._call(lambda: self._inner.replace(old, new))
 
-    def delete(self, old: Partition) -> Refused | None:
+    def delete(self, old: Partition) -> ConditionFailed | None:
         return self._call(lambda: self._inner.delete(old))
 
     def _call(self, call: Callable[[], Answer], *, write: bool = True) -> Answer:
@@ -147,7 +147,7 @@ class Worker:
 def main() -> None:
     plan = json.loads(sys.argv[1])
     random = Random(plan["seed"])
-    store: Store = DynamoDbStore(Table(make_client("dynamodb", region=None), plan["table"]))
+    store: PartitionStore = DynamoDbPartitionStore(Table(make_client("dynamodb", region=None), plan["table"]))
     store = UnreliableStore(store, random, plan["failing_share"], plan["late_s"])
     terms = LeaseTerms(plan["timeout_s"], plan["skew_s"])
     node = SourceCoordinator(store, SOURCE, SkewedClock(plan["ahead_s"]), lambda name, value: None, terms=terms, random=random)

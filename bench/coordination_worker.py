@@ -15,7 +15,7 @@ from bench.coordination_upstream import DataPrepper
 from chalicelib.aws.clients import make_client
 from chalicelib.aws.clock import SystemClock
 from chalicelib.aws.dynamodb import Table
-from chalicelib.coordination import DynamoDbStore, Source, SourceCoordinator
+from chalicelib.coordination import DynamoDbPartitionStore, SourceCoordinator, WorkSource
 
 SOURCE = "bench"
 
@@ -54,7 +54,9 @@ def ours(client: Any, table: str, number: int) -> Counter[str]:
 
 def coordinator(client: Any, table: str) -> SourceCoordinator:
     """A node of ours."""
-    node = SourceCoordinator(DynamoDbStore(Table(client, table)), Source(SOURCE), SystemClock(), lambda name, value: None)
+    node = SourceCoordinator(
+        DynamoDbPartitionStore(Table(client, table)), WorkSource(SOURCE), SystemClock(), lambda name, value: None
+    )
     node.initialize()
     return node
 

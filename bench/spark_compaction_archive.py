@@ -28,7 +28,7 @@ from chalicelib.aws.dynamodb import Table
 from chalicelib.catalog.dynamodb_runs import DynamoDbRunCatalog
 from chalicelib.catalog.runs import shard_of
 from chalicelib.catalog.segments import DynamoDbSegmentIndex, segment_rows
-from chalicelib.coordination.schema import table_request
+from chalicelib.coordination.schema import create_table_request
 from chalicelib.ports import Run, SegmentEntry
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.segment import CLOSED, DATA, SEAL, metadata_of
@@ -94,7 +94,7 @@ class BenchArchive:
             properties = found[resource]["Properties"]
             wanted = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode")
             database.create_table(TableName=f"{BUCKET}-{name}", **{key: properties[key] for key in wanted if key in properties})
-        database.create_table(**table_request(WORK, None))
+        database.create_table(**create_table_request(WORK, None))
         self.database = database
         self.rows = Table(database, f"{BUCKET}-runs")
         self.runs = DynamoDbRunCatalog(self.rows, _KEEP_S)

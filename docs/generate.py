@@ -100,7 +100,7 @@ COORDINATION_METRICS = {
     Metric.CLOSED: "partitions whose work failed and will be retried",
     Metric.ACQUIRED: "leases taken",
     Metric.NONE_ACQUIRED: "attempts that found nothing to take, including the last attempt of each thread",
-    Metric.GIVEN_UP: "leases returned because their work was not begun or not finished in time",
+    Metric.RELEASED: "leases returned because their work was not begun or not finished in time",
     Metric.SUPPLIER_INVOCATIONS: "lookups of due runs in the catalog: one per tick",
     Metric.STATES_SAVED: "states saved: here one per failure, with its error",
     Metric.NOT_FOUND: "writes whose partition no longer existed",
@@ -390,7 +390,7 @@ def _unfinished_uploads() -> str:
 
 def _minutes_until_failure(number: int) -> str:
     """From the first failure to this one: the pauses between them."""
-    pauses = (crew.Backoff(number).after(failures) for failures in range(1, number))
+    pauses = (crew.Backoff(number).delay(failures) for failures in range(1, number))
     return f"{sum(pauses, timedelta()) / timedelta(minutes=1):g} minutes"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from chalicelib import observability as figures
 from chalicelib.composition import SOURCES
-from chalicelib.coordination.metrics import NAMES, metric_name
+from chalicelib.coordination.metrics import METRIC_NAMES, metric_name
 
 RESOURCE = "Dashboard"
 Widget = dict[str, Any]
@@ -40,7 +40,9 @@ def body(alarms: Sequence[str]) -> dict[str, Any]:
     rows += _section("Processing pipelines", 6, _pipelines())
     rows += _section("Notifications and functions", 6, _behind())
     for source in SOURCES:
-        rows += _section(f"Coordination: {source}", 4, [_graph(name, "Sum", _ours(metric_name(source, name))) for name in NAMES])
+        rows += _section(
+            f"Coordination: {source}", 4, [_graph(name, "Sum", _ours(metric_name(source, name))) for name in METRIC_NAMES]
+        )
     return {"widgets": list(_placed(rows))}
 
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from chalicelib.catalog.runs import RunCatalog
     from chalicelib.catalog.search import Search
     from chalicelib.composition.events import EventServices
-    from chalicelib.coordination import Administration, Lease, Source, SourceCoordinator
-    from chalicelib.coordination.store import Store
+    from chalicelib.coordination import Administration, Lease, SourceCoordinator, WorkSource
+    from chalicelib.coordination.store import PartitionStore
     from chalicelib.ingestion.ingester import Ingester
     from chalicelib.ingestion.run_files import RunFiles
     from chalicelib.masking.masker import Masker, SecretReader
@@ -58,16 +58,16 @@ _MS_OF_A_MINUTE = 60_000
 _MS_OF_A_DAY = 86_400_000
 
 
-Sharing = Callable[[str], "tuple[Store, Source]"]
+Sharing = Callable[[str], "tuple[PartitionStore, WorkSource]"]
 """Where the work of a source is shared out, and under which name. Built when it is asked for: requests of the API seldom do."""
 
 
 def in_memory_sharing() -> Sharing:
     """Among the threads of this process."""
-    from chalicelib.coordination import InMemoryStore, Source
+    from chalicelib.coordination import InMemoryPartitionStore, WorkSource
 
-    store = InMemoryStore()
-    return lambda source: (store, Source(source))
+    store = InMemoryPartitionStore()
+    return lambda source: (store, WorkSource(source))
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,13 +368,13 @@ def administration(services: Services, source: str) -> Administration:
 
 def leased_finalizer(services: Services, lease: Lease, *, readers: int | None = None, looks_for_markers: bool = True) -> Finalizer:
     """What compacts and finishes runs, and asks the lease before each call of the store. See ``Assembler`` and ``Finalizer``."""
-    from chalicelib.coordination.guard import guarded
+    from chalicelib.coordination.guard import lease_checked
     from chalicelib.runlog.assembly import READERS
     from chalicelib.runlog.compaction import Compactor
     from chalicelib.runlog.finalization import Finalizer
     from chalicelib.runlog.writer import Writer
 
-    store = guarded(services.store, lease)
+    store = lease_checked(services.store, lease)
     # The index is not guarded: what is written there twice is the same.
     index_events = services.events.indexing.bring_up_to_date
     compactor = Compactor(store, services.index, services.layout, services.clock, readers or READERS, index_events)

@@ -26,7 +26,7 @@ from chalicelib.catalog.remembered import OBJECTS
 from chalicelib.catalog.segments import DynamoDbSegmentIndex
 from chalicelib.composition import SECONDS_OF_A_DAY, Ports, Sharing
 from chalicelib.coordination.building import make_source, make_store
-from chalicelib.coordination.settings import parsed
+from chalicelib.coordination.settings import parse_settings
 from chalicelib.events.index import EVENTS
 from chalicelib.masking.rules import SecretName
 from chalicelib.observability import CATALOG_REQUESTS, REPORTS_PUBLISHED, record
@@ -35,7 +35,7 @@ from chalicelib.pipelines.rows import PIPELINES
 from chalicelib.ports import ObjectStore, Workers
 
 if TYPE_CHECKING:
-    from chalicelib.coordination.store import Store
+    from chalicelib.coordination.store import PartitionStore
     from chalicelib.events.ports import Target
     from chalicelib.events.targets.configuration import TargetConfiguration
     from chalicelib.events.targets.transport import Transport
@@ -94,10 +94,10 @@ def _read_secret(service: str, name: str, field: str = "") -> str:
 
 
 def _sharing(settings: Settings) -> Sharing:
-    coordination = parsed(settings.source_coordination)
+    coordination = parse_settings(settings.source_coordination)
 
     @cache
-    def store() -> Store:
+    def store() -> PartitionStore:
         return make_store(coordination, CoordinationAws(SystemClock(), watch=partial(_count_requests, metric=CATALOG_REQUESTS)))
 
     return lambda source: (store(), make_source(coordination, source))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from chalicelib.coordination.administration import Administration
 from chalicelib.coordination.coordinator import SourceCoordinator
 from chalicelib.coordination.lease import Lease, LeaseTerms
-from chalicelib.coordination.memory import InMemoryStore
-from chalicelib.coordination.partition import Partition, Retention, Source, Status
+from chalicelib.coordination.memory import InMemoryPartitionStore
+from chalicelib.coordination.partition import ItemTtl, Partition, Status, WorkSource
 from chalicelib.errors import (
     NotInitializedError,
     PartitionNotFoundError,
@@ -18,12 +18,13 @@ from chalicelib.errors import (
 )
 
 if TYPE_CHECKING:
-    from chalicelib.coordination.dynamodb import DynamoDbStore
+    from chalicelib.coordination.dynamodb import DynamoDbPartitionStore
 
 __all__ = [
     "Administration",
-    "DynamoDbStore",
-    "InMemoryStore",
+    "DynamoDbPartitionStore",
+    "InMemoryPartitionStore",
+    "ItemTtl",
     "Lease",
     "LeaseTerms",
     "NotInitializedError",
@@ -31,18 +32,17 @@ __all__ = [
     "PartitionNotFoundError",
     "PartitionNotOwnedError",
     "PartitionUpdateError",
-    "Retention",
-    "Source",
     "SourceCoordinator",
     "Status",
     "StoreUnavailableError",
+    "WorkSource",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """``DynamoDbStore`` when it is asked for: boto3 is most of a cold start."""
-    if name == "DynamoDbStore":
-        from chalicelib.coordination.dynamodb import DynamoDbStore
+    """``DynamoDbPartitionStore`` when it is asked for: boto3 is most of a cold start."""
+    if name == "DynamoDbPartitionStore":
+        from chalicelib.coordination.dynamodb import DynamoDbPartitionStore
 
-        return DynamoDbStore
+        return DynamoDbPartitionStore
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,47 +8,47 @@ from dataclasses import dataclass
 from random import Random
 from threading import Lock
 
-from chalicelib.coordination.instants import bound
-from chalicelib.coordination.lane import Lane
+from chalicelib.coordination.instants import upper_bound
+from chalicelib.coordination.lane import CandidateScan
 from chalicelib.coordination.lease import LeaseTerms
 from chalicelib.coordination.partition import Partition, Status
-from chalicelib.coordination.store import Store
+from chalicelib.coordination.store import PartitionStore
 from chalicelib.ports import Clock
 
-REMEMBERED_S = 2.0
+CANDIDATES_TTL_S = 2.0
 """How long a page's candidates are tried before the index is asked anew, and how often expired and closed ones are looked for."""
-MAX_LOOKS = 24
+MAX_QUERIES = 24
 """Looks of one acquisition: who loses that often leaves the work to the others."""
 _MOST_OUTDATED = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A partition that can be tried, and the lane that it came from."""
+    """A partition that can be tried, and the scan that it came from."""
 
     partition: Partition
-    lane: Lane
+    scan: CandidateScan
 
 
 @dataclass(slots=True)
-class Search:
+class SearchBudget:
     """One acquisition's looks. ``is_contested``: it was given up although there may be something."""
 
-    looks: int = MAX_LOOKS
-    looked_for_urgent: bool = False
+    queries_left: int = MAX_QUERIES
+    checked_urgent: bool = False
 
     @property
     def is_contested(self) -> bool:
-        return self.looks <= 0
+        return self.queries_left <= 0
 
 
-class Acquisition:
+class CandidatePool:
     """The candidates of one coordinator; its threads share it, so that none tries what another has in hand, and one look serves all."""
 
-    def __init__(self, store: Store, source: str, terms: LeaseTerms, clock: Clock, random: Random) -> None:
+    def __init__(self, store: PartitionStore, source: str, terms: LeaseTerms, clock: Clock, random: Random) -> None:
         self._terms, self._clock = terms, clock
         self._expired, self._closed, self._waiting = (
-            Lane(store, source, status, random) for status in (Status.ASSIGNED, Status.CLOSED, Status.UNASSIGNED)
+            CandidateScan(store, source, status, random) for status in (Status.ASSIGNED, Status.CLOSED, Status.UNASSIGNED)
         )
         self._remembered: deque[Candidate] = deque()
         self._fresh_until_s = self._urgent_from_s = float("-inf")
@@ -56,18 +56,18 @@ class Acquisition:
         self._in_hand: set[str] = set()
         self._lock, self._looking = Lock(), Lock()
 
-    def offers(self, count: int, search: Search) -> Sequence[Candidate]:
-        """Up to ``count`` candidates that nobody else of this process tries, until they are ``tried``. Empty: nothing is available, or the
+    def take(self, count: int, search: SearchBudget) -> Sequence[Candidate]:
+        """Up to ``count`` candidates that nobody else of this process tries, until they are ``done``. Empty: nothing is available, or the
         search is contested."""
         while not (offered := self._pop(count)):
             with self._looking:
                 if offered := self._pop(count):  # another thread has looked meanwhile
                     break
-                if search.looks <= 0 or not self._look(search):
+                if search.queries_left <= 0 or not self._refill(search):
                     break
         return offered
 
-    def tried(self, candidates: Iterable[Candidate]) -> None:
+    def done(self, candidates: Iterable[Candidate]) -> None:
         """Whatever came of it."""
         with self._lock:
             self._in_hand.difference_update(candidate.partition.key for candidate in candidates)
@@ -76,15 +76,15 @@ class Acquisition:
         """It was acquired."""
         with self._lock:
             self._note(candidate.partition)
-            candidate.lane.won()
+            candidate.scan.won()
 
     def lost(self, candidate: Candidate) -> None:
         """Another was faster: what came with it is not worth more tries."""
         with self._lock:
             self._note(candidate.partition)
-            candidate.lane.lost()
+            candidate.scan.lost()
             self._remembered.clear()
-            if candidate.lane is not self._waiting:
+            if candidate.scan is not self._waiting:
                 self._urgent_from_s = float("-inf")
 
     def removed(self, key: str) -> None:
@@ -111,24 +111,24 @@ class Acquisition:
             self._in_hand.update(candidate.partition.key for candidate in offered)
             return offered
 
-    def _look(self, search: Search) -> bool:
-        search.looks -= 1
+    def _refill(self, search: SearchBudget) -> bool:
+        search.queries_left -= 1
         is_due = self._clock.monotonic_s() >= self._urgent_from_s
-        if is_due and self._look_for_urgent(search):
+        if is_due and self._query_urgent(search):
             return True
         if self._remember(self._of(self._waiting, None)):
             return True
-        return not search.looked_for_urgent and self._look_for_urgent(search)
+        return not search.checked_urgent and self._query_urgent(search)
 
-    def _look_for_urgent(self, search: Search) -> bool:
-        search.looked_for_urgent = True
-        self._urgent_from_s = self._clock.monotonic_s() + REMEMBERED_S
+    def _query_urgent(self, search: SearchBudget) -> bool:
+        search.checked_urgent = True
+        self._urgent_from_s = self._clock.monotonic_s() + CANDIDATES_TTL_S
         now_ms = self._clock.now_ms()
-        expired = self._of(self._expired, bound(now_ms - self._terms.skew_ms))
-        return self._remember([*expired, *self._of(self._closed, bound(now_ms))])
+        expired = self._of(self._expired, upper_bound(now_ms - self._terms.skew_ms))
+        return self._remember([*expired, *self._of(self._closed, upper_bound(now_ms))])
 
-    def _of(self, lane: Lane, last: str | None) -> list[Candidate]:
-        return [Candidate(partition, lane) for partition in lane.look(last, self._accepts)]
+    def _of(self, scan: CandidateScan, last: str | None) -> list[Candidate]:
+        return [Candidate(partition, scan) for partition in scan.next_page(last, self._accepts)]
 
     def _accepts(self, partition: Partition) -> bool:
         with self._lock:
@@ -139,7 +139,7 @@ class Acquisition:
     def _remember(self, candidates: Iterable[Candidate]) -> bool:
         with self._lock:
             self._remembered.extend(candidates)
-            self._fresh_until_s = self._clock.monotonic_s() + REMEMBERED_S
+            self._fresh_until_s = self._clock.monotonic_s() + CANDIDATES_TTL_S
             return bool(self._remembered)
 
     def _note(self, partition: Partition) -> None:

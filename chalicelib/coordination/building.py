@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from chalicelib.coordination.memory import InMemoryStore
-from chalicelib.coordination.partition import Source
-from chalicelib.coordination.schema import TTL_ATTRIBUTE, table_request
+from chalicelib.coordination.memory import InMemoryPartitionStore
+from chalicelib.coordination.partition import WorkSource
+from chalicelib.coordination.schema import TTL_ATTRIBUTE, create_table_request
 
 if TYPE_CHECKING:
     from chalicelib.coordination.settings import CoordinationSettings, DynamoDbSettings
-    from chalicelib.coordination.store import Store
+    from chalicelib.coordination.store import PartitionStore
 
 
 class Aws(Protocol):
@@ -23,25 +23,25 @@ class Aws(Protocol):
         """Make the table, or check it. Raises InvalidConfigurationError."""
 
 
-def make_store(settings: CoordinationSettings, aws: Aws) -> Store:
+def make_store(settings: CoordinationSettings, aws: Aws) -> PartitionStore:
     """The store that is configured. Nothing is asked of it before ``initialize``."""
-    return _dynamodb(settings.store.dynamodb, aws) if settings.store.dynamodb else InMemoryStore()
+    return _dynamodb(settings.store.dynamodb, aws) if settings.store.dynamodb else InMemoryPartitionStore()
 
 
-def make_source(settings: CoordinationSettings, sub_pipeline: str) -> Source:
+def make_source(settings: CoordinationSettings, sub_pipeline: str) -> WorkSource:
     """The source that a sub-pipeline's coordinators share."""
-    return Source(sub_pipeline, settings.partition_prefix)
+    return WorkSource(sub_pipeline, settings.partition_prefix)
 
 
-def _dynamodb(settings: DynamoDbSettings, aws: Aws) -> Store:
+def _dynamodb(settings: DynamoDbSettings, aws: Aws) -> PartitionStore:
     from chalicelib.aws.dynamodb import Table
-    from chalicelib.coordination.dynamodb import DynamoDbStore
+    from chalicelib.coordination.dynamodb import DynamoDbPartitionStore
 
     client = aws.client(settings.region, settings.sts_role_arn, settings.sts_external_id)
-    request = table_request(settings.table_name, settings.capacity)
+    request = create_table_request(settings.table_name, settings.capacity)
     ttl_attribute = TTL_ATTRIBUTE if settings.ttl else None
 
     def prepare() -> None:
         aws.prepare_table(client, request, ttl_attribute, skip_creation=settings.skip_table_creation)
 
-    return DynamoDbStore(Table(client, settings.table_name), settings.retention, prepare)
+    return DynamoDbPartitionStore(Table(client, settings.table_name), settings.item_ttl, prepare)

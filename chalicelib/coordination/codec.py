@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from chalicelib.coordination.instants import instant, parsed_ms
+from chalicelib.coordination.instants import format_timestamp, parse_timestamp_ms
 from chalicelib.coordination.partition import Partition, Status
 from chalicelib.errors import DamagedPartitionError
 
@@ -22,7 +22,7 @@ _OURS = frozenset({
 Row = Mapping[str, Any]
 
 
-def combination(source: str, status: Status) -> str:
+def index_key(source: str, status: Status) -> str:
     """The hash key of the index."""
     return f"{source}|{status}"
 
@@ -32,7 +32,7 @@ def to_row(partition: Partition) -> dict[str, Any]:
     row = {
         SOURCE: partition.source,
         KEY: partition.key,
-        COMBINATION: combination(partition.source, partition.status),
+        COMBINATION: index_key(partition.source, partition.status),
         PRIORITY: partition.priority or None,
         STATUS: str(partition.status),
         OWNER: partition.owner,
@@ -69,8 +69,8 @@ def from_row(row: Row) -> Partition:
 
 
 def _instant(ms: int | None) -> str | None:
-    return None if ms is None else instant(ms)
+    return None if ms is None else format_timestamp(ms)
 
 
 def _parsed(text: str | None) -> int | None:
-    return None if text is None else parsed_ms(text)
+    return None if text is None else parse_timestamp_ms(text)

@@ -8,17 +8,17 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
-from chalicelib.coordination.acquisition import Acquisition, Candidate, Search
-from chalicelib.coordination.claim import claim
-from chalicelib.coordination.creation import Creation, Supplier
-from chalicelib.coordination.heartbeat import Heartbeat, Stop
+from chalicelib.coordination.acquisition import Candidate, CandidatePool, SearchBudget
+from chalicelib.coordination.claim import acquire_by_key
+from chalicelib.coordination.creation import PartitionCreator, Supplier
+from chalicelib.coordination.heartbeat import Heartbeat, StopSignal
 from chalicelib.coordination.lease import Lease, LeaseTerms, new_owner
-from chalicelib.coordination.metrics import Metric, Metrics, Record
+from chalicelib.coordination.metrics import Metric, Metrics, RecordMetric
 from chalicelib.coordination.parallel import in_parallel
-from chalicelib.coordination.partition import Partition, Source, Status
-from chalicelib.coordination.states import state_text
-from chalicelib.coordination.store import Store
-from chalicelib.coordination.tenure import Change, Tenure
+from chalicelib.coordination.partition import Partition, Status, WorkSource
+from chalicelib.coordination.states import encode_state
+from chalicelib.coordination.store import PartitionStore
+from chalicelib.coordination.tenure import Change, LeaseWriter
 from chalicelib.errors import LeaseError, NotInitializedError, RunlakeError
 from chalicelib.ports import Clock
 
@@ -34,23 +34,25 @@ class SourceCoordinator:
 
     def __init__(
         self,
-        store: Store,
-        source: Source,
+        store: PartitionStore,
+        source: WorkSource,
         clock: Clock,
-        record: Record,
+        record: RecordMetric,
         *,
         terms: LeaseTerms | None = None,
         random: Random | None = None,
-        owners: Callable[[], str] = new_owner,
-        stops: Callable[[], Stop] = threading.Event,
+        owner_factory: Callable[[], str] = new_owner,
+        stop_factory: Callable[[], StopSignal] = threading.Event,
     ) -> None:
-        self._store, self._partitions, self._clock, self._stops = store, source.partitions, clock, stops
+        self._store, self._partitions, self._clock, self._stops = store, source.partitions, clock, stop_factory
         self._terms = terms or LeaseTerms()
         self._metrics = Metrics(source.name, record)
-        self._tenure = Tenure(store, self._terms, clock, self._metrics, owners)
-        self._acquisition = Acquisition(store, source.partitions, self._terms, clock, random or Random())
-        self._creation = Creation(store, source, self._tenure, clock, self._metrics, self._acquisition.is_free, self.heartbeat)
-        self._held: set[Lease] = set()
+        self._writer = LeaseWriter(store, self._terms, clock, self._metrics, owner_factory)
+        self._candidates = CandidatePool(store, source.partitions, self._terms, clock, random or Random())
+        self._creator = PartitionCreator(
+            store, source, self._writer, clock, self._metrics, self._candidates.is_free, self.heartbeat
+        )
+        self._leases: set[Lease] = set()
         self._lock = threading.Lock()
         self._is_ready = False
 
@@ -58,7 +60,7 @@ class SourceCoordinator:
         """Make the store and the source's global item ready. Any number of nodes may, at once and again. Raises
         InvalidConfigurationError. A read, where all is there."""
         self._store.initialize()
-        self._creation.create_global_item()
+        self._creator.ensure_global_item()
         self._is_ready = True
 
     def next_partition(self, supplier: Supplier | None = None) -> Lease | None:
@@ -69,27 +71,27 @@ class SourceCoordinator:
         Raises PartitionNotOwnedError when that lease was lost meanwhile: what was created counts, the map was not saved.
         """
         self._check_ready()
-        search = Search()
+        search = SearchBudget()
         found = self._acquire(1, search)
         if not found and supplier and not search.is_contested:
             found = self._acquire_or_create(supplier)
         self._count_acquired(found)
         return found[0] if found else None
 
-    def supply(self, supplier: Supplier) -> bool:
+    def run_supplier(self, supplier: Supplier) -> bool:
         """Create what the supplier names, whatever is free already. False when another node is at it, and it was not run."""
         self._check_ready()
-        with self._creation.turn() as lock:
+        with self._creator.creation_lease() as lock:
             if lock is None:
                 return False
-            self._creation.supply(lock, supplier)
+            self._creator.run_supplier(lock, supplier)
         return True
 
     def acquire_many(self, count: int) -> list[Lease]:
         """Leases of up to ``count`` partitions that are free. A look at the index serves 25; the writes go beside each other. If one of
         them fails, what was acquired is given up, and the error raised."""
         self._check_ready()
-        found = self._acquire(count, Search())
+        found = self._acquire(count, SearchBudget())
         self._count_acquired(found)
         return found
 
@@ -99,9 +101,9 @@ class SourceCoordinator:
         self._check_ready()
 
         def is_free(partition: Partition) -> bool:
-            return self._acquisition.is_free(partition) or may_take(partition)
+            return self._candidates.is_free(partition) or may_take(partition)
 
-        found = claim(self._tenure, self._partitions, key, is_free, self._clock)
+        found = acquire_by_key(self._writer, self._partitions, key, is_free, self._clock)
         if isinstance(found, Lease):
             self._keep_or_give_up([found])
         self._count_acquired([found] if isinstance(found, Lease) else [])
@@ -111,18 +113,18 @@ class SourceCoordinator:
         """Partitions that wait, for those keys that have none yet, whatever its status. Answers the keys that were created. One write
         each, a few at once; after an error some may be created: repeat it. Raises InvalidInputError."""
         self._check_ready()
-        return self._creation.create(keys)
+        return self._creator.create(keys)
 
     def save_state(self, lease: Lease, state: Any) -> None:
         """Store progress (what JSON can say, up to 300 KB) for whoever works the partition next, and renew the lease."""
         self._check_ready()
-        self._held_still(lease, lambda: self._tenure.save(lease, state_text(state)))
+        self._tracked(lease, lambda: self._writer.save(lease, encode_state(state)))
         self._metrics.count(Metric.STATES_SAVED)
 
     def renew(self, lease: Lease) -> None:
         """Hold on to it for another ``timeout_s``."""
         self._check_ready()
-        self._held_still(lease, lambda: self._tenure.renew(lease))
+        self._tracked(lease, lambda: self._writer.renew(lease))
 
     def complete(self, lease: Lease) -> None:
         """The work is done. Once more with the same lease is a no-op."""
@@ -137,46 +139,46 @@ class SourceCoordinator:
         ``state`` is stored along with it, in the same write; None leaves the one that is there."""
         self._check_ready()
         reopen_ms = self._clock.now_ms() + reopen_after // timedelta(milliseconds=1)
-        text = None if state is None else state_text(state)
+        text = None if state is None else encode_state(state)
 
         def closed(partition: Partition) -> Partition:
-            return (partition if text is None else partition.saved(text)).closed(reopen_ms, max_closed)
+            return (partition if text is None else partition.with_state(text)).closed(reopen_ms, max_closed)
 
         status = self._end(lease, closed, Metric.CLOSE_ERRORS)
         self._metrics.count(Metric.CLOSED if status is Status.CLOSED else Metric.COMPLETED)
         return status
 
-    def give_up(self, lease: Lease) -> bool:
+    def release(self, lease: Lease) -> bool:
         """Free for anybody at once, behind what waits. False when it was not held any more."""
         self._check_ready()
         return self._give_up(lease)
 
-    def forget(self, lease: Lease) -> None:
+    def complete_and_delete(self, lease: Lease) -> None:
         """The work is done, and may come again under the same key: the item is removed. Fences begin anew with the next one."""
         self._check_ready()
-        self._held_still(lease, lambda: self._tenure.remove(lease))
-        self._acquisition.removed(lease.key)
+        self._tracked(lease, lambda: self._writer.delete(lease))
+        self._candidates.removed(lease.key)
         self._metrics.count(Metric.COMPLETED)
 
-    def held(self) -> list[Lease]:
+    def leases(self) -> list[Lease]:
         """The leases that this node has now."""
         with self._lock:
-            self._held = {lease for lease in self._held if not lease.is_over}
-            return list(self._held)
+            self._leases = {lease for lease in self._leases if not lease.is_over}
+            return list(self._leases)
 
     def heartbeat(self, *leases: Lease) -> Heartbeat:
         """A context: inside it a thread renews these leases, or all that this node holds, until it is left."""
-        return Heartbeat(self._tenure.renew, (lambda: leases) if leases else self.held, self._terms.timeout_s, self._stops())
+        return Heartbeat(self._writer.renew, (lambda: leases) if leases else self.leases, self._terms.timeout_s, self._stops())
 
     def shutdown(self) -> None:
         """Give up everything held. Each is tried; then the first error is raised. What could not be given up ends by itself."""
         with self._lock:
             self._is_ready = False
-        errors = [error for error in in_parallel(self._give_up_quietly, self.held()) if error]
+        errors = [error for error in in_parallel(self._give_up_quietly, self.leases()) if error]
         if errors:
             raise errors[0]
 
-    def _acquire(self, count: int, search: Search) -> list[Lease]:
+    def _acquire(self, count: int, search: SearchBudget) -> list[Lease]:
         taken: list[Lease] = []
 
         def take(candidate: Candidate) -> None:
@@ -184,11 +186,11 @@ class SourceCoordinator:
                 taken.append(lease)
 
         try:
-            while len(taken) < count and (offers := self._acquisition.offers(count - len(taken), search)):
+            while len(taken) < count and (batch := self._candidates.take(count - len(taken), search)):
                 try:
-                    in_parallel(take, offers)
+                    in_parallel(take, batch)
                 finally:
-                    self._acquisition.tried(offers)
+                    self._candidates.done(batch)
         except BaseException:
             in_parallel(self._give_up_quietly, taken)
             raise
@@ -205,16 +207,16 @@ class SourceCoordinator:
     def _keep(self, taken: list[Lease]) -> None:
         with self._lock:
             self._check_ready()  # a shutdown meanwhile saw none of these
-            self._held.update(taken)
+            self._leases.update(taken)
 
     def _take(self, candidate: Candidate) -> Lease | None:
-        lease = None if self._is_gone(candidate) else self._tenure.take(candidate.partition)
-        (self._acquisition.won if lease else self._acquisition.lost)(candidate)
+        lease = None if self._is_gone(candidate) else self._writer.acquire(candidate.partition)
+        (self._candidates.won if lease else self._candidates.lost)(candidate)
         return lease
 
     def _is_gone(self, candidate: Candidate) -> bool:
         """Where many are at the same candidates, a read before the write costs less than a write that is refused."""
-        if not candidate.lane.is_contested:
+        if not candidate.scan.is_contested:
             return False
         seen = candidate.partition
         now = self._store.get(seen.source, seen.key)
@@ -223,16 +225,16 @@ class SourceCoordinator:
     def _acquire_or_create(self, supplier: Supplier) -> list[Lease]:
         found: list[Lease] = []
         try:
-            with self._creation.turn() as lock:
+            with self._creator.creation_lease() as lock:
                 if lock is None:
                     return []
-                found = self._acquire(1, Search(looked_for_urgent=True))  # what another created before this turn
+                found = self._acquire(1, SearchBudget(checked_urgent=True))  # what another created before this turn
                 if not found:
-                    self._creation.supply(lock, supplier)
+                    self._creator.run_supplier(lock, supplier)
         except BaseException:
             in_parallel(self._give_up_quietly, found)
             raise
-        return found or self._acquire(1, Search(looked_for_urgent=True))
+        return found or self._acquire(1, SearchBudget(checked_urgent=True))
 
     def _count_acquired(self, found: list[Lease]) -> None:
         self._metrics.count(Metric.ACQUIRED, len(found))
@@ -240,17 +242,17 @@ class SourceCoordinator:
             self._metrics.count(Metric.NONE_ACQUIRED)
 
     def _end(self, lease: Lease, change: Change, errors: Metric) -> Status:
-        self._held_still(lease, lambda: self._tenure.end(lease, change, errors))
+        self._tracked(lease, lambda: self._writer.end(lease, change, errors))
         return lease.partition.status
 
     def _give_up(self, lease: Lease) -> bool:
         try:
-            self._held_still(lease, lambda: self._tenure.end(lease, lambda partition: partition.given_up(self._clock.now_ms())))
+            self._tracked(lease, lambda: self._writer.end(lease, lambda partition: partition.released(self._clock.now_ms())))
         except LeaseError:
             if not lease.is_over:
                 raise
             return False
-        self._metrics.count(Metric.GIVEN_UP)
+        self._metrics.count(Metric.RELEASED)
         return True
 
     def _give_up_quietly(self, lease: Lease) -> RunlakeError | None:
@@ -260,13 +262,13 @@ class SourceCoordinator:
             return error
         return None
 
-    def _held_still(self, lease: Lease, write: Callable[[], object]) -> None:
+    def _tracked(self, lease: Lease, write: Callable[[], object]) -> None:
         try:
             write()
         finally:
             if lease.is_over:
                 with self._lock:
-                    self._held.discard(lease)
+                    self._leases.discard(lease)
 
     def _check_ready(self) -> None:
         if not self._is_ready:

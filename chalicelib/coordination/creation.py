@@ -10,10 +10,10 @@ from chalicelib.coordination.heartbeat import Heartbeat
 from chalicelib.coordination.lease import Lease
 from chalicelib.coordination.metrics import Metric, Metrics
 from chalicelib.coordination.parallel import in_parallel
-from chalicelib.coordination.partition import GLOBAL_KEY, Partition, Source, new_partition
-from chalicelib.coordination.states import state_text
-from chalicelib.coordination.store import Store, settled
-from chalicelib.coordination.tenure import Tenure
+from chalicelib.coordination.partition import GLOBAL_KEY, Partition, WorkSource, new_partition
+from chalicelib.coordination.states import encode_state
+from chalicelib.coordination.store import PartitionStore, resolve_outcome
+from chalicelib.coordination.tenure import LeaseWriter
 from chalicelib.errors import LeaseError, RunlakeError
 from chalicelib.ports import Clock
 
@@ -21,20 +21,20 @@ Supplier = Callable[[dict[str, Any]], Iterable[str]]
 """Names the partitions that there should be, in the order in which to work them; it may change the map, which all nodes share."""
 
 
-class Creation:
+class PartitionCreator:
     """``is_free`` tells whether the global item may be taken; ``heartbeat`` renews a lease."""
 
     def __init__(
         self,
-        store: Store,
-        source: Source,
-        tenure: Tenure,
+        store: PartitionStore,
+        source: WorkSource,
+        writer: LeaseWriter,
         clock: Clock,
         metrics: Metrics,
         is_free: Callable[[Partition], bool],
         heartbeat: Callable[[Lease], Heartbeat],
     ) -> None:
-        self._store, self._source, self._tenure, self._clock, self._metrics = store, source, tenure, clock, metrics
+        self._store, self._source, self._writer, self._clock, self._metrics = store, source, writer, clock, metrics
         self._is_free, self._heartbeat = is_free, heartbeat
 
     def create(self, keys: Iterable[str]) -> list[str]:
@@ -46,7 +46,7 @@ class Creation:
         self._metrics.count(Metric.CREATED, sum(created))
         return [partition.key for partition, is_new in zip(wanted, created, strict=True) if is_new]
 
-    def create_global_item(self) -> Partition:
+    def ensure_global_item(self) -> Partition:
         """The global item, made if there is none."""
         source = self._source.global_state
         while not (found := self._store.get(source, GLOBAL_KEY)):
@@ -54,10 +54,10 @@ class Creation:
         return found
 
     @contextmanager
-    def turn(self) -> Iterator[Lease | None]:
+    def creation_lease(self) -> Iterator[Lease | None]:
         """The right to create partitions, until the end of the block; None when another node has it."""
-        item = self.create_global_item()
-        lock = self._tenure.take(item) if self._is_free(item) else None
+        item = self.ensure_global_item()
+        lock = self._writer.acquire(item) if self._is_free(item) else None
         try:
             yield lock
         except BaseException as error:
@@ -67,23 +67,23 @@ class Creation:
         if lock and not lock.is_over:
             self._release(lock)
 
-    def supply(self, lock: Lease, supplier: Supplier) -> None:
+    def run_supplier(self, lock: Lease, supplier: Supplier) -> None:
         """Run the supplier, create what it names, save the map and release the lock."""
         state = lock.state
         shared = dict(state) if isinstance(state, dict) else {}
         with self._heartbeat(lock):
             self._metrics.count(Metric.SUPPLIER_INVOCATIONS)
             self.create(supplier(shared))
-        text = state_text(shared)
-        self._tenure.end(lock, lambda item: item.saved(text).given_up(self._clock.now_ms()))
+        text = encode_state(shared)
+        self._writer.end(lock, lambda item: item.with_state(text).released(self._clock.now_ms()))
 
     def _created(self, new: Partition) -> bool:
-        stamped = self._store.retention.stamped(new, self._clock.now_ms())
-        return settled(lambda: self._store.create(stamped), lambda current: current == stamped, self._clock) is None
+        stamped = self._store.item_ttl.stamped(new, self._clock.now_ms())
+        return resolve_outcome(lambda: self._store.create(stamped), lambda current: current == stamped, self._clock) is None
 
     def _release(self, lock: Lease) -> None:
         with suppress(LeaseError):  # another has it: nothing to release
-            self._tenure.end(lock, lambda item: item.given_up(self._clock.now_ms()))
+            self._writer.end(lock, lambda item: item.released(self._clock.now_ms()))
 
     def _release_after(self, error: BaseException, lock: Lease) -> None:
         try:

@@ -17,7 +17,7 @@ from chalicelib.deadline import Deadline
 from chalicelib.errors import DeadlineExceededError, LeaseError, UnavailableError
 
 Work = Callable[[Lease], None]
-Failed = Callable[[Lease, Exception, int], None]
+OnFailure = Callable[[Lease, Exception, int], None]
 """Told of a failure: the lease, the error, and how many have been in a row."""
 _ERROR_CHARS = 1000
 
@@ -27,39 +27,39 @@ class Result(StrEnum):
 
     DONE = "done"
     FAILED = "failed"
-    SET_ASIDE = "set_aside"
-    LEFT = "left"
+    QUARANTINED = "set_aside"
+    UNFINISHED = "left"
     LOST = "lost"
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """When a partition that failed is tried again: after ``step_s``, then twice that, three times that, at most ``longest_s``; the
-    ``most``th failure in a row sets it aside, completed with the error as its state, until somebody asks for another try. Ten failures
+    """When a partition that failed is tried again: after ``step_s``, then twice that, three times that, at most ``max_s``; the
+    ``max_failures``th failure in a row sets it aside, completed with the error as its state, until somebody asks for another try. Ten failures
     take 45 minutes: with doubled pauses the alert would come hours later."""
 
-    most: int
+    max_failures: int
     step_s: float = 60.0
-    longest_s: float = 3600.0
+    max_s: float = 3600.0
 
-    def after(self, failures: int) -> timedelta:
+    def delay(self, failures: int) -> timedelta:
         """The pause after so many failures in a row."""
-        return timedelta(seconds=min(self.longest_s, self.step_s * failures))
+        return timedelta(seconds=min(self.max_s, self.step_s * failures))
 
 
-def put_off(coordinator: SourceCoordinator, lease: Lease, error: Exception, backoff: Backoff, now_ms: int) -> Status:
+def close_after_failure(coordinator: SourceCoordinator, lease: Lease, error: Exception, backoff: Backoff, now_ms: int) -> Status:
     """Close a partition whose work failed, until its pause is over, or set it aside; the error is its state. Raises LeaseError,
     StoreUnavailableError: then it ends by itself."""
     state = {"error": f"{type(error).__name__}: {error}"[:_ERROR_CHARS], "failed_ms": now_ms}
-    return coordinator.close(lease, backoff.after(lease.closed_count + 1), backoff.most, state=state)
+    return coordinator.close(lease, backoff.delay(lease.closed_count + 1), backoff.max_failures, state=state)
 
 
-class Crew:
+class WorkerPool:
     """Threads that take partitions from a coordinator and work them. ``work`` asks its lease before what others can see, and raises
     DeadlineExceededError when no time is left; whatever else it raises counts against its partition alone."""
 
     def __init__(
-        self, coordinator: SourceCoordinator, backoff: Backoff, threads: int, failed: Failed, now_ms: Callable[[], int]
+        self, coordinator: SourceCoordinator, backoff: Backoff, threads: int, failed: OnFailure, now_ms: Callable[[], int]
     ) -> None:
         self._coordinator, self._backoff, self._threads, self._failed, self._now_ms = coordinator, backoff, threads, failed, now_ms
         self._waiting: deque[Lease] = deque()
@@ -79,7 +79,7 @@ class Crew:
                 for thread in [threads.submit(go_on) for _ in range(self._threads)]:
                     thread.result()
         finally:
-            results[Result.LEFT] += len(self._waiting)
+            results[Result.UNFINISHED] += len(self._waiting)
             self._waiting.clear()
             self._coordinator.shutdown()
         return results
@@ -96,19 +96,19 @@ class Crew:
         except LeaseError:
             return Result.LOST
         except DeadlineExceededError:
-            return Result.LEFT  # and given up at the end
+            return Result.UNFINISHED  # and given up at the end
         except Exception as error:  # however it fails, it stops no other
-            return self._put_off(lease, error)
+            return self._close(lease, error)
         try:
-            self._coordinator.forget(lease)
+            self._coordinator.complete_and_delete(lease)
         except (LeaseError, UnavailableError):
             return Result.LOST  # it is done; when its lease has ended by itself, somebody finds that out
         return Result.DONE
 
-    def _put_off(self, lease: Lease, error: Exception) -> Result:
+    def _close(self, lease: Lease, error: Exception) -> Result:
         self._failed(lease, error, lease.closed_count + 1)
         try:
-            status = put_off(self._coordinator, lease, error, self._backoff, self._now_ms())
+            status = close_after_failure(self._coordinator, lease, error, self._backoff, self._now_ms())
         except (LeaseError, UnavailableError):
             return Result.FAILED  # its lease ends by itself, and then it is tried again
-        return Result.SET_ASIDE if status is Status.COMPLETED else Result.FAILED
+        return Result.QUARANTINED if status is Status.COMPLETED else Result.FAILED

@@ -14,25 +14,25 @@ from chalicelib.coordination.codec import (
     PRIORITY,
     SOURCE,
     VERSION,
-    combination,
     from_row,
+    index_key,
     to_row,
 )
-from chalicelib.coordination.partition import Partition, Retention
-from chalicelib.coordination.store import Look, Place, Refused
+from chalicelib.coordination.partition import ItemTtl, Partition
+from chalicelib.coordination.store import ConditionFailed, IndexPosition, PartitionQuery
 
 _ABSENT = f"attribute_not_exists({SOURCE}) AND attribute_not_exists({KEY})"
 _PRESENT = f"attribute_exists({SOURCE}) AND attribute_exists({KEY})"
 
 
-class DynamoDbStore:
+class DynamoDbPartitionStore:
     """``prepare`` makes the table ready, or checks that it is; it is called by ``initialize``. Nothing is asked for before that."""
 
-    def __init__(self, table: Table, retention: Retention | None = None, prepare: Callable[[], None] = lambda: None) -> None:
-        self._table, self._retention, self._prepare = table, retention or Retention(), prepare
+    def __init__(self, table: Table, item_ttl: ItemTtl | None = None, prepare: Callable[[], None] = lambda: None) -> None:
+        self._table, self._retention, self._prepare = table, item_ttl or ItemTtl(), prepare
 
     @property
-    def retention(self) -> Retention:
+    def item_ttl(self) -> ItemTtl:
         """See the port."""
         return self._retention
 
@@ -45,40 +45,40 @@ class DynamoDbStore:
         row = self._table.get({SOURCE: source, KEY: key})
         return from_row(row) if row else None
 
-    def look(self, look: Look) -> tuple[Sequence[Partition], Place | None]:
+    def query(self, query: PartitionQuery) -> tuple[Sequence[Partition], IndexPosition | None]:
         """See the port. One Query of the index."""
-        if look.first is not None and look.last is not None and look.first > look.last:
+        if query.first is not None and query.last is not None and query.first > query.last:
             return [], None  # DynamoDB takes that for a mistake
-        range_, values = _range(look)
-        start = {"ExclusiveStartKey": _start(look, look.after)} if look.after else {}
+        range_, values = _range(query)
+        start = {"ExclusiveStartKey": _start(query, query.after)} if query.after else {}
         rows, after = self._table.query(
             f"{COMBINATION} = :combination{range_}",
-            {":combination": combination(look.source, look.status), **values},
+            {":combination": index_key(query.source, query.status), **values},
             IndexName=INDEX,
-            Limit=look.limit,
-            ScanIndexForward=not look.newest_first,
+            Limit=query.limit,
+            ScanIndexForward=not query.newest_first,
             **start,
         )
-        return [from_row(row) for row in rows], Place(after[PRIORITY], after[KEY]) if after else None
+        return [from_row(row) for row in rows], IndexPosition(after[PRIORITY], after[KEY]) if after else None
 
-    def create(self, new: Partition) -> Refused | None:
+    def create(self, new: Partition) -> ConditionFailed | None:
         """See the port. One PutItem."""
         return self._outcome(new, self._table.put_if(to_row(new), _ABSENT, {}))
 
-    def replace(self, old: Partition, new: Partition) -> Refused | None:
+    def replace(self, old: Partition, new: Partition) -> ConditionFailed | None:
         """See the port. One PutItem."""
         return self._outcome(old, self._table.put_if(to_row(new), *_exactly(old)))
 
-    def delete(self, old: Partition) -> Refused | None:
+    def delete(self, old: Partition) -> ConditionFailed | None:
         """See the port. One DeleteItem."""
         return self._outcome(old, self._table.delete_if({SOURCE: old.source, KEY: old.key}, *_exactly(old)))
 
-    def _outcome(self, partition: Partition, kept: Kept | None) -> Refused | None:
+    def _outcome(self, partition: Partition, kept: Kept | None) -> ConditionFailed | None:
         if kept is None:
             return None
         if kept.item is None:  # nothing there, or a service that does not tell
-            return Refused(self.get(partition.source, partition.key))
-        return Refused(from_row(kept.item))
+            return ConditionFailed(self.get(partition.source, partition.key))
+        return ConditionFailed(from_row(kept.item))
 
 
 def _exactly(old: Partition) -> tuple[str, Mapping[str, Any]]:
@@ -95,13 +95,13 @@ def _exactly(old: Partition) -> tuple[str, Mapping[str, Any]]:
     return " AND ".join(clauses), values
 
 
-def _range(look: Look) -> tuple[str, dict[str, str]]:
-    if look.first is not None and look.last is not None:
-        return f" AND {PRIORITY} BETWEEN :first AND :last", {":first": look.first, ":last": look.last}
-    if look.first is not None:
-        return f" AND {PRIORITY} >= :first", {":first": look.first}
-    return (f" AND {PRIORITY} <= :last", {":last": look.last}) if look.last is not None else ("", {})
+def _range(query: PartitionQuery) -> tuple[str, dict[str, str]]:
+    if query.first is not None and query.last is not None:
+        return f" AND {PRIORITY} BETWEEN :first AND :last", {":first": query.first, ":last": query.last}
+    if query.first is not None:
+        return f" AND {PRIORITY} >= :first", {":first": query.first}
+    return (f" AND {PRIORITY} <= :last", {":last": query.last}) if query.last is not None else ("", {})
 
 
-def _start(look: Look, after: Place) -> dict[str, str]:
-    return {SOURCE: look.source, KEY: after.key, COMBINATION: combination(look.source, look.status), PRIORITY: after.priority}
+def _start(query: PartitionQuery, after: IndexPosition) -> dict[str, str]:
+    return {SOURCE: query.source, KEY: after.key, COMBINATION: index_key(query.source, query.status), PRIORITY: after.priority}

@@ -11,7 +11,7 @@ from chalicelib.coordination.lease import Lease
 Port = TypeVar("Port")
 
 
-class _Guarded:
+class _LeaseChecked:
     def __init__(self, port: Any, lease: Lease) -> None:
         self._port, self._lease = port, lease
 
@@ -28,6 +28,6 @@ class _Guarded:
         return checked
 
 
-def guarded(port: Port, lease: Lease) -> Port:
+def lease_checked(port: Port, lease: Lease) -> Port:
     """``port``, whose every call first asks ``lease.check()``: PartitionNotOwnedError, and the call is not made."""
-    return cast(Port, _Guarded(port, lease))
+    return cast(Port, _LeaseChecked(port, lease))

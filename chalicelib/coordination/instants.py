@@ -8,23 +8,23 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-def instant(ms: int) -> str:
+def format_timestamp(ms: int) -> str:
     """A time in ms as text."""
-    return instant_us(ms * 1000)
+    return format_timestamp_us(ms * 1000)
 
 
-def instant_us(us: int) -> str:
+def format_timestamp_us(us: int) -> str:
     """A time in microseconds as text."""
     return (_EPOCH + timedelta(microseconds=us)).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
-def bound(ms: int) -> str:
+def upper_bound(ms: int) -> str:
     """A text at or behind the texts of all instants up to this one, whoever wrote them: Java leaves out a fraction of zero, and ``Z``
     sorts behind a point. Later ones of the same second are before it too."""
-    return instant(ms)[:19] + "Z"
+    return format_timestamp(ms)[:19] + "Z"
 
 
-def parsed_us(text: str) -> int:
+def parse_timestamp_us(text: str) -> int:
     """The inverse: microseconds; further digits (Java writes up to nine) are cut. Raises ValueError."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
@@ -32,6 +32,6 @@ def parsed_us(text: str) -> int:
     return (moment - _EPOCH) // _MICROSECOND
 
 
-def parsed_ms(text: str) -> int:
+def parse_timestamp_ms(text: str) -> int:
     """The inverse of ``instant``."""
-    return parsed_us(text) // 1000
+    return parse_timestamp_us(text) // 1000

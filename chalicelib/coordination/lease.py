@@ -49,7 +49,7 @@ class Lease:
     """What an acquisition gives. ``fence`` is the item's version right after it: a sink that remembers the highest one it saw, and
     refuses lower ones, is safe from a holder that was overtaken. It grows as long as the item exists.
 
-    Only the coordinator that gave it changes it, under ``lock``: ``trouble`` is why it could not be renewed, ``doubtful`` a write of which
+    Only the coordinator that gave it changes it, under ``lock``: ``renewal_error`` is why it could not be renewed, ``unconfirmed`` a write of which
     nobody knows whether it was applied.
     """
 
@@ -58,8 +58,8 @@ class Lease:
         self.fence = partition.version
         self.owner = partition.owner
         self.lock = RLock()
-        self.trouble: Exception | None = None
-        self.doubtful: Partition | None = None
+        self.renewal_error: Exception | None = None
+        self.unconfirmed: Partition | None = None
         self._partition, self._trusted_until_s, self._clock = partition, trusted_until_s, clock
         self._written_s = clock.monotonic_s()
         self._over: LeaseError | None = None
@@ -99,26 +99,28 @@ class Lease:
     def check(self) -> None:
         """Ask before each step that others can see. Raises PartitionNotOwnedError (PartitionNotFoundError) when the lease is over, or
         was not renewed in time: stop the work. No request."""
-        self.check_held()
+        self.check_not_over()
         if self.remaining_s() <= 0:
-            raise PartitionNotOwnedError(f"the lease was not renewed in time key={self.key} fence={self.fence}") from self.trouble
+            raise PartitionNotOwnedError(
+                f"the lease was not renewed in time key={self.key} fence={self.fence}"
+            ) from self.renewal_error
 
-    def check_held(self) -> None:
+    def check_not_over(self) -> None:
         """Raises the error of ``check`` when the lease is over. One that was not renewed in time may still be ours: the store knows."""
         if self._over:
             raise type(self._over)(str(self._over)) from self._over
 
-    def written(self, partition: Partition, trusted_until_s: float) -> None:
+    def mark_written(self, partition: Partition, trusted_until_s: float) -> None:
         """The coordinator wrote the item, and it is still this holder's."""
-        self._partition, self._trusted_until_s, self.trouble = partition, trusted_until_s, None
+        self._partition, self._trusted_until_s, self.renewal_error = partition, trusted_until_s, None
         self._written_s = self._clock.monotonic_s()
 
-    def ended(self, partition: Partition) -> None:
+    def mark_ended(self, partition: Partition) -> None:
         """The holder let go of it."""
         self._partition = partition
         self._over = PartitionNotOwnedError(f"the lease was ended key={self.key} fence={self.fence}")
 
-    def lost(self, error: LeaseError) -> None:
+    def mark_lost(self, error: LeaseError) -> None:
         """The store says that it is another's, or gone."""
         self._over = error
 

@@ -8,25 +8,25 @@ from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Any
 
-from chalicelib.coordination.codec import COMBINATION, KEY, PRIORITY, SOURCE, combination, from_row, to_row
-from chalicelib.coordination.partition import Partition, Retention
-from chalicelib.coordination.store import Look, Place, Refused
+from chalicelib.coordination.codec import COMBINATION, KEY, PRIORITY, SOURCE, from_row, index_key, to_row
+from chalicelib.coordination.partition import ItemTtl, Partition
+from chalicelib.coordination.store import ConditionFailed, IndexPosition, PartitionQuery
 
 _Entry = tuple[str, str]
 _LAST = "\U0010ffff"
 
 
-class InMemoryStore:
+class InMemoryPartitionStore:
     """Rows by source and key, and an index by status that never lags. One lock makes each write atomic."""
 
-    def __init__(self, retention: Retention | None = None) -> None:
-        self._retention = retention or Retention()
+    def __init__(self, item_ttl: ItemTtl | None = None) -> None:
+        self._retention = item_ttl or ItemTtl()
         self._rows: dict[tuple[str, str], dict[str, Any]] = {}
         self._index: dict[str, list[_Entry]] = defaultdict(list)
         self._lock = Lock()
 
     @property
-    def retention(self) -> Retention:
+    def item_ttl(self) -> ItemTtl:
         """See the port."""
         return self._retention
 
@@ -38,37 +38,37 @@ class InMemoryStore:
         with self._lock:
             return self._found(source, key)
 
-    def look(self, look: Look) -> tuple[Sequence[Partition], Place | None]:
+    def query(self, query: PartitionQuery) -> tuple[Sequence[Partition], IndexPosition | None]:
         """See the port."""
         with self._lock:
-            entries = self._index[combination(look.source, look.status)]
-            page, more = _page(entries, *_bounds(entries, look), look)
-            found = [from_row(self._rows[look.source, key]) for _, key in page]
-        return found, Place(*page[-1]) if more and page else None
+            entries = self._index[index_key(query.source, query.status)]
+            page, more = _page(entries, *_bounds(entries, query), query)
+            found = [from_row(self._rows[query.source, key]) for _, key in page]
+        return found, IndexPosition(*page[-1]) if more and page else None
 
-    def create(self, new: Partition) -> Refused | None:
+    def create(self, new: Partition) -> ConditionFailed | None:
         """See the port."""
         with self._lock:
             if current := self._found(new.source, new.key):
-                return Refused(current)
+                return ConditionFailed(current)
             self._put(to_row(new))
             return None
 
-    def replace(self, old: Partition, new: Partition) -> Refused | None:
+    def replace(self, old: Partition, new: Partition) -> ConditionFailed | None:
         """See the port."""
         with self._lock:
             current = self._found(old.source, old.key)
             if not _is_same(current, old):
-                return Refused(current)
+                return ConditionFailed(current)
             self._put(to_row(new))
             return None
 
-    def delete(self, old: Partition) -> Refused | None:
+    def delete(self, old: Partition) -> ConditionFailed | None:
         """See the port."""
         with self._lock:
             current = self._found(old.source, old.key)
             if not _is_same(current, old):
-                return Refused(current)
+                return ConditionFailed(current)
             self._remove(old.source, old.key)
             return None
 
@@ -104,18 +104,18 @@ def _is_same(current: Partition | None, old: Partition) -> bool:
     return current is not None and (current.version, current.owner, current.priority) == (old.version, old.owner, old.priority)
 
 
-def _bounds(entries: list[_Entry], look: Look) -> tuple[int, int]:
-    first = 0 if look.first is None else bisect_left(entries, (look.first, ""))
-    last = len(entries) if look.last is None else bisect_right(entries, (look.last, _LAST))
-    if look.after and look.newest_first:
-        return first, min(last, bisect_left(entries, (look.after.priority, look.after.key)))
-    if look.after:
-        return max(first, bisect_right(entries, (look.after.priority, look.after.key))), last
+def _bounds(entries: list[_Entry], query: PartitionQuery) -> tuple[int, int]:
+    first = 0 if query.first is None else bisect_left(entries, (query.first, ""))
+    last = len(entries) if query.last is None else bisect_right(entries, (query.last, _LAST))
+    if query.after and query.newest_first:
+        return first, min(last, bisect_left(entries, (query.after.priority, query.after.key)))
+    if query.after:
+        return max(first, bisect_right(entries, (query.after.priority, query.after.key))), last
     return first, last
 
 
-def _page(entries: list[_Entry], first: int, last: int, look: Look) -> tuple[list[_Entry], bool]:
-    more = last - first > look.limit
-    if look.newest_first:
-        return entries[max(first, last - look.limit) : max(first, last)][::-1], more
-    return entries[first : min(last, first + look.limit)], more
+def _page(entries: list[_Entry], first: int, last: int, query: PartitionQuery) -> tuple[list[_Entry], bool]:
+    more = last - first > query.limit
+    if query.newest_first:
+        return entries[max(first, last - query.limit) : max(first, last)][::-1], more
+    return entries[first : min(last, first + query.limit)], more

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import StrEnum
 
-Record = Callable[[str, float], None]
+RecordMetric = Callable[[str, float], None]
 """Where figures go: ``observability.record``, in a function."""
 
 
@@ -17,7 +17,7 @@ class Metric(StrEnum):
     CLOSED = "partitionsClosed"
     ACQUIRED = "partitionsAcquired"
     NONE_ACQUIRED = "noPartitionsAcquired"
-    GIVEN_UP = "partitionsGivenUp"
+    RELEASED = "partitionsGivenUp"
     SUPPLIER_INVOCATIONS = "partitionCreationSupplierInvocations"
     STATES_SAVED = "savePartitionProgressStateInvocationsSuccess"
     NOT_FOUND = "partitionNotFoundErrors"
@@ -27,7 +27,7 @@ class Metric(StrEnum):
     COMPLETE_ERRORS = "completePartitionUpdateErrors"
 
 
-NAMES: tuple[str, ...] = tuple(Metric)
+METRIC_NAMES: tuple[str, ...] = tuple(Metric)
 """All of them: what a dashboard of a sub-pipeline shows."""
 
 
@@ -39,7 +39,7 @@ def metric_name(sub_pipeline: str, name: str) -> str:
 class Metrics:
     """The counters of one sub-pipeline."""
 
-    def __init__(self, sub_pipeline: str, record: Record) -> None:
+    def __init__(self, sub_pipeline: str, record: RecordMetric) -> None:
         self._sub_pipeline, self._record = sub_pipeline, record
 
     def count(self, metric: Metric, times: int = 1) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from chalicelib.coordination.instants import instant, instant_us
+from chalicelib.coordination.instants import format_timestamp, format_timestamp_us
 from chalicelib.errors import InvalidConfigurationError, InvalidInputError
 from chalicelib.ports import MAX_SORT_KEY_BYTES, is_sort_key
 
@@ -31,7 +31,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class WorkSource:
     """Whose work: a (sub-)pipeline, and a prefix that tells clusters apart that share a store."""
 
     name: str
@@ -79,14 +79,16 @@ class Partition:
 
     def assigned(self, owner: str, timeout_ms: int) -> Partition:
         """Taken by ``owner`` until then."""
-        return self._next(status=Status.ASSIGNED, owner=owner, timeout_ms=timeout_ms, reopen_ms=None, priority=instant(timeout_ms))
+        return self._next(
+            status=Status.ASSIGNED, owner=owner, timeout_ms=timeout_ms, reopen_ms=None, priority=format_timestamp(timeout_ms)
+        )
 
     def renewed(self, timeout_ms: int) -> Partition:
         """Its owner's for longer; never for a shorter time than before."""
         until_ms = max(timeout_ms, self.timeout_ms or 0)
-        return self._next(timeout_ms=until_ms, priority=instant(until_ms))
+        return self._next(timeout_ms=until_ms, priority=format_timestamp(until_ms))
 
-    def saved(self, state: str) -> Partition:
+    def with_state(self, state: str) -> Partition:
         """With another state, not yet written: the version stays."""
         return replace(self, state=state)
 
@@ -99,15 +101,15 @@ class Partition:
         counted = replace(self, closed_count=self.closed_count + 1)
         if counted.closed_count >= max_closed:
             return counted.completed()
-        return counted._released(Status.CLOSED, reopen_ms=reopen_ms, priority=instant(reopen_ms))
+        return counted._released(Status.CLOSED, reopen_ms=reopen_ms, priority=format_timestamp(reopen_ms))
 
-    def given_up(self, now_ms: int) -> Partition:
+    def released(self, now_ms: int) -> Partition:
         """Anybody's, behind all that waits now."""
-        return self._released(Status.UNASSIGNED, priority=instant(now_ms))
+        return self._released(Status.UNASSIGNED, priority=format_timestamp(now_ms))
 
     def retried(self, now_ms: int) -> Partition:
         """As if new, but with its state."""
-        return replace(self.given_up(now_ms), closed_count=0)
+        return replace(self.released(now_ms), closed_count=0)
 
     def _released(self, status: Status, **changes: Any) -> Partition:
         return self._next(**{"status": status, "owner": None, "timeout_ms": None, "reopen_ms": None} | changes)
@@ -120,11 +122,11 @@ def new_partition(source: str, key: str, now_us: int) -> Partition:
     """A partition that waits. Raises InvalidInputError for a key that DynamoDB cannot hold."""
     if not is_sort_key(key):
         raise InvalidInputError(f"a partition's key has 1 to {MAX_SORT_KEY_BYTES} bytes of utf-8 key={key[:80]!r}")
-    return Partition(source, key, Status.UNASSIGNED, instant_us(now_us))
+    return Partition(source, key, Status.UNASSIGNED, format_timestamp_us(now_us))
 
 
 @dataclass(frozen=True, slots=True)
-class Retention:
+class ItemTtl:
     """How long items are kept: for ``ttl_s`` after their last change, only completed ones unless ``everything``. The global item stays.
 
     Without ``ttl_s`` nothing expires: whoever is done with completed items removes them.

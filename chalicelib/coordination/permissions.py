@@ -13,10 +13,10 @@ ACTIONS = (
     "dynamodb:CreateTable",
     "dynamodb:GetItem",
     "dynamodb:PutItem",
-    "dynamodb:DeleteItem",  # ours: forget() removes items
+    "dynamodb:DeleteItem",  # ours: complete_and_delete() removes items
     "dynamodb:Query",
 )
-MAKING = frozenset(ACTIONS[:4])
+SETUP_ACTIONS = frozenset(ACTIONS[:4])
 """Needed only where the table is made by the coordinator, or ``ttl`` is set."""
 
 

@@ -19,7 +19,7 @@ class Capacity:
     write_units: int = DEFAULT_CAPACITY_UNITS
 
 
-def table_request(name: str, capacity: Capacity | None) -> dict[str, Any]:
+def create_table_request(name: str, capacity: Capacity | None) -> dict[str, Any]:
     """The arguments of ``create_table``."""
     provisioned = (
         {"ProvisionedThroughput": {"ReadCapacityUnits": capacity.read_units, "WriteCapacityUnits": capacity.write_units}}

@@ -14,7 +14,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
 
-from chalicelib.coordination.partition import Retention
+from chalicelib.coordination.partition import ItemTtl
 from chalicelib.coordination.schema import DEFAULT_CAPACITY_UNITS, Capacity
 from chalicelib.errors import InvalidConfigurationError
 
@@ -92,9 +92,9 @@ class DynamoDbSettings(_Settings):
         return None if self.on_demand else Capacity(self.provisioned_read_capacity_units, self.provisioned_write_capacity_units)
 
     @property
-    def retention(self) -> Retention:
+    def item_ttl(self) -> ItemTtl:
         """How long items are kept."""
-        return Retention(int(self.ttl.total_seconds()) if self.ttl else None, self.ttl_everything)
+        return ItemTtl(int(self.ttl.total_seconds()) if self.ttl else None, self.ttl_everything)
 
 
 class StoreSettings(_Settings):
@@ -119,7 +119,7 @@ class CoordinationSettings(_Settings):
     store: StoreSettings = Field(default_factory=StoreSettings, description="Where partitions are kept.")
 
 
-def parsed(given: Mapping[str, Any] | None) -> CoordinationSettings:
+def parse_settings(given: Mapping[str, Any] | None) -> CoordinationSettings:
     """The settings below ``source_coordination``, as YAML or JSON has them; nothing given: in memory. Raises
     InvalidConfigurationError."""
     try:

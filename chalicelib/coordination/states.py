@@ -6,6 +6,6 @@ import json
 from typing import Any
 
 
-def state_text(state: Any) -> str:
+def encode_state(state: Any) -> str:
     """Anything that JSON can say. Raises TypeError or ValueError for what it cannot: a mistake of the program."""
     return json.dumps(state, ensure_ascii=False, separators=(",", ":"), allow_nan=False)

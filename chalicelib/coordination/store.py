@@ -6,25 +6,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from chalicelib.coordination.partition import Partition, Retention, Status
+from chalicelib.coordination.partition import ItemTtl, Partition, Status
 from chalicelib.errors import OutcomeUnknownError, StoreUnavailableError
 from chalicelib.ports import Clock
 
-PAGE = 25
+PAGE_SIZE = 25
 """Partitions that one look at the index reads at most."""
-ATTEMPTS = 4
+MAX_ATTEMPTS = 4
 _FIRST_PAUSE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class ConditionFailed:
     """A conditional write that was not applied, and what is there instead; None: nothing."""
 
     current: Partition | None
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class IndexPosition:
     """A place in the index: behind this partition."""
 
     priority: str
@@ -32,23 +32,23 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class PartitionQuery:
     """Which partitions of a source to look at: of one status, by ``priority`` from ``first`` to ``last`` (None: no bound)."""
 
     source: str
     status: Status
     first: str | None = None
     last: str | None = None
-    after: Place | None = None
-    limit: int = PAGE
+    after: IndexPosition | None = None
+    limit: int = PAGE_SIZE
     newest_first: bool = False
 
 
-class Store(Protocol):
+class PartitionStore(Protocol):
     """Raises StoreUnavailableError (nothing was done), OutcomeUnknownError (a write whose answer was lost). Never answers a part."""
 
     @property
-    def retention(self) -> Retention:
+    def item_ttl(self) -> ItemTtl:
         """How long items are kept."""
 
     def initialize(self) -> None:
@@ -57,27 +57,29 @@ class Store(Protocol):
     def get(self, source: str, key: str) -> Partition | None:
         """The partition as it is now: strongly consistent."""
 
-    def look(self, look: Look) -> tuple[Sequence[Partition], Place | None]:
+    def query(self, query: PartitionQuery) -> tuple[Sequence[Partition], IndexPosition | None]:
         """Partitions in order of priority, and where to go on (None: there are no more). The index may lag behind the items."""
 
-    def create(self, new: Partition) -> Refused | None:
+    def create(self, new: Partition) -> ConditionFailed | None:
         """Write it if there is none of its key; None when it was written."""
 
-    def replace(self, old: Partition, new: Partition) -> Refused | None:
+    def replace(self, old: Partition, new: Partition) -> ConditionFailed | None:
         """Write ``new`` in the place of exactly ``old``; None when it was written."""
 
-    def delete(self, old: Partition) -> Refused | None:
+    def delete(self, old: Partition) -> ConditionFailed | None:
         """Remove exactly ``old``; None when it was removed."""
 
 
-def settled(write: Callable[[], Refused | None], is_ours: Callable[[Partition | None], bool], clock: Clock) -> Refused | None:
+def resolve_outcome(
+    write: Callable[[], ConditionFailed | None], is_ours: Callable[[Partition | None], bool], clock: Clock
+) -> ConditionFailed | None:
     """The certain outcome of a conditional write, whatever happens to its answers.
 
     A write whose answer was lost is repeated. If it had been applied, the repeat is refused and finds ``is_ours``: a success. Raises
     StoreUnavailableError when nothing was done, OutcomeUnknownError when the store does not come back in time.
     """
     doubt: OutcomeUnknownError | None = None
-    for attempt in range(ATTEMPTS):
+    for attempt in range(MAX_ATTEMPTS):
         try:
             refused = write()
         except OutcomeUnknownError as error:
@@ -87,7 +89,7 @@ def settled(write: Callable[[], Refused | None], is_ours: Callable[[Partition | 
                 raise
         else:
             return None if refused and is_ours(refused.current) else refused
-        if attempt + 1 < ATTEMPTS:
+        if attempt + 1 < MAX_ATTEMPTS:
             clock.sleep(_FIRST_PAUSE_S * 2**attempt)
     assert doubt
     raise doubt

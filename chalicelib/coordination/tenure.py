@@ -7,7 +7,7 @@ from collections.abc import Callable
 from chalicelib.coordination.lease import Lease, LeaseTerms
 from chalicelib.coordination.metrics import Metric, Metrics
 from chalicelib.coordination.partition import Partition
-from chalicelib.coordination.store import Refused, Store, settled
+from chalicelib.coordination.store import ConditionFailed, PartitionStore, resolve_outcome
 from chalicelib.errors import (
     LeaseError,
     OutcomeUnknownError,
@@ -25,24 +25,26 @@ _MAX_REBASES = 3
 Change = Callable[[Partition], Partition]
 
 
-class Tenure:
+class LeaseWriter:
     """Conditional writes, each certain of its outcome; every lease knows what was last written under it."""
 
-    def __init__(self, store: Store, terms: LeaseTerms, clock: Clock, metrics: Metrics, new_owner: Callable[[], str]) -> None:
+    def __init__(
+        self, store: PartitionStore, terms: LeaseTerms, clock: Clock, metrics: Metrics, new_owner: Callable[[], str]
+    ) -> None:
         self._store, self._terms, self._clock, self._metrics, self._new_owner = store, terms, clock, metrics, new_owner
 
-    def take(self, free: Partition) -> Lease | None:
+    def acquire(self, free: Partition) -> Lease | None:
         """A lease of exactly this item, as it was read; None: it has changed since. One request."""
         trusted_until_s, timeout_ms = self._from_now()
         taken = self._stamped(free.assigned(self._new_owner(), timeout_ms))
-        refused = settled(lambda: self._store.replace(free, taken), lambda current: current == taken, self._clock)
+        refused = resolve_outcome(lambda: self._store.replace(free, taken), lambda current: current == taken, self._clock)
         return None if refused else Lease(taken, trusted_until_s, self._clock)
 
-    def begin(self, new: Partition) -> Lease | Refused:
+    def create_acquired(self, new: Partition) -> Lease | ConditionFailed:
         """A lease of an item that is made with it. One request."""
         trusted_until_s, timeout_ms = self._from_now()
         taken = self._stamped(new.assigned(self._new_owner(), timeout_ms))
-        refused = settled(lambda: self._store.create(taken), lambda current: current == taken, self._clock)
+        refused = resolve_outcome(lambda: self._store.create(taken), lambda current: current == taken, self._clock)
         return refused or Lease(taken, trusted_until_s, self._clock)
 
     def renew(self, lease: Lease) -> None:
@@ -54,42 +56,42 @@ class Tenure:
     def save(self, lease: Lease, state: str) -> None:
         """Store a state, and renew."""
         with lease.lock:
-            lease.check_held()
+            lease.check_not_over()
             self._check_size(lease, state, Metric.SAVE_STATE_ERRORS)
-            self._extend(lease, lambda partition: partition.saved(state), Metric.SAVE_STATE_ERRORS)
+            self._extend(lease, lambda partition: partition.with_state(state), Metric.SAVE_STATE_ERRORS)
 
     def end(self, lease: Lease, change: Change, errors: Metric | None = None) -> Partition:
         """Let go of it by ``change``. If the answer is lost for good, the same call again finds out what became of it."""
         with lease.lock:
-            lease.check_held()
+            lease.check_not_over()
             ended = self._write(lease, change, errors)
-            lease.ended(ended)
+            lease.mark_ended(ended)
             return ended
 
-    def remove(self, lease: Lease) -> None:
+    def delete(self, lease: Lease) -> None:
         """Let go of it by removing the item; one that is gone already is a success."""
         with lease.lock:
-            lease.check_held()
+            lease.check_not_over()
             old = lease.partition
             for _ in range(_MAX_REBASES):
                 refused = self._removed(old)
                 if refused is None:
-                    lease.ended(old)
+                    lease.mark_ended(old)
                     return
                 old = self._still_ours(lease, refused.current)
             raise self._stubborn(lease, None)
 
-    def _removed(self, old: Partition) -> Refused | None:
+    def _removed(self, old: Partition) -> ConditionFailed | None:
         def is_gone(current: Partition | None) -> bool:
             """Versions only grow: a lower one is of an item that was created since."""
             return current is None or current.version < old.version
 
-        return settled(lambda: self._store.delete(old), is_gone, self._clock)
+        return resolve_outcome(lambda: self._store.delete(old), is_gone, self._clock)
 
     def _extend(self, lease: Lease, change: Change, errors: Metric | None) -> None:
         trusted_until_s, timeout_ms = self._from_now()
         written = self._write(lease, lambda partition: change(partition).renewed(timeout_ms), errors)
-        lease.written(written, trusted_until_s)
+        lease.mark_written(written, trusted_until_s)
 
     def _write(self, lease: Lease, change: Change, errors: Metric | None) -> Partition:
         old = lease.partition
@@ -101,16 +103,16 @@ class Tenure:
             old = self._still_ours(lease, refused.current)
         raise self._stubborn(lease, errors)
 
-    def _replaced(self, lease: Lease, old: Partition, new: Partition, errors: Metric | None) -> Refused | None:
+    def _replaced(self, lease: Lease, old: Partition, new: Partition, errors: Metric | None) -> ConditionFailed | None:
         def is_ours(current: Partition | None) -> bool:
             """What this call wrote, or what an earlier one let go of without learning it."""
-            return current is not None and (current == new or (current == lease.doubtful and _are_alike(current, new)))
+            return current is not None and (current == new or (current == lease.unconfirmed and _are_alike(current, new)))
 
         try:
-            return settled(lambda: self._store.replace(old, new), is_ours, self._clock)
+            return resolve_outcome(lambda: self._store.replace(old, new), is_ours, self._clock)
         except UnavailableError as error:
             if isinstance(error, OutcomeUnknownError):
-                lease.doubtful = new
+                lease.unconfirmed = new
             self._count(errors)
             raise
 
@@ -126,7 +128,7 @@ class Tenure:
             self._count(Metric.NOT_OWNED)
             now = f"status={current.status} version={current.version} owner={current.owner}"
             error = PartitionNotOwnedError(f"the partition is not ours any more key={lease.key} fence={lease.fence} {now}")
-        lease.lost(error)
+        lease.mark_lost(error)
         raise error
 
     def _stubborn(self, lease: Lease, errors: Metric | None) -> PartitionUpdateError:
@@ -148,7 +150,7 @@ class Tenure:
         return self._clock.monotonic_s() + trusted_s, self._clock.now_ms() + self._terms.timeout_ms
 
     def _stamped(self, partition: Partition) -> Partition:
-        return self._store.retention.stamped(partition, self._clock.now_ms())
+        return self._store.item_ttl.stamped(partition, self._clock.now_ms())
 
 
 def _are_alike(one: Partition, other: Partition) -> bool:

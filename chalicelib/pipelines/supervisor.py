@@ -184,7 +184,7 @@ class Supervisor:
                     slot.assignment.file.name, HandlerState(handler, DISABLED, f"blocked: {reason}", self.clock.now_ms())
                 )
             if lease is not None:
-                self.coordinator.give_up(lease)
+                self.coordinator.release(lease)
         except (LeaseError, UnavailableError) as error:
             self.warn("could not store which handler blocks", pipeline=slot.assignment.name, error=str(error))
 
@@ -250,7 +250,7 @@ class Supervisor:
         finally:
             slot.worker = None
             if not found.is_over:
-                self.coordinator.give_up(found)
+                self.coordinator.release(found)
 
     def _session(self, slot: _Slot, lease: Lease) -> bool:
         """Run a worker from its start to its stop. Returns whether to start again, because an operator has changed the state."""

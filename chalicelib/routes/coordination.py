@@ -18,7 +18,7 @@ from chalicelib.catalog.moments import FIRST_MS, LAST_MS, iso
 from chalicelib.catalog.runs import partition_key, run_of
 from chalicelib.composition import SOURCES
 from chalicelib.coordination import Administration, Partition, Status
-from chalicelib.coordination.instants import parsed_ms
+from chalicelib.coordination.instants import parse_timestamp_ms
 from chalicelib.errors import InvalidCursorError, InvalidInputError
 from chalicelib.observability import note
 from chalicelib.ports import Run
@@ -108,7 +108,7 @@ def _since_ms(partition: Partition, failed_ms: int | None) -> int | None:
     if partition.status is not Status.UNASSIGNED:
         return failed_ms
     try:
-        return _moment(parsed_ms(partition.priority))
+        return _moment(parse_timestamp_ms(partition.priority))
     except ValueError:
         return None
 

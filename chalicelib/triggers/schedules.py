@@ -14,7 +14,7 @@ from chalicelib import composition
 from chalicelib.catalog.runs import RunRow, partition_key, run_of
 from chalicelib.composition import COMPACTION, SWEEP, Services
 from chalicelib.coordination import Lease
-from chalicelib.coordination.crew import Backoff, Crew, Result
+from chalicelib.coordination.crew import Backoff, Result, WorkerPool
 from chalicelib.deadline import Deadline
 from chalicelib.errors import RunlakeError, UnavailableError
 from chalicelib.ingestion.settled import tell
@@ -70,7 +70,7 @@ def _share(services: Services, source: str, remaining_ms: int, worker: int, due:
 
     if worker == 0:
         try:
-            coordinator.supply(supplier)
+            coordinator.run_supplier(supplier)
         except UnavailableError as error:
             logger.warning("not all that is due was shared out: what is, is worked", extra={"error": str(error)})
         _start_more(services, waiting)
@@ -83,7 +83,7 @@ def _share(services: Services, source: str, remaining_ms: int, worker: int, due:
 
     threads = min(services.settings.max_concurrent_streams, THREADS)
     backoff = Backoff(services.settings.set_aside_after_failures)
-    crew = Crew(coordinator, backoff, threads, _failed(services), services.clock.now_ms)
+    crew = WorkerPool(coordinator, backoff, threads, _failed(services), services.clock.now_ms)
     counted = crew.run(work_one, deadline)
     return {result.value: counted[result] for result in Result}
 

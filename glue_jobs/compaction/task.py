@@ -18,7 +18,7 @@ from uuid import uuid4
 from chalicelib.catalog.runs import partition_key
 from chalicelib.composition import COMPACTION, Services, leased_finalizer
 from chalicelib.coordination import Lease, LeaseTerms, Partition, SourceCoordinator, Status
-from chalicelib.coordination.crew import Backoff, put_off
+from chalicelib.coordination.crew import Backoff, close_after_failure
 from chalicelib.deadline import Deadline
 from chalicelib.errors import LeaseError, UnavailableError
 from chalicelib.ingestion.settled import tell
@@ -98,7 +98,7 @@ class Task:
         store, source = services.sharing(COMPACTION)
         terms = LeaseTerms(lease_s)
         self._patience_s = terms.timeout_s + terms.skew_s + _MORE_PATIENCE_S
-        self._coordinator = SourceCoordinator(store, source, services.clock, _ignore, terms=terms, owners=attempt.owner)
+        self._coordinator = SourceCoordinator(store, source, services.clock, _ignore, terms=terms, owner_factory=attempt.owner)
         self._backoff = Backoff(services.settings.set_aside_after_failures)
 
     def work(self, planned: Sequence[Planned]) -> Iterator[Result]:
@@ -162,11 +162,11 @@ class Task:
         except LeaseError as error:
             return Result(planned.run, BUSY, problem=_told(planned.run, error), is_again=True)
         except UnavailableError:
-            self._coordinator.give_up(lease)
+            self._coordinator.release(lease)
             raise
         except Exception as error:
             # As the schedule does: it tries later and later, and in the end leaves it to somebody.
-            put_off(self._coordinator, lease, error, self._backoff, self._services.clock.now_ms())
+            close_after_failure(self._coordinator, lease, error, self._backoff, self._services.clock.now_ms())
             raise
         self._forget(lease)
         return _result(planned, seen, *done)
@@ -179,7 +179,7 @@ class Task:
 
     def _forget(self, lease: Lease) -> None:
         try:
-            self._coordinator.forget(lease)
+            self._coordinator.complete_and_delete(lease)
         except (LeaseError, UnavailableError):
             return  # the run is done; the lease ends by itself, and who takes it then finds that out
 

@@ -16,21 +16,21 @@ from chalicelib.aws.coordination import CoordinationAws
 from chalicelib.aws.dynamodb import Table, packed, unpacked
 from chalicelib.coordination import (
     Administration,
-    InMemoryStore,
+    InMemoryPartitionStore,
+    ItemTtl,
     Lease,
     LeaseTerms,
     Partition,
-    Retention,
-    Source,
     SourceCoordinator,
+    WorkSource,
 )
 from chalicelib.coordination.building import make_store
 from chalicelib.coordination.codec import KEY, SOURCE, to_row
-from chalicelib.coordination.dynamodb import DynamoDbStore
+from chalicelib.coordination.dynamodb import DynamoDbPartitionStore
 from chalicelib.coordination.metrics import Metric, metric_name
 from chalicelib.coordination.partition import GLOBAL_KEY
-from chalicelib.coordination.settings import parsed
-from chalicelib.coordination.store import Look, Place, Refused, Store
+from chalicelib.coordination.settings import parse_settings
+from chalicelib.coordination.store import ConditionFailed, IndexPosition, PartitionQuery, PartitionStore
 from chalicelib.errors import OutcomeUnknownError, StoreUnavailableError
 from chalicelib.memory.clock import ManualClock
 from local.emulator import CREDENTIALS, REGION
@@ -52,9 +52,9 @@ class Rows:
         self.get, self.put = get, put
 
 
-def in_memory(retention: Retention) -> tuple[Store, Rows]:
+def in_memory(item_ttl: ItemTtl) -> tuple[PartitionStore, Rows]:
     """A store of this process."""
-    store = InMemoryStore(retention)
+    store = InMemoryPartitionStore(item_ttl)
 
     def get(source: str, key: str) -> Mapping[str, Any] | None:
         return next((row for row in store.rows() if (row[SOURCE], row[KEY]) == (source, key)), None)
@@ -62,13 +62,13 @@ def in_memory(retention: Retention) -> tuple[Store, Rows]:
     return store, Rows(get, store.put_row)
 
 
-def on_dynamodb(client: Any, endpoint_url: str, table: str, retention: Retention) -> tuple[Store, Rows]:
+def on_dynamodb(client: Any, endpoint_url: str, table: str, item_ttl: ItemTtl) -> tuple[PartitionStore, Rows]:
     """A store of a table that ``initialize`` makes."""
     dynamodb = {"table_name": table, "region": REGION, "on_demand": True}
     aws = CoordinationAws(ManualClock(), endpoint_url, **CREDENTIALS)
-    made = make_store(parsed({"store": {"dynamodb": dynamodb}}), aws)
-    assert isinstance(made, DynamoDbStore)
-    store = DynamoDbStore(Table(client, table), retention, made.initialize)
+    made = make_store(parse_settings({"store": {"dynamodb": dynamodb}}), aws)
+    assert isinstance(made, DynamoDbPartitionStore)
+    store = DynamoDbPartitionStore(Table(client, table), item_ttl, made.initialize)
 
     def get(source: str, key: str) -> Mapping[str, Any] | None:
         found = client.get_item(TableName=table, Key=packed({SOURCE: source, KEY: key}), ConsistentRead=True)
@@ -80,12 +80,12 @@ def on_dynamodb(client: Any, endpoint_url: str, table: str, retention: Retention
 class Gated:
     """A store whose calls pass a gate, which makes the call when it likes, or raises instead."""
 
-    def __init__(self, inner: Store, gate: Gate) -> None:
+    def __init__(self, inner: PartitionStore, gate: Gate) -> None:
         self._inner, self._gate = inner, gate
 
     @property
-    def retention(self) -> Retention:
-        return self._inner.retention
+    def item_ttl(self) -> ItemTtl:
+        return self._inner.item_ttl
 
     def initialize(self) -> None:
         self._gate("initialize", self._inner.initialize)
@@ -93,16 +93,16 @@ class Gated:
     def get(self, source: str, key: str) -> Partition | None:
         return self._gate("get", lambda: self._inner.get(source, key))
 
-    def look(self, look: Look) -> tuple[Sequence[Partition], Place | None]:
-        return self._gate("look", lambda: self._inner.look(look))
+    def query(self, query: PartitionQuery) -> tuple[Sequence[Partition], IndexPosition | None]:
+        return self._gate("query", lambda: self._inner.query(query))
 
-    def create(self, new: Partition) -> Refused | None:
+    def create(self, new: Partition) -> ConditionFailed | None:
         return self._gate("create", lambda: self._inner.create(new))
 
-    def replace(self, old: Partition, new: Partition) -> Refused | None:
+    def replace(self, old: Partition, new: Partition) -> ConditionFailed | None:
         return self._gate("replace", lambda: self._inner.replace(old, new))
 
-    def delete(self, old: Partition) -> Refused | None:
+    def delete(self, old: Partition) -> ConditionFailed | None:
         return self._gate("delete", lambda: self._inner.delete(old))
 
 
@@ -176,10 +176,10 @@ class Ticks:
 class World:
     """One store, one clock, any number of nodes."""
 
-    def __init__(self, store: Store, rows: Rows) -> None:
+    def __init__(self, store: PartitionStore, rows: Rows) -> None:
         self.store, self.rows = store, rows
         self.clock = ManualClock(START_MS)
-        self.source = Source(SOURCE_NAME)
+        self.source = WorkSource(SOURCE_NAME)
         self.counted: Counter[str] = Counter()
         self._counting = Lock()
 
@@ -187,7 +187,7 @@ class World:
         self, trouble: Trouble | None = None, *, ahead_s: float = 0, initialize: bool = True, **options: Any
     ) -> SourceCoordinator:
         """Another node, its store behind ``trouble``, its clock ahead of the others'."""
-        store: Store = Gated(self.store, trouble) if trouble else self.store
+        store: PartitionStore = Gated(self.store, trouble) if trouble else self.store
         options = {"random": Random(7), "terms": TERMS} | options
         node = SourceCoordinator(store, self.source, Ahead(self.clock, ahead_s), self.record, **options)
         if initialize:
@@ -269,10 +269,10 @@ class Supplier:
 def new_world(endpoint_url: str | None, dynamodb_of: Callable[[str], Any]) -> Callable[..., World]:
     """Makes worlds with a fresh store; its table is made by the first node that initializes."""
 
-    def make(retention: Retention | None = None) -> World:
+    def make(item_ttl: ItemTtl | None = None) -> World:
         if endpoint_url is None:
-            return World(*in_memory(retention or Retention()))
-        return World(*on_dynamodb(dynamodb_of(endpoint_url), endpoint_url, next(_tables), retention or Retention()))
+            return World(*in_memory(item_ttl or ItemTtl()))
+        return World(*on_dynamodb(dynamodb_of(endpoint_url), endpoint_url, next(_tables), item_ttl or ItemTtl()))
 
     return make
 

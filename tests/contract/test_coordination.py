@@ -24,10 +24,10 @@ from chalicelib.coordination import (
     Status,
     StoreUnavailableError,
 )
-from chalicelib.coordination.instants import instant
+from chalicelib.coordination.instants import format_timestamp
 from chalicelib.coordination.metrics import Metric
 from chalicelib.coordination.partition import GLOBAL_KEY, new_partition
-from chalicelib.coordination.store import Refused
+from chalicelib.coordination.store import ConditionFailed
 from tests.contract import coordination as support
 from tests.contract.conftest import MOTO
 from tests.contract.coordination import SKEW_S, START_MS, TERMS, TIMEOUT_S, Supplier, Trouble, World, never
@@ -77,8 +77,8 @@ def test_behaviour_02_nothing_goes_before_initialize(world: World) -> None:
         lambda: node.renew(lease),
         lambda: node.complete(lease),
         lambda: node.close(lease, HOUR, 1),
-        lambda: node.give_up(lease),
-        lambda: node.forget(lease),
+        lambda: node.release(lease),
+        lambda: node.complete_and_delete(lease),
     ]
     before = world.row("k")
     for call in calls:
@@ -205,7 +205,7 @@ def test_behaviour_08_a_partition_that_is_missing_or_anothers(world: World, oper
         call(lost)
     assert world.count(Metric.NOT_OWNED) == 1
     assert world.row("lost") == before
-    assert lost not in node.held() and thief in other.held()
+    assert lost not in node.leases() and thief in other.leases()
 
 
 def test_behaviour_09_complete_clears_and_may_be_repeated(world: World) -> None:
@@ -230,7 +230,7 @@ def test_behaviour_10_close_counts_up_to_the_maximum(world: World) -> None:
         assert node.close(lease, HOUR, 3) is Status.CLOSED
         row = world.row("k")
         assert (row["sourcePartitionStatus"], row["closedCount"]) == ("CLOSED", times)
-        assert row["reOpenAt"] == row["partitionPriority"] == instant(reopen_ms)
+        assert row["reOpenAt"] == row["partitionPriority"] == format_timestamp(reopen_ms)
         assert not {"partitionOwner", "partitionOwnershipTimeout"} & set(row)
         world.advance(3600)
         again = node.next_partition()
@@ -261,7 +261,7 @@ def test_behaviour_12_save_state_stores_json_and_renews(world: World) -> None:
     node.save_state(lease, state)
     row = world.row("k")
     assert json.loads(row["partitionProgressState"]) == lease.state == state
-    assert row["partitionOwnershipTimeout"] == row["partitionPriority"] >= instant(world.clock.now_ms() + 600_000)
+    assert row["partitionOwnershipTimeout"] == row["partitionPriority"] >= format_timestamp(world.clock.now_ms() + 600_000)
     assert world.count(Metric.STATES_SAVED) == 1
     world.advance(500)
     lease.check()
@@ -284,7 +284,7 @@ def test_behaviour_13_a_crashed_owners_partition_goes_on_elsewhere(world: World)
     ):
         with pytest.raises(PartitionNotOwnedError):
             write()
-    assert node.give_up(first) is False
+    assert node.release(first) is False
     assert second.state == {"at": 7} and world.partition("k") == second.partition
     other.complete(second)
 
@@ -293,13 +293,13 @@ def test_behaviour_14_give_up_and_shutdown_free_at_once(world: World) -> None:
     node, other = world.node(), world.node()
     lease = world.leased(node)
     node.save_state(lease, {"at": 7})
-    assert node.give_up(lease) is True
+    assert node.release(lease) is True
     again = other.next_partition()
     assert again and again.state == {"at": 7}
     other.create_partitions(["l", "m"])
-    assert len(other.acquire_many(5)) == 2 and len(other.held()) == 3
+    assert len(other.acquire_many(5)) == 2 and len(other.leases()) == 3
     other.shutdown()
-    assert other.held() == [] and world.count(Metric.GIVEN_UP) == 4
+    assert other.leases() == [] and world.count(Metric.RELEASED) == 4
     assert {lease.key for lease in node.acquire_many(5)} == {"k", "l", "m"}
     with pytest.raises(NotInitializedError):
         other.next_partition()
@@ -319,7 +319,7 @@ def test_behaviour_15_a_lost_race_moves_on_to_the_next(world: World) -> None:
 
     trouble.before_next["replace"] = lambda: (overtake(), overtake())
     first = node.next_partition()
-    assert first and len({first.key, *(lease.key for lease in rival.held())}) == 3
+    assert first and len({first.key, *(lease.key for lease in rival.leases())}) == 3
     assert node.next_partition() is None
 
 
@@ -374,8 +374,8 @@ def test_behaviour_17_an_outage_raises_and_creates_nothing(world: World) -> None
         lambda: node.save_state(lease, {}),
         lambda: node.complete(lease),
         lambda: node.close(lease, HOUR, 1),
-        lambda: node.give_up(lease),
-        lambda: node.forget(lease),
+        lambda: node.release(lease),
+        lambda: node.complete_and_delete(lease),
         lambda: world.administration(trouble).list(Status.ASSIGNED),
         lambda: world.administration(trouble).get("k"),
         lambda: world.administration(trouble).release("k"),
@@ -399,10 +399,10 @@ def test_behaviour_17_an_outage_between_two_looks_raises_too(world: World) -> No
         looks = itertools.count()
 
         def fail(operation: str, call: Callable[[], Any], nth: int = nth, looks: Iterator[int] = looks) -> Any:
-            trouble.outage = operation == "look" and next(looks) == nth
+            trouble.outage = operation == "query" and next(looks) == nth
             return Trouble.__call__(trouble, operation, call)
 
-        node._acquisition._waiting._store._gate = fail
+        node._candidates._waiting._store._gate = fail
         world.advance(60)
         with pytest.raises(StoreUnavailableError):
             node.next_partition(never())
@@ -504,8 +504,8 @@ def test_a_write_replaces_and_removes_exactly_what_was_read(world: World, change
     old = new_partition(world.source.partitions, "k", 1_790_000_000_000_000)
     current = replace(old, **changes)
     assert world.store.create(current) is None
-    assert world.store.replace(old, old.completed()) == Refused(current)
-    assert world.store.delete(old) == Refused(current)
+    assert world.store.replace(old, old.completed()) == ConditionFailed(current)
+    assert world.store.delete(old) == ConditionFailed(current)
     assert world.store.get(old.source, "k") == current
     assert world.store.replace(current, old) is None
     assert world.store.delete(old) is None

@@ -8,10 +8,10 @@ from random import Random
 
 import pytest
 
-from chalicelib.coordination import PartitionNotFoundError, PartitionNotOwnedError, Retention, Status
-from chalicelib.coordination.instants import instant
+from chalicelib.coordination import ItemTtl, PartitionNotFoundError, PartitionNotOwnedError, Status
+from chalicelib.coordination.instants import format_timestamp
 from chalicelib.coordination.metrics import Metric
-from chalicelib.coordination.store import Look
+from chalicelib.coordination.store import PartitionQuery
 from chalicelib.errors import InvalidCursorError, InvalidInputError, PartitionUpdateError, StoreUnavailableError
 from tests.contract import coordination as support
 from tests.contract.coordination import START_MS, Trouble, World
@@ -76,7 +76,7 @@ def test_a_partition_that_is_not_there_is_told(world: World) -> None:
 
 
 def test_retry_opens_what_is_completed_or_closed_and_keeps_its_state(new_world: Callable[..., World]) -> None:
-    world = new_world(Retention(60))
+    world = new_world(ItemTtl(60))
     node, administration = world.node(), world.administration()
     for key, most in (("closed", 9), ("set-aside", 1)):
         lease = world.leased(node, key)
@@ -88,7 +88,7 @@ def test_retry_opens_what_is_completed_or_closed_and_keeps_its_state(new_world: 
         assert retried == world.partition(key)
         assert (retried.status, retried.closed_count, retried.version) == (Status.UNASSIGNED, 0, before.version + 1)
         assert retried.state == before.state and retried.reopen_ms is None and retried.expires_s is None
-        assert retried.priority == instant(world.clock.now_ms())
+        assert retried.priority == format_timestamp(world.clock.now_ms())
         assert administration.retry(key) == retried, "once more changes nothing"
         again = node.next_partition()
         assert again and again.key == key and again.state == {"why": "it fails"}
@@ -150,10 +150,10 @@ def test_many_are_acquired_by_one_look(world: World) -> None:
     trouble.calls.clear()
     leases = node.acquire_many(25)
     assert len({lease.key for lease in leases}) == len({lease.owner for lease in leases}) == 25
-    assert trouble.calls == {"look": 3, "replace": 25}, "expired, closed, waiting"
+    assert trouble.calls == {"query": 3, "replace": 25}, "expired, closed, waiting"
     trouble.calls.clear()
     assert len(node.acquire_many(100)) == 35
-    assert trouble.calls["look"] <= 6 and trouble.calls["replace"] == 35
+    assert trouble.calls["query"] <= 6 and trouble.calls["replace"] == 35
     assert world.count(Metric.ACQUIRED) == 60
     assert node.acquire_many(1) == [] and world.count(Metric.NONE_ACQUIRED) == 1
 
@@ -165,17 +165,17 @@ def test_one_look_serves_several_acquisitions(world: World) -> None:
     trouble.calls.clear()
     for _ in range(25):
         assert node.next_partition()
-    assert trouble.calls == {"look": 3, "replace": 25}
+    assert trouble.calls == {"query": 3, "replace": 25}
 
 
 def test_a_supplier_may_be_run_whatever_is_free(world: World) -> None:
     node = world.node()
     node.create_partitions(["a"])
     supplier = support.Supplier("a", "b")
-    assert node.supply(supplier) is True
+    assert node.run_supplier(supplier) is True
     assert {lease.key for lease in node.acquire_many(5)} == {"a", "b"}
     rival: list[bool] = []
-    assert node.supply(lambda shared: rival.append(world.node().supply(supplier)) or [str(shared["calls"])]) is True
+    assert node.run_supplier(lambda shared: rival.append(world.node().run_supplier(supplier)) or [str(shared["calls"])]) is True
     assert rival == [False] and supplier.calls == 1, "one at a time"
     lease = node.next_partition()
     assert lease and lease.key == "1"
@@ -192,7 +192,7 @@ def test_if_one_of_many_fails_none_is_kept(world: World) -> None:
     trouble.before_next["replace"] = fail
     with pytest.raises(StoreUnavailableError):
         node.acquire_many(9)
-    assert node.held() == []
+    assert node.leases() == []
     assert len(world.node().acquire_many(9)) == 9
 
 
@@ -201,9 +201,9 @@ def test_work_that_comes_again_under_its_key(world: World) -> None:
     for _ in range(3):
         lease = world.leased(node)
         assert lease.fence == 1
-        node.forget(lease)
+        node.complete_and_delete(lease)
         assert world.rows.get(world.source.partitions, "k") is None
-    assert world.count(Metric.COMPLETED) == 3 and node.held() == []
+    assert world.count(Metric.COMPLETED) == 3 and node.leases() == []
 
 
 def test_forget_leaves_what_is_anothers(world: World) -> None:
@@ -213,7 +213,7 @@ def test_forget_leaves_what_is_anothers(world: World) -> None:
     taken = other.next_partition()
     assert taken
     with pytest.raises(PartitionNotOwnedError):
-        node.forget(lease)
+        node.complete_and_delete(lease)
     assert world.partition("k") == taken.partition
 
 
@@ -221,7 +221,7 @@ def test_forget_of_what_is_gone_is_a_success(world: World) -> None:
     node = world.node()
     lease = world.leased(node)
     assert world.store.delete(lease.partition) is None
-    node.forget(lease)
+    node.complete_and_delete(lease)
 
 
 def test_keys_that_cannot_be_stored_are_refused_before_any_request(world: World) -> None:
@@ -272,17 +272,17 @@ def test_ranges_of_the_index(world: World) -> None:
     for number in range(8):
         node.create_partitions([str(number)])
         world.advance(1)
-    at = [instant(START_MS + number * 1000) for number in range(8)]
+    at = [format_timestamp(START_MS + number * 1000) for number in range(8)]
 
     def keys(**bounds: object) -> str:
-        found, _ = world.store.look(Look(world.source.partitions, Status.UNASSIGNED, **bounds))  # type: ignore[arg-type]
+        found, _ = world.store.query(PartitionQuery(world.source.partitions, Status.UNASSIGNED, **bounds))  # type: ignore[arg-type]
         return "".join(partition.key for partition in found)
 
     assert keys() == "01234567" and keys(newest_first=True) == "76543210"
     assert keys(first=at[3]) == "34567" and keys(last=at[3]) == "0123" and keys(first=at[2], last=at[4]) == "234"
     assert keys(first=at[4], last=at[2]) == "" and keys(first=at[2], last=at[6], limit=2) == "23"
     assert keys(first=at[2], last=at[6], limit=2, newest_first=True) == "65"
-    _, place = world.store.look(Look(world.source.partitions, Status.UNASSIGNED, limit=3))
+    _, place = world.store.query(PartitionQuery(world.source.partitions, Status.UNASSIGNED, limit=3))
     assert place and keys(after=place) == "34567" and keys(after=place, newest_first=True) == "10"
 
 
@@ -290,10 +290,10 @@ def test_a_busy_source_leaves_the_oldest_to_nobody(world: World) -> None:
     """Contended workers look further on, and yet the oldest go early: none is left behind."""
     world.node().create_partitions(f"{number:03}" for number in range(200))
     node = world.node(random=Random(3))
-    node._acquisition._waiting.spread = 32.0
+    node._candidates._waiting.spread = 32.0
     taken = []
     for _ in range(100):
-        node._acquisition._waiting.spread = 32.0
+        node._candidates._waiting.spread = 32.0
         lease = node.next_partition()
         assert lease
         taken.append(int(lease.key))

@@ -26,10 +26,10 @@ def test_a_partition_is_made_with_its_lease_in_one_write(world: World) -> None:
     assert isinstance(lease, Lease) and trouble.calls == {"create": 1}
     assert (lease.key, lease.fence, lease.state, lease.closed_count) == ("k", 1, None, 0)
     assert (lease.partition.status, lease.partition.owner) == (Status.ASSIGNED, lease.owner)
-    assert node.held() == [lease] and world.count(Metric.ACQUIRED) == 1
+    assert node.leases() == [lease] and world.count(Metric.ACQUIRED) == 1
     assert world.node().acquire_many(1) == [], "nobody else takes it"
     node.complete(lease)
-    assert node.held() == []
+    assert node.leases() == []
 
 
 def test_one_that_waits_is_taken_with_its_state(world: World) -> None:
@@ -78,7 +78,7 @@ def test_an_item_that_keeps_going_away_is_an_error(world: World) -> None:
     def vanish() -> None:
         lease = other.acquire("k")
         assert isinstance(lease, Lease)
-        other.forget(lease)
+        other.complete_and_delete(lease)
         trouble.before_next["create"] = appear
 
     trouble.before_next["create"] = appear

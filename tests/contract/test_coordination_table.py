@@ -12,11 +12,17 @@ import pytest
 
 from chalicelib.aws.coordination import MAX_POLLS, CoordinationAws
 from chalicelib.aws.dynamodb import Table
-from chalicelib.coordination import DynamoDbStore, InMemoryStore, Source, SourceCoordinator, StoreUnavailableError
+from chalicelib.coordination import (
+    DynamoDbPartitionStore,
+    InMemoryPartitionStore,
+    SourceCoordinator,
+    StoreUnavailableError,
+    WorkSource,
+)
 from chalicelib.coordination.building import make_source, make_store
 from chalicelib.coordination.partition import new_partition
-from chalicelib.coordination.schema import Capacity, table_request
-from chalicelib.coordination.settings import parsed
+from chalicelib.coordination.schema import Capacity, create_table_request
+from chalicelib.coordination.settings import parse_settings
 from chalicelib.errors import InvalidConfigurationError
 from chalicelib.memory.clock import ManualClock
 from local.emulator import CREDENTIALS, REGION
@@ -40,8 +46,8 @@ def client(endpoint: str, dynamodb_of: Callable[[str], Any]) -> Any:
 def initialized(endpoint: str, table: str, **settings: Any) -> SourceCoordinator:
     """A node over a table with these settings."""
     given = {"store": {"dynamodb": {"table_name": table, "region": REGION, **settings}}}
-    store = make_store(parsed(given), CoordinationAws(ManualClock(), endpoint, **CREDENTIALS))
-    node = SourceCoordinator(store, Source("s3"), ManualClock(1_790_000_000_000), lambda name, value: None)
+    store = make_store(parse_settings(given), CoordinationAws(ManualClock(), endpoint, **CREDENTIALS))
+    node = SourceCoordinator(store, WorkSource("s3"), ManualClock(1_790_000_000_000), lambda name, value: None)
     node.initialize()
     return node
 
@@ -158,7 +164,7 @@ def test_a_role_needs_somebody_to_assume_it(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def described(status: str) -> Any:
-    request = table_request("t", None)
+    request = create_table_request("t", None)
     table = {"TableStatus": status, "KeySchema": request["KeySchema"]}
     indexes = [{"IndexName": "source-status", "KeySchema": request["GlobalSecondaryIndexes"][0]["KeySchema"]}]
     return _json({"Table": table | {"GlobalSecondaryIndexes": indexes}})
@@ -176,7 +182,7 @@ def prepared(*answers: Any, ttl: str | None = None, skip: bool = False) -> tuple
     clock = ManualClock()
     with cut_off("dynamodb", *answers) as (client, network):
         try:
-            CoordinationAws(clock).prepare_table(client, table_request("t", Capacity()), ttl, skip_creation=skip)
+            CoordinationAws(clock).prepare_table(client, create_table_request("t", Capacity()), ttl, skip_creation=skip)
         finally:
             asked = [request.headers["X-Amz-Target"].decode().rpartition(".")[2] for request in network.requests]
     return asked, clock
@@ -220,11 +226,11 @@ def test_a_refusal_that_shows_no_item_is_looked_after() -> None:
     """Without the old item in the answer, the item is read."""
     partition = new_partition("s|PARTITION", "k", 0)
     with cut_off("dynamodb", refused("ConditionalCheckFailedException"), _json({})) as (client, network):
-        found = DynamoDbStore(Table(client, "t")).replace(partition, partition.given_up(0))
+        found = DynamoDbPartitionStore(Table(client, "t")).replace(partition, partition.released(0))
     assert found is not None and found.current is None and len(network.requests) == 2
 
 
 def test_without_settings_the_store_is_in_memory() -> None:
-    settings = parsed(None)
-    assert isinstance(make_store(settings, CoordinationAws(ManualClock())), InMemoryStore)
-    assert make_source(parsed({"partition_prefix": "b"}), "sweep").partitions == "b|sweep|PARTITION"
+    settings = parse_settings(None)
+    assert isinstance(make_store(settings, CoordinationAws(ManualClock())), InMemoryPartitionStore)
+    assert make_source(parse_settings({"partition_prefix": "b"}), "sweep").partitions == "b|sweep|PARTITION"

@@ -18,11 +18,11 @@ import pytest
 
 from chalicelib.aws.dynamodb import Table, packed, unpacked
 from chalicelib.coordination import (
-    DynamoDbStore,
-    InMemoryStore,
+    DynamoDbPartitionStore,
+    InMemoryPartitionStore,
+    ItemTtl,
     Lease,
     PartitionNotOwnedError,
-    Retention,
     SourceCoordinator,
     Status,
     StoreUnavailableError,
@@ -36,7 +36,7 @@ from chalicelib.coordination import (
     tenure,
 )
 from chalicelib.coordination.codec import to_row
-from chalicelib.coordination.instants import instant
+from chalicelib.coordination.instants import format_timestamp
 from chalicelib.coordination.metrics import Metric
 from chalicelib.coordination.partition import Partition
 from chalicelib.errors import OutcomeUnknownError, RunlakeError
@@ -91,13 +91,13 @@ def test_weak_01_two_processes_of_a_host_are_told_apart(world: World) -> None:
 
 def test_weak_01_an_owner_is_one_acquisitions(world: World) -> None:
     node = world.node()
-    owners = set()
+    owner_factory = set()
     for _ in range(3):
-        one = node.next_partition() if owners else world.leased(node)
+        one = node.next_partition() if owner_factory else world.leased(node)
         assert one
-        owners.add(one.owner)
-        node.give_up(one)
-    assert len(owners) == 3
+        owner_factory.add(one.owner)
+        node.release(one)
+    assert len(owner_factory) == 3
 
 
 def test_weak_01_versions_are_those_of_one_item(world: World) -> None:
@@ -107,7 +107,7 @@ def test_weak_01_versions_are_those_of_one_item(world: World) -> None:
     world.after_the_lease()
     thief = other.next_partition()
     assert thief
-    other.forget(thief)
+    other.complete_and_delete(thief)
     again = world.leased(other)
     assert again.fence == stale.fence, "versions begin anew"
     with pytest.raises(PartitionNotOwnedError):
@@ -117,7 +117,7 @@ def test_weak_01_versions_are_those_of_one_item(world: World) -> None:
 
 def test_weak_02_reads_of_the_table_are_strongly_consistent() -> None:
     with cut_off("dynamodb", answer(200, b"{}", {"Content-Type": "application/x-amz-json-1.0"})) as (client, network):
-        assert DynamoDbStore(Table(client, "t")).get("s", "k") is None
+        assert DynamoDbPartitionStore(Table(client, "t")).get("s", "k") is None
         assert json.loads(network.requests[0].body).get("ConsistentRead") is True
 
 
@@ -142,8 +142,8 @@ LOST: dict[str, Callable[[SourceCoordinator, Lease], object]] = {
     "renew": lambda node, held: node.renew(held),
     "complete": lambda node, held: node.complete(held),
     "close": lambda node, held: node.close(held, HOUR, 3),
-    "give_up": lambda node, held: node.give_up(held),
-    "forget": lambda node, held: node.forget(held),
+    "release": lambda node, held: node.release(held),
+    "forget": lambda node, held: node.complete_and_delete(held),
 }
 
 
@@ -211,7 +211,7 @@ def test_weak_06_the_turn_to_create_is_renewed(world: World) -> None:
         shared["cursor"] = 1
         return ["a"]
 
-    found = world.node(stops=lambda: ticks).next_partition(supplier)
+    found = world.node(stop_factory=lambda: ticks).next_partition(supplier)
     assert found and seen == [None] * 8
     assert json.loads(world.global_item().state or "") == {"cursor": 1}
 
@@ -230,12 +230,12 @@ def test_weak_06_who_lost_the_turn_saves_no_map(world: World) -> None:
         return []
 
     with pytest.raises(PartitionNotOwnedError):
-        world.node(stops=Ticks).next_partition(supplier)
+        world.node(stop_factory=Ticks).next_partition(supplier)
     assert json.loads(world.global_item().state or "") == {"cursor": "new"}
 
 
 def test_weak_07_only_what_is_completed_expires(new_world: Callable[..., World]) -> None:
-    world = new_world(Retention(7 * DAY_S))
+    world = new_world(ItemTtl(7 * DAY_S))
     node = world.node()
     node.next_partition(Supplier())
     held = world.leased(node)
@@ -256,7 +256,7 @@ def test_weak_07_only_what_is_completed_expires(new_world: Callable[..., World])
 
 
 def test_weak_07_everything_may_expire_where_it_is_asked_for(new_world: Callable[..., World]) -> None:
-    world = new_world(Retention(DAY_S, everything=True))
+    world = new_world(ItemTtl(DAY_S, everything=True))
     node = world.node()
     node.next_partition(Supplier())
     node.create_partitions(["k"])
@@ -301,8 +301,8 @@ def test_weak_09_looks_are_bounded(world: World) -> None:
 
     def refuse(operation: str, call: Callable[[], Any]) -> Any:
         trouble.calls[operation] += 1
-        found = call() if operation != "replace" else support.Refused(None)
-        if operation == "look":
+        found = call() if operation != "replace" else support.ConditionFailed(None)
+        if operation == "query":
             seen.append(len(found[0]))
         return found
 
@@ -311,7 +311,7 @@ def test_weak_09_looks_are_bounded(world: World) -> None:
     unlucky = SourceCoordinator(unlucky._store, world.source, world.clock, world.record, random=Random(7))
     unlucky.initialize()
     assert unlucky.next_partition(never()) is None
-    assert max(seen) <= 25 and trouble.calls["replace"] <= 30 and trouble.calls["look"] <= 60
+    assert max(seen) <= 25 and trouble.calls["replace"] <= 30 and trouble.calls["query"] <= 60
 
 
 def test_weak_09_candidates_are_shuffled(world: World) -> None:
@@ -322,7 +322,7 @@ def test_weak_09_candidates_are_shuffled(world: World) -> None:
         one = world.node(random=Random(seed)).next_partition()
         assert one
         first.append(one.key)
-        node._tenure.end(one, lambda partition: partition.given_up(world.clock.now_ms()))
+        node._writer.end(one, lambda partition: partition.released(world.clock.now_ms()))
     assert len(set(first)) > 3, "not all begin with the same one"
 
 
@@ -330,8 +330,8 @@ def test_weak_10_what_is_given_up_sorts_as_if_it_came_now(world: World) -> None:
     node = world.node()
     held = world.leased(node, "given-up")
     world.advance(60)
-    node.give_up(held)
-    assert world.row("given-up")["partitionPriority"] == instant(world.clock.now_ms())
+    node.release(held)
+    assert world.row("given-up")["partitionPriority"] == format_timestamp(world.clock.now_ms())
     world.advance(60)
     node.create_partitions(["later"])
     page = world.administration().list(Status.UNASSIGNED)
@@ -381,7 +381,7 @@ def test_weak_12_keys_are_created_beside_each_other_and_not_read(world: World) -
             with changed:
                 running -= 1
 
-    node._creation._store._gate = watched  # type: ignore[attr-defined]
+    node._creator._store._gate = watched  # type: ignore[attr-defined]
     assert len(node.create_partitions(map(str, range(40)))) == 40
     assert trouble.calls == {"create": 40}, "one request each"
     assert 2 <= most <= parallel.THREADS
@@ -393,30 +393,30 @@ def test_weak_12_keys_are_created_beside_each_other_and_not_read(world: World) -
 def _host_as_owner(patch: pytest.MonkeyPatch) -> None:
     """Ownership is a host's name, compared before the write."""
 
-    def replaced(self: InMemoryStore, old: Partition, new: Partition) -> Any:
+    def replaced(self: InMemoryPartitionStore, old: Partition, new: Partition) -> Any:
         current = self.get(old.source, old.key)
         if current is None or current.owner not in (old.owner, None):
-            return support.Refused(current)
+            return support.ConditionFailed(current)
         self.put_row(to_row(new))
         return None
 
     patch.setattr(coordinator.SourceCoordinator.__init__, "__kwdefaults__", _with_owner("host"))
-    patch.setattr(InMemoryStore, "replace", replaced)
+    patch.setattr(InMemoryPartitionStore, "replace", replaced)
 
 
 def _with_owner(owner: str) -> dict[str, Any]:
-    return {**coordinator.SourceCoordinator.__init__.__kwdefaults__, "owners": lambda: owner}
+    return {**coordinator.SourceCoordinator.__init__.__kwdefaults__, "owner_factory": lambda: owner}
 
 
 def _version_alone(patch: pytest.MonkeyPatch) -> None:
-    def replaced(self: InMemoryStore, old: Partition, new: Partition) -> Any:
+    def replaced(self: InMemoryPartitionStore, old: Partition, new: Partition) -> Any:
         current = self.get(old.source, old.key)
         if current is None or current.version != old.version:
-            return support.Refused(current)
+            return support.ConditionFailed(current)
         self.put_row(to_row(new))
         return None
 
-    patch.setattr(InMemoryStore, "replace", replaced)
+    patch.setattr(InMemoryPartitionStore, "replace", replaced)
 
 
 def _eventually_consistent(patch: pytest.MonkeyPatch) -> None:
@@ -428,20 +428,20 @@ def _eventually_consistent(patch: pytest.MonkeyPatch) -> None:
 
 
 def _swallowed(patch: pytest.MonkeyPatch) -> None:
-    def look(self: lane.Lane, *args: Any) -> Any:
+    def next_page(self: lane.CandidateScan, *args: Any) -> Any:
         try:
-            return looked(self, *args)
+            return original(self, *args)
         except RunlakeError:
             return []
 
-    looked = lane.Lane.look
-    patch.setattr(lane.Lane, "look", look)
+    original = lane.CandidateScan.next_page
+    patch.setattr(lane.CandidateScan, "next_page", next_page)
 
 
 def _unsettled(patch: pytest.MonkeyPatch) -> None:
     """A failed condition is a lost lease, whoever wrote what is there."""
 
-    def settled(write: Callable[[], Any], is_ours: Any, clock: Any) -> Any:
+    def resolve_outcome(write: Callable[[], Any], is_ours: Any, clock: Any) -> Any:
         for _ in range(3):
             try:
                 return write()
@@ -450,38 +450,38 @@ def _unsettled(patch: pytest.MonkeyPatch) -> None:
         raise OutcomeUnknownError("thrice")
 
     for module in (tenure, creation):
-        patch.setattr(module, "settled", settled)
+        patch.setattr(module, "resolve_outcome", resolve_outcome)
 
 
 def _owner_is_not_asked(patch: pytest.MonkeyPatch) -> None:
     """Whatever is there after a refusal is another's."""
 
-    def still_ours(self: tenure.Tenure, held: Lease, current: Partition | None) -> Partition:
+    def still_ours(self: tenure.LeaseWriter, held: Lease, current: Partition | None) -> Partition:
         error = PartitionNotOwnedError("lost")
-        held.lost(error)
+        held.mark_lost(error)
         raise error
 
     _unsettled(patch)
-    patch.setattr(tenure.Tenure, "_still_ours", still_ours)
+    patch.setattr(tenure.LeaseWriter, "_still_ours", still_ours)
 
 
 def _leaks_the_turn(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(creation.Creation, "_release_after", lambda self, error, lock: None)
+    patch.setattr(creation.PartitionCreator, "_release_after", lambda self, error, lock: None)
 
 
 def _no_heartbeat(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(heartbeat.Heartbeat, "beat", lambda self: True)
+    patch.setattr(heartbeat.Heartbeat, "renew_due", lambda self: True)
 
 
 def _unconditional(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(InMemoryStore, "replace", lambda self, old, new: self.put_row(to_row(new)))
+    patch.setattr(InMemoryPartitionStore, "replace", lambda self, old, new: self.put_row(to_row(new)))
 
 
 def _everything_expires(patch: pytest.MonkeyPatch) -> None:
-    def stamped(self: Retention, partition: Partition, now_ms: int) -> Partition:
+    def stamped(self: ItemTtl, partition: Partition, now_ms: int) -> Partition:
         return replace(partition, expires_s=now_ms // 1000 + (self.ttl_s or 0)) if self.ttl_s else partition
 
-    patch.setattr(Retention, "stamped", stamped)
+    patch.setattr(ItemTtl, "stamped", stamped)
 
 
 def _no_allowance(patch: pytest.MonkeyPatch) -> None:
@@ -496,22 +496,22 @@ def _wall_clock(patch: pytest.MonkeyPatch) -> None:
 
 
 def _unbounded(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(acquisition.Search.__init__, "__defaults__", (10**6, False))
+    patch.setattr(acquisition.SearchBudget.__init__, "__defaults__", (10**6, False))
 
 
 def _in_order(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(lane.Lane, "_shuffled", lambda self, page: page)
+    patch.setattr(lane.CandidateScan, "_shuffled", lambda self, page: page)
 
 
 def _stale_priority(patch: pytest.MonkeyPatch) -> None:
-    def given_up(self: Partition, now_ms: int) -> Partition:
+    def released(self: Partition, now_ms: int) -> Partition:
         return self._released(Status.UNASSIGNED)
 
-    patch.setattr(Partition, "given_up", given_up)
+    patch.setattr(Partition, "released", released)
 
 
 def _never_reclaimed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(acquisition.Acquisition, "is_free", lambda self, partition: partition.status is Status.UNASSIGNED)
+    patch.setattr(acquisition.CandidatePool, "is_free", lambda self, partition: partition.status is Status.UNASSIGNED)
 
 
 def _live_objects(patch: pytest.MonkeyPatch) -> None:
@@ -524,11 +524,11 @@ def _one_by_one(patch: pytest.MonkeyPatch) -> None:
 
 
 def _read_first(patch: pytest.MonkeyPatch) -> None:
-    def created(self: creation.Creation, new: Partition) -> bool:
+    def created(self: creation.PartitionCreator, new: Partition) -> bool:
         return self._store.get(new.source, new.key) is None and creates(self, new)
 
-    creates = creation.Creation._created
-    patch.setattr(creation.Creation, "_created", created)
+    creates = creation.PartitionCreator._created
+    patch.setattr(creation.PartitionCreator, "_created", created)
 
 
 def _with_world(check: Callable[..., None], *arguments: Any) -> Check:
@@ -536,7 +536,7 @@ def _with_world(check: Callable[..., None], *arguments: Any) -> Check:
 
 
 def _with_maker(check: Callable[..., None]) -> Check:
-    return lambda world: check(lambda retention=None: World(*in_memory(retention or Retention())))
+    return lambda world: check(lambda item_ttl=None: World(*in_memory(item_ttl or ItemTtl())))
 
 
 WEAKENED: list[tuple[Callable[[pytest.MonkeyPatch], None], Check]] = [
@@ -573,10 +573,10 @@ def _name(value: Any) -> str:
 def test_these_tests_fail_on_the_weak_behaviour(
     weaken: Callable[[pytest.MonkeyPatch], None], check: Check, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    check(World(*in_memory(Retention())))
+    check(World(*in_memory(ItemTtl())))
     weaken(monkeypatch)
     with pytest.raises((AssertionError, RunlakeError, pytest.fail.Exception)):
-        check(World(*in_memory(Retention())))
+        check(World(*in_memory(ItemTtl())))
 
 
 def test_every_weakness_has_such_a_test() -> None:

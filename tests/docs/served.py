@@ -11,8 +11,8 @@ from pydantic import SecretStr
 from chalicelib import composition
 from chalicelib.composition import COMPACTION
 from chalicelib.coordination import Partition, Status
-from chalicelib.coordination.instants import instant
-from chalicelib.coordination.states import state_text
+from chalicelib.coordination.instants import format_timestamp
+from chalicelib.coordination.states import encode_state
 from chalicelib.memory.publisher import InMemoryPublisher
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.settings import Settings
@@ -69,6 +69,8 @@ def _set_aside(world: World) -> None:
     """Its compaction has failed 20 times, each time in three writes: taken, told why, put off."""
     store, source = world.sharing(COMPACTION)
     error = f"StoreUnavailableError: put failed code=AccessDenied what=pipeline-logs/{ASIDE}/partial.txt"
-    state = state_text({"error": error, "failed_ms": START_MS})
-    aside = Partition(source.partitions, ASIDE, Status.COMPLETED, instant(START_MS), state=state, closed_count=20, version=60)
+    state = encode_state({"error": error, "failed_ms": START_MS})
+    aside = Partition(
+        source.partitions, ASIDE, Status.COMPLETED, format_timestamp(START_MS), state=state, closed_count=20, version=60
+    )
     assert store.create(aside) is None

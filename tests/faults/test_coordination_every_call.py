@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.coordination import Lease, Retention, SourceCoordinator, Status
+from chalicelib.coordination import ItemTtl, Lease, SourceCoordinator, Status
 from chalicelib.coordination.codec import to_row
 from chalicelib.errors import OutcomeUnknownError, StoreUnavailableError, UnavailableError
 from tests.contract.coordination import AFTER, BEFORE, WRITES, Gated, World, in_memory
@@ -59,7 +59,7 @@ class Life:
     def run(self) -> None:
         self.do(self.node.initialize)
         self.take()
-        for end in (self.complete, self.close, self.give_up, self.forget, self.renew):
+        for end in (self.complete, self.close, self.release, self.complete_and_delete, self.renew):
             end(self.take())
         self.do(self.node.shutdown)
 
@@ -96,12 +96,12 @@ class Life:
         partition = self.world.partition(lease.key)
         assert (partition.status, partition.closed_count) == (Status.CLOSED, 1), "counted once"
 
-    def give_up(self, lease: Lease) -> None:
-        self.do(lambda: self.node.give_up(lease))
+    def release(self, lease: Lease) -> None:
+        self.do(lambda: self.node.release(lease))
         assert self.world.partition(lease.key).owner is None
 
-    def forget(self, lease: Lease) -> None:
-        self.do(lambda: self.node.forget(lease))
+    def complete_and_delete(self, lease: Lease) -> None:
+        self.do(lambda: self.node.complete_and_delete(lease))
         assert self.world.rows.get(lease.partition.source, lease.key) is None
 
     def renew(self, lease: Lease) -> None:
@@ -110,7 +110,7 @@ class Life:
 
 
 def lived(stop: StopAt) -> Life:
-    world = World(*in_memory(Retention(86_400)))
+    world = World(*in_memory(ItemTtl(86_400)))
     return Life(world, SourceCoordinator(Gated(world.store, stop), world.source, world.clock, world.record))
 
 
@@ -166,5 +166,5 @@ def assert_all_is_told(world: World) -> None:
         assert (partition.expires_s is not None) == (partition.status is Status.COMPLETED)
         json.loads(partition.state or "null")
     world.after_the_lease()
-    assert world.node().supply(lambda shared: ["new"]), "the turn to create is free, or its lease has ended"
+    assert world.node().run_supplier(lambda shared: ["new"]), "the turn to create is free, or its lease has ended"
     assert world.global_item().status is Status.UNASSIGNED

@@ -17,9 +17,9 @@ from greenlet import getcurrent, greenlet
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chalicelib.coordination import Lease, Partition, Retention, SourceCoordinator, Status
+from chalicelib.coordination import ItemTtl, Lease, Partition, SourceCoordinator, Status
 from chalicelib.coordination.partition import GLOBAL_KEY
-from chalicelib.coordination.store import Refused
+from chalicelib.coordination.store import ConditionFailed
 from chalicelib.errors import LeaseError, OutcomeUnknownError, StoreUnavailableError, UnavailableError
 from tests.contract.coordination import AFTER, BEFORE, SKEW_S, TIMEOUT_S, WRITES, Gated, World, in_memory
 from tests.sampling import examples
@@ -38,13 +38,13 @@ class History:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
-    def create(self, new: Partition) -> Refused | None:
+    def create(self, new: Partition) -> ConditionFailed | None:
         return self._noted(new, self.inner.create(new))
 
-    def replace(self, old: Partition, new: Partition) -> Refused | None:
+    def replace(self, old: Partition, new: Partition) -> ConditionFailed | None:
         return self._noted(new, self.inner.replace(old, new))
 
-    def _noted(self, new: Partition, refused: Refused | None) -> Refused | None:
+    def _noted(self, new: Partition, refused: ConditionFailed | None) -> ConditionFailed | None:
         if refused is None:
             self.written[new.key].append(new)
         return refused
@@ -87,7 +87,7 @@ class Scene:
     """Nodes that take, save and complete what there is; a log of what they believe they hold."""
 
     def __init__(self) -> None:
-        store, rows = in_memory(Retention())
+        store, rows = in_memory(ItemTtl())
         self.world = World(History(store), rows)
         self.completed: list[str] = []
         self.world.node().create_partitions(KEYS)
@@ -116,7 +116,7 @@ class Scene:
 
     def end(self, node: SourceCoordinator, lease: Lease, number: int) -> None:
         if lease.fence % 3 == 0:
-            node.give_up(lease)
+            node.release(lease)
         elif lease.fence % 5 == 0:
             node.close(lease, timedelta(seconds=30), 9)
         else:
@@ -133,8 +133,8 @@ class Scene:
                     assert took_ms >= (before.timeout_ms or 0) + SKEW_S * 1000, "taken only when it had ended"
                 assert before.status is not Status.COMPLETED, "nothing follows on completion"
             if key != GLOBAL_KEY:
-                owners = [item.owner for item in items if item.owner]
-                turns = [owner for owner, _ in groupby(owners)]
+                owner_factory = [item.owner for item in items if item.owner]
+                turns = [owner for owner, _ in groupby(owner_factory)]
                 assert len(turns) == len(set(turns)), "nobody comes back under an owner that was overtaken"
         assert len(self.completed) == len(set(self.completed)), "completed once"
 
@@ -190,7 +190,7 @@ def test_who_stalls_between_look_and_write_takes_nothing_from_who_did_not() -> N
 
 def test_sixteen_threads_of_one_node_share_its_looks() -> None:
     """Each partition is acquired by one of them, and they do not try each other's candidates."""
-    world = World(*in_memory(Retention()))
+    world = World(*in_memory(ItemTtl()))
     world.node().create_partitions(map(str, range(200)))
     calls: dict[str, int] = defaultdict(int)
     lock = threading.Lock()
@@ -216,4 +216,4 @@ def test_sixteen_threads_of_one_node_share_its_looks() -> None:
         thread.join()
     assert sorted(map(int, taken)) == list(range(200))
     assert calls["replace"] == 400, "one write to take each, one to complete it"
-    assert calls["look"] <= 8 + 3 * 16 + 20
+    assert calls["query"] <= 8 + 3 * 16 + 20

@@ -18,9 +18,9 @@ from chalicelib import composition
 from chalicelib.archive.contents import MAX_INLINE_BYTES
 from chalicelib.archive.uploads import MAX_BYTES
 from chalicelib.composition import COMPACTION
-from chalicelib.coordination import Partition, Source, Status
+from chalicelib.coordination import Partition, Status, WorkSource
 from chalicelib.coordination.codec import to_row
-from chalicelib.coordination.instants import instant
+from chalicelib.coordination.instants import format_timestamp
 from chalicelib.memory.publisher import InMemoryPublisher
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.pipelines.files.handler import RollingS3Handler
@@ -57,7 +57,7 @@ class Stage(World):
         super().__init__()
         self.runs, self.folder = InMemoryRunCatalog(), folder
         self.partitions = self.sharing(COMPACTION)[0]
-        self.sharing = lambda source: (self.partitions, Source(source))
+        self.sharing = lambda source: (self.partitions, WorkSource(source))
 
     def append(self, *texts: str, run: Run = RUN) -> None:
         """Batches of a log, catalogued."""
@@ -134,16 +134,16 @@ def _many_writers(stage: Stage) -> None:
 def _partitions(stage: Stage) -> None:
     failed = json.dumps({"error": EMOJI * 1000, "failed_ms": START_MS})
     for number in range(100):
-        about = {"status": Status.COMPLETED, "priority": instant(START_MS), "state": failed, "closed_count": 20}
+        about = {"status": Status.COMPLETED, "priority": format_timestamp(START_MS), "state": failed, "closed_count": 20}
         key = f"{number:03d}{EMOJI * 30}/{EMOJI * 30}"
-        stage.partitions.put_row(to_row(Partition(Source(COMPACTION).partitions, key, **about)))
+        stage.partitions.put_row(to_row(Partition(WorkSource(COMPACTION).partitions, key, **about)))
 
 
 def _partition(status: Status, **more: object) -> Callable[[Stage], None]:
     def put(stage: Stage) -> None:
         failed = json.dumps({"error": EMOJI * 1000, "failed_ms": START_MS})
-        about = {"status": status, "priority": instant(START_MS), "state": failed, **more}
-        stage.partitions.put_row(to_row(Partition(Source(COMPACTION).partitions, f"{FQN}/{RUN_ID}", **about)))
+        about = {"status": status, "priority": format_timestamp(START_MS), "state": failed, **more}
+        stage.partitions.put_row(to_row(Partition(WorkSource(COMPACTION).partitions, f"{FQN}/{RUN_ID}", **about)))
 
     return put
 

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from chalicelib.composition import COMPACTION
 from chalicelib.coordination import Partition, Status
-from chalicelib.coordination.instants import instant
+from chalicelib.coordination.instants import format_timestamp
 from chalicelib.ingestion.run_files import object_id, slug
 from chalicelib.memory.database import InMemoryDatabase
 from chalicelib.memory.publisher import InMemoryPublisher
@@ -181,7 +181,7 @@ def test_background_work_of_runs_that_may_be_administered(site: Site) -> None:
     store, source = site.world.sharing(COMPACTION)
     for number in range(60):
         key = f"svc_{'hr' if number % 3 else 'sales'}.etl/run-{number:02d}"
-        store.create(Partition(source.partitions, key, Status.CLOSED, instant(START_MS + number), reopen_ms=START_MS))
+        store.create(Partition(source.partitions, key, Status.CLOSED, format_timestamp(START_MS + number), reopen_ms=START_MS))
     found, cursor = [], ""
     while cursor is not None:
         query = urlencode({"limit": 7, "cursor": cursor})
@@ -209,7 +209,7 @@ def work_of(site: Site, count: int) -> None:
     store, source = site.world.sharing(COMPACTION)
     for number in range(count):
         key = f"svc_hr.etl/run-{number:02d}"
-        store.create(Partition(source.partitions, key, Status.CLOSED, instant(START_MS + number), reopen_ms=START_MS))
+        store.create(Partition(source.partitions, key, Status.CLOSED, format_timestamp(START_MS + number), reopen_ms=START_MS))
 
 
 WORK = "/v1/coordination/compaction"
@@ -218,7 +218,7 @@ WORK = "/v1/coordination/compaction"
 def test_cursor_that_was_not_sealed_is_no_probe_for_hidden_work(site: Site) -> None:
     """A place of one's own would tell whether anything hidden stands behind it."""
     work_of(site, 3)
-    place = base64.urlsafe_b64encode(json.dumps([instant(START_MS), "svc_hr"]).encode()).decode().rstrip("=")
+    place = base64.urlsafe_b64encode(json.dumps([format_timestamp(START_MS), "svc_hr"]).encode()).decode().rstrip("=")
     query = urlencode({"status": "CLOSED", "limit": 1, "cursor": f"CLOSED.CLOSED.{place}"})
     assert call("GET", f"{WORK}?{query}", None, bearer(ISSUER.granted(admin=["mine.*"]))).status == 400
     assert call("GET", f"{WORK}?{query}", None, bearer(ISSUER.granted(admin=["*"]))).status == 200

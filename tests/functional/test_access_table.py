@@ -18,7 +18,7 @@ from chalice.local import RouteMatcher
 import app
 from chalicelib.composition import COMPACTION
 from chalicelib.coordination import Partition, Status
-from chalicelib.coordination.instants import instant
+from chalicelib.coordination.instants import format_timestamp
 from chalicelib.events.codecs import bulk, firehose, logstash, otlp
 from chalicelib.events.event import NewEvent
 from chalicelib.ingestion.run_files import object_id
@@ -316,7 +316,7 @@ def house() -> Iterator[tuple[Site, dict[str, str]]]:
 
 def put_partition(world: World, run: Run) -> None:
     store, source = world.sharing(COMPACTION)
-    made = Partition(source.partitions, f"{run.fqn}/{run.run_id}", Status.CLOSED, instant(START_MS), reopen_ms=START_MS)
+    made = Partition(source.partitions, f"{run.fqn}/{run.run_id}", Status.CLOSED, format_timestamp(START_MS), reopen_ms=START_MS)
     assert store.create(made) is None
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from chalicelib import composition
 from chalicelib.catalog.runs import partition_key, run_of
 from chalicelib.composition import COMPACTION, SWEEP
-from chalicelib.coordination import Partition, Source, Status
+from chalicelib.coordination import Partition, Status, WorkSource
 from chalicelib.coordination.administration import write_cursor
 from chalicelib.coordination.codec import (
     COMBINATION,
@@ -26,11 +26,11 @@ from chalicelib.coordination.codec import (
     STATUS,
     TIMEOUT,
     VERSION,
-    combination,
+    index_key,
     to_row,
 )
-from chalicelib.coordination.instants import instant
-from chalicelib.coordination.store import Look, Place
+from chalicelib.coordination.instants import format_timestamp
+from chalicelib.coordination.store import IndexPosition, PartitionQuery
 from chalicelib.errors import PartitionNotOwnedError
 from chalicelib.ports import MAX_SORT_KEY_BYTES, Run
 from chalicelib.routes import coordination
@@ -55,24 +55,26 @@ class Worked(World):
     def __init__(self) -> None:
         super().__init__()
         self.kept, self.trouble = self.sharing(COMPACTION)[0], Trouble()
-        self.sharing = lambda source: (Gated(self.kept, self.trouble), Source(source))
+        self.sharing = lambda source: (Gated(self.kept, self.trouble), WorkSource(source))
 
     def put(self, key: str = KEY_OF_ONE, source: str = COMPACTION, **attributes: Any) -> None:
         """A partition as it is stored, past the code that writes partitions."""
-        given = {"status": Status.UNASSIGNED, "priority": instant(START_MS)} | attributes
-        self.kept.put_row(to_row(Partition(Source(source).partitions, key, **given)))
+        given = {"status": Status.UNASSIGNED, "priority": format_timestamp(START_MS)} | attributes
+        self.kept.put_row(to_row(Partition(WorkSource(source).partitions, key, **given)))
 
     def put_row(self, **attributes: Any) -> None:
         """One with attributes that nobody here would write."""
-        row = to_row(Partition(Source(COMPACTION).partitions, KEY_OF_ONE, Status.CLOSED, instant(START_MS)))
+        row = to_row(Partition(WorkSource(COMPACTION).partitions, KEY_OF_ONE, Status.CLOSED, format_timestamp(START_MS)))
         self.kept.put_row(row | attributes)
 
     def put_each(self) -> None:
         """One of each status."""
         self.put("a/done", status=Status.COMPLETED, closed_count=20, state=FAILED, version=41)
-        self.put("a/off", status=Status.CLOSED, priority=instant(START_MS + 60_000), reopen_ms=START_MS + 60_000, state=FAILED)
+        self.put(
+            "a/off", status=Status.CLOSED, priority=format_timestamp(START_MS + 60_000), reopen_ms=START_MS + 60_000, state=FAILED
+        )
         self.put("a/worked", status=Status.ASSIGNED, owner="host:1:x", timeout_ms=START_MS + 600_000)
-        self.put("a/waits", priority=instant(START_MS - 2_000))
+        self.put("a/waits", priority=format_timestamp(START_MS - 2_000))
 
 
 @pytest.fixture
@@ -191,7 +193,7 @@ def test_each_source_has_its_own(world: Worked) -> None:
 def test_pages_have_each_partition_once_and_in_order(made: list[tuple[Status, int]], limit: int) -> None:
     world = Worked()
     for number, (status, priority) in enumerate(made):
-        world.put(f"a/{number:03d}", status=status, priority=instant(START_MS + priority))
+        world.put(f"a/{number:03d}", status=status, priority=format_timestamp(START_MS + priority))
     expected = [
         f"a/{number:03d}"
         for wanted in coordination.ORDER
@@ -362,7 +364,7 @@ def test_any_name_of_a_run_finds_its_partition(fqn: str, run_id: str) -> None:
 
 
 def cursor(status: str = "CLOSED", of: str = "ALL", place: str | None = None) -> str:
-    return f"{of}.{status}.{place if place is not None else write_cursor(Place('p', 'a/1'))}"
+    return f"{of}.{status}.{place if place is not None else write_cursor(IndexPosition('p', 'a/1'))}"
 
 
 @pytest.mark.parametrize(
@@ -376,9 +378,9 @@ def cursor(status: str = "CLOSED", of: str = "ALL", place: str | None = None) ->
         ),
         *({"cursor": cursor(place=text)} for text in ("x", "W10", "bnVsbA", "WyIiLCIiXQ", "[" * 1000, "é", "=", "WzEsMl0")),
         {"cursor": cursor("DONE")},
-        {"cursor": cursor(place=write_cursor(Place("p", "k" * (MAX_SORT_KEY_BYTES + 1))))},
-        {"cursor": cursor(place=write_cursor(Place("p" * 5000, "a/1")))},
-        {"cursor": cursor(place=write_cursor(Place("p", "a/\ud800")))},
+        {"cursor": cursor(place=write_cursor(IndexPosition("p", "k" * (MAX_SORT_KEY_BYTES + 1))))},
+        {"cursor": cursor(place=write_cursor(IndexPosition("p" * 5000, "a/1")))},
+        {"cursor": cursor(place=write_cursor(IndexPosition("p", "a/\ud800")))},
         {"cursor": cursor("CLOSED"), "status": "closed"},
         {"cursor": cursor("CLOSED", "CLOSED")},
         {"cursor": cursor("CLOSED", "CLOSED"), "status": "assigned"},
@@ -502,7 +504,7 @@ def test_one_that_others_keep_changing_is_a_503_to_repeat(world: Worked) -> None
 
 def test_one_that_goes_in_between_is_a_404(world: Worked) -> None:
     def remove() -> None:
-        found, _ = world.kept.look(Look(Source(COMPACTION).partitions, Status.CLOSED))
+        found, _ = world.kept.query(PartitionQuery(WorkSource(COMPACTION).partitions, Status.CLOSED))
         assert world.kept.delete(found[0]) is None
 
     world.put(status=Status.CLOSED)
@@ -528,14 +530,14 @@ FIRST = "0001-01-01T00:00:00+14:00"  # in UTC it is before the first year
 @settings(max_examples=examples(100), deadline=None)
 @given(
     st.one_of(st.text(max_size=30), JSON.map(json.dumps), st.sampled_from(ODD)),
-    st.sampled_from([instant(START_MS), FIRST, "2026-09-21T14:13:20Z", "9999-12-31T23:59:59.999999999Z"]),
-    st.sampled_from([instant(START_MS), FIRST, "soon", "x" * 1000, "2026-09-21T14:13:20"]),
+    st.sampled_from([format_timestamp(START_MS), FIRST, "2026-09-21T14:13:20Z", "9999-12-31T23:59:59.999999999Z"]),
+    st.sampled_from([format_timestamp(START_MS), FIRST, "soon", "x" * 1000, "2026-09-21T14:13:20"]),
     st.sampled_from(["no slash", "/x", "a//b", "a/"]),
     st.sampled_from(list(Status)),
 )
 def test_items_that_others_laid_out_are_listed(state: str, moment: str, priority: str, key: str, status: Status) -> None:
     world = Worked()
-    index = combination(Source(COMPACTION).partitions, status)
+    index = index_key(WorkSource(COMPACTION).partitions, status)
     world.put_row(
         **{STATE: state, TIMEOUT: moment, REOPEN: moment, PRIORITY: priority, KEY: key, STATUS: status, COMBINATION: index}
     )

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from chalicelib import composition
-from chalicelib.coordination import InMemoryStore, Source
+from chalicelib.coordination import InMemoryPartitionStore, WorkSource
 from chalicelib.errors import InvalidConfigurationError, PreconditionFailedError, StoreUnavailableError
 from chalicelib.pipelines import config_loader
 from chalicelib.pipelines.allowed_modules import AllowedModules
@@ -35,8 +35,8 @@ def world(tmp_path: Path) -> Iterator[Piping]:
     Remembering.forget()
     made = Piping()
     made.clock.sleep = lambda seconds: patiently(made, seconds)  # type: ignore[method-assign]
-    store = InMemoryStore()
-    made.sharing = lambda source: (store, Source(source))
+    store = InMemoryPartitionStore()
+    made.sharing = lambda source: (store, WorkSource(source))
     handlers = {name: {"class": RECORDS, "to": name} for name in ("a", "b")}
     logging_ = {"version": 1, "handlers": handlers, "root": {"handlers": ["a", "b"]}}
     (tmp_path / "audit.yaml").write_text(yaml.safe_dump({"logging": logging_, "errors": {"max": 1, "retries": 0}}))

@@ -26,9 +26,9 @@ from pydantic import SecretStr
 
 from chalicelib import composition, observability
 from chalicelib.composition import SWEEP
-from chalicelib.coordination import Partition, Source, Status
+from chalicelib.coordination import Partition, Status, WorkSource
 from chalicelib.coordination.codec import to_row
-from chalicelib.coordination.instants import instant
+from chalicelib.coordination.instants import format_timestamp
 from chalicelib.deadline import Deadline
 from chalicelib.memory.publisher import InMemoryPublisher
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
@@ -199,7 +199,7 @@ def assigned_partition(world: World) -> None:
 
 
 def _put(world: World, status: Status, **attributes: Any) -> None:
-    partition = Partition(Source(SWEEP).partitions, f"{FQN}/{RUN_ID}", status, instant(START_MS), **attributes)
+    partition = Partition(WorkSource(SWEEP).partitions, f"{FQN}/{RUN_ID}", status, format_timestamp(START_MS), **attributes)
     world.sharing(SWEEP)[0].put_row(to_row(partition))
 
 

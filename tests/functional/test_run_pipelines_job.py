@@ -31,8 +31,8 @@ FILE = pipeline()
 def world() -> Iterator[Piping]:
     Remembering.forget()
     made = Piping()
-    store = InMemoryStore()
-    made.sharing = lambda source: (store, Source(source))
+    store = InMemoryPartitionStore()
+    made.sharing = lambda source: (store, WorkSource(source))
     for number, run in enumerate(RUNS):
         made.write(run, [line(START_MS + at, f"{number}.{at}") for at in range(3)])
         made.end(run)

@@ -18,8 +18,8 @@ from chalicelib.composition import SWEEP
 from chalicelib.coordination import Partition, Status
 from chalicelib.coordination.building import make_source
 from chalicelib.coordination.codec import to_row
-from chalicelib.coordination.instants import instant
-from chalicelib.coordination.settings import parsed
+from chalicelib.coordination.instants import format_timestamp
+from chalicelib.coordination.settings import parse_settings
 from tests.integration.stacks import PATIENCE_S, Stack
 
 
@@ -39,9 +39,9 @@ def environment(stack: Stack, function: str) -> dict[str, str]:
 
 def put(stack: Stack, key: str, status: Status, **attributes: Any) -> None:
     """A partition of the sweep, whose schedule comes but once an hour, as its workers would leave it."""
-    settings = parsed(json.loads(environment(stack, "sweep")["RUNLAKE_SOURCE_COORDINATION"]))
+    settings = parse_settings(json.loads(environment(stack, "sweep")["RUNLAKE_SOURCE_COORDINATION"]))
     now_ms = round(time.time() * 1000)
-    partition = Partition(make_source(settings, SWEEP).partitions, key, status, instant(now_ms), **attributes)
+    partition = Partition(make_source(settings, SWEEP).partitions, key, status, format_timestamp(now_ms), **attributes)
     with closing(stack.client("dynamodb")) as dynamodb:
         dynamodb.put_item(TableName=stack["coordination_table"], Item=packed(to_row(partition)))
 

@@ -14,8 +14,8 @@ from annotated_types import Ge, Le
 from chalicelib import observability
 from chalicelib.composition import SOURCES
 from chalicelib.coordination import permissions, schema
-from chalicelib.coordination.metrics import NAMES, metric_name
-from chalicelib.coordination.settings import CoordinationSettings, parsed
+from chalicelib.coordination.metrics import METRIC_NAMES, metric_name
+from chalicelib.coordination.settings import CoordinationSettings, parse_settings
 from chalicelib.routes import response_headers
 from chalicelib.settings import Settings
 from deploy import rules as deploy_rules
@@ -272,7 +272,7 @@ def test_tables_of_files(template: Template, table: str, keys: list[str], indexe
 
 def test_the_table_of_coordination_is_as_a_coordinator_would_make_it(template: Template) -> None:
     found = properties(template, "CoordinationTable")
-    wanted = schema.table_request("any", capacity=None)
+    wanted = schema.create_table_request("any", capacity=None)
     assert {name: found[name] for name in wanted if name != "TableName"} | {"TableName": "any"} == wanted
     assert found["TimeToLiveSpecification"] == {"AttributeName": schema.TTL_ATTRIBUTE, "Enabled": True}
     assert found["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
@@ -282,7 +282,7 @@ def coordination(template: Template) -> CoordinationSettings:
     """The setting as the functions read it, on a stack of the name ``stack``."""
     text = template["Globals"]["Function"]["Environment"]["Variables"]["RUNLAKE_SOURCE_COORDINATION"]["Fn::Sub"]
     known = {"AWS::StackName": "stack", "AWS::Region": "eu-central-1", "CoordinationTable": "the-table", "SetAsideDays": "7"}
-    return parsed(json.loads(re.sub(r"\$\{([\w:]+)\}", lambda found: known[found[1]], text)))
+    return parse_settings(json.loads(re.sub(r"\$\{([\w:]+)\}", lambda found: known[found[1]], text)))
 
 
 def test_functions_share_their_work_over_that_table(template: Template) -> None:
@@ -358,7 +358,7 @@ def test_schedules_may_do_what_a_coordinator_needs_and_make_no_table(template: T
     leases, found = by_sid["Leases"], by_sid["PartitionsByStatus"]
     needed = permissions.permissions("region", "account", "table")
     unneeded = {"dynamodb:CreateTable", "dynamodb:DescribeTable", "dynamodb:UpdateTimeToLive"}
-    assert unneeded < permissions.MAKING
+    assert unneeded < permissions.SETUP_ACTIONS
     assert {*leases["Action"], found["Action"]} == set(needed["Action"]) - unneeded
     assert leases["Resource"] == {"Fn::GetAtt": ["CoordinationTable", "Arn"]}
     assert found["Resource"] == {"Fn::Sub": "${CoordinationTable.Arn}/index/source-status"}
@@ -532,7 +532,7 @@ def drawn(template: Template) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("source", SOURCES)
 def test_the_dashboard_has_a_widget_for_each_metric_of_coordination(template: Template, source: str) -> None:
     graphs = [widget["properties"]["metrics"] for widget in dashboard(template) if widget["type"] == "metric"]
-    for name in NAMES:
+    for name in METRIC_NAMES:
         (graph,) = [graph for graph in graphs if any(metric[1] == metric_name(source, name) for metric in graph)]
         ((namespace, _, dimension, service, _),) = graph
         assert (namespace, dimension, service) == (observability.NAMESPACE, "service", "${AWS::StackName}")
@@ -547,7 +547,7 @@ def test_and_shows_what_the_alarms_watch(template: Template) -> None:
 
 def test_and_nothing_that_is_never_sent(template: Template) -> None:
     sent = {value for name, value in vars(observability).items() if name.isupper() and isinstance(value, str)}
-    sent |= {metric_name(source, name) for source in SOURCES for name in NAMES}
+    sent |= {metric_name(source, name) for source in SOURCES for name in METRIC_NAMES}
     assert {name for namespace, name in drawn(template) if namespace == observability.NAMESPACE} <= sent
     resources = set(re.findall(r"\$\{(\w+)(?:\.\w+)?\}", json.dumps(dashboard(template))))
     assert resources <= set(template["Resources"])

@@ -18,8 +18,8 @@ from chalicelib.aws.coordination import CoordinationAws
 from chalicelib.catalog.runs import partition_key, shard_of
 from chalicelib.coordination import SourceCoordinator
 from chalicelib.coordination.building import make_source, make_store
-from chalicelib.coordination.schema import table_request
-from chalicelib.coordination.settings import parsed
+from chalicelib.coordination.schema import create_table_request
+from chalicelib.coordination.settings import parse_settings
 from chalicelib.ports import Run
 from chalicelib.triggers.schedules import RUNS_PER_WORKER
 from local.emulator import CREDENTIALS
@@ -61,12 +61,12 @@ def append(stack: Stack, run: Run, text: str) -> None:
 
 
 def wait_until_catalogued(stack: Stack, runs: Iterable[Run]) -> None:
-    give_up = time.monotonic() + PATIENCE_S
+    release = time.monotonic() + PATIENCE_S
     with closing(stack.client("dynamodb")) as dynamodb:
         for run in runs:
             key = {"fqn": {"S": run.fqn}, "run_id": {"S": run.run_id}}
             while "segments" not in dynamodb.get_item(TableName=stack["runs_table"], Key=key, ConsistentRead=True).get("Item", ()):
-                assert time.monotonic() < give_up, f"never catalogued: {run}"
+                assert time.monotonic() < release, f"never catalogued: {run}"
                 time.sleep(0.1)
 
 
@@ -92,7 +92,7 @@ def coordinator(stack: Stack, source: str) -> SourceCoordinator:
     """Another node that shares the functions' table, by the settings that the functions have."""
     with closing(stack.client("lambda")) as client:
         configuration = client.get_function_configuration(FunctionName=stack["functions"]["compact"])
-    settings = parsed(json.loads(configuration["Environment"]["Variables"]["RUNLAKE_SOURCE_COORDINATION"]))
+    settings = parse_settings(json.loads(configuration["Environment"]["Variables"]["RUNLAKE_SOURCE_COORDINATION"]))
     clock = SystemClock()
     store = make_store(settings, CoordinationAws(clock, stack["aws_endpoint_url"], **CREDENTIALS))
     made = SourceCoordinator(store, make_source(settings, source), clock, lambda *_: None)
@@ -103,7 +103,7 @@ def coordinator(stack: Stack, source: str) -> SourceCoordinator:
 def test_the_table_is_as_a_coordinator_would_make_it(stack: Stack) -> None:
     with closing(stack.client("dynamodb")) as dynamodb:
         table = dynamodb.describe_table(TableName=stack["coordination_table"])["Table"]
-    request = table_request(stack["coordination_table"], None)
+    request = create_table_request(stack["coordination_table"], None)
     assert table["KeySchema"] == request["KeySchema"]
     (index,), (wanted,) = table["GlobalSecondaryIndexes"], request["GlobalSecondaryIndexes"]
     assert {name: index[name] for name in wanted} == wanted
@@ -161,7 +161,7 @@ def test_what_another_node_has_in_hand_is_left_to_it(quiet: Stack) -> None:
     assert lease and lease.key == partition_key(mine)
     assert tick(quiet) == NOTHING | {"done": 1}
     assert (partial(quiet, mine), partial(quiet, theirs)) == (None, b"line\n")
-    assert other.give_up(lease)
+    assert other.release(lease)
     assert tick(quiet) == NOTHING | {"done": 1}
     assert (partial(quiet, mine), partitions(quiet)) == (b"line\n", [])
 
@@ -192,9 +192,9 @@ def write(stack: Stack, requests: list[dict[str, Any]]) -> None:
 def test_more_than_one_can_do_in_time_is_shared_with_another_that_is_started(quiet: Stack, crowd: list[Run]) -> None:
     before = completed(quiet)
     own = tick(quiet)["done"]
-    give_up = time.monotonic() + PATIENCE_S
+    release = time.monotonic() + PATIENCE_S
     while sum((shares := completed(quiet) - before).values()) < len(crowd):
-        assert time.monotonic() < give_up, shares
+        assert time.monotonic() < release, shares
         time.sleep(0.2)
     assert sum(shares.values()) == len(crowd), "each was done once"
     assert len(shares) == 2 and own in shares.values(), "by the invocation that looked, and by another one"

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from chalicelib import composition
 from chalicelib.catalog.runs import partition_key
-from chalicelib.coordination import InMemoryStore, LeaseTerms, Partition, Source, SourceCoordinator, Status
+from chalicelib.coordination import InMemoryPartitionStore, LeaseTerms, Partition, SourceCoordinator, Status, WorkSource
 from chalicelib.coordination.crew import Backoff
 from chalicelib.errors import StoreUnavailableError
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
@@ -27,11 +27,11 @@ from tests.faults.interception import Intercepted
 from tests.world import World
 
 SEALED, OPEN, OTHER = (Run("svc.pipe", name) for name in ("sealed", "open", "other"))
-SOURCE = Source("compaction")
+SOURCE = WorkSource("compaction")
 Gate = Callable[[str, Callable[[], Any]], Any]
 
 
-class Work(InMemoryStore):
+class Work(InMemoryPartitionStore):
     """Tells which partitions were made."""
 
     def __init__(self, created: list[str]) -> None:
@@ -62,7 +62,7 @@ class Stage:
             database=self.world.database,
             publisher=None,
             clock=self.world.clock,
-            sharing=lambda source: (self.work, Source(source)),
+            sharing=lambda source: (self.work, WorkSource(source)),
         )
         settings = Settings(bucket_name="bucket", archive_bucket_name="archive", position_keys=SecretStr("0123456789abcdef"))
         return composition.assemble(settings, ports)
@@ -180,7 +180,7 @@ def test_a_run_that_another_has_is_waited_for(stage: Stage) -> None:
     def gate(operation: str, call: Callable[[], Any]) -> Any:
         if operation == "list" and stage.world.clock.monotonic_s() > 3 and not looks["given up"]:
             looks["given up"] += 1
-            node.give_up(lease)  # type: ignore[arg-type]
+            node.release(lease)  # type: ignore[arg-type]
         return call()
 
     assert outcomes(stage.task(gate=gate)) == {SEALED: "finalized", OPEN: "compacted"}
@@ -197,7 +197,12 @@ def test_a_run_that_another_keeps_is_left_to_it_and_said(stage: Stage) -> None:
 
 def test_what_a_killed_job_had_is_taken_when_its_lease_has_ended(stage: Stage) -> None:
     killed = SourceCoordinator(
-        stage.work, SOURCE, stage.world.clock, lambda *_: None, terms=LeaseTerms(LEASE_S), owners=Attempt("older", 7, 0).owner
+        stage.work,
+        SOURCE,
+        stage.world.clock,
+        lambda *_: None,
+        terms=LeaseTerms(LEASE_S),
+        owner_factory=Attempt("older", 7, 0).owner,
     )
     killed.initialize()
     killed.acquire(partition_key(SEALED))
@@ -206,7 +211,7 @@ def test_what_a_killed_job_had_is_taken_when_its_lease_has_ended(stage: Stage) -
 
 
 def test_what_an_earlier_try_of_the_same_task_had_is_taken_at_once(stage: Stage) -> None:
-    killed = SourceCoordinator(stage.work, SOURCE, stage.world.clock, lambda *_: None, owners=Attempt("job", 7, 0).owner)
+    killed = SourceCoordinator(stage.work, SOURCE, stage.world.clock, lambda *_: None, owner_factory=Attempt("job", 7, 0).owner)
     killed.initialize()
     killed.acquire(partition_key(SEALED))
     assert outcomes(stage.task(number=1)) == {SEALED: "finalized", OPEN: "compacted"}
@@ -216,7 +221,7 @@ def test_what_an_earlier_try_of_the_same_task_had_is_taken_at_once(stage: Stage)
 @pytest.mark.parametrize("other", [Attempt("job", 8, 0), Attempt("job", 7, 1), Attempt("another", 7, 0), Attempt("job", 7, 2)])
 def test_a_try_inherits_from_none_but_earlier_tries_of_its_own_task(other: Attempt) -> None:
     stage = Stage()
-    node = SourceCoordinator(stage.work, SOURCE, stage.world.clock, lambda *_: None, owners=other.owner)
+    node = SourceCoordinator(stage.work, SOURCE, stage.world.clock, lambda *_: None, owner_factory=other.owner)
     node.initialize()
     node.acquire("svc.pipe/run")
     held = stage.work.get(SOURCE.partitions, "svc.pipe/run")
@@ -238,7 +243,7 @@ def test_a_damaged_run_is_said_and_put_off_and_stops_no_other(stage: Stage) -> N
 def test_what_was_set_aside_is_left_and_said(stage: Stage) -> None:
     node = stage.node()
     lease = node.acquire(partition_key(OPEN))
-    node.close(lease, Backoff(1).after(1), 1)  # type: ignore[arg-type]
+    node.close(lease, Backoff(1).delay(1), 1)  # type: ignore[arg-type]
     results = stage.task()
     assert outcomes(results) == {SEALED: "finalized", OPEN: "set_aside"}
     assert "set aside" in (results[OPEN].problem or "")

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from chalicelib.coordination import InMemoryStore, LeaseTerms, Partition, Retention, SourceCoordinator, Status
-from chalicelib.coordination.acquisition import Acquisition
+from chalicelib.coordination import InMemoryPartitionStore, ItemTtl, LeaseTerms, Partition, SourceCoordinator, Status
+from chalicelib.coordination.acquisition import CandidatePool
 from chalicelib.coordination.partition import new_partition
 from chalicelib.errors import OutcomeUnknownError
 from chalicelib.memory.clock import ManualClock
@@ -35,7 +35,7 @@ NEW = new_partition("compaction|PARTITION", "k", START_MS * 1000)
     ],
 )
 def test_partition_is_free_at_its_time_and_not_before(partition: Partition, is_free: bool) -> None:
-    acquisition = Acquisition(InMemoryStore(), NEW.source, TERMS, ManualClock(START_MS), Random(0))
+    acquisition = CandidatePool(InMemoryPartitionStore(), NEW.source, TERMS, ManualClock(START_MS), Random(0))
     assert acquisition.is_free(partition) == is_free
 
 
@@ -46,7 +46,7 @@ def test_renewal_by_a_clock_that_is_behind_shortens_no_lease() -> None:
 
 
 def test_removal_whose_answer_is_lost_leaves_the_item_that_came_in_its_place() -> None:
-    world = World(*in_memory(Retention()))
+    world = World(*in_memory(ItemTtl()))
     successor: list[Partition] = []
 
     def gate(operation: str, call: Callable[[], Any]) -> Any:
@@ -62,5 +62,5 @@ def test_removal_whose_answer_is_lost_leaves_the_item_that_came_in_its_place() -
     node.create_partitions(["k"])
     lease = node.next_partition()
     assert lease and lease.partition.version > 0
-    node.forget(lease)
+    node.complete_and_delete(lease)
     assert world.store.get(world.source.partitions, "k") == successor[0]

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from chalicelib.coordination import Lease, Partition, Retention, SourceCoordinator
+from chalicelib.coordination import ItemTtl, Lease, Partition, SourceCoordinator
 from chalicelib.coordination.codec import to_row
-from chalicelib.coordination.store import Look, Place, Refused
+from chalicelib.coordination.store import ConditionFailed, IndexPosition, PartitionQuery
 from tests.contract.coordination import Gated, Supplier, World, in_memory
 
 KEY = "warehouse.orders_pipeline/0f1e2d3c-0000-4000-8000-00000000"
@@ -33,22 +33,22 @@ class Billed(Gated):
         self.read_units += max(1, -(-_size([found] if found else []) // 4096))
         return found
 
-    def look(self, look: Look) -> tuple[Sequence[Partition], Place | None]:
+    def query(self, query: PartitionQuery) -> tuple[Sequence[Partition], IndexPosition | None]:
         self.requests["query"] += 1
-        found, more = super().look(look)
+        found, more = super().query(query)
         self.read_units += max(1, -(-_size(found) // 4096)) / 2
         return found, more
 
-    def create(self, new: Partition) -> Refused | None:
+    def create(self, new: Partition) -> ConditionFailed | None:
         return self._written(super().create(new), None, new)
 
-    def replace(self, old: Partition, new: Partition) -> Refused | None:
+    def replace(self, old: Partition, new: Partition) -> ConditionFailed | None:
         return self._written(super().replace(old, new), old, new)
 
-    def delete(self, old: Partition) -> Refused | None:
+    def delete(self, old: Partition) -> ConditionFailed | None:
         return self._written(super().delete(old), old, None)
 
-    def _written(self, refused: Refused | None, old: Partition | None, new: Partition | None) -> Refused | None:
+    def _written(self, refused: ConditionFailed | None, old: Partition | None, new: Partition | None) -> ConditionFailed | None:
         self.requests["write"] += 1
         self.write_units += 1
         if refused is None:
@@ -63,7 +63,7 @@ def _size(partitions: Sequence[Partition]) -> int:
 
 class Scene:
     def __init__(self) -> None:
-        self.world = World(*in_memory(Retention()))
+        self.world = World(*in_memory(ItemTtl()))
         self.store = Billed(self.world)
         self.node = SourceCoordinator(self.store, self.world.source, self.world.clock, self.world.record)
         self.node.initialize()
@@ -90,8 +90,8 @@ class Scene:
         (lambda scene, lease: scene.node.renew(lease), (0, 0, 1, 3, 0)),
         (lambda scene, lease: scene.node.complete(lease), (0, 0, 1, 3, 0)),
         (lambda scene, lease: scene.node.close(lease, timedelta(hours=1), 9, STATE), (0, 0, 1, 3, 0)),
-        (lambda scene, lease: scene.node.give_up(lease), (0, 0, 1, 3, 0)),
-        (lambda scene, lease: scene.node.forget(lease), (0, 0, 1, 2, 0)),
+        (lambda scene, lease: scene.node.release(lease), (0, 0, 1, 3, 0)),
+        (lambda scene, lease: scene.node.complete_and_delete(lease), (0, 0, 1, 2, 0)),
         (lambda scene, lease: lease.check(), (0, 0, 0, 0, 0)),
         (lambda scene, lease: scene.node.create_partitions(["new"]), (0, 0, 1, 2, 0)),
         (lambda scene, lease: scene.node.create_partitions([KEY]), (0, 0, 1, 1, 0)),
@@ -136,7 +136,7 @@ def test_work_that_comes_and_goes_costs_three_writes() -> None:
     def work() -> None:
         scene.node.create_partitions(f"{KEY}{number:04}" for number in range(100))
         for lease in scene.node.acquire_many(100):
-            scene.node.forget(lease)
+            scene.node.complete_and_delete(lease)
 
     gets, queries, writes, write_units, read_units = scene.spent(work)
     assert (gets, writes, write_units) == (0, 300, 700)

@@ -10,12 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.coordination import Partition, Retention, Source, Status
+from chalicelib.coordination import ItemTtl, Partition, Status, WorkSource
 from chalicelib.coordination.administration import read_cursor, write_cursor
 from chalicelib.coordination.codec import from_row, to_row
-from chalicelib.coordination.instants import bound, instant, instant_us, parsed_ms, parsed_us
+from chalicelib.coordination.instants import (
+    format_timestamp,
+    format_timestamp_us,
+    parse_timestamp_ms,
+    parse_timestamp_us,
+    upper_bound,
+)
 from chalicelib.coordination.partition import GLOBAL_KEY, new_partition
-from chalicelib.coordination.store import Place
+from chalicelib.coordination.store import IndexPosition
 from chalicelib.errors import DamagedPartitionError, InvalidConfigurationError, InvalidInputError
 
 MS = st.integers(-62_135_596_800_000, 253_402_300_000_000)
@@ -25,7 +31,7 @@ PARTITIONS = st.builds(
     source=TEXTS,
     key=TEXTS,
     status=st.sampled_from(Status),
-    priority=MS.map(instant),
+    priority=MS.map(format_timestamp),
     owner=st.none() | TEXTS,
     timeout_ms=st.none() | MS,
     reopen_ms=st.none() | MS,
@@ -47,13 +53,13 @@ def test_a_row_tells_all_of_a_partition(partition: Partition) -> None:
 
 @given(MS, MS)
 def test_texts_sort_as_the_times_do(one: int, other: int) -> None:
-    assert (instant(one) < instant(other)) == (one < other)
-    assert parsed_ms(instant(one)) == one
+    assert (format_timestamp(one) < format_timestamp(other)) == (one < other)
+    assert parse_timestamp_ms(format_timestamp(one)) == one
 
 
 @given(MS.map(lambda ms: ms * 1000), st.integers(0, 999_999))
 def test_microseconds_are_kept(us: int, more: int) -> None:
-    assert parsed_us(instant_us(us + more)) == us + more
+    assert parse_timestamp_us(format_timestamp_us(us + more)) == us + more
 
 
 @given(MS, st.integers(0, 10_000), st.sampled_from(["seconds", "milliseconds", "microseconds", "nanoseconds"]))
@@ -63,8 +69,8 @@ def test_a_bound_is_behind_all_texts_of_earlier_instants(ms: int, earlier_ms: in
     moment = datetime(1970, 1, 1) + timedelta(milliseconds=earlier // 1000 * 1000 if digits == "seconds" else earlier)
     text = moment.isoformat(timespec="microseconds" if digits == "nanoseconds" else digits)
     text += ("789" if digits == "nanoseconds" else "") + "Z"
-    assert text <= bound(ms)
-    assert bound(ms) < instant(ms + 1000)
+    assert text <= upper_bound(ms)
+    assert upper_bound(ms) < format_timestamp(ms + 1000)
 
 
 @pytest.mark.parametrize(
@@ -79,13 +85,13 @@ def test_a_bound_is_behind_all_texts_of_earlier_instants(ms: int, earlier_ms: in
     ],
 )
 def test_instants_of_others_are_read(text: str, us: int) -> None:
-    assert parsed_us(text) == us
+    assert parse_timestamp_us(text) == us
 
 
 @pytest.mark.parametrize("text", ["", "now", "1970-01-01T00:00:00", "+12345-01-01T00:00:00Z", "12"])
 def test_what_is_no_instant_is_refused(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011
-        parsed_us(text)
+        parse_timestamp_us(text)
 
 
 GOOD = {"sourceIdentifier": "s|PARTITION", "sourcePartitionKey": "k", "sourcePartitionStatus": "UNASSIGNED", "version": 0}
@@ -119,17 +125,22 @@ def test_a_row_that_cannot_be_read_is_told(broken: dict[str, Any]) -> None:
 
 def test_changes_are_new_partitions_of_the_next_version() -> None:
     fresh = new_partition("s", "k", 1_000_000)
-    assert (fresh.version, fresh.closed_count, fresh.status, fresh.priority) == (0, 0, Status.UNASSIGNED, instant(1000))
+    assert (fresh.version, fresh.closed_count, fresh.status, fresh.priority) == (0, 0, Status.UNASSIGNED, format_timestamp(1000))
     taken = fresh.assigned("me", 5000)
-    assert (taken.version, taken.owner, taken.timeout_ms, taken.priority) == (1, "me", 5000, instant(5000))
+    assert (taken.version, taken.owner, taken.timeout_ms, taken.priority) == (1, "me", 5000, format_timestamp(5000))
     renewed = taken.renewed(7000)
-    assert (renewed.version, renewed.timeout_ms, renewed.priority) == (2, 7000, instant(7000))
+    assert (renewed.version, renewed.timeout_ms, renewed.priority) == (2, 7000, format_timestamp(7000))
     assert renewed.renewed(6000).timeout_ms == 7000, "never for a shorter time"
     done = renewed.completed()
     assert (done.version, done.status, done.owner, done.timeout_ms, done.reopen_ms) == (3, Status.COMPLETED, None, None, None)
     assert done.priority == renewed.priority
     put_off = renewed.closed(9000, 2)
-    assert (put_off.status, put_off.closed_count, put_off.reopen_ms, put_off.priority) == (Status.CLOSED, 1, 9000, instant(9000))
+    assert (put_off.status, put_off.closed_count, put_off.reopen_ms, put_off.priority) == (
+        Status.CLOSED,
+        1,
+        9000,
+        format_timestamp(9000),
+    )
     assert (put_off.assigned("me", 1).reopen_ms, put_off.assigned("me", 1).closed_count) == (None, 1)
     last = put_off.assigned("me", 1).closed(9000, 2)
     assert (last.status, last.closed_count, last.reopen_ms) == (Status.COMPLETED, 2, None)
@@ -137,7 +148,7 @@ def test_changes_are_new_partitions_of_the_next_version() -> None:
     assert (again.status, again.closed_count, again.priority, again.version) == (
         Status.UNASSIGNED,
         0,
-        instant(4000),
+        format_timestamp(4000),
         last.version + 1,
     )
     assert fresh == new_partition("s", "k", 1_000_000), "and the old one is as it was"
@@ -147,23 +158,23 @@ def test_changes_are_new_partitions_of_the_next_version() -> None:
 def test_retention(status: Status) -> None:
     partition = Partition("s", "k", status, "p", expires_s=1)
     completed = status is Status.COMPLETED
-    assert Retention().stamped(partition, 5000).expires_s is None
-    assert Retention(10).stamped(partition, 5000).expires_s == (15 if completed else None)
-    assert Retention(10, everything=True).stamped(partition, 5000).expires_s == 15
-    assert Retention(10, everything=True).stamped(Partition("s", GLOBAL_KEY, status, "p"), 5000).expires_s is None
+    assert ItemTtl().stamped(partition, 5000).expires_s is None
+    assert ItemTtl(10).stamped(partition, 5000).expires_s == (15 if completed else None)
+    assert ItemTtl(10, everything=True).stamped(partition, 5000).expires_s == 15
+    assert ItemTtl(10, everything=True).stamped(Partition("s", GLOBAL_KEY, status, "p"), 5000).expires_s is None
 
 
 def test_sources() -> None:
-    assert (Source("a").partitions, Source("a").global_state) == ("a|PARTITION", "a|GLOBAL_STATE")
-    assert Source("a", "x").partitions == "x|a|PARTITION"
+    assert (WorkSource("a").partitions, WorkSource("a").global_state) == ("a|PARTITION", "a|GLOBAL_STATE")
+    assert WorkSource("a", "x").partitions == "x|a|PARTITION"
     for name, prefix in (("", ""), ("a|b", ""), ("a", "b|c"), ("x" * 256, "")):
         with pytest.raises(InvalidConfigurationError):
-            Source(name, prefix)
+            WorkSource(name, prefix)
 
 
 @given(TEXTS, TEXTS)
 def test_cursors_come_back(priority: str, key: str) -> None:
-    assert read_cursor(write_cursor(Place(priority, key))) == Place(priority, key)
+    assert read_cursor(write_cursor(IndexPosition(priority, key))) == IndexPosition(priority, key)
 
 
 @pytest.mark.parametrize("key", ["", "k" * 1025, "ü" * 513, "caf\udce9"])

@@ -12,23 +12,23 @@ from typing import Any
 import pytest
 
 from chalicelib.coordination import (
-    InMemoryStore,
+    InMemoryPartitionStore,
+    ItemTtl,
     LeaseTerms,
     NotInitializedError,
     PartitionNotOwnedError,
-    Retention,
-    Source,
     Status,
     StoreUnavailableError,
+    WorkSource,
 )
-from chalicelib.coordination.guard import guarded
-from chalicelib.coordination.instants import instant
-from chalicelib.coordination.lane import CONTESTED, Lane
+from chalicelib.coordination.guard import lease_checked
+from chalicelib.coordination.instants import format_timestamp
+from chalicelib.coordination.lane import CONTESTED_SPREAD, CandidateScan
 from chalicelib.coordination.lease import new_owner
 from chalicelib.coordination.metrics import Metric
 from chalicelib.coordination.parallel import in_parallel
 from chalicelib.coordination.partition import new_partition
-from chalicelib.coordination.store import ATTEMPTS, PAGE, Refused, settled
+from chalicelib.coordination.store import MAX_ATTEMPTS, PAGE_SIZE, ConditionFailed, resolve_outcome
 from chalicelib.errors import DamagedPartitionError, OutcomeUnknownError
 from chalicelib.memory.clock import ManualClock
 from tests.contract.coordination import TERMS, TIMEOUT_S, Ticks, Trouble, World, in_memory, never
@@ -36,7 +36,7 @@ from tests.contract.coordination import TERMS, TIMEOUT_S, Ticks, Trouble, World,
 
 @pytest.fixture
 def world() -> World:
-    return World(*in_memory(Retention()))
+    return World(*in_memory(ItemTtl()))
 
 
 # ---------------------------------------------------------------- leases
@@ -74,10 +74,10 @@ def test_a_lease_is_counted_from_before_the_request(world: World) -> None:
 
 def test_a_lease_that_is_over_says_so(world: World) -> None:
     node = world.node()
-    for end in (node.complete, node.forget, node.give_up):
+    for end in (node.complete, node.complete_and_delete, node.release):
         lease = world.leased(node, end.__name__)
         end(lease)
-        assert lease.is_over and lease not in node.held()
+        assert lease.is_over and lease not in node.leases()
         for call in (lease.check, lambda lease=lease: node.save_state(lease, {})):
             with pytest.raises(PartitionNotOwnedError, match="the lease was ended"):
                 call()
@@ -87,7 +87,7 @@ def test_a_lease_that_is_over_says_so(world: World) -> None:
 def test_a_state_that_is_no_json_is_told(world: World) -> None:
     node = world.node()
     lease = world.leased(node)
-    lease._partition = lease.partition.saved("{")
+    lease._partition = lease.partition.with_state("{")
     with pytest.raises(DamagedPartitionError, match="key=k"):
         _ = lease.state
 
@@ -102,8 +102,8 @@ def test_states_that_json_cannot_say_are_mistakes(world: World) -> None:
 
 
 def test_owners_are_never_the_same() -> None:
-    owners = {new_owner() for _ in range(100)}
-    assert len(owners) == 100 and len({owner.rpartition(":")[0] for owner in owners}) == 1
+    owner_factory = {new_owner() for _ in range(100)}
+    assert len(owner_factory) == 100 and len({owner.rpartition(":")[0] for owner in owner_factory}) == 1
 
 
 def test_close_can_store_a_state_along_with_it(world: World) -> None:
@@ -118,7 +118,7 @@ def test_close_can_store_a_state_along_with_it(world: World) -> None:
 
 def test_a_heartbeat_renews_while_work_runs(world: World) -> None:
     ticks = Ticks()
-    node, other = world.node(stops=lambda: ticks), world.node()
+    node, other = world.node(stop_factory=lambda: ticks), world.node()
     lease = world.leased(node)
     with node.heartbeat():
         for _ in range(9):
@@ -133,7 +133,7 @@ def test_a_heartbeat_renews_while_work_runs(world: World) -> None:
 
 def test_a_heartbeat_leaves_what_was_written_lately(world: World) -> None:
     ticks, trouble = Ticks(), Trouble()
-    node = world.node(trouble, stops=lambda: ticks)
+    node = world.node(trouble, stop_factory=lambda: ticks)
     lease = world.leased(node)
     with node.heartbeat(lease):
         world.advance(TIMEOUT_S / 3)
@@ -145,7 +145,7 @@ def test_a_heartbeat_leaves_what_was_written_lately(world: World) -> None:
 
 def test_a_heartbeat_takes_up_leases_that_come_later(world: World) -> None:
     ticks = Ticks()
-    node = world.node(stops=lambda: ticks)
+    node = world.node(stop_factory=lambda: ticks)
     with node.heartbeat():
         ticks.tick()
         lease = world.leased(node)
@@ -164,7 +164,7 @@ def test_an_outage_during_a_heartbeat_stops_the_work_in_time(world: World) -> No
             return super().wait(timeout)
 
     ticks, trouble = Listening(), Trouble()
-    node = world.node(trouble, stops=lambda: ticks)
+    node = world.node(trouble, stop_factory=lambda: ticks)
     lease = world.leased(node)
     with node.heartbeat():
         world.advance(TIMEOUT_S / 3)
@@ -173,7 +173,7 @@ def test_an_outage_during_a_heartbeat_stops_the_work_in_time(world: World) -> No
         lease.check()
         trouble.outage = False
         ticks.tick()
-        assert lease.remaining_s() == TIMEOUT_S - TERMS.margin_s and lease.trouble is None
+        assert lease.remaining_s() == TIMEOUT_S - TERMS.margin_s and lease.renewal_error is None
         trouble.outage = True
         world.advance(TIMEOUT_S - TERMS.margin_s)
         ticks.tick()
@@ -185,7 +185,7 @@ def test_an_outage_during_a_heartbeat_stops_the_work_in_time(world: World) -> No
 
 def test_a_lease_that_a_heartbeat_finds_lost_stops_the_work_at_its_next_call(world: World) -> None:
     ticks = Ticks()
-    node = world.node(stops=lambda: ticks)
+    node = world.node(stop_factory=lambda: ticks)
     lease = world.leased(node)
     written: list[str] = []
 
@@ -196,7 +196,7 @@ def test_a_lease_that_a_heartbeat_finds_lost_stops_the_work_at_its_next_call(wor
             written.append(key)
             return key
 
-    sink = guarded(Sink(), lease)
+    sink = lease_checked(Sink(), lease)
     with node.heartbeat():
         assert sink.put("one") == "one" and sink.bucket == "b"
         world.administration().release("k")
@@ -204,7 +204,7 @@ def test_a_lease_that_a_heartbeat_finds_lost_stops_the_work_at_its_next_call(wor
         ticks.tick()
         with pytest.raises(PartitionNotOwnedError, match="not ours any more"):
             sink.put("two")
-    assert written == ["one"] and world.count(Metric.NOT_OWNED) == 1 and node.held() == []
+    assert written == ["one"] and world.count(Metric.NOT_OWNED) == 1 and node.leases() == []
 
 
 def test_a_heartbeat_ends_with_its_block_whatever_happens(world: World) -> None:
@@ -239,7 +239,7 @@ def test_what_is_acquired_while_the_node_shuts_down_is_given_up(world: World) ->
     trouble.before_next["replace"] = node.shutdown
     with pytest.raises(NotInitializedError):
         node.next_partition()
-    assert world.partition("k").status is Status.UNASSIGNED and node.held() == []
+    assert world.partition("k").status is Status.UNASSIGNED and node.leases() == []
 
 
 def test_a_turn_that_cannot_be_released_is_noted_on_the_error(world: World) -> None:
@@ -265,9 +265,9 @@ def test_no_supplier_runs_while_others_take_what_there_is(world: World) -> None:
 
     def refuse(operation: str, call: Callable[[], Any]) -> Any:
         trouble.calls[operation] += 1
-        return Refused(None) if operation == "replace" else call()
+        return ConditionFailed(None) if operation == "replace" else call()
 
-    node._tenure._store._gate = refuse  # type: ignore[attr-defined]
+    node._writer._store._gate = refuse  # type: ignore[attr-defined]
     assert node.next_partition(never()) is None
     assert world.count(Metric.NONE_ACQUIRED) == 1
 
@@ -275,55 +275,57 @@ def test_no_supplier_runs_while_others_take_what_there_is(world: World) -> None:
 # ---------------------------------------------------------------- lanes
 
 
-def lane_over(count: int, seed: int = 1) -> tuple[Lane, InMemoryStore]:
-    store = InMemoryStore()
+def lane_over(count: int, seed: int = 1) -> tuple[CandidateScan, InMemoryPartitionStore]:
+    store = InMemoryPartitionStore()
     for number in range(count):
-        store.create(new_partition(Source("s").partitions, f"{number:04}", number * 1000))
-    return Lane(store, Source("s").partitions, Status.UNASSIGNED, Random(seed)), store
+        store.create(new_partition(WorkSource("s").partitions, f"{number:04}", number * 1000))
+    return CandidateScan(store, WorkSource("s").partitions, Status.UNASSIGNED, Random(seed)), store
 
 
 def test_a_lane_without_losses_reads_the_oldest_page_whole() -> None:
     lane, _ = lane_over(100)
     for _ in range(3):
-        assert sorted(each.key for each in lane.look(None, lambda each: True)) == [f"{number:04}" for number in range(PAGE)]
+        assert sorted(each.key for each in lane.next_page(None, lambda each: True)) == [
+            f"{number:04}" for number in range(PAGE_SIZE)
+        ]
     assert not lane.is_contested
 
 
 def test_a_lane_spreads_with_losses_and_comes_back_with_successes() -> None:
     lane, _ = lane_over(2000)
-    lane.look(None, lambda each: True)
+    lane.next_page(None, lambda each: True)
     for _ in range(9):
         lane.lost()
-    assert lane.is_contested and lane.spread > CONTESTED
-    pages = [lane.look(None, lambda each: True) for _ in range(60)]
-    assert all(0 < len(page) <= PAGE / 5 for page in pages), "few of each"
+    assert lane.is_contested and lane.spread > CONTESTED_SPREAD
+    pages = [lane.next_page(None, lambda each: True) for _ in range(60)]
+    assert all(0 < len(page) <= PAGE_SIZE / 5 for page in pages), "few of each"
     starts = [int(min(each.key for each in page)) for page in pages]
-    assert len({start // PAGE for start in starts}) > 10 and sum(start < PAGE for start in starts) >= 1
+    assert len({start // PAGE_SIZE for start in starts}) > 10 and sum(start < PAGE_SIZE for start in starts) >= 1
     for _ in range(60):
         lane.won()
     assert not lane.is_contested and lane.spread == 1.0
-    assert len(lane.look(None, lambda each: True)) == PAGE
+    assert len(lane.next_page(None, lambda each: True)) == PAGE_SIZE
 
 
 def test_a_lane_finds_what_came_in_bursts() -> None:
     """A handful at once, an hour nothing, a thousand at once: contended workers do not all look at the first of these."""
     lane, store = lane_over(40)
     for number in range(1000):
-        store.create(new_partition(Source("s").partitions, f"late-{number:04}", 3_600_000_000 + number))
-    lane.look(None, lambda each: True)
+        store.create(new_partition(WorkSource("s").partitions, f"late-{number:04}", 3_600_000_000 + number))
+    lane.next_page(None, lambda each: True)
     seen = Counter[str]()
     for _ in range(300):
         lane.lost()
-        seen.update(each.key for each in lane.look(None, lambda each: True))
+        seen.update(each.key for each in lane.next_page(None, lambda each: True))
     late = [key for key in seen if key.startswith("late")]
     assert len(late) > 200
 
 
 def test_a_lane_passes_pages_that_are_known_to_be_out_of_date() -> None:
     lane, _ = lane_over(80)
-    found = lane.look(None, lambda each: int(each.key) >= 60)
+    found = lane.next_page(None, lambda each: int(each.key) >= 60)
     assert {int(each.key) for each in found} <= set(range(60, 80)) and found
-    assert lane.look(None, lambda each: False) == []
+    assert lane.next_page(None, lambda each: False) == []
 
 
 def test_priorities_of_others_are_no_trouble_to_a_lane() -> None:
@@ -337,7 +339,7 @@ def test_priorities_of_others_are_no_trouble_to_a_lane() -> None:
         }
         store.put_row(row | {"sourceStatusCombinationKey": "s|PARTITION|UNASSIGNED", "partitionPriority": f"prio-{number:02}"})
     for _ in range(20):
-        assert lane.look(None, lambda each: True)
+        assert lane.next_page(None, lambda each: True)
         lane.lost()
 
 
@@ -359,16 +361,16 @@ def outcomes(*steps: Any) -> Callable[[], Any]:
 def test_an_outage_after_a_lost_answer_leaves_the_doubt() -> None:
     lost, down = OutcomeUnknownError("lost"), StoreUnavailableError("down")
     with pytest.raises(OutcomeUnknownError):
-        settled(outcomes(lost, *[down] * ATTEMPTS), lambda current: False, ManualClock())
+        resolve_outcome(outcomes(lost, *[down] * MAX_ATTEMPTS), lambda current: False, ManualClock())
     with pytest.raises(StoreUnavailableError):
-        settled(outcomes(down), lambda current: False, ManualClock())
-    assert settled(outcomes(lost, down, None), lambda current: False, ManualClock()) is None
+        resolve_outcome(outcomes(down), lambda current: False, ManualClock())
+    assert resolve_outcome(outcomes(lost, down, None), lambda current: False, ManualClock()) is None
 
 
 def test_pauses_between_attempts_grow() -> None:
     clock = ManualClock()
     with pytest.raises(OutcomeUnknownError):
-        settled(outcomes(*[OutcomeUnknownError("lost")] * ATTEMPTS), lambda current: False, clock)
+        resolve_outcome(outcomes(*[OutcomeUnknownError("lost")] * MAX_ATTEMPTS), lambda current: False, clock)
     assert clock.monotonic_s() == pytest.approx(0.05 + 0.1 + 0.2)
 
 
@@ -390,4 +392,4 @@ def test_answers_come_in_order_and_errors_stop_what_has_not_begun() -> None:
 
 def test_instants_of_a_lease_are_whole_milliseconds() -> None:
     assert LeaseTerms(1.5, 0.25).timeout_ms == 1500 and LeaseTerms(1.5, 0.25).skew_ms == 250
-    assert instant(1500) == "1970-01-01T00:00:01.500000Z"
+    assert format_timestamp(1500) == "1970-01-01T00:00:01.500000Z"

@@ -11,10 +11,10 @@ import pytest
 
 from chalicelib import coordination
 from chalicelib.coordination import LeaseTerms
-from chalicelib.coordination.metrics import NAMES, Metric, Metrics, metric_name
+from chalicelib.coordination.metrics import METRIC_NAMES, Metric, Metrics, metric_name
 from chalicelib.coordination.permissions import permissions
-from chalicelib.coordination.schema import Capacity, table_request
-from chalicelib.coordination.settings import CoordinationSettings, DynamoDbSettings, parsed
+from chalicelib.coordination.schema import Capacity, create_table_request
+from chalicelib.coordination.settings import CoordinationSettings, DynamoDbSettings, parse_settings
 from chalicelib.errors import InvalidConfigurationError
 
 SEED = {
@@ -27,16 +27,16 @@ SEED = {
 
 
 def dynamodb(**settings: Any) -> DynamoDbSettings:
-    found = parsed({"store": {"dynamodb": {"table_name": "table", "region": "eu-west-1", **settings}}}).store.dynamodb
+    found = parse_settings({"store": {"dynamodb": {"table_name": "table", "region": "eu-west-1", **settings}}}).store.dynamodb
     assert found
     return found
 
 
 def test_the_seeds_example() -> None:
-    found = parsed({"partition_prefix": "east", "store": {"dynamodb": SEED}})
+    found = parse_settings({"partition_prefix": "east", "store": {"dynamodb": SEED}})
     store = found.store.dynamodb
     assert store and found.partition_prefix == "east"
-    assert store.ttl == timedelta(days=7) and store.retention.ttl_s == 604_800 and not store.retention.everything
+    assert store.ttl == timedelta(days=7) and store.item_ttl.ttl_s == 604_800 and not store.item_ttl.everything
     assert (store.skip_table_creation, store.sts_role_arn, store.sts_external_id) == (True, SEED["sts_role_arn"], None)
 
 
@@ -49,7 +49,7 @@ def test_defaults_are_the_seeds() -> None:
 
 @pytest.mark.parametrize("given", [None, {}, {"store": {}}, {"store": {"in_memory": None}}, {"store": {"in_memory": {}}}], ids=str)
 def test_without_a_store_it_is_in_memory(given: dict[str, Any] | None) -> None:
-    assert parsed(given).store.dynamodb is None
+    assert parse_settings(given).store.dynamodb is None
 
 
 @pytest.mark.parametrize(
@@ -117,13 +117,13 @@ def test_durations_that_cannot_be(ttl: Any, told: str) -> None:
 )
 def test_a_message_names_setting_and_what_is_allowed(given: dict[str, Any], name: str, told: str) -> None:
     with pytest.raises(InvalidConfigurationError) as caught:
-        parsed(given)
+        parse_settings(given)
     assert f"{name}" in str(caught.value) and told in str(caught.value), str(caught.value)
 
 
 def test_all_that_is_wrong_is_told_at_once() -> None:
     with pytest.raises(InvalidConfigurationError) as caught:
-        parsed({"store": {"dynamodb": {"table_name": "x", "region": "y", "ttl": "soon"}}})
+        parse_settings({"store": {"dynamodb": {"table_name": "x", "region": "y", "ttl": "soon"}}})
     assert all(f"store.dynamodb.{name}" in str(caught.value) for name in ("table_name", "region", "ttl"))
 
 
@@ -138,23 +138,23 @@ def test_every_setting_of_the_seed_is_there_and_described() -> None:
 
 
 def test_provisioned_capacity_is_the_indexs_too() -> None:
-    request = table_request("t", Capacity(3, 4))
+    request = create_table_request("t", Capacity(3, 4))
     expected = {"ReadCapacityUnits": 3, "WriteCapacityUnits": 4}
     assert request["ProvisionedThroughput"] == request["GlobalSecondaryIndexes"][0]["ProvisionedThroughput"] == expected
-    assert "ProvisionedThroughput" not in str(table_request("t", None))
+    assert "ProvisionedThroughput" not in str(create_table_request("t", None))
 
 
 # ---------------------------------------------------------------- metrics, permissions, terms, imports
 
 
 def test_metrics_are_named_as_the_seed_names_them() -> None:
-    assert set(NAMES) == {
+    assert set(METRIC_NAMES) == {
         "partitionsCreatedCount", "partitionsCompleted", "partitionsClosed", "partitionsAcquired", "noPartitionsAcquired",
         "partitionsGivenUp", "partitionCreationSupplierInvocations", "savePartitionProgressStateInvocationsSuccess",
         "partitionNotFoundErrors", "partitionNotOwnedErrors", "saveStatePartitionUpdateErrors", "closePartitionUpdateErrors",
         "completePartitionUpdateErrors",
     }  # fmt: skip
-    assert metric_name("compaction", NAMES[0]) == "compaction_source_coordinator_partitionsCreatedCount"
+    assert metric_name("compaction", METRIC_NAMES[0]) == "compaction_source_coordinator_partitionsCreatedCount"
     recorded: list[tuple[str, float]] = []
     counted = Metrics("sweep", lambda name, value: recorded.append((name, value)))
     counted.count(Metric.ACQUIRED, 3)
@@ -192,7 +192,7 @@ def test_terms_that_cannot_be(timeout_s: float, skew_s: float) -> None:
 def test_importing_it_is_cheap() -> None:
     """Neither boto3 nor pydantic is loaded before a store of DynamoDB, or its settings, are asked for."""
     heavy = ("boto3", "botocore", "pydantic", "chalice", "aws_lambda_powertools")
-    code = f"import sys, chalicelib.coordination as c; print([m for m in {heavy} if m in sys.modules]); c.DynamoDbStore"
+    code = f"import sys, chalicelib.coordination as c; print([m for m in {heavy} if m in sys.modules]); c.DynamoDbPartitionStore"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):

@@ -15,7 +15,7 @@ from chalicelib.catalog.cursor import CursorSigner
 from chalicelib.catalog.moments import FIRST_MS, LAST_MS
 from chalicelib.catalog.search import FileQuery
 from chalicelib.coordination import administration
-from chalicelib.coordination.store import Place
+from chalicelib.coordination.store import IndexPosition
 from chalicelib.errors import InvalidCursorError, InvalidInputError
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 
@@ -146,4 +146,4 @@ def test_partition_cursor_of_no_possible_key_is_refused(key: object, at: int) ->
 def test_longest_keys_are_read_back_from_a_cursor() -> None:
     key = "ü" * 512
     assert dynamodb_runs.read_cursor(dynamodb_runs.write_cursor(5, key)) == {"started_ms": 5, "run_id": key}
-    assert administration.read_cursor(administration.write_cursor(Place(key, key))) == Place(key, key)
+    assert administration.read_cursor(administration.write_cursor(IndexPosition(key, key))) == IndexPosition(key, key)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from chalicelib.coordination import InMemoryStore, Source, SourceCoordinator
+from chalicelib.coordination import InMemoryPartitionStore, SourceCoordinator, WorkSource
 from chalicelib.deadline import Deadline
 from chalicelib.memory.clock import ManualClock
 from chalicelib.pipelines.configuration import PipelineFile, parse_pipeline_file
@@ -94,7 +94,9 @@ def supervisor(world: Piping, **changes: Any) -> Supervisor:
         threading.Event().wait(0.001)
         world.clock.advance(seconds / 20)
 
-    coordinator = SourceCoordinator(InMemoryStore(), Source("pipelines"), world.clock, lambda *_: None, stops=Stops)
+    coordinator = SourceCoordinator(
+        InMemoryPartitionStore(), WorkSource("pipelines"), world.clock, lambda *_: None, stop_factory=Stops
+    )
     given = {"until_idle": True, "pause": pause} | changes
     return Supervisor(coordinator, PipelineStateStore(world.database, world.clock), make, world.clock, world_tell(world), **given)
 

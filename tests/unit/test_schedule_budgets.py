@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from chalicelib import composition
 from chalicelib.catalog.dynamodb_runs import DynamoDbRunCatalog
 from chalicelib.catalog.runs import SHARDS, shard_of
-from chalicelib.coordination import InMemoryStore, Source
+from chalicelib.coordination import InMemoryPartitionStore, WorkSource
 from chalicelib.coordination.codec import to_row
 from chalicelib.coordination.lease import new_owner
 from chalicelib.coordination.partition import new_partition
@@ -67,7 +67,7 @@ class Ticking:
         def counting(port: Any, name: str) -> Any:
             return Counting(port, name, self.calls, lock)
 
-        work = counting(InMemoryStore(), "work")
+        work = counting(InMemoryPartitionStore(), "work")
         ports = composition.Ports(
             store=counting(self.world.store, "s3"),
             archive_store=counting(self.world.archive_store, "s3"),
@@ -76,7 +76,7 @@ class Ticking:
             database=self.world.database,
             publisher=None,
             clock=self.world.clock,
-            sharing=lambda source: (work, Source(source)),
+            sharing=lambda source: (work, WorkSource(source)),
         )
         settings = Settings(bucket_name="bucket", archive_bucket_name="archive", position_keys=SecretStr("0123456789abcdef"))
         self.services = composition.assemble(settings, ports)
@@ -140,7 +140,7 @@ def of(name: str, calls: Mapping[str, float]) -> dict[str, float]:
 
 def test_a_due_run_costs_the_same_whether_50_are_due_or_150() -> None:
     spent = each(ticked(150), ticked(50), runs=100)
-    looks = spent.pop("work look")
+    looks = spent.pop("work query")
     assert spent == {
         "work create": 1,
         "work replace": 1,
@@ -162,7 +162,7 @@ def test_runs_that_are_not_due_cost_nothing() -> None:
     assert of("s3", nothing) == of("segments", nothing) == {}
     assert sum(of("work", nothing).values()) <= 20, "to find that there is nothing, whatever is open"
     among, alone = ticked(25, idle=300), ticked(25)
-    among.pop("work look"), alone.pop("work look")  # its last looks depend on which thread comes first
+    among.pop("work query"), alone.pop("work query")  # its last looks depend on which thread comes first
     assert among == alone
 
 
