@@ -31,7 +31,8 @@ from bench.measure import Measure
 from chalicelib.aws.clients import make_client
 from chalicelib.aws.clock import SystemClock
 from chalicelib.aws.dynamodb import Table
-from chalicelib.coordination import Administration, DynamoDbPartitionStore, SourceCoordinator, Status
+from chalicelib.aws.partition_store import DynamoDbPartitionStore
+from chalicelib.coordination import Administration, SourceCoordinator, Status
 from chalicelib.coordination.schema import create_table_request
 from local.emulator import Emulator, free_port
 

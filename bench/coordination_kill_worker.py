@@ -18,7 +18,8 @@ from typing import Any, TypeVar
 
 from chalicelib.aws.clients import make_client
 from chalicelib.aws.dynamodb import Table
-from chalicelib.coordination import DynamoDbPartitionStore, ItemTtl, Lease, LeaseTerms, Partition, SourceCoordinator, WorkSource
+from chalicelib.aws.partition_store import DynamoDbPartitionStore
+from chalicelib.coordination import ItemTtl, Lease, LeaseTerms, Partition, SourceCoordinator, WorkSource
 from chalicelib.coordination.store import ConditionFailed, IndexPosition, PartitionQuery, PartitionStore
 from chalicelib.errors import LeaseError, OutcomeUnknownError, StoreUnavailableError, UnavailableError
 

@@ -15,7 +15,8 @@ from bench.coordination_upstream import DataPrepper
 from chalicelib.aws.clients import make_client
 from chalicelib.aws.clock import SystemClock
 from chalicelib.aws.dynamodb import Table
-from chalicelib.coordination import DynamoDbPartitionStore, SourceCoordinator, WorkSource
+from chalicelib.aws.partition_store import DynamoDbPartitionStore
+from chalicelib.coordination import SourceCoordinator, WorkSource
 
 SOURCE = "bench"
 

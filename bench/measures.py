@@ -159,7 +159,7 @@ _HTTP = (
 )
 _PACKAGE = ("app.py", "chalicelib", "requirements.lock")
 _CATALOG = ("chalicelib/catalog", "chalicelib/aws/database.py")
-_COORDINATION = ("chalicelib/coordination", "chalicelib/aws/coordination.py")
+_COORDINATION = ("chalicelib/coordination", "chalicelib/aws/coordination.py", "chalicelib/aws/partition_store.py")
 ALL = (
     Measurement("requests_of_appends", requests_of_appends, (*_RUN_LOG, *_HTTP)),
     Measurement("append_latency", append_latency, (*_RUN_LOG, *_HTTP, "chalicelib/masking"), {"count": 20}),

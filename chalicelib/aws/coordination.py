@@ -1,10 +1,10 @@
-"""What source coordination asks of AWS besides its items: clients of another role, a table that is made or checked."""
+"""The configured store of source coordination: clients of an assumed role, a table that is created or checked."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import boto3
 import botocore.session
@@ -17,9 +17,16 @@ from botocore.credentials import (
 from botocore.exceptions import ClientError
 
 from chalicelib.aws.clients import make_client
+from chalicelib.aws.dynamodb import Table
 from chalicelib.aws.errors import note_doubt, translated
+from chalicelib.coordination.memory import InMemoryPartitionStore
+from chalicelib.coordination.schema import TTL_ATTRIBUTE, create_table_request
 from chalicelib.errors import InvalidConfigurationError, OutcomeUnknownError, StoreUnavailableError
 from chalicelib.ports import Clock
+
+if TYPE_CHECKING:
+    from chalicelib.coordination.settings import CoordinationSettings, DynamoDbSettings
+    from chalicelib.coordination.store import PartitionStore
 
 SESSION_NAME = "runlake-source-coordination"
 POLL_S = 1.0
@@ -28,8 +35,8 @@ _TTL_IN_FORCE = ("ENABLED", "ENABLING")
 
 
 class CoordinationAws:
-    """``chalicelib.coordination.building.Aws``. ``endpoint_url`` and ``credentials`` are for emulators: AWS needs
-    neither. ``watch`` is handed each client that is made."""
+    """Clients and tables of DynamoDB. ``endpoint_url`` and ``credentials`` are for emulators; AWS needs neither. ``watch`` is called with
+    each new client."""
 
     def __init__(
         self, clock: Clock, endpoint_url: str | None = None, *, watch: Callable[[Any], None] = lambda _: None, **credentials: Any
@@ -85,6 +92,24 @@ class CoordinationAws:
             self._clock.sleep(POLL_S if poll else 0)
             table = _described(client, request["TableName"])
         raise StoreUnavailableError(f"the table is not ready after {MAX_POLLS * POLL_S:.0f} s table={request['TableName']}")
+
+
+def make_store(settings: CoordinationSettings, aws: CoordinationAws) -> PartitionStore:
+    """The configured store. It sends no request before ``initialize``."""
+    return _dynamodb(settings.store.dynamodb, aws) if settings.store.dynamodb else InMemoryPartitionStore()
+
+
+def _dynamodb(settings: DynamoDbSettings, aws: CoordinationAws) -> PartitionStore:
+    from chalicelib.aws.partition_store import DynamoDbPartitionStore
+
+    client = aws.client(settings.region, settings.sts_role_arn, settings.sts_external_id)
+    request = create_table_request(settings.table_name, settings.capacity)
+    ttl_attribute = TTL_ATTRIBUTE if settings.ttl else None
+
+    def prepare() -> None:
+        aws.prepare_table(client, request, ttl_attribute, skip_creation=settings.skip_table_creation)
+
+    return DynamoDbPartitionStore(Table(client, settings.table_name), settings.item_ttl, prepare)
 
 
 class _AssumedRole(CredentialProvider):  # type: ignore[misc]

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from chalicelib.aws.clients import PATIENT_READ_TIMEOUT_S, make_client
 from chalicelib.aws.clock import SystemClock
-from chalicelib.aws.coordination import CoordinationAws
+from chalicelib.aws.coordination import CoordinationAws, make_store
 from chalicelib.aws.database import DynamoDbDatabase, Schema
 from chalicelib.aws.dynamodb import Table
 from chalicelib.aws.object_store import Encryption, S3ObjectStore
@@ -25,7 +25,6 @@ from chalicelib.catalog.listing import LISTING
 from chalicelib.catalog.remembered import OBJECTS
 from chalicelib.catalog.segments import DynamoDbSegmentIndex
 from chalicelib.composition import SECONDS_OF_A_DAY, Ports, Sharing
-from chalicelib.coordination.building import make_source, make_store
 from chalicelib.coordination.settings import parse_settings
 from chalicelib.events.index import EVENTS
 from chalicelib.masking.rules import SecretName
@@ -100,7 +99,7 @@ def _sharing(settings: Settings) -> Sharing:
     def store() -> PartitionStore:
         return make_store(coordination, CoordinationAws(SystemClock(), watch=partial(_count_requests, metric=CATALOG_REQUESTS)))
 
-    return lambda source: (store(), make_source(coordination, source))
+    return lambda source: (store(), coordination.source(source))
 
 
 def _workers() -> Workers | None:

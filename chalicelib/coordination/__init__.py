@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from chalicelib.coordination.administration import Administration
 from chalicelib.coordination.coordinator import SourceCoordinator
 from chalicelib.coordination.lease import Lease, LeaseTerms
@@ -17,12 +15,8 @@ from chalicelib.errors import (
     StoreUnavailableError,
 )
 
-if TYPE_CHECKING:
-    from chalicelib.coordination.dynamodb import DynamoDbPartitionStore
-
 __all__ = [
     "Administration",
-    "DynamoDbPartitionStore",
     "InMemoryPartitionStore",
     "ItemTtl",
     "Lease",
@@ -37,12 +31,3 @@ __all__ = [
     "StoreUnavailableError",
     "WorkSource",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """``DynamoDbPartitionStore`` when it is asked for: boto3 is most of a cold start."""
-    if name == "DynamoDbPartitionStore":
-        from chalicelib.coordination.dynamodb import DynamoDbPartitionStore
-
-        return DynamoDbPartitionStore
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

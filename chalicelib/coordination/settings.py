@@ -14,7 +14,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
 
-from chalicelib.coordination.partition import ItemTtl
+from chalicelib.coordination.partition import ItemTtl, WorkSource
 from chalicelib.coordination.schema import DEFAULT_CAPACITY_UNITS, Capacity
 from chalicelib.errors import InvalidConfigurationError
 
@@ -117,6 +117,10 @@ class CoordinationSettings(_Settings):
 
     partition_prefix: str = Field("", description="Tells clusters apart that share a store.", max_length=255, pattern=r"^[^|]*$")
     store: StoreSettings = Field(default_factory=StoreSettings, description="Where partitions are kept.")
+
+    def source(self, sub_pipeline: str) -> WorkSource:
+        """The source that the coordinators of a sub-pipeline share."""
+        return WorkSource(sub_pipeline, self.partition_prefix)
 
 
 def parse_settings(given: Mapping[str, Any] | None) -> CoordinationSettings:

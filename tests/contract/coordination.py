@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from chalicelib.aws.coordination import CoordinationAws
+from chalicelib.aws.coordination import CoordinationAws, make_store
 from chalicelib.aws.dynamodb import Table, packed, unpacked
+from chalicelib.aws.partition_store import DynamoDbPartitionStore
 from chalicelib.coordination import (
     Administration,
     InMemoryPartitionStore,
@@ -24,9 +25,7 @@ from chalicelib.coordination import (
     SourceCoordinator,
     WorkSource,
 )
-from chalicelib.coordination.building import make_store
 from chalicelib.coordination.codec import KEY, SOURCE, to_row
-from chalicelib.coordination.dynamodb import DynamoDbPartitionStore
 from chalicelib.coordination.metrics import Metric, metric_name
 from chalicelib.coordination.partition import GLOBAL_KEY
 from chalicelib.coordination.settings import parse_settings

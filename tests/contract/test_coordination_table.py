@@ -10,16 +10,15 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from chalicelib.aws.coordination import MAX_POLLS, CoordinationAws
+from chalicelib.aws.coordination import MAX_POLLS, CoordinationAws, make_store
 from chalicelib.aws.dynamodb import Table
+from chalicelib.aws.partition_store import DynamoDbPartitionStore
 from chalicelib.coordination import (
-    DynamoDbPartitionStore,
     InMemoryPartitionStore,
     SourceCoordinator,
     StoreUnavailableError,
     WorkSource,
 )
-from chalicelib.coordination.building import make_source, make_store
 from chalicelib.coordination.partition import new_partition
 from chalicelib.coordination.schema import Capacity, create_table_request
 from chalicelib.coordination.settings import parse_settings
@@ -233,4 +232,4 @@ def test_a_refusal_that_shows_no_item_is_looked_after() -> None:
 def test_without_settings_the_store_is_in_memory() -> None:
     settings = parse_settings(None)
     assert isinstance(make_store(settings, CoordinationAws(ManualClock())), InMemoryPartitionStore)
-    assert make_source(parse_settings({"partition_prefix": "b"}), "sweep").partitions == "b|sweep|PARTITION"
+    assert parse_settings({"partition_prefix": "b"}).source("sweep").partitions == "b|sweep|PARTITION"

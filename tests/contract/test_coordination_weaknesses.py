@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from chalicelib.aws.dynamodb import Table, packed, unpacked
+from chalicelib.aws.partition_store import DynamoDbPartitionStore
 from chalicelib.coordination import (
-    DynamoDbPartitionStore,
     InMemoryPartitionStore,
     ItemTtl,
     Lease,

@@ -16,7 +16,6 @@ import requests
 from chalicelib.aws.dynamodb import packed
 from chalicelib.composition import SWEEP
 from chalicelib.coordination import Partition, Status
-from chalicelib.coordination.building import make_source
 from chalicelib.coordination.codec import to_row
 from chalicelib.coordination.instants import format_timestamp
 from chalicelib.coordination.settings import parse_settings
@@ -41,7 +40,7 @@ def put(stack: Stack, key: str, status: Status, **attributes: Any) -> None:
     """A partition of the sweep, whose schedule comes but once an hour, as its workers would leave it."""
     settings = parse_settings(json.loads(environment(stack, "sweep")["RUNLAKE_SOURCE_COORDINATION"]))
     now_ms = round(time.time() * 1000)
-    partition = Partition(make_source(settings, SWEEP).partitions, key, status, format_timestamp(now_ms), **attributes)
+    partition = Partition(settings.source(SWEEP).partitions, key, status, format_timestamp(now_ms), **attributes)
     with closing(stack.client("dynamodb")) as dynamodb:
         dynamodb.put_item(TableName=stack["coordination_table"], Item=packed(to_row(partition)))
 

@@ -14,10 +14,9 @@ from uuid import uuid4
 import pytest
 
 from chalicelib.aws.clock import SystemClock
-from chalicelib.aws.coordination import CoordinationAws
+from chalicelib.aws.coordination import CoordinationAws, make_store
 from chalicelib.catalog.runs import partition_key, shard_of
 from chalicelib.coordination import SourceCoordinator
-from chalicelib.coordination.building import make_source, make_store
 from chalicelib.coordination.schema import create_table_request
 from chalicelib.coordination.settings import parse_settings
 from chalicelib.ports import Run
@@ -95,7 +94,7 @@ def coordinator(stack: Stack, source: str) -> SourceCoordinator:
     settings = parse_settings(json.loads(configuration["Environment"]["Variables"]["RUNLAKE_SOURCE_COORDINATION"]))
     clock = SystemClock()
     store = make_store(settings, CoordinationAws(clock, stack["aws_endpoint_url"], **CREDENTIALS))
-    made = SourceCoordinator(store, make_source(settings, source), clock, lambda *_: None)
+    made = SourceCoordinator(store, settings.source(source), clock, lambda *_: None)
     made.initialize()
     return made
 

@@ -12,7 +12,7 @@ _CONTRACT = "tests/contract/test_coordination.py"
 
 MUTANTS = (
     Mutant(
-        "chalicelib.coordination.dynamodb:_exactly",
+        "chalicelib.aws.partition_store:_exactly",
         find="[_PRESENT, f'{VERSION} = :version']",
         replace="[_PRESENT, f'{VERSION} >= :version']",
         tests=f"{_CONTRACT}::test_a_write_replaces_and_removes_exactly_what_was_read[moto-version]",

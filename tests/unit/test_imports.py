@@ -46,8 +46,8 @@ RULES = {
     "chalicelib.ingestion": rule("archive", "catalog", "runlog"),
     "chalicelib.lines": rule(),
     "chalicelib.events": rule("lines", "masking", "runlog", others=("google", "msgpack", "opentelemetry", "pydantic", "yaml")),
-    "chalicelib.coordination": rule("aws.dynamodb", others=("pydantic", "pydantic_core")),
-    "chalicelib.aws": rule("events", others=(POWERTOOLS, "boto3", "botocore", "urllib3")),
+    "chalicelib.coordination": rule(others=("pydantic", "pydantic_core")),
+    "chalicelib.aws": rule("coordination", "events", others=(POWERTOOLS, "boto3", "botocore", "urllib3")),
     "chalicelib.masking": rule(others=("ahocorasick_rs", "pydantic")),
     "chalicelib.pipelines": rule(
         "catalog",
