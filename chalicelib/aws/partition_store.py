@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from chalicelib.aws.dynamodb import Kept, Table
-from chalicelib.coordination.codec import (
+from chalicelib.coordination.partition import ItemTtl, Partition
+from chalicelib.coordination.schema import (
     COMBINATION,
     INDEX,
     KEY,
@@ -18,7 +19,6 @@ from chalicelib.coordination.codec import (
     index_key,
     to_row,
 )
-from chalicelib.coordination.partition import ItemTtl, Partition
 from chalicelib.coordination.store import ConditionFailed, IndexPosition, PartitionQuery
 
 _ABSENT = f"attribute_not_exists({SOURCE}) AND attribute_not_exists({KEY})"

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from random import Random
 from threading import Lock
 
-from chalicelib.coordination.instants import upper_bound
 from chalicelib.coordination.lane import CandidateScan
 from chalicelib.coordination.lease import LeaseTerms
-from chalicelib.coordination.partition import Partition, Status
+from chalicelib.coordination.partition import Partition, Status, upper_bound
 from chalicelib.coordination.store import PartitionStore
 from chalicelib.ports import Clock
 

@@ -16,7 +16,7 @@ from chalicelib.coordination.lease import Lease, LeaseTerms, new_owner
 from chalicelib.coordination.metrics import Metric, Metrics, RecordMetric
 from chalicelib.coordination.parallel import in_parallel
 from chalicelib.coordination.partition import Partition, Status, WorkSource
-from chalicelib.coordination.states import encode_state
+from chalicelib.coordination.schema import encode_state
 from chalicelib.coordination.store import PartitionStore
 from chalicelib.coordination.tenure import Change, LeaseWriter
 from chalicelib.errors import LeaseError, NotInitializedError, RunlakeError

@@ -11,7 +11,7 @@ from chalicelib.coordination.lease import Lease
 from chalicelib.coordination.metrics import Metric, Metrics
 from chalicelib.coordination.parallel import in_parallel
 from chalicelib.coordination.partition import GLOBAL_KEY, Partition, WorkSource, new_partition
-from chalicelib.coordination.states import encode_state
+from chalicelib.coordination.schema import encode_state
 from chalicelib.coordination.store import PartitionStore, resolve_outcome
 from chalicelib.coordination.tenure import LeaseWriter
 from chalicelib.errors import LeaseError, RunlakeError

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from random import Random
 
-from chalicelib.coordination.instants import format_timestamp_us, parse_timestamp_us
-from chalicelib.coordination.partition import Partition, Status
+from chalicelib.coordination.partition import Partition, Status, format_timestamp_us, parse_timestamp_us
 from chalicelib.coordination.store import PAGE_SIZE, IndexPosition, PartitionQuery, PartitionStore
 
 MAX_PAGES = 8

@@ -1,24 +1,28 @@
-"""A partition of work, as an immutable item, and every change that may be made of it.
+"""A partition of work as an immutable item, its changes, and timestamps as items store them.
 
 A change is a new item with the next version; whether it takes effect is up to a conditional write (``store``). Times are ms since the
 epoch, UTC. Priorities are Data Prepper's: now on creation, the ownership timeout while assigned, ``reopen_ms`` while closed, as it was
-on completion; but now for what is given up, which would sort behind what comes in the next ten minutes.
+on completion; but now for a released one, which would sort behind new partitions of the next ten minutes.
+
+Timestamps are ISO-8601 in UTC with ``Z`` and always six digits, so that their texts sort as the times do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from chalicelib.coordination.instants import format_timestamp, format_timestamp_us
 from chalicelib.errors import InvalidConfigurationError, InvalidInputError
 from chalicelib.ports import MAX_SORT_KEY_BYTES, is_sort_key
 
 GLOBAL_KEY = "GLOBAL_STATE_SOURCE_PARTITION_KEY_FOR_CREATING_PARTITIONS"
 """The key of the one item that nodes take to create partitions; its state is the map that they share."""
 _MAX_NAME_CHARS = 255
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 class Status(StrEnum):
@@ -140,3 +144,32 @@ class ItemTtl:
         expires = self.ttl_s is not None and (partition.status is Status.COMPLETED or self.everything)
         expires = expires and partition.key != GLOBAL_KEY
         return replace(partition, expires_s=now_ms // 1000 + (self.ttl_s or 0) if expires else None)
+
+
+def format_timestamp(ms: int) -> str:
+    """A time in ms as text."""
+    return format_timestamp_us(ms * 1000)
+
+
+def format_timestamp_us(us: int) -> str:
+    """A time in microseconds as text."""
+    return (_EPOCH + timedelta(microseconds=us)).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def upper_bound(ms: int) -> str:
+    """A text at or behind the texts of all instants up to this one, whoever wrote them: Java leaves out a fraction of zero, and ``Z``
+    sorts behind a point. Later ones of the same second are before it too."""
+    return format_timestamp(ms)[:19] + "Z"
+
+
+def parse_timestamp_us(text: str) -> int:
+    """The inverse: microseconds; further digits (Java writes up to nine) are cut. Raises ValueError."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"no zone: {text!r}")
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def parse_timestamp_ms(text: str) -> int:
+    """The inverse of ``format_timestamp``."""
+    return parse_timestamp_us(text) // 1000

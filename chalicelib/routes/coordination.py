@@ -18,7 +18,7 @@ from chalicelib.catalog.moments import FIRST_MS, LAST_MS, iso
 from chalicelib.catalog.runs import partition_key, run_of
 from chalicelib.composition import SOURCES
 from chalicelib.coordination import Administration, Partition, Status
-from chalicelib.coordination.instants import parse_timestamp_ms
+from chalicelib.coordination.partition import parse_timestamp_ms
 from chalicelib.errors import InvalidCursorError, InvalidInputError
 from chalicelib.observability import note
 from chalicelib.ports import Run

@@ -25,9 +25,9 @@ from chalicelib.coordination import (
     SourceCoordinator,
     WorkSource,
 )
-from chalicelib.coordination.codec import KEY, SOURCE, to_row
 from chalicelib.coordination.metrics import Metric, metric_name
 from chalicelib.coordination.partition import GLOBAL_KEY
+from chalicelib.coordination.schema import KEY, SOURCE, to_row
 from chalicelib.coordination.settings import parse_settings
 from chalicelib.coordination.store import ConditionFailed, IndexPosition, PartitionQuery, PartitionStore
 from chalicelib.errors import OutcomeUnknownError, StoreUnavailableError

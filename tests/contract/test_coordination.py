@@ -24,9 +24,8 @@ from chalicelib.coordination import (
     Status,
     StoreUnavailableError,
 )
-from chalicelib.coordination.instants import format_timestamp
 from chalicelib.coordination.metrics import Metric
-from chalicelib.coordination.partition import GLOBAL_KEY, new_partition
+from chalicelib.coordination.partition import GLOBAL_KEY, format_timestamp, new_partition
 from chalicelib.coordination.store import ConditionFailed
 from tests.contract import coordination as support
 from tests.contract.conftest import MOTO

@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 from chalicelib.coordination import ItemTtl, PartitionNotFoundError, PartitionNotOwnedError, Status
-from chalicelib.coordination.instants import format_timestamp
 from chalicelib.coordination.metrics import Metric
+from chalicelib.coordination.partition import format_timestamp
 from chalicelib.coordination.store import PartitionQuery
 from chalicelib.errors import InvalidCursorError, InvalidInputError, PartitionUpdateError, StoreUnavailableError
 from tests.contract import coordination as support

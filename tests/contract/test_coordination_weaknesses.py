@@ -35,10 +35,9 @@ from chalicelib.coordination import (
     parallel,
     tenure,
 )
-from chalicelib.coordination.codec import to_row
-from chalicelib.coordination.instants import format_timestamp
 from chalicelib.coordination.metrics import Metric
-from chalicelib.coordination.partition import Partition
+from chalicelib.coordination.partition import Partition, format_timestamp
+from chalicelib.coordination.schema import to_row
 from chalicelib.errors import OutcomeUnknownError, RunlakeError
 from tests.contract import coordination as support
 from tests.contract.canned import answer, cut_off

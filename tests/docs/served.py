@@ -11,8 +11,8 @@ from pydantic import SecretStr
 from chalicelib import composition
 from chalicelib.composition import COMPACTION
 from chalicelib.coordination import Partition, Status
-from chalicelib.coordination.instants import format_timestamp
-from chalicelib.coordination.states import encode_state
+from chalicelib.coordination.partition import format_timestamp
+from chalicelib.coordination.schema import encode_state
 from chalicelib.memory.publisher import InMemoryPublisher
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.settings import Settings

@@ -19,8 +19,8 @@ from chalicelib.archive.contents import MAX_INLINE_BYTES
 from chalicelib.archive.uploads import MAX_BYTES
 from chalicelib.composition import COMPACTION
 from chalicelib.coordination import Partition, Status, WorkSource
-from chalicelib.coordination.codec import to_row
-from chalicelib.coordination.instants import format_timestamp
+from chalicelib.coordination.partition import format_timestamp
+from chalicelib.coordination.schema import to_row
 from chalicelib.memory.publisher import InMemoryPublisher
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.pipelines.files.handler import RollingS3Handler

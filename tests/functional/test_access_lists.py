@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from chalicelib.composition import COMPACTION
 from chalicelib.coordination import Partition, Status
-from chalicelib.coordination.instants import format_timestamp
+from chalicelib.coordination.partition import format_timestamp
 from chalicelib.ingestion.run_files import object_id, slug
 from chalicelib.memory.database import InMemoryDatabase
 from chalicelib.memory.publisher import InMemoryPublisher

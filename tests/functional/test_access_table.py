@@ -18,7 +18,7 @@ from chalice.local import RouteMatcher
 import app
 from chalicelib.composition import COMPACTION
 from chalicelib.coordination import Partition, Status
-from chalicelib.coordination.instants import format_timestamp
+from chalicelib.coordination.partition import format_timestamp
 from chalicelib.events.codecs import bulk, firehose, logstash, otlp
 from chalicelib.events.event import NewEvent
 from chalicelib.ingestion.run_files import object_id

@@ -16,7 +16,8 @@ from chalicelib.catalog.runs import partition_key, run_of
 from chalicelib.composition import COMPACTION, SWEEP
 from chalicelib.coordination import Partition, Status, WorkSource
 from chalicelib.coordination.administration import write_cursor
-from chalicelib.coordination.codec import (
+from chalicelib.coordination.partition import format_timestamp
+from chalicelib.coordination.schema import (
     COMBINATION,
     KEY,
     PRIORITY,
@@ -29,7 +30,6 @@ from chalicelib.coordination.codec import (
     index_key,
     to_row,
 )
-from chalicelib.coordination.instants import format_timestamp
 from chalicelib.coordination.store import IndexPosition, PartitionQuery
 from chalicelib.errors import PartitionNotOwnedError
 from chalicelib.ports import MAX_SORT_KEY_BYTES, Run

@@ -27,8 +27,8 @@ from pydantic import SecretStr
 from chalicelib import composition, observability
 from chalicelib.composition import SWEEP
 from chalicelib.coordination import Partition, Status, WorkSource
-from chalicelib.coordination.codec import to_row
-from chalicelib.coordination.instants import format_timestamp
+from chalicelib.coordination.partition import format_timestamp
+from chalicelib.coordination.schema import to_row
 from chalicelib.deadline import Deadline
 from chalicelib.memory.publisher import InMemoryPublisher
 from chalicelib.memory.run_catalog import InMemoryRunCatalog

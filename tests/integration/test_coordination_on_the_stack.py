@@ -16,8 +16,8 @@ import requests
 from chalicelib.aws.dynamodb import packed
 from chalicelib.composition import SWEEP
 from chalicelib.coordination import Partition, Status
-from chalicelib.coordination.codec import to_row
-from chalicelib.coordination.instants import format_timestamp
+from chalicelib.coordination.partition import format_timestamp
+from chalicelib.coordination.schema import to_row
 from chalicelib.coordination.settings import parse_settings
 from tests.integration.stacks import PATIENCE_S, Stack
 

@@ -12,15 +12,16 @@ from hypothesis import strategies as st
 
 from chalicelib.coordination import ItemTtl, Partition, Status, WorkSource
 from chalicelib.coordination.administration import read_cursor, write_cursor
-from chalicelib.coordination.codec import from_row, to_row
-from chalicelib.coordination.instants import (
+from chalicelib.coordination.partition import (
+    GLOBAL_KEY,
     format_timestamp,
     format_timestamp_us,
+    new_partition,
     parse_timestamp_ms,
     parse_timestamp_us,
     upper_bound,
 )
-from chalicelib.coordination.partition import GLOBAL_KEY, new_partition
+from chalicelib.coordination.schema import from_row, to_row
 from chalicelib.coordination.store import IndexPosition
 from chalicelib.errors import DamagedPartitionError, InvalidConfigurationError, InvalidInputError
 

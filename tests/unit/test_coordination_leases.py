@@ -22,12 +22,11 @@ from chalicelib.coordination import (
     WorkSource,
 )
 from chalicelib.coordination.guard import lease_checked
-from chalicelib.coordination.instants import format_timestamp
 from chalicelib.coordination.lane import CONTESTED_SPREAD, CandidateScan
 from chalicelib.coordination.lease import new_owner
 from chalicelib.coordination.metrics import Metric
 from chalicelib.coordination.parallel import in_parallel
-from chalicelib.coordination.partition import new_partition
+from chalicelib.coordination.partition import format_timestamp, new_partition
 from chalicelib.coordination.store import MAX_ATTEMPTS, PAGE_SIZE, ConditionFailed, resolve_outcome
 from chalicelib.errors import DamagedPartitionError, OutcomeUnknownError
 from chalicelib.memory.clock import ManualClock

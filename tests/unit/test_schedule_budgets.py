@@ -14,9 +14,9 @@ from chalicelib import composition
 from chalicelib.catalog.dynamodb_runs import DynamoDbRunCatalog
 from chalicelib.catalog.runs import SHARDS, shard_of
 from chalicelib.coordination import InMemoryPartitionStore, WorkSource
-from chalicelib.coordination.codec import to_row
 from chalicelib.coordination.lease import new_owner
 from chalicelib.coordination.partition import new_partition
+from chalicelib.coordination.schema import to_row
 from chalicelib.memory.database import row_bytes
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import Run
