@@ -368,7 +368,7 @@ def administration(services: Services, source: str) -> Administration:
 
 def leased_finalizer(services: Services, lease: Lease, *, readers: int | None = None, looks_for_markers: bool = True) -> Finalizer:
     """What compacts and finishes runs, and asks the lease before each call of the store. See ``Assembler`` and ``Finalizer``."""
-    from chalicelib.coordination.guard import lease_checked
+    from chalicelib.coordination.lease import lease_checked
     from chalicelib.runlog.assembly import READERS
     from chalicelib.runlog.compaction import Compactor
     from chalicelib.runlog.finalization import Finalizer

@@ -9,16 +9,14 @@ from random import Random
 from typing import Any
 
 from chalicelib.coordination.acquisition import Candidate, CandidatePool, SearchBudget
-from chalicelib.coordination.claim import acquire_by_key
 from chalicelib.coordination.creation import PartitionCreator, Supplier
-from chalicelib.coordination.heartbeat import Heartbeat, StopSignal
 from chalicelib.coordination.lease import Lease, LeaseTerms, new_owner
+from chalicelib.coordination.lease_writer import Change, Heartbeat, LeaseWriter, StopSignal
 from chalicelib.coordination.metrics import Metric, Metrics, RecordMetric
 from chalicelib.coordination.parallel import in_parallel
 from chalicelib.coordination.partition import Partition, Status, WorkSource
 from chalicelib.coordination.schema import encode_state
 from chalicelib.coordination.store import PartitionStore
-from chalicelib.coordination.tenure import Change, LeaseWriter
 from chalicelib.errors import LeaseError, NotInitializedError, RunlakeError
 from chalicelib.ports import Clock
 
@@ -103,7 +101,7 @@ class SourceCoordinator:
         def is_free(partition: Partition) -> bool:
             return self._candidates.is_free(partition) or may_take(partition)
 
-        found = acquire_by_key(self._writer, self._partitions, key, is_free, self._clock)
+        found = self._writer.acquire_by_key(self._partitions, key, is_free)
         if isinstance(found, Lease):
             self._keep_or_give_up([found])
         self._count_acquired([found] if isinstance(found, Lease) else [])

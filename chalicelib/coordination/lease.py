@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from threading import RLock
-from typing import Any
+from typing import Any, TypeVar, cast
 from uuid import uuid4
 
 from chalicelib.coordination.partition import Partition
@@ -128,3 +130,28 @@ class Lease:
 def new_owner() -> str:
     """Who takes a partition: the host and the process for people to see, and what makes it unique for each acquisition."""
     return f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex}"
+
+
+Port = TypeVar("Port")
+
+
+class _LeaseChecked:
+    def __init__(self, port: Any, lease: Lease) -> None:
+        self._port, self._lease = port, lease
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._port, name)
+        return self._checked(found) if callable(found) else found
+
+    def _checked(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(call)
+        def checked(*args: Any, **options: Any) -> Any:
+            self._lease.check()
+            return call(*args, **options)
+
+        return checked
+
+
+def lease_checked(port: Port, lease: Lease) -> Port:
+    """``port``, whose every call first asks ``lease.check()``: PartitionNotOwnedError, and the call is not made."""
+    return cast(Port, _LeaseChecked(port, lease))

@@ -29,11 +29,10 @@ from chalicelib.coordination import (
     acquisition,
     coordinator,
     creation,
-    heartbeat,
     lane,
     lease,
+    lease_writer,
     parallel,
-    tenure,
 )
 from chalicelib.coordination.metrics import Metric
 from chalicelib.coordination.partition import Partition, format_timestamp
@@ -448,20 +447,20 @@ def _unsettled(patch: pytest.MonkeyPatch) -> None:
                 continue
         raise OutcomeUnknownError("thrice")
 
-    for module in (tenure, creation):
+    for module in (lease_writer, creation):
         patch.setattr(module, "resolve_outcome", resolve_outcome)
 
 
 def _owner_is_not_asked(patch: pytest.MonkeyPatch) -> None:
     """Whatever is there after a refusal is another's."""
 
-    def still_ours(self: tenure.LeaseWriter, held: Lease, current: Partition | None) -> Partition:
+    def still_ours(self: lease_writer.LeaseWriter, held: Lease, current: Partition | None) -> Partition:
         error = PartitionNotOwnedError("lost")
         held.mark_lost(error)
         raise error
 
     _unsettled(patch)
-    patch.setattr(tenure.LeaseWriter, "_still_ours", still_ours)
+    patch.setattr(lease_writer.LeaseWriter, "_still_ours", still_ours)
 
 
 def _leaks_the_turn(patch: pytest.MonkeyPatch) -> None:
@@ -469,7 +468,7 @@ def _leaks_the_turn(patch: pytest.MonkeyPatch) -> None:
 
 
 def _no_heartbeat(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(heartbeat.Heartbeat, "renew_due", lambda self: True)
+    patch.setattr(lease_writer.Heartbeat, "renew_due", lambda self: True)
 
 
 def _unconditional(patch: pytest.MonkeyPatch) -> None:

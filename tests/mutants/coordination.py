@@ -40,7 +40,7 @@ MUTANTS = (
         why="a write that was refused is no success",
     ),
     Mutant(
-        "chalicelib.coordination.tenure:LeaseWriter._from_now",
+        "chalicelib.coordination.lease_writer:LeaseWriter._from_now",
         find="self._terms.timeout_s - self._terms.margin_s",
         replace="self._terms.timeout_s + self._terms.skew_s",
         tests=_LEASES,
@@ -110,21 +110,21 @@ MUTANTS = (
         why="a key that no table holds is refused before any request",
     ),
     Mutant(
-        "chalicelib.coordination.tenure:LeaseWriter._still_ours",
+        "chalicelib.coordination.lease_writer:LeaseWriter._still_ours",
         find="current is not None and current.owner == lease.owner",
         replace="current is not None",
         tests=_LEASES,
         why="what another wrote is no base for a write of ours",
     ),
     Mutant(
-        "chalicelib.coordination.tenure:LeaseWriter._removed",
+        "chalicelib.coordination.lease_writer:LeaseWriter._removed",
         find="current is None or current.version < old.version",
         replace="current is None",
         tests=_AVAILABILITY,
         why="a removal whose answer was lost is not undone by a new item of the key",
     ),
     Mutant(
-        "chalicelib.coordination.guard:_LeaseChecked._checked",
+        "chalicelib.coordination.lease:_LeaseChecked._checked",
         find="self._lease.check()",
         replace="None",
         tests=f"{_LEASES} tests/functional/test_schedules.py",

@@ -21,9 +21,8 @@ from chalicelib.coordination import (
     StoreUnavailableError,
     WorkSource,
 )
-from chalicelib.coordination.guard import lease_checked
 from chalicelib.coordination.lane import CONTESTED_SPREAD, CandidateScan
-from chalicelib.coordination.lease import new_owner
+from chalicelib.coordination.lease import lease_checked, new_owner
 from chalicelib.coordination.metrics import Metric
 from chalicelib.coordination.parallel import in_parallel
 from chalicelib.coordination.partition import format_timestamp, new_partition

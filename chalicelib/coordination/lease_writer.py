@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Protocol, Self
 
 from chalicelib.coordination.lease import Lease, LeaseTerms
 from chalicelib.coordination.metrics import Metric, Metrics
-from chalicelib.coordination.partition import Partition
+from chalicelib.coordination.parallel import in_parallel
+from chalicelib.coordination.partition import Partition, new_partition
 from chalicelib.coordination.store import ConditionFailed, PartitionStore, resolve_outcome
 from chalicelib.errors import (
     LeaseError,
@@ -14,6 +18,8 @@ from chalicelib.errors import (
     PartitionNotFoundError,
     PartitionNotOwnedError,
     PartitionUpdateError,
+    RunlakeError,
+    StoreUnavailableError,
     UnavailableError,
 )
 from chalicelib.ports import Clock
@@ -21,6 +27,7 @@ from chalicelib.ports import Clock
 MAX_STATE_BYTES = 300_000
 """An item of DynamoDB has 400 KB."""
 _MAX_REBASES = 3
+_MAX_TRIES = 4
 
 Change = Callable[[Partition], Partition]
 
@@ -46,6 +53,22 @@ class LeaseWriter:
         taken = self._stamped(new.assigned(self._new_owner(), timeout_ms))
         refused = resolve_outcome(lambda: self._store.create(taken), lambda current: current == taken, self._clock)
         return refused or Lease(taken, trusted_until_s, self._clock)
+
+    def acquire_by_key(self, source: str, key: str, is_free: Callable[[Partition], bool]) -> Lease | Partition:
+        """The lease of the partition of this key, which is created if there is none: one request, or two if it exists and is free.
+        Otherwise the partition as it is. Raises InvalidInputError, and StoreUnavailableError if others keep changing it."""
+        for _ in range(_MAX_TRIES):
+            created = self.create_acquired(new_partition(source, key, self._clock.now_ms() * 1000))
+            if isinstance(created, Lease):
+                return created
+            current = created.current
+            if current is None:
+                continue  # deleted since
+            if not is_free(current):
+                return current
+            if lease := self.acquire(current):
+                return lease
+        raise StoreUnavailableError(f"others keep changing the partition key={key} tries={_MAX_TRIES}")
 
     def renew(self, lease: Lease) -> None:
         """Hold it for another ``timeout_s``. One request; none for a lease that is over."""
@@ -156,3 +179,59 @@ class LeaseWriter:
 def _are_alike(one: Partition, other: Partition) -> bool:
     """Whether both let go of the partition in the same way; when exactly does not matter."""
     return one.owner is None and other.owner is None and one.status is other.status
+
+
+RENEWALS_PER_LEASE = 3
+"""Renewals in the time of a lease."""
+RETRY_SPEEDUP = 5
+"""How much sooner the next one comes after one that failed."""
+
+
+class StopSignal(Protocol):
+    """How a heartbeat waits: as ``threading.Event`` does."""
+
+    def wait(self, timeout: float) -> bool:
+        """True at once when it was set, False after ``timeout`` seconds."""
+
+    def set(self) -> None:
+        """No more waiting."""
+
+
+class Heartbeat:
+    """A context: inside it, a thread renews ``leases()`` three times in the time of a lease.
+
+    A renewal that fails is tried again soon, until the lease can't be trusted any more; a lease that is lost stays lost. Either way the
+    work learns it from ``Lease.check``. Nothing is raised from here.
+    """
+
+    def __init__(
+        self, renew: Callable[[Lease], None], leases: Callable[[], Iterable[Lease]], timeout_s: float, stop: StopSignal
+    ) -> None:
+        self._renew, self._leases, self._interval_s, self._stop = renew, leases, timeout_s / RENEWALS_PER_LEASE, stop
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def renew_due(self) -> bool:
+        """Renew what was not written lately. Whether all went well."""
+        due = [lease for lease in self._leases() if not lease.is_over and lease.age_s() >= self._interval_s / 2]
+        return all(in_parallel(self._try, sorted(due, key=Lease.remaining_s)))
+
+    def _run(self) -> None:
+        well = True
+        while not self._stop.wait(self._interval_s if well else self._interval_s / RETRY_SPEEDUP):
+            well = self.renew_due()
+
+    def _try(self, lease: Lease) -> bool:
+        try:
+            self._renew(lease)
+        except RunlakeError as error:
+            lease.renewal_error = error
+            return lease.is_over  # a lost lease needs no haste
+        return True
