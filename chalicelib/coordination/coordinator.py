@@ -8,7 +8,7 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
-from chalicelib.coordination.acquisition import Candidate, CandidatePool, SearchBudget
+from chalicelib.coordination.candidates import Candidate, CandidatePool, SearchBudget
 from chalicelib.coordination.creation import PartitionCreator, Supplier
 from chalicelib.coordination.lease import Lease, LeaseTerms, new_owner
 from chalicelib.coordination.lease_writer import Change, Heartbeat, LeaseWriter, StopSignal

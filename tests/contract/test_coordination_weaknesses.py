@@ -26,10 +26,9 @@ from chalicelib.coordination import (
     SourceCoordinator,
     Status,
     StoreUnavailableError,
-    acquisition,
+    candidates,
     coordinator,
     creation,
-    lane,
     lease,
     lease_writer,
     parallel,
@@ -426,14 +425,14 @@ def _eventually_consistent(patch: pytest.MonkeyPatch) -> None:
 
 
 def _swallowed(patch: pytest.MonkeyPatch) -> None:
-    def next_page(self: lane.CandidateScan, *args: Any) -> Any:
+    def next_page(self: candidates.CandidateScan, *args: Any) -> Any:
         try:
             return original(self, *args)
         except RunlakeError:
             return []
 
-    original = lane.CandidateScan.next_page
-    patch.setattr(lane.CandidateScan, "next_page", next_page)
+    original = candidates.CandidateScan.next_page
+    patch.setattr(candidates.CandidateScan, "next_page", next_page)
 
 
 def _unsettled(patch: pytest.MonkeyPatch) -> None:
@@ -494,11 +493,11 @@ def _wall_clock(patch: pytest.MonkeyPatch) -> None:
 
 
 def _unbounded(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(acquisition.SearchBudget.__init__, "__defaults__", (10**6, False))
+    patch.setattr(candidates.SearchBudget.__init__, "__defaults__", (10**6, False))
 
 
 def _in_order(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(lane.CandidateScan, "_shuffled", lambda self, page: page)
+    patch.setattr(candidates.CandidateScan, "_shuffled", lambda self, page: page)
 
 
 def _stale_priority(patch: pytest.MonkeyPatch) -> None:
@@ -509,7 +508,7 @@ def _stale_priority(patch: pytest.MonkeyPatch) -> None:
 
 
 def _never_reclaimed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(acquisition.CandidatePool, "is_free", lambda self, partition: partition.status is Status.UNASSIGNED)
+    patch.setattr(candidates.CandidatePool, "is_free", lambda self, partition: partition.status is Status.UNASSIGNED)
 
 
 def _live_objects(patch: pytest.MonkeyPatch) -> None:

@@ -61,14 +61,14 @@ MUTANTS = (
         why="a lease that is over stays over",
     ),
     Mutant(
-        "chalicelib.coordination.acquisition:CandidatePool.is_free",
+        "chalicelib.coordination.candidates:CandidatePool.is_free",
         find="partition.timeout_ms is None or partition.timeout_ms + self._terms.skew_ms <= now_ms",
         replace="partition.timeout_ms is None or partition.timeout_ms - self._terms.skew_ms <= now_ms",
         tests=_AVAILABILITY,
         why="a partition is another's until its deadline and the clocks' skew are past",
     ),
     Mutant(
-        "chalicelib.coordination.acquisition:CandidatePool.is_free",
+        "chalicelib.coordination.candidates:CandidatePool.is_free",
         find="partition.reopen_ms is None or partition.reopen_ms <= now_ms",
         replace="True",
         tests=_AVAILABILITY,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from chalicelib.coordination import InMemoryPartitionStore, ItemTtl, LeaseTerms, Partition, SourceCoordinator, Status
-from chalicelib.coordination.acquisition import CandidatePool
+from chalicelib.coordination.candidates import CandidatePool
 from chalicelib.coordination.partition import new_partition
 from chalicelib.errors import OutcomeUnknownError
 from chalicelib.memory.clock import ManualClock

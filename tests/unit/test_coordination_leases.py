@@ -21,7 +21,7 @@ from chalicelib.coordination import (
     StoreUnavailableError,
     WorkSource,
 )
-from chalicelib.coordination.lane import CONTESTED_SPREAD, CandidateScan
+from chalicelib.coordination.candidates import CONTESTED_SPREAD, CandidateScan
 from chalicelib.coordination.lease import lease_checked, new_owner
 from chalicelib.coordination.metrics import Metric
 from chalicelib.coordination.parallel import in_parallel
