@@ -14,7 +14,7 @@ from chalicelib.aws.object_store import S3ObjectStore
 from chalicelib.catalog.dynamodb_runs import DynamoDbRunCatalog
 from chalicelib.catalog.runs import shard_of
 from chalicelib.catalog.segments import DynamoDbSegmentIndex
-from chalicelib.coordination.parallel import in_parallel
+from chalicelib.coordination.store import in_parallel
 from chalicelib.ports import PutOptions, Run, SegmentEntry
 from chalicelib.runlog.artifact import artifact_metadata
 from chalicelib.runlog.layout import Layout

@@ -29,7 +29,7 @@ from bench import figures
 from chalicelib import observability, response_size, routes
 from chalicelib.archive import contents, uploads
 from chalicelib.catalog import metadata, remembered, search
-from chalicelib.coordination import crew, schema
+from chalicelib.coordination import schema, worker_pool
 from chalicelib.coordination import settings as coordination
 from chalicelib.coordination.metrics import Metric
 from chalicelib.ingestion import run_files
@@ -390,7 +390,7 @@ def _unfinished_uploads() -> str:
 
 def _minutes_until_failure(number: int) -> str:
     """From the first failure to this one: the pauses between them."""
-    pauses = (crew.Backoff(number).delay(failures) for failures in range(1, number))
+    pauses = (worker_pool.Backoff(number).delay(failures) for failures in range(1, number))
     return f"{sum(pauses, timedelta()) / timedelta(minutes=1):g} minutes"
 
 

@@ -13,10 +13,9 @@ from chalicelib.coordination.creation import PartitionCreator, Supplier
 from chalicelib.coordination.lease import Lease, LeaseTerms, new_owner
 from chalicelib.coordination.lease_writer import Change, Heartbeat, LeaseWriter, StopSignal
 from chalicelib.coordination.metrics import Metric, Metrics, RecordMetric
-from chalicelib.coordination.parallel import in_parallel
 from chalicelib.coordination.partition import Partition, Status, WorkSource
 from chalicelib.coordination.schema import encode_state
-from chalicelib.coordination.store import PartitionStore
+from chalicelib.coordination.store import PartitionStore, in_parallel
 from chalicelib.errors import LeaseError, NotInitializedError, RunlakeError
 from chalicelib.ports import Clock
 

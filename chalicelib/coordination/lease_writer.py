@@ -9,9 +9,8 @@ from typing import Protocol, Self
 
 from chalicelib.coordination.lease import Lease, LeaseTerms
 from chalicelib.coordination.metrics import Metric, Metrics
-from chalicelib.coordination.parallel import in_parallel
 from chalicelib.coordination.partition import Partition, new_partition
-from chalicelib.coordination.store import ConditionFailed, PartitionStore, resolve_outcome
+from chalicelib.coordination.store import ConditionFailed, PartitionStore, in_parallel, resolve_outcome
 from chalicelib.errors import (
     LeaseError,
     OutcomeUnknownError,

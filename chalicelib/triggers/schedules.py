@@ -14,7 +14,7 @@ from chalicelib import composition
 from chalicelib.catalog.runs import RunRow, partition_key, run_of
 from chalicelib.composition import COMPACTION, SWEEP, Services
 from chalicelib.coordination import Lease
-from chalicelib.coordination.crew import Backoff, Result, WorkerPool
+from chalicelib.coordination.worker_pool import Backoff, Result, WorkerPool
 from chalicelib.deadline import Deadline
 from chalicelib.errors import RunlakeError, UnavailableError
 from chalicelib.ingestion.settled import tell
@@ -83,8 +83,8 @@ def _share(services: Services, source: str, remaining_ms: int, worker: int, due:
 
     threads = min(services.settings.max_concurrent_streams, THREADS)
     backoff = Backoff(services.settings.set_aside_after_failures)
-    crew = WorkerPool(coordinator, backoff, threads, _failed(services), services.clock.now_ms)
-    counted = crew.run(work_one, deadline)
+    pool = WorkerPool(coordinator, backoff, threads, _failed(services), services.clock.now_ms)
+    counted = pool.run(work_one, deadline)
     return {result.value: counted[result] for result in Result}
 
 

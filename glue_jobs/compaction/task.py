@@ -18,7 +18,7 @@ from uuid import uuid4
 from chalicelib.catalog.runs import partition_key
 from chalicelib.composition import COMPACTION, Services, leased_finalizer
 from chalicelib.coordination import Lease, LeaseTerms, Partition, SourceCoordinator, Status
-from chalicelib.coordination.crew import Backoff, close_after_failure
+from chalicelib.coordination.worker_pool import Backoff, close_after_failure
 from chalicelib.deadline import Deadline
 from chalicelib.errors import LeaseError, UnavailableError
 from chalicelib.ingestion.settled import tell

@@ -31,7 +31,7 @@ from chalicelib.coordination import (
     creation,
     lease,
     lease_writer,
-    parallel,
+    store,
 )
 from chalicelib.coordination.metrics import Metric
 from chalicelib.coordination.partition import Partition, format_timestamp
@@ -381,7 +381,7 @@ def test_weak_12_keys_are_created_beside_each_other_and_not_read(world: World) -
     node._creator._store._gate = watched  # type: ignore[attr-defined]
     assert len(node.create_partitions(map(str, range(40)))) == 40
     assert trouble.calls == {"create": 40}, "one request each"
-    assert 2 <= most <= parallel.THREADS
+    assert 2 <= most <= store.MAX_THREADS
 
 
 # ---------------------------------------------------------------- each of them on the weak behaviour

@@ -17,7 +17,7 @@ _RETIRED = "chalicelib.runlog.compaction:RETIRE_AFTER_MS"
 _LEASE = "chalicelib.coordination.lease:LeaseTerms.timeout_s"
 _RESOURCES = "template:Resources"
 _QUEUE = f"{_RESOURCES}.IngestQueue.Properties"
-_BACKOFF = "chalicelib.coordination.crew:Backoff"
+_BACKOFF = "chalicelib.coordination.worker_pool:Backoff"
 _UNFINISHED = (
     f"{_RESOURCES}.Bucket.Properties.LifecycleConfiguration.Rules.2.AbortIncompleteMultipartUpload.DaysAfterInitiation * 86400"
 )

@@ -339,7 +339,7 @@ def test_a_lost_lease_stops_the_work_at_its_next_call(world: Ticking) -> None:
             world.clock.advance(600)  # the first holder's trust ends too
         return call()
 
-    with world.installed(gate, max_concurrent_streams=1):  # a second thread of the crew could take what is released here
+    with world.installed(gate, max_concurrent_streams=1):  # a second thread of the pool could take what is released here
         assert compact() == did(lost=1)
     assert len(calls) == 2, "nothing was asked of the store after that"
     assert "partial.txt" not in world.names(ONE)

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from chalicelib import composition
 from chalicelib.catalog.runs import partition_key
 from chalicelib.coordination import InMemoryPartitionStore, LeaseTerms, Partition, SourceCoordinator, Status, WorkSource
-from chalicelib.coordination.crew import Backoff
+from chalicelib.coordination.worker_pool import Backoff
 from chalicelib.errors import StoreUnavailableError
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import PutOptions, Run

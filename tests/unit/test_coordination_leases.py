@@ -24,9 +24,8 @@ from chalicelib.coordination import (
 from chalicelib.coordination.candidates import CONTESTED_SPREAD, CandidateScan
 from chalicelib.coordination.lease import lease_checked, new_owner
 from chalicelib.coordination.metrics import Metric
-from chalicelib.coordination.parallel import in_parallel
 from chalicelib.coordination.partition import format_timestamp, new_partition
-from chalicelib.coordination.store import MAX_ATTEMPTS, PAGE_SIZE, ConditionFailed, resolve_outcome
+from chalicelib.coordination.store import MAX_ATTEMPTS, PAGE_SIZE, ConditionFailed, in_parallel, resolve_outcome
 from chalicelib.errors import DamagedPartitionError, OutcomeUnknownError
 from chalicelib.memory.clock import ManualClock
 from tests.contract.coordination import TERMS, TIMEOUT_S, Ticks, Trouble, World, in_memory, never
