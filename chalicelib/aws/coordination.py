@@ -44,8 +44,8 @@ class CoordinationAws:
         self._clock, self._endpoint_url, self._watch, self._credentials = clock, endpoint_url, watch, credentials
 
     def client(self, region: str, role_arn: str | None, external_id: str | None) -> Any:
-        """A client of DynamoDB. A role's credentials are fetched with the first request, and again before they end. Raises
-        InvalidConfigurationError when there are none to assume it with."""
+        """A DynamoDB client. Credentials of a role are fetched with the first request and refreshed before they expire. Raises
+        InvalidConfigurationError when there are no credentials to assume it."""
         own = make_client("dynamodb", region=region, endpoint_url=self._endpoint_url, **self._credentials)
         if role_arn is None:
             self._watch(own)
@@ -57,8 +57,8 @@ class CoordinationAws:
         return client
 
     def prepare_table(self, client: Any, request: Mapping[str, Any], ttl_attribute: str | None, *, skip_creation: bool) -> None:
-        """Make the table of this ``create_table`` request and enable its time to live, unless they are there; with ``skip_creation``
-        only see that the time to live is in force. Raises InvalidConfigurationError."""
+        """Create the table of this ``create_table`` request and enable its time to live where missing; with ``skip_creation`` only check
+        that time to live is enabled. Raises InvalidConfigurationError."""
         name = request["TableName"]
         if not skip_creation:
             self._make_table(client, request)
@@ -70,7 +70,7 @@ class CoordinationAws:
     def _session_of(self, region: str, role_arn: str, external_id: str | None) -> Any:
         own = boto3.Session(region_name=region, **self._credentials).get_credentials()
         if own is None:
-            raise InvalidConfigurationError(f"no credentials are found to assume the role with sts_role_arn={role_arn}")
+            raise InvalidConfigurationError(f"no credentials to assume the role sts_role_arn={role_arn}")
         fetcher = AssumeRoleCredentialFetcher(
             client_creator=partial(_sts, region, self._endpoint_url),
             source_credentials=own,
@@ -124,7 +124,7 @@ class _AssumedRole(CredentialProvider):  # type: ignore[misc]
 
 
 def _sts(region: str, endpoint_url: str | None, service: str, **keys: Any) -> Any:
-    """How botocore asks for the client that assumes the role."""
+    """Called by botocore for the client that assumes the role."""
     return boto3.client(service, region_name=region, endpoint_url=endpoint_url, **keys)
 
 
@@ -144,7 +144,7 @@ def _create(client: Any, request: Mapping[str, Any]) -> None:
         with translated("create_table", request["TableName"], write=True):
             client.create_table(**request)
     except OutcomeUnknownError:
-        pass  # it is there soon, or the wait for it ends
+        pass  # the caller waits for the table
     except StoreUnavailableError as error:
         cause = error.__cause__
         if not (isinstance(cause, ClientError) and _code(cause) == "ResourceInUseException"):  # another node was faster
@@ -158,7 +158,9 @@ def _check_layout(table: Mapping[str, Any], request: Mapping[str, Any]) -> None:
 
     wanted = [index["IndexName"] for index in request["GlobalSecondaryIndexes"]]
     if layout(table) != layout(request):
-        raise InvalidConfigurationError(f"the table has other keys or another index table={request['TableName']}")
+        raise InvalidConfigurationError(
+            f"the keys or the index of the table differ from the expected ones table={request['TableName']}"
+        )
 
 
 def _has_ttl(client: Any, name: str, attribute: str) -> bool:

@@ -1,4 +1,4 @@
-"""``Store`` on DynamoDB: one request each, the table and its index as Data Prepper has them."""
+"""``PartitionStore`` on DynamoDB: one request per call, on a table and index in Data Prepper's layout."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PRESENT = f"attribute_exists({SOURCE}) AND attribute_exists({KEY})"
 
 
 class DynamoDbPartitionStore:
-    """``prepare`` makes the table ready, or checks that it is; it is called by ``initialize``. Nothing is asked for before that."""
+    """``prepare`` creates or checks the table; ``initialize`` calls it. There is no request before that."""
 
     def __init__(self, table: Table, item_ttl: ItemTtl | None = None, prepare: Callable[[], None] = lambda: None) -> None:
         self._table, self._retention, self._prepare = table, item_ttl or ItemTtl(), prepare
@@ -48,7 +48,7 @@ class DynamoDbPartitionStore:
     def query(self, query: PartitionQuery) -> tuple[Sequence[Partition], IndexPosition | None]:
         """See the port. One Query of the index."""
         if query.first is not None and query.last is not None and query.first > query.last:
-            return [], None  # DynamoDB takes that for a mistake
+            return [], None  # DynamoDB rejects such a BETWEEN
         range_, values = _range(query)
         start = {"ExclusiveStartKey": _start(query, query.after)} if query.after else {}
         rows, after = self._table.query(
@@ -73,16 +73,16 @@ class DynamoDbPartitionStore:
         """See the port. One DeleteItem."""
         return self._outcome(old, self._table.delete_if({SOURCE: old.source, KEY: old.key}, *_exactly(old)))
 
-    def _outcome(self, partition: Partition, kept: Kept | None) -> ConditionFailed | None:
-        if kept is None:
+    def _outcome(self, partition: Partition, failure: Kept | None) -> ConditionFailed | None:
+        if failure is None:
             return None
-        if kept.item is None:  # nothing there, or a service that does not tell
+        if failure.item is None:  # no such item, or a service that does not return it
             return ConditionFailed(self.get(partition.source, partition.key))
-        return ConditionFailed(from_row(kept.item))
+        return ConditionFailed(from_row(failure.item))
 
 
 def _exactly(old: Partition) -> tuple[str, Mapping[str, Any]]:
-    """The condition that an item is what was read. The version alone could be that of a later item of the same key."""
+    """The condition that the item is unchanged. The version is not enough: a later item of the same key may have the same one."""
     clauses = [_PRESENT, f"{VERSION} = :version"]
     values: dict[str, Any] = {":version": old.version}
     for name, value in ((OWNER, old.owner), (PRIORITY, old.priority or None)):

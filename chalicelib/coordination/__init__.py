@@ -1,4 +1,4 @@
-"""Source coordination: which node works which partition of work, item-compatible with Data Prepper. See docs/decisions/0012."""
+"""Source coordination: leases that share partitions of work among nodes, in items compatible with Data Prepper. See docs/decisions/0012."""
 
 from __future__ import annotations
 

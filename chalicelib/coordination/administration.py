@@ -1,4 +1,4 @@
-"""What an operator does with partitions: look, try again, take away. It needs no ``initialize`` and takes no lease."""
+"""Operations on partitions for operators: list, retry, release. They need neither ``initialize`` nor a lease."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ _MAX_TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class PartitionPage:
-    """Partitions in order of priority; ``cursor`` leads to the next page, None: there is none."""
+    """Partitions in order of priority; ``cursor`` of the next page, None if this is the last."""
 
     partitions: Sequence[Partition]
     cursor: str | None
 
 
 class Administration:
-    """Over the partitions of one source."""
+    """Operations on the partitions of one source."""
 
     def __init__(self, store: PartitionStore, source: WorkSource, clock: Clock) -> None:
         self._store, self._source, self._clock = store, source.partitions, clock
 
     def list(self, status: Status, *, limit: int = PAGE_SIZE, cursor: str | None = None) -> PartitionPage:
-        """Partitions of a status, oldest priority first, by the index: what changed a moment ago may be missing or old. One request.
-        Raises InvalidCursorError."""
+        """Partitions of a status, oldest priority first, from the index, which may lag behind recent changes. One request. Raises
+        InvalidCursorError."""
         after = read_cursor(cursor) if cursor else None
         found, more = self._store.query(PartitionQuery(self._source, status, after=after, limit=limit))
         return PartitionPage(found, write_cursor(more) if more else None)
 
     def get(self, key: str) -> Partition:
-        """A partition as it is now. Raises PartitionNotFoundError."""
+        """The current partition. Raises PartitionNotFoundError."""
         if is_sort_key(key) and (found := self._store.get(self._source, key)):
             return found
         raise PartitionNotFoundError(f"no such partition key={key}")
 
     def retry(self, key: str) -> Partition:
-        """Let a closed or completed partition be worked again at once, counted from 0, with the state that it has; one that waits or is
-        worked stays as it is. Answers what is there then. Raises PartitionNotFoundError."""
+        """Make a closed or completed partition available at once, with its state and a closed count of 0; a waiting or leased one does not
+        change. Returns the resulting partition. Raises PartitionNotFoundError."""
         return self._changed(key, (Status.CLOSED, Status.COMPLETED), Partition.retried)
 
     def release(self, key: str) -> Partition:
-        """Take an assigned partition from its owner, whose later writes fail; any other stays as it is. Answers what is there then.
+        """Take an assigned partition from its owner, whose later writes fail; any other does not change. Returns the resulting partition.
         Raises PartitionNotFoundError."""
         return self._changed(key, (Status.ASSIGNED,), Partition.released)
 
@@ -71,13 +71,13 @@ class Administration:
         return resolve_outcome(lambda: self._store.replace(old, new), lambda current: current == new, self._clock)
 
 
-def write_cursor(place: IndexPosition) -> str:
-    """A place as an opaque text."""
-    return urlsafe_b64encode(json.dumps([place.priority, place.key]).encode()).decode().rstrip("=")
+def write_cursor(position: IndexPosition) -> str:
+    """A position as an opaque text."""
+    return urlsafe_b64encode(json.dumps([position.priority, position.key]).encode()).decode().rstrip("=")
 
 
 def read_cursor(cursor: str) -> IndexPosition:
-    """The inverse. Raises InvalidCursorError."""
+    """The position of a cursor. Raises InvalidCursorError."""
     try:
         priority, key = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         if is_sort_key(priority) and is_sort_key(key):

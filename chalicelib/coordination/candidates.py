@@ -1,9 +1,10 @@
-"""The candidates of one status, and where among them a worker looks so that it seldom meets the others.
+"""Selection of the next partition to acquire: expired leases, then closed partitions whose time has come, then waiting ones, roughly
+oldest first.
 
-One look at the index reads 25 candidates, which serve several acquisitions. Workers that look at the same page try each other's
-candidates, and each such try is lost. So a lane measures how often it loses: with each loss it spreads out, to pages that begin at a
-random priority further on, and takes fewer candidates from each before it looks again; with each success it comes back a little to
-the oldest. A worker alone reads the oldest page and uses all of it. However many there are, each tenth look is at the oldest.
+One query of the index returns 25 candidates, which serve several acquisitions. Workers that read the same page compete for the same
+candidates, and each lost race costs a request. So a scan measures how often it loses. Each loss widens its spread: it reads pages that
+start at a random later priority, and takes fewer candidates of each. Each win narrows it. A single worker uses the whole oldest
+page. However many there are, at least a tenth of the queries read the oldest page, so that no partition starves.
 """
 
 from __future__ import annotations
@@ -19,34 +20,38 @@ from chalicelib.coordination.partition import Partition, Status, format_timestam
 from chalicelib.coordination.store import PAGE_SIZE, IndexPosition, PartitionQuery, PartitionStore
 from chalicelib.ports import Clock
 
+CANDIDATES_TTL_S = 2.0
+"""How long the candidates of a page are used before the next query, and the interval of queries for expired and closed ones."""
+MAX_QUERIES = 24
+"""Queries of one acquisition: a worker that loses so often leaves the work to others."""
 MAX_PAGES = 8
-"""Pages of one look, where all of a page is known to be out of date."""
+"""Pages per query while all candidates of a page are known to be outdated."""
 MAX_SPREAD = 32.0
 SPREAD_ON_LOSS, SPREAD_ON_WIN = 3.0, 0.9
 CONTESTED_SPREAD = 2.0
-"""From this spread on, a candidate is read before it is tried."""
+"""Above this spread, a candidate is read before its conditional write."""
 MIN_PICKS = 3
-_MOST_LEAPS = 0.9
-_NEWEST_FOR_LOOKS = 8
+_MAX_FURTHER_RATE = 0.9
+_NEWEST_USES = 8
+_MAX_OUTDATED = 2000
 
 Accepts = Callable[[Partition], bool]
 
 
 class CandidateScan:
-    """``spread``: about how many workers are at it. Not for several threads at once."""
+    """Pages of candidates in one status. ``spread`` estimates how many workers compete for them. Not thread-safe."""
 
     def __init__(self, store: PartitionStore, source: str, status: Status, random: Random) -> None:
         self._store, self._source, self._status, self._random = store, source, status, random
         self.spread = 1.0
-        self._spans: list[
-            tuple[str, str]
-        ] = []  # first and last priority of the last full pages: of the oldest, and of one further on
+        # First and last priority of the latest full pages: of the oldest one, and of one further on.
+        self._spans: list[tuple[str, str]] = []
         self._newest: str | None = None
-        self._newest_looks = 0
+        self._newest_uses = 0
 
     @property
     def is_contested(self) -> bool:
-        """Whether others are at the same candidates."""
+        """Whether other workers compete for the same candidates."""
         return self.spread > CONTESTED_SPREAD
 
     def won(self) -> None:
@@ -54,13 +59,13 @@ class CandidateScan:
         self.spread = max(1.0, self.spread * SPREAD_ON_WIN)
 
     def lost(self) -> None:
-        """Another was faster."""
+        """Another worker acquired a candidate first."""
         self.spread = min(MAX_SPREAD, self.spread * SPREAD_ON_LOSS)
 
     def next_page(self, last: str | None, accepts: Accepts) -> Sequence[Partition]:
-        """Candidates of a priority up to ``last``, as many as should be tried before the next look, shuffled. Empty: there are none."""
+        """Candidates with a priority up to ``last``, shuffled, as many as should be tried before the next query. Empty if there are none."""
         page: Sequence[Partition] = []
-        if self._spans and self._random.random() < min(1 - 1 / self.spread, _MOST_LEAPS):
+        if self._spans and self._random.random() < min(1 - 1 / self.spread, _MAX_FURTHER_RATE):
             page = self._further(last, accepts)
         return self._shuffled(page or self._oldest(last, accepts))
 
@@ -73,29 +78,26 @@ class CandidateScan:
         newest = self._newest_priority(last)
         if newest is None:
             return []
-        page, more = self._read(PartitionQuery(self._source, self._status, self._somewhere(newest), last), accepts)
+        page, more = self._read(PartitionQuery(self._source, self._status, self._random_start(newest), last), accepts)
         self._spans[1:] = _span(page, more)
         if not page:
             self._newest = None
         return page
 
     def _newest_priority(self, last: str | None) -> str | None:
-        self._newest_looks -= 1
-        if self._newest is None or self._newest_looks < 0:
+        self._newest_uses -= 1
+        if self._newest is None or self._newest_uses < 0:
             newest, _ = self._store.query(PartitionQuery(self._source, self._status, None, last, limit=1, newest_first=True))
-            self._newest, self._newest_looks = newest[0].priority if newest else None, _NEWEST_FOR_LOOKS
+            self._newest, self._newest_uses = newest[0].priority if newest else None, _NEWEST_USES
         return self._newest
 
-    def _somewhere(self, newest: str) -> str:
-        """A priority behind a page that was read, not further than all workers need room, were the rest as dense as that page."""
+    def _random_start(self, newest: str) -> str:
+        """A random priority behind a known page, within the distance that all workers need if the rest is as dense as that page."""
         first, last = self._random.choice(self._spans)
         try:
-            low, end, dense_us = (
-                parse_timestamp_us(last),
-                parse_timestamp_us(newest),
-                parse_timestamp_us(last) - parse_timestamp_us(first),
-            )
-        except ValueError:  # another's idea of a priority
+            low, end = parse_timestamp_us(last), parse_timestamp_us(newest)
+            dense_us = low - parse_timestamp_us(first)
+        except ValueError:  # a priority in a foreign format
             return last
         high = min(end, low + round(dense_us * self.spread))
         return format_timestamp_us(self._random.randint(low, max(low, high)))
@@ -110,8 +112,8 @@ class CandidateScan:
         return [], after
 
     def _shuffled(self, page: Sequence[Partition]) -> Sequence[Partition]:
-        """Any may be first, the older the likelier, so that none waits for ever; no more than should be tried before the next look."""
-        picked = sorted(enumerate(page, 1), key=lambda each: each[0] * self._random.random())
+        """A random choice in which older candidates are likelier to come first; fewer with a larger spread."""
+        picked = sorted(enumerate(page, 1), key=lambda numbered: numbered[0] * self._random.random())
         return [partition for _, partition in picked[: max(MIN_PICKS, round(PAGE_SIZE / self.spread))]]
 
 
@@ -119,16 +121,9 @@ def _span(page: Sequence[Partition], more: IndexPosition | None) -> list[tuple[s
     return [(page[0].priority, more.priority)] if page and more else []
 
 
-CANDIDATES_TTL_S = 2.0
-"""How long a page's candidates are tried before the index is asked anew, and how often expired and closed ones are looked for."""
-MAX_QUERIES = 24
-"""Looks of one acquisition: who loses that often leaves the work to the others."""
-_MOST_OUTDATED = 2000
-
-
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A partition that can be tried, and the scan that it came from."""
+    """A partition that may be free, and the scan that returned it."""
 
     partition: Partition
     scan: CandidateScan
@@ -136,68 +131,68 @@ class Candidate:
 
 @dataclass(slots=True)
 class SearchBudget:
-    """One acquisition's looks. ``is_contested``: it was given up although there may be something."""
+    """The remaining queries of one acquisition."""
 
     queries_left: int = MAX_QUERIES
     checked_urgent: bool = False
 
     @property
-    def is_contested(self) -> bool:
+    def is_exhausted(self) -> bool:
+        """Whether the acquisition ended without a result although partitions may be free."""
         return self.queries_left <= 0
 
 
 class CandidatePool:
-    """The candidates of one coordinator; its threads share it, so that none tries what another has in hand, and one look serves all."""
+    """Candidates of one coordinator. Its threads share them, so that no two try the same one and a query serves all."""
 
     def __init__(self, store: PartitionStore, source: str, terms: LeaseTerms, clock: Clock, random: Random) -> None:
         self._terms, self._clock = terms, clock
         self._expired, self._closed, self._waiting = (
             CandidateScan(store, source, status, random) for status in (Status.ASSIGNED, Status.CLOSED, Status.UNASSIGNED)
         )
-        self._remembered: deque[Candidate] = deque()
+        self._pooled: deque[Candidate] = deque()
         self._fresh_until_s = self._urgent_from_s = float("-inf")
         self._outdated: dict[str, Partition] = {}
-        self._in_hand: set[str] = set()
-        self._lock, self._looking = Lock(), Lock()
+        self._reserved: set[str] = set()
+        self._lock, self._querying = Lock(), Lock()
 
-    def take(self, count: int, search: SearchBudget) -> Sequence[Candidate]:
-        """Up to ``count`` candidates that nobody else of this process tries, until they are ``done``. Empty: nothing is available, or the
-        search is contested."""
-        while not (offered := self._pop(count)):
-            with self._looking:
-                if offered := self._pop(count):  # another thread has looked meanwhile
+    def take(self, count: int, budget: SearchBudget) -> Sequence[Candidate]:
+        """Up to ``count`` candidates, reserved for the caller until ``done``. Empty: none is free, or the budget is exhausted."""
+        while not (candidates := self._reserve(count)):
+            with self._querying:
+                if candidates := self._reserve(count):  # another thread has refilled the pool meanwhile
                     break
-                if search.queries_left <= 0 or not self._refill(search):
+                if budget.queries_left <= 0 or not self._refill(budget):
                     break
-        return offered
+        return candidates
 
     def done(self, candidates: Iterable[Candidate]) -> None:
-        """Whatever came of it."""
+        """End the reservation of these candidates."""
         with self._lock:
-            self._in_hand.difference_update(candidate.partition.key for candidate in candidates)
+            self._reserved.difference_update(candidate.partition.key for candidate in candidates)
 
     def won(self, candidate: Candidate) -> None:
-        """It was acquired."""
+        """The candidate was acquired."""
         with self._lock:
-            self._note(candidate.partition)
+            self._mark_outdated(candidate.partition)
             candidate.scan.won()
 
     def lost(self, candidate: Candidate) -> None:
-        """Another was faster: what came with it is not worth more tries."""
+        """Another worker acquired the candidate first. The pool is emptied: its other candidates are likely lost as well."""
         with self._lock:
-            self._note(candidate.partition)
+            self._mark_outdated(candidate.partition)
             candidate.scan.lost()
-            self._remembered.clear()
+            self._pooled.clear()
             if candidate.scan is not self._waiting:
                 self._urgent_from_s = float("-inf")
 
     def removed(self, key: str) -> None:
-        """The item is gone: one that comes in its place may look the same."""
+        """The item was deleted: a new one under its key may have the same version and priority."""
         with self._lock:
             self._outdated.pop(key, None)
 
     def is_free(self, partition: Partition) -> bool:
-        """Whether a partition may be acquired now, by this node's clock."""
+        """Whether a partition may be acquired now by this node's clock."""
         now_ms = self._clock.now_ms()
         match partition.status:
             case Status.ASSIGNED:
@@ -207,47 +202,47 @@ class CandidatePool:
             case _:
                 return partition.status is Status.UNASSIGNED
 
-    def _pop(self, count: int) -> Sequence[Candidate]:
+    def _reserve(self, count: int) -> Sequence[Candidate]:
         with self._lock:
             if self._clock.monotonic_s() >= self._fresh_until_s:
-                self._remembered.clear()
-            offered = [self._remembered.popleft() for _ in range(min(count, len(self._remembered)))]
-            self._in_hand.update(candidate.partition.key for candidate in offered)
-            return offered
+                self._pooled.clear()
+            candidates = [self._pooled.popleft() for _ in range(min(count, len(self._pooled)))]
+            self._reserved.update(candidate.partition.key for candidate in candidates)
+            return candidates
 
-    def _refill(self, search: SearchBudget) -> bool:
-        search.queries_left -= 1
+    def _refill(self, budget: SearchBudget) -> bool:
+        budget.queries_left -= 1
         is_due = self._clock.monotonic_s() >= self._urgent_from_s
-        if is_due and self._query_urgent(search):
+        if is_due and self._query_urgent(budget):
             return True
-        if self._remember(self._of(self._waiting, None)):
+        if self._pool(self._query(self._waiting, None)):
             return True
-        return not search.checked_urgent and self._query_urgent(search)
+        return not budget.checked_urgent and self._query_urgent(budget)
 
-    def _query_urgent(self, search: SearchBudget) -> bool:
-        search.checked_urgent = True
+    def _query_urgent(self, budget: SearchBudget) -> bool:
+        budget.checked_urgent = True
         self._urgent_from_s = self._clock.monotonic_s() + CANDIDATES_TTL_S
         now_ms = self._clock.now_ms()
-        expired = self._of(self._expired, upper_bound(now_ms - self._terms.skew_ms))
-        return self._remember([*expired, *self._of(self._closed, upper_bound(now_ms))])
+        expired = self._query(self._expired, upper_bound(now_ms - self._terms.skew_ms))
+        return self._pool([*expired, *self._query(self._closed, upper_bound(now_ms))])
 
-    def _of(self, scan: CandidateScan, last: str | None) -> list[Candidate]:
+    def _query(self, scan: CandidateScan, last: str | None) -> list[Candidate]:
         return [Candidate(partition, scan) for partition in scan.next_page(last, self._accepts)]
 
     def _accepts(self, partition: Partition) -> bool:
         with self._lock:
-            outdated, is_in_hand = self._outdated.get(partition.key), partition.key in self._in_hand
+            outdated, is_reserved = self._outdated.get(partition.key), partition.key in self._reserved
         is_known = outdated and (outdated.version, outdated.priority) == (partition.version, partition.priority)
-        return not is_known and not is_in_hand and self.is_free(partition)
+        return not is_known and not is_reserved and self.is_free(partition)
 
-    def _remember(self, candidates: Iterable[Candidate]) -> bool:
+    def _pool(self, candidates: Iterable[Candidate]) -> bool:
         with self._lock:
-            self._remembered.extend(candidates)
+            self._pooled.extend(candidates)
             self._fresh_until_s = self._clock.monotonic_s() + CANDIDATES_TTL_S
-            return bool(self._remembered)
+            return bool(self._pooled)
 
-    def _note(self, partition: Partition) -> None:
-        """The index may show this image for a while yet, but the item has changed since."""
-        if len(self._outdated) >= _MOST_OUTDATED:
+    def _mark_outdated(self, partition: Partition) -> None:
+        """Remember that the item has changed: the index may still return this image for a while."""
+        if len(self._outdated) >= _MAX_OUTDATED:
             self._outdated.clear()
         self._outdated[partition.key] = partition

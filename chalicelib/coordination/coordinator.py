@@ -1,4 +1,4 @@
-"""Work is partitions; whoever holds the lease of one works it, and nobody else. See docs/decisions/0012."""
+"""Shares the partitions of a source among nodes: only the holder of a partition's lease works on it. See docs/decisions/0012."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from chalicelib.ports import Clock
 
 
 class SourceCoordinator:
-    """One node's part in sharing out the work of a source. Threads may share it. ``record`` takes the figures.
+    """Coordinator of one node for one source. Thread-safe. ``record`` receives the metrics.
 
-    Every method raises StoreUnavailableError when the store does not answer (nothing was done), OutcomeUnknownError when a write may have
-    been applied (the same call again finds out), NotInitializedError before ``initialize`` and after ``shutdown``. Those that take a
-    lease raise PartitionNotOwnedError, PartitionNotFoundError when it is lost, PartitionUpdateError when the store refuses what is to be
-    written although it holds; the last leaves the lease as it is.
+    Every method raises StoreUnavailableError when the store does not respond (nothing was done), OutcomeUnknownError when a write may have
+    been applied (the same call again resolves it), NotInitializedError before ``initialize`` and after ``shutdown``. Methods with a lease
+    raise PartitionNotOwnedError or PartitionNotFoundError when it is lost, and PartitionUpdateError when the store rejects the write
+    although the lease is valid; the latter does not end the lease.
     """
 
     def __init__(
@@ -54,29 +54,29 @@ class SourceCoordinator:
         self._is_ready = False
 
     def initialize(self) -> None:
-        """Make the store and the source's global item ready. Any number of nodes may, at once and again. Raises
-        InvalidConfigurationError. A read, where all is there."""
+        """Prepare the store and the source's global item; safe to repeat and to run on several nodes at once. One read if both exist.
+        Raises InvalidConfigurationError."""
         self._store.initialize()
         self._creator.ensure_global_item()
         self._is_ready = True
 
     def next_partition(self, supplier: Supplier | None = None) -> Lease | None:
-        """The lease of a partition that is free; None when there is none.
+        """Acquire a free partition; None when there is none.
 
-        If nothing is free and nobody else does so, the supplier is run with the map that all nodes share, under a lease of its own; the
-        partitions that it names are created, the map is saved. If it raises, the map stays as it was. Its names may come again.
-        Raises PartitionNotOwnedError when that lease was lost meanwhile: what was created counts, the map was not saved.
+        If none is free and no other node runs the supplier, the supplier runs with the map that all nodes share, under a separate lease.
+        Partitions are created for its keys, which may repeat earlier ones, and the map is saved, but not if it raises. Raises
+        PartitionNotOwnedError when that lease was lost meanwhile: the created partitions remain, the map was not saved.
         """
         self._check_ready()
-        search = SearchBudget()
-        found = self._acquire(1, search)
-        if not found and supplier and not search.is_contested:
-            found = self._acquire_or_create(supplier)
-        self._count_acquired(found)
-        return found[0] if found else None
+        budget = SearchBudget()
+        leases = self._acquire(1, budget)
+        if not leases and supplier and not budget.is_exhausted:
+            leases = self._acquire_or_create(supplier)
+        self._count_acquired(leases)
+        return leases[0] if leases else None
 
     def run_supplier(self, supplier: Supplier) -> bool:
-        """Create what the supplier names, whatever is free already. False when another node is at it, and it was not run."""
+        """Run the supplier and create its partitions even if others are free. False if another node runs one now; then it did not run."""
         self._check_ready()
         with self._creator.creation_lease() as lock:
             if lock is None:
@@ -85,46 +85,46 @@ class SourceCoordinator:
         return True
 
     def acquire_many(self, count: int) -> list[Lease]:
-        """Leases of up to ``count`` partitions that are free. A look at the index serves 25; the writes go beside each other. If one of
-        them fails, what was acquired is given up, and the error raised."""
+        """Acquire up to ``count`` free partitions. A query of the index serves 25 of them; writes are parallel. If one fails, the acquired
+        leases are released and its error is raised."""
         self._check_ready()
-        found = self._acquire(count, SearchBudget())
-        self._count_acquired(found)
-        return found
+        leases = self._acquire(count, SearchBudget())
+        self._count_acquired(leases)
+        return leases
 
     def acquire(self, key: str, may_take: Callable[[Partition], bool] = lambda _: False) -> Lease | Partition:
-        """The lease of the partition of this key, which is made if there is none: one write; two where it is there and free, or ``may_take``
-        says that it can be had all the same. Else the partition as it is: another's, completed, or to be opened later."""
+        """Acquire the partition of this key, which is created if there is none: one write, or two if it exists and is free or ``may_take``
+        allows to take it nevertheless. Otherwise returns the partition: leased by another, completed, or closed."""
         self._check_ready()
 
         def is_free(partition: Partition) -> bool:
             return self._candidates.is_free(partition) or may_take(partition)
 
-        found = self._writer.acquire_by_key(self._partitions, key, is_free)
-        if isinstance(found, Lease):
-            self._keep_or_give_up([found])
-        self._count_acquired([found] if isinstance(found, Lease) else [])
-        return found
+        acquired = self._writer.acquire_by_key(self._partitions, key, is_free)
+        if isinstance(acquired, Lease):
+            self._track_or_release([acquired])
+        self._count_acquired([acquired] if isinstance(acquired, Lease) else [])
+        return acquired
 
     def create_partitions(self, keys: Iterable[str]) -> list[str]:
-        """Partitions that wait, for those keys that have none yet, whatever its status. Answers the keys that were created. One write
-        each, a few at once; after an error some may be created: repeat it. Raises InvalidInputError."""
+        """Create waiting partitions for those keys that have no item in any status, and return these keys. One write each, in parallel;
+        after an error some may exist: repeat the call. Raises InvalidInputError."""
         self._check_ready()
         return self._creator.create(keys)
 
     def save_state(self, lease: Lease, state: Any) -> None:
-        """Store progress (what JSON can say, up to 300 KB) for whoever works the partition next, and renew the lease."""
+        """Store progress (a JSON value of up to 300 KB) for the next holder of the partition, and renew the lease."""
         self._check_ready()
-        self._tracked(lease, lambda: self._writer.save(lease, encode_state(state)))
+        self._write(lease, lambda: self._writer.save(lease, encode_state(state)))
         self._metrics.count(Metric.STATES_SAVED)
 
     def renew(self, lease: Lease) -> None:
-        """Hold on to it for another ``timeout_s``."""
+        """Extend the lease by ``timeout_s`` from now."""
         self._check_ready()
-        self._tracked(lease, lambda: self._writer.renew(lease))
+        self._write(lease, lambda: self._writer.renew(lease))
 
     def complete(self, lease: Lease) -> None:
-        """The work is done. Once more with the same lease is a no-op."""
+        """Complete the partition. A repeat with the same lease is a no-op."""
         self._check_ready()
         if lease.is_over and lease.partition.status is Status.COMPLETED:
             return
@@ -132,8 +132,8 @@ class SourceCoordinator:
         self._metrics.count(Metric.COMPLETED)
 
     def close(self, lease: Lease, reopen_after: timedelta, max_closed: int, state: Any = None) -> Status:
-        """Not now: free again after ``reopen_after``. The ``max_closed``th time it is completed instead. Answers which of the two. A
-        ``state`` is stored along with it, in the same write; None leaves the one that is there."""
+        """Close the partition until ``reopen_after`` has passed, or complete it the ``max_closed``th time, and return the new status. A
+        ``state`` is stored with the same write; None leaves the stored one."""
         self._check_ready()
         reopen_ms = self._clock.now_ms() + reopen_after // timedelta(milliseconds=1)
         text = None if state is None else encode_state(state)
@@ -146,36 +146,36 @@ class SourceCoordinator:
         return status
 
     def release(self, lease: Lease) -> bool:
-        """Free for anybody at once, behind what waits. False when it was not held any more."""
+        """Return the partition unfinished: free for any node at once, behind all waiting ones. False if the lease was already over."""
         self._check_ready()
-        return self._give_up(lease)
+        return self._release(lease)
 
     def complete_and_delete(self, lease: Lease) -> None:
-        """The work is done, and may come again under the same key: the item is removed. Fences begin anew with the next one."""
+        """Complete the work and delete the item, so that the key can be created again. The fences of a new item start from the beginning."""
         self._check_ready()
-        self._tracked(lease, lambda: self._writer.delete(lease))
+        self._write(lease, lambda: self._writer.delete(lease))
         self._candidates.removed(lease.key)
         self._metrics.count(Metric.COMPLETED)
 
     def leases(self) -> list[Lease]:
-        """The leases that this node has now."""
+        """The current leases of this node."""
         with self._lock:
             self._leases = {lease for lease in self._leases if not lease.is_over}
             return list(self._leases)
 
     def heartbeat(self, *leases: Lease) -> Heartbeat:
-        """A context: inside it a thread renews these leases, or all that this node holds, until it is left."""
+        """Context manager with a thread that renews these leases, or by default all of this node."""
         return Heartbeat(self._writer.renew, (lambda: leases) if leases else self.leases, self._terms.timeout_s, self._stops())
 
     def shutdown(self) -> None:
-        """Give up everything held. Each is tried; then the first error is raised. What could not be given up ends by itself."""
+        """Release all leases, then raise the first error. Leases that could not be released expire."""
         with self._lock:
             self._is_ready = False
-        errors = [error for error in in_parallel(self._give_up_quietly, self.leases()) if error]
+        errors = [error for error in in_parallel(self._release_quietly, self.leases()) if error]
         if errors:
             raise errors[0]
 
-    def _acquire(self, count: int, search: SearchBudget) -> list[Lease]:
+    def _acquire(self, count: int, budget: SearchBudget) -> list[Lease]:
         taken: list[Lease] = []
 
         def take(candidate: Candidate) -> None:
@@ -183,36 +183,36 @@ class SourceCoordinator:
                 taken.append(lease)
 
         try:
-            while len(taken) < count and (batch := self._candidates.take(count - len(taken), search)):
+            while len(taken) < count and (batch := self._candidates.take(count - len(taken), budget)):
                 try:
                     in_parallel(take, batch)
                 finally:
                     self._candidates.done(batch)
         except BaseException:
-            in_parallel(self._give_up_quietly, taken)
+            in_parallel(self._release_quietly, taken)
             raise
-        self._keep_or_give_up(taken)
+        self._track_or_release(taken)
         return taken
 
-    def _keep_or_give_up(self, taken: list[Lease]) -> None:
+    def _track_or_release(self, taken: list[Lease]) -> None:
         try:
-            self._keep(taken)
+            self._track(taken)
         except NotInitializedError:
-            in_parallel(self._give_up_quietly, taken)
+            in_parallel(self._release_quietly, taken)
             raise
 
-    def _keep(self, taken: list[Lease]) -> None:
+    def _track(self, taken: list[Lease]) -> None:
         with self._lock:
-            self._check_ready()  # a shutdown meanwhile saw none of these
+            self._check_ready()  # a concurrent shutdown did not release these
             self._leases.update(taken)
 
     def _take(self, candidate: Candidate) -> Lease | None:
-        lease = None if self._is_gone(candidate) else self._writer.acquire(candidate.partition)
+        lease = None if self._is_outdated(candidate) else self._writer.acquire(candidate.partition)
         (self._candidates.won if lease else self._candidates.lost)(candidate)
         return lease
 
-    def _is_gone(self, candidate: Candidate) -> bool:
-        """Where many are at the same candidates, a read before the write costs less than a write that is refused."""
+    def _is_outdated(self, candidate: Candidate) -> bool:
+        """Under contention, a read before the write costs less than a rejected write."""
         if not candidate.scan.is_contested:
             return False
         seen = candidate.partition
@@ -220,31 +220,31 @@ class SourceCoordinator:
         return now is None or now.version != seen.version
 
     def _acquire_or_create(self, supplier: Supplier) -> list[Lease]:
-        found: list[Lease] = []
+        leases: list[Lease] = []
         try:
             with self._creator.creation_lease() as lock:
                 if lock is None:
                     return []
-                found = self._acquire(1, SearchBudget(checked_urgent=True))  # what another created before this turn
-                if not found:
+                leases = self._acquire(1, SearchBudget(checked_urgent=True))  # created by another node before this lease
+                if not leases:
                     self._creator.run_supplier(lock, supplier)
         except BaseException:
-            in_parallel(self._give_up_quietly, found)
+            in_parallel(self._release_quietly, leases)
             raise
-        return found or self._acquire(1, SearchBudget(checked_urgent=True))
+        return leases or self._acquire(1, SearchBudget(checked_urgent=True))
 
-    def _count_acquired(self, found: list[Lease]) -> None:
-        self._metrics.count(Metric.ACQUIRED, len(found))
-        if not found:
+    def _count_acquired(self, leases: list[Lease]) -> None:
+        self._metrics.count(Metric.ACQUIRED, len(leases))
+        if not leases:
             self._metrics.count(Metric.NONE_ACQUIRED)
 
     def _end(self, lease: Lease, change: Change, errors: Metric) -> Status:
-        self._tracked(lease, lambda: self._writer.end(lease, change, errors))
+        self._write(lease, lambda: self._writer.end(lease, change, errors))
         return lease.partition.status
 
-    def _give_up(self, lease: Lease) -> bool:
+    def _release(self, lease: Lease) -> bool:
         try:
-            self._tracked(lease, lambda: self._writer.end(lease, lambda partition: partition.released(self._clock.now_ms())))
+            self._write(lease, lambda: self._writer.end(lease, lambda partition: partition.released(self._clock.now_ms())))
         except LeaseError:
             if not lease.is_over:
                 raise
@@ -252,14 +252,14 @@ class SourceCoordinator:
         self._metrics.count(Metric.RELEASED)
         return True
 
-    def _give_up_quietly(self, lease: Lease) -> RunlakeError | None:
+    def _release_quietly(self, lease: Lease) -> RunlakeError | None:
         try:
-            self._give_up(lease)
+            self._release(lease)
         except RunlakeError as error:
             return error
         return None
 
-    def _tracked(self, lease: Lease, write: Callable[[], object]) -> None:
+    def _write(self, lease: Lease, write: Callable[[], object]) -> None:
         try:
             write()
         finally:

@@ -1,4 +1,4 @@
-"""How partitions come to be: many at once, or by a supplier that one node at a time may run."""
+"""Creation of partitions: from a list of keys, or by a supplier that one node at a time may run."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from chalicelib.errors import LeaseError, RunlakeError
 from chalicelib.ports import Clock
 
 Supplier = Callable[[dict[str, Any]], Iterable[str]]
-"""Names the partitions that there should be, in the order in which to work them; it may change the map, which all nodes share."""
+"""Returns the keys of all partitions to create, in the order of their work. It may change its argument, the map that nodes share."""
 
 
 class PartitionCreator:
-    """``is_free`` tells whether the global item may be taken; ``heartbeat`` renews a lease."""
+    """``is_free``: whether the global item may be leased; ``heartbeat`` renews that lease."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class PartitionCreator:
         self._is_free, self._heartbeat = is_free, heartbeat
 
     def create(self, keys: Iterable[str]) -> list[str]:
-        """Write those that are not there yet. Answers the keys of these, in order. Raises InvalidInputError before any request."""
+        """Create the partitions that do not exist yet and return their keys in order. Raises InvalidInputError before any request."""
         first_us = self._clock.now_ms() * 1000
         unique = list(dict.fromkeys(keys))
         wanted = [new_partition(self._source.partitions, key, first_us + number) for number, key in enumerate(unique)]
@@ -45,7 +45,7 @@ class PartitionCreator:
         return [partition.key for partition, is_new in zip(wanted, created, strict=True) if is_new]
 
     def ensure_global_item(self) -> Partition:
-        """The global item, made if there is none."""
+        """The global item, created if there is none."""
         source = self._source.global_state
         while not (found := self._store.get(source, GLOBAL_KEY)):
             self._created(new_partition(source, GLOBAL_KEY, self._clock.now_ms() * 1000))
@@ -53,7 +53,7 @@ class PartitionCreator:
 
     @contextmanager
     def creation_lease(self) -> Iterator[Lease | None]:
-        """The right to create partitions, until the end of the block; None when another node has it."""
+        """Context of the lease on the right to create partitions; None when another node has it."""
         item = self.ensure_global_item()
         lock = self._writer.acquire(item) if self._is_free(item) else None
         try:
@@ -66,7 +66,7 @@ class PartitionCreator:
             self._release(lock)
 
     def run_supplier(self, lock: Lease, supplier: Supplier) -> None:
-        """Run the supplier, create what it names, save the map and release the lock."""
+        """Run the supplier, create its partitions, save the map and release the lease."""
         state = lock.state
         shared = dict(state) if isinstance(state, dict) else {}
         with self._heartbeat(lock):
@@ -80,11 +80,11 @@ class PartitionCreator:
         return resolve_outcome(lambda: self._store.create(stamped), lambda current: current == stamped, self._clock) is None
 
     def _release(self, lock: Lease) -> None:
-        with suppress(LeaseError):  # another has it: nothing to release
+        with suppress(LeaseError):  # lost to another node
             self._writer.end(lock, lambda item: item.released(self._clock.now_ms()))
 
     def _release_after(self, error: BaseException, lock: Lease) -> None:
         try:
             self._release(lock)
         except RunlakeError as second:
-            error.add_note(f"the right to create partitions could not be released, it ends by itself: {second}")
+            error.add_note(f"the lease on the creation of partitions could not be released and has to expire: {second}")

@@ -1,4 +1,4 @@
-"""A lease: the right to work a partition, for a time."""
+"""A lease is the right to work on a partition for a limited time."""
 
 from __future__ import annotations
 
@@ -21,38 +21,40 @@ _MOST_MARGIN_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class LeaseTerms:
-    """``timeout_s``: how long a partition is its owner's after each write. ``skew_s``: how far past the deadline others wait, because
-    their clocks may be ahead. Holders stop ``margin_s`` before it, by their monotonic clock, so two clocks may differ by the sum."""
+    """``timeout_s``: duration of a lease after each write. ``skew_s``: how long others wait past the deadline, because their clocks may be
+    ahead. Holders stop ``margin_s`` before it by their monotonic clock, so two clocks may differ by the sum of both."""
 
     timeout_s: float = 600.0
     skew_s: float = 5.0
 
     def __post_init__(self) -> None:
         if not (self.timeout_s > 0 and self.skew_s >= 0):
-            raise InvalidConfigurationError(f"a lease lasts timeout_s={self.timeout_s} skew_s={self.skew_s}")
+            raise InvalidConfigurationError(
+                f"a lease needs a timeout above 0 and a skew of at least 0 timeout_s={self.timeout_s} skew_s={self.skew_s}"
+            )
 
     @property
     def margin_s(self) -> float:
-        """How long before the deadline a holder stops."""
+        """How long before the deadline a holder stops: a tenth of the timeout, at most 5 s."""
         return min(_MOST_MARGIN_S, self.timeout_s / 10)
 
     @property
     def timeout_ms(self) -> int:
-        """In ms, as it is stored."""
+        """``timeout_s`` in ms."""
         return round(self.timeout_s * 1000)
 
     @property
     def skew_ms(self) -> int:
-        """In ms."""
+        """``skew_s`` in ms."""
         return round(self.skew_s * 1000)
 
 
 class Lease:
-    """What an acquisition gives. ``fence`` is the item's version right after it: a sink that remembers the highest one it saw, and
-    refuses lower ones, is safe from a holder that was overtaken. It grows as long as the item exists.
+    """An acquired partition. ``fence`` is the item's version right after the acquisition: a sink that remembers the highest fence and
+    rejects lower ones is safe from a holder that lost its lease. Fences grow as long as the item exists.
 
-    Only the coordinator that gave it changes it, under ``lock``: ``renewal_error`` is why it could not be renewed, ``unconfirmed`` a write of which
-    nobody knows whether it was applied.
+    Only the coordinator that acquired it changes it, under ``lock``: ``renewal_error`` is the error of the last renewal, ``unconfirmed``
+    a write whose outcome is unknown.
     """
 
     def __init__(self, partition: Partition, trusted_until_s: float, clock: Clock) -> None:
@@ -68,17 +70,20 @@ class Lease:
 
     @property
     def partition(self) -> Partition:
-        """The item as this holder last wrote it."""
+        """The item of this holder's last write."""
         return self._partition
 
     @property
     def state(self) -> Any:
-        """The progress that was saved last, by whoever had the partition: what JSON can say; None if there is none."""
+        """The state that was saved last, by this holder or an earlier one, decoded from JSON; None if there is none.
+
+        Raises DamagedPartitionError.
+        """
         text = self._partition.state
         try:
             return None if text is None else json.loads(text)
         except ValueError as error:
-            raise DamagedPartitionError(f"a state is no json key={self.key}") from error
+            raise DamagedPartitionError(f"the state is not JSON key={self.key}") from error
 
     @property
     def closed_count(self) -> int:
@@ -87,19 +92,19 @@ class Lease:
 
     @property
     def is_over(self) -> bool:
-        """Whether it was ended (completed, closed, given up) or lost."""
+        """Whether it was ended (completed, closed, released) or lost."""
         return self._over is not None
 
     def remaining_s(self) -> float:
-        """Seconds for which the holder may trust it, unless it is renewed; negative when that is past."""
+        """Seconds for which the holder may trust it without a renewal; negative afterwards."""
         return self._trusted_until_s - self._clock.monotonic_s()
 
     def age_s(self) -> float:
-        """Seconds since it was last written."""
+        """Seconds since the last write."""
         return self._clock.monotonic_s() - self._written_s
 
     def check(self) -> None:
-        """Ask before each step that others can see. Raises PartitionNotOwnedError (PartitionNotFoundError) when the lease is over, or
+        """Call before each step that is visible to others. Raises PartitionNotOwnedError (PartitionNotFoundError) when the lease is over or
         was not renewed in time: stop the work. No request."""
         self.check_not_over()
         if self.remaining_s() <= 0:
@@ -108,27 +113,27 @@ class Lease:
             ) from self.renewal_error
 
     def check_not_over(self) -> None:
-        """Raises the error of ``check`` when the lease is over. One that was not renewed in time may still be ours: the store knows."""
+        """Raises the error of ``check`` when the lease is over. One that was not renewed in time may still be valid: the store decides."""
         if self._over:
             raise type(self._over)(str(self._over)) from self._over
 
     def mark_written(self, partition: Partition, trusted_until_s: float) -> None:
-        """The coordinator wrote the item, and it is still this holder's."""
+        """The coordinator wrote the item and this holder still owns it."""
         self._partition, self._trusted_until_s, self.renewal_error = partition, trusted_until_s, None
         self._written_s = self._clock.monotonic_s()
 
     def mark_ended(self, partition: Partition) -> None:
-        """The holder let go of it."""
+        """The holder ended the lease."""
         self._partition = partition
         self._over = PartitionNotOwnedError(f"the lease was ended key={self.key} fence={self.fence}")
 
     def mark_lost(self, error: LeaseError) -> None:
-        """The store says that it is another's, or gone."""
+        """By the store, the partition has another owner or was deleted."""
         self._over = error
 
 
 def new_owner() -> str:
-    """Who takes a partition: the host and the process for people to see, and what makes it unique for each acquisition."""
+    """A unique owner for one acquisition, with host and process for operators: ``host:pid:uuid``."""
     return f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex}"
 
 
@@ -153,5 +158,5 @@ class _LeaseChecked:
 
 
 def lease_checked(port: Port, lease: Lease) -> Port:
-    """``port``, whose every call first asks ``lease.check()``: PartitionNotOwnedError, and the call is not made."""
+    """``port`` with ``lease.check()`` before every call: once the lease is lost, a call raises PartitionNotOwnedError instead."""
     return cast(Port, _LeaseChecked(port, lease))

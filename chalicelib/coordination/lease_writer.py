@@ -1,4 +1,4 @@
-"""What is written of a partition from the moment that a node takes it until it lets go."""
+"""Writes of a partition from its acquisition to its end, and the thread that renews leases meanwhile."""
 
 from __future__ import annotations
 
@@ -24,7 +24,11 @@ from chalicelib.errors import (
 from chalicelib.ports import Clock
 
 MAX_STATE_BYTES = 300_000
-"""An item of DynamoDB has 400 KB."""
+"""An item of DynamoDB has at most 400 KB."""
+RENEWALS_PER_LEASE = 3
+"""Renewals during the timeout of a lease."""
+RETRY_SPEEDUP = 5
+"""After a failed renewal the next one follows in a fifth of the interval."""
 _MAX_REBASES = 3
 _MAX_TRIES = 4
 
@@ -32,7 +36,7 @@ Change = Callable[[Partition], Partition]
 
 
 class LeaseWriter:
-    """Conditional writes, each certain of its outcome; every lease knows what was last written under it."""
+    """Conditional writes with a certain outcome (``resolve_outcome``). Each lease has the item of its last write, the next one's condition."""
 
     def __init__(
         self, store: PartitionStore, terms: LeaseTerms, clock: Clock, metrics: Metrics, new_owner: Callable[[], str]
@@ -40,14 +44,14 @@ class LeaseWriter:
         self._store, self._terms, self._clock, self._metrics, self._new_owner = store, terms, clock, metrics, new_owner
 
     def acquire(self, free: Partition) -> Lease | None:
-        """A lease of exactly this item, as it was read; None: it has changed since. One request."""
+        """Lease an item if it is unchanged since it was read; otherwise None. One request."""
         trusted_until_s, timeout_ms = self._from_now()
         taken = self._stamped(free.assigned(self._new_owner(), timeout_ms))
         refused = resolve_outcome(lambda: self._store.replace(free, taken), lambda current: current == taken, self._clock)
         return None if refused else Lease(taken, trusted_until_s, self._clock)
 
     def create_acquired(self, new: Partition) -> Lease | ConditionFailed:
-        """A lease of an item that is made with it. One request."""
+        """Create an item together with its lease. One request."""
         trusted_until_s, timeout_ms = self._from_now()
         taken = self._stamped(new.assigned(self._new_owner(), timeout_ms))
         refused = resolve_outcome(lambda: self._store.create(taken), lambda current: current == taken, self._clock)
@@ -55,7 +59,7 @@ class LeaseWriter:
 
     def acquire_by_key(self, source: str, key: str, is_free: Callable[[Partition], bool]) -> Lease | Partition:
         """The lease of the partition of this key, which is created if there is none: one request, or two if it exists and is free.
-        Otherwise the partition as it is. Raises InvalidInputError, and StoreUnavailableError if others keep changing it."""
+        Otherwise the unchanged partition. Raises InvalidInputError, and StoreUnavailableError if others keep changing it."""
         for _ in range(_MAX_TRIES):
             created = self.create_acquired(new_partition(source, key, self._clock.now_ms() * 1000))
             if isinstance(created, Lease):
@@ -70,20 +74,20 @@ class LeaseWriter:
         raise StoreUnavailableError(f"others keep changing the partition key={key} tries={_MAX_TRIES}")
 
     def renew(self, lease: Lease) -> None:
-        """Hold it for another ``timeout_s``. One request; none for a lease that is over."""
+        """Extend the lease by ``timeout_s`` from now. One request; none for a lease that is over."""
         with lease.lock:
             if not lease.is_over:
                 self._extend(lease, lambda partition: partition, None)
 
     def save(self, lease: Lease, state: str) -> None:
-        """Store a state, and renew."""
+        """Store a state and renew the lease. One request."""
         with lease.lock:
             lease.check_not_over()
             self._check_size(lease, state, Metric.SAVE_STATE_ERRORS)
             self._extend(lease, lambda partition: partition.with_state(state), Metric.SAVE_STATE_ERRORS)
 
     def end(self, lease: Lease, change: Change, errors: Metric | None = None) -> Partition:
-        """Let go of it by ``change``. If the answer is lost for good, the same call again finds out what became of it."""
+        """End the lease with ``change``. If the outcome stays unknown, the same call again resolves it."""
         with lease.lock:
             lease.check_not_over()
             ended = self._write(lease, change, errors)
@@ -91,7 +95,7 @@ class LeaseWriter:
             return ended
 
     def delete(self, lease: Lease) -> None:
-        """Let go of it by removing the item; one that is gone already is a success."""
+        """End the lease by deleting the item; one that does not exist any more is a success."""
         with lease.lock:
             lease.check_not_over()
             old = lease.partition
@@ -101,11 +105,11 @@ class LeaseWriter:
                     lease.mark_ended(old)
                     return
                 old = self._still_ours(lease, refused.current)
-            raise self._stubborn(lease, None)
+            raise self._update_error(lease, None)
 
     def _removed(self, old: Partition) -> ConditionFailed | None:
         def is_gone(current: Partition | None) -> bool:
-            """Versions only grow: a lower one is of an item that was created since."""
+            """Versions only grow, so a lower one is that of a new item."""
             return current is None or current.version < old.version
 
         return resolve_outcome(lambda: self._store.delete(old), is_gone, self._clock)
@@ -123,12 +127,12 @@ class LeaseWriter:
             if refused is None:
                 return new
             old = self._still_ours(lease, refused.current)
-        raise self._stubborn(lease, errors)
+        raise self._update_error(lease, errors)
 
     def _replaced(self, lease: Lease, old: Partition, new: Partition, errors: Metric | None) -> ConditionFailed | None:
         def is_ours(current: Partition | None) -> bool:
-            """What this call wrote, or what an earlier one let go of without learning it."""
-            return current is not None and (current == new or (current == lease.unconfirmed and _are_alike(current, new)))
+            """Whether this call wrote it, or an earlier one ended the lease and its response was lost."""
+            return current is not None and (current == new or (current == lease.unconfirmed and _same_ending(current, new)))
 
         try:
             return resolve_outcome(lambda: self._store.replace(old, new), is_ours, self._clock)
@@ -139,7 +143,8 @@ class LeaseWriter:
             raise
 
     def _still_ours(self, lease: Lease, current: Partition | None) -> Partition:
-        """What to go on from: an owner is one acquisition's alone, so what bears it was written here, and its answer was lost."""
+        """The item to build the next write on. Owners are unique to an acquisition, so an item with ours was written here and the response
+        was lost. Otherwise the lease is lost: raises its error."""
         if current is not None and current.owner == lease.owner:
             return current
         error: LeaseError
@@ -149,13 +154,13 @@ class LeaseWriter:
         else:
             self._count(Metric.NOT_OWNED)
             now = f"status={current.status} version={current.version} owner={current.owner}"
-            error = PartitionNotOwnedError(f"the partition is not ours any more key={lease.key} fence={lease.fence} {now}")
+            error = PartitionNotOwnedError(f"another worker changed the partition key={lease.key} fence={lease.fence} {now}")
         lease.mark_lost(error)
         raise error
 
-    def _stubborn(self, lease: Lease, errors: Metric | None) -> PartitionUpdateError:
+    def _update_error(self, lease: Lease, errors: Metric | None) -> PartitionUpdateError:
         self._count(errors)
-        return PartitionUpdateError(f"the item keeps changing under its owner key={lease.key} fence={lease.fence}")
+        return PartitionUpdateError(f"the item keeps changing key={lease.key} fence={lease.fence}")
 
     def _check_size(self, lease: Lease, state: str, errors: Metric | None) -> None:
         if (size := len(state.encode())) > MAX_STATE_BYTES:
@@ -167,7 +172,8 @@ class LeaseWriter:
             self._metrics.count(metric)
 
     def _from_now(self) -> tuple[float, int]:
-        """Until when a lease written now is trusted, and what is stored as its timeout. Taken before the request is sent."""
+        """When the holder stops to trust a lease that is written now, by the monotonic clock, and the timeout to store. Read before the
+        request is sent."""
         trusted_s = self._terms.timeout_s - self._terms.margin_s
         return self._clock.monotonic_s() + trusted_s, self._clock.now_ms() + self._terms.timeout_ms
 
@@ -175,32 +181,25 @@ class LeaseWriter:
         return self._store.item_ttl.stamped(partition, self._clock.now_ms())
 
 
-def _are_alike(one: Partition, other: Partition) -> bool:
-    """Whether both let go of the partition in the same way; when exactly does not matter."""
+def _same_ending(one: Partition, other: Partition) -> bool:
+    """Whether both end the lease with the same status; times may differ."""
     return one.owner is None and other.owner is None and one.status is other.status
 
 
-RENEWALS_PER_LEASE = 3
-"""Renewals in the time of a lease."""
-RETRY_SPEEDUP = 5
-"""How much sooner the next one comes after one that failed."""
-
-
 class StopSignal(Protocol):
-    """How a heartbeat waits: as ``threading.Event`` does."""
+    """Ends the wait of a heartbeat; ``threading.Event`` is one."""
 
     def wait(self, timeout: float) -> bool:
-        """True at once when it was set, False after ``timeout`` seconds."""
+        """True once it is set, False after ``timeout`` seconds."""
 
     def set(self) -> None:
-        """No more waiting."""
+        """End the wait."""
 
 
 class Heartbeat:
-    """A context: inside it, a thread renews ``leases()`` three times in the time of a lease.
+    """Context manager with a thread that renews ``leases()`` three times during their timeout.
 
-    A renewal that fails is tried again soon, until the lease can't be trusted any more; a lease that is lost stays lost. Either way the
-    work learns it from ``Lease.check``. Nothing is raised from here.
+    A failed renewal is soon repeated; the work learns of a lost or expired lease by ``Lease.check``. The thread raises no error.
     """
 
     def __init__(
@@ -218,7 +217,7 @@ class Heartbeat:
         self._thread.join()
 
     def renew_due(self) -> bool:
-        """Renew what was not written lately. Whether all went well."""
+        """Renew each lease whose last write is older than half an interval. False if one has to be retried soon."""
         due = [lease for lease in self._leases() if not lease.is_over and lease.age_s() >= self._interval_s / 2]
         return all(in_parallel(self._try, sorted(due, key=Lease.remaining_s)))
 
@@ -232,5 +231,5 @@ class Heartbeat:
             self._renew(lease)
         except RunlakeError as error:
             lease.renewal_error = error
-            return lease.is_over  # a lost lease needs no haste
+            return lease.is_over  # no retry for a lost lease
         return True

@@ -1,4 +1,4 @@
-"""``Store`` in one process's memory: the semantics of the table, for one node and for tests. It holds rows, and hands out no object of its own."""
+"""``PartitionStore`` in memory, with the semantics of the table, for a single process and for tests. Partitions are copies of its rows."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ class InMemoryPartitionStore:
             return None
 
     def rows(self) -> list[dict[str, Any]]:
-        """Every row, as the table would hold it."""
+        """All rows, as in the table."""
         with self._lock:
             return [dict(row) for row in self._rows.values()]
 
     def put_row(self, row: Mapping[str, Any]) -> None:
-        """Store a row as it is, whoever laid it out."""
+        """Store any row unchanged."""
         with self._lock:
             self._put(dict(row))
 
@@ -100,7 +100,7 @@ class InMemoryPartitionStore:
 
 
 def _is_same(current: Partition | None, old: Partition) -> bool:
-    """Whether a partition is still what was read: a version alone could be that of a later item of the same key."""
+    """Whether a partition is unchanged. The version is not enough: a later item of the same key may have the same one."""
     return current is not None and (current.version, current.owner, current.priority) == (old.version, old.owner, old.priority)
 
 

@@ -1,4 +1,4 @@
-"""The figures of a coordinator, named as Data Prepper names them: ``<sub-pipeline>_source_coordinator_<name>``."""
+"""Metrics of a coordinator, by Data Prepper's names: ``<sub-pipeline>_source_coordinator_<name>``."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Callable
 from enum import StrEnum
 
 RecordMetric = Callable[[str, float], None]
-"""Where figures go: ``observability.record``, in a function."""
+"""Records a metric: ``observability.record`` in a function."""
 
 
 class Metric(StrEnum):
-    """What is counted."""
+    """The counters."""
 
     CREATED = "partitionsCreatedCount"
     COMPLETED = "partitionsCompleted"
@@ -28,11 +28,11 @@ class Metric(StrEnum):
 
 
 METRIC_NAMES: tuple[str, ...] = tuple(Metric)
-"""All of them: what a dashboard of a sub-pipeline shows."""
+"""All counters, for the dashboard of a sub-pipeline."""
 
 
 def metric_name(sub_pipeline: str, name: str) -> str:
-    """A metric's full name."""
+    """The full name of a metric."""
     return f"{sub_pipeline}_source_coordinator_{name}"
 
 

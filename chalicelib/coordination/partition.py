@@ -1,8 +1,9 @@
-"""A partition of work as an immutable item, its changes, and timestamps as items store them.
+"""Partitions of work as immutable items, their changes, and timestamps as items store them.
 
-A change is a new item with the next version; whether it takes effect is up to a conditional write (``store``). Times are ms since the
-epoch, UTC. Priorities are Data Prepper's: now on creation, the ownership timeout while assigned, ``reopen_ms`` while closed, as it was
-on completion; but now for a released one, which would sort behind new partitions of the next ten minutes.
+A change is a new item with the next version; a conditional write (``store``) decides whether it takes effect. Times are ms since the
+epoch, UTC. Priorities follow Data Prepper: the present on creation, the ownership timeout while assigned, ``reopen_ms`` while closed,
+unchanged on completion. Only a released partition differs: it gets the present, because with its old timeout it would sort behind the
+new partitions of the next ten minutes.
 
 Timestamps are ISO-8601 in UTC with ``Z`` and always six digits, so that their texts sort as the times do.
 """
@@ -19,14 +20,14 @@ from chalicelib.errors import InvalidConfigurationError, InvalidInputError
 from chalicelib.ports import MAX_SORT_KEY_BYTES, is_sort_key
 
 GLOBAL_KEY = "GLOBAL_STATE_SOURCE_PARTITION_KEY_FOR_CREATING_PARTITIONS"
-"""The key of the one item that nodes take to create partitions; its state is the map that they share."""
+"""Key of the item whose lease is the right to create partitions. Its state is the map that all suppliers share."""
 _MAX_NAME_CHARS = 255
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
 class Status(StrEnum):
-    """Where a partition stands: waiting, being worked, waiting for a later time, done."""
+    """Status of a partition: waiting, leased, waiting for a later time, done."""
 
     UNASSIGNED = "UNASSIGNED"
     ASSIGNED = "ASSIGNED"
@@ -36,7 +37,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WorkSource:
-    """Whose work: a (sub-)pipeline, and a prefix that tells clusters apart that share a store."""
+    """A source of work: the name of a (sub-)pipeline, and a prefix that separates clusters with a common store."""
 
     name: str
     prefix: str = ""
@@ -44,11 +45,9 @@ class WorkSource:
     def __post_init__(self) -> None:
         for part in (self.name, self.prefix):
             if "|" in part or len(part) > _MAX_NAME_CHARS:
-                raise InvalidConfigurationError(
-                    f"a source's name is at most {_MAX_NAME_CHARS} characters, none of them | name={part!r}"
-                )
+                raise InvalidConfigurationError(f"a source name has at most {_MAX_NAME_CHARS} characters and no | name={part!r}")
         if not self.name:
-            raise InvalidConfigurationError("a source has a name name=''")
+            raise InvalidConfigurationError("a source needs a name name=''")
 
     @property
     def partitions(self) -> str:
@@ -66,7 +65,7 @@ class WorkSource:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """One item. ``state`` is JSON text; ``expires_s`` seconds since the epoch; ``other``: attributes that are not ours, kept as they are."""
+    """One item. ``state`` is JSON text; ``expires_s`` seconds since the epoch; ``other`` has foreign attributes, which writes preserve."""
 
     source: str
     key: str
@@ -82,18 +81,18 @@ class Partition:
     other: Mapping[str, Any] = field(default_factory=dict)
 
     def assigned(self, owner: str, timeout_ms: int) -> Partition:
-        """Taken by ``owner`` until then."""
+        """Leased by ``owner`` until ``timeout_ms``."""
         return self._next(
             status=Status.ASSIGNED, owner=owner, timeout_ms=timeout_ms, reopen_ms=None, priority=format_timestamp(timeout_ms)
         )
 
     def renewed(self, timeout_ms: int) -> Partition:
-        """Its owner's for longer; never for a shorter time than before."""
+        """Leased for longer; the timeout never moves back."""
         until_ms = max(timeout_ms, self.timeout_ms or 0)
         return self._next(timeout_ms=until_ms, priority=format_timestamp(until_ms))
 
     def with_state(self, state: str) -> Partition:
-        """With another state, not yet written: the version stays."""
+        """With another state and the same version, for use in a further change."""
         return replace(self, state=state)
 
     def completed(self) -> Partition:
@@ -101,18 +100,18 @@ class Partition:
         return self._released(Status.COMPLETED)
 
     def closed(self, reopen_ms: int, max_closed: int) -> Partition:
-        """Put off until then; done when that has happened ``max_closed`` times."""
+        """Closed until ``reopen_ms``; completed instead when this is the ``max_closed``th time."""
         counted = replace(self, closed_count=self.closed_count + 1)
         if counted.closed_count >= max_closed:
             return counted.completed()
         return counted._released(Status.CLOSED, reopen_ms=reopen_ms, priority=format_timestamp(reopen_ms))
 
     def released(self, now_ms: int) -> Partition:
-        """Anybody's, behind all that waits now."""
+        """Free for any node, behind all partitions that wait now."""
         return self._released(Status.UNASSIGNED, priority=format_timestamp(now_ms))
 
     def retried(self, now_ms: int) -> Partition:
-        """As if new, but with its state."""
+        """Free for any node, closed 0 times, with its state."""
         return replace(self.released(now_ms), closed_count=0)
 
     def _released(self, status: Status, **changes: Any) -> Partition:
@@ -123,50 +122,50 @@ class Partition:
 
 
 def new_partition(source: str, key: str, now_us: int) -> Partition:
-    """A partition that waits. Raises InvalidInputError for a key that DynamoDB cannot hold."""
+    """A new unassigned partition. Raises InvalidInputError for a key that DynamoDB cannot store."""
     if not is_sort_key(key):
-        raise InvalidInputError(f"a partition's key has 1 to {MAX_SORT_KEY_BYTES} bytes of utf-8 key={key[:80]!r}")
+        raise InvalidInputError(f"a partition key has 1 to {MAX_SORT_KEY_BYTES} bytes of utf-8 key={key[:80]!r}")
     return Partition(source, key, Status.UNASSIGNED, format_timestamp_us(now_us))
 
 
 @dataclass(frozen=True, slots=True)
 class ItemTtl:
-    """How long items are kept: for ``ttl_s`` after their last change, only completed ones unless ``everything``. The global item stays.
+    """DynamoDB's time to live of items: ``ttl_s`` after their last change, for completed partitions, or for all if ``everything``.
 
-    Without ``ttl_s`` nothing expires: whoever is done with completed items removes them.
+    The global item never expires. Without ``ttl_s`` no item does, and the application has to delete completed ones.
     """
 
     ttl_s: int | None = None
     everything: bool = False
 
     def stamped(self, partition: Partition, now_ms: int) -> Partition:
-        """The partition with the time at which DynamoDB may remove it, or without."""
+        """The partition with the time after which DynamoDB may delete it, or with none."""
         expires = self.ttl_s is not None and (partition.status is Status.COMPLETED or self.everything)
         expires = expires and partition.key != GLOBAL_KEY
         return replace(partition, expires_s=now_ms // 1000 + (self.ttl_s or 0) if expires else None)
 
 
 def format_timestamp(ms: int) -> str:
-    """A time in ms as text."""
+    """A time in ms as a timestamp."""
     return format_timestamp_us(ms * 1000)
 
 
 def format_timestamp_us(us: int) -> str:
-    """A time in microseconds as text."""
+    """A time in microseconds as a timestamp."""
     return (_EPOCH + timedelta(microseconds=us)).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def upper_bound(ms: int) -> str:
-    """A text at or behind the texts of all instants up to this one, whoever wrote them: Java leaves out a fraction of zero, and ``Z``
-    sorts behind a point. Later ones of the same second are before it too."""
+    """A text that sorts at or behind every timestamp up to this time, those of Java included, which omit a fraction of zero: ``Z`` sorts
+    behind a point. Later timestamps of the same second sort before it too."""
     return format_timestamp(ms)[:19] + "Z"
 
 
 def parse_timestamp_us(text: str) -> int:
-    """The inverse: microseconds; further digits (Java writes up to nine) are cut. Raises ValueError."""
+    """A timestamp in microseconds; further digits are cut (Java writes up to nine). Raises ValueError."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
-        raise ValueError(f"no zone: {text!r}")
+        raise ValueError(f"no time zone: {text!r}")
     return (moment - _EPOCH) // _MICROSECOND
 
 

@@ -19,7 +19,7 @@ STATUS, OWNER, VERSION = "sourcePartitionStatus", "partitionOwner", "version"
 TIMEOUT, REOPEN = "partitionOwnershipTimeout", "reOpenAt"
 STATE, CLOSED_COUNT, EXPIRATION = "partitionProgressState", "closedCount", "expirationTime"
 INDEX = "source-status"
-_OURS = frozenset({
+_ATTRIBUTES = frozenset({
     SOURCE, KEY, COMBINATION, PRIORITY, STATUS, OWNER, VERSION, TIMEOUT, REOPEN, STATE, CLOSED_COUNT, EXPIRATION,
 })  # fmt: skip
 
@@ -32,7 +32,7 @@ def index_key(source: str, status: Status) -> str:
 
 
 def to_row(partition: Partition) -> dict[str, Any]:
-    """What is stored of a partition."""
+    """The row of a partition."""
     row = {
         SOURCE: partition.source,
         KEY: partition.key,
@@ -40,8 +40,8 @@ def to_row(partition: Partition) -> dict[str, Any]:
         PRIORITY: partition.priority or None,
         STATUS: str(partition.status),
         OWNER: partition.owner,
-        TIMEOUT: _instant(partition.timeout_ms),
-        REOPEN: _instant(partition.reopen_ms),
+        TIMEOUT: _timestamp(partition.timeout_ms),
+        REOPEN: _timestamp(partition.reopen_ms),
         STATE: partition.state,
         CLOSED_COUNT: partition.closed_count,
         VERSION: partition.version,
@@ -51,7 +51,7 @@ def to_row(partition: Partition) -> dict[str, Any]:
 
 
 def from_row(row: Row) -> Partition:
-    """The partition that a row tells of. Raises DamagedPartitionError."""
+    """The partition of a row. Raises DamagedPartitionError."""
     try:
         return Partition(
             source=row[SOURCE],
@@ -59,24 +59,24 @@ def from_row(row: Row) -> Partition:
             status=Status(row[STATUS]),
             priority=row.get(PRIORITY) or "",
             owner=row.get(OWNER),
-            timeout_ms=_parsed(row.get(TIMEOUT)),
-            reopen_ms=_parsed(row.get(REOPEN)),
+            timeout_ms=_parse(row.get(TIMEOUT)),
+            reopen_ms=_parse(row.get(REOPEN)),
             state=row.get(STATE),
             closed_count=int(row.get(CLOSED_COUNT) or 0),
             version=int(row[VERSION]),
             expires_s=row.get(EXPIRATION),
-            other={name: value for name, value in row.items() if name not in _OURS},
+            other={name: value for name, value in row.items() if name not in _ATTRIBUTES},
         )
     except (KeyError, ValueError, TypeError) as error:
         where = f"source={row.get(SOURCE)!r} key={row.get(KEY)!r}"
-        raise DamagedPartitionError(f"an item cannot be read: {type(error).__name__} {error} {where}") from error
+        raise DamagedPartitionError(f"the item is damaged: {type(error).__name__} {error} {where}") from error
 
 
-def _instant(ms: int | None) -> str | None:
+def _timestamp(ms: int | None) -> str | None:
     return None if ms is None else format_timestamp(ms)
 
 
-def _parsed(text: str | None) -> int | None:
+def _parse(text: str | None) -> int | None:
     return None if text is None else parse_timestamp_ms(text)
 
 
@@ -86,7 +86,7 @@ DEFAULT_CAPACITY_UNITS = 10
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What is provisioned, for the table and again for its index; None in the place of this: on demand."""
+    """Provisioned capacity of the table, and the same again of its index. None in its place means on demand."""
 
     read_units: int = DEFAULT_CAPACITY_UNITS
     write_units: int = DEFAULT_CAPACITY_UNITS
@@ -121,7 +121,7 @@ def _keys(hash_: str, range_: str) -> list[dict[str, str]]:
 
 
 def encode_state(state: Any) -> str:
-    """Anything that JSON can say. Raises TypeError or ValueError for what it cannot: a mistake of the program."""
+    """A state as JSON text. Raises TypeError or ValueError for a value without JSON form: a mistake of the program."""
     return json.dumps(state, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
@@ -136,11 +136,11 @@ ACTIONS = (
     "dynamodb:Query",
 )
 SETUP_ACTIONS = frozenset(ACTIONS[:4])
-"""Needed only where the table is made by the coordinator, or ``ttl`` is set."""
+"""Needed only if the coordinator creates the table or ``ttl`` is set."""
 
 
 def permissions(region: str, account: str, table: str, *, partition: str = "aws") -> dict[str, Any]:
-    """The statement of a policy: Data Prepper's, and ``DeleteItem``."""
+    """The policy statement for a role that creates and uses the table: Data Prepper's, and ``DeleteItem``."""
     arn = f"arn:{partition}:dynamodb:{region}:{account}:table/{table}"
     return {
         "Sid": "ReadWriteSourceCoordinationDynamoStore",

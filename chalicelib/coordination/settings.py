@@ -1,7 +1,6 @@
-"""The settings ``source_coordination``, by the names that Data Prepper gives them, and three of our own.
+"""The settings ``source_coordination`` with Data Prepper's names. ``on_demand``, ``ttl_everything`` and the default region are additions.
 
-``on_demand``, ``ttl_everything`` and the default region are ours. Everything is checked at start: one message names each wrong setting,
-its value and what is allowed.
+All are validated at start: one message has each wrong setting, its value and the allowed ones.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ class _Settings(BaseModel):
 
 
 class InMemorySettings(_Settings):
-    """The store of one process; it has no settings."""
+    """The store of a single process; it has no settings."""
 
 
 class DynamoDbSettings(_Settings):
-    """The store that any number of nodes share."""
+    """The table that nodes share."""
 
     table_name: str = Field(description="The table.", pattern=r"^[A-Za-z0-9_.-]{3,255}$")
     region: str = Field(description="The table's region.", pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")
@@ -49,14 +48,18 @@ class DynamoDbSettings(_Settings):
         max_length=1224,
         pattern=r"^[A-Za-z0-9_+=,.@:/\\-]+$",
     )
-    skip_table_creation: bool = Field(False, description="The table is there already.")
-    provisioned_read_capacity_units: int = Field(DEFAULT_CAPACITY_UNITS, description="Of the table and of its index.", ge=1)
-    provisioned_write_capacity_units: int = Field(DEFAULT_CAPACITY_UNITS, description="Of the table and of its index.", ge=1)
-    on_demand: bool = Field(False, description="The table is billed by request instead.")
-    ttl: timedelta | None = Field(
-        None, description="How long completed partitions are kept after their last change, an ISO-8601 duration. Default: for ever."
+    skip_table_creation: bool = Field(False, description="The table exists already.")
+    provisioned_read_capacity_units: int = Field(
+        DEFAULT_CAPACITY_UNITS, description="Of the table, and the same of its index.", ge=1
     )
-    ttl_everything: bool = Field(False, description="ttl holds for partitions of every status, as it does in Data Prepper.")
+    provisioned_write_capacity_units: int = Field(
+        DEFAULT_CAPACITY_UNITS, description="Of the table, and the same of its index.", ge=1
+    )
+    on_demand: bool = Field(False, description="Bill the table by request instead.")
+    ttl: timedelta | None = Field(
+        None, description="Time to live of completed partitions after their last change, an ISO-8601 duration. Default: for ever."
+    )
+    ttl_everything: bool = Field(False, description="Apply ttl to partitions of every status, as Data Prepper does.")
 
     @field_validator("ttl", mode="before")
     @classmethod
@@ -79,26 +82,26 @@ class DynamoDbSettings(_Settings):
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
         if self.sts_external_id and not self.sts_role_arn:
-            raise ValueError("sts_external_id goes with sts_role_arn")
+            raise ValueError("sts_external_id needs sts_role_arn")
         if self.on_demand and self.model_fields_set.intersection(_UNITS):
             raise ValueError("on_demand and provisioned capacity exclude each other")
         if self.ttl_everything and self.ttl is None:
-            raise ValueError("ttl_everything goes with ttl")
+            raise ValueError("ttl_everything needs ttl")
         return self
 
     @property
     def capacity(self) -> Capacity | None:
-        """What is provisioned; None: on demand."""
+        """The provisioned capacity; None: on demand."""
         return None if self.on_demand else Capacity(self.provisioned_read_capacity_units, self.provisioned_write_capacity_units)
 
     @property
     def item_ttl(self) -> ItemTtl:
-        """How long items are kept."""
+        """The time to live of items."""
         return ItemTtl(int(self.ttl.total_seconds()) if self.ttl else None, self.ttl_everything)
 
 
 class StoreSettings(_Settings):
-    """One of the two. ``in_memory`` is the default, and for a single node only."""
+    """One of two stores. ``in_memory`` is the default, for a single node only."""
 
     in_memory: InMemorySettings | None = Field(None, description="One process.")
     dynamodb: DynamoDbSettings | None = Field(None, description="Any number of nodes.")
@@ -113,27 +116,27 @@ class StoreSettings(_Settings):
 
 
 class CoordinationSettings(_Settings):
-    """``source_coordination`` as a whole."""
+    """All settings below ``source_coordination``."""
 
-    partition_prefix: str = Field("", description="Tells clusters apart that share a store.", max_length=255, pattern=r"^[^|]*$")
-    store: StoreSettings = Field(default_factory=StoreSettings, description="Where partitions are kept.")
+    partition_prefix: str = Field("", description="Separates clusters with a common store.", max_length=255, pattern=r"^[^|]*$")
+    store: StoreSettings = Field(default_factory=StoreSettings, description="The store of partitions.")
 
     def source(self, sub_pipeline: str) -> WorkSource:
-        """The source that the coordinators of a sub-pipeline share."""
+        """The source of a sub-pipeline, which its coordinators share."""
         return WorkSource(sub_pipeline, self.partition_prefix)
 
 
-def parse_settings(given: Mapping[str, Any] | None) -> CoordinationSettings:
-    """The settings below ``source_coordination``, as YAML or JSON has them; nothing given: in memory. Raises
+def parse_settings(document: Mapping[str, Any] | None) -> CoordinationSettings:
+    """The settings below ``source_coordination`` of a YAML or JSON document; None or empty: in memory. Raises
     InvalidConfigurationError."""
     try:
-        return CoordinationSettings.model_validate(given or {})
+        return CoordinationSettings.model_validate(document or {})
     except ValidationError as error:
         raise InvalidConfigurationError("; ".join(map(_message, error.errors(include_url=False)))) from None
 
 
 def _message(error: ErrorDetails) -> str:
     name = ".".join([ROOT, *map(str, error["loc"])])
-    told = error["msg"].removeprefix("Value error, ")
-    shown = "" if isinstance(error["input"], Mapping) else f" value={error['input']!r}"
-    return f"invalid setting: {told[:1].lower()}{told[1:]} name={name}{shown}"
+    message = error["msg"].removeprefix("Value error, ")
+    value = "" if isinstance(error["input"], Mapping) else f" value={error['input']!r}"
+    return f"invalid setting: {message[:1].lower()}{message[1:]} name={name}{value}"

@@ -1,4 +1,4 @@
-"""Where partitions are kept: what a store does for a coordinator, and how a write's outcome is made certain."""
+"""The port to a store of partitions, writes with a certain outcome, and bounded parallel requests."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from chalicelib.errors import OutcomeUnknownError, StoreUnavailableError
 from chalicelib.ports import Clock
 
 PAGE_SIZE = 25
-"""Partitions that one look at the index reads at most."""
+"""Partitions that one query of the index returns at most."""
 MAX_ATTEMPTS = 4
 _FIRST_PAUSE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionFailed:
-    """A conditional write that was not applied, and what is there instead; None: nothing."""
+    """A conditional write was not applied; ``current`` is the item in the store, None if there is none."""
 
     current: Partition | None
 
 
 @dataclass(frozen=True, slots=True)
 class IndexPosition:
-    """A place in the index: behind this partition."""
+    """A position in the index: behind this partition."""
 
     priority: str
     key: str
@@ -35,7 +35,7 @@ class IndexPosition:
 
 @dataclass(frozen=True, slots=True)
 class PartitionQuery:
-    """Which partitions of a source to look at: of one status, by ``priority`` from ``first`` to ``last`` (None: no bound)."""
+    """Partitions of a source in one status with a ``priority`` from ``first`` to ``last`` (None: no bound), behind ``after``."""
 
     source: str
     status: Status
@@ -47,38 +47,39 @@ class PartitionQuery:
 
 
 class PartitionStore(Protocol):
-    """Raises StoreUnavailableError (nothing was done), OutcomeUnknownError (a write whose answer was lost). Never answers a part."""
+    """Raises StoreUnavailableError (nothing was done), OutcomeUnknownError (the response to a write was lost). Results are never partial."""
 
     @property
     def item_ttl(self) -> ItemTtl:
-        """How long items are kept."""
+        """Time to live of items."""
 
     def initialize(self) -> None:
-        """Make the store ready; any number of nodes may, at once and again. Raises InvalidConfigurationError."""
+        """Prepare the store; safe to repeat and to run on several nodes at once. Raises InvalidConfigurationError."""
 
     def get(self, source: str, key: str) -> Partition | None:
-        """The partition as it is now: strongly consistent."""
+        """The current partition: strongly consistent."""
 
     def query(self, query: PartitionQuery) -> tuple[Sequence[Partition], IndexPosition | None]:
-        """Partitions in order of priority, and where to go on (None: there are no more). The index may lag behind the items."""
+        """Partitions in order of priority, and the position to continue from (None: no more). The index may lag behind the items."""
 
     def create(self, new: Partition) -> ConditionFailed | None:
-        """Write it if there is none of its key; None when it was written."""
+        """Write ``new`` if its key has no item; None when it was written."""
 
     def replace(self, old: Partition, new: Partition) -> ConditionFailed | None:
-        """Write ``new`` in the place of exactly ``old``; None when it was written."""
+        """Write ``new`` if the item is exactly ``old``; None when it was written."""
 
     def delete(self, old: Partition) -> ConditionFailed | None:
-        """Remove exactly ``old``; None when it was removed."""
+        """Delete the item if it is exactly ``old``; None when it was deleted."""
 
 
 def resolve_outcome(
     write: Callable[[], ConditionFailed | None], is_ours: Callable[[Partition | None], bool], clock: Clock
 ) -> ConditionFailed | None:
-    """The certain outcome of a conditional write, whatever happens to its answers.
+    """Run a conditional write until its outcome is known, although responses may be lost.
 
-    A write whose answer was lost is repeated. If it had been applied, the repeat is refused and finds ``is_ours``: a success. Raises
-    StoreUnavailableError when nothing was done, OutcomeUnknownError when the store does not come back in time.
+    A write whose response was lost is repeated. If the first one had been applied, the condition of the repeat fails, and ``is_ours``
+    recognizes the item in the store: a success. Raises StoreUnavailableError when nothing was done, OutcomeUnknownError when the store
+    does not recover in time.
     """
     doubt: OutcomeUnknownError | None = None
     for attempt in range(MAX_ATTEMPTS):
@@ -103,7 +104,7 @@ Answer = TypeVar("Answer")
 
 
 def in_parallel(call: Callable[[Item], Answer], items: Iterable[Item], threads: int = MAX_THREADS) -> list[Answer]:
-    """The answers in order. After the first error no further call begins; those that run end; then it is raised."""
+    """The results in order. After the first error no further call starts; it is raised when the running ones have ended."""
     todo = list(items)
     if len(todo) <= 1:
         return [call(item) for item in todo]

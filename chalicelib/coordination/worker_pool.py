@@ -1,4 +1,4 @@
-"""Partitions worked by the threads of one node, until there are no more or no time is left."""
+"""Threads of one node that work on partitions until none is free or the time is over."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from chalicelib.errors import DeadlineExceededError, LeaseError, UnavailableErro
 
 Work = Callable[[Lease], None]
 OnFailure = Callable[[Lease, Exception, int], None]
-"""Told of a failure: the lease, the error, and how many have been in a row."""
+"""Called after a failure with the lease, the error and the number of consecutive failures."""
 _ERROR_CHARS = 1000
 
 
 class Result(StrEnum):
-    """What became of a partition that was taken."""
+    """Result of the work on an acquired partition."""
 
     DONE = "done"
     FAILED = "failed"
@@ -34,29 +34,32 @@ class Result(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """When a partition that failed is tried again: after ``step_s``, then twice that, three times that, at most ``max_s``; the
-    ``max_failures``th failure in a row sets it aside, completed with the error as its state, until somebody asks for another try. Ten failures
-    take 45 minutes: with doubled pauses the alert would come hours later."""
+    """Delays between attempts of a failing partition: ``step_s``, then two times that, three times, at most ``max_s``. The
+    ``max_failures``th consecutive failure quarantines it: it is completed with the error as its state until an operator retries it. Ten
+    failures take 45 minutes; with doubled delays the alert would come hours later."""
 
     max_failures: int
     step_s: float = 60.0
     max_s: float = 3600.0
 
     def delay(self, failures: int) -> timedelta:
-        """The pause after so many failures in a row."""
+        """The delay after this number of consecutive failures."""
         return timedelta(seconds=min(self.max_s, self.step_s * failures))
 
 
 def close_after_failure(coordinator: SourceCoordinator, lease: Lease, error: Exception, backoff: Backoff, now_ms: int) -> Status:
-    """Close a partition whose work failed, until its pause is over, or set it aside; the error is its state. Raises LeaseError,
-    StoreUnavailableError: then it ends by itself."""
+    """Close a partition whose work failed until its delay is over, or quarantine it; the error becomes its state. Raises LeaseError,
+    StoreUnavailableError: then the lease expires and the partition is retried."""
     state = {"error": f"{type(error).__name__}: {error}"[:_ERROR_CHARS], "failed_ms": now_ms}
     return coordinator.close(lease, backoff.delay(lease.closed_count + 1), backoff.max_failures, state=state)
 
 
 class WorkerPool:
-    """Threads that take partitions from a coordinator and work them. ``work`` asks its lease before what others can see, and raises
-    DeadlineExceededError when no time is left; whatever else it raises counts against its partition alone."""
+    """Threads that acquire partitions from a coordinator and run ``work`` on each.
+
+    ``work`` calls ``Lease.check`` before each step that is visible to others, and raises DeadlineExceededError when the time is over. Any
+    other error counts as a failure of its partition only.
+    """
 
     def __init__(
         self, coordinator: SourceCoordinator, backoff: Backoff, threads: int, failed: OnFailure, now_ms: Callable[[], int]
@@ -66,8 +69,8 @@ class WorkerPool:
         self._taking = Lock()
 
     def run(self, work: Work, deadline: Deadline) -> Counter[Result]:
-        """Work what is free, each under a lease that is renewed meanwhile. What was taken and not worked is given up at the end, also
-        when an error ends it: StoreUnavailableError when the store does not answer."""
+        """Work on free partitions, each under a lease that is renewed meanwhile. Acquired and unfinished ones are released at the end, also
+        after an error. Raises StoreUnavailableError when the store does not respond."""
         results: Counter[Result] = Counter()
 
         def go_on() -> None:
@@ -96,13 +99,13 @@ class WorkerPool:
         except LeaseError:
             return Result.LOST
         except DeadlineExceededError:
-            return Result.UNFINISHED  # and given up at the end
-        except Exception as error:  # however it fails, it stops no other
+            return Result.UNFINISHED  # released at the end
+        except Exception as error:  # any failure is that of one partition
             return self._close(lease, error)
         try:
             self._coordinator.complete_and_delete(lease)
         except (LeaseError, UnavailableError):
-            return Result.LOST  # it is done; when its lease has ended by itself, somebody finds that out
+            return Result.LOST  # the work is done; after the lease has expired, another worker notices
         return Result.DONE
 
     def _close(self, lease: Lease, error: Exception) -> Result:
@@ -110,5 +113,5 @@ class WorkerPool:
         try:
             status = close_after_failure(self._coordinator, lease, error, self._backoff, self._now_ms())
         except (LeaseError, UnavailableError):
-            return Result.FAILED  # its lease ends by itself, and then it is tried again
+            return Result.FAILED  # the lease expires, and another worker retries
         return Result.QUARANTINED if status is Status.COMPLETED else Result.FAILED

@@ -91,7 +91,7 @@ def test_a_table_of_another_layout_is_refused(endpoint: str, client: Any) -> Non
         "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
     }
     client.create_table(TableName=table, BillingMode="PAY_PER_REQUEST", **keys)
-    with pytest.raises(InvalidConfigurationError, match="other keys or another index"):
+    with pytest.raises(InvalidConfigurationError, match="the keys or the index of the table differ"):
         initialized(endpoint, table)
 
 
@@ -155,7 +155,7 @@ def test_what_is_asked_when_a_role_is_assumed() -> None:
 
 def test_a_role_needs_somebody_to_assume_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("boto3.Session.get_credentials", lambda self: None)
-    with pytest.raises(InvalidConfigurationError, match="no credentials are found to assume the role"):
+    with pytest.raises(InvalidConfigurationError, match="no credentials to assume the role"):
         CoordinationAws(ManualClock()).client("eu-west-1", ROLE, None)
 
 

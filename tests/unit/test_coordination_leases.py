@@ -199,7 +199,7 @@ def test_a_lease_that_a_heartbeat_finds_lost_stops_the_work_at_its_next_call(wor
         world.administration().release("k")
         world.advance(TIMEOUT_S / 3)
         ticks.tick()
-        with pytest.raises(PartitionNotOwnedError, match="not ours any more"):
+        with pytest.raises(PartitionNotOwnedError, match="another worker changed the partition"):
             sink.put("two")
     assert written == ["one"] and world.count(Metric.NOT_OWNED) == 1 and node.leases() == []
 

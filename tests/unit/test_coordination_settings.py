@@ -105,11 +105,11 @@ def test_durations_that_cannot_be(ttl: Any, told: str) -> None:
         (
             {"store": {"dynamodb": SEED | {"sts_role_arn": None, "sts_external_id": "e-1"}}},
             "store.dynamodb",
-            "goes with sts_role_arn",
+            "needs sts_role_arn",
         ),
         ({"store": {"dynamodb": SEED | {"provisioned_read_capacity_units": 0}}}, "units", "greater than or equal to 1"),
         ({"store": {"dynamodb": SEED | {"on_demand": True, "provisioned_read_capacity_units": 5}}}, "store.dynamodb", "exclude"),
-        ({"store": {"dynamodb": SEED | {"ttl": None, "ttl_everything": True}}}, "store.dynamodb", "ttl_everything goes with ttl"),
+        ({"store": {"dynamodb": SEED | {"ttl": None, "ttl_everything": True}}}, "store.dynamodb", "ttl_everything needs ttl"),
         ({"store": {"dynamodb": SEED | {"skip_table_creation": "perhaps"}}}, "skip_table_creation", "boolean"),
     ],
 )
