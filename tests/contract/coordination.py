@@ -1,4 +1,4 @@
-"""Nodes over one store of partitions, on a clock that the test moves; stores that fail or are overtaken where the test says so."""
+"""Nodes with a common store of partitions and a manual clock; stores that fail, or change between calls, at chosen points."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ _tables = (f"coordination-{number}" for number in itertools.count())
 
 
 class Rows:
-    """The rows of a store as they are, past all of our code that reads and writes them."""
+    """Raw rows of a store, without the code under test."""
 
     def __init__(self, get: Callable[[str, str], Mapping[str, Any] | None], put: Callable[[Mapping[str, Any]], None]) -> None:
         self.get, self.put = get, put
 
 
 def in_memory(item_ttl: ItemTtl) -> tuple[PartitionStore, Rows]:
-    """A store of this process."""
+    """A store in memory, and its rows."""
     store = InMemoryPartitionStore(item_ttl)
 
     def get(source: str, key: str) -> Mapping[str, Any] | None:
@@ -62,7 +62,7 @@ def in_memory(item_ttl: ItemTtl) -> tuple[PartitionStore, Rows]:
 
 
 def on_dynamodb(client: Any, endpoint_url: str, table: str, item_ttl: ItemTtl) -> tuple[PartitionStore, Rows]:
-    """A store of a table that ``initialize`` makes."""
+    """A store with a table that ``initialize`` creates, and its rows."""
     dynamodb = {"table_name": table, "region": REGION, "on_demand": True}
     aws = CoordinationAws(ManualClock(), endpoint_url, **CREDENTIALS)
     made = make_store(parse_settings({"store": {"dynamodb": dynamodb}}), aws)
@@ -77,7 +77,7 @@ def on_dynamodb(client: Any, endpoint_url: str, table: str, item_ttl: ItemTtl) -
 
 
 class Gated:
-    """A store whose calls pass a gate, which makes the call when it likes, or raises instead."""
+    """A store whose calls pass through ``gate(operation, call)``, which may delay them or raise."""
 
     def __init__(self, inner: PartitionStore, gate: Gate) -> None:
         self._inner, self._gate = inner, gate
@@ -107,7 +107,7 @@ class Gated:
 
 @dataclass
 class Trouble:
-    """A gate that can be told to fail: ``outage`` fails every call; ``lost`` so many writes are applied and their answers lost."""
+    """A gate that fails on demand: ``outage`` fails every call; ``lost``: number of next writes that are applied without a response."""
 
     outage: bool = False
     lost: int = 0
@@ -128,7 +128,7 @@ class Trouble:
 
 
 class Ahead:
-    """A node's clock that is ahead of the others' (or behind)."""
+    """A clock that is ahead of the common one, or behind."""
 
     def __init__(self, clock: ManualClock, by_s: float) -> None:
         self._clock, self._by_ms = clock, round(by_s * 1000)
@@ -144,7 +144,7 @@ class Ahead:
 
 
 class Ticks:
-    """How a heartbeat waits in tests: ``tick()`` lets it beat once, and returns when it waits again."""
+    """A ``StopSignal`` for tests: ``tick()`` lets a heartbeat renew once and returns when it waits again."""
 
     def __init__(self) -> None:
         self._changed = Condition()
@@ -185,7 +185,7 @@ class World:
     def node(
         self, trouble: Trouble | None = None, *, ahead_s: float = 0, initialize: bool = True, **options: Any
     ) -> SourceCoordinator:
-        """Another node, its store behind ``trouble``, its clock ahead of the others'."""
+        """Another node, with ``trouble`` before its store and a clock that is ``ahead_s``."""
         store: PartitionStore = Gated(self.store, trouble) if trouble else self.store
         options = {"random": Random(7), "terms": TERMS} | options
         node = SourceCoordinator(store, self.source, Ahead(self.clock, ahead_s), self.record, **options)
@@ -222,20 +222,20 @@ class World:
         return dict(found)
 
     def overwrite(self, partition: Partition, **changes: Any) -> Partition:
-        """Write an item as somebody else would who knows no conditions."""
+        """Write an item without conditions, as foreign code could."""
         changed = replace(partition, version=partition.version + 1, **changes)
         self.rows.put(to_row(changed))
         return changed
 
     def leased(self, node: SourceCoordinator, key: str = "k") -> Lease:
-        """The lease of a partition that is made for it, the only one that is free."""
+        """Create a partition and acquire it; no other may be free."""
         node.create_partitions([key])
         lease = node.next_partition()
         assert lease and lease.key == key
         return lease
 
     def after_the_lease(self) -> None:
-        """Let so much time pass that whatever is assigned now may be taken."""
+        """Advance the clock until all current leases have expired for every node."""
         self.advance(TIMEOUT_S + SKEW_S)
 
 
@@ -249,7 +249,7 @@ def never() -> Any:
 
 
 class Supplier:
-    """Names these keys whenever it is asked, and counts."""
+    """Returns these keys at each call, and counts calls."""
 
     def __init__(self, *keys: str) -> None:
         self.keys, self.calls, self.seen = keys, 0, []
@@ -261,12 +261,12 @@ class Supplier:
         return list(self.keys)
 
 
-# A test module takes these two as its own: ``new_world, world = support.new_world, support.world``.
+# Fixtures; a test module imports them by ``new_world, world = support.new_world, support.world``.
 
 
 @pytest.fixture
 def new_world(endpoint_url: str | None, dynamodb_of: Callable[[str], Any]) -> Callable[..., World]:
-    """Makes worlds with a fresh store; its table is made by the first node that initializes."""
+    """Creates worlds with a new store; the first node that initializes creates its table."""
 
     def make(item_ttl: ItemTtl | None = None) -> World:
         if endpoint_url is None:

@@ -35,7 +35,7 @@ HOUR = timedelta(hours=1)
 new_world, world = support.new_world, support.world
 
 
-# ---------------------------------------------------------------- 1 to 7: beginning, and making partitions
+# ---------------------------------------------------------------- 1 to 7: initialization and creation
 
 
 def test_behaviour_01_initialize_makes_table_and_global_item(world: World) -> None:
@@ -96,13 +96,13 @@ def test_behaviour_03_what_is_there_is_acquired_without_the_supplier(world: Worl
 
 
 def test_behaviour_04_the_supplier_runs_once_among_any_number_of_nodes(world: World) -> None:
-    """Nodes that found nothing before the supplier ran, and come to the global item when it has run, find its partitions."""
+    """Nodes whose queries were empty before the supplier ran, and that read the global item afterwards, acquire its partitions."""
     supplier = Supplier("a", "b", "c")
     found: list[Lease | None] = []
     late = Trouble(before_next={"get": lambda: found.append(world.node().next_partition(supplier))})
     node = world.node()
     late_node = world.node(late, initialize=False)
-    late_node._is_ready = True  # its first read is that of the global item, after it found nothing
+    late_node._is_ready = True  # its first read is that of the global item, after empty queries
     found += [late_node.next_partition(supplier), node.next_partition(supplier)]
     assert supplier.calls == world.count(Metric.SUPPLIER_INVOCATIONS) == 1
     assert {lease.key for lease in found if lease} == {"a", "b", "c"}
@@ -178,7 +178,7 @@ def test_behaviour_07_a_supplier_that_raises_leaves_no_lease(world: World) -> No
     assert node.next_partition(Supplier("b")), "the next one may at once"
 
 
-# ---------------------------------------------------------------- 8 to 14: what becomes of a partition
+# ---------------------------------------------------------------- 8 to 14: life of a partition
 
 
 @pytest.mark.parametrize("operation", ["complete", "close", "save_state"])
@@ -288,7 +288,7 @@ def test_behaviour_13_a_crashed_owners_partition_goes_on_elsewhere(world: World)
     other.complete(second)
 
 
-def test_behaviour_14_give_up_and_shutdown_free_at_once(world: World) -> None:
+def test_behaviour_14_release_and_shutdown_free_at_once(world: World) -> None:
     node, other = world.node(), world.node()
     lease = world.leased(node)
     node.save_state(lease, {"at": 7})
@@ -391,8 +391,8 @@ def test_behaviour_17_an_outage_raises_and_creates_nothing(world: World) -> None
     node.complete(lease)
 
 
-def test_behaviour_17_an_outage_between_two_looks_raises_too(world: World) -> None:
-    """A part of what could be looked at says nothing of the rest."""
+def test_behaviour_17_an_outage_between_two_queries_raises_too(world: World) -> None:
+    """Results of the first query do not hide the failure of the second."""
     node = world.node(trouble := Trouble())
     for nth in range(3):
         looks = itertools.count()

@@ -1,4 +1,4 @@
-"""What operators do, and bulk work: listings, retry, release, forget, many at once; over every store."""
+"""Operations of operators and bulk work, over every store: lists, retry, release, deletion, many partitions at once."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def test_a_cursor_that_was_not_made_here_is_refused(world: World, cursor: str) -
         world.administration().list(Status.UNASSIGNED, cursor=cursor)
 
 
-def test_listings_tell_owner_and_age(world: World) -> None:
+def test_listings_have_owner_and_age(world: World) -> None:
     lease = world.leased(world.node())
     (shown,) = world.administration().list(Status.ASSIGNED).partitions
     assert shown == lease.partition == world.administration().get("k")
     assert (shown.owner, shown.timeout_ms) == (lease.owner, START_MS + 600_000)
 
 
-def test_a_partition_that_is_not_there_is_told(world: World) -> None:
+def test_missing_partition_is_an_error(world: World) -> None:
     world.node()
     administration = world.administration()
     for call in (administration.get, administration.retry, administration.release):
@@ -140,10 +140,10 @@ def test_administration_meets_lost_answers_and_races(world: World) -> None:
         administration.release("k")
 
 
-# ---------------------------------------------------------------- bulk work, and work that comes again
+# ---------------------------------------------------------------- bulk work, and recurring work
 
 
-def test_many_are_acquired_by_one_look(world: World) -> None:
+def test_many_are_acquired_with_one_query(world: World) -> None:
     trouble = Trouble()
     node = world.node(trouble)
     node.create_partitions(map(str, range(60)))
@@ -158,7 +158,7 @@ def test_many_are_acquired_by_one_look(world: World) -> None:
     assert node.acquire_many(1) == [] and world.count(Metric.NONE_ACQUIRED) == 1
 
 
-def test_one_look_serves_several_acquisitions(world: World) -> None:
+def test_one_query_serves_several_acquisitions(world: World) -> None:
     trouble = Trouble()
     node = world.node(trouble)
     node.create_partitions(map(str, range(26)))
@@ -168,7 +168,7 @@ def test_one_look_serves_several_acquisitions(world: World) -> None:
     assert trouble.calls == {"query": 3, "replace": 25}
 
 
-def test_a_supplier_may_be_run_whatever_is_free(world: World) -> None:
+def test_supplier_can_run_while_partitions_are_free(world: World) -> None:
     node = world.node()
     node.create_partitions(["a"])
     supplier = support.Supplier("a", "b")
@@ -181,7 +181,7 @@ def test_a_supplier_may_be_run_whatever_is_free(world: World) -> None:
     assert lease and lease.key == "1"
 
 
-def test_if_one_of_many_fails_none_is_kept(world: World) -> None:
+def test_if_one_acquisition_fails_all_are_released(world: World) -> None:
     trouble = Trouble()
     node = world.node(trouble)
     node.create_partitions(map(str, range(9)))
@@ -196,7 +196,7 @@ def test_if_one_of_many_fails_none_is_kept(world: World) -> None:
     assert len(world.node().acquire_many(9)) == 9
 
 
-def test_work_that_comes_again_under_its_key(world: World) -> None:
+def test_work_that_recurs_under_its_key(world: World) -> None:
     node = world.node()
     for _ in range(3):
         lease = world.leased(node)
@@ -206,7 +206,7 @@ def test_work_that_comes_again_under_its_key(world: World) -> None:
     assert world.count(Metric.COMPLETED) == 3 and node.leases() == []
 
 
-def test_forget_leaves_what_is_anothers(world: World) -> None:
+def test_lost_lease_deletes_no_item(world: World) -> None:
     node, other = world.node(), world.node()
     lease = world.leased(node)
     world.after_the_lease()
@@ -217,7 +217,7 @@ def test_forget_leaves_what_is_anothers(world: World) -> None:
     assert world.partition("k") == taken.partition
 
 
-def test_forget_of_what_is_gone_is_a_success(world: World) -> None:
+def test_deletion_of_a_deleted_item_is_a_success(world: World) -> None:
     node = world.node()
     lease = world.leased(node)
     assert world.store.delete(lease.partition) is None
@@ -237,7 +237,7 @@ def test_keys_that_cannot_be_stored_are_refused_before_any_request(world: World)
     assert {lease.key for lease in node.acquire_many(5)} == set(longest)
 
 
-def test_a_state_has_a_size(world: World) -> None:
+def test_state_size_is_limited(world: World) -> None:
     node = world.node()
     lease = world.leased(node)
     node.save_state(lease, "x" * 299_990)
@@ -248,8 +248,8 @@ def test_a_state_has_a_size(world: World) -> None:
     node.complete(lease)
 
 
-def test_an_item_that_keeps_changing_under_its_owner_is_told(world: World) -> None:
-    """Somebody who knows no conditions writes it again and again."""
+def test_item_that_keeps_changing_is_an_error(world: World) -> None:
+    """A writer without conditions changes the item again and again."""
     trouble = Trouble()
     node = world.node(trouble)
     lease = world.leased(node)
@@ -286,8 +286,8 @@ def test_ranges_of_the_index(world: World) -> None:
     assert place and keys(after=place) == "34567" and keys(after=place, newest_first=True) == "10"
 
 
-def test_a_busy_source_leaves_the_oldest_to_nobody(world: World) -> None:
-    """Contended workers look further on, and yet the oldest go early: none is left behind."""
+def test_contended_workers_acquire_the_oldest_early(world: World) -> None:
+    """Contended workers read later pages, and yet acquire the oldest partitions early."""
     world.node().create_partitions(f"{number:03}" for number in range(200))
     node = world.node(random=Random(3))
     node._candidates._waiting.spread = 32.0

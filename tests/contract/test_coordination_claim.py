@@ -1,4 +1,4 @@
-"""The lease of a partition that is known by its key, over every store."""
+"""Acquisition of a partition by its key, over every store."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.contract.coordination import SKEW_S, TIMEOUT_S, Trouble, World
 new_world, world = support.new_world, support.world
 
 
-def test_a_partition_is_made_with_its_lease_in_one_write(world: World) -> None:
+def test_partition_is_created_with_its_lease_in_one_write(world: World) -> None:
     trouble = Trouble()
     node = world.node(trouble)
     trouble.calls.clear()
@@ -32,7 +32,7 @@ def test_a_partition_is_made_with_its_lease_in_one_write(world: World) -> None:
     assert node.leases() == []
 
 
-def test_one_that_waits_is_taken_with_its_state(world: World) -> None:
+def test_waiting_partition_is_acquired_with_its_state(world: World) -> None:
     first = world.leased(world.node())
     node = world.node()
     node.create_partitions(["k"])
@@ -46,7 +46,7 @@ def test_one_that_waits_is_taken_with_its_state(world: World) -> None:
     assert isinstance(taken, Lease) and taken.fence > first.fence and trouble.calls == {"create": 1, "replace": 1}
 
 
-def test_what_is_not_free_is_told_as_it_is_and_left(world: World) -> None:
+def test_partition_that_is_not_free_is_returned_unchanged(world: World) -> None:
     node, other = world.node(), world.node()
     done = node.acquire("done")
     later = node.acquire("later")
@@ -61,13 +61,13 @@ def test_what_is_not_free_is_told_as_it_is_and_left(world: World) -> None:
     assert isinstance(sooner, Lease) and sooner.closed_count == 1
 
 
-def test_a_lost_answer_is_found_out(world: World) -> None:
+def test_outcome_of_a_lost_response_is_resolved(world: World) -> None:
     lease = world.node(Trouble(lost=1)).acquire("k")
     assert isinstance(lease, Lease) and lease.fence == 1
 
 
 def test_an_item_that_keeps_going_away_is_an_error(world: World) -> None:
-    """Each time it is there when it is to be made, and gone when it is to be taken."""
+    """The item exists at each creation and is deleted before each acquisition."""
     trouble = Trouble()
     node, other = world.node(trouble), world.node()
 
@@ -101,7 +101,7 @@ def test_not_before_initialize_and_not_after_shutdown(world: World) -> None:
     assert isinstance(world.node().acquire("k"), Lease)
 
 
-def test_one_of_many_gets_it(world: World, kind: str) -> None:
+def test_one_of_many_acquires_a_key(world: World, kind: str) -> None:
     if kind == MOTO:
         return  # its writes are not atomic between threads
     nodes = [world.node() for _ in range(8)]

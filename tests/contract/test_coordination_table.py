@@ -1,4 +1,4 @@
-"""The table of source coordination: made or checked, by a role of its own, with a time to live where one is set."""
+"""The table of source coordination: created or checked, under an assumed role, with a time to live if one is set."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def client(endpoint: str, dynamodb_of: Callable[[str], Any]) -> Any:
 
 
 def initialized(endpoint: str, table: str, **settings: Any) -> SourceCoordinator:
-    """A node over a table with these settings."""
+    """An initialized node with a table of these settings."""
     given = {"store": {"dynamodb": {"table_name": table, "region": REGION, **settings}}}
     store = make_store(parse_settings(given), CoordinationAws(ManualClock(), endpoint, **CREDENTIALS))
     node = SourceCoordinator(store, WorkSource("s3"), ManualClock(1_790_000_000_000), lambda name, value: None)
@@ -51,7 +51,7 @@ def initialized(endpoint: str, table: str, **settings: Any) -> SourceCoordinator
     return node
 
 
-def test_a_table_is_made_as_data_prepper_makes_it(endpoint: str, client: Any) -> None:
+def test_table_is_created_as_data_prepper_does(endpoint: str, client: Any) -> None:
     table = next(_names)
     initialized(endpoint, table)
     made = client.describe_table(TableName=table)["Table"]
@@ -67,7 +67,7 @@ def test_a_table_is_made_as_data_prepper_makes_it(endpoint: str, client: Any) ->
     assert client.describe_time_to_live(TableName=table)["TimeToLiveDescription"]["TimeToLiveStatus"] == "DISABLED"
 
 
-def test_capacity_is_as_it_is_set(endpoint: str, client: Any) -> None:
+def test_capacity_of_the_settings(endpoint: str, client: Any) -> None:
     table = next(_names)
     initialized(endpoint, table, provisioned_read_capacity_units=3, provisioned_write_capacity_units=4)
     capacity = client.describe_table(TableName=table)["Table"]["ProvisionedThroughput"]
@@ -77,14 +77,14 @@ def test_capacity_is_as_it_is_set(endpoint: str, client: Any) -> None:
     assert client.describe_table(TableName=table)["Table"]["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST"
 
 
-def test_a_table_that_is_there_is_used(endpoint: str, client: Any) -> None:
+def test_existing_table_is_used(endpoint: str, client: Any) -> None:
     table = next(_names)
     initialized(endpoint, table).create_partitions(["k"])
     assert initialized(endpoint, table).next_partition()
     assert initialized(endpoint, table, skip_table_creation=True).next_partition() is None
 
 
-def test_a_table_of_another_layout_is_refused(endpoint: str, client: Any) -> None:
+def test_table_with_another_layout_is_an_error(endpoint: str, client: Any) -> None:
     table = next(_names)
     keys = {
         "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
@@ -95,7 +95,7 @@ def test_a_table_of_another_layout_is_refused(endpoint: str, client: Any) -> Non
         initialized(endpoint, table)
 
 
-def test_a_table_that_is_missing_is_not_made_when_it_is_skipped(endpoint: str, client: Any) -> None:
+def test_missing_table_is_not_created_with_skip_table_creation(endpoint: str, client: Any) -> None:
     table = next(_names)
     with pytest.raises(StoreUnavailableError):
         initialized(endpoint, table, skip_table_creation=True)
@@ -111,7 +111,7 @@ def test_ttl_is_enabled_with_the_table(endpoint: str, client: Any) -> None:
     initialized(endpoint, table, ttl="P7D", skip_table_creation=True)
 
 
-def test_ttl_that_is_not_enabled_is_refused_when_the_table_is_not_ours_to_change(endpoint: str, client: Any) -> None:
+def test_disabled_ttl_is_an_error_with_skip_table_creation(endpoint: str, client: Any) -> None:
     table = next(_names)
     initialized(endpoint, table)
     with pytest.raises(InvalidConfigurationError, match="ttl is set, and not enabled"):
@@ -130,7 +130,7 @@ def test_a_role_is_assumed(endpoint: str, client: Any, dynamodb_of: Any) -> None
     assert keys.access_key.startswith("ASIA") and keys.token, "not the node's own"
 
 
-def test_what_is_asked_when_a_role_is_assumed() -> None:
+def test_requests_of_an_assumed_role() -> None:
     expires = "2099-01-01T00:00:00Z"
     body = (
         "<AssumeRoleResponse xmlns='https://sts.amazonaws.com/doc/2011-06-15/'><AssumeRoleResult><Credentials><AccessKeyId>ASIA1</AccessKeyId>"
@@ -153,13 +153,13 @@ def test_what_is_asked_when_a_role_is_assumed() -> None:
         used.close()
 
 
-def test_a_role_needs_somebody_to_assume_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_role_needs_credentials_to_assume_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("boto3.Session.get_credentials", lambda self: None)
     with pytest.raises(InvalidConfigurationError, match="no credentials to assume the role"):
         CoordinationAws(ManualClock()).client("eu-west-1", ROLE, None)
 
 
-# ---------------------------------------------------------------- what emulators do not show
+# ---------------------------------------------------------------- responses that emulators do not produce
 
 
 def described(status: str) -> Any:
@@ -187,19 +187,19 @@ def prepared(*answers: Any, ttl: str | None = None, skip: bool = False) -> tuple
     return asked, clock
 
 
-def test_a_table_in_the_making_is_waited_for() -> None:
+def test_table_that_is_being_created_is_awaited() -> None:
     making, ready = described("CREATING"), described("ACTIVE")
     asked, clock = prepared(refused("ResourceNotFoundException"), _json({}), making, described("CREATING"), ready)
     assert asked == ["DescribeTable", "CreateTable", "DescribeTable", "DescribeTable", "DescribeTable"]
     assert clock.monotonic_s() == 2
 
 
-def test_another_node_makes_the_table_at_the_same_time() -> None:
+def test_another_node_creates_the_table_at_the_same_time() -> None:
     asked, _ = prepared(refused("ResourceNotFoundException"), refused("ResourceInUseException"), described("ACTIVE"))
     assert asked == ["DescribeTable", "CreateTable", "DescribeTable"]
 
 
-def test_a_table_that_never_gets_ready_is_told() -> None:
+def test_table_that_never_gets_ready_is_an_error() -> None:
     for answers in (
         (described("CREATING"),),
         (refused("ResourceNotFoundException"), _json({}), refused("ResourceNotFoundException")),
@@ -208,7 +208,7 @@ def test_a_table_that_never_gets_ready_is_told() -> None:
             prepared(*answers)
 
 
-def test_a_table_that_may_not_be_made_is_told() -> None:
+def test_table_that_may_not_be_created_is_an_error() -> None:
     with pytest.raises(StoreUnavailableError, match="AccessDenied"):
         prepared(refused("ResourceNotFoundException"), refused("AccessDeniedException"))
 
@@ -221,8 +221,8 @@ def test_another_node_enables_ttl_at_the_same_time() -> None:
         prepared(described("ACTIVE"), _json(off), refused("ValidationException"), _json(off), ttl="e")
 
 
-def test_a_refusal_that_shows_no_item_is_looked_after() -> None:
-    """Without the old item in the answer, the item is read."""
+def test_failed_condition_without_an_item_reads_it() -> None:
+    """Without the old item in the response, the item is read."""
     partition = new_partition("s|PARTITION", "k", 0)
     with cut_off("dynamodb", refused("ConditionalCheckFailedException"), _json({})) as (client, network):
         found = DynamoDbPartitionStore(Table(client, "t")).replace(partition, partition.released(0))

@@ -1,6 +1,6 @@
-"""Where Data Prepper is weak: a test or two for each of twelve weaknesses, over every store.
+"""Weaknesses of Data Prepper's coordination: a test or two for each of twelve, over every store.
 
-That each of them fails on the weak behaviour is a test too, the last one here: it brings the weakness into our code.
+The last test here patches each weakness into our code and asserts that its test fails.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ new_world, world = support.new_world, support.world
 
 
 class Sink:
-    """What refuses a fence lower than the highest that it saw."""
+    """A sink that rejects fences lower than the highest one so far."""
 
     def __init__(self) -> None:
         self.highest, self.lines = 0, list[str]()
@@ -71,8 +71,8 @@ class Sink:
         return True
 
 
-def test_weak_01_two_processes_of_a_host_are_told_apart(world: World) -> None:
-    """One of them stalls, the other takes over, the first comes back: it passes no check, and no sink takes its writes."""
+def test_weak_01_processes_of_a_host_have_different_owners(world: World) -> None:
+    """One process stalls, another takes over, the first resumes: its lease check fails, and the sink rejects its writes."""
     stalled, other = world.node(), world.node()
     first = world.leased(stalled)
     world.after_the_lease()
@@ -98,7 +98,7 @@ def test_weak_01_an_owner_is_one_acquisitions(world: World) -> None:
 
 
 def test_weak_01_versions_are_those_of_one_item(world: World) -> None:
-    """An item that was removed and made anew has the versions of the old one again. Who had the old one does not write into the new."""
+    """An item that was deleted and created again repeats the old versions. The holder of the old item cannot write to the new one."""
     node, other = world.node(), world.node()
     stale = world.leased(node)
     world.after_the_lease()
@@ -172,8 +172,8 @@ def test_weak_04_an_acquisition_and_a_creation_whose_answers_are_lost(world: Wor
     assert node.next_partition(supplier) and supplier.calls == 1
 
 
-def test_weak_04_a_call_that_never_learnt_it_can_be_repeated(world: World) -> None:
-    """Also much later, when the store is back."""
+def test_weak_04_call_with_unknown_outcome_can_be_repeated(world: World) -> None:
+    """Also much later, when the store has recovered."""
     for operation, call in LOST.items():
         trouble = Trouble()
         node = world.node(trouble)
@@ -187,7 +187,7 @@ def test_weak_04_a_call_that_never_learnt_it_can_be_repeated(world: World) -> No
         assert world.count(Metric.NOT_OWNED) == 0
 
 
-def test_weak_05_a_supplier_that_raises_holds_up_nobody(world: World) -> None:
+def test_weak_05_supplier_that_raises_blocks_no_other_node(world: World) -> None:
     def supplier(shared: dict[str, Any]) -> list[str]:
         raise LookupError("the source is down")
 
@@ -196,8 +196,8 @@ def test_weak_05_a_supplier_that_raises_holds_up_nobody(world: World) -> None:
     assert world.node().next_partition(Supplier("a")), "at once, not after ten minutes"
 
 
-def test_weak_06_the_turn_to_create_is_renewed(world: World) -> None:
-    """A supplier takes longer than a lease lasts; nobody else's runs meanwhile."""
+def test_weak_06_the_creation_lease_is_renewed(world: World) -> None:
+    """A supplier runs longer than the timeout of a lease; no other supplier runs meanwhile."""
     ticks, other, seen = Ticks(), world.node(), []
 
     def supplier(shared: dict[str, Any]) -> list[str]:
@@ -213,8 +213,8 @@ def test_weak_06_the_turn_to_create_is_renewed(world: World) -> None:
     assert json.loads(world.global_item().state or "") == {"cursor": 1}
 
 
-def test_weak_06_who_lost_the_turn_saves_no_map(world: World) -> None:
-    """The supplier's node stalls, another takes the turn and saves; the first comes back, and its map is not written over that."""
+def test_weak_06_supplier_that_lost_its_lease_saves_no_map(world: World) -> None:
+    """The supplier's node stalls, another acquires the creation lease and saves; the first resumes and does not overwrite that map."""
 
     def supplier(shared: dict[str, Any]) -> list[str]:
         shared["cursor"] = "old"
@@ -252,7 +252,7 @@ def test_weak_07_only_what_is_completed_expires(new_world: Callable[..., World])
     assert "expirationTime" not in to_row(world.administration().retry(done.key)), "what is taken up again is live again"
 
 
-def test_weak_07_everything_may_expire_where_it_is_asked_for(new_world: Callable[..., World]) -> None:
+def test_weak_07_all_statuses_expire_with_ttl_everything(new_world: Callable[..., World]) -> None:
     world = new_world(ItemTtl(DAY_S, everything=True))
     node = world.node()
     node.next_partition(Supplier())
@@ -265,7 +265,7 @@ def test_weak_07_everything_may_expire_where_it_is_asked_for(new_world: Callable
 
 
 def test_weak_08_a_clock_that_is_ahead_steals_nothing(world: World) -> None:
-    """A holder trusts its lease up to its margin before the deadline; a node whose clock is ahead waits for longer than that."""
+    """A holder trusts its lease up to the margin before the deadline; a node with a fast clock waits for longer than that."""
     held = world.leased(world.node())
     ahead = world.node(ahead_s=SKEW_S)
     world.advance(TIMEOUT_S - TERMS.margin_s - 0.001)
@@ -280,7 +280,7 @@ def test_weak_08_a_clock_that_is_ahead_steals_nothing(world: World) -> None:
 
 
 def test_weak_08_a_holder_goes_by_its_monotonic_clock(world: World) -> None:
-    """Its own wall clock is set back: it must not trust the lease for longer."""
+    """The holder's wall clock is set back: it does not trust the lease for longer."""
     node = world.node(ahead_s=-3600)
     held = world.leased(node)
     world.advance(TIMEOUT_S - TERMS.margin_s)
@@ -289,8 +289,8 @@ def test_weak_08_a_holder_goes_by_its_monotonic_clock(world: World) -> None:
     assert held.remaining_s() == 0
 
 
-def test_weak_09_looks_are_bounded(world: World) -> None:
-    """Of 120 partitions none can be had: whoever tries looks at 25 at a time, and gives up after a while."""
+def test_weak_09_queries_are_bounded(world: World) -> None:
+    """Every acquisition of 120 partitions is lost: a worker tries pages of 25 and gives up after a bounded number of queries."""
     node = world.node()
     node.create_partitions(map(str, range(120)))
     trouble = Trouble()
@@ -323,26 +323,26 @@ def test_weak_09_candidates_are_shuffled(world: World) -> None:
     assert len(set(first)) > 3, "not all begin with the same one"
 
 
-def test_weak_10_what_is_given_up_sorts_as_if_it_came_now(world: World) -> None:
+def test_weak_10_released_partition_sorts_as_new(world: World) -> None:
     node = world.node()
-    held = world.leased(node, "given-up")
+    held = world.leased(node, "released")
     world.advance(60)
     node.release(held)
-    assert world.row("given-up")["partitionPriority"] == format_timestamp(world.clock.now_ms())
+    assert world.row("released")["partitionPriority"] == format_timestamp(world.clock.now_ms())
     world.advance(60)
     node.create_partitions(["later"])
     page = world.administration().list(Status.UNASSIGNED)
-    assert [partition.key for partition in page.partitions] == ["given-up", "later"]
+    assert [partition.key for partition in page.partitions] == ["released", "later"]
 
 
-def test_weak_11_every_store_takes_back_what_has_expired(world: World) -> None:
+def test_weak_11_every_store_reclaims_expired_leases(world: World) -> None:
     world.leased(world.node())
     world.after_the_lease()
     found = world.node().next_partition()
     assert found and found.key == "k"
 
 
-def test_weak_11_what_is_handed_out_is_nobodys_object(world: World) -> None:
+def test_weak_11_returned_states_are_copies(world: World) -> None:
     node = world.node()
     held = world.leased(node)
     state = {"list": [1]}
@@ -357,7 +357,7 @@ def test_weak_11_what_is_handed_out_is_nobodys_object(world: World) -> None:
     assert world.partition("k") == found and held.state == {"list": [1]}
 
 
-def test_weak_12_keys_are_created_beside_each_other_and_not_read(world: World) -> None:
+def test_weak_12_keys_are_created_in_parallel_without_reads(world: World) -> None:
     trouble = Trouble()
     node = world.node(trouble)
     trouble.calls.clear()
@@ -384,11 +384,11 @@ def test_weak_12_keys_are_created_beside_each_other_and_not_read(world: World) -
     assert 2 <= most <= store.MAX_THREADS
 
 
-# ---------------------------------------------------------------- each of them on the weak behaviour
+# ---------------------------------------------------------------- the same tests on weakened code
 
 
 def _host_as_owner(patch: pytest.MonkeyPatch) -> None:
-    """Ownership is a host's name, compared before the write."""
+    """The owner is a host name, compared before the write."""
 
     def replaced(self: InMemoryPartitionStore, old: Partition, new: Partition) -> Any:
         current = self.get(old.source, old.key)
@@ -435,8 +435,8 @@ def _swallowed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(candidates.CandidateScan, "next_page", next_page)
 
 
-def _unsettled(patch: pytest.MonkeyPatch) -> None:
-    """A failed condition is a lost lease, whoever wrote what is there."""
+def _outcome_is_not_resolved(patch: pytest.MonkeyPatch) -> None:
+    """A failed condition always counts as a lost lease."""
 
     def resolve_outcome(write: Callable[[], Any], is_ours: Any, clock: Any) -> Any:
         for _ in range(3):
@@ -450,19 +450,19 @@ def _unsettled(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, "resolve_outcome", resolve_outcome)
 
 
-def _owner_is_not_asked(patch: pytest.MonkeyPatch) -> None:
-    """Whatever is there after a refusal is another's."""
+def _owner_is_ignored(patch: pytest.MonkeyPatch) -> None:
+    """The item after a failed condition always counts as another worker's."""
 
     def still_ours(self: lease_writer.LeaseWriter, held: Lease, current: Partition | None) -> Partition:
         error = PartitionNotOwnedError("lost")
         held.mark_lost(error)
         raise error
 
-    _unsettled(patch)
+    _outcome_is_not_resolved(patch)
     patch.setattr(lease_writer.LeaseWriter, "_still_ours", still_ours)
 
 
-def _leaks_the_turn(patch: pytest.MonkeyPatch) -> None:
+def _leaks_the_creation_lease(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(creation.PartitionCreator, "_release_after", lambda self, error, lock: None)
 
 
@@ -537,28 +537,28 @@ def _with_maker(check: Callable[..., None]) -> Check:
 
 
 WEAKENED: list[tuple[Callable[[pytest.MonkeyPatch], None], Check]] = [
-    (_host_as_owner, test_weak_01_two_processes_of_a_host_are_told_apart),
+    (_host_as_owner, test_weak_01_processes_of_a_host_have_different_owners),
     (_host_as_owner, test_weak_01_an_owner_is_one_acquisitions),
     (_version_alone, test_weak_01_versions_are_those_of_one_item),
     (_eventually_consistent, lambda world: test_weak_02_reads_of_the_table_are_strongly_consistent()),
     (_swallowed, test_weak_03_an_outage_is_not_an_empty_store),
-    *((_owner_is_not_asked, _with_world(test_weak_04_a_lost_answer_is_no_lost_lease, operation, 1)) for operation in LOST),
-    (_unsettled, test_weak_04_an_acquisition_and_a_creation_whose_answers_are_lost),
-    (_owner_is_not_asked, test_weak_04_a_call_that_never_learnt_it_can_be_repeated),
-    (_leaks_the_turn, test_weak_05_a_supplier_that_raises_holds_up_nobody),
-    (_no_heartbeat, test_weak_06_the_turn_to_create_is_renewed),
-    (_unconditional, test_weak_06_who_lost_the_turn_saves_no_map),
+    *((_owner_is_ignored, _with_world(test_weak_04_a_lost_answer_is_no_lost_lease, operation, 1)) for operation in LOST),
+    (_outcome_is_not_resolved, test_weak_04_an_acquisition_and_a_creation_whose_answers_are_lost),
+    (_owner_is_ignored, test_weak_04_call_with_unknown_outcome_can_be_repeated),
+    (_leaks_the_creation_lease, test_weak_05_supplier_that_raises_blocks_no_other_node),
+    (_no_heartbeat, test_weak_06_the_creation_lease_is_renewed),
+    (_unconditional, test_weak_06_supplier_that_lost_its_lease_saves_no_map),
     (_everything_expires, _with_maker(test_weak_07_only_what_is_completed_expires)),
-    (_everything_expires, _with_maker(test_weak_07_everything_may_expire_where_it_is_asked_for)),
+    (_everything_expires, _with_maker(test_weak_07_all_statuses_expire_with_ttl_everything)),
     (_no_allowance, test_weak_08_a_clock_that_is_ahead_steals_nothing),
     (_wall_clock, test_weak_08_a_holder_goes_by_its_monotonic_clock),
-    (_unbounded, test_weak_09_looks_are_bounded),
+    (_unbounded, test_weak_09_queries_are_bounded),
     (_in_order, test_weak_09_candidates_are_shuffled),
-    (_stale_priority, test_weak_10_what_is_given_up_sorts_as_if_it_came_now),
-    (_never_reclaimed, test_weak_11_every_store_takes_back_what_has_expired),
-    (_live_objects, test_weak_11_what_is_handed_out_is_nobodys_object),
-    (_one_by_one, test_weak_12_keys_are_created_beside_each_other_and_not_read),
-    (_read_first, test_weak_12_keys_are_created_beside_each_other_and_not_read),
+    (_stale_priority, test_weak_10_released_partition_sorts_as_new),
+    (_never_reclaimed, test_weak_11_every_store_reclaims_expired_leases),
+    (_live_objects, test_weak_11_returned_states_are_copies),
+    (_one_by_one, test_weak_12_keys_are_created_in_parallel_without_reads),
+    (_read_first, test_weak_12_keys_are_created_in_parallel_without_reads),
 ]
 
 

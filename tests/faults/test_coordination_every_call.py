@@ -1,5 +1,5 @@
-"""A node's life, stopped at every call of its store: before the call took effect, after it did with the answer lost, for one call and for
-many, as an error and as a crash. What is left is always something that the same call, or another node, goes on from."""
+"""The life of a node, stopped at every call of its store: before the call took effect, or after it with the response lost, for one call
+and for many, as an error and as a crash. The same call, or another node, always continues from the stored state."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_REPEATS = 40
 
 @dataclass
 class StopAt:
-    """Lets calls through up to ``number``; stops that one and ``more`` behind it."""
+    """Fails the call with this ``number`` and ``more`` calls after it."""
 
     number: int
     moment: str
@@ -41,7 +41,7 @@ class StopAt:
         if self.moment == AFTER and at == self.number:
             call()
         if self.how == "crash":
-            raise Crash(operation)  # and a dead process makes no further calls
+            raise Crash(operation)  # a dead process makes no further calls
         if self.moment == AFTER and operation in WRITES and at == self.number:
             raise OutcomeUnknownError(f"injected operation={operation}")
         raise StoreUnavailableError(f"injected operation={operation}")
@@ -49,7 +49,7 @@ class StopAt:
 
 @dataclass
 class Life:
-    """One node's: it makes partitions by a supplier, and ends one in each way. Each step is repeated until it goes through."""
+    """The steps of one node: it creates partitions by a supplier and ends one in each way. Each step is repeated until it succeeds."""
 
     world: World
     node: SourceCoordinator
@@ -74,7 +74,7 @@ class Life:
     def take(self) -> Lease:
         def once() -> Lease:
             lease = self.node.next_partition(self.supplier)
-            if lease is None:  # what a lost answer took is free again after a while
+            if lease is None:  # a lease whose response was lost expires
                 self.world.after_the_lease()
                 raise StoreUnavailableError("nothing yet")
             return lease
@@ -130,18 +130,18 @@ def test_there_are_calls_to_stop_at() -> None:
 @pytest.mark.parametrize("more", [0, OUTAGE_CALLS])
 @pytest.mark.parametrize("moment", [BEFORE, AFTER])
 @pytest.mark.parametrize("number", range(CALLS))
-def test_an_error_at_any_call_is_made_good_by_the_same_call(number: int, moment: str, more: int) -> None:
+def test_an_error_at_any_call_is_repaired_by_the_same_call(number: int, moment: str, more: int) -> None:
     life = lived(StopAt(number, moment, "error", more))
     life.run()
-    assert_all_is_told(life.world)
-    # After one lost answer nobody even notices.
+    assert_all_rows_are_valid(life.world)
+    # A single lost response causes at most one failure.
     if moment == AFTER and not more and life.failures:
         assert life.failures == 1
 
 
 @pytest.mark.parametrize("moment", [BEFORE, AFTER])
 @pytest.mark.parametrize("number", range(CALLS))
-def test_a_crash_at_any_call_is_made_good_by_another_node(number: int, moment: str) -> None:
+def test_a_crash_at_any_call_is_repaired_by_another_node(number: int, moment: str) -> None:
     life = lived(StopAt(number, moment, "crash"))
     with pytest.raises(Crash):
         life.run()
@@ -154,11 +154,11 @@ def test_a_crash_at_any_call_is_made_good_by_another_node(number: int, moment: s
         heir.complete(lease)
     assert max(done.values(), default=1) == 1
     assert all(world.partition(key).status is Status.COMPLETED for key in KEYS)
-    assert_all_is_told(world)
+    assert_all_rows_are_valid(world)
 
 
-def assert_all_is_told(world: World) -> None:
-    """Every row can be read, is what we would write, and the item that all nodes need is free or ends by itself."""
+def assert_all_rows_are_valid(world: World) -> None:
+    """Every row is readable and in our layout, and the global item is free or its lease will expire."""
     for row in world.store.rows():  # type: ignore[attr-defined]
         partition = world.store.get(row["sourceIdentifier"], row["sourcePartitionKey"])
         assert partition is not None and to_row(partition) == row

@@ -1,6 +1,6 @@
-"""Nodes that stop before each of their store calls, while others go on and time passes: any interleaving, with calls that fail.
+"""Nodes that stop before each of their store calls while others continue and time passes: any interleaving, with failing calls.
 
-The stored history is judged, not only its end: each version of an item is written once, by its owner or by who took it when it was free.
+The tests check the whole stored history: each version of an item is written once, by its owner or by a node that acquired it while free.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KEYS = ("a", "b", "c")
 
 @dataclass
 class History:
-    """A store that remembers what was written, in order."""
+    """A store that records its writes in order."""
 
     inner: Any
     written: dict[str, list[Partition]] = field(default_factory=lambda: defaultdict(list))
@@ -51,7 +51,7 @@ class History:
 
 
 class Actor:
-    """A node at work, as a greenlet: it runs while the test waits for it."""
+    """A node as a greenlet: it runs while the test waits for it."""
 
     def __init__(self, work: Callable[[Callable[[str, Callable[[], Any]], Any]], None]) -> None:
         self.done, self.error = False, None
@@ -65,7 +65,7 @@ class Actor:
 
     def _gate(self, operation: str, call: Callable[[], Any]) -> Any:
         if getcurrent() is not self._greenlet:
-            return call()  # of a pool: their order among themselves is not the test's to choose
+            return call()  # threads of a pool: the test does not control their order
         self._greenlet.parent.switch()
         fault, self._fault = self._fault, None
         if fault == BEFORE:
@@ -84,7 +84,7 @@ class Actor:
 
 
 class Scene:
-    """Nodes that take, save and complete what there is; a log of what they believe they hold."""
+    """Nodes that acquire, save and complete partitions, and a log of the leases that they consider valid."""
 
     def __init__(self) -> None:
         store, rows = in_memory(ItemTtl())
@@ -99,7 +99,7 @@ class Scene:
             for _ in range(6):
                 try:
                     self.once(node, number)
-                except (UnavailableError, LeaseError):  # the latter of the turn to create
+                except (UnavailableError, LeaseError):  # the latter of the creation lease
                     continue
 
         return Actor(work)
@@ -171,11 +171,11 @@ def test_no_interleaving_gives_a_partition_two_holders(steps: Sequence[tuple[int
     assert set(KEYS) <= {key for key, items in scene.world.store.written.items() if items[-1].status is Status.COMPLETED}  # type: ignore[attr-defined]
 
 
-def test_who_stalls_between_look_and_write_takes_nothing_from_who_did_not() -> None:
-    """The unsafe sequence of decision 0012, by name: look, stall, somebody else takes and completes, write."""
+def test_stalled_worker_overwrites_no_later_write() -> None:
+    """The unsafe sequence of decision 0012: a query, a stall, another node acquires and completes, a write."""
     scene = Scene()
     slow = scene.node(0)
-    for _ in range(3):  # expired, closed, waiting: it has seen all of them
+    for _ in range(3):  # expired, closed, waiting: all of them
         slow.step(None)
     quick = scene.world.node()
     taken = quick.acquire_many(3)
@@ -188,7 +188,7 @@ def test_who_stalls_between_look_and_write_takes_nothing_from_who_did_not() -> N
     assert [scene.world.partition(key).version for key in KEYS] == [2, 2, 2]
 
 
-def test_sixteen_threads_of_one_node_share_its_looks() -> None:
+def test_sixteen_threads_of_one_node_share_its_queries() -> None:
     """Each partition is acquired by one of them, and they do not try each other's candidates."""
     world = World(*in_memory(ItemTtl()))
     world.node().create_partitions(map(str, range(200)))

@@ -1,4 +1,4 @@
-"""Workers that are killed, clocks that differ, a store that fails: see ``bench.coordination_kill``, which judges what they wrote down."""
+"""Killed workers, different clocks and a failing store: ``bench.coordination_kill`` checks the logs of the workers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_no_partition_is_lost_or_held_twice() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "bench.coordination_kill"], cwd=PROJECT, capture_output=True, text=True, timeout=COMMAND_S
     )
-    print(done.stdout)  # the seed, for whoever has to run it again
+    print(done.stdout)  # has the seed, for a repetition
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
     told = {name: int(count) for count, name in re.findall(r"(\d+) (killed|acquired|completed|taken over|faults)", done.stdout)}
     assert told["faults"] == 0 and told["completed"] >= 200 - told["killed"]

@@ -1,4 +1,4 @@
-"""Background work as an operator sees it on the deployed stack: real paths through the gateway, the function's own permissions, its table."""
+"""Background work on the deployed stack from an operator's view: paths through the gateway, permissions and the table of the function."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def environment(stack: Stack, function: str) -> dict[str, str]:
 
 
 def put(stack: Stack, key: str, status: Status, **attributes: Any) -> None:
-    """A partition of the sweep, whose schedule comes but once an hour, as its workers would leave it."""
+    """Store a partition of the sweep in a state that workers leave; the sweep runs only once an hour."""
     settings = parse_settings(json.loads(environment(stack, "sweep")["RUNLAKE_SOURCE_COORDINATION"]))
     now_ms = round(time.time() * 1000)
     partition = Partition(settings.source(SWEEP).partitions, key, status, format_timestamp(now_ms), **attributes)
@@ -46,7 +46,7 @@ def put(stack: Stack, key: str, status: Status, **attributes: Any) -> None:
 
 
 def work(stack: Stack) -> None:
-    """A worker of the sweep takes what waits."""
+    """Run a worker of the sweep on waiting partitions."""
     event = {
         "version": "0",
         "id": "test",
@@ -64,7 +64,7 @@ def work(stack: Stack) -> None:
 
 
 def shown(stack: Stack, web: requests.Session, key: str, **query: Any) -> list[dict[str, Any]]:
-    """What a list has of a partition; the stack is shared."""
+    """The entries of one partition in a list; the stack is shared."""
     found: list[dict[str, Any]] = []
     while True:
         answer = web.get(f"{stack.api_url}/v1/coordination/sweep", params=query, timeout=PATIENCE_S)
@@ -80,7 +80,7 @@ def post(stack: Stack, web: requests.Session, path: str) -> requests.Response:
 
 
 @pytest.mark.parametrize("fqn", ["svc.pipe", 'a/b "c"/d.pïpe 100%', "/".join("abcdefghijkl")], ids=["plain", "quoted", "deep"])
-def test_a_run_that_was_set_aside_is_seen_retried_and_gone(stack: Stack, web: requests.Session, fqn: str) -> None:
+def test_quarantined_run_is_listed_retried_and_gone(stack: Stack, web: requests.Session, fqn: str) -> None:
     run_id = uuid4().hex
     key, state = f"{fqn}/{run_id}", json.dumps({"error": "RuntimeError: it broke", "failed_ms": round(time.time() * 1000)})
     put(stack, key, Status.COMPLETED, closed_count=20, version=60, state=state)
@@ -99,7 +99,7 @@ def test_a_run_that_was_set_aside_is_seen_retried_and_gone(stack: Stack, web: re
     assert (answer.status_code, answer.json()["code"]) == (404, 404)
 
 
-def test_a_run_is_taken_from_a_worker_that_hangs(stack: Stack, web: requests.Session) -> None:
+def test_operator_releases_run_of_hanging_worker(stack: Stack, web: requests.Session) -> None:
     key = f"svc.pipe/{uuid4().hex}"
     put(stack, key, Status.ASSIGNED, owner="host:1:x", timeout_ms=round(time.time() * 1000) + 600_000, version=1)
     (held,) = shown(stack, web, key, status="assigned")

@@ -1,4 +1,4 @@
-"""Decisive lines of coordination: leases, fences, and writes whose answers are lost."""
+"""Mutants of coordination: leases, fences, and writes whose responses are lost."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ MUTANTS = (
         find="None if refused and is_ours(refused.current) else refused",
         replace="refused",
         tests=_EVERY_CALL,
-        why="a repeat that meets its own write is a success",
+        why="a repeat that finds its own write is a success",
     ),
     Mutant(
         "chalicelib.coordination.store:resolve_outcome",
         find="None if refused and is_ours(refused.current) else refused",
         replace="None",
         tests=_LEASES,
-        why="a write that was refused is no success",
+        why="a rejected write is no success",
     ),
     Mutant(
         "chalicelib.coordination.lease_writer:LeaseWriter._from_now",
@@ -65,14 +65,14 @@ MUTANTS = (
         find="partition.timeout_ms is None or partition.timeout_ms + self._terms.skew_ms <= now_ms",
         replace="partition.timeout_ms is None or partition.timeout_ms - self._terms.skew_ms <= now_ms",
         tests=_AVAILABILITY,
-        why="a partition is another's until its deadline and the clocks' skew are past",
+        why="a lease lasts until its deadline and the clock skew are past",
     ),
     Mutant(
         "chalicelib.coordination.candidates:CandidatePool.is_free",
         find="partition.reopen_ms is None or partition.reopen_ms <= now_ms",
         replace="True",
         tests=_AVAILABILITY,
-        why="what was closed waits until it opens again",
+        why="a closed partition waits until it opens again",
     ),
     Mutant(
         "chalicelib.coordination.partition:Partition._next",
@@ -93,7 +93,7 @@ MUTANTS = (
         find="counted.closed_count >= max_closed",
         replace="counted.closed_count > max_closed",
         tests=f"{_CONTRACT}::test_behaviour_10_close_counts_up_to_the_maximum[memory]",
-        why="work that fails again and again is set aside after so many times",
+        why="work that fails repeatedly is quarantined after a number of failures",
     ),
     Mutant(
         "chalicelib.coordination.partition:ItemTtl.stamped",
@@ -107,41 +107,41 @@ MUTANTS = (
         find="is_sort_key(key)",
         replace="0 < len(key)",
         tests="tests/unit/test_coordination_items.py",
-        why="a key that no table holds is refused before any request",
+        why="a key that DynamoDB cannot store is rejected before any request",
     ),
     Mutant(
         "chalicelib.coordination.lease_writer:LeaseWriter._still_ours",
         find="current is not None and current.owner == lease.owner",
         replace="current is not None",
         tests=_LEASES,
-        why="what another wrote is no base for a write of ours",
+        why="an item that another node wrote is no base for our next write",
     ),
     Mutant(
         "chalicelib.coordination.lease_writer:LeaseWriter._removed",
         find="current is None or current.version < old.version",
         replace="current is None",
         tests=_AVAILABILITY,
-        why="a removal whose answer was lost is not undone by a new item of the key",
+        why="a deletion whose response was lost is not undone by a new item of the key",
     ),
     Mutant(
         "chalicelib.coordination.lease:_LeaseChecked._checked",
         find="self._lease.check()",
         replace="None",
         tests=f"{_LEASES} tests/functional/test_schedules.py",
-        why="once the lease is lost no further call is made under it",
+        why="once the lease is lost, no further call is made under it",
     ),
     Mutant(
         "chalicelib.coordination.creation:PartitionCreator.run_supplier",
         find="item.with_state(text).released(self._clock.now_ms())",
         replace="item.released(self._clock.now_ms())",
         tests=f"{_CONTRACT}::test_behaviour_04_the_map_is_shared[memory]",
-        why="what suppliers share is there for the next one",
+        why="the map of suppliers is saved for the next one",
     ),
     Mutant(
         "chalicelib.coordination.administration:read_cursor",
         find="is_sort_key(priority) and is_sort_key(key)",
         replace="isinstance(priority, str) and isinstance(key, str)",
         tests="tests/unit/test_cursor.py",
-        why="a cursor that was made by hand is a 400, not an error of the table",
+        why="a handmade cursor is a 400, not an error of the table",
     ),
 )

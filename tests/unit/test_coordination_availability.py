@@ -1,4 +1,4 @@
-"""When a partition may be taken, and what a removal or a renewal leaves to others."""
+"""When a partition is free, and effects of deletions and renewals on other nodes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_renewal_by_a_clock_that_is_behind_shortens_no_lease() -> None:
     assert (renewed.timeout_ms, renewed.priority, renewed.version) == (taken.timeout_ms, taken.priority, taken.version + 1)
 
 
-def test_removal_whose_answer_is_lost_leaves_the_item_that_came_in_its_place() -> None:
+def test_deletion_with_lost_response_leaves_a_new_item() -> None:
     world = World(*in_memory(ItemTtl()))
     successor: list[Partition] = []
 

@@ -1,4 +1,4 @@
-"""What each operation asks of the table, in requests and in the units that DynamoDB bills: the tables of decision 0012."""
+"""Requests and billed units of each operation on the table: the figures of decision 0012."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STATE = {"error": "StoreUnavailableError: put failed code=SlowDown", "failed_ms"
 
 
 class Billed(Gated):
-    """A store that counts units: a write of an item and of its entry in the index, a KB each; a read of 4 KB, of the index half."""
+    """A store that counts units: one for each KB of an item and of its index entry written, one for 4 KB read, half of that in the index."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world.store, lambda operation, call: call())
@@ -120,7 +120,7 @@ def test_what_an_operation_costs(operation: Callable[[Scene, Lease], Any], expec
     assert scene.spent(lambda: operation(scene, lease)) == expected
 
 
-def test_a_look_serves_25_acquisitions() -> None:
+def test_a_query_serves_25_acquisitions() -> None:
     scene = Scene()
     scene.node.create_partitions(f"{KEY}{number:04}" for number in range(100))
     assert scene.spent(scene.node.next_partition) == (0, 3, 1, 3, 2.0)
@@ -130,7 +130,7 @@ def test_a_look_serves_25_acquisitions() -> None:
 
 
 def test_work_that_comes_and_goes_costs_three_writes() -> None:
-    """Created, taken, forgotten: 7 units, and its part of a look."""
+    """Created, acquired, deleted: 7 units, and its share of a query."""
     scene = Scene()
 
     def work() -> None:

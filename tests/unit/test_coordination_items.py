@@ -1,4 +1,4 @@
-"""Partitions, their rows, their times, their changes: pure."""
+"""Partitions, their changes, rows and timestamps, without a store."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ PARTITIONS = st.builds(
 
 
 @given(PARTITIONS)
-def test_a_row_tells_all_of_a_partition(partition: Partition) -> None:
+def test_row_has_all_of_a_partition(partition: Partition) -> None:
     row = to_row(partition)
     assert from_row(row) == partition
     assert None not in row.values(), "what has no value is left out"
@@ -59,13 +59,13 @@ def test_texts_sort_as_the_times_do(one: int, other: int) -> None:
 
 
 @given(MS.map(lambda ms: ms * 1000), st.integers(0, 999_999))
-def test_microseconds_are_kept(us: int, more: int) -> None:
+def test_microseconds_are_preserved(us: int, more: int) -> None:
     assert parse_timestamp_us(format_timestamp_us(us + more)) == us + more
 
 
 @given(MS, st.integers(0, 10_000), st.sampled_from(["seconds", "milliseconds", "microseconds", "nanoseconds"]))
-def test_a_bound_is_behind_all_texts_of_earlier_instants(ms: int, earlier_ms: int, digits: str) -> None:
-    """Whoever wrote them: Java leaves out the digits that are zero."""
+def test_upper_bound_sorts_behind_all_earlier_timestamps(ms: int, earlier_ms: int, digits: str) -> None:
+    """Those of Java too, which omits digits of zero."""
     earlier = max(ms - earlier_ms, -62_135_596_800_000)
     moment = datetime(1970, 1, 1) + timedelta(milliseconds=earlier // 1000 * 1000 if digits == "seconds" else earlier)
     text = moment.isoformat(timespec="microseconds" if digits == "nanoseconds" else digits)
@@ -85,12 +85,12 @@ def test_a_bound_is_behind_all_texts_of_earlier_instants(ms: int, earlier_ms: in
         ("1969-12-31T23:59:59.999Z", -1000),
     ],
 )
-def test_instants_of_others_are_read(text: str, us: int) -> None:
+def test_foreign_timestamps_are_parsed(text: str, us: int) -> None:
     assert parse_timestamp_us(text) == us
 
 
 @pytest.mark.parametrize("text", ["", "now", "1970-01-01T00:00:00", "+12345-01-01T00:00:00Z", "12"])
-def test_what_is_no_instant_is_refused(text: str) -> None:
+def test_invalid_timestamps(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011
         parse_timestamp_us(text)
 
@@ -98,7 +98,7 @@ def test_what_is_no_instant_is_refused(text: str) -> None:
 GOOD = {"sourceIdentifier": "s|PARTITION", "sourcePartitionKey": "k", "sourcePartitionStatus": "UNASSIGNED", "version": 0}
 
 
-def test_the_least_that_a_row_must_have() -> None:
+def test_mandatory_attributes_of_a_row() -> None:
     assert from_row(GOOD) == Partition("s|PARTITION", "k", Status.UNASSIGNED, "")
     nulls = dict.fromkeys(("partitionOwner", "partitionOwnershipTimeout", "reOpenAt", "partitionProgressState", "closedCount"))
     assert from_row(GOOD | nulls) == from_row(GOOD), "NULL is as good as nothing"
@@ -117,7 +117,7 @@ def test_the_least_that_a_row_must_have() -> None:
     ],
     ids=str,
 )
-def test_a_row_that_cannot_be_read_is_told(broken: dict[str, Any]) -> None:
+def test_damaged_row_is_an_error(broken: dict[str, Any]) -> None:
     with pytest.raises(DamagedPartitionError, match="key='k'"):
         from_row(GOOD | broken)
     with pytest.raises(DamagedPartitionError):
@@ -179,6 +179,6 @@ def test_cursors_come_back(priority: str, key: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "k" * 1025, "ü" * 513, "caf\udce9"])
-def test_key_that_no_table_holds_is_refused(key: str) -> None:
+def test_key_that_dynamodb_cannot_store_is_an_error(key: str) -> None:
     with pytest.raises(InvalidInputError):
         new_partition("compaction|PARTITION", key, 0)

@@ -1,4 +1,4 @@
-"""The judge of the workers that are killed: it must find what must not be."""
+"""The checker of the logs of killed workers: it must detect each violation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GOOD = [
 ]
 
 
-def test_a_takeover_is_well() -> None:
+def test_judge_accepts_a_takeover() -> None:
     assert judged(GOOD) == judged(list(reversed(GOOD))) == []
 
 
@@ -42,5 +42,5 @@ def test_a_takeover_is_well() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_must_not_be_is_found(bad: dict[str, Any], told: str) -> None:
+def test_judge_reports_violations(bad: dict[str, Any], told: str) -> None:
     assert any(told in fault for fault in judged([*GOOD, bad]))

@@ -1,4 +1,4 @@
-"""Leases, heartbeats, guards, lanes, and requests beside each other: in memory, on a clock that stands still."""
+"""Leases, heartbeats, lease checks, candidate scans and parallel requests: in memory, with a manual clock."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_lease_is_trusted_until_its_margin(world: World) -> None:
 
 
 def test_a_lease_that_was_not_renewed_in_time_may_still_be_ours(world: World) -> None:
-    """Nobody took it meanwhile: the store knows, and what is written under it is true."""
+    """No other node acquired it meanwhile, so the store accepts its writes."""
     node = world.node()
     lease = world.leased(node)
     world.advance(TIMEOUT_S)
@@ -62,7 +62,7 @@ def test_a_lease_that_was_not_renewed_in_time_may_still_be_ours(world: World) ->
 
 
 def test_a_lease_is_counted_from_before_the_request(world: World) -> None:
-    """The answer takes 20 s: the holder does not believe that it has these too."""
+    """The response takes 20 s, which do not extend the lease."""
     trouble = Trouble(before_next={"replace": lambda: world.advance(20)})
     node = world.node(trouble)
     lease = world.leased(node)
@@ -81,7 +81,7 @@ def test_a_lease_that_is_over_says_so(world: World) -> None:
         node.renew(lease)
 
 
-def test_a_state_that_is_no_json_is_told(world: World) -> None:
+def test_state_that_is_not_json_is_an_error(world: World) -> None:
     node = world.node()
     lease = world.leased(node)
     lease._partition = lease.partition.with_state("{")
@@ -89,7 +89,7 @@ def test_a_state_that_is_no_json_is_told(world: World) -> None:
         _ = lease.state
 
 
-def test_states_that_json_cannot_say_are_mistakes(world: World) -> None:
+def test_states_without_json_form_are_errors(world: World) -> None:
     node = world.node()
     lease = world.leased(node)
     for state in (object(), float("nan"), {1: {2}}):
@@ -98,7 +98,7 @@ def test_states_that_json_cannot_say_are_mistakes(world: World) -> None:
     node.complete(lease)
 
 
-def test_owners_are_never_the_same() -> None:
+def test_owners_are_unique() -> None:
     owner_factory = {new_owner() for _ in range(100)}
     assert len(owner_factory) == 100 and len({owner.rpartition(":")[0] for owner in owner_factory}) == 1
 
@@ -140,7 +140,7 @@ def test_a_heartbeat_leaves_what_was_written_lately(world: World) -> None:
         assert not trouble.calls
 
 
-def test_a_heartbeat_takes_up_leases_that_come_later(world: World) -> None:
+def test_heartbeat_renews_leases_acquired_later(world: World) -> None:
     ticks = Ticks()
     node = world.node(stop_factory=lambda: ticks)
     with node.heartbeat():
@@ -152,7 +152,7 @@ def test_a_heartbeat_takes_up_leases_that_come_later(world: World) -> None:
 
 
 def test_an_outage_during_a_heartbeat_stops_the_work_in_time(world: World) -> None:
-    """A renewal that fails is tried again sooner, and forgiven if the store comes back; else the work stops before the deadline."""
+    """A failed renewal is repeated sooner. If the store recovers, the lease continues; otherwise the work stops before the deadline."""
     waits: list[float] = []
 
     class Listening(Ticks):
@@ -180,7 +180,7 @@ def test_an_outage_during_a_heartbeat_stops_the_work_in_time(world: World) -> No
     assert waits[:3] == [TIMEOUT_S / 3, TIMEOUT_S / 15, TIMEOUT_S / 3]
 
 
-def test_a_lease_that_a_heartbeat_finds_lost_stops_the_work_at_its_next_call(world: World) -> None:
+def test_lease_lost_during_a_heartbeat_stops_the_next_call(world: World) -> None:
     ticks = Ticks()
     node = world.node(stop_factory=lambda: ticks)
     lease = world.leased(node)
@@ -229,7 +229,7 @@ def test_a_shutdown_tries_each_and_raises_the_first_error(world: World) -> None:
     assert sum(world.partition(lease.key).status is Status.UNASSIGNED for lease in leases) == 4
 
 
-def test_what_is_acquired_while_the_node_shuts_down_is_given_up(world: World) -> None:
+def test_leases_acquired_during_a_shutdown_are_released(world: World) -> None:
     trouble = Trouble()
     node = world.node(trouble)
     node.create_partitions(["k"])
@@ -239,7 +239,7 @@ def test_what_is_acquired_while_the_node_shuts_down_is_given_up(world: World) ->
     assert world.partition("k").status is Status.UNASSIGNED and node.leases() == []
 
 
-def test_a_turn_that_cannot_be_released_is_noted_on_the_error(world: World) -> None:
+def test_creation_lease_that_cannot_be_released_is_noted_on_the_error(world: World) -> None:
     trouble = Trouble()
     node = world.node(trouble)
 
@@ -255,8 +255,8 @@ def test_a_turn_that_cannot_be_released_is_noted_on_the_error(world: World) -> N
     assert world.node().next_partition(lambda shared: ["a"]), "it ended by itself"
 
 
-def test_no_supplier_runs_while_others_take_what_there_is(world: World) -> None:
-    """Every race is lost, so there is something; whoever gets nothing of it needs no new partitions."""
+def test_no_supplier_runs_after_lost_races(world: World) -> None:
+    """Every race is lost, so partitions are free: the node does not create new ones."""
     world.node().create_partitions(map(str, range(400)))
     node = world.node(trouble := Trouble())
 
@@ -269,64 +269,64 @@ def test_no_supplier_runs_while_others_take_what_there_is(world: World) -> None:
     assert world.count(Metric.NONE_ACQUIRED) == 1
 
 
-# ---------------------------------------------------------------- lanes
+# ---------------------------------------------------------------- candidate scans
 
 
-def lane_over(count: int, seed: int = 1) -> tuple[CandidateScan, InMemoryPartitionStore]:
+def scan_over(count: int, seed: int = 1) -> tuple[CandidateScan, InMemoryPartitionStore]:
     store = InMemoryPartitionStore()
     for number in range(count):
         store.create(new_partition(WorkSource("s").partitions, f"{number:04}", number * 1000))
     return CandidateScan(store, WorkSource("s").partitions, Status.UNASSIGNED, Random(seed)), store
 
 
-def test_a_lane_without_losses_reads_the_oldest_page_whole() -> None:
-    lane, _ = lane_over(100)
+def test_scan_without_losses_returns_the_oldest_page() -> None:
+    scan, _ = scan_over(100)
     for _ in range(3):
-        assert sorted(each.key for each in lane.next_page(None, lambda each: True)) == [
+        assert sorted(each.key for each in scan.next_page(None, lambda each: True)) == [
             f"{number:04}" for number in range(PAGE_SIZE)
         ]
-    assert not lane.is_contested
+    assert not scan.is_contested
 
 
-def test_a_lane_spreads_with_losses_and_comes_back_with_successes() -> None:
-    lane, _ = lane_over(2000)
-    lane.next_page(None, lambda each: True)
+def test_scan_widens_with_losses_and_narrows_with_wins() -> None:
+    scan, _ = scan_over(2000)
+    scan.next_page(None, lambda each: True)
     for _ in range(9):
-        lane.lost()
-    assert lane.is_contested and lane.spread > CONTESTED_SPREAD
-    pages = [lane.next_page(None, lambda each: True) for _ in range(60)]
+        scan.lost()
+    assert scan.is_contested and scan.spread > CONTESTED_SPREAD
+    pages = [scan.next_page(None, lambda each: True) for _ in range(60)]
     assert all(0 < len(page) <= PAGE_SIZE / 5 for page in pages), "few of each"
     starts = [int(min(each.key for each in page)) for page in pages]
     assert len({start // PAGE_SIZE for start in starts}) > 10 and sum(start < PAGE_SIZE for start in starts) >= 1
     for _ in range(60):
-        lane.won()
-    assert not lane.is_contested and lane.spread == 1.0
-    assert len(lane.next_page(None, lambda each: True)) == PAGE_SIZE
+        scan.won()
+    assert not scan.is_contested and scan.spread == 1.0
+    assert len(scan.next_page(None, lambda each: True)) == PAGE_SIZE
 
 
-def test_a_lane_finds_what_came_in_bursts() -> None:
-    """A handful at once, an hour nothing, a thousand at once: contended workers do not all look at the first of these."""
-    lane, store = lane_over(40)
+def test_scan_reaches_partitions_created_in_bursts() -> None:
+    """A few partitions, none for an hour, then a thousand: contended workers read different pages of these."""
+    scan, store = scan_over(40)
     for number in range(1000):
         store.create(new_partition(WorkSource("s").partitions, f"late-{number:04}", 3_600_000_000 + number))
-    lane.next_page(None, lambda each: True)
+    scan.next_page(None, lambda each: True)
     seen = Counter[str]()
     for _ in range(300):
-        lane.lost()
-        seen.update(each.key for each in lane.next_page(None, lambda each: True))
+        scan.lost()
+        seen.update(each.key for each in scan.next_page(None, lambda each: True))
     late = [key for key in seen if key.startswith("late")]
     assert len(late) > 200
 
 
-def test_a_lane_passes_pages_that_are_known_to_be_out_of_date() -> None:
-    lane, _ = lane_over(80)
-    found = lane.next_page(None, lambda each: int(each.key) >= 60)
+def test_scan_skips_pages_of_outdated_candidates() -> None:
+    scan, _ = scan_over(80)
+    found = scan.next_page(None, lambda each: int(each.key) >= 60)
     assert {int(each.key) for each in found} <= set(range(60, 80)) and found
-    assert lane.next_page(None, lambda each: False) == []
+    assert scan.next_page(None, lambda each: False) == []
 
 
-def test_priorities_of_others_are_no_trouble_to_a_lane() -> None:
-    lane, store = lane_over(0)
+def test_scan_accepts_foreign_priorities() -> None:
+    scan, store = scan_over(0)
     for number in range(60):
         row = {
             "sourceIdentifier": "s|PARTITION",
@@ -336,11 +336,11 @@ def test_priorities_of_others_are_no_trouble_to_a_lane() -> None:
         }
         store.put_row(row | {"sourceStatusCombinationKey": "s|PARTITION|UNASSIGNED", "partitionPriority": f"prio-{number:02}"})
     for _ in range(20):
-        assert lane.next_page(None, lambda each: True)
-        lane.lost()
+        assert scan.next_page(None, lambda each: True)
+        scan.lost()
 
 
-# ---------------------------------------------------------------- certain outcomes, and requests beside each other
+# ---------------------------------------------------------------- certain outcomes, and parallel requests
 
 
 def outcomes(*steps: Any) -> Callable[[], Any]:
@@ -355,7 +355,7 @@ def outcomes(*steps: Any) -> Callable[[], Any]:
     return write
 
 
-def test_an_outage_after_a_lost_answer_leaves_the_doubt() -> None:
+def test_outage_after_a_lost_response_leaves_the_outcome_unknown() -> None:
     lost, down = OutcomeUnknownError("lost"), StoreUnavailableError("down")
     with pytest.raises(OutcomeUnknownError):
         resolve_outcome(outcomes(lost, *[down] * MAX_ATTEMPTS), lambda current: False, ManualClock())
@@ -371,7 +371,7 @@ def test_pauses_between_attempts_grow() -> None:
     assert clock.monotonic_s() == pytest.approx(0.05 + 0.1 + 0.2)
 
 
-def test_answers_come_in_order_and_errors_stop_what_has_not_begun() -> None:
+def test_results_are_in_order_and_an_error_stops_further_calls() -> None:
     assert in_parallel(lambda number: number * 2, range(50)) == [number * 2 for number in range(50)]
     assert in_parallel(lambda number: number, []) == []
     called: list[int] = []
@@ -387,6 +387,6 @@ def test_answers_come_in_order_and_errors_stop_what_has_not_begun() -> None:
     assert len(called) <= 5
 
 
-def test_instants_of_a_lease_are_whole_milliseconds() -> None:
+def test_timestamps_of_a_lease_are_whole_milliseconds() -> None:
     assert LeaseTerms(1.5, 0.25).timeout_ms == 1500 and LeaseTerms(1.5, 0.25).skew_ms == 250
     assert format_timestamp(1500) == "1970-01-01T00:00:01.500000Z"

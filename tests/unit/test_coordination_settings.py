@@ -1,4 +1,4 @@
-"""Settings of source coordination: by the seed's names, and with messages that say what is wrong."""
+"""Settings of source coordination: names of Data Prepper, and messages for wrong values."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_durations(text: str, expected: timedelta) -> None:
         ("P99999D", "1 second to 36500 days"),
     ],
 )
-def test_durations_that_cannot_be(ttl: Any, told: str) -> None:
+def test_invalid_durations(ttl: Any, told: str) -> None:
     with pytest.raises(InvalidConfigurationError) as caught:
         dynamodb(ttl=ttl)
     message = str(caught.value)
@@ -119,7 +119,7 @@ def test_a_message_names_setting_and_what_is_allowed(given: dict[str, Any], name
     assert f"{name}" in str(caught.value) and told in str(caught.value), str(caught.value)
 
 
-def test_all_that_is_wrong_is_told_at_once() -> None:
+def test_one_message_has_all_wrong_settings() -> None:
     with pytest.raises(InvalidConfigurationError) as caught:
         parse_settings({"store": {"dynamodb": {"table_name": "x", "region": "y", "ttl": "soon"}}})
     assert all(f"store.dynamodb.{name}" in str(caught.value) for name in ("table_name", "region", "ttl"))
@@ -135,7 +135,7 @@ def test_every_setting_of_the_seed_is_there_and_described() -> None:
         assert all(field.description for field in model.model_fields.values())
 
 
-def test_provisioned_capacity_is_the_indexs_too() -> None:
+def test_provisioned_capacity_applies_to_the_index_too() -> None:
     request = create_table_request("t", Capacity(3, 4))
     expected = {"ReadCapacityUnits": 3, "WriteCapacityUnits": 4}
     assert request["ProvisionedThroughput"] == request["GlobalSecondaryIndexes"][0]["ProvisionedThroughput"] == expected
@@ -160,7 +160,7 @@ def test_metrics_are_named_as_the_seed_names_them() -> None:
     assert recorded == [("sweep_source_coordinator_partitionsAcquired", 3)]
 
 
-def test_permissions_are_the_seeds_and_deleting() -> None:
+def test_permissions_are_data_preppers_and_delete() -> None:
     statement = permissions("eu-west-1", "123456789012", "t")
     assert statement == {
         "Sid": "ReadWriteSourceCoordinationDynamoStore",
@@ -182,13 +182,13 @@ def test_the_margin_before_a_deadline(timeout_s: float, margin_s: float) -> None
 
 
 @pytest.mark.parametrize(("timeout_s", "skew_s"), [(0, 5), (-1, 5), (600, -1), (float("nan"), 5)])
-def test_terms_that_cannot_be(timeout_s: float, skew_s: float) -> None:
+def test_invalid_lease_terms(timeout_s: float, skew_s: float) -> None:
     with pytest.raises(InvalidConfigurationError):
         LeaseTerms(timeout_s, skew_s)
 
 
 def test_importing_it_is_cheap() -> None:
-    """Neither boto3 nor pydantic is loaded before a store of DynamoDB, or its settings, are asked for."""
+    """The package imports neither boto3 nor pydantic; only its settings and the DynamoDB store do."""
     heavy = ("boto3", "botocore", "pydantic", "chalice", "aws_lambda_powertools")
     code = f"import sys, chalicelib.coordination as c; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
