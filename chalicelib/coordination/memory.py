@@ -36,20 +36,20 @@ class InMemoryPartitionStore:
     def get(self, source: str, key: str) -> Partition | None:
         """See the port."""
         with self._lock:
-            return self._found(source, key)
+            return self._get(source, key)
 
     def query(self, query: PartitionQuery) -> tuple[Sequence[Partition], IndexPosition | None]:
         """See the port."""
         with self._lock:
             entries = self._index[index_key(query.source, query.status)]
             page, more = _page(entries, *_bounds(entries, query), query)
-            found = [from_row(self._rows[query.source, key]) for _, key in page]
-        return found, IndexPosition(*page[-1]) if more and page else None
+            partitions = [from_row(self._rows[query.source, key]) for _, key in page]
+        return partitions, IndexPosition(*page[-1]) if more and page else None
 
     def create(self, new: Partition) -> ConditionFailed | None:
         """See the port."""
         with self._lock:
-            if current := self._found(new.source, new.key):
+            if current := self._get(new.source, new.key):
                 return ConditionFailed(current)
             self._put(to_row(new))
             return None
@@ -57,7 +57,7 @@ class InMemoryPartitionStore:
     def replace(self, old: Partition, new: Partition) -> ConditionFailed | None:
         """See the port."""
         with self._lock:
-            current = self._found(old.source, old.key)
+            current = self._get(old.source, old.key)
             if not _is_same(current, old):
                 return ConditionFailed(current)
             self._put(to_row(new))
@@ -66,7 +66,7 @@ class InMemoryPartitionStore:
     def delete(self, old: Partition) -> ConditionFailed | None:
         """See the port."""
         with self._lock:
-            current = self._found(old.source, old.key)
+            current = self._get(old.source, old.key)
             if not _is_same(current, old):
                 return ConditionFailed(current)
             self._remove(old.source, old.key)
@@ -82,7 +82,7 @@ class InMemoryPartitionStore:
         with self._lock:
             self._put(dict(row))
 
-    def _found(self, source: str, key: str) -> Partition | None:
+    def _get(self, source: str, key: str) -> Partition | None:
         row = self._rows.get((source, key))
         return from_row(row) if row else None
 
