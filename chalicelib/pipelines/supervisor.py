@@ -230,7 +230,7 @@ class Supervisor:
             return PipelineOutcome.BUSY
         with slot.lock:
             if slot.abandoned:
-                self.coordinator.give_up(found)
+                self.coordinator.release(found)
                 return PipelineOutcome.BLOCKED
             slot.lease = found
         try:
