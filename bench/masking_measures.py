@@ -61,7 +61,7 @@ def masking(_: Function, size: int = 4 * MIB) -> list[Measure]:
 
 
 def _of_values(plain: str) -> list[Measure]:
-    """Configured values beside the shapes, each in all its forms; and the making of what finds them."""
+    """All shapes plus configured values in all their forms, and the time to build their finder."""
     body, counts = plain.encode(), (0, 10, 1000)
     spent = {count: _values_ms(body, count) for count in counts}
     making_s = cpu_s(lambda: values_finder(values(counts[-1])))
@@ -78,7 +78,7 @@ def _of_values(plain: str) -> list[Measure]:
 
 
 def values(count: int) -> list[bytes]:
-    """So many secrets of 12 to 40 letters."""
+    """``count`` secrets of 12 to 40 characters."""
     chance, letters = random.Random(7), string.ascii_letters + string.digits + "+/&"
     return ["".join(chance.choices(letters, k=chance.randint(12, 40))).encode() for _ in range(count)]
 

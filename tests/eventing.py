@@ -21,7 +21,7 @@ from chalicelib.events.told import ToldSteps
 from chalicelib.events.views import Views
 from chalicelib.events.writers import Writers
 from chalicelib.masking.masker import Masker
-from chalicelib.masking.rules import Rule
+from chalicelib.masking.rules import MaskingRule
 from chalicelib.ports import Run
 from chalicelib.runlog.compaction import Compactor
 from chalicelib.runlog.finalization import Finalizer
@@ -54,12 +54,12 @@ class EventParts:
 
 
 def event_parts(
-    world: World, port: Callable[[Any], Any] = lambda inner: inner, rules: Sequence[Rule] = (), masked: Any = None
+    world: World, port: Callable[[Any], Any] = lambda inner: inner, rules: Sequence[MaskingRule] = (), masked: Any = None
 ) -> EventParts:
     """``port`` wraps each port, the clock apart."""
     store, segments, database, layout, clock = port(world.store), port(world.index), port(world.database), world.layout, world.clock
     masker = Masker(rules, None, clock)
-    writer = Writer(store, segments, layout, world.signer, clock, Identities(["test-key"], masker.may_vary))
+    writer = Writer(store, segments, layout, world.signer, clock, Identities(["test-key"], masker.may_contain_secrets))
     index = EventIndex(database, clock, 86_400)
     told = ToldSteps(store, layout, index)
     indexing = EventIndexing(store, layout, index, told)

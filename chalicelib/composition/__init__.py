@@ -141,9 +141,9 @@ class Services:
     def masker(self) -> Masker:
         """What keeps secrets out."""
         from chalicelib.masking.masker import Masker
-        from chalicelib.masking.rules import parsed_text
+        from chalicelib.masking.rules import parse_rules
 
-        rules = parsed_text(self.settings.masking.get_secret_value() if self.settings.masking else "[]")
+        rules = parse_rules(self.settings.masking.get_secret_value() if self.settings.masking else "[]")
         return Masker(rules, self.ports.secrets, self.clock)
 
     def redact(self, text: str) -> str:
@@ -156,7 +156,7 @@ class Services:
         from chalicelib.runlog.identity import Identities
 
         keys = self.settings.signing_keys
-        return Identities(keys, self.masker.may_vary) if self.settings.masking else Identities(keys)
+        return Identities(keys, self.masker.may_contain_secrets) if self.settings.masking else Identities(keys)
 
     @cached_property
     def signer(self) -> PositionSigner:

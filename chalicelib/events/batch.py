@@ -23,7 +23,7 @@ from chalicelib.lines.errors import level_of_event
 from chalicelib.lines.levels import is_error
 from chalicelib.masking.fields import FieldMask, Mask
 from chalicelib.masking.mask import Masked
-from chalicelib.masking.offsets import Offsets
+from chalicelib.masking.offsets import OffsetMap
 from chalicelib.runlog.batch import Batch
 
 MAX_EVENTS = 10_000
@@ -51,7 +51,7 @@ def prepared(events: Sequence[NewEvent], loggable: Loggable, writer: str, now_ms
     sent = _as_sent(good, writer)
     body = b"".join(event.message.encode() + b"\n" for event in good)
     masked, fields = mask(body), FieldMask(mask)
-    if fields.concerns(map(details, good)):
+    if fields.has_secrets(map(details, good)):
         details_mask = BatchMask(fields)
         good = [details_mask.masked(event) for event in good]
     counts = fields.counts + Counter(masked.counts)
@@ -99,13 +99,13 @@ def _as_sent(events: Sequence[NewEvent], writer: str) -> bytes:
 def _placed(events: Sequence[NewEvent], body: bytes, masked: Masked) -> Iterator[Noted]:
     """Each event's place in the masked text, and its annotations at what they are about there."""
     starts = [0, *accumulate(len(line) + 1 for line in masked.body.split(b"\n"))]
-    offsets = Offsets(masked.edits)
+    offsets = OffsetMap(masked.edits)
     line = byte = 0
     for event in events:
         size, lines = len(event.message.encode()), event.message.count("\n") + 1
         start, end = starts[line], starts[line + lines] - 1
         positions = [each.position for each in event.annotations]
-        places = offsets.moved(positions, event.message, masked.body[start:end], byte, start) if positions else []
+        places = offsets.map_positions(positions, event.message, masked.body[start:end], byte, start) if positions else []
         notes = [{"position": at, "note": each.note} for at, each in zip(places, event.annotations, strict=True)]
         yield Noted(line, start, lines, end - start, event.timestamp or 0, annotations=tuple(notes))
         line, byte = line + lines, byte + size + 1

@@ -13,7 +13,7 @@ from chalicelib.errors import InvalidEventError
 from chalicelib.events.event import Event, Loggable, NewEvent
 from chalicelib.events.names import checked_name
 from chalicelib.masking.fields import FieldMask, Mask
-from chalicelib.masking.offsets import Offsets
+from chalicelib.masking.offsets import OffsetMap
 from chalicelib.masking.shapes import CONFIGURED, MARKERS
 
 AnEvent = TypeVar("AnEvent", Event, NewEvent)
@@ -33,10 +33,10 @@ def masked_event(event: Event, loggable: Loggable, mask: Mask) -> tuple[Event, M
     masked = event
     if message.counts:
         positions = [each.position for each in event.annotations]
-        places = Offsets(message.edits).moved(positions, event.message, message.body)
+        places = OffsetMap(message.edits).map_positions(positions, event.message, message.body)
         annotations = [each.model_copy(update={"position": at}) for each, at in zip(event.annotations, places, strict=True)]
         masked = event.model_copy(update={"message": message.body.decode(errors="replace"), "annotations": tuple(annotations)})
-    if fields.concerns(details(event, own)):
+    if fields.has_secrets(details(event, own)):
         masked = masked_details(masked, fields, own=own)
     return (masked, dict(fields.counts)) if fields.counts else (event, {})
 
@@ -77,7 +77,7 @@ class BatchMask:
         if any(field.counts for field in known.values()):
             return True
         rest = {name: value for name, value in event.data.items() if name not in known}
-        return self._fields.concerns(details(event.model_copy(update={"data": rest}) if known else event))
+        return self._fields.has_secrets(details(event.model_copy(update={"data": rest}) if known else event))
 
     def _value(self, value: object, name: str) -> object:
         if not isinstance(value, Mapping) and not (isinstance(value, str) and len(value) > _SHORT_CHARS):

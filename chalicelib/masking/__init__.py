@@ -1,1 +1,1 @@
-"""Secrets are masked before a line is stored: which shapes are known, where they apply, what stands in their place (docs/masking.md)."""
+"""Masks secrets in lines and events before they are stored: known shapes, configured values and their markers (docs/masking.md)."""

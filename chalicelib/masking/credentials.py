@@ -1,15 +1,15 @@
-"""Credentials that show by themselves: AWS keys, JSON web tokens, ``Bearer``, ``Authorization``, passwords in URLs."""
+"""Credentials that are recognized by their format: AWS keys, JSON web tokens, ``Bearer``, ``Authorization``, passwords in URLs."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from chalicelib.masking.text import BASE64, BASE64_URL, Span, Text, letters
+from chalicelib.masking.text import BASE64, BASE64_URL, Span, Text, run_pattern
 
 ACCESS_KEY_KINDS = (b"AKIA", b"ASIA", b"ABIA", b"ACCA")
 _ACCESS_KEY_LETTERS, _SECRET_LETTERS = 20, 40
-_CAPITALS, _BETWEEN = letters(rb"A-Z0-9"), letters(rb" \t,:;|\"'")
+_CAPITALS, _BETWEEN = run_pattern(rb"A-Z0-9"), run_pattern(rb" \t,:;|\"'")
 _MOST_BETWEEN = 8
 _LETTER = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 _LETTER_OF_A_TOKEN = _LETTER | frozenset(b"_-")
@@ -17,25 +17,25 @@ _LETTER_OF_A_TOKEN = _LETTER | frozenset(b"_-")
 _HEADER_LETTERS, _PAYLOAD_LETTERS = 10, 2
 _MORE_PARTS = 3  # a signature; of an encrypted one two more
 
-_TOKEN = letters(rb"A-Za-z0-9._~+/=-")
+_TOKEN = run_pattern(rb"A-Za-z0-9._~+/=-")
 _BEARER_LETTERS = 16
-_BLANKS = letters(rb" \t")
+_BLANKS = run_pattern(rb" \t")
 _MOST_BLANKS = 8
 _HEAD_BYTES = 80
 _AFTER_AUTHORIZATION = re.compile(
     rb"(?:\\{0,3}+[\"'])?[ \t]{0,8}+[:=][ \t]{0,8}+(?:\\{0,3}+[\"'])?(?:[A-Za-z0-9-]{1,32}+[ \t]{1,8}+)?(?=[^\s\"'])"
 )
-_CREDENTIALS = letters(rb"^\s\"'\\")
+_CREDENTIALS = run_pattern(rb"^\s\"'\\")
 
-_USER = letters(rb"^\s/?#\"'<>:@")
+_USER = run_pattern(rb"^\s/?#\"'<>:@")
 _MOST_USER = 255
-_AUTHORITY, _BEYOND = letters(rb"^\s/?#\"'<>"), letters(rb"^\s\"'<>@")
+_AUTHORITY, _BEYOND = run_pattern(rb"^\s/?#\"'<>"), run_pattern(rb"^\s\"'<>@")
 _MOST_BEYOND = 64
 _PORT = re.compile(rb"\d{1,5}+(?:[/?#\s\"'<>,]|$)")
 
 
 def access_key_ids(text: Text, kind: bytes) -> Iterator[Span]:
-    """AWS access key ids of a kind: 20 capital letters and digits."""
+    """AWS access key ids with the prefix ``kind``: 20 capital letters and digits."""
     at = text.find(kind, 0)
     while at >= 0:
         end = text.run(_CAPITALS, at, _ACCESS_KEY_LETTERS)
@@ -44,8 +44,8 @@ def access_key_ids(text: Text, kind: bytes) -> Iterator[Span]:
         at = text.find(kind, at + len(kind))
 
 
-def secrets_behind_access_keys(text: Text, kind: bytes) -> Iterator[Span]:
-    """40 letters behind an access key id, as in ``AKIA…,wJalr…``: an AWS secret key."""
+def secrets_after_access_keys(text: Text, kind: bytes) -> Iterator[Span]:
+    """AWS secret keys: 40 characters after an access key id, as in ``AKIA…,wJalr…``."""
     for _, id_end in access_key_ids(text, kind):
         start = text.run(_BETWEEN, id_end, _MOST_BETWEEN)
         end = text.run(BASE64, start, _SECRET_LETTERS + 1)
@@ -54,20 +54,20 @@ def secrets_behind_access_keys(text: Text, kind: bytes) -> Iterator[Span]:
 
 
 def json_web_tokens(text: Text) -> Iterator[Span]:
-    """A header, a payload and what follows, in base64url with dots between; a JSON object begins with ``eyJ`` in it."""
+    """Header, payload and further parts, base64url separated by dots. The encoded header, a JSON object, begins with ``eyJ``."""
     at = text.find(b"eyJ", 0)
     while at >= 0:
         end = at + 3
         if not _is_in(text, at - 1, _LETTER_OF_A_TOKEN):
             end = text.run(BASE64_URL, at)
-            if end - at >= _HEADER_LETTERS and (whole := _parts(text, end)):
-                yield at, whole
-                end = whole
+            if end - at >= _HEADER_LETTERS and (token_end := _parts(text, end)):
+                yield at, token_end
+                end = token_end
         at = text.find(b"eyJ", end)
 
 
 def _parts(text: Text, header: int) -> int:
-    """The end of a token behind its header; 0: it is none."""
+    """The end of a token whose header ends at ``header``; 0 if it is no token."""
     payload = text.run(BASE64_URL, header + 1)
     if not _is_in(text, header, b".") or payload - header <= _PAYLOAD_LETTERS or not _is_in(text, payload, b"."):
         return 0
@@ -80,7 +80,7 @@ def _parts(text: Text, header: int) -> int:
 
 
 def bearer_tokens(text: Text) -> Iterator[Span]:
-    """16 letters or more behind the word ``Bearer``."""
+    """16 characters or more after the word ``Bearer``."""
     at = text.find_any_case(b"bearer", 0)
     while at >= 0:
         start = text.run(_BLANKS, at + 6, _MOST_BLANKS)
@@ -92,7 +92,7 @@ def bearer_tokens(text: Text) -> Iterator[Span]:
 
 
 def authorizations(text: Text) -> Iterator[Span]:
-    """What an ``Authorization`` header carries behind its scheme."""
+    """The credentials after the scheme of an ``Authorization`` header."""
     at = text.find_any_case(b"authorization", 0)
     while at >= 0:
         end = at + 13
@@ -104,7 +104,7 @@ def authorizations(text: Text) -> Iterator[Span]:
 
 
 def passwords_in_urls(text: Text) -> Iterator[Span]:
-    """``postgresql://user:THIS@host``. One with an unescaped slash ends at the first ``@`` behind it; what can be a port is none."""
+    """``postgresql://user:THIS@host``. A password with an unescaped slash ends at the next ``@``; a possible port is no password."""
     at = text.find(b"://", 0)
     while at >= 0:
         end = text.run(_USER, at + 3, _MOST_USER)
@@ -116,7 +116,7 @@ def passwords_in_urls(text: Text) -> Iterator[Span]:
 
 
 def _password_in_url(text: Text, start: int) -> Span:
-    """From where to where the password stands that may begin here."""
+    """The span of the password that may begin at ``start``; empty if there is none."""
     end = text.run(_AUTHORITY, start)
     at = text.body.rfind(b"@", start, end)
     if at >= 0:

@@ -1,4 +1,4 @@
-"""Secrets outside a batch's lines: texts and names by themselves, and JSON values together with the name that stands before them."""
+"""Masks secrets in fields outside of log lines: single texts, names, and JSON values, each together with its name."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from chalicelib.masking.private_keys import LONGEST_KEY_BYTES
 Mask = Callable[[bytes], Masked]
 """Masks a text by the rules of one pipeline: ``partial(masker.mask, fqn)``."""
 _REMEMBERED_TEXTS, _LONGEST_REMEMBERED_BYTES = 10_000, 256
-"""Short texts that repeat are masked once: a small packed body holds many values, few of them distinct."""
+"""Repeated short texts are masked once: a small compressed body can hold many values, few of them distinct."""
 _FIRST_PIECE_BYTES, _LONGEST_PIECE_BYTES = 1024, LONGEST_KEY_BYTES
-"""A piece is no longer than what is searched for the end of a private key: what is found in a text alone is found among others."""
+"""A piece is not longer than the window in which the end of a private key is searched, so joining texts hides no secret of a single
+text."""
 LONGEST_LABEL_CHARS = 64
-"""Of a name and the quotes around it, so many letters stand in front of each value. What makes a value secret is the end of a name."""
+"""This many characters of a quoted name precede each value when it is masked. The end of a name makes its value secret."""
 _BETWEEN = ": "
 _json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class _Label(NamedTuple):
-    """What values of a name are looked at behind: its end. ``inside``: what its values become where a secret that begins in the name goes on
-    beyond it (``x pwd='…``)."""
+    """The end of a name, which precedes each of its values when they are masked. ``inside``: the replacement of the values if a secret
+    begins in the name and extends beyond it (``x pwd='…``)."""
 
     text: str = ""
     bytes: int = 0
@@ -36,31 +37,31 @@ _UNNAMED = _Label()
 
 
 class FieldMask:
-    """Masks the fields of documents. ``counts``: the secrets that were masked so far, by shape.
+    """Masks the fields of documents. ``counts``: number of masked secrets by shape.
 
-    A value is looked at by itself and as ``"name": value``, since a name may say that its value is secret. The items of a list have the list's
-    name. Names of objects are masked like texts; names that become equal are numbered. A number that holds a secret becomes a text.
+    A value is masked alone and as ``"name": value``, since its name may mark it as secret. The items of a list have the list's name.
+    Names of objects are masked like texts; names that become equal are numbered. A number that contains a secret becomes a text.
 
-    Work grows with what is masked: a long name is looked at once, and its last ``LONGEST_LABEL_CHARS`` again with each item of its list.
+    The cost is linear in the masked text: a long name is scanned once, and its last ``LONGEST_LABEL_CHARS`` with each item of its list.
     """
 
     def __init__(self, mask: Mask) -> None:
         self._mask, self._mask_once = mask, lru_cache(_REMEMBERED_TEXTS)(mask)
         self.counts: Counter[str] = Counter()
 
-    def concerns(self, values: Iterable[object]) -> bool:
-        """Whether any of the values may hold a secret: a single look at all of them, for batches that mostly hold none. Counts nothing."""
+    def has_secrets(self, values: Iterable[object]) -> bool:
+        """Whether any value may contain a secret, in one scan of all of them, since most batches have none. Does not count."""
         return any(self._mask(piece).counts for piece in _pieces(_texts(list(values), "")))
 
     def text(self, text: str) -> str:
-        """A text by itself."""
+        """Masks a text that has no name."""
         masked = self._masked(text)
         if masked.counts:
             self.counts.update(masked.counts)
         return masked.body.decode(errors="replace") if masked.counts else text
 
     def value(self, value: object, name: str | None = None) -> object:
-        """A JSON value of this name, the same value where it holds no secret."""
+        """Masks a JSON value that has this name; returns the same object if it contains no secret."""
         return self._value(value, _UNNAMED if name is None else self._label(name))
 
     def _value(self, value: object, label: _Label) -> object:
@@ -73,7 +74,7 @@ class FieldMask:
         return value if value is None or isinstance(value, bool) else self._named(value, label)
 
     def masked_object(self, fields: Mapping[str, object], mask_value: Callable[[object, str], object]) -> dict[str, object]:
-        """An object whose values are masked in a way of the caller's, with their names."""
+        """Masks the names of an object, and its values by ``mask_value(value, name)``."""
         masked: dict[str, object] = {}
         numbers: dict[str, int] = {}
         for name, each in fields.items():
@@ -81,18 +82,18 @@ class FieldMask:
         return masked
 
     def _label(self, name: str) -> _Label:
-        whole = _json(name) + _BETWEEN
-        text = _end_of(whole)
-        return _Label(text, _size(text), None if text == whole else self._inside(whole))
+        full_label = _json(name) + _BETWEEN
+        text = _end_of(full_label)
+        return _Label(text, _size(text), None if text == full_label else self._inside(full_label))
 
-    def _inside(self, whole: str) -> Masked | None:
-        """A long name, if a secret begins in it and goes on behind its closing quote: so it takes the beginning of any value."""
-        masked, size = self._masked(whole), _size(whole)
+    def _inside(self, full_label: str) -> Masked | None:
+        """The masked label of a long name, if a secret begins in the name and extends beyond its closing quote, into any value."""
+        masked, size = self._masked(full_label), _size(full_label)
         last = masked.edits[-1] if masked.counts else None
         return masked if last and last.end == size and last.start <= size - len('"' + _BETWEEN) else None
 
     def _named(self, value: object, label: _Label) -> object:
-        """A value that its name makes a secret is replaced whole."""
+        """A value that its name marks as secret is replaced completely."""
         masked = label.inside or self._masked(label.text + _json(value))
         if not masked.counts or masked.edits[-1].end <= label.bytes:
             return value
@@ -106,8 +107,8 @@ class FieldMask:
 
 
 def _pieces(texts: Iterable[str]) -> Iterator[bytes]:
-    """The texts as lines, each piece of them twice as large as the one before, up to a limit: where many are secret, only the first few are
-    looked at. A text that is longer than the limit is a piece of its own."""
+    """The texts as lines, in pieces that double in size up to a limit: if many texts are secret, only the first few are scanned. A
+    text longer than the limit is its own piece."""
     piece, limit = bytearray(), _FIRST_PIECE_BYTES
     for text in texts:
         line = text.encode(errors="replace")
@@ -120,14 +121,14 @@ def _pieces(texts: Iterable[str]) -> Iterator[bytes]:
 
 
 def _texts(value: object, label: str) -> Iterator[str]:
-    """All that ``FieldMask.value`` looks at, a line or more for each."""
+    """Every text that ``FieldMask.value`` masks, one or more lines for each."""
     if isinstance(value, Mapping):
         for name, each in value.items():
             yield name
-            whole = _json(name) + _BETWEEN
-            end = _end_of(whole)
-            if end != whole:
-                yield whole
+            full_label = _json(name) + _BETWEEN
+            end = _end_of(full_label)
+            if end != full_label:
+                yield full_label
             yield from _texts(each, end)
     elif isinstance(value, list | tuple):
         for each in value:
@@ -140,7 +141,7 @@ def _texts(value: object, label: str) -> Iterator[str]:
 
 
 def _end_of(label: str) -> str:
-    """A label, or its end where it is long."""
+    """The label, or its end if it is too long."""
     return label if len(label) <= LONGEST_LABEL_CHARS else label[-LONGEST_LABEL_CHARS:]
 
 
@@ -155,7 +156,8 @@ def _last_replacement(masked: Masked) -> str:
 
 
 def _unused(name: str, taken: Mapping[str, object], numbers: dict[str, int]) -> str:
-    """``name``, or it with the first number that makes it unused. ``numbers``: the last one of each name, or equal names take quadratic time."""
+    """``name``, or ``name-N`` with the next number that makes it unused. ``numbers``: the last number for each name; without it, equal
+    names take quadratic time."""
     unused, number = name, numbers.get(name, 1)
     while unused in taken:
         number += 1

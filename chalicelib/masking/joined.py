@@ -1,15 +1,15 @@
-"""Names as keys and rows have them: beside each other, with a letter between."""
+"""Names joined to keys, as in S3 and DynamoDB."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 _BETWEEN = "/|:#"
-"""What stands between names in keys of S3 and DynamoDB. Files of pipelines have the parts of an FQN as folders."""
+"""Separators of names in S3 and DynamoDB keys. Files of pipelines use the parts of an FQN as folders."""
 
 
 def joined_names(*names: str) -> Iterator[str]:
-    """All that names can become when they are parts of one key, in this order."""
+    """All texts that the names can form as consecutive parts of one key."""
     for between in _BETWEEN:
         key = f"{between}{between.join(names)}{between}"
         yield key

@@ -1,4 +1,4 @@
-"""Masking a batch: what any shape finds is replaced, everything else stays byte for byte, and so does the number of lines."""
+"""Masks a batch: replaces the findings of all shapes. All other bytes and the number of lines stay unchanged."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from io import BytesIO
 from itertools import chain
 from typing import NamedTuple, overload
 
-from chalicelib.masking.shapes import MARKERS, NAMES, Finder
+from chalicelib.masking.shapes import MARKERS, NAMES, SecretFinder
 from chalicelib.masking.text import Text
 
 _NEWLINE = b"\n"
 _MARKED = frozenset(MARKERS.values())
 _ORDER = {name: number for number, name in enumerate(NAMES)}
 _SORTED_BYTES = 4096
-"""Up to this length sorting what was found costs less than merging it; in longer texts it would need memory for all of it."""
+"""Up to this length, sorting the findings is faster than merging them; in longer texts it would hold all of them in memory."""
 
 
 class Edit(NamedTuple):
-    """Bytes [start, end) of a batch became ``length`` others."""
+    """Bytes [start, end) of a batch were replaced by ``length`` bytes."""
 
     start: int
     end: int
@@ -30,7 +30,7 @@ class Edit(NamedTuple):
 
 
 class Edits(Sequence[Edit]):
-    """Edits in 24 bytes each: a small packed body may have hundreds of thousands."""
+    """Edits in 24 bytes each: a small compressed body may have hundreds of thousands."""
 
     __slots__ = ("_numbers",)
 
@@ -53,36 +53,36 @@ class Edits(Sequence[Edit]):
         return Edit(*self._numbers[start : start + 3])
 
     def append(self, edit: Edit) -> None:
-        """Behind all others."""
+        """The edit must be after all others."""
         self._numbers.extend(edit)
 
 
 @dataclass(frozen=True, slots=True)
 class Masked:
-    """``body`` is the very same object when there was nothing to mask; ``counts`` are secrets by the name of their shape, ``edits`` where
-    they stood, in order."""
+    """``body`` is the original object if nothing was masked. ``counts``: number of secrets by shape. ``edits``: their places, in
+    order."""
 
     body: bytes
     counts: Mapping[str, int]
     edits: Sequence[Edit] = field(default=(), compare=False)
 
 
-class Found(NamedTuple):
-    """A part of a batch that is masked, under the name of one shape."""
+class Finding(NamedTuple):
+    """A range of a batch that is masked, with the name of its shape."""
 
     start: int
     end: int
     shape: str
 
 
-def mask(body: bytes, finders: Sequence[tuple[str, Finder]], read: Callable[[bytes], Text] = Text) -> Masked:
-    """Time and memory grow with the body's length, whatever stands in it; ``read`` is for tests that count."""
+def mask(body: bytes, finders: Sequence[tuple[str, SecretFinder]], read: Callable[[bytes], Text] = Text) -> Masked:
+    """Time and memory are linear in the body's length, for any content. ``read`` is for tests that count reads."""
     counts: Counter[str] = Counter()
     masked, view, at, edits = BytesIO(), memoryview(body), 0, Edits()
     for start, end, shape in secrets(read(body), finders):
         secret = body[start:end]
         if secret in _MARKED:
-            continue  # it was masked before it came
+            continue  # a marker already, for example from the client
         masked.write(view[at:start])
         edits.append(Edit(start, end, masked.write(_replacement(secret, MARKERS[shape]))))
         counts[shape] += 1
@@ -93,34 +93,34 @@ def mask(body: bytes, finders: Sequence[tuple[str, Finder]], read: Callable[[byt
     return Masked(masked.getvalue(), dict(counts), edits)
 
 
-def secrets(text: Text, finders: Sequence[tuple[str, Finder]]) -> Iterator[Found]:
-    """What the finders find, in order; parts that overlap are one, named by the one that begins first."""
+def secrets(text: Text, finders: Sequence[tuple[str, SecretFinder]]) -> Iterator[Finding]:
+    """The findings in order. Overlapping findings are merged; the one that begins first gives the name."""
     first, last, order = 0, 0, -1
     for start, its_order, end in _ranked(text, finders):
         if order >= 0 and start < last:
             last = max(last, end)
             continue
         if order >= 0:
-            yield Found(first, last, NAMES[order])
+            yield Finding(first, last, NAMES[order])
         first, last, order = start, end, its_order
     if order >= 0:
-        yield Found(first, last, NAMES[order])
+        yield Finding(first, last, NAMES[order])
 
 
-def _ranked(text: Text, finders: Sequence[tuple[str, Finder]]) -> Iterable[tuple[int, int, int]]:
-    """(start, order of the shape, end) of all that the finders find, sorted."""
+def _ranked(text: Text, finders: Sequence[tuple[str, SecretFinder]]) -> Iterable[tuple[int, int, int]]:
+    """(start, order of the shape, end) of every finding, sorted."""
     if len(text) <= _SORTED_BYTES:
         likely = [each for each in finders if text.has(each[1].anchor)]
         return sorted([(start, _ORDER[name], end) for name, find in likely for start, end in find(text)])
     return heapq.merge(*(_ranked_by_one(text, _ORDER[name], find) for name, find in finders))
 
 
-def _ranked_by_one(text: Text, order: int, find: Finder) -> Iterator[tuple[int, int, int]]:
+def _ranked_by_one(text: Text, order: int, find: SecretFinder) -> Iterator[tuple[int, int, int]]:
     return ((start, order, end) for start, end in find(text))
 
 
 def _replacement(secret: bytes, by: bytes) -> bytes:
-    """The marker, once a line: lines are neither lost nor joined. Blank lines and carriage returns stay."""
+    """The marker on each line of the secret, so that lines are neither lost nor joined. Blank lines and carriage returns stay."""
     if _NEWLINE not in secret:
         return by
     return _NEWLINE.join(_masked_line(line, by) for line in secret.split(_NEWLINE))

@@ -1,4 +1,4 @@
-"""Where positions of a text are once secrets in it were replaced: annotations stay at what they are about."""
+"""Maps positions of a text to the masked text, so that annotations keep their place."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from itertools import accumulate
 from chalicelib.masking.mask import Edit
 
 
-class Offsets:
-    """Of a body and its edits, both in bytes of UTF-8. A position within a secret moves to where its replacement begins."""
+class OffsetMap:
+    """Built from a body's edits; both count bytes of UTF-8. A position within a secret maps to the start of its replacement."""
 
     def __init__(self, edits: Sequence[Edit]) -> None:
         self._edits = edits
         self._starts = [edit.start for edit in edits]
         self._shifts = [0, *accumulate(edit.length - (edit.end - edit.start) for edit in edits)]
 
-    def moved(self, positions: Sequence[int], text: str, stored: bytes, byte: int = 0, stored_byte: int = 0) -> list[int]:
-        """Positions in characters of ``text``, which began at ``byte`` of the body, in characters of ``stored``, which begins at ``stored_byte``
-        of the masked body. In one pass over both, however many positions there are."""
+    def map_positions(self, positions: Sequence[int], text: str, stored: bytes, byte: int = 0, stored_byte: int = 0) -> list[int]:
+        """Maps positions in characters of ``text``, which begins at ``byte`` of the body, to characters of ``stored``, which begins at
+        ``stored_byte`` of the masked body. One pass over both texts for any number of positions."""
         if not self._edits:
             return list(positions)
         places: dict[int, int] = {}

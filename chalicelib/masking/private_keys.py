@@ -1,8 +1,8 @@
-"""Private keys in PEM: from BEGIN to END, and whichever half of one a batch has.
+"""Private keys in PEM: from BEGIN to END, or the half of a key that a batch contains.
 
-No state goes from one batch to the next, so a key that is split over batches is found by the half that has a marker: from BEGIN to the
-end of the batch, and from the start of a batch to END. No key is longer than 16 KiB, and neither is what is masked on one marker's word:
-a marker that is only mentioned cannot hide the rest of a log.
+Batches share no state, so a key that is split over two batches is found by the marker in each half: from BEGIN to the end of the batch,
+and from the start of a batch to END. At most 16 KiB are masked for one marker, the length of the longest keys, so a mere mention of a
+marker cannot hide the rest of a log.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LABELS = (b"private key", b"private key block")
 
 
 def private_keys(text: Text) -> Iterator[Span]:
-    """Blocks, with their markers. They may reach over lines; one without its other marker ends with the batch, or after 16 KiB."""
+    """Blocks with their markers, which may span lines. A block without END ends with the batch or after 16 KiB."""
     begin, _ = _marker(text, _BEGIN, 0, len(text))
     _, stray = _marker(text, _END, 0, min(LONGEST_KEY_BYTES, len(text) if begin < 0 else begin))
     if stray >= 0:
@@ -32,7 +32,7 @@ def private_keys(text: Text) -> Iterator[Span]:
 
 
 def _marker(text: Text, word: bytes, start: int, end: int) -> Span:
-    """The first marker of a private key, which may end a little behind ``end``; (-1, -1): none."""
+    """The first marker of a private key that begins in [start, end); it may end shortly after ``end``. (-1, -1): none."""
     at = text.find_any_case(word, start, end)
     while at >= 0:
         behind = at + len(word)

@@ -1,4 +1,4 @@
-"""What an operator decides about masking: for which pipelines, which shapes, and values of their own (``RUNLAKE_MASKING``)."""
+"""The operator's masking rules: pipelines, shapes and configured values (``RUNLAKE_MASKING``)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ MIN_VALUE_BYTES = 4
 _NAME = re.compile(r"(ssm|secretsmanager):[A-Za-z0-9/_.+=@:-]{1,2048}(#[A-Za-z0-9_.-]{1,255})?")
 
 
-class Rule(BaseModel):
-    """One entry: ``fqn`` is a pattern (``*``, ``?``, ``[…]``) over the whole name; without ``shapes`` it means all."""
+class MaskingRule(BaseModel):
+    """``fqn`` is a pattern (``*``, ``?``, ``[…]``) for the whole name. Default of ``shapes``: all."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -36,7 +36,7 @@ class Rule(BaseModel):
     @classmethod
     def _are_long(cls, values: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
         if any(not value_lines(value.get_secret_value()) for value in values):
-            raise ValueError(f"a value has {MIN_VALUE_BYTES} bytes or more in a line")
+            raise ValueError(f"a value needs a line of at least {MIN_VALUE_BYTES} bytes")
         return values
 
     @field_validator("values_from")
@@ -46,14 +46,14 @@ class Rule(BaseModel):
             SecretName.parse(name)
         return names
 
-    def is_for(self, fqn: str) -> bool:
-        """Whether a pipeline's logs are masked by this rule."""
+    def applies_to(self, fqn: str) -> bool:
+        """Whether this rule masks the logs of a pipeline."""
         return fnmatchcase(fqn, self.fqn)
 
 
 @dataclass(frozen=True, slots=True)
 class SecretName:
-    """``ssm:/path/of/parameter`` or ``secretsmanager:name``; ``#field`` of a secret that is a JSON object."""
+    """``ssm:/path/of/parameter`` or ``secretsmanager:name``, followed by ``#field`` if the secret is a JSON object."""
 
     text: str
 
@@ -61,7 +61,7 @@ class SecretName:
     def parse(cls, text: str) -> SecretName:
         """Raises ValueError."""
         if not _NAME.fullmatch(text):
-            raise ValueError("a value's place is ssm:name or secretsmanager:name, #field behind it where it is a json object")
+            raise ValueError("a reference to a value is ssm:name or secretsmanager:name, followed by #field if it is a json object")
         return cls(text)
 
     @property
@@ -71,20 +71,20 @@ class SecretName:
 
     @property
     def name(self) -> str:
-        """The parameter's or the secret's own name, or its ARN."""
+        """Name or ARN of the parameter or secret."""
         return self.text.partition(":")[2].partition("#")[0]
 
     @property
     def field(self) -> str:
-        """Of a JSON object; empty: the whole text."""
+        """Field of a JSON object; empty for the complete text."""
         return self.text.partition("#")[2]
 
 
-_RULES = TypeAdapter(tuple[Rule, ...])
+_RULES = TypeAdapter(tuple[MaskingRule, ...])
 
 
-def parsed_text(text: str) -> tuple[Rule, ...]:
-    """The rules of a setting. Raises InvalidConfigurationError, without any value in its message."""
+def parse_rules(text: str) -> tuple[MaskingRule, ...]:
+    """Parses the setting. Raises InvalidConfigurationError with a message that contains no value."""
     try:
         return _RULES.validate_json(text)
     except ValidationError as error:
@@ -94,5 +94,5 @@ def parsed_text(text: str) -> tuple[Rule, ...]:
 
 
 def value_lines(value: str) -> tuple[bytes, ...]:
-    """What is looked for of a value: its lines, those that are long enough not to be found everywhere."""
+    """The parts of a value that are searched for: its stripped lines, without those that are too short to be specific."""
     return tuple(line for line in (each.strip() for each in value.encode().split(b"\n")) if len(line) >= MIN_VALUE_BYTES)

@@ -1,4 +1,4 @@
-"""The shapes of secrets that are known, by name. Of two that begin at the same place the earlier one here gives its name."""
+"""Registry of the known shapes of secrets. If two findings begin at the same byte, the shape that is first here gives the name."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from chalicelib.masking.credentials import (
     bearer_tokens,
     json_web_tokens,
     passwords_in_urls,
-    secrets_behind_access_keys,
+    secrets_after_access_keys,
 )
-from chalicelib.masking.pairs import WORDS, aws_secret_keys, passwords
+from chalicelib.masking.key_value_secrets import WORDS, aws_secret_keys, passwords
 from chalicelib.masking.private_keys import private_keys
 from chalicelib.masking.text import Span, Text
-from chalicelib.masking.values import Values
+from chalicelib.masking.values import ValueFinder
 
 
-class Finder(Protocol):
-    """Places of secrets, in their order, none twice. Reads each byte a bounded number of times, whatever the bytes are. ``anchor``: a text
-    without these small letters has none; empty: any text may."""
+class SecretFinder(Protocol):
+    """Yields spans of secrets in order, without duplicates. Reads each byte a bounded number of times, for any input. ``anchor``: a
+    lowercase text without which there is no secret; empty if there is no such text."""
 
     @property
     def anchor(self) -> bytes: ...
@@ -33,7 +33,7 @@ class Finder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ShapeFinder:
     """A finder of one shape."""
 
     anchor: bytes
@@ -45,31 +45,31 @@ class Shape:
 
 CONFIGURED = "configured-value"
 
-SHAPES: Mapping[str, tuple[Finder, ...]] = {
-    "private-key": (Shape(b"-----", private_keys),),
+SHAPES: Mapping[str, tuple[SecretFinder, ...]] = {
+    "private-key": (ShapeFinder(b"-----", private_keys),),
     "aws-secret-key": (
-        Shape(b"secret", aws_secret_keys),
-        *(Shape(kind.lower(), partial(secrets_behind_access_keys, kind=kind)) for kind in ACCESS_KEY_KINDS),
+        ShapeFinder(b"secret", aws_secret_keys),
+        *(ShapeFinder(kind.lower(), partial(secrets_after_access_keys, kind=kind)) for kind in ACCESS_KEY_KINDS),
     ),
-    "aws-access-key-id": tuple(Shape(kind.lower(), partial(access_key_ids, kind=kind)) for kind in ACCESS_KEY_KINDS),
-    "jwt": (Shape(b"eyj", json_web_tokens),),
-    "bearer-token": (Shape(b"bearer", bearer_tokens), Shape(b"authorization", authorizations)),
-    "connection-string": (Shape(b"://", passwords_in_urls),),
-    "password": tuple(Shape(word, partial(passwords, word=word)) for word in WORDS),
+    "aws-access-key-id": tuple(ShapeFinder(kind.lower(), partial(access_key_ids, kind=kind)) for kind in ACCESS_KEY_KINDS),
+    "jwt": (ShapeFinder(b"eyj", json_web_tokens),),
+    "bearer-token": (ShapeFinder(b"bearer", bearer_tokens), ShapeFinder(b"authorization", authorizations)),
+    "connection-string": (ShapeFinder(b"://", passwords_in_urls),),
+    "password": tuple(ShapeFinder(word, partial(passwords, word=word)) for word in WORDS),
 }
 NAMES = (*SHAPES, CONFIGURED)
 MARKERS: Mapping[str, bytes] = {name: f"***{name}***".encode() for name in NAMES}
-"""What stands in place of a secret."""
+"""The replacement for secrets of each shape."""
 
 
-def finders(shapes: Sequence[str], values: Sequence[bytes] | Values = ()) -> tuple[tuple[str, Finder], ...]:
-    """The finders of shapes, and one of all configured values, each with its shape's name, in the order of names."""
+def finders(shapes: Sequence[str], values: Sequence[bytes] | ValueFinder = ()) -> tuple[tuple[str, SecretFinder], ...]:
+    """(shape, finder) for the given shapes and one for all configured values, in the order of ``NAMES``."""
     named = [(name, each) for name in SHAPES if name in shapes for each in SHAPES[name]]
     if not values:
         return tuple(named)
-    return (*named, (CONFIGURED, values if isinstance(values, Values) else values_finder(values)))
+    return (*named, (CONFIGURED, values if isinstance(values, ValueFinder) else values_finder(values)))
 
 
-def values_finder(values: Sequence[bytes]) -> Values:
-    """The finder of configured values: made once for many batches."""
-    return Values(values, tuple(MARKERS.values()))
+def values_finder(values: Sequence[bytes]) -> ValueFinder:
+    """Builds the finder of configured values, which is reused for many batches."""
+    return ValueFinder(values, tuple(MARKERS.values()))

@@ -1,4 +1,4 @@
-"""What finders read a batch with. Every way to read goes through here, so that a test can count the bytes that are looked at."""
+"""Read access of finders to a batch. All reads go through ``Text``, so that a test can count the bytes."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ import re
 from collections.abc import Sequence
 from typing import Protocol
 
-Letters = re.Pattern[bytes]
-"""A run: possessive, and nothing in it can be matched in two ways, so a step looks at a byte once."""
+RunPattern = re.Pattern[bytes]
+"""Matches a run of characters: possessive and unambiguous, so each byte is read once."""
 Span = tuple[int, int]
 
 
 class Automaton(Protocol):
-    """Many words that are looked for at once. Reads a text once, whatever the words are."""
+    """Searches for many words at once. Reads a text once, for any words."""
 
     def find_matches_as_indexes(self, haystack: bytes, overlapping: bool = False) -> Sequence[tuple[int, int, int]]:
-        """(number of a word, start, end), in order of their ends."""
+        """(index of a word, start, end), ordered by end."""
 
 
-def letters(of: bytes) -> Letters:
-    """A run of the letters of a class, such as ``A-Z0-9``."""
+def run_pattern(of: bytes) -> RunPattern:
+    """A pattern for a run of characters of a class, such as ``A-Z0-9``."""
     return re.compile(b"[" + of + b"]*+")
 
 
 class Text:
-    """The bytes of a batch. Every method reads no further than what it returns, and a window that its caller names."""
+    """The bytes of a batch. No method reads beyond its result and the window that its caller names."""
 
     __slots__ = ("body", "lowered")
 
@@ -36,35 +36,35 @@ class Text:
         return len(self.body)
 
     def has(self, word: bytes) -> bool:
-        """Whether a word of small letters stands anywhere, however it is written."""
+        """Whether a lowercase word occurs, in any case."""
         return word in self.lowered
 
     def find(self, word: bytes, start: int, end: int | None = None) -> int:
-        """Where a word stands, in these very letters; -1: nowhere."""
+        """The position of a word, case-sensitive; -1 if there is none."""
         return self.body.find(word, start, end)
 
     def find_any_case(self, word: bytes, start: int, end: int | None = None) -> int:
-        """Where a word of small letters stands, however it is written; -1: nowhere."""
+        """The position of a lowercase word, in any case; -1 if there is none."""
         return self.lowered.find(word, start, end)
 
     def occurrences(self, of: Automaton, start: int, end: int) -> list[tuple[int, int, int]]:
-        """Where any of many words stands between two places: (its number, start, end), those that overlap too."""
+        """(index of a word, start, end) of all occurrences in [start, end), overlapping ones included."""
         found = of.find_matches_as_indexes(self.body[start:end], overlapping=True)
         return [(number, first + start, last + start) for number, first, last in found]
 
-    def run(self, of: Letters, start: int, most: int | None = None) -> int:
-        """The end of a run that begins here."""
-        found = of.match(self.body, start, len(self.body) if most is None else start + most)
+    def run(self, of: RunPattern, start: int, max_bytes: int | None = None) -> int:
+        """The end of the run that begins at ``start``."""
+        found = of.match(self.body, start, len(self.body) if max_bytes is None else start + max_bytes)
         return found.end() if found else start
 
-    def match(self, pattern: re.Pattern[bytes], start: int, most: int) -> re.Match[bytes] | None:
-        """A small pattern here, which sees at most so many bytes."""
-        return pattern.match(self.body, start, start + most)
+    def match(self, pattern: re.Pattern[bytes], start: int, max_bytes: int) -> re.Match[bytes] | None:
+        """Matches a small pattern at ``start``, which sees at most ``max_bytes``."""
+        return pattern.match(self.body, start, start + max_bytes)
 
-    def before(self, at: int, most: int) -> bytes:
-        """The bytes in front of a place, in small letters."""
-        return self.lowered[max(at - most, 0) : at]
+    def before(self, at: int, max_bytes: int) -> bytes:
+        """The lowercase bytes before a position."""
+        return self.lowered[max(at - max_bytes, 0) : at]
 
 
-BASE64 = letters(rb"A-Za-z0-9/+")
-BASE64_URL = letters(rb"A-Za-z0-9_-")
+BASE64 = run_pattern(rb"A-Za-z0-9/+")
+BASE64_URL = run_pattern(rb"A-Za-z0-9_-")

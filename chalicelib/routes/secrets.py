@@ -43,11 +43,11 @@ def check(request: Request) -> None:
         raise InvalidInputError("the body holds a value that is configured to be masked")
 
 
-def check_joined(*names: str) -> None:
+def check_joined_names(*names: str) -> None:
     """For names of no pipeline that become parts of one key. Raises InvalidNameError where they make a configured value together."""
     services = composition.services()
     if services.settings.masking:
-        services.masker.check_joined(*names)
+        services.masker.check_joined_names(*names)
 
 
 def _address(request: Request) -> Iterator[str]:

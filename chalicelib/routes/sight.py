@@ -88,9 +88,9 @@ def sight() -> Sight:
 def to_make(metadata: Metadata) -> None:
     """Let a file be made, or be given this metadata. Raises ForbiddenError, InvalidNameError."""
     gate.permit(Scope.ARCHIVE_WRITE, metadata.what)
-    secrets.check_joined(metadata.where, metadata.what)
-    secrets.check_joined(metadata.what, metadata.where)
-    secrets.check_joined(metadata.work_id or "", metadata.what)
+    secrets.check_joined_names(metadata.where, metadata.what)
+    secrets.check_joined_names(metadata.what, metadata.where)
+    secrets.check_joined_names(metadata.work_id or "", metadata.what)
 
 
 def _beginning(pattern: str) -> str:

@@ -1,4 +1,4 @@
-"""Secrets by name, against an emulation of their services."""
+"""Reading of secrets by name, against moto."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SETUP = {"region_name": "us-east-1", "aws_access_key_id": "test", "aws_secret_ac
 
 
 @pytest.fixture(autouse=True)
-def kept() -> Iterator[None]:
+def stored_secrets() -> Iterator[None]:
     with mock_aws():
         boto3.client("ssm", **SETUP).put_parameter(Name="/sales/password", Value="hunter2", Type="SecureString")
         boto3.client("secretsmanager", **SETUP).create_secret(Name="prod/db", SecretString='{"user": "me", "password": "hunter3"}')

@@ -262,10 +262,10 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "They are read again after {}.": "chalicelib.masking.masker:VALUES_AGE_MS",
         "and nothing {} later": "source: a recommendation",
         "of their [forms]; {} or more": "chalicelib.masking.rules:MIN_VALUE_BYTES",
-        "`aws-secret-key` | {} characters": "chalicelib.masking.pairs:_AWS_SECRET_LETTERS",
+        "`aws-secret-key` | {} characters": "chalicelib.masking.key_value_secrets:_AWS_SECRET_LETTERS",
         "`bearer-token` | {} characters or more": "chalicelib.masking.credentials:_BEARER_LETTERS",
         "a name of more than {} characters counts by its end": "chalicelib.masking.fields:LONGEST_LABEL_CHARS",
-        "{} characters of a secret key alone": "chalicelib.masking.pairs:_AWS_SECRET_LETTERS",
+        "{} characters of a secret key alone": "chalicelib.masking.key_value_secrets:_AWS_SECRET_LETTERS",
         "A marker hides {} at most": "chalicelib.masking.private_keys:LONGEST_KEY_BYTES",
     },
     "docs/operations.md": {

@@ -1,11 +1,11 @@
-"""docs/masking.md is what the code does: every shape is told, every example is masked as it says."""
+"""Checks docs/masking.md against the code: it lists every shape, and its examples are masked as shown."""
 
 from __future__ import annotations
 
 import json
 
 from chalicelib.masking.mask import mask
-from chalicelib.masking.rules import Rule, parsed_text
+from chalicelib.masking.rules import MaskingRule, parse_rules
 from chalicelib.masking.shapes import NAMES, SHAPES, finders
 from tests.docs.pages import DOCS, blocks, rows, section
 
@@ -13,7 +13,7 @@ PAGE = DOCS / "masking.md"
 ROWS = [[cell.strip("` ") for cell in row] for row in rows(section(PAGE, "What is known"))]
 
 
-def test_every_shape_is_told_in_order() -> None:
+def test_every_shape_is_listed_in_order() -> None:
     assert [row[0] for row in ROWS] == list(NAMES)
 
 
@@ -24,5 +24,5 @@ def test_every_example_is_masked_as_it_says() -> None:
 
 def test_the_rules_of_the_page_are_rules() -> None:
     (example,) = [block.text for block in blocks(PAGE, "json")]
-    assert len(parsed_text(example)) == len(json.loads(example))
-    assert [row[0].strip("`") for row in rows(section(PAGE, "Turn it on"))] == list(Rule.model_fields)
+    assert len(parse_rules(example)) == len(json.loads(example))
+    assert [row[0].strip("`") for row in rows(section(PAGE, "Turn it on"))] == list(MaskingRule.model_fields)

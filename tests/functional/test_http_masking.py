@@ -1,4 +1,4 @@
-"""Masking at the door: what is stored, counted and read; and that a retry is the same batch, whatever has become of the rules (decision 0019)."""
+"""Masking over HTTP: stored text, metrics and pages, and a retry that is recognized after any change of the rules (decision 0019)."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_packed_and_plain_bodies_are_masked_alike() -> None:
 @pytest.mark.parametrize(("before", "after"), [(None, ON), (ON, ON), (ON, OFF), (ON, LESS), (LESS, ON), (OFF, ON)])
 @pytest.mark.parametrize("idle_s", [0, 3600])
 @pytest.mark.parametrize("others", [0, 1, 7])
-def test_a_retry_is_met_whatever_became_of_the_rules(
+def test_retry_is_recognized_after_a_change_of_the_rules(
     before: list[dict[str, object]] | None, after: list[dict[str, object]], idle_s: int, others: int
 ) -> None:
     """The answer was lost, others wrote, time passed, the rules were changed, and the connector repeats its batch."""
@@ -148,7 +148,7 @@ def test_a_key_is_met_by_the_catalog_when_fewer_rules_make_another_size() -> Non
 
 
 def test_another_secret_is_another_batch() -> None:
-    """Masked they look alike; they were not sent alike."""
+    """Equal after masking, but sent with different contents."""
     world = World()
     with masking(world, ON):
         cookie, _ = send("first")
@@ -180,7 +180,7 @@ def test_a_rotated_key_recognises_what_the_old_one_made() -> None:
 
 
 def test_without_masking_nothing_more_is_asked_of_the_store() -> None:
-    """A retry that looks at what others wrote: HEADs of those that have its size, and no others."""
+    """A retry that checks other batches: HEADs for those of its size only."""
     heads = []
     for rules in (None, ON):
         world = World()
@@ -195,13 +195,13 @@ def test_without_masking_nothing_more_is_asked_of_the_store() -> None:
     assert heads[0] == heads[1]
 
 
-def test_rules_that_cannot_work_are_told_at_start() -> None:
+def test_invalid_rules_are_reported_at_start() -> None:
     with pytest.raises(InvalidConfigurationError, match="variable=RUNLAKE_MASKING"), masking(World(), [{"fqn": ""}]):
         composition.services().prepare("masker")
 
 
 def test_log_line_of_an_error_holds_no_secret() -> None:
-    """A store's error repeats the key, and a run may have been stored before there was a rule."""
+    """A store's error repeats the key, and a run may have been stored before a rule existed."""
     world = World()
     with masking(world, [{"values": ["hunter2-old"]}]), everything_said() as lines:
         logger.warning(
@@ -233,7 +233,7 @@ def test_writer_and_run_named_by_a_value_are_rejected_in_python_too() -> None:
 
 
 def test_agents_item_of_a_run_with_a_secret_is_rejected_by_itself() -> None:
-    """Before any permission is asked for, which would say the name: even where the value was cut off in the middle."""
+    """Before its permission is checked, which would log the name, even one where the value was truncated."""
     name = "x" * 195 + "hunter2-old"
     records = [{"message": "a", "runlake": {"fqn": fqn, "run_id": "r"}} for fqn in ("svc.a", name)]
     issuer = Issuer()

@@ -1,7 +1,7 @@
-"""No secret leaves: a configured value, placed anywhere in any input of any operation, is in no object, key, metadata, row, report, metric, log line
-or answer afterwards.
+"""A configured value in any part of any operation's input occurs afterwards in no object, key, metadata, row, report, metric, log line or
+answer.
 
-``OPERATIONS`` has an entry for every operation of the route table, and a test fails where one is missing.
+``OPERATIONS`` has an entry for every operation of the route table, and a test fails if one is missing.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from tests.sampling import examples
 from tests.world import START_MS, World
 
 SECRET, QUOTED = "hunter2-prod-secret", 'it\'s a "hush"\\-secret'
-"""The second is written in other ways in JSON, in Python's quotes and in addresses."""
+"""The second is escaped differently in JSON, Python strings and addresses."""
 RULES = SecretStr(json.dumps([{"fqn": "*", "values": [SECRET, QUOTED]}]))
 FQN, RUN_ID = "svc.a", "r1"
 RUN = Run(FQN, RUN_ID)
@@ -62,7 +62,7 @@ def as_json(document: Document) -> bytes:
 
 
 def as_escaped_json(document: Document) -> bytes:
-    """Every letter of a text escaped: only a parser finds what it says."""
+    """Every character of a text is escaped, so only a parser finds the text."""
     return _escaped(document).encode()
 
 
@@ -77,7 +77,7 @@ def _escaped(value: Document) -> str:
 
 
 def as_utf_16(document: Document) -> bytes:
-    """``json.loads`` reads these bytes, and a check that takes them for UTF-8 finds nothing in them."""
+    """``json.loads`` reads these bytes; a check that decodes them as UTF-8 finds nothing."""
     return json.dumps(document).encode("utf-16-le")
 
 
@@ -86,7 +86,7 @@ def as_utf_32(document: Document) -> bytes:
 
 
 def as_marked_json(document: Document) -> bytes:
-    """A byte order mark, and every letter of a text escaped."""
+    """A byte order mark, and every character of a text escaped."""
     return b"\xef\xbb\xbf" + as_escaped_json(document)
 
 
@@ -120,8 +120,8 @@ def as_firehose(document: Document) -> bytes:
 
 @dataclass(frozen=True)
 class Operation:
-    """A good request: unmodified, it is answered below 300, or with ``redirect``. ``covers``: the view, and the action where one view has
-    several. ``path``: its parts, ``None``-free. ``before`` makes what it is about, besides a run."""
+    """A valid request: unmodified, it is answered below 300, or with ``redirect``. ``covers``: the view, and the action if one view
+    has several. ``path``: its parts. ``before`` creates the objects that it needs, besides a run."""
 
     covers: str
     method: str
@@ -152,7 +152,7 @@ class Operation:
         return found + (list(_places(self.body, ())) if self.body is not None else [])
 
     def send(self, place: Place, text: Callable[[str], str]) -> Answer:
-        """The request with a secret: ``text`` places it in what stands there."""
+        """Sends the request with a secret: ``text`` adds it to the text at ``place``."""
         kind, where = place
         parts = [text(part) if (kind, where) == ("path", at) else part for at, part in enumerate(self.path)]
         query = {**self.query, **({where: text(self.query.get(where, ""))} if kind == "query" else {})}
@@ -228,7 +228,7 @@ UPLOAD = {
     "hash": "a" * 32,
     "size": 3,
 }
-# Nothing in these but the secret is masked: a document that is masked anyway would hide a field that nobody looks at first.
+# Only the secret is masked in these: a document with another secret would hide a field that the first scan misses.
 EVENT = {
     "message": "one\ntwo", "step": "s", "level": "INFO", "id": 0, "data": {"k": "v", "instanceId": "i", "list": ["x", {"n": "y"}], "more": ["z"]},
     "annotations": [{"position": 1, "note": {"href": ["x"]}}],
@@ -413,7 +413,7 @@ OPEN = {f"{route.module().__name__.rpartition('.')[2]}.{route.name}" for route i
 
 @contextmanager
 def everything_said() -> Iterator[io.StringIO]:
-    """What is printed, and both loggers' lines."""
+    """Standard output and the lines of both loggers."""
     said = io.StringIO()
     handlers = [handler for each in (observability.logger, observability._decisions) for handler in each._logger.handlers]
     streams = [handler.setStream(said) for handler in handlers]  # type: ignore[attr-defined]
@@ -426,7 +426,7 @@ def everything_said() -> Iterator[io.StringIO]:
 
 
 def everything_in(value: Any, seen: set[int]) -> Iterator[str]:
-    """Each text in an object of Python: fields, names, bytes, what gzip packs."""
+    """Each text in a Python object: fields, names, bytes, contents of gzip."""
     if isinstance(value, str):
         yield value
         yield unquote(value)
@@ -454,7 +454,7 @@ def everything_in(value: Any, seen: set[int]) -> Iterator[str]:
 
 
 def ingested(world: World) -> None:
-    """What notifications of all objects make: rows, and reports."""
+    """Ingests the notifications of all objects, which creates rows and reports."""
     services = composition.services()
     deadline = Deadline(world.clock)
     for store, bucket in ((world.store, BUCKET), (world.archive_store, ARCHIVE)):
@@ -464,14 +464,14 @@ def ingested(world: World) -> None:
 
 
 def ways_to_write(secret: str) -> list[str]:
-    """How a secret stands in what is stored or said, once texts that are percent-encoded are decoded."""
+    """The forms of a secret in stored texts and logs, after percent-decoding."""
     other = secret.replace("'", "\\'")
     return [secret, json.dumps(secret)[1:-1], repr(secret)[1:-1], repr(f"{secret}'\"")[1:-4], other, repr(other)[1:-1]]
 
 
 @contextmanager
 def prepared(operation: Operation) -> Iterator[tuple[Mapping[str, Any], io.StringIO]]:
-    """A world with a run and what else the operation is about: everything that stores something, and what is said."""
+    """A world with a run and the objects that the operation needs: all stores, and the output."""
     world, runs, topic = World(), InMemoryRunCatalog(), InMemoryPublisher()
     with installed(world, runs=runs, publisher=topic, masking=RULES), everything_said() as said:
         assert post(f"{FQN}/{RUN_ID}", "zero\n", {"Content-Type": "text/plain"}).status == 200
@@ -481,21 +481,21 @@ def prepared(operation: Operation) -> Iterator[tuple[Mapping[str, Any], io.Strin
 
 
 def leaks(operation: Operation, place: Place, text: Callable[[str], str], secret: str = SECRET) -> list[str]:
-    """Where the secret is afterwards."""
+    """The places that contain the secret afterwards."""
     with prepared(operation) as (stores, said):
         try:
             answer = operation.send(place, text)
         except ValueError as error:
             if "No matching route" not in str(error):
                 raise
-            return []  # the gateway answers, by itself
+            return []  # the gateway rejects it
         except ParseError:
             return []  # protobuf has no such value
         ingested(stores["world"])
         assert answer.status < 500, answer
     own = [answer.body, *answer.headers, *map(str, answer.headers.values())]
     if answer.status == MOVED_TO_SLASH and operation.covers in OPEN:
-        own = []  # says its own address to whoever sent it: masking it would tell strangers which guess is a secret
+        own = []  # repeats the caller's address: masking it would confirm to a stranger that a guess is a secret
     found = {"answer": own, "log lines": [said.getvalue()]}
     found |= {what: everything_in(store, set()) for what, store in stores.items()}  # type: ignore[misc]
     written = ways_to_write(secret)
@@ -504,7 +504,7 @@ def leaks(operation: Operation, place: Place, text: Callable[[str], str], secret
 
 @pytest.mark.parametrize("number", range(len(OPERATIONS)), ids=lambda number: f"{number}-{OPERATIONS[number].covers}")
 def test_each_operation_is_a_good_request(number: int) -> None:
-    """One that is rejected anyway would prove nothing of where a secret goes."""
+    """A request that is rejected anyway would prove nothing."""
     with prepared(OPERATIONS[number]):
         answer = OPERATIONS[number].send(("nothing", None), str)
     redirect = OPERATIONS[number].redirect
@@ -561,7 +561,7 @@ JOINED = "alpha/beta-secret"
 )  # fmt: skip
 @pytest.mark.parametrize("between", ["/", ":", "|"])
 def test_names_that_make_a_secret_together_are_refused(operation: Operation, between: str) -> None:
-    """As parts of one key they stand beside each other."""
+    """Adjacent parts of one key."""
     world, runs, secret = World(), InMemoryRunCatalog(), JOINED.replace("/", between)
     rules = SecretStr(json.dumps([{"fqn": "*", "values": [secret]}]))
     with installed(world, runs=runs, masking=rules), everything_said() as said:
@@ -573,7 +573,7 @@ def test_names_that_make_a_secret_together_are_refused(operation: Operation, bet
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "latin-1"])
 def test_body_that_is_kept_is_utf_8_without_a_mark(encoding: str) -> None:
-    """Its check and its view read it by one function: nothing passes that the check could not read."""
+    """The check and the view decode the body with the same function, so no body passes that the check could not read."""
     world = World()
     with installed(world, masking=RULES):
         made = call("POST", paths.ARCHIVE + "/files", json.dumps(UPLOAD))
@@ -589,20 +589,20 @@ def test_body_that_is_kept_is_utf_8_without_a_mark(encoding: str) -> None:
 
 
 def test_bodies_are_parsed_in_one_place_of_each_kind() -> None:
-    """A view that reads JSON by itself may read what no check has seen."""
+    """A view that parses JSON without the shared functions could read unchecked fields."""
     routes = Path(secrets.__file__).parent
     readers = {path.name for path in routes.glob("*.py") if "raw_body" in path.read_text() and "json.loads" in path.read_text()}
     parsers = {path.name for path in routes.glob("*.py") if "json.loads" in path.read_text()}
     assert readers == set()
     assert parsers == {
-        "json_bodies.py",  # what is kept as it came
+        "json_bodies.py",  # bodies that are stored unmasked
         "bodies.py", "event_bodies.py", "closing.py",  # lines, events and the end of a run, which are masked
         "agents.py", "elasticsearch.py", "coordination.py", "pipeline_files.py",  # answers, rows and cursors of our own
     }  # fmt: skip
 
 
 def test_the_harness_sees_what_is_stored_and_said() -> None:
-    """Without rules the secret is everywhere: the sieve is not blind."""
+    """Without rules the secret is everywhere, so the search is not blind."""
     world, runs, topic = World(), InMemoryRunCatalog(), InMemoryPublisher()
     with installed(world, runs=runs, publisher=topic), everything_said() as said:
         assert post(f"{SECRET}/{RUN_ID}", f"{SECRET}\n", {"Content-Type": "text/plain"}).status == 200
@@ -612,13 +612,13 @@ def test_the_harness_sees_what_is_stored_and_said() -> None:
 
 
 def test_open_paths_are_the_only_ones_that_are_not_looked_at() -> None:
-    """What is open stores nothing and repeats nothing."""
+    """Public routes store nothing and repeat nothing."""
     assert {route.path for route in table.ROUTES if route.path in gate.OPEN} == gate.OPEN
 
 
 @pytest.mark.parametrize("number", [number for number, each in enumerate(OPERATIONS) if each.covers in OPEN])
 def test_the_host_tells_a_stranger_nothing(number: int) -> None:
-    """A response that differed for a configured value would confirm a guess to somebody who has shown no token."""
+    """A response that differed for a configured value would confirm a guess to an unauthenticated caller."""
     operation = OPERATIONS[number]
     with prepared(operation):
         right, wrong = (operation.send(("header", "Host"), lambda _, host=host: host) for host in (SECRET, SECRET[::-1]))  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""Masking: one implementation, applied to every field, and to whatever the process says."""
+"""Mutants of masking: one implementation for every field and for everything that the process logs or answers."""
 
 from tests.mutants.mutant import Mutant
 
@@ -46,7 +46,7 @@ MUTANTS = (
         "chalicelib.masking.fields:_end_of",
         find="label[-LONGEST_LABEL_CHARS:]",
         replace="label",
-        tests=f"{_FIELDS}::test_list_of_a_long_name_costs_what_it_is_long",
+        tests=f"{_FIELDS}::test_list_of_a_long_name_takes_linear_time",
         why="a small packed body costs the product of a name's length and its list's",
     ),
     Mutant(
@@ -58,7 +58,7 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.masking.fields:FieldMask._label",
-        find="self._inside(whole)",
+        find="self._inside(full_label)",
         replace="None",
         tests=_FIELDS,
         why="a value that a secret of a long name reaches into is stored",
@@ -72,8 +72,8 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.masking.shapes:",
-        find='Shape(b"eyj", A)',
-        replace='Shape(b"eyJ", A)',
+        find='ShapeFinder(b"eyj", A)',
+        replace='ShapeFinder(b"eyJ", A)',
         tests="tests/unit/test_masking.py",
         why="a short text is not asked for a token that it has",
     ),
@@ -106,7 +106,7 @@ MUTANTS = (
         why="a step that is too long once it is masked is stored as it came",
     ),
     Mutant(
-        "chalicelib.masking.offsets:Offsets._shifted",
+        "chalicelib.masking.offsets:OffsetMap._shifted",
         find="byte < self._edits[before - 1].end",
         replace="False",
         tests="tests/unit/test_event_writing.py::test_annotations_stay_at_what_they_are_about",
@@ -114,8 +114,8 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.masking.masker:Masker._rules_of",
-        find="rule.is_for(fqn)",
-        replace="rule.is_for('')",
+        find="rule.applies_to(fqn)",
+        replace="rule.applies_to('')",
         tests=_FIELDS,
         why="rules of other pipelines decide about a name",
     ),
@@ -190,7 +190,7 @@ MUTANTS = (
         why="a secret in UTF-16 passes the check and is stored",
     ),
     Mutant(
-        "chalicelib.masking.masker:Masker.check_joined",
+        "chalicelib.masking.masker:Masker.check_joined_names",
         find="self.redact(text) != text",
         replace="False",
         tests="tests/functional/test_no_secret_leaves.py::test_names_that_make_a_secret_together_are_refused",
@@ -211,7 +211,7 @@ MUTANTS = (
         why="parts of an FQN become folders that make a secret",
     ),
     Mutant(
-        "chalicelib.masking.forms:_escaped",
+        "chalicelib.masking.encodings:_escaped",
         find="(repr, ascii, _repr_of_bytes)",
         replace="()",
         tests="tests/unit/test_masking_values.py",

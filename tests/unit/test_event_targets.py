@@ -24,7 +24,7 @@ from chalicelib.events.targets.otlp import OtlpTarget
 from chalicelib.events.targets.shippers import ShipperTarget, fluentd_record, logstash_record
 from chalicelib.events.targets.transport import Answer, retry_after_s
 from chalicelib.masking.masker import Masker
-from chalicelib.masking.rules import parsed_text
+from chalicelib.masking.rules import parse_rules
 from chalicelib.memory.clock import ManualClock
 from chalicelib.ports import Run
 from tests.sampling import examples
@@ -526,7 +526,7 @@ def test_cloudwatch_names_of_streams() -> None:
 
 @every_target
 def test_secrets_are_masked_before_anything_leaves(name: str) -> None:
-    masker = Masker(parsed_text('[{"values": ["geheim-123"]}]'), None, ManualClock(0))
+    masker = Masker(parse_rules('[{"values": ["geheim-123"]}]'), None, ManualClock(0))
     kit = KITS[name]()
     secret = event(
         0, "a geheim-123\nZ2VoZWltLTEyMw== password=hunter2", data={"env": {"API": "geheim-123", "password": "hunter2"}},

@@ -26,8 +26,8 @@ from chalicelib.events.tee import Room, Secondary, Tee
 from chalicelib.events.writing import LineStream, SinkWriter
 from chalicelib.masking.mask import Edit, mask
 from chalicelib.masking.masker import Masker
-from chalicelib.masking.offsets import Offsets
-from chalicelib.masking.rules import parsed_text
+from chalicelib.masking.offsets import OffsetMap
+from chalicelib.masking.rules import parse_rules
 from chalicelib.masking.shapes import SHAPES, finders
 from chalicelib.memory.clock import ManualClock
 from chalicelib.ports import Run
@@ -497,14 +497,14 @@ def test_annotations_stay_at_what_they_are_about(parts: list[tuple[str, str]], p
         edits.append(Edit(start, start + len(secret.encode()), 3))
     positions = [min(each, len(text)) for each in positions]
     wanted = [places[each] if each < len(places) else len(masked) for each in positions]
-    assert Offsets(edits).moved(positions, text, masked.encode()) == wanted
+    assert OffsetMap(edits).map_positions(positions, text, masked.encode()) == wanted
 
 
 # Methods
 
 
 def test_a_method_of_a_target_masks_by_the_pipelines_rules_and_a_tee_has_copies() -> None:
-    masker = Masker(parsed_text('[{"fqn": "svc.*", "shapes": ["jwt"], "values": ["geheim"]}]'), None, ManualClock(0))
+    masker = Masker(parse_rules('[{"fqn": "svc.*", "shapes": ["jwt"], "values": ["geheim"]}]'), None, ManualClock(0))
     main, copy, clock = Bulk(), Shipper(), ManualClock(NOW_MS)
     to_main = to_target(lambda: ElasticsearchTarget(Wire(main), "https://es", "logs"), masker, clock)
     to_copy = to_target(lambda: ShipperTarget(Wire(copy), "http://l", logstash_record), masker, clock)

@@ -11,7 +11,7 @@ from chalicelib.errors import BatchTooLargeError, InvalidBatchError, InvalidEven
 from chalicelib.events.companion import unpacked
 from chalicelib.events.event import Annotation, NewEvent
 from chalicelib.events.shown import Wanted
-from chalicelib.masking.rules import Rule
+from chalicelib.masking.rules import MaskingRule
 from chalicelib.runlog.batch import Batch
 from tests.eventing import INSTANCE, Author, event_parts, said, step_log, whole_log
 from tests.faults.interception import BEFORE, Intercepted, StopAt
@@ -150,7 +150,7 @@ def test_a_closed_run_takes_no_events() -> None:
 
 
 SECRET = "hunter2-secret"
-RULES = [Rule(fqn="*", values=(SecretStr(SECRET),))]
+RULES = [MaskingRule(fqn="*", values=(SecretStr(SECRET),))]
 
 
 def test_secrets_are_masked_in_message_data_and_annotations_before_anything_is_stored() -> None:
@@ -207,7 +207,7 @@ def test_retry_under_other_rules_describes_the_stored_bytes_when_only_the_text_w
         event_parts(world, lambda port: Intercepted(port, stop) if port is world.store else port).log.append(
             RUN, events, position=position
         )
-    parts = event_parts(world, rules=[Rule(fqn="*")])
+    parts = event_parts(world, rules=[MaskingRule(fqn="*")])
     assert parts.log.append(RUN, events, position=position).repeated
     assert whole_log(parts) == "password=hunter2 a\nb\nc\nd\n", "as it was stored"
     assert step_log(parts, "s") == "b\nc\nd\n"

@@ -21,14 +21,14 @@ from chalicelib.events.ports import EventWriter, LogBrowser
 from chalicelib.events.registry import Context, Registry, RunLogParts
 from chalicelib.events.views import Views
 from chalicelib.masking.masker import Masker
-from chalicelib.masking.rules import Rule
+from chalicelib.masking.rules import MaskingRule
 from tests.eventing import INSTANCE, event_parts
 from tests.faults.interception import AFTER, Intercepted, StopAt
 from tests.sampling import examples
 from tests.world import RUN, World
 
 LOGGABLE = Loggable.of_run(RUN, INSTANCE)
-RULES = [Rule(fqn="*", values=(SecretStr("hunter2-secret"),))]
+RULES = [MaskingRule(fqn="*", values=(SecretStr("hunter2-secret"),))]
 
 
 class House:

@@ -1,4 +1,4 @@
-"""Masking: what is found, what is left alone, that lines stay lines, and what rules and values do."""
+"""Masking: findings of all shapes, unmasked text, lines, rules and values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chalicelib.errors import InvalidConfigurationError, StoreUnavailableError
 from chalicelib.masking.mask import _SORTED_BYTES, Edit, Edits, mask
 from chalicelib.masking.masker import VALUES_AGE_MS, Masker
 from chalicelib.masking.private_keys import LONGEST_KEY_BYTES
-from chalicelib.masking.rules import SecretName, parsed_text
+from chalicelib.masking.rules import SecretName, parse_rules
 from chalicelib.masking.shapes import SHAPES, finders
 from chalicelib.memory.clock import ManualClock
 
@@ -126,7 +126,7 @@ def test_a_key_that_is_split_over_two_batches() -> None:
 
 
 def test_of_a_key_in_three_batches_the_middle_is_not_known() -> None:
-    """What is written in docs/masking.md: a body without a marker looks like any base64."""
+    """As stated in docs/masking.md: a body without a marker looks like any base64."""
     body = "MIIEpAIBAAKCAQEA" * 4 + "\n"
     assert masked(body * 3) == body * 3
 
@@ -158,22 +158,22 @@ def test_counts_are_of_secrets() -> None:
 
 
 def masker(clock: ManualClock | None = None, read: object = None, **rule: object) -> Masker:
-    return Masker(parsed_text(json.dumps([rule])), read, clock or ManualClock(0))  # type: ignore[arg-type]
+    return Masker(parse_rules(json.dumps([rule])), read, clock or ManualClock(0))  # type: ignore[arg-type]
 
 
 def test_a_rule_is_for_the_pipelines_of_its_pattern() -> None:
     rules = [{"fqn": "svc_sales.*", "shapes": ["jwt"]}, {"fqn": "*.crm", "shapes": [], "values": ["geheim"]}]
-    door = Masker(parsed_text(json.dumps(rules)), None, ManualClock(0))
+    by_rules = Masker(parse_rules(json.dumps(rules)), None, ManualClock(0))
     text = f"{JWT} geheim password=x".encode()
-    assert door.mask("other", text).body == text
-    assert door.mask("svc_sales.erp", text).body == b"***jwt*** geheim password=x"
-    assert door.mask("other.crm", text).body == JWT.encode() + b" ***configured-value*** password=x"
-    assert door.mask("svc_sales.crm", text).body == b"***jwt*** ***configured-value*** password=x", "rules add up"
+    assert by_rules.mask("other", text).body == text
+    assert by_rules.mask("svc_sales.erp", text).body == b"***jwt*** geheim password=x"
+    assert by_rules.mask("other.crm", text).body == JWT.encode() + b" ***configured-value*** password=x"
+    assert by_rules.mask("svc_sales.crm", text).body == b"***jwt*** ***configured-value*** password=x", "rules add up"
 
 
 def test_values_are_masked_wherever_they_stand() -> None:
-    door = masker(values=["topsecret", "secretplus", "two\nlines here"], shapes=[])
-    assert door.mask("any", b"xtopsecretx topsecretplus lines here\n").body == (
+    by_rules = masker(values=["topsecret", "secretplus", "two\nlines here"], shapes=[])
+    assert by_rules.mask("any", b"xtopsecretx topsecretplus lines here\n").body == (
         b"x***configured-value***x ***configured-value*** ***configured-value***\n"
     )
 
@@ -187,14 +187,14 @@ def test_values_by_name_are_read_once_in_a_while_and_outlive_an_outage() -> None
             raise StoreUnavailableError("away")
         return answers.pop(0)
 
-    door = masker(clock, read, values_from=["secretsmanager:prod/db#password"], shapes=[])
+    by_rules = masker(clock, read, values_from=["secretsmanager:prod/db#password"], shapes=[])
     text = b"first-value second-value"
-    assert door.mask("a", text).body == door.mask("b", text).body == b"***configured-value*** second-value"
+    assert by_rules.mask("a", text).body == by_rules.mask("b", text).body == b"***configured-value*** second-value"
     assert asked == [("secretsmanager", "prod/db", "password")]
     clock.advance(VALUES_AGE_MS / 1000)
-    assert door.mask("a", text).body == b"first-value ***configured-value***"
+    assert by_rules.mask("a", text).body == b"first-value ***configured-value***"
     clock.advance(VALUES_AGE_MS / 1000)
-    assert door.mask("a", text).body == door.mask("a", text).body == b"first-value ***configured-value***", (
+    assert by_rules.mask("a", text).body == by_rules.mask("a", text).body == b"first-value ***configured-value***", (
         "it does not answer: the last one holds"
     )
     assert len(asked) == 3
@@ -222,7 +222,7 @@ def test_nothing_passes_while_a_value_was_never_read() -> None:
 )
 def test_what_is_wrong_with_a_rule_is_told_without_its_values(text: str, field: str) -> None:
     with pytest.raises(InvalidConfigurationError) as caught:
-        parsed_text(text)
+        parse_rules(text)
     assert str(caught.value).endswith(f"variable=RUNLAKE_MASKING field={field}")
     assert "hush" not in str(caught.value) and "shh" not in str(caught.value)
 
@@ -260,7 +260,7 @@ SEEN_BY_MODEL = {"aws-access-key-id", "jwt", "connection-string"}
 
 @given(TEXTS)
 def test_what_a_simple_model_finds_is_gone(text: str) -> None:
-    """The model's secrets, each letter of them, are in what is masked."""
+    """Every character of the model's secrets is masked."""
     after = masked(text)
     for name, pattern in MODEL.items():
         for found in pattern.finditer(text):
@@ -292,7 +292,7 @@ def test_a_shape_alone_is_the_model(text: str) -> None:
     )
 )
 def test_short_and_long_texts_are_masked_alike(parts: list[str]) -> None:
-    """Behind a line that is long enough for the other way of ordering what was found."""
+    """After a line that is long enough to merge findings instead of sorting them."""
     line = "." * _SORTED_BYTES + "\n"
     assert masked(line + "".join(parts)) == line + masked("".join(parts))
 

@@ -1,4 +1,4 @@
-"""No line makes masking slow: the bytes that finders look at are counted, for whatever repeats, and stay below a multiple of the batch."""
+"""No line makes masking slow: finders read a number of bytes that is at most a multiple of the batch's size, for any repeated pattern."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chalicelib.masking import credentials, pairs
+from chalicelib.masking import credentials, key_value_secrets
 from chalicelib.masking.mask import mask
 from chalicelib.masking.shapes import SHAPES, finders
-from chalicelib.masking.text import Automaton, Letters, Text
+from chalicelib.masking.text import Automaton, RunPattern, Text
 from tests.sampling import examples
 
 ALL = finders(tuple(SHAPES), [b"hush-hush", b"aaaaaaaaab"])
 PASSES = 2 * len(ALL)
-"""Each finder reads the batch at least once, to find where its words stand; a short batch is asked first whether it has them at all."""
+"""Each finder reads the batch once to find its words; a short batch is first checked for them."""
 MOST_A_BYTE = 4
-"""Looks at a byte beside its own pass that a finder may take on average: what it reads around its words."""
+"""Reads per byte, on average, that a finder may need around its words, besides its own pass."""
 SMALL, LARGE = 1_200, 12_000
 
 ANCHORS = [
@@ -35,7 +35,7 @@ FILLS = [
 
 
 class Counted(Text):
-    """Counts the bytes that are looked at: those a search passes over, those a run takes, the whole window of a small pattern."""
+    """Counts the bytes read: those that a search passes, those of a run, the window of a small pattern."""
 
     __slots__ = ("looks",)
 
@@ -53,18 +53,18 @@ class Counted(Text):
     def find_any_case(self, word: bytes, start: int, end: int | None = None) -> int:
         return self._searched(super().find_any_case(word, start, end), word, start, end)
 
-    def run(self, of: Letters, start: int, most: int | None = None) -> int:
-        end = super().run(of, start, most)
+    def run(self, of: RunPattern, start: int, max_bytes: int | None = None) -> int:
+        end = super().run(of, start, max_bytes)
         self.looks += end - start + 1
         return end
 
-    def match(self, pattern: re.Pattern[bytes], start: int, most: int) -> re.Match[bytes] | None:
-        self.looks += min(most, len(self) - start)
-        return super().match(pattern, start, most)
+    def match(self, pattern: re.Pattern[bytes], start: int, max_bytes: int) -> re.Match[bytes] | None:
+        self.looks += min(max_bytes, len(self) - start)
+        return super().match(pattern, start, max_bytes)
 
-    def before(self, at: int, most: int) -> bytes:
-        self.looks += most
-        return super().before(at, most)
+    def before(self, at: int, max_bytes: int) -> bytes:
+        self.looks += max_bytes
+        return super().before(at, max_bytes)
 
     def occurrences(self, of: Automaton, start: int, end: int) -> list[tuple[int, int, int]]:
         found = super().occurrences(of, start, end)
@@ -89,7 +89,7 @@ def looks(body: bytes) -> int:
 
 
 def most(size: int) -> int:
-    """What a batch of a size may take: see above, and a little for its end."""
+    """Upper bound of reads for a batch of this size, plus a constant for its end."""
     return PASSES * size + len(ALL) * MOST_A_BYTE * size + 20_000
 
 
@@ -137,18 +137,18 @@ def test_the_count_can_fail() -> None:
     assert read.looks > most(len(body))
 
 
-RUNS = [value for module in (credentials, pairs) for value in vars(module).values() if isinstance(value, re.Pattern)]
-RUNS += list(pairs._QUOTED.values())
+RUNS = [value for module in (credentials, key_value_secrets) for value in vars(module).values() if isinstance(value, re.Pattern)]
+RUNS += list(key_value_secrets._QUOTED.values())
 
 
 @pytest.mark.parametrize("pattern", RUNS, ids=lambda pattern: pattern.pattern.decode())
 def test_no_expression_can_backtrack(pattern: re.Pattern[bytes]) -> None:
-    """Each repetition is possessive, or no longer than what a window holds: what is counted above is what is done."""
+    """Each repetition is possessive or at most as long as a window, so the counted reads are the real ones."""
     assert [most for most in repeats(_parser.parse(pattern.pattern, pattern.flags)) if most > 64] == []
 
 
 def repeats(tree: object) -> Iterator[int]:
-    """How often anything may be repeated that could be given back again."""
+    """The maximum of each repetition that can backtrack."""
     for each in tree if isinstance(tree, list | tuple | _parser.SubPattern) else ():
         if isinstance(each, tuple) and each[0] in (_parser.MAX_REPEAT, _parser.MIN_REPEAT):
             yield each[1][1]

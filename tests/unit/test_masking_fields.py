@@ -1,4 +1,4 @@
-"""The one way in which fields of documents are masked: texts, names, and values by the name that stands before them."""
+"""Masking of documents: texts, names, and values together with their names."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from chalicelib.events.masking import BatchMask, details, masked_details, masked
 from chalicelib.masking.fields import LONGEST_LABEL_CHARS, FieldMask, _unused
 from chalicelib.masking.mask import Masked
 from chalicelib.masking.masker import VALUES_AGE_MS, Masker
-from chalicelib.masking.rules import Rule, SecretName
+from chalicelib.masking.rules import MaskingRule, SecretName
 from chalicelib.memory.clock import ManualClock
 from tests.sampling import examples
 from tests.world import RUN
 
 VALUE = "geheim-12345"
-RULES = [Rule(fqn="*", values=(SecretStr(VALUE), SecretStr("12345678")))]
+RULES = [MaskingRule(fqn="*", values=(SecretStr(VALUE), SecretStr("12345678")))]
 MARKER = "***configured-value***"
 LOGGABLE = Loggable.of_run(RUN, "house-1")
 WORDS = st.sampled_from(
@@ -48,7 +48,7 @@ def fields() -> FieldMask:
 
 
 class _CountedLookups(dict[str, object]):
-    """Counts how often it was asked for a name."""
+    """Counts the lookups of names."""
 
     lookups = 0
 
@@ -88,14 +88,14 @@ def test_look_at_many_secret_texts_ends_with_the_first_of_them() -> None:
         looked += len(text)
         return masker().mask(RUN.fqn, text)
 
-    assert FieldMask(counted).concerns(["token=a"] * 10_000) and looked < 2_048
-    assert not FieldMask(counted).concerns(["nothing"] * 10_000)
-    assert FieldMask(counted).concerns([*["nothing"] * 10_000, VALUE])
+    assert FieldMask(counted).has_secrets(["token=a"] * 10_000) and looked < 2_048
+    assert not FieldMask(counted).has_secrets(["nothing"] * 10_000)
+    assert FieldMask(counted).has_secrets([*["nothing"] * 10_000, VALUE])
 
 
 @pytest.mark.slow
-def test_list_of_a_long_name_costs_what_it_is_long() -> None:
-    """The product of a name's length and its list's is what a small packed body has most of."""
+def test_list_of_a_long_name_takes_linear_time() -> None:
+    """A small compressed body can have a large product of a name's length and its list's length."""
     sizes: list[int] = []
 
     def counted(text: bytes) -> Masked:
@@ -105,7 +105,7 @@ def test_list_of_a_long_name_costs_what_it_is_long() -> None:
     for name in ("pwd" * 3_000, "a" * 9_000, "é\0" * 3_000):
         sizes.clear()
         document = {name: list(range(1_000))}
-        FieldMask(counted).concerns([document])
+        FieldMask(counted).has_secrets([document])
         FieldMask(counted).value(document)
         assert sum(sizes) < 8 * len(json.dumps(name)) + 2 * 1_000 * (6 * LONGEST_LABEL_CHARS + 10), name[:9]
 
@@ -115,7 +115,7 @@ def test_single_look_keeps_one_piece_in_memory() -> None:
     value = {"a" * 30_000: [0] * 11_000, "b": "x" * 500, "c": ["y" * 100] * 5_000}
     mask = FieldMask(lambda text: sizes.append(len(text)) or Masked(text, {}))  # type: ignore[func-returns-value]
     tracemalloc.start()
-    assert not mask.concerns([value])
+    assert not mask.has_secrets([value])
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert max(sizes) <= 31_000 and peak < 1024 * 1024  # the long name is a piece of its own
@@ -130,12 +130,12 @@ SCALARS = st.integers(-9, 10**8) | st.sampled_from(["", "/home", "hunter2", "x'y
 
 
 def label_of(name: str) -> str:
-    """What stands before a value in JSON."""
+    """The text before a value in JSON."""
     return json.dumps(name, ensure_ascii=False) + ": "
 
 
 def masked_behind(label: str, value: object) -> object:
-    """What a value becomes behind a text."""
+    """The masked value after a text."""
     value = fields().text(value) if isinstance(value, str) else value
     masked = masker().mask(RUN.fqn, (label + json.dumps(value, ensure_ascii=False)).encode())
     if not masked.edits or masked.edits[-1].end <= len(label.encode()):
@@ -159,20 +159,20 @@ def test_value_behind_a_long_name_is_masked_as_behind_all_of_it(name: str, value
     expected, mask = masked_behind(label, value), fields()
     found, end = mask._value([value], mask._label(name)), label[-LONGEST_LABEL_CHARS:]
     if expected == value:
-        # All of ``pwd=…pwd`` is the value of its first word; of the end alone it is not known.
+        # All of ``pwd=…pwd`` is the value of its first word, which the end alone does not contain.
         assert found == [value] or masked_behind(end, value) != value
     else:
         assert (found != [value]) and (found == [expected] or end != label)
     if found != [value]:
-        assert fields().concerns([{name: [value]}])
+        assert fields().has_secrets([{name: [value]}])
 
 
 def test_end_of_a_private_key_is_seen_far_behind_other_texts() -> None:
-    """Where it stands alone, all before it is masked: so the single look must not miss it among others."""
+    """In a text of its own all before it is masked, so the single scan must find it among others."""
     end = "MIIEpAIBAAKCAQEA\n-----END RSA PRIVATE KEY-----"
     assert fields().text(end) != end
-    assert fields().concerns(["plain text"] * 5_000 + [end])
-    assert fields().concerns(["x" * 15_000, "y" * 15_000 + end])
+    assert fields().has_secrets(["plain text"] * 5_000 + [end])
+    assert fields().has_secrets(["x" * 15_000, "y" * 15_000 + end])
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_value_and_its_name_are_masked(value: Any, masked: Any) -> None:
 
 
 def test_names_that_become_equal_are_all_there() -> None:
-    rules = [Rule(fqn="*", values=(SecretStr("secret-one"), SecretStr("secret-two")))]
+    rules = [MaskingRule(fqn="*", values=(SecretStr("secret-one"), SecretStr("secret-two")))]
     mask = FieldMask(partial(masker(rules=rules).mask, RUN.fqn))
     assert mask.value({"secret-one": 1, "secret-two": 2, "x": 3}) == {MARKER: 1, f"{MARKER}-2": 2, "x": 3}
 
@@ -209,10 +209,10 @@ def test_names_that_become_equal_are_all_there() -> None:
 @settings(deadline=None, max_examples=examples(300))
 @given(JSON)
 def test_single_look_sees_all_that_is_masked_field_by_field(value: Any) -> None:
-    """Otherwise a batch that holds a secret would pass as one that holds none."""
+    """Otherwise a batch with a secret would pass unmasked."""
     mask = fields()
     if mask.value(value) != value:
-        assert mask.concerns([value])
+        assert mask.has_secrets([value])
 
 
 @settings(deadline=None, max_examples=examples(200))
@@ -249,13 +249,13 @@ def test_every_field_of_an_event_is_masked() -> None:
         "a new field is masked too"
     )
     assert set(Event.model_fields) == {*NewEvent.model_fields, "writer"} - {"step"}
-    assert fields().concerns(details(event))
+    assert fields().has_secrets(details(event))
 
 
 @pytest.mark.parametrize("value", [VALUE, f"a {VALUE}", {"x": VALUE, "password": "hunter2"}, [VALUE], 12345678])
 @pytest.mark.parametrize("name", ["instanceId", "loggableType", "loggableId", "jobId"])
 def test_name_of_another_loggable_is_masked_like_other_data(name: str, value: Any) -> None:
-    """Only what repeats the loggable's own names stays as it is."""
+    """Only data that repeats the loggable's own names stays unmasked."""
     mask = partial(masker().mask, RUN.fqn)
     foreign = {name: value}
     if name == "instanceId":  # others are refused
@@ -274,25 +274,25 @@ def test_step_that_grows_too_long_is_the_marker() -> None:
     assert masked_details(NewEvent(message="", step=step), fields()).step == MARKER
 
 
-# Names, and what this process says
+# Names, logs and answers
 
 
 def test_name_with_a_configured_value_is_rejected_without_saying_it() -> None:
     check = masker().check_names
-    check("svc.a", "svc.a", "run", "password=hunter2")  # a shape is no reason: names are no text
+    check("svc.a", "svc.a", "run", "password=hunter2")  # shapes do not apply to names
     for name in (VALUE, f"run-{VALUE}-1", VALUE.replace("-", "%2D"), "", "é" + VALUE):
         if name and name != VALUE.replace("-", "%2D"):
             with pytest.raises(InvalidNameError) as caught:
                 check("svc.a", "svc.a", name)
             assert VALUE not in str(caught.value)
-    other = masker(rules=[Rule(fqn="other.*", values=(SecretStr(VALUE),))])
+    other = masker(rules=[MaskingRule(fqn="other.*", values=(SecretStr(VALUE),))])
     other.check_names("svc.a", VALUE)
     with pytest.raises(InvalidNameError):
         other.check_names("other.a", VALUE)
 
 
 def test_names_that_hold_a_value_together_are_rejected() -> None:
-    check = masker(rules=[Rule(fqn="*", values=(SecretStr("alpha/beta-secret"),))]).check_names
+    check = masker(rules=[MaskingRule(fqn="*", values=(SecretStr("alpha/beta-secret"),))]).check_names
     check("svc", "svc", "alpha", "x", "beta-secret")
     check("svc", "alphabeta-secret", "alpha-beta-secret")
     for names in (("alpha", "beta-secret"), ("svc.alpha.beta-secret", "r"), ("svc", "alpha", "beta-secret-1")):
@@ -301,7 +301,7 @@ def test_names_that_hold_a_value_together_are_rejected() -> None:
 
 
 class Parameters:
-    """Where values are kept; ``away`` from time to time."""
+    """A parameter store that can be ``away``."""
 
     def __init__(self, **values: str) -> None:
         self.values, self.away, self.reads = values, False, 0
@@ -316,7 +316,9 @@ class Parameters:
 def test_redaction_makes_no_request_and_knows_what_was_read() -> None:
     parameters, clock = Parameters(db=VALUE), ManualClock(0)
     mine = masker(
-        clock, [Rule(fqn="svc.*", values_from=("ssm:db",)), Rule(fqn="x.*", values=(SecretStr("own-value"),))], parameters
+        clock,
+        [MaskingRule(fqn="svc.*", values_from=("ssm:db",)), MaskingRule(fqn="x.*", values=(SecretStr("own-value"),))],
+        parameters,
     )
     assert mine.redact(f"{VALUE} own-value") == f"{VALUE} {MARKER}" and parameters.reads == 0
     mine.refresh()
@@ -330,7 +332,7 @@ def test_redaction_makes_no_request_and_knows_what_was_read() -> None:
 
 def test_refresh_of_a_place_that_is_away_waits_before_it_asks_again() -> None:
     parameters, clock = Parameters(db=VALUE), ManualClock(0)
-    mine = masker(clock, [Rule(fqn="*", values_from=("ssm:db",))], parameters)
+    mine = masker(clock, [MaskingRule(fqn="*", values_from=("ssm:db",))], parameters)
     parameters.away = True
     for _ in range(3):
         mine.refresh()
@@ -344,7 +346,7 @@ def test_refresh_of_a_place_that_is_away_waits_before_it_asks_again() -> None:
 
 
 def test_check_names_reads_what_it_needs() -> None:
-    mine = masker(rules=[Rule(fqn="*", values_from=("ssm:db",))], read=Parameters(db=VALUE))
+    mine = masker(rules=[MaskingRule(fqn="*", values_from=("ssm:db",))], read=Parameters(db=VALUE))
     with pytest.raises(InvalidNameError):
         mine.check_names("svc.a", f"run-{VALUE}")
 

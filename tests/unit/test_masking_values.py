@@ -1,4 +1,4 @@
-"""Configured values: every form of every one, in one pass, and nothing of any stays; what it costs does not depend on how many there are."""
+"""Configured values: every form of every value is masked in one pass, and the cost does not depend on the number of values."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chalicelib.masking.forms import forms
+from chalicelib.masking.encodings import encoded_forms
 from chalicelib.masking.mask import mask
 from chalicelib.masking.masker import Masker
-from chalicelib.masking.rules import parsed_text
+from chalicelib.masking.rules import parse_rules
 from chalicelib.masking.shapes import MARKERS, SHAPES, finders
 from chalicelib.masking.text import Automaton, Text
-from chalicelib.masking.values import WINDOW_BYTES, Values
+from chalicelib.masking.values import WINDOW_BYTES, ValueFinder
 from chalicelib.memory.clock import ManualClock
 from tests.sampling import examples
 
@@ -61,33 +61,33 @@ def test_percent_encoded_in_both_cases_and_with_both_blanks_and_escaped(written:
 @pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
 @pytest.mark.parametrize("is_padded", [True, False])
 @pytest.mark.parametrize("before", range(7))
-@pytest.mark.parametrize("behind", range(7))
+@pytest.mark.parametrize("after", range(7))
 @pytest.mark.parametrize("secret", ["hunter2-and-more", "gehe", "geheim", "\u00fe\u00ff\u00fe\u00ff>>>???"])
 def test_base64_wherever_it_begins_standard_and_url_safe_padded_or_not(
-    encode: object, is_padded: bool, before: int, behind: int, secret: str
+    encode: object, is_padded: bool, before: int, after: int, secret: str
 ) -> None:
-    raw = b"<" * before + secret.encode() + b">" * behind
+    raw = b"<" * before + secret.encode() + b">" * after
     text = encode(raw).decode()  # type: ignore[operator]
     text = text if is_padded else text.rstrip("=")
     found = masked(f"header {text}\n", secret)
     assert M in found
     rest = found.removeprefix("header ").removesuffix("\n").replace(M, "")
-    assert len(rest) <= (before * 4 + 2) // 3 + (behind * 4 + 2) // 3 + 2, "no letter that has a part of the secret is left"
+    assert len(rest) <= (before * 4 + 2) // 3 + (after * 4 + 2) // 3 + 2, "no letter that has a part of the secret is left"
     left, _, right = found.removeprefix("header ").removesuffix("\n").partition(M)
     assert text.startswith(left) and text.endswith(right)
     assert len(left) * 6 <= before * 8
-    assert len(right.rstrip("=")) * 6 <= behind * 8 + 4 or (behind == 0 and right.strip("=") == "")
+    assert len(right.rstrip("=")) * 6 <= after * 8 + 4 or (after == 0 and right.strip("=") == "")
 
 
 def test_all_forms_of_plain_letters_are_four() -> None:
-    assert len(forms(b"hunter2-and-more")) == 4
+    assert len(encoded_forms(b"hunter2-and-more")) == 4
 
 
 def test_the_blanks_of_a_form() -> None:
     assert masked("user=a+b+c+d user=a%20b%20c%20d a b c d", "a b c d") == f"user={M} user={M} {M}"
 
 
-# What overlaps
+# Overlaps
 
 
 def test_longest_first() -> None:
@@ -100,8 +100,8 @@ def test_of_values_that_overlap_nothing_stays() -> None:
 
 
 def test_values_of_several_lines_are_their_lines() -> None:
-    door = Masker(parsed_text(json.dumps([{"shapes": [], "values": ["first line\nsecond line\nno"]}])), None, ManualClock(0))
-    assert door.mask("any", b"x second line y first line\nno\n").body.decode() == f"x {M} y {M}\nno\n"
+    by_rules = Masker(parse_rules(json.dumps([{"shapes": [], "values": ["first line\nsecond line\nno"]}])), None, ManualClock(0))
+    assert by_rules.mask("any", b"x second line y first line\nno\n").body.decode() == f"x {M} y {M}\nno\n"
 
 
 def test_a_value_over_the_border_of_a_window() -> None:
@@ -110,7 +110,7 @@ def test_a_value_over_the_border_of_a_window() -> None:
         assert masked(text, "hunter2-hunter2") == "." * at + M + "." * 9
 
 
-# What is masked already
+# Existing markers
 
 
 def test_what_is_masked_is_not_cut() -> None:
@@ -144,7 +144,7 @@ def test_nothing_of_any_value_is_left(secrets: list[str], noise: str, chance: ra
     found = masked(text, *values)
     covered = bytearray(len(text.encode()))
     for value in values:
-        for form in forms(value.encode()):
+        for form in encoded_forms(value.encode()):
             at = text.encode().find(form.text)
             while at >= 0:
                 covered[at : at + len(form.text)] = b"\1" * len(form.text)
@@ -160,9 +160,9 @@ def test_nothing_of_any_value_is_left(secrets: list[str], noise: str, chance: ra
 @QUIET
 @given(SECRETS, st.text(st.sampled_from("ab1 x\n"), max_size=80))
 def test_plain_values_are_masked_byte_for_byte_as_a_model_says(secrets: list[str], text: str) -> None:
-    """All places of all forms, their union, each part of it a marker."""
+    """All occurrences of all forms, overlapping ones merged, each replaced by a marker."""
     values = [secret.strip() for secret in secrets if secret.isascii()]
-    every = {form.text for value in values for form in forms(value.encode())}
+    every = {form.text for value in values for form in encoded_forms(value.encode())}
     spans = sorted((at, at + len(each)) for each in every for at in range(len(text)) if text.encode().startswith(each, at))
     united: list[list[int]] = []
     for first, last in spans:
@@ -171,7 +171,7 @@ def test_plain_values_are_masked_byte_for_byte_as_a_model_says(secrets: list[str
         else:
             united.append([first, last])
     is_plain = not any(
-        form.before or form.behind for value in values for form in forms(value.encode()) if form.text in text.encode()
+        form.before or form.after for value in values for form in encoded_forms(value.encode()) if form.text in text.encode()
     )
     wanted, at = "", 0
     for first, last in united:
@@ -181,11 +181,11 @@ def test_plain_values_are_masked_byte_for_byte_as_a_model_says(secrets: list[str
         assert masked(text, *values) == wanted + text[at:]
 
 
-# What it costs
+# Cost
 
 
 class Counted(Text):
-    """Counts the bytes that are searched, and what is found."""
+    """Counts the searched bytes and the matches."""
 
     __slots__ = ("finds", "looks")
 
@@ -207,7 +207,7 @@ def secrets_of(count: int, seed: int = 7) -> list[bytes]:
 
 def cost(text: bytes, values: list[bytes]) -> tuple[int, int]:
     counted = Counted(text)
-    list(Values(values)(counted))
+    list(ValueFinder(values)(counted))
     return counted.looks, counted.finds
 
 
@@ -230,7 +230,7 @@ NESTED = {
 
 @pytest.mark.parametrize("name", NESTED)
 def test_values_within_values_cost_no_more(name: str) -> None:
-    """The worst text for each: what is found is bounded by the text, however many values lie within one another."""
+    """The worst text for each: the text bounds the number of matches, for any nesting of values."""
     values = NESTED[name]
     longest = max(values, key=len)
     for text in (longest * (20_000 // len(longest)), b"a" * 20_000):
@@ -249,12 +249,14 @@ def test_finds_are_bounded_whatever_the_values_are(values: list[str], text: str)
 
 def test_a_finder_is_made_once_for_many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
-    monkeypatch.setattr("chalicelib.masking.masker.values_finder", lambda values: made.append(values) or Values(values))
-    door = Masker(parsed_text(json.dumps([{"values": ["geheim"]}, {"fqn": "b.*", "values": ["anderes"]}])), None, ManualClock(0))
+    monkeypatch.setattr("chalicelib.masking.masker.values_finder", lambda values: made.append(values) or ValueFinder(values))
+    by_rules = Masker(
+        parse_rules(json.dumps([{"values": ["geheim"]}, {"fqn": "b.*", "values": ["anderes"]}])), None, ManualClock(0)
+    )
     for _ in range(3):
-        assert door.mask("a.x", b"geheim anderes").body.startswith(b"***")
-        door.mask("b.x", b"geheim")
-        assert door.may_vary(b"geheim")
+        assert by_rules.mask("a.x", b"geheim anderes").body.startswith(b"***")
+        by_rules.mask("b.x", b"geheim")
+        assert by_rules.may_contain_secrets(b"geheim")
     assert len(made) == 2
 
 

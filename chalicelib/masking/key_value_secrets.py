@@ -1,7 +1,7 @@
-"""``password=…``, ``"token": "…"``, ``--secret …``: values whose name says that they are secret.
+"""``password=…``, ``"token": "…"``, ``--secret …``: values whose names mark them as secret.
 
-A name counts by its end: ``db_password`` and ``accessToken`` do, ``token_count`` does not. A value in quotes ends at the same quote, or
-with its line; another one ends at white space or a quote, or where the next pair begins (``a=1&b=2``, ``a=1,b=2``).
+The end of a name decides: ``db_password`` and ``accessToken`` are secret, ``token_count`` is not. A quoted value ends at the same quote
+or at the end of its line; an unquoted one ends at white space, a quote or the start of the next pair (``a=1&b=2``, ``a=1,b=2``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ WORDS = (b"password", b"passwd", b"passphrase", b"_pass", b"pwd", b"secret", b"t
 _WHOSE_KEY = (b"api", b"access", b"account", b"private", b"secret", b"shared", b"signing", b"encryption")
 _LONGEST_WHOSE = 12
 _HEAD_BYTES = 80
-# What may stand between the word and the value. Each part is bounded, and none can take what the next one needs.
+# The text between the word and the value. Each part is bounded, and none can match text that the next part needs.
 _HEAD = re.compile(
     rb"(?:[_-]?(?:access[_-]?)?(?:key|value|string|text))?\d{0,2}+"
     rb"(?:\\{0,3}+[\"'])?"
@@ -37,14 +37,14 @@ _OPENING = b"{[("
 
 
 def passwords(text: Text, word: bytes) -> Iterator[Span]:
-    """Values whose name ends in one of ``WORDS``."""
+    """Values whose name ends in ``word``, one of ``WORDS``."""
     for _, start, end in _pairs(text, word):
         if not (word == b"pwd" and text.body.startswith(b"/", start)):  # PWD=/home/me
             yield start, end
 
 
 def aws_secret_keys(text: Text) -> Iterator[Span]:
-    """40 letters named ``aws_secret_access_key``, ``SecretAccessKey``, ``secret_key``."""
+    """Values of 40 characters named ``aws_secret_access_key``, ``SecretAccessKey`` or ``secret_key``."""
     for name, start, end in _pairs(text, b"secret"):
         if (
             end - start == _AWS_SECRET_LETTERS
@@ -55,7 +55,7 @@ def aws_secret_keys(text: Text) -> Iterator[Span]:
 
 
 def _pairs(text: Text, word: bytes) -> Iterator[tuple[int, int, int]]:
-    """Where a name's word, its value, and the value's end are. What was read for one is not read for the next."""
+    """(position of the word in a name, start and end of the value). No text is read twice for the same word."""
     at = text.find_any_case(word, 0)
     while at >= 0:
         start, end = _value(text, word, at)
@@ -65,7 +65,7 @@ def _pairs(text: Text, word: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def _value(text: Text, word: bytes, at: int) -> Span:
-    """From where to where the value stands, if it is one (else they are the same): nothing before its end needs to be looked at again."""
+    """The span of the value after the word at ``at``; empty if there is none. The next search begins at its end."""
     behind = at + len(word)
     head = text.match(_HEAD, behind, _HEAD_BYTES)
     if head is None or (word == b"key" and not _is_secret_key(text, at)) or (head["gap"] and not _is_option(text, at)):
@@ -85,11 +85,11 @@ def _bare(text: Text, start: int) -> Span:
 
 
 def _is_secret_key(text: Text, at: int) -> bool:
-    """``api_key``, not ``monkey``."""
+    """Whether the word ``key`` belongs to a name such as ``api_key``, not ``monkey``."""
     return text.before(at, _LONGEST_WHOSE).rstrip(b"_-. ").endswith(_WHOSE_KEY)
 
 
 def _is_option(text: Text, at: int) -> bool:
-    """``--db-password``: the name begins with hyphens."""
+    """Whether the name is an option such as ``--db-password``."""
     name = text.before(at, _NAME_LETTERS)
     return name[len(name.rstrip(b"abcdefghijklmnopqrstuvwxyz0123456789_.-")) :].startswith(b"--")
