@@ -1,4 +1,4 @@
-"""``python -m bench.lines FILE…``: what is recognized of logs, and how fast, on one core. Without files: the speed of each format.
+"""``python -m bench.lines FILE…``: recognized columns of logs, and the speed of parsing on one core. Without files: the speed of each format.
 
 Speed is of the process's own time, the best of some runs, from lines in memory to events.
 """
@@ -12,11 +12,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import process_time
 
-from chalicelib.lines.choice import choose
-from chalicelib.lines.clock import Clock
-from chalicelib.lines.events import Event, events
-from chalicelib.lines.formats import FORMATS, PLAIN, Format
-from chalicelib.lines.text import numbered
+from chalicelib.lines.events import LineEvent, events
+from chalicelib.lines.format_detection import detect_format
+from chalicelib.lines.formats import FORMATS, PLAIN, LogFormat
+from chalicelib.lines.text import number_lines
+from chalicelib.lines.timestamps import TimestampParser
 
 _LINES = 20_000
 _LINE_BYTES = 120
@@ -38,13 +38,13 @@ def main() -> None:
 
 
 def print_files(files: Sequence[Path]) -> None:
-    """What each file's lines say, in shares of its events."""
+    """For each file: format, and the share of events with each column."""
     print(f"{'file':24} {'format':20} {'lines':>8} {'events':>8} {'time':>7} {'level':>7} {'logger':>7} {'MB/s':>6}")
     for path in files:
         raw = path.read_bytes()
-        lines = [line for _, line in numbered([raw])]
-        chosen = choose(lines)
-        clock = Clock(reference_us=int(path.stat().st_mtime) * 1_000_000)
+        lines = [line for _, line in number_lines([raw])]
+        chosen = detect_format(lines)
+        clock = TimestampParser(reference_us=int(path.stat().st_mtime) * 1_000_000)
         found = list(events(enumerate(lines), chosen, clock))
         shares = [_share(found, field) for field in ("timestamp", "level", "logger")]
         speed = len(raw) / 1e6 / max(_seconds(lines, chosen), 1e-9)
@@ -52,7 +52,7 @@ def print_files(files: Sequence[Path]) -> None:
 
 
 def print_formats() -> None:
-    """Each format on lines of its own, then the hard cases: nothing known, another format chosen, stack traces."""
+    """Each format on its own lines, then hard cases: no format, a format that was not chosen, stack traces."""
     print(f"{'lines':28} {'bytes':>6} {'µs/line':>8} {'MB/s':>6}")
     for each in FORMATS:
         _print_speed(each.name, _lines_of(each), each)
@@ -60,14 +60,14 @@ def print_formats() -> None:
     _print_speed("plain, prints", prints, PLAIN)
     python, spark = (_lines_of(each) for each in FORMATS if each.name in ("python", "spark"))
     mixed = [line for pair in zip(python, spark, strict=True) for line in pair]
-    _print_speed("half python, half spark", mixed, choose(mixed))
-    _print_speed("half of them prints", [line for pair in zip(python, prints, strict=True) for line in pair], choose(python))
+    _print_speed("half python, half spark", mixed, detect_format(mixed))
+    _print_speed("half of them prints", [line for pair in zip(python, prints, strict=True) for line in pair], detect_format(python))
     trace = _TRACE.encode().split(b"\n")
-    _print_speed("a trace after each", [line for header in python for line in (header, *trace)], choose(python))
+    _print_speed("a trace after each", [line for header in python for line in (header, *trace)], detect_format(python))
 
 
-def _lines_of(each: Format) -> list[bytes]:
-    """Lines of 120 bytes where they can be as long as one likes. Ten of them share a second."""
+def _lines_of(each: LogFormat) -> list[bytes]:
+    """Lines of 120 bytes if the format permits; ten of them share a second."""
     start = datetime(2026, 11, 21, 3, 12, 45, tzinfo=UTC)
     lines = []
     for number in range(_LINES):
@@ -79,23 +79,23 @@ def _lines_of(each: Format) -> list[bytes]:
     return lines
 
 
-def _print_speed(name: str, lines: Sequence[bytes], chosen: Format) -> None:
+def _print_speed(name: str, lines: Sequence[bytes], chosen: LogFormat) -> None:
     seconds, size = _seconds(lines, chosen), sum(map(len, lines)) + len(lines)
     print(f"{name:28} {size // len(lines):6} {seconds / len(lines) * 1e6:8.2f} {size / 1e6 / seconds:6.0f}")
 
 
-def _seconds(lines: Sequence[bytes], chosen: Format) -> float:
+def _seconds(lines: Sequence[bytes], chosen: LogFormat) -> float:
     numbered = list(enumerate(lines))
 
     def once() -> float:
         started = process_time()
-        deque(events(numbered, chosen, Clock(reference_us=1_795_000_000_000_000)), maxlen=0)
+        deque(events(numbered, chosen, TimestampParser(reference_us=1_795_000_000_000_000)), maxlen=0)
         return process_time() - started
 
     return min(once() for _ in range(_RUNS))
 
 
-def _share(found: Sequence[Event], field: str) -> str:
+def _share(found: Sequence[LineEvent], field: str) -> str:
     return f"{100 * sum(getattr(event.parsed, field) is not None for event in found) / max(len(found), 1):6.2f}%"
 
 

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from bench.spark_bucket import BucketServer, put_log
-from chalicelib.lines.choice import choose
+from chalicelib.lines.format_detection import detect_format
 from glue_jobs.shell.session import spark_session
 
 _AT_MS = 1_795_230_000_000
@@ -80,7 +80,7 @@ def _print_rates(frame: DataFrame, files: dict[str, bytes]) -> None:
     )
     print("| log | format | events | with a time | a level | a logger |\n|---|---|---|---|---|---|")
     for row in sorted(counts.collect()):
-        format = choose(files[row["fqn"]][:_SAMPLE_BYTES].split(b"\n")[:-1]).name
+        format = detect_format(files[row["fqn"]][:_SAMPLE_BYTES].split(b"\n")[:-1]).name
         shares = " | ".join(f"{row[name] / row['events']:.2%}" for name in ("timestamp", "level", "logger"))
         print(f"| {row['fqn']} | `{format}` | {row['events']:,} | {shares} |")
 

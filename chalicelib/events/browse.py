@@ -22,8 +22,8 @@ from chalicelib.events.step_events import StepEvents
 from chalicelib.events.tail import EventTails
 from chalicelib.events.times import LOOK_BACK_LINES, EventTimes, Stated
 from chalicelib.events.views import Views
-from chalicelib.lines.formats import Format
-from chalicelib.lines.text import LinesAhead, numbered
+from chalicelib.lines.formats import LogFormat
+from chalicelib.lines.text import LineCursor, number_lines
 from chalicelib.ports import Clock, Run, SegmentIndex
 from chalicelib.runlog.conflicts import retry_on_change
 from chalicelib.runlog.reader import Reader
@@ -91,7 +91,7 @@ class EventBrowser:
     ) -> None:
         self._reader, self._views, self._tails, self._indexing, self._index = reader, views, tails, indexing, index
         self._clock, self._instance_id, self._steps = clock, instance_id, steps
-        self._formats: OrderedDict[Run, Format] = OrderedDict()
+        self._formats: OrderedDict[Run, LogFormat] = OrderedDict()
         self._lock = Lock()
 
     def page(
@@ -121,7 +121,7 @@ class EventBrowser:
             return EventPage([], None)
         under_way = self._tails.end_line(run)
         is_final = is_last_included or (bool(scan.end.seal) and under_way is None)
-        lines = numbered(scan.chunks, after - scan.skip)
+        lines = number_lines(scan.chunks, after - scan.skip)
         wanted_lines = ((number, raw) for number, raw in lines if number >= after and (under_way is None or number < under_way))
         return page.filled(self._events(run, loggable, wanted_lines, after, is_final=is_final), wanted, times)
 
@@ -129,7 +129,7 @@ class EventBrowser:
         """The last time that an event states in ``LOOK_BACK_LINES`` lines before a line; None too where these are as much as a page may read."""
         first, found, read_bytes = max(0, line - LOOK_BACK_LINES), None, 0
         scan = self._reader.scan(run, first)
-        lines = takewhile(lambda each: each[0] < line, numbered(scan.chunks, first - scan.skip))
+        lines = takewhile(lambda each: each[0] < line, number_lines(scan.chunks, first - scan.skip))
         for event in self._events(run, loggable, (each for each in lines if each[0] >= first), first, is_final=True):
             read_bytes += event.bytes
             if read_bytes > MAX_READ_BYTES:
@@ -141,7 +141,7 @@ class EventBrowser:
     def _events(
         self, run: Run, loggable: Loggable, lines: Iterator[tuple[int, bytes]], after: int, *, is_final: bool
     ) -> Iterator[ShownEvent]:
-        at, ahead = after, LinesAhead(lines)
+        at, ahead = after, LineCursor(lines)
         for companion in self._companions(run, after):
             if not ahead.has_more():
                 return
@@ -152,7 +152,7 @@ class EventBrowser:
         if ahead.has_more():
             yield from lifted(ahead.until(None), self._format(run), final=is_final)
 
-    def _noted(self, companion: Companion, loggable: Loggable, ahead: LinesAhead, at: int) -> Iterator[ShownEvent]:
+    def _noted(self, companion: Companion, loggable: Loggable, ahead: LineCursor, at: int) -> Iterator[ShownEvent]:
         for noted in companion.events:
             if noted.line >= at:
                 ahead.skip(noted.line)
@@ -168,7 +168,7 @@ class EventBrowser:
         while batch := [number for number, _ in zip(numbers, range(_COMPANIONS), strict=False)]:
             yield from (each for each in self._indexing.companions(run, batch) if each.end_line > line)
 
-    def _format(self, run: Run) -> Format:
+    def _format(self, run: Run) -> LogFormat:
         """Of the run's plain lines, by what the log begins with."""
         with self._lock:
             known = self._formats.get(run)

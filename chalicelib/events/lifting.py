@@ -6,19 +6,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from chalicelib.events.shown import ShownEvent
-from chalicelib.lines.choice import choose
 from chalicelib.lines.events import events
-from chalicelib.lines.formats import Format
+from chalicelib.lines.format_detection import detect_format
+from chalicelib.lines.formats import LogFormat
 
 _US_OF_A_MS = 1000
 
 
-def format_of(sample: bytes) -> Format:
+def format_of(sample: bytes) -> LogFormat:
     """The format of a run's lines, from those that it begins with."""
-    return choose(sample.split(b"\n"))
+    return detect_format(sample.split(b"\n"))
 
 
-def lifted(lines: Iterable[tuple[int, bytes]], format: Format, *, final: bool) -> Iterator[ShownEvent]:
+def lifted(lines: Iterable[tuple[int, bytes]], format: LogFormat, *, final: bool) -> Iterator[ShownEvent]:
     """Numbered lines as events. ``final`` False: the last one may go on, and is kept back. An event's message is its bytes as text."""
     for each in events(lines, format, final=final):
         timestamp = each.parsed.timestamp

@@ -21,7 +21,7 @@ from chalicelib.events.companion import Companion, packed
 from chalicelib.events.event import Loggable, NewEvent
 from chalicelib.events.names import checked_new_name
 from chalicelib.events.ports import Accepted
-from chalicelib.lines.text import numbered
+from chalicelib.lines.text import number_lines
 from chalicelib.masking.masker import Masker
 from chalicelib.ports import ABSENT, Clock, ObjectStore, PutOptions, Run, SegmentEntry
 from chalicelib.runlog.batch import Batch
@@ -86,5 +86,5 @@ class RunEventLog:
     def _stored(self, run: Run, entry: SegmentEntry) -> bytes:
         """What an earlier try stored, where other rules of masking made other bytes of it."""
         scan = self._reader.scan(run, entry.line)
-        lines = islice(numbered(scan.chunks), scan.skip, scan.skip + entry.lines)
+        lines = islice(number_lines(scan.chunks), scan.skip, scan.skip + entry.lines)
         return b"".join(line + b"\n" for _, line in lines)

@@ -1,1 +1,1 @@
-"""What the lines of a run's log say: when, how bad, who, and what. The standard library only: Spark's workers and the functions share it."""
+"""Parses log lines into time, level, logger and message. Standard library only: Spark workers and functions share it."""

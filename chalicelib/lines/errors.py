@@ -1,12 +1,12 @@
-"""How many records of a piece of a log are errors, without reading all of it: what a segment's metadata says of its lines. And the level of an
-event, from its text.
+"""Counts the error records in a piece of a log, without parsing every line, for a segment's metadata; and derives an event's level from
+its text.
 
-The records are those of ``events``, and an error is what ``levels.is_error`` says it is. A piece does not know everything:
+Records are those of ``events``; errors are those of ``levels.is_error``. A piece lacks context, so:
 
-- The run's format is not known. A line that only an unsure format reads counts as that format reads it.
-- A trace that begins the piece counts, though the record before the piece may be the error that it belongs to.
-- An object over several lines is not looked into. A level that is a number or a letter counts only where the piece begins with such a line,
-  and an HTTP status of 5xx not at all.
+- The run's format is unknown. A line that only an ambiguous format parses is counted by that format.
+- A trace at the start of the piece counts, although it may belong to an error record before the piece.
+- Objects over several lines are not parsed. A level that is a number or a letter counts only if the piece begins with such a line, and an HTTP
+  status of 5xx does not count.
 """
 
 from __future__ import annotations
@@ -15,52 +15,52 @@ from collections.abc import Iterator, Mapping
 
 from chalicelib.lines.events import FRAMES, begins_trace, events, is_exception_line
 from chalicelib.lines.formats import ANY
-from chalicelib.lines.layout import Parse
+from chalicelib.lines.layout import LineParser
 from chalicelib.lines.levels import ERROR, SEVERITIES, is_error, level_of_name
-from chalicelib.lines.text import text_of
+from chalicelib.lines.text import decode_line
 
 _WORDS = (b"err", b"fatal", b"crit", b"severe", b"fail", b"panic", b"emerg", b"alert")
-"""In lower case: a line without any of them states no error in words."""
+"""Lowercase: a line without any of these states no error in words."""
 _NUMBERS: Mapping[bytes, tuple[bytes, ...]] = {
     b"{": (b'":50', b'":60'),
     b"<": (b"\n<",),
     **dict.fromkeys((b"I", b"W", b"E", b"F"), (b"\nE", b"\nF")),
 }
-"""By the first byte of a log of JSON, syslog or klog: what stands where it states one by a number or a letter."""
+"""By the first byte of a JSON, syslog or klog log: the text that states an error as a number or a letter."""
 _KEY = b'error":'
 _TRACEBACK, _THREAD, _FRAME = b"Traceback (most recent call last):", b"Exception in thread ", b"\n" + FRAMES[0]
 _MAX_LINES_BEFORE = 64
-"""So far the record is looked for that a trace may belong to."""
+"""Maximum number of lines searched for the record that a trace belongs to."""
 
 
 def count_errors(body: bytes) -> int:
-    """Records that are errors. Searches for a few words, and parses the lines that have one; of traces those next to them."""
+    """The number of error records. Searches for a few words and parses only lines that contain one, and the neighbours of traces."""
     read = ANY.reader()
     stated = sum(1 for start in _candidates(body) if _states_error(read, _line(body, start)))
     return stated + _traces(body, read)
 
 
 def level_of_event(stated: str | None, message: bytes) -> str | None:
-    """The level of an event: as its sender states it, else as its text does."""
+    """The level that the sender states, or else the level of the text."""
     return (stated and level_of_name(stated)) or level_of_text(message)
 
 
 def level_of_text(message: bytes) -> str | None:
-    """The level of an event whose sender states none: what its first line says, or ERROR where any of its records is one. So an event that
-    counts as an error in a histogram is one for those who filter events too. One of ``levels.ORDER``; None: the text states none."""
+    """The level of an event without a stated level: that of its first line, or ERROR if any of its records is an error, so that
+    histograms and event filters agree. One of ``levels.ORDER``; None: unknown."""
     first = _line(message, 0)
-    parsed = ANY.reader()(text_of(first))
+    parsed = ANY.reader()(decode_line(first))
     level = parsed.level if parsed is not None else None
     return level if is_error(level) or not count_errors(message) else ERROR
 
 
-def _states_error(read: Parse, raw: bytes) -> bool:
-    parsed = read(text_of(raw))
+def _states_error(read: LineParser, raw: bytes) -> bool:
+    parsed = read(decode_line(raw))
     return parsed is not None and is_error(parsed.level)
 
 
 def _candidates(body: bytes) -> set[int]:
-    """Where lines begin that may state an error."""
+    """Starts of the lines that may state an error."""
     lowered = body.lower()
     starts = {start for word in _WORDS for start in _line_starts(lowered, word)}
     first = body[:1]
@@ -71,13 +71,13 @@ def _candidates(body: bytes) -> set[int]:
 
 
 def _is_severe(body: bytes, start: int) -> bool:
-    """Whether a line begins with a syslog priority of an error, which saves parsing the others."""
+    """Whether a line begins with a syslog priority of an error; other lines are not parsed."""
     priority = body[start + 1 : max(body.find(b">", start, start + 5), start)]
     return priority.isdigit() and is_error(SEVERITIES[int(priority) % 8])
 
 
 def _line_starts(body: bytes, word: bytes) -> Iterator[int]:
-    """Where the lines begin that have a word, or begin with it behind a newline. A key of JSON is none."""
+    """Starts of the lines that contain a word, or begin with it after a newline. JSON keys do not count."""
     at = body.find(word)
     while at >= 0:
         if body.startswith(_KEY, at):
@@ -93,8 +93,8 @@ def _line(body: bytes, start: int) -> bytes:
     return body[start:] if end < 0 else body[start:end]
 
 
-def _traces(body: bytes, read: Parse) -> int:
-    """Traces that are records of their own."""
+def _traces(body: bytes, read: LineParser) -> int:
+    """The number of traces that are separate records."""
     count = done = 0
     for start in sorted(_trace_starts(body)):
         if start < done:
@@ -103,7 +103,7 @@ def _traces(body: bytes, read: Parse) -> int:
         for event in events(_lines(body, done), ANY):
             if done > start:
                 break
-            is_trace = is_error(event.parsed.level) and read(text_of(event.raw.partition(b"\n")[0])) is None
+            is_trace = is_error(event.parsed.level) and read(decode_line(event.raw.partition(b"\n")[0])) is None
             count += is_trace
             done += len(event.raw) + 1
     return count
@@ -120,13 +120,13 @@ def _trace_starts(body: bytes) -> Iterator[int]:
         at = body.find(_FRAME, at + 1)
 
 
-def _record_before(body: bytes, start: int, lowest: int, read: Parse) -> int:
-    """Where the record begins that stands before a trace."""
+def _record_before(body: bytes, start: int, lowest: int, read: LineParser) -> int:
+    """The start of the record before a trace."""
     for _ in range(_MAX_LINES_BEFORE):
         if start <= lowest:
             break
         start = max(body.rfind(b"\n", 0, start - 1) + 1, lowest)
-        if read(text_of(_line(body, start))) is not None:
+        if read(decode_line(_line(body, start))) is not None:
             break
     return start
 

@@ -1,9 +1,9 @@
-"""From lines to events: a stack trace, a pretty-printed object and what is indented belong to the line that they follow.
+"""Groups lines into events: stack traces, pretty-printed objects and indented lines belong to the line before them.
 
-A stack trace that follows a record below ERROR is an event of its own, of level ERROR.
+A stack trace after a record below ERROR is a separate event with level ERROR.
 
-An event depends on its own lines alone: where one begins, nothing that stood before it matters. So a log can be read from the border
-of any two events, with the same format, and gives the same events as the whole log does.
+An event depends on its own lines only. So a log can be read from any border between two events, in the same format, with the same result
+as reading it from the start.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from chalicelib.lines.clock import Clock
 from chalicelib.lines.fields import parse_json_with
-from chalicelib.lines.formats import PLAIN, Format
-from chalicelib.lines.layout import Parse
+from chalicelib.lines.formats import PLAIN, LogFormat
+from chalicelib.lines.layout import LineParser
 from chalicelib.lines.levels import ERROR, is_error
-from chalicelib.lines.parsed import Parsed
-from chalicelib.lines.text import INDENTATION, text_of
+from chalicelib.lines.parsed import ParsedLine
+from chalicelib.lines.text import INDENTATION, decode_line
+from chalicelib.lines.timestamps import TimestampParser
 
 MAX_EVENT_LINES = 2000
 MAX_EVENT_BYTES = 1_048_576
-"""What would grow beyond begins an event of its own, and so does what follows a single line that is longer."""
+"""A line that would exceed these begins a new event, as does the line after a single longer line."""
 
 
 _TRACE_BEGINS = (b"Traceback (most recent call last):", b"Traceback (most recent call last):\r")
@@ -32,7 +32,7 @@ _FOLLOWS = re.compile(
     rb"|The above exception was the direct cause of the following exception:"
     rb"|Exception in thread "
     rb"|Caused by: |Wrapped by: |Driver stacktrace:|\.\.\. [0-9]+ more"
-    rb"|: (?:\w++\.)+\w++(?::|\s*$)"  # Java's exception as py4j tells it
+    rb"|: (?:\w++\.)+\w++(?::|\s*$)"  # Java's exception as py4j prints it
     rb"|(?:[A-Za-z_$][\w$]*+\.)+[\w$]++(?:(?<=Exception)|(?<=Error)|(?<=Throwable)|(?<=Traceback))(?::|\s*$)"
     rb"|\(Background on this error at: |\[SQL: |\[parameters: "  # SQLAlchemy's
     rb"|\"\"\"\s*$"  # around the trace of another process
@@ -40,50 +40,50 @@ _FOLLOWS = re.compile(
 )
 _TRACE = re.compile(rb"(?:  \+ Exception Group )?Traceback \(most recent call last\):|Exception in thread ")
 _EXCEPTION = re.compile(rb"Caused by: |(?:[A-Za-z_$][\w$]*+\.)++[A-Z][\w$]*+(?::|\s*$)")
-"""Java's, with its class: a trace where frames follow."""
+"""A Java exception with its class: a trace if frames follow."""
 FRAMES = (b"\tat ", b"\t... ")
 _LOOK_BYTES = 1000
 _OPENERS = frozenset({b"{", b"["})
 
 
-class Event(NamedTuple):
-    """Lines that belong together. ``line`` is the number of the first, ``raw`` their bytes, joined by newlines, without the last one.
+class LineEvent(NamedTuple):
+    """Lines that belong together. ``line`` is the number of the first; ``raw`` their bytes, joined by newlines, without the last newline.
 
-    ``parsed`` is what the first line says; to its message the others are added, as text.
+    ``parsed`` is the parsed first line, with the text of the further lines appended to its message.
     """
 
     line: int
     raw: bytes
     lines: int
-    parsed: Parsed
+    parsed: ParsedLine
 
     @property
     def next_line(self) -> int:
-        """The border behind it: reading can go on from there."""
+        """The line after the event, from which reading can continue."""
         return self.line + self.lines
 
 
-_NOTHING = Parsed(None, None, None, "")
-_new: Callable[[type[Event], tuple[Any, ...]], Event] = tuple.__new__
+_NOTHING = ParsedLine(None, None, None, "")
+_new: Callable[[type[LineEvent], tuple[Any, ...]], LineEvent] = tuple.__new__
 
 
 def events(
-    lines: Iterable[tuple[int, bytes]], format: Format = PLAIN, clock: Clock | None = None, *, final: bool = True
-) -> Iterator[Event]:
-    """The events of numbered lines, which come without their newlines. Their raw bytes, joined by newlines, are the lines'.
+    lines: Iterable[tuple[int, bytes]], format: LogFormat = PLAIN, time_parser: TimestampParser | None = None, *, final: bool = True
+) -> Iterator[LineEvent]:
+    """Groups numbered lines, given without newlines, into events. Their raw bytes, joined by newlines, equal the input.
 
-    The first line begins an event. Of a log that still grows (``final=False``) the last event is kept back, for it may go on: read
-    again from the border behind the last one that came. Holds one event at a time: ``MAX_EVENT_BYTES``, or one longer line.
+    The first line begins an event. With ``final=False``, for a log that still grows, the last event is held back because it may continue:
+    read again from the end of the last yielded event. Holds one event in memory: ``MAX_EVENT_BYTES``, or one longer line.
     """
-    clock = clock or Clock()
-    read, read_json = format.reader(clock), parse_json_with(clock)
+    time_parser = time_parser or TimestampParser()
+    read, read_json = format.reader(time_parser), parse_json_with(time_parser)
     line, first, parsed = -1, b"", _NOTHING
     rest: list[bytes] = []
     size = 0
     for number, raw in lines:
-        text = text_of(raw)
-        found = read(text)
-        if found is None:
+        text = decode_line(raw)
+        line_parsed = read(text)
+        if line_parsed is None:
             size = size if rest else len(first)
             is_lower = not is_error(parsed.level)
             if (
@@ -96,58 +96,58 @@ def events(
                 if is_lower and raw.startswith(FRAMES) and _is_exception(first, rest):
                     if rest:
                         exception = rest.pop()
-                        yield _joined(line, first, rest, parsed, read_json) if rest else _new(Event, (line, first, 1, parsed))
+                        yield _joined(line, first, rest, parsed, read_json) if rest else _new(LineEvent, (line, first, 1, parsed))
                         line, first, rest = line + 1 + len(rest), exception, []
-                        size, parsed = len(first), Parsed(None, ERROR, None, text_of(first))
+                        size, parsed = len(first), ParsedLine(None, ERROR, None, decode_line(first))
                     elif parsed.level is None:
                         parsed = parsed._replace(level=ERROR)
                 rest.append(raw)
                 size += len(raw) + 1
                 continue
-            found = Parsed(None, ERROR if begins_trace(raw) else None, None, text)
+            line_parsed = ParsedLine(None, ERROR if begins_trace(raw) else None, None, text)
         if rest:
             yield _joined(line, first, rest, parsed, read_json)
             rest = []
         elif line >= 0:
-            yield _new(Event, (line, first, 1, parsed))
-        line, first, parsed = number, raw, found
+            yield _new(LineEvent, (line, first, 1, parsed))
+        line, first, parsed = number, raw, line_parsed
     if final and line >= 0:
-        yield _joined(line, first, rest, parsed, read_json) if rest else Event(line, first, 1, parsed)
+        yield _joined(line, first, rest, parsed, read_json) if rest else LineEvent(line, first, 1, parsed)
 
 
-def carried(lines: Iterable[bytes], format: Format = PLAIN, clock: Clock | None = None) -> int:
-    """How many of these lines may belong to an event that began before them: none, as a rule.
+def count_continuation_lines(lines: Iterable[bytes], format: LogFormat = PLAIN, time_parser: TimestampParser | None = None) -> int:
+    """The number of leading lines that may belong to an event that began before them; usually 0.
 
-    Who reads a log from its middle leaves them out, and who reads what stands before reads them too: both see the events of the whole
-    log, whatever the point where they meet. Looks at no more lines than it leaves out, and one.
+    A reader that starts within a log skips these lines, and the reader of the preceding part includes them; together they yield the
+    events of the complete log, for any split. Reads at most one line more than it counts.
     """
-    read = format.reader(clock)
+    read = format.reader(time_parser)
     count, uncertain, previous = 0, True, b""
     for raw in lines:
         indented = raw[:1] in INDENTATION
-        if not indented and (read(text_of(raw)) is not None or not (uncertain or _follows(raw, previous))):
+        if not indented and (read(decode_line(raw)) is not None or not (uncertain or _follows(raw, previous))):
             break
         count, uncertain, previous = count + 1, indented or raw.endswith(_TRACE_BEGINS), raw
     return count
 
 
 def _goes_on(raw: bytes, first: bytes, rest: Sequence[bytes]) -> bool:
-    """Whether a line that no format knows belongs to the event of the lines before it."""
+    """Whether a line that no format parses continues the event."""
     return raw[:1] in INDENTATION or _is_in_trace(first, rest) or _follows(raw, rest[-1] if rest else first)
 
 
 def begins_trace(raw: bytes) -> bool:
-    """Whether a line begins a stack trace, whatever follows."""
+    """Whether a line begins a stack trace, regardless of the lines after it."""
     return _TRACE.match(raw) is not None
 
 
 def is_exception_line(raw: bytes) -> bool:
-    """Whether a line begins one of Java's where a frame follows."""
+    """Whether a line is a Java exception, which begins a trace if a frame follows."""
     return _EXCEPTION.match(raw, 0, _LOOK_BYTES) is not None
 
 
 def _is_exception(first: bytes, rest: Sequence[bytes]) -> bool:
-    """Whether the last line is Java's exception. A cause below frames belongs to the trace that they are of."""
+    """Whether the last line is a Java exception. A cause after frames belongs to their trace."""
     last = rest[-1] if rest else first
     if not is_exception_line(last):
         return False
@@ -156,7 +156,7 @@ def _is_exception(first: bytes, rest: Sequence[bytes]) -> bool:
 
 
 def _is_in_trace(first: bytes, rest: Sequence[bytes]) -> bool:
-    """Whether the exception itself, which is not indented, is still to come."""
+    """Whether the exception line of a trace, which is not indented, is still expected."""
     for raw in reversed(rest):
         if raw.endswith(_TRACE_BEGINS):
             return True
@@ -166,15 +166,15 @@ def _is_in_trace(first: bytes, rest: Sequence[bytes]) -> bool:
 
 
 def _follows(raw: bytes, previous: bytes) -> bool:
-    """Whether a line that is not indented goes on with what the line before it began: a stack trace, or an object behind a colon."""
+    """Whether an unindented line continues a stack trace, or is an object after a colon."""
     if _FOLLOWS.match(raw, 0, _LOOK_BYTES) is not None:
         return True
     return raw[:1] in _OPENERS and raw.rstrip() in _OPENERS and previous.rstrip().endswith(b":")
 
 
-def _joined(line: int, first: bytes, rest: Sequence[bytes], parsed: Parsed, read_json: Parse) -> Event:
+def _joined(line: int, first: bytes, rest: Sequence[bytes], parsed: ParsedLine, read_json: LineParser) -> LineEvent:
     raw = b"\n".join((first, *rest))
-    if first.rstrip() == b"{" and (whole := read_json(raw.decode(errors="replace"))) is not None:
-        return Event(line, raw, len(rest) + 1, whole)
-    text = "\n".join((parsed.message, *map(text_of, rest)))
-    return Event(line, raw, len(rest) + 1, parsed._replace(message=text.rstrip("\n")))
+    if first.rstrip() == b"{" and (as_json := read_json(raw.decode(errors="replace"))) is not None:
+        return LineEvent(line, raw, len(rest) + 1, as_json)
+    text = "\n".join((parsed.message, *map(decode_line, rest)))
+    return LineEvent(line, raw, len(rest) + 1, parsed._replace(message=text.rstrip("\n")))

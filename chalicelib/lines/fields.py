@@ -1,7 +1,5 @@
-"""Lines that name their fields: JSON objects and logfmt. Each program has its own names; the usual ones are here, in order of trust.
-
-Where a line has more than one of them, the first that makes sense counts.
-"""
+"""Lines with named fields: JSON objects and logfmt. Known names of each column are listed in order of precedence; the first valid
+value counts."""
 
 from __future__ import annotations
 
@@ -10,13 +8,13 @@ from collections.abc import Mapping
 from json import JSONDecoder
 from typing import Any
 
-from chalicelib.lines.clock import Clock
-from chalicelib.lines.layout import Parse
+from chalicelib.lines.layout import LineParser
 from chalicelib.lines.levels import LEVELS, level_of_number, level_of_python, level_of_word
-from chalicelib.lines.parsed import Parsed, parsed_of
+from chalicelib.lines.parsed import ParsedLine, new_parsed_line
+from chalicelib.lines.timestamps import TimestampParser
 
 MAX_JSON_CHARS = 1_048_576
-"""A longer line is not looked into: objects take many times the memory of their text."""
+"""Longer lines are not parsed: objects take many times the memory of their text."""
 MAX_LOGFMT_CHARS = 65_536
 
 _TIMES = (
@@ -67,16 +65,16 @@ _PARTS = frozenset({"log", "record", "t"})
 _PLACE = re.compile(r":[0-9]+$", re.ASCII)
 _MAX_SHAPES = 1000
 _decode = JSONDecoder(strict=False).raw_decode
-"""Half the price of ``json.loads``. Control characters in a text are let pass."""
+"""Half the cost of ``json.loads``. Accepts control characters in strings."""
 
-Shape = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...]]
-"""Which names of a line are those of its time, level, logger and message, in order of trust."""
+FieldNames = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+"""The names in a line that hold its time, level, logger and message, in order of precedence."""
 
 
-class _Shapes(dict[tuple[str, ...], Shape]):
-    """The lines of a log have the same few sets of names: each is looked at once. Forgets everything when full."""
+class _FieldNamesCache(dict[tuple[str, ...], FieldNames]):
+    """The lines of a log have few distinct sets of names: each is resolved once. Cleared when full."""
 
-    def __missing__(self, names: tuple[str, ...]) -> Shape:
+    def __missing__(self, names: tuple[str, ...]) -> FieldNames:
         if len(self) >= _MAX_SHAPES:
             self.clear()
         time, level, logger, message = (
@@ -86,72 +84,72 @@ class _Shapes(dict[tuple[str, ...], Shape]):
         return shape
 
 
-def parse_json_with(clock: Clock) -> Parse:
-    """Objects on a line of their own. One without time, level and message is data, no line of a log."""
-    shapes = _Shapes()
+def parse_json_with(time_parser: TimestampParser) -> LineParser:
+    """Parses one JSON object per line. Objects without time, level and message are data, not log lines."""
+    names_cache = _FieldNamesCache()
 
-    def parse(text: str) -> Parsed | None:
+    def parse(text: str) -> ParsedLine | None:
         if text[:1] != "{" or len(text) > MAX_JSON_CHARS:
             return None
         try:
-            found, end = _decode(text)
+            fields, end = _decode(text)
         except (ValueError, RecursionError):
             return None
         if end != len(text) and text[end:].strip():
             return None
-        if not found.keys().isdisjoint(_PARTS):
-            found = _unfolded(found)
-        times, levels, loggers, messages = shapes[tuple(found)]
-        timestamp = _first_time(found, times, clock)
-        level = _first_level(found, levels)
-        message = _first_text(found, messages)
+        if not fields.keys().isdisjoint(_PARTS):
+            fields = _unfolded(fields)
+        times, levels, loggers, messages = names_cache[tuple(fields)]
+        timestamp = _first_time(fields, times, time_parser)
+        level = _first_level(fields, levels)
+        message = _first_text(fields, messages)
         if timestamp is None and level is None and message is None:
             return None
-        logger = _first_text(found, loggers) or None
+        logger = _first_text(fields, loggers) or None
         if message is None:
             message = text
         if "\\" in text:
             logger, message = logger and _sound(logger), _sound(message.removesuffix("\n"))
-        return parsed_of((timestamp, level, _without_place(logger), message))
+        return new_parsed_line((timestamp, level, _without_place(logger), message))
 
     return parse
 
 
-def _unfolded(found: dict[str, Any]) -> dict[str, Any]:
-    """An object with what its usual parts hold: ``log`` of the Elastic common schema, ``record`` of loguru, MongoDB's short names."""
+def _unfolded(fields: dict[str, Any]) -> dict[str, Any]:
+    """The object with nested fields lifted: ``log`` of the Elastic Common Schema, ``record`` of loguru, MongoDB's short names."""
     for name in ("log", "record"):
-        if isinstance(part := found.get(name), dict):
-            found = {**found, **part}
-    if isinstance(found.get("t"), dict):
-        found = {**found, "level": found.get("s"), "logger": found.get("c")}
-    return found
+        if isinstance(part := fields.get(name), dict):
+            fields = {**fields, **part}
+    if isinstance(fields.get("t"), dict):
+        fields = {**fields, "level": fields.get("s"), "logger": fields.get("c")}
+    return fields
 
 
-def _first_text(found: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
+def _first_text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
     for name in names:
-        if isinstance(value := found[name], str):
+        if isinstance(value := fields[name], str):
             return value
     return None
 
 
-def _first_time(found: Mapping[str, Any], names: tuple[str, ...], clock: Clock) -> int | None:
+def _first_time(fields: Mapping[str, Any], names: tuple[str, ...], time_parser: TimestampParser) -> int | None:
     for name in names:
-        value = found[name]
-        if (us := clock.of_text(value) if isinstance(value, str) else _time(value, clock)) is not None:
+        value = fields[name]
+        if (us := time_parser.parse_text(value) if isinstance(value, str) else _time(value, time_parser)) is not None:
             return us
     return None
 
 
-def _first_level(found: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
+def _first_level(fields: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
     for name in names:
-        value = found[name]
+        value = fields[name]
         if (level := LEVELS.get(value) if isinstance(value, str) else None) or (level := _level(name, value)):
             return level
     return None
 
 
 def _sound(text: str) -> str:
-    """JSON can escape halves of characters, which nothing can store."""
+    """Replaces lone surrogates, which JSON can escape and UTF-8 cannot encode."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -160,27 +158,27 @@ def _sound(text: str) -> str:
 
 
 def _without_place(logger: str | None) -> str | None:
-    """A caller is its file, without the line."""
+    """Removes the line number from a caller, which leaves its file."""
     return _PLACE.sub("", logger) if logger and ":" in logger else logger
 
 
-def _time(value: Any, clock: Clock) -> int | None:
+def _time(value: Any, time_parser: TimestampParser) -> int | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
-        return clock.of_number(value)
-    return _nested_time(value, clock) if isinstance(value, dict) else None
+        return time_parser.parse_number(value)
+    return _nested_time(value, time_parser) if isinstance(value, dict) else None
 
 
-def _nested_time(value: Mapping[str, Any], clock: Clock) -> int | None:
-    """MongoDB's ``$date``, loguru's ``timestamp``, and seconds with nanoseconds as log4j and Google Cloud write them."""
+def _nested_time(value: Mapping[str, Any], time_parser: TimestampParser) -> int | None:
+    """MongoDB's ``$date``, loguru's ``timestamp``, and seconds with nanoseconds as in log4j and Google Cloud."""
     for name in ("$date", "timestamp"):
         if isinstance(value.get(name), str | int | float):
-            return _first_time(value, (name,), clock)
+            return _first_time(value, (name,), time_parser)
     for seconds_name, nanos_name in (("epochSecond", "nanoOfSecond"), ("seconds", "nanos")):
         seconds, nanos = value.get(seconds_name), value.get(nanos_name, 0)
         if type(seconds) is int and type(nanos) is int and 0 <= nanos < 1_000_000_000:
-            us = clock.of_number(seconds)
+            us = time_parser.parse_number(seconds)
             return None if us is None else us + nanos // 1000
     return None
 
@@ -201,26 +199,26 @@ _ESCAPE = re.compile(r"\\(.)")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 
 
-def parse_logfmt_with(clock: Clock) -> Parse:
-    """``key=value key="longer value"``. It has a level or a time, else it is some assignment."""
-    shapes = _Shapes()
+def parse_logfmt_with(time_parser: TimestampParser) -> LineParser:
+    """Parses ``key=value key="longer value"``. A line without level and time is some other assignment."""
+    names_cache = _FieldNamesCache()
 
-    def parse(text: str) -> Parsed | None:
+    def parse(text: str) -> ParsedLine | None:
         if _STARTS.match(text) is None:
             return None
-        found = dict(_PAIRS.findall(text, 0, MAX_LOGFMT_CHARS))
-        times, levels, loggers, messages = shape = shapes[tuple(found)]
+        fields = dict(_PAIRS.findall(text, 0, MAX_LOGFMT_CHARS))
+        times, levels, loggers, messages = shape = names_cache[tuple(fields)]
         if '"' in text:
             for names in shape:
                 for name in names:
-                    if found[name][:1] == '"':
-                        found[name] = _unquoted(found[name])
-        timestamp, level = _first_time(found, times, clock), _first_level(found, levels)
+                    if fields[name][:1] == '"':
+                        fields[name] = _unquoted(fields[name])
+        timestamp, level = _first_time(fields, times, time_parser), _first_level(fields, levels)
         if timestamp is None and level is None:
             return None
-        message = _first_text(found, messages) if len(text) <= MAX_LOGFMT_CHARS else None
-        logger = _without_place(_first_text(found, loggers) or None)
-        return parsed_of((timestamp, level, logger, text if message is None else message))
+        message = _first_text(fields, messages) if len(text) <= MAX_LOGFMT_CHARS else None
+        logger = _without_place(_first_text(fields, loggers) or None)
+        return new_parsed_line((timestamp, level, logger, text if message is None else message))
 
     return parse
 

@@ -1,7 +1,7 @@
-"""The formats of logs.
+"""Registry of log formats.
 
-A run has one format (``chalicelib.lines.choice``). A line that it doesn't know is tried by the others, those that are sure of
-themselves; what nobody knows is kept as it is.
+A run has one format (``chalicelib.lines.format_detection``). Lines that it does not parse are tried with all unambiguous formats;
+lines that no format parses stay unchanged.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from itertools import groupby
 from typing import Any
 
 from chalicelib.lines import layouts
-from chalicelib.lines.clock import FRACTION, ISO, ZONE, Clock
 from chalicelib.lines.fields import parse_json_with, parse_logfmt_with
-from chalicelib.lines.layout import Layout, Parse
-from chalicelib.lines.parsed import Parsed
+from chalicelib.lines.layout import LineLayout, LineParser
+from chalicelib.lines.parsed import ParsedLine
+from chalicelib.lines.timestamps import FRACTION, ISO, ZONE, TimestampParser
 
 _BYTE_ORDER_MARK = "\ufeff"
 
 
 @dataclass(frozen=True, slots=True)
-class Sign:
-    """What a line must begin with to be worth a try: one of the characters of ``first``, then what a short ``look`` finds, then one of
-    the characters of ``then``, where the look tells which one follows. Empty: anything."""
+class LinePrefix:
+    """Precheck of a line, which saves parsing: it must begin with one of the characters of ``first``, then match the short pattern
+    ``look``, then have one of the characters of ``then`` as the pattern's group ``next``. An empty field matches anything."""
 
     first: str
     look: str = ""
@@ -33,29 +33,29 @@ class Sign:
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
-    """A way to write a log. It is pickled by its name.
+class LogFormat:
+    """A log format. Pickled by its name.
 
-    ``odds``: how many times more lines it must know, to be chosen, than formats that say more of a line. ``sure``: what it recognizes
-    is a line of a log, in any run; an unsure format is asked only where it was chosen. ``rest`` reads, where the format was chosen, lines
-    that neither it nor another knows.
+    ``odds``: how many times more lines it must parse to be chosen over formats that extract more columns. ``unambiguous``: a match is a
+    log line in any run; ambiguous formats are used only in runs for which they were chosen. ``rest``: in those runs, parses lines that
+    neither this nor another format parses.
     """
 
     name: str
     example: str
-    bind: Callable[[Clock], Parse]
-    sign: Sign
+    bind: Callable[[TimestampParser], LineParser]
+    prefix: LinePrefix
     odds: int = 1
-    sure: bool = True
-    rest: Callable[[Clock], Parse] | None = None
+    unambiguous: bool = True
+    rest: Callable[[TimestampParser], LineParser] | None = None
 
-    def reader(self, clock: Clock | None = None) -> Parse:
-        """What reads the lines of a run of this format: a line's text to what it says, None when nobody knows it."""
-        clock = clock or Clock()
-        own, others = self.bind(clock), _Others(self, clock)
-        rest = self.rest(clock) if self.rest else None
+    def reader(self, time_parser: TimestampParser | None = None) -> LineParser:
+        """The parser for lines of a run in this format: a line's text to its columns, None if no format parses it."""
+        time_parser = time_parser or TimestampParser()
+        own, others = self.bind(time_parser), _FallbackParsers(self, time_parser)
+        rest = self.rest(time_parser) if self.rest else None
 
-        def read(text: str) -> Parsed | None:
+        def read(text: str) -> ParsedLine | None:
             if (parsed := own(text)) is not None:
                 return parsed
             for look, by_next, parses in others[text[:1]]:
@@ -72,32 +72,34 @@ class Format:
 
         return read
 
-    def __reduce__(self) -> tuple[Callable[[str], Format], tuple[str]]:
+    def __reduce__(self) -> tuple[Callable[[str], LogFormat], tuple[str]]:
         return format_named, (self.name,)
 
 
-_Parses = tuple[Parse, ...]
+_Parses = tuple[LineParser, ...]
 _Tries = tuple[tuple[Callable[[str], re.Match[str] | None] | None, Mapping[str, _Parses], _Parses], ...]
 
 
-class _Others(dict[str, _Tries]):
-    """By a line's first character the other formats that are sure, in order, those with one look behind it. Made when first asked for."""
+class _FallbackParsers(dict[str, _Tries]):
+    """By a line's first character: unambiguous formats other than the run's, in order, those with the same ``look`` grouped. Built on first use."""
 
-    def __init__(self, chosen: Format, clock: Clock) -> None:
+    def __init__(self, chosen: LogFormat, time_parser: TimestampParser) -> None:
         super().__init__()
-        self._chosen, self._clock = chosen, clock
+        self._chosen, self._clock = chosen, time_parser
 
     def __missing__(self, first: str) -> _Tries:
-        fitting = [each for each in FORMATS if each.sure and each is not self._chosen and first and first in each.sign.first]
+        fitting = [
+            each for each in FORMATS if each.unambiguous and each is not self._chosen and first and first in each.prefix.first
+        ]
         if not fitting:
-            return ()  # and not kept: there are very many characters
+            return ()  # not cached: there are very many characters
         self[first] = tries = tuple(
-            self._behind(look, tuple(group)) for look, group in groupby(fitting, key=lambda each: each.sign.look)
+            self._behind(look, tuple(group)) for look, group in groupby(fitting, key=lambda each: each.prefix.look)
         )
         return tries
 
-    def _behind(self, look: str, formats: Sequence[Format]) -> tuple[Any, Mapping[str, _Parses], _Parses]:
-        bound = [(each.sign.then, each.bind(self._clock)) for each in formats]
+    def _behind(self, look: str, formats: Sequence[LogFormat]) -> tuple[Any, Mapping[str, _Parses], _Parses]:
+        bound = [(each.prefix.then, each.bind(self._clock)) for each in formats]
         known = {character for then, _ in bound for character in then}
         by_next = {next_: tuple(parse for then, parse in bound if not then or next_ in then) for next_ in known}
         return re.compile(look, re.ASCII).match if look else None, by_next, tuple(parse for then, parse in bound if not then)
@@ -106,63 +108,63 @@ class _Others(dict[str, _Tries]):
 _DIGITS = "0123456789"
 _CAPITALS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _LETTERS = _CAPITALS + _CAPITALS.lower()
-_OBJECT = Sign("{")
-_KEY = Sign(_LETTERS + "_@")
+_OBJECT = LinePrefix("{")
+_KEY = LinePrefix(_LETTERS + "_@")
 _LOGGER = _LETTERS + "_$"
 _ISO_LOOK = f"{ISO.pattern}{FRACTION}{ZONE} *(?P<next>.)?"
-_ISO = Sign(_DIGITS, _ISO_LOOK)
-_ISO_DASH = Sign(_DIGITS, _ISO_LOOK, "-")
-_ISO_PIPE = Sign(_DIGITS, _ISO_LOOK, "|")
-_ISO_TAB = Sign(_DIGITS, _ISO_LOOK, "\t")
-_ISO_BRACKET = Sign(_DIGITS, _ISO_LOOK, "[")
-_ISO_NUMBER = Sign(_DIGITS, _ISO_LOOK, _DIGITS)
-_ISO_S = Sign(_DIGITS, _ISO_LOOK, "s")
-_ISO_ZONE = Sign(_DIGITS, _ISO_LOOK, _CAPITALS + "[")
-_ISO_LOGGER = Sign(_DIGITS, _ISO_LOOK, _LOGGER)
-_ISO_WORD = Sign(_DIGITS, _ISO_LOOK, _LETTERS + "[")
-_ISO_CAPITAL = Sign(_DIGITS, _ISO_LOOK, _CAPITALS + "-|")
-_IN_BRACKETS = Sign("[", r"\[[0-9]{4}[-/]")
-_SHORT = Sign(_DIGITS, "[0-9]{2}/[0-9]{2}/[0-9]{2} ")
-_COMPACT = Sign(_DIGITS, "[0-9]{6} [0-9]{6} ")
-_TIME = Sign(_DIGITS, "[0-9]{2}:[0-9]{2}:")
-_WEEKDAY = Sign("[", r"\[(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) ")
-_MONTH = Sign("JFMASOND<", r"(?:<[0-9]{1,3}>)?[A-Z][a-z][a-z] [ 0-9][0-9] ")
-_PRIORITY = Sign("<", "<[0-9]{1,3}>1 ")
-_LETTER = Sign("IWEFD", "[IWEFD][0-9]{4}")
-_CLIENT = Sign(_DIGITS + ":" + _LETTERS, r"\S++ \S++ [^\[\]\"]*+\[[0-9]{2}/")
-_LEVEL = Sign("TDIWECFSNAPV[", r"\[?[A-Z]{3,9}[\] :]")
-_LEVEL_BOX = Sign("[", r"\[[A-Za-z]{3,13} *\]")
-_ANYTHING = Sign("")
+_ISO = LinePrefix(_DIGITS, _ISO_LOOK)
+_ISO_DASH = LinePrefix(_DIGITS, _ISO_LOOK, "-")
+_ISO_PIPE = LinePrefix(_DIGITS, _ISO_LOOK, "|")
+_ISO_TAB = LinePrefix(_DIGITS, _ISO_LOOK, "\t")
+_ISO_BRACKET = LinePrefix(_DIGITS, _ISO_LOOK, "[")
+_ISO_NUMBER = LinePrefix(_DIGITS, _ISO_LOOK, _DIGITS)
+_ISO_S = LinePrefix(_DIGITS, _ISO_LOOK, "s")
+_ISO_ZONE = LinePrefix(_DIGITS, _ISO_LOOK, _CAPITALS + "[")
+_ISO_LOGGER = LinePrefix(_DIGITS, _ISO_LOOK, _LOGGER)
+_ISO_WORD = LinePrefix(_DIGITS, _ISO_LOOK, _LETTERS + "[")
+_ISO_CAPITAL = LinePrefix(_DIGITS, _ISO_LOOK, _CAPITALS + "-|")
+_IN_BRACKETS = LinePrefix("[", r"\[[0-9]{4}[-/]")
+_SHORT = LinePrefix(_DIGITS, "[0-9]{2}/[0-9]{2}/[0-9]{2} ")
+_COMPACT = LinePrefix(_DIGITS, "[0-9]{6} [0-9]{6} ")
+_TIME = LinePrefix(_DIGITS, "[0-9]{2}:[0-9]{2}:")
+_WEEKDAY = LinePrefix("[", r"\[(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) ")
+_MONTH = LinePrefix("JFMASOND<", r"(?:<[0-9]{1,3}>)?[A-Z][a-z][a-z] [ 0-9][0-9] ")
+_PRIORITY = LinePrefix("<", "<[0-9]{1,3}>1 ")
+_LETTER = LinePrefix("IWEFD", "[IWEFD][0-9]{4}")
+_CLIENT = LinePrefix(_DIGITS + ":" + _LETTERS, r"\S++ \S++ [^\[\]\"]*+\[[0-9]{2}/")
+_LEVEL = LinePrefix("TDIWECFSNAPV[", r"\[?[A-Z]{3,9}[\] :]")
+_LEVEL_BOX = LinePrefix("[", r"\[[A-Za-z]{3,13} *\]")
+_ANYTHING = LinePrefix("")
 
 
-def _known(name: str, layout: Layout, sign: Sign, example: str) -> Format:
-    return Format(name, example, layout.parse_with, sign)
+def _known(name: str, layout: LineLayout, prefix: LinePrefix, example: str) -> LogFormat:
+    return LogFormat(name, example, layout.parse_with, prefix)
 
 
-def _general(name: str, layout: Layout, sign: Sign, example: str) -> Format:
-    """It finds a level, and no logger."""
-    return Format(name, example, layout.parse_with, sign, odds=3)
+def _general(name: str, layout: LineLayout, prefix: LinePrefix, example: str) -> LogFormat:
+    """A format with a level and no logger."""
+    return LogFormat(name, example, layout.parse_with, prefix, odds=3)
 
 
-def _catch_all(name: str, layout: Layout, sign: Sign, example: str) -> Format:
-    """It finds a time, whatever follows."""
-    return Format(name, example, layout.parse_with, sign, odds=50)
+def _catch_all(name: str, layout: LineLayout, prefix: LinePrefix, example: str) -> LogFormat:
+    """A format that parses a time and accepts any text after it."""
+    return LogFormat(name, example, layout.parse_with, prefix, odds=50)
 
 
-def _unsure(name: str, layout: Layout, sign: Sign, example: str, odds: int = 1) -> Format:
-    """Lines of other programs look like it by accident."""
-    return Format(name, example, layout.parse_with, sign, odds=odds, sure=False)
+def _vague(name: str, layout: LineLayout, prefix: LinePrefix, example: str, odds: int = 1) -> LogFormat:
+    """A format that lines of other programs match by accident."""
+    return LogFormat(name, example, layout.parse_with, prefix, odds=odds, unambiguous=False)
 
 
-def _nothing_with(clock: Clock) -> Parse:
+def _nothing_with(time_parser: TimestampParser) -> LineParser:
     return lambda text: None
 
 
-PLAIN = Format("plain", "anything", _nothing_with, _ANYTHING)
-"""Nothing is known. Lines of other formats may still stand between."""
+PLAIN = LogFormat("plain", "anything", _nothing_with, _ANYTHING)
+"""No known format. Single lines may still be in other formats."""
 
-FORMATS: tuple[Format, ...] = (
-    Format("json", '{"timestamp":"2026-11-21T03:12:45.123Z","level":"info","logger":"orders","message":"42 rows"}', parse_json_with, _OBJECT),
+FORMATS: tuple[LogFormat, ...] = (
+    LogFormat("json", '{"timestamp":"2026-11-21T03:12:45.123Z","level":"info","logger":"orders","message":"42 rows"}', parse_json_with, _OBJECT),
     _known("openmetadata", layouts.OPENMETADATA, _IN_BRACKETS, "[2026-11-21 03:12:45] INFO     {metadata.Ingestion:ingestion:12} - 42 rows"),
     _known("airflow", layouts.AIRFLOW, _IN_BRACKETS, "[2026-11-21T03:12:45.123+0000] {taskinstance.py:1157} INFO - 42 rows"),
     _known("gunicorn", layouts.GUNICORN, _IN_BRACKETS, "[2026-11-21 03:12:45 +0000] [1234] [INFO] Listening at: http://127.0.0.1:8000"),
@@ -210,27 +212,27 @@ FORMATS: tuple[Format, ...] = (
     _known("python-default", layouts.PYTHON_DEFAULT, _LEVEL, "INFO:orders.load:42 rows"),
     _general("level-colon", layouts.LEVEL_COLON, _LEVEL, "INFO:     192.0.2.7:4711 - \"GET /orders HTTP/1.1\" 200 OK"),
     _general("bracketed-level-only", layouts.LEVEL_BRACKETED, _LEVEL_BOX, "[INFO] BUILD SUCCESS"),
-    Format("logfmt", 'time="2026-11-21T03:12:45Z" level=info logger=orders msg="42 rows" table=orders', parse_logfmt_with, _KEY),
-    Format("dbt-console", "03:12:45  1 of 3 START sql table model shop.orders .... [RUN]", layouts.DBT_CONSOLE.parse_with, _TIME, odds=3,
+    LogFormat("logfmt", 'time="2026-11-21T03:12:45Z" level=info logger=orders msg="42 rows" table=orders', parse_logfmt_with, _KEY),
+    LogFormat("dbt-console", "03:12:45  1 of 3 START sql table model shop.orders .... [RUN]", layouts.DBT_CONSOLE.parse_with, _TIME, odds=3,
            rest=layouts.TIME_ANYTHING.parse_with),
-    _unsure("python-time", layouts.PYTHON_TIME, _TIME, "03:12:45,123 - orders.load - INFO - 42 rows"),
-    _unsure("log4j-time", layouts.LOG4J_TIME, _TIME, "03:12:45.123 [main] INFO  com.example.Orders - 42 rows"),
-    _unsure("pipes-time", layouts.PIPES_TIME, _TIME, "03:12:45.123 | INFO    | prefect.engine - Created flow run"),
-    _unsure("dbt", layouts.DBT, _TIME, "03:12:45.123456 [info ] [MainThread]: Completed successfully"),
-    _unsure("oslo-collected", layouts.OSLO_COLLECTED, _ANYTHING, "nova-compute.log 2026-11-21 03:12:45.123 1234 INFO nova.manager [req-1 -] 42 rows"),
-    _unsure("time-level", layouts.TIME_LEVEL, _TIME, "03:12:45 INFO 42 rows", odds=3),
-    _unsure("time", layouts.TIME_ANYTHING, _TIME, "03:12:45  42 rows", odds=50),
-    _unsure("level-only", layouts.LEVEL_BARE, _LEVEL, "INFO 42 rows", odds=3),
+    _vague("python-time", layouts.PYTHON_TIME, _TIME, "03:12:45,123 - orders.load - INFO - 42 rows"),
+    _vague("log4j-time", layouts.LOG4J_TIME, _TIME, "03:12:45.123 [main] INFO  com.example.Orders - 42 rows"),
+    _vague("pipes-time", layouts.PIPES_TIME, _TIME, "03:12:45.123 | INFO    | prefect.engine - Created flow run"),
+    _vague("dbt", layouts.DBT, _TIME, "03:12:45.123456 [info ] [MainThread]: Completed successfully"),
+    _vague("oslo-collected", layouts.OSLO_COLLECTED, _ANYTHING, "nova-compute.log 2026-11-21 03:12:45.123 1234 INFO nova.manager [req-1 -] 42 rows"),
+    _vague("time-level", layouts.TIME_LEVEL, _TIME, "03:12:45 INFO 42 rows", odds=3),
+    _vague("time", layouts.TIME_ANYTHING, _TIME, "03:12:45  42 rows", odds=50),
+    _vague("level-only", layouts.LEVEL_BARE, _LEVEL, "INFO 42 rows", odds=3),
 )  # fmt: skip
-"""In order of trust: of two that know a line the first one has it."""
+"""In order of precedence: the first format that parses a line is used."""
 
 
-def _any_with(clock: Clock) -> Parse:
-    sure = PLAIN.reader(clock)
-    unsure = [(each.sign.first, each.bind(clock)) for each in FORMATS if not each.sure]
+def _any_with(time_parser: TimestampParser) -> LineParser:
+    unambiguous = PLAIN.reader(time_parser)
+    unsure = [(each.prefix.first, each.bind(time_parser)) for each in FORMATS if not each.unambiguous]
 
-    def parse(text: str) -> Parsed | None:
-        if (parsed := sure(text)) is not None:
+    def parse(text: str) -> ParsedLine | None:
+        if (parsed := unambiguous(text)) is not None:
             return parsed
         fitting = (parse for first, parse in unsure if not first or text[:1] in first)
         return next((parsed for parse in fitting if (parsed := parse(text)) is not None), None)
@@ -238,24 +240,24 @@ def _any_with(clock: Clock) -> Parse:
     return parse
 
 
-class _AnyFormat(Format):
-    """What reads its lines is made once in a process: it is for many small pieces."""
+class _AnyFormat(LogFormat):
+    """Its parser is built once per process, since it reads many small pieces."""
 
-    def reader(self, clock: Clock | None = None) -> Parse:
+    def reader(self, time_parser: TimestampParser | None = None) -> LineParser:
         return _any_reader()
 
 
 @cache
-def _any_reader() -> Parse:
-    return _any_with(Clock())
+def _any_reader() -> LineParser:
+    return _any_with(TimestampParser())
 
 
 ANY = _AnyFormat("any", "anything", _any_with, _ANYTHING)
-"""Every format, where the run's is not known: what is unsure of itself too. Without the day of stamps that have none."""
+"""All formats, including ambiguous ones, for pieces of logs whose format is unknown. Completes no dates."""
 
 _BY_NAME = {each.name: each for each in (*FORMATS, PLAIN)}
 
 
-def format_named(name: str) -> Format:
-    """The format of this name. Raises KeyError."""
+def format_named(name: str) -> LogFormat:
+    """The format with this name. Raises KeyError."""
     return _BY_NAME[name]

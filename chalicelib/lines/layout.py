@@ -1,7 +1,7 @@
-"""A layout: how a line of text begins, as a regular expression, and what it then says.
+"""Layouts of text lines: a regular expression for the head of a line, and the columns that its groups fill.
 
-The expressions are matched at a line's start, and every repetition in them ends before the next can begin, so that no line takes more
-than a few passes over its head.
+Expressions match at the start of a line. Every repetition ends before the next one can begin, so a line takes at most a few passes over
+its head.
 """
 
 from __future__ import annotations
@@ -11,81 +11,81 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from chalicelib.lines.clock import FRACTION, ZONE, Clock, Stamp
 from chalicelib.lines.levels import LEVELS
-from chalicelib.lines.parsed import Parsed, parsed_of
+from chalicelib.lines.parsed import ParsedLine, new_parsed_line
+from chalicelib.lines.timestamps import FRACTION, ZONE, TimestampFormat, TimestampParser
 
-Parse = Callable[[str], Parsed | None]
-"""A line to what it says; None: this is none of ours."""
+LineParser = Callable[[str], ParsedLine | None]
+"""Parses a line's text; None if it has another layout."""
 
 HEAD_CHARS = 10_000
 _GROUPS = ("second", "fraction", "zone", "level", "logger")
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """Groups of ``pattern``: second, fraction, zone, level, logger, each of them if there is one. The message begins where it ends.
+class LineLayout:
+    """Optional groups of ``pattern``: second, fraction, zone, level, logger. The message begins at the end of the match.
 
-    A level that ``levels`` doesn't know makes it another line. ``refine`` has the last word on what was found. Only the first 10,000
-    characters of a line can be its head: the work on one line is bounded, however long it is.
+    A line with a level that is not in ``levels`` has another layout. ``refine`` changes or rejects the result. Only the first 10,000
+    characters are matched, which bounds the work for lines of any length.
     """
 
     pattern: str
-    stamp: Stamp | None = None
+    stamp: TimestampFormat | None = None
     levels: Mapping[str, str] | None = None
-    refine: Callable[[Parsed], Parsed | None] | None = None
+    refine: Callable[[ParsedLine], ParsedLine | None] | None = None
 
-    def parse_with(self, clock: Clock) -> Parse:
-        """This layout with a clock: what parses one log."""
+    def parse_with(self, time_parser: TimestampParser) -> LineParser:
+        """The parser for one log."""
         pattern = _compiled(self.pattern)
-        parse = self._parse(pattern, clock)
+        parse = self._parse(pattern, time_parser)
         refine = self.refine
         if refine is None:
             return parse
 
-        def refined(text: str) -> Parsed | None:
+        def refined(text: str) -> ParsedLine | None:
             parsed = parse(text)
             return None if parsed is None else refine(parsed)
 
         return refined
 
-    def _parse(self, pattern: re.Pattern[str], clock: Clock) -> Parse:
+    def _parse(self, pattern: re.Pattern[str], time_parser: TimestampParser) -> LineParser:
         match = pattern.match
         second_, fraction_, zone_, level_, logger_ = (pattern.groupindex[group] for group in _GROUPS)
-        read = clock.reader(self.stamp) if self.stamp else _unread
+        read = time_parser.reader(self.stamp) if self.stamp else _unread
         level_of = (LEVELS if self.levels is None else self.levels).get
 
-        def parse(text: str) -> Parsed | None:
-            found = match(text, 0, HEAD_CHARS)
-            if found is None:
+        def parse(text: str) -> ParsedLine | None:
+            match_ = match(text, 0, HEAD_CHARS)
+            if match_ is None:
                 return None
-            second, fraction, zone, level, logger = found.group(second_, fraction_, zone_, level_, logger_)
+            second, fraction, zone, level, logger = match_.group(second_, fraction_, zone_, level_, logger_)
             if level is not None and (level := level_of(level)) is None:
                 return None
-            return parsed_of((read(second, fraction, zone), level, logger, text[found.end() :]))
+            return new_parsed_line((read(second, fraction, zone), level, logger, text[match_.end() :]))
 
         return parse
 
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """With all groups: one that is missing never matches anything. Once in a process, and only if it is asked for."""
-    found = re.compile(pattern, re.ASCII)
-    missing = [group for group in _GROUPS if group not in found.groupindex]
+    """Compiled on first use, once per process. Missing groups are added so that they never match."""
+    match_ = re.compile(pattern, re.ASCII)
+    missing = [group for group in _GROUPS if group not in match_.groupindex]
     return re.compile(pattern + "".join(f"(?P<{group}>(?!))?" for group in missing), re.ASCII)
 
 
 def _unread(second: str, fraction: str | None, zone: str | None) -> None:
-    """A layout without a stamp."""
+    """For layouts without a timestamp."""
 
 
-def after(
-    stamp: Stamp,
+def timestamped(
+    stamp: TimestampFormat,
     tail: str,
     *,
     before: str = "",
     levels: Mapping[str, str] | None = None,
-    refine: Callable[[Parsed], Parsed | None] | None = None,
-) -> Layout:
-    """A layout around a stamp, with a fraction and a zone where it has them. ``tail`` is what follows it."""
-    return Layout(f"{before}(?P<second>{stamp.pattern}){FRACTION}{ZONE}{tail}", stamp, levels, refine)
+    refine: Callable[[ParsedLine], ParsedLine | None] | None = None,
+) -> LineLayout:
+    """A layout with a timestamp, an optional fraction and zone, and ``tail`` after it."""
+    return LineLayout(f"{before}(?P<second>{stamp.pattern}){FRACTION}{ZONE}{tail}", stamp, levels, refine)

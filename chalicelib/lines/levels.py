@@ -1,6 +1,6 @@
-"""Levels: the one table of their names and numbers, their order, and which of them are errors.
+"""Levels: the only table of their names and numbers, their order, and the levels that are errors.
 
-Lines, events, pipelines, codecs, queries and segments ask here. The standard library only, and cheap to import.
+Used for lines, events, pipelines, codecs, queries and segments. Standard library only, and cheap to import.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _WORDS = {
 _JAVA = {"FINEST": TRACE, "FINER": TRACE, "FINE": DEBUG, "CONFIG": DEBUG, "SEVERE": ERROR}
 
 
-def spelled(words: Iterable[str], level: str) -> dict[str, str]:
-    """Words in the ways that logs spell them: info, Info, INFO."""
+def spellings(words: Iterable[str], level: str) -> dict[str, str]:
+    """The usual spellings of words: info, Info, INFO."""
     return {spelling: level for word in words for spelling in (word, word.capitalize(), word.upper())}
 
 
-LEVELS = {spelling: level for level, words in _WORDS.items() for spelling, level in spelled(words.split(), level).items()} | _JAVA
-"""A word to its level. Java's own words count in capitals only: others are everyday words."""
+LEVELS = {spelling: level for level, words in _WORDS.items() for spelling, level in spellings(words.split(), level).items()} | _JAVA
+"""Word to level. Java's words count in capitals only, since they are everyday words otherwise."""
 LETTERS = {"T": TRACE, "D": DEBUG, "I": INFO, "W": WARNING, "E": ERROR, "F": CRITICAL, "C": CRITICAL}
 SEVERITIES = (CRITICAL, CRITICAL, CRITICAL, ERROR, WARNING, INFO, INFO, DEBUG)
-"""Syslog's, by their number: emerg, alert, crit, err, warning, notice, info, debug."""
+"""By syslog severity: emerg, alert, crit, err, warning, notice, info, debug."""
 SYSLOG_NUMBERS = {TRACE: 7, DEBUG: 7, INFO: 6, WARNING: 4, ERROR: 3, CRITICAL: 2}
 LOGGING_NUMBERS = {TRACE: 5, DEBUG: 10, INFO: 20, WARNING: 30, ERROR: 40, CRITICAL: 50}
-"""Those of Python's ``logging``, and one below DEBUG."""
+"""Numbers of Python's ``logging``, plus one below DEBUG."""
 OTLP_NUMBERS = {level: 4 * at + 1 for at, level in enumerate(ORDER)}
 """The first of the four OpenTelemetry severities of each level."""
 _OTLP_MOST = 4 * len(ORDER)
@@ -44,18 +44,18 @@ _OF_LOGGING = re.compile(r"Level ([0-9]{1,2})", re.ASCII)
 
 
 def is_error(level: str | None) -> bool:
-    """Whether a record of this level (one of ``ORDER``; None: it states none) is an error."""
+    """Whether a record with this level (one of ``ORDER``, or None if it has none) is an error."""
     return level in ERRORS
 
 
 def level_of_word(word: str) -> str | None:
-    """The level that a word of any spelling names."""
+    """The level of a word in any spelling."""
     return LEVELS.get(word) or LEVELS.get(word.strip().lower()) or LETTERS.get(word)
 
 
 def level_of_name(name: str) -> str | None:
-    """The level of a name that stands for nothing else, in a query or in an event's field: Java's words in any spelling, and ``Level 25``,
-    as ``logging`` calls a level without a name."""
+    """The level of a name in a query or in an event's field, where it has no other meaning: Java's words in any spelling, and ``Level
+    25``, which ``logging`` uses for levels without a name."""
     if (level := level_of_word(name) or _JAVA.get(name.strip().upper())) is not None:
         return level
     numbered = _OF_LOGGING.fullmatch(name)
@@ -63,7 +63,7 @@ def level_of_name(name: str) -> str | None:
 
 
 def level_of_number(number: float) -> str | None:
-    """0 to 7 are syslog's; from 10 on it is the ladder of pino and bunyan: 10 is trace, 60 is fatal."""
+    """0 to 7 as in syslog; from 10 on as in pino and bunyan: 10 is trace, 60 is fatal."""
     if 0 <= number < len(SEVERITIES):
         return SEVERITIES[int(number)]
     return ORDER[min(int(number) // 10, len(ORDER)) - 1] if 10 <= number < 100 else None
@@ -75,5 +75,5 @@ def level_of_python(number: float) -> str | None:
 
 
 def level_of_otlp(number: int) -> str | None:
-    """OpenTelemetry's SeverityNumber: four for each level, from 1 on; 0 is unspecified."""
+    """OpenTelemetry's SeverityNumber: four numbers for each level, from 1; 0 is unspecified."""
     return ORDER[(number - 1) // 4] if 1 <= number <= _OTLP_MOST else None

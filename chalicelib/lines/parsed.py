@@ -1,4 +1,4 @@
-"""What a line says."""
+"""The columns of a parsed line."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from functools import partial
 from typing import NamedTuple
 
 
-class Parsed(NamedTuple):
-    """``timestamp``: microseconds since the epoch, UTC. ``level``: one of ``levels.ORDER``. None where a line doesn't say.
+class ParsedLine(NamedTuple):
+    """``timestamp``: microseconds since the epoch, UTC. ``level``: one of ``levels.ORDER``. None where the line lacks the column.
 
-    ``message`` is the line without what became a column; of a line that nothing is known of, the line.
+    ``message`` is the rest of the line; the complete line if no format parses it.
     """
 
     timestamp: int | None
@@ -19,5 +19,5 @@ class Parsed(NamedTuple):
     message: str
 
 
-parsed_of: Callable[[tuple[int | None, str | None, str | None, str]], Parsed] = partial(tuple.__new__, Parsed)
-"""Half the price of calling the class."""
+new_parsed_line: Callable[[tuple[int | None, str | None, str | None, str]], ParsedLine] = partial(tuple.__new__, ParsedLine)
+"""Half the cost of calling the class."""

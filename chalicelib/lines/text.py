@@ -1,4 +1,4 @@
-"""Bytes to lines, and a line's bytes to text."""
+"""Splits bytes into lines, and decodes lines."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterable, Iterator
 
 INDENTATION = frozenset({b"", b" ", b"\t", b"\r"})
-"""How a line begins that goes on with what stood before it: empty, indented, or a progress bar's next state."""
+"""First bytes of lines that continue the line before: empty, indented, or the next state of a progress bar."""
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*+[ -/]*+[@-~]")
 _CARRIAGE_RETURN = 13
 
 
-def numbered(chunks: Iterable[bytes], first_line: int = 0) -> Iterator[tuple[int, bytes]]:
-    """The lines of a log that comes in pieces of any size, with their numbers and without their newlines.
+def number_lines(chunks: Iterable[bytes], first_line: int = 0) -> Iterator[tuple[int, bytes]]:
+    r"""The lines of a log, given in chunks of any size, as (number, line without newline).
 
-    Lines end at ``\\n`` only. What follows the last one is a line if there is anything. Holds one chunk and one line.
+    Lines end at ``\n`` only. Text after the last newline is a line unless it is empty. Holds one chunk and one line in memory.
     """
     number = first_line
     begun: list[bytes] = []
@@ -30,8 +30,8 @@ def numbered(chunks: Iterable[bytes], first_line: int = 0) -> Iterator[tuple[int
         yield number, b"".join(begun)
 
 
-class LinesAhead:
-    """Numbered lines that are taken up to a line, which is not taken."""
+class LineCursor:
+    """Numbered lines, consumed up to a given line."""
 
     def __init__(self, lines: Iterator[tuple[int, bytes]]) -> None:
         self._lines = lines
@@ -39,7 +39,7 @@ class LinesAhead:
 
     @property
     def number(self) -> int | None:
-        """The number of the next line; None: there is none."""
+        """The number of the next line; None at the end."""
         return self._next[0] if self.has_more() and self._next else None
 
     def has_more(self) -> bool:
@@ -49,12 +49,12 @@ class LinesAhead:
         return self._next is not None
 
     def skip(self, line: int) -> None:
-        """Leave out what is before a line: of an event in whose middle somebody began."""
+        """Skips the lines before ``line``, for a start in the middle of an event."""
         for _ in self.until(line):
             pass
 
     def until(self, line: int | None) -> Iterator[tuple[int, bytes]]:
-        """The lines before a line; None: all."""
+        """Yields the lines before ``line``; None: all."""
         while self.has_more():
             assert self._next is not None
             if line is not None and self._next[0] >= line:
@@ -63,9 +63,8 @@ class LinesAhead:
             yield found
 
 
-def text_of(raw: bytes) -> str:
-    """A line as text: never an error, without the carriage return at its end and without a terminal's colours. What is no UTF-8
-    becomes U+FFFD."""
+def decode_line(raw: bytes) -> str:
+    """A line as text, without a trailing carriage return and terminal colors. Invalid UTF-8 becomes U+FFFD; never raises."""
     try:
         text = raw.decode()
     except UnicodeDecodeError:

@@ -1,9 +1,9 @@
-"""What a workflow of OpenMetadata states at the end of its log: how it ended. Its client, unmodified, does not report it with the close.
+"""Derives the outcome of an OpenMetadata workflow from the end of its log: the unmodified client does not report it with the close.
 
-Read from ``openmetadata-ingestion`` 2.0.7 (``workflow/workflow_output_handler.py``, ``utils/streamable_logger.py``,
-``workflow/workflow_init_error_handler.py``). Records are ``[2026-11-26 00:10:00] INFO     {metadata.Utils:logger:223} - …``, with the terminal's
-colors. One of these stands at the end of the log, before its diagnostics (``diag.…``, at level DEBUG) and the client's own counts
-(``streamable_logger shutdown:``), if any::
+Formats are those of ``openmetadata-ingestion`` 2.0.7 (``workflow/workflow_output_handler.py``, ``utils/streamable_logger.py``,
+``workflow/workflow_init_error_handler.py``). Records are ``[2026-11-26 00:10:00] INFO     {metadata.Utils:logger:223} - …``, with the
+terminal's colors. A log ends with one of the following, before optional diagnostics (``diag.…``, at level DEBUG) and counts of the client
+(``streamable_logger shutdown:``)::
 
     Workflow Source Summary:            of each step: its name, counts, "Errors: 1", "Success %: 97.5"
     List of failures:                   and a table, if there are any
@@ -16,7 +16,7 @@ colors. One of these stands at the end of the log, before its diagnostics (``dia
     Error initializing metadata: …
     For more information, please visit: …
 
-Any other end states nothing, and such lines further up count for nothing.
+Any other end gives no outcome, and such lines earlier in the log are ignored.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ _INIT_ERROR, _MORE_INFORMATION = "Error initializing ", "For more information, p
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """``level``: empty of text that has none, as the rest of a record whose beginning is not in the text."""
+    """``level``: empty for text before the first record, such as the rest of a truncated record."""
 
     level: str
     text: str
 
 
 def may_state_end(text: str) -> bool:
-    """Whether a log that ends with this text may state its end, so that what stands before the text is worth a read."""
+    """Whether a log that ends with this text may contain an outcome, so that reading further back is useful."""
     records = _records(text)
     return not records or _is_end(records[-1].text) or records[-1].text.startswith((_UNCAUGHT, _MORE_INFORMATION))
 
 
 def stated_end(text: str) -> RunEnd | None:
-    """How a workflow ended whose log ends with this text; None: it does not say. The text may begin anywhere in the log: what is cut off from a
-    summary costs the name of the failed step, or all of it."""
+    """The outcome of a workflow whose log ends with this text; None if there is none. The text may start anywhere in the log: a
+    truncated summary loses the name of the failed step, or gives no outcome."""
     records = _records(text)
     if not records:
         return None
@@ -70,7 +70,7 @@ def stated_end(text: str) -> RunEnd | None:
 
 
 def _records(text: str) -> list[_Record]:
-    """Of the text without what follows a summary, each without the blank lines around it."""
+    """The records of the text without the parts after a summary, stripped of blank lines."""
     found: list[tuple[str, list[str]]] = [("", [])]
     for line in _CLIENT_COUNTS.sub("", _COLOR.sub("", text)).split("\n"):
         if begins := _RECORD.match(line):
@@ -111,7 +111,7 @@ def _end_of_summary(records: Sequence[_Record]) -> RunEnd | None:
 
 
 def _steps(texts: list[str]) -> list[tuple[str, int]]:
-    """(name, errors) of the steps that these texts end with, in their order."""
+    """(name, errors) of the steps at the end of these texts, in order."""
     steps: list[tuple[str, int]] = []
     errors = 0
     for text in reversed(texts):
@@ -126,7 +126,7 @@ def _steps(texts: list[str]) -> list[tuple[str, int]]:
 
 
 def _exception(text: str) -> str:
-    """The line behind the last frame of a traceback, or the first one where there is no traceback."""
+    """The line after the last frame of a traceback; the first line if there is no traceback."""
     lines = text.split("\n")
     last_frame = max((number for number, line in enumerate(lines[:-1]) if line.startswith("  ")), default=-1)
     return lines[last_frame + 1]

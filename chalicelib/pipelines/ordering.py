@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
-from chalicelib.lines.parsed import Parsed
+from chalicelib.lines.parsed import ParsedLine
 
 OVERHEAD_BYTES = 1024
 """The memory of an event in addition to its text: some 700 were measured, including one copy of the text."""
@@ -47,7 +47,7 @@ class PendingEvent(NamedTuple):
     byte: int
     time_ms: int
     size: int
-    parsed: Parsed
+    parsed: ParsedLine
     context: EventContext | None = None
 
 

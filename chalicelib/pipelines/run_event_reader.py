@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from chalicelib.events.companion import Noted
-from chalicelib.lines.choice import SAMPLE_LINES, choose
-from chalicelib.lines.clock import Clock as StampClock
 from chalicelib.lines.errors import level_of_event
-from chalicelib.lines.events import Event, events
-from chalicelib.lines.formats import FORMATS, PLAIN, Format
-from chalicelib.lines.parsed import Parsed
+from chalicelib.lines.events import LineEvent, events
+from chalicelib.lines.format_detection import SAMPLE_LINES, detect_format
+from chalicelib.lines.formats import FORMATS, PLAIN, LogFormat
+from chalicelib.lines.parsed import ParsedLine
+from chalicelib.lines.timestamps import TimestampParser
 from chalicelib.pipelines.ordering import EventContext, PendingEvent, memory_bytes_of
 from chalicelib.pipelines.rows import EventPosition
 from chalicelib.pipelines.sidecar_reader import SidecarCursor, SidecarReader
@@ -72,7 +72,7 @@ class RunEventReader:
         self._fetch_bytes, self._patience_ms, self._clock = fetch_bytes, patience_ms, clock
         self.position, self.format = position, format
         self._sidecars, self._cursor = sidecars, SidecarCursor(sidecars, run, position.line) if sidecars else None
-        self._stamps = StampClock(reference_us=position.time_ms * 1000 if position.time_ms else None)
+        self._stamps = TimestampParser(reference_us=position.time_ms * 1000 if position.time_ms else None)
 
     def fetch(self, max_bytes: int = MAX_PIECE_BYTES) -> FetchedEvents:
         """Read the next piece: about ``fetch_bytes``, at most ``max_bytes``, and up to 8 MiB if one event is longer. At most five
@@ -134,14 +134,14 @@ class RunEventReader:
         return len(lines) if until is None else max(0, min(len(lines), until - self.position.line))
 
     def _events(
-        self, lines: Sequence[bytes], format_: Format, *, final: bool, is_complete: bool, forced: bool
-    ) -> Iterator[tuple[Event, EventContext | None]]:
+        self, lines: Sequence[bytes], format_: LogFormat, *, final: bool, is_complete: bool, forced: bool
+    ) -> Iterator[tuple[LineEvent, EventContext | None]]:
         """The events of lines: structured ones, and events parsed from the plain lines between them. ``is_complete``: no further
         line belongs to the last event."""
         base = at = self.position.line
         end = base + len(lines)
 
-        def parsed_events(to: int, *, is_complete: bool) -> Iterator[tuple[Event, EventContext | None]]:
+        def parsed_events(to: int, *, is_complete: bool) -> Iterator[tuple[LineEvent, EventContext | None]]:
             numbered = enumerate(lines[at - base : to - base] if at > base or to < end else lines, at)
             return ((event, None) for event in events(numbered, format_, self._stamps, final=is_complete))
 
@@ -159,7 +159,7 @@ class RunEventReader:
             at = noted.end_line
         yield from parsed_events(end, is_complete=is_complete)
 
-    def _format_of(self, lines: Sequence[bytes], *, certain: bool) -> Format:
+    def _format_of(self, lines: Sequence[bytes], *, certain: bool) -> LogFormat:
         """Detect the format from the log's first lines, so that it is the same wherever reading begins."""
         if self.format:
             return _BY_NAME.get(self.format, PLAIN)
@@ -167,7 +167,7 @@ class RunEventReader:
             head = self._logs.stretch(self._run, 0, _SAMPLE_BYTES)
             certain = certain or len(head.body) >= _SAMPLE_BYTES
             lines = head.body.split(b"\n")
-        chosen = choose(lines[:SAMPLE_LINES])
+        chosen = detect_format(lines[:SAMPLE_LINES])
         if certain or len(lines) >= _ENOUGH_LINES:
             self.format = chosen.name
         return chosen
@@ -194,10 +194,10 @@ def _complete_lines(body: bytes, at_end: bool, longest: bool) -> tuple[bytes, bo
     return body, True
 
 
-def _structured_event(noted: Noted, raw: bytes) -> tuple[Event, EventContext | None]:
+def _structured_event(noted: Noted, raw: bytes) -> tuple[LineEvent, EventContext | None]:
     """A structured event. Its logger is the ``logger`` of its data, if there is one."""
     logger = noted.data.get("logger")
     level = level_of_event(noted.level, raw)
     message = raw.decode(errors="replace")
-    parsed = Parsed(noted.timestamp * 1000, level, logger if isinstance(logger, str) and logger else None, message)
-    return Event(noted.line, raw, noted.lines, parsed), EventContext(noted.step or "", noted.data)
+    parsed = ParsedLine(noted.timestamp * 1000, level, logger if isinstance(logger, str) and logger else None, message)
+    return LineEvent(noted.line, raw, noted.lines, parsed), EventContext(noted.step or "", noted.data)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from urllib.parse import quote, unquote
 
 from chalicelib.errors import DamagedLogError
-from chalicelib.lines.clock import is_plausible
+from chalicelib.lines.timestamps import is_plausible
 from chalicelib.ports import RunEnd, SegmentEntry
 from chalicelib.runlog.batch import Batch
 
@@ -55,7 +55,7 @@ def times_of(batch: Batch, appended_ms: int) -> tuple[int, int] | None:
     """The times of its first and last line, or event, that state one; None where none states a plausible one."""
     if batch.times_ms is not None:
         return batch.times_ms if all(is_plausible(each, appended_ms) for each in batch.times_ms) else None
-    from chalicelib.lines.times import first_and_last_ms  # here for the same reason
+    from chalicelib.lines.time_search import first_and_last_ms  # here for the same reason
 
     return first_and_last_ms(batch.body, appended_ms)
 

@@ -84,9 +84,9 @@ class SinceSearch:
         if entry.bytes > MAX_TIMED_BYTES:
             return entry.line
         # Here, for formats of lines take time to compile: pages without a time do without.
-        from chalicelib.lines.times import line_from
+        from chalicelib.lines.time_search import first_line_at
 
-        return entry.line + line_from(self._bytes_of(run, entry.byte, entry.bytes), since_ms, entry.appended_ms)
+        return entry.line + first_line_at(self._bytes_of(run, entry.byte, entry.bytes), since_ms, entry.appended_ms)
 
 
 def _last_ms(row: SegmentEntry, delays: Delays) -> int:

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from chalicelib.lines.formats import ANY
-from chalicelib.lines.parsed import Parsed
+from chalicelib.lines.parsed import ParsedLine
 from client.tests.fake_server import FakeServer
 from runlake import Archive, Pace, RunlogHandler, Settings, SettingsError
 from runlake import run as run_block
@@ -52,7 +52,7 @@ def test_lines_state_their_time_with_its_zone(monkeypatch: pytest.MonkeyPatch, z
     time.tzset()
     read = ANY.reader()(line)
     assert line[23:] == f"{offset} INFO app: one"
-    assert read == Parsed(1_795_273_200_123_000, "INFO", "app", "one")
+    assert read == ParsedLine(1_795_273_200_123_000, "INFO", "app", "one")
 
 
 def test_many_records_are_few_requests(server: FakeServer, settings: Settings) -> None:

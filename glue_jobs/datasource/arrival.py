@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from itertools import islice
 
 from chalicelib.errors import RunlakeError
-from chalicelib.lines.choice import choose
-from chalicelib.lines.clock import Clock
 from chalicelib.lines.events import events
+from chalicelib.lines.format_detection import detect_format
+from chalicelib.lines.timestamps import TimestampParser
 from chalicelib.ports import Run, SegmentIndex
 from glue_jobs.datasource.clients import THREADS
 from glue_jobs.datasource.log import Chain, Log, Piece, Whole
@@ -125,8 +125,8 @@ class Arrivals:
         except RunlakeError:
             return []
         lines = body.split(b"\n")
-        clock = Clock(self._options.tz, run.last_written_s * _US)
-        found = events(enumerate(lines), self._options.format or choose(lines), clock)
+        clock = TimestampParser(self._options.tz, run.last_written_s * _US)
+        found = events(enumerate(lines), self._options.format or detect_format(lines), clock)
         return [event.parsed.timestamp / _US for event in found if event.parsed.timestamp is not None]
 
     def _of_chain(self, chain: Chain, objects: RunObjects, first: Edge | None, end: Edge | None) -> tuple[Edge | None, Edge | None]:

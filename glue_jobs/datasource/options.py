@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from chalicelib.errors import InvalidConfigurationError
-from chalicelib.lines.formats import Format, format_named
+from chalicelib.lines.formats import LogFormat, format_named
 from chalicelib.lines.levels import ORDER, level_of_name
 from glue_jobs.datasource.schema import EVENTS, PROBLEMS
 
@@ -74,7 +74,7 @@ class Options:
         return self.starting_offsets != EARLIEST or self.ending_offsets != LATEST
 
     @property
-    def format(self) -> Format | None:
+    def format(self) -> LogFormat | None:
         """The format that every run is read in, if it isn't chosen for each."""
         return format_named(self.log_format) if self.log_format else None
 

@@ -8,12 +8,12 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from chalicelib.events.companion import Noted
-from chalicelib.lines.clock import Clock
 from chalicelib.lines.errors import level_of_event
-from chalicelib.lines.events import Event, events
-from chalicelib.lines.formats import Format
-from chalicelib.lines.parsed import Parsed
-from chalicelib.lines.text import LinesAhead, text_of
+from chalicelib.lines.events import LineEvent, events
+from chalicelib.lines.formats import LogFormat
+from chalicelib.lines.parsed import ParsedLine
+from chalicelib.lines.text import LineCursor, decode_line
+from chalicelib.lines.timestamps import TimestampParser
 from chalicelib.ports import Run, SegmentEntry, SegmentIndex
 from glue_jobs.datasource.companions import Companions
 from glue_jobs.datasource.content import Chunk, Content, Origin
@@ -61,7 +61,7 @@ def rows_of(content: Content, part: Slice, wanted: Wanted) -> Iterator[Row]:
     outcome: str | None = part.outcome
     growing = stop_us is not None or selection.end_line is not None
     with closing(content.chunks(start, end, growing=growing)) as chunks:
-        clock, lines = Clock(options.tz, part.reference_s * _US), numbered.lines(chunks)
+        clock, lines = TimestampParser(options.tz, part.reference_s * _US), numbered.lines(chunks)
         found = _with_stated(lines, companions, (start, end), format, clock) if companions else events(lines, format, clock)
         for event in found:
             timestamp = event.parsed.timestamp
@@ -83,13 +83,13 @@ def check(content: Content, part: Slice) -> None:
 
 
 def _with_stated(
-    lines: Iterator[tuple[int, bytes]], companions: Companions, bytes_: tuple[int, int], format: Format, clock: Clock
-) -> Iterator[Event]:
+    lines: Iterator[tuple[int, bytes]], companions: Companions, bytes_: tuple[int, int], format: LogFormat, clock: TimestampParser
+) -> Iterator[LineEvent]:
     """The events of lines of which some came as events: those are as they came, and text between them is joined for itself.
 
     One that is not whole here, or has another size than its companion says, is plain text.
     """
-    ahead, state = LinesAhead(lines), _stating(format, clock)
+    ahead, state = LineCursor(lines), _stating(format, clock)
     for placed in companions.between(*bytes_):
         noted = placed.noted
         if (number := ahead.number) is not None and number < noted.line:
@@ -104,22 +104,22 @@ def _with_stated(
     yield from events(ahead.until(None), format, clock)
 
 
-def _stating(format: Format, clock: Clock) -> Callable[[Noted, list[bytes]], Event]:
+def _stating(format: LogFormat, clock: TimestampParser) -> Callable[[Noted, list[bytes]], LineEvent]:
     """Makes events of those that came as such: what their text says, and over it what their sender states."""
     read = format.reader(clock)
 
-    def state(noted: Noted, raw: list[bytes]) -> Event:
-        first = text_of(raw[0])
-        parsed = read(first) or Parsed(None, None, None, first)
+    def state(noted: Noted, raw: list[bytes]) -> LineEvent:
+        first = decode_line(raw[0])
+        parsed = read(first) or ParsedLine(None, None, None, first)
         whole = b"\n".join(raw)
         logger = noted.data.get("logger")
-        stated = Parsed(
+        stated = ParsedLine(
             noted.timestamp * _US_OF_A_MS,
             level_of_event(noted.level, whole),
             logger if isinstance(logger, str) and logger else parsed.logger,
-            "\n".join((parsed.message, *map(text_of, raw[1:]))),
+            "\n".join((parsed.message, *map(decode_line, raw[1:]))),
         )
-        return Event(noted.line, whole, noted.lines, stated)
+        return LineEvent(noted.line, whole, noted.lines, stated)
 
     return state
 
@@ -137,11 +137,11 @@ def _is_in_time(timestamp: int | None, selection: Selection) -> bool:
     return is_late_enough and (selection.to_us is None or timestamp < selection.to_us)
 
 
-def _has_level(event: Event, selection: Selection) -> bool:
+def _has_level(event: LineEvent, selection: Selection) -> bool:
     return selection.levels is None or event.parsed.level in selection.levels
 
 
-def _row(run: Run, event: Event, raw: bytes, origin: Origin, outcome: str | None) -> Row:
+def _row(run: Run, event: LineEvent, raw: bytes, origin: Origin, outcome: str | None) -> Row:
     timestamp, level, logger, message = event.parsed
     return run.fqn, run.run_id, event.line, timestamp, level, logger, message, raw, *origin, outcome
 
@@ -185,7 +185,7 @@ class _Numbered:
             self._unfinished = self._line
             yield self._line, rest
 
-    def raw_of(self, event: Event) -> bytes:
+    def raw_of(self, event: LineEvent) -> bytes:
         """An event's exact bytes: with its newline, unless it is the last line of a log that ends without one."""
         return event.raw if self._unfinished is not None and event.next_line > self._unfinished else event.raw + b"\n"
 

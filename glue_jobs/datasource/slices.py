@@ -16,9 +16,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from chalicelib.lines.choice import choose
-from chalicelib.lines.events import carried, events
-from chalicelib.lines.formats import Format, format_named
+from chalicelib.lines.events import count_continuation_lines, events
+from chalicelib.lines.format_detection import detect_format
+from chalicelib.lines.formats import LogFormat, format_named
 from chalicelib.ports import Run
 from glue_jobs.datasource.content import Chunk, Content
 from glue_jobs.datasource.log import Piece
@@ -81,7 +81,7 @@ class Borders:
     A TAIL depends on the text alone: what is beside it may come between the two reads that meet there.
     """
 
-    def __init__(self, content: Content, part: Slice, format: Format) -> None:
+    def __init__(self, content: Content, part: Slice, format: LogFormat) -> None:
         self._content, self._slice, self._format = content, part, format
 
     def first(self) -> tuple[int, int]:
@@ -129,7 +129,7 @@ class Borders:
                 yield raw
 
         with closing(lines()) as given:
-            count = carried(given, self._format)
+            count = count_continuation_lines(given, self._format)
         return byte + sum(sizes[:count]), line + count
 
     def _aligned(self, edge: Edge) -> tuple[int, int]:
@@ -168,17 +168,17 @@ class Borders:
             window *= 4
 
 
-def _to_border(body: bytes, format: Format) -> int:
+def _to_border(body: bytes, format: LogFormat) -> int:
     """Bytes before the first event that surely begins in a part of a log, which may itself begin within a line."""
     start = body.find(b"\n") + 1
     if not start:
         return len(body)
     lines = body[start:].split(b"\n")[:-1]
-    count = carried(lines, format)
+    count = count_continuation_lines(lines, format)
     return start + sum(len(raw) + 1 for raw in lines[:count])
 
 
-def _start_of_last_event(body: bytes, format: Format) -> int:
+def _start_of_last_event(body: bytes, format: LogFormat) -> int:
     last = None
     lines = body.split(b"\n")[: -1 if body.endswith(b"\n") else None]
     for last in events(enumerate(lines), format):  # noqa: B007
@@ -198,14 +198,14 @@ def _split(chunks: Generator[Chunk, None, None]) -> Generator[tuple[bytes, int],
             yield rest, len(rest)
 
 
-def format_of(content: Content, part: Slice, given: Format | None) -> Format:
+def format_of(content: Content, part: Slice, given: LogFormat | None) -> LogFormat:
     """The format of a slice's run: as it was told, or chosen from the log's first bytes, which are the same for all its slices."""
     if given:
         return given
     return format_named(part.format) if part.format else sampled(content.read, part.sample_bytes)
 
 
-def sampled(read: Callable[[int, int], bytes], size: int) -> Format:
+def sampled(read: Callable[[int, int], bytes], size: int) -> LogFormat:
     """The format that the first bytes of a log show."""
     lines = read(0, size).split(b"\n")
-    return choose(lines[:-1])
+    return detect_format(lines[:-1])

@@ -245,7 +245,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
     },
     "docs/log-formats.md": {
         "is right within {} of the reference": "source: a year's end is half a year from the other",
-        "its first {} lines": "chalicelib.lines.choice:SAMPLE_LINES",
+        "its first {} lines": "chalicelib.lines.format_detection:SAMPLE_LINES",
         "more than {} times as many lines": "3",
         "only a time more than {} times": "50",
         "a head has at most {} characters, JSON is read up to {}, pairs of logfmt up to {}": (

@@ -73,7 +73,7 @@ MUTANTS = (
     ),
     # times of lines
     Mutant(
-        "chalicelib.lines.clock:is_plausible",
+        "chalicelib.lines.timestamps:is_plausible",
         find="appended_ms + _MAX_AHEAD_MS",
         replace="1000 * appended_ms",
         tests="tests/unit/test_lines_times.py",

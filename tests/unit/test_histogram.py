@@ -1,4 +1,4 @@
-"""When a run's lines came: every line in one bucket, at a bounded cost; and what counts as an error."""
+"""Histogram of a run's lines over time: every line in one bucket, at a bounded cost; and the definition of an error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chalicelib.catalog.segments import entry_of_row, segment_rows
 from chalicelib.lines.events import events
 from chalicelib.lines.formats import ANY
 from chalicelib.lines.levels import is_error
-from chalicelib.lines.text import numbered
+from chalicelib.lines.text import number_lines
 from chalicelib.memory.segment_index import InMemorySegmentIndex
 from chalicelib.ports import ARRIVAL, LINES, SegmentEntry
 from chalicelib.runlog.batch import Batch
@@ -63,7 +63,7 @@ def test_lines_and_errors_by_time() -> None:
     ("segments", "clock", "lines"),
     [
         ([(1000, (0, 39), 40), (1001, (40, 79), 40)], LINES, [20, 20, 20, 20]),  # stored long after
-        ([(0, (3600, 3619), 1), (20, (3620, 3639), 1)], LINES, [0, 1, 0, 1]),  # an hour off: only what is shown
+        ([(0, (3600, 3619), 1), (20, (3620, 3639), 1)], LINES, [0, 1, 0, 1]),  # an hour off: only lines within the histogram
         ([(0, (0, 0), 5), (40, None, 2), (79, (79, 79), 5)], LINES, [5, 0, 2, 5]),  # none of its own: as long behind as it came
         ([(0, None, 2), (40, (1040, 1040), 5), (79, (1079, 1079), 5)], LINES, [2, 0, 5, 5]),
         ([(0, (50, 79), 8), (1, (0, 0), 8)], LINES, [2, 2, 2, 10]),  # no earlier than the lines before
@@ -223,7 +223,7 @@ PIECES = st.sampled_from(
 @given(st.lists(PIECES, max_size=20))
 def test_errors_of_a_segment_are_those_of_its_events(lines: list[str]) -> None:
     body = "\n".join(lines).encode()
-    records = events(numbered([body]), ANY)
+    records = events(number_lines([body]), ANY)
     assert errors_of(body) == sum(is_error(record.parsed.level) for record in records)
 
 

@@ -1,4 +1,4 @@
-"""Names and numbers of levels: one table, which the client's list agrees with."""
+"""Names and numbers of levels: one table, with which the client's list agrees."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMED = [
 
 
 @pytest.mark.parametrize(("name", "level"), NAMED)
-def test_what_a_name_names(name: str, level: str | None) -> None:
+def test_level_of_a_name(name: str, level: str | None) -> None:
     assert level_of_name(name) == level
     assert is_level(name) == (level is not None), "the client refuses what the archive refuses"
 
@@ -29,7 +29,7 @@ def test_client_knows_the_same_names() -> None:
     ("name", "number", "level"),
     [("WARN", 30, "WARN"), ("IMPORTANT", 25, "INFO"), ("AUDITED", 45, "ERROR"), ("FINEST GRAIN", 3, "TRACE"), ("MAX", 100, "CRITICAL")],
 )  # fmt: skip
-def test_level_of_a_record_with_a_name_of_its_own(name: str, number: int, level: str) -> None:
+def test_level_of_a_record_with_a_custom_level_name(name: str, number: int, level: str) -> None:
     assert level_of_record(name, number) == level
 
 

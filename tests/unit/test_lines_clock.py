@@ -1,4 +1,4 @@
-"""When a line was written: zones, years that are missing, and dates that there are none of."""
+"""Timestamps of lines: zones, missing years and days, and invalid dates."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from chalicelib.lines import clock as clocks
-from chalicelib.lines.clock import FIRST_US, LAST_US, Clock
+from chalicelib.lines import timestamps
 from chalicelib.lines.formats import format_named
+from chalicelib.lines.timestamps import FIRST_US, LAST_US, TimestampParser
 
 QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -27,7 +27,7 @@ def us_of(moment: datetime) -> int:
 
 
 def time_of(name: str, line: str, reference: datetime | None = None, zone: tzinfo = UTC) -> int | None:
-    parsed = format_named(name).bind(Clock(zone, None if reference is None else us_of(reference)))(line)
+    parsed = format_named(name).bind(TimestampParser(zone, None if reference is None else us_of(reference)))(line)
     assert parsed is not None, "the line is known whatever its time"
     return parsed.timestamp
 
@@ -101,7 +101,7 @@ NO_DATES = [
 
 
 @pytest.mark.parametrize(("name", "line"), NO_DATES)
-def test_what_is_no_date_is_none_and_the_rest_is_read(name: str, line: str) -> None:
+def test_invalid_date_is_none_and_the_rest_is_read(name: str, line: str) -> None:
     assert time_of(name, line, datetime(2026, 11, 21)) is None
 
 
@@ -121,7 +121,7 @@ def test_offsets(moment: datetime, minutes: int) -> None:
     assert iso(f"{moment.isoformat(timespec='microseconds')} x", zone=zoned.tzinfo or UTC) == us_of(zoned), "as an option"
 
 
-def test_an_option_counts_only_where_the_line_says_nothing() -> None:
+def test_zone_option_applies_to_lines_without_a_zone() -> None:
     berlin = ZoneInfo("Europe/Berlin")
     assert iso("2015-03-20 01:00:00 x", berlin) == iso("2015-03-20T00:00:00Z x", berlin) == MARCH_20_US
     assert iso("2026-07-01 02:00:00 x", berlin) == us_of(datetime(2026, 7, 1)), "summer"
@@ -130,13 +130,13 @@ def test_an_option_counts_only_where_the_line_says_nothing() -> None:
 
 
 @pytest.mark.parametrize("text", ["2026-03-29 02:30:00", "2026-10-25 02:30:00", "0001-01-01 00:00:00", "9999-12-31 23:59:59"])
-def test_hours_that_there_are_none_or_two_of(text: str) -> None:
+def test_missing_and_repeated_hours_of_clock_changes(text: str) -> None:
     for zone in (ZoneInfo("Europe/Berlin"), timezone(timedelta(hours=14)), timezone(timedelta(hours=-12))):
         found = iso(f"{text} x", zone)
         assert found is None or FIRST_US <= found <= LAST_US
 
 
-# Years and days that are missing.
+# Missing years and days.
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_without_a_reference_there_is_no_year_and_no_day(name: str, line: str) -
 
 @pytest.mark.parametrize("reference_us", [FIRST_US - 1, LAST_US + 1, 10**30, -(10**30)])
 def test_a_reference_that_is_no_date(reference_us: int) -> None:
-    parsed = format_named("syslog").bind(Clock(reference_us=reference_us))("Nov 21 03:12:45 host a: x")
+    parsed = format_named("syslog").bind(TimestampParser(reference_us=reference_us))("Nov 21 03:12:45 host a: x")
     assert parsed is not None and parsed.timestamp is None
 
 
@@ -199,7 +199,7 @@ def test_a_reference_that_is_no_date(reference_us: int) -> None:
 @example(LAST_US, datetime(2024, 2, 29).date(), datetime.max.time())
 def test_any_reference_gives_a_date_or_none(reference_us: int, date: datetime, time: datetime) -> None:
     for name, line in (("klog", f"I{date:%m%d} {time:%H:%M:%S}.1 1 a.go:1] x"), ("time", f"{time:%H:%M:%S} x")):
-        parsed = format_named(name).bind(Clock(ZoneInfo("Pacific/Kiritimati"), reference_us))(line)
+        parsed = format_named(name).bind(TimestampParser(ZoneInfo("Pacific/Kiritimati"), reference_us))(line)
         assert parsed is not None and (parsed.timestamp is None or FIRST_US <= parsed.timestamp <= LAST_US)
 
 
@@ -217,7 +217,7 @@ def test_all_months() -> None:
         assert time_of("apache-error", f"[Mon {month} 09 01:02:03 2026] [info] x") == expected
 
 
-# Fields that hold a time.
+# Times in fields.
 
 
 @pytest.mark.parametrize(
@@ -242,28 +242,30 @@ def test_all_months() -> None:
         *((text, None) for text in ("2015-03-20", "2015-02-30T00:00:00Z", "2015-03-20T00:00:00Z x", "١٤٢٦٨٠٩٦٠٠")),
     ],
 )
-def test_a_text(text: str, expected: int | None) -> None:
-    assert Clock().of_text(text) == expected
+def test_time_from_text(text: str, expected: int | None) -> None:
+    assert TimestampParser().parse_text(text) == expected
 
 
 @QUIET
 @given(st.integers() | st.floats())
-def test_a_number(number: float) -> None:
-    found = Clock().of_number(number)
+def test_time_from_number(number: float) -> None:
+    found = TimestampParser().parse_number(number)
     assert found is None or FIRST_US <= found <= LAST_US
 
 
-def test_numbers_that_are_none() -> None:
-    assert [Clock().of_number(number) for number in (math.nan, math.inf, -math.inf, 10**400, -(10**400), 1e300)] == [None] * 6
+def test_numbers_that_are_no_times() -> None:
+    assert [TimestampParser().parse_number(number) for number in (math.nan, math.inf, -math.inf, 10**400, -(10**400), 1e300)] == [
+        None
+    ] * 6
 
 
-# What is kept.
+# Caches.
 
 
-def test_kept_seconds_are_bounded_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clocks._Kept.__init__, "__defaults__", (3,))
-    monkeypatch.setattr(clocks, "_MAX_ZONES", 2)
-    read = format_named("iso").bind(Clock())
+def test_cache_of_seconds_is_bounded_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timestamps._Cache.__init__, "__defaults__", (3,))
+    monkeypatch.setattr(timestamps, "_MAX_ZONES", 2)
+    read = format_named("iso").bind(TimestampParser())
     zones = ["", "Z", "+0100", "-01:00", " GMT"]
     lines = [f"2026-11-21 03:12:{second:02}{zones[second % 5]} x" for second in range(60)] + ["2026-13-21 03:12:45 x"]
     kept = [parsed.timestamp for _ in range(2) for line in lines if (parsed := read(line))]

@@ -1,4 +1,4 @@
-"""Lines become events: what belongs together, every byte kept, and the same events wherever a reader begins."""
+"""Grouping of lines into events: every byte belongs to one event, and events do not depend on where a reader starts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from chalicelib.lines import events as events_module
-from chalicelib.lines.choice import choose
-from chalicelib.lines.clock import Clock
-from chalicelib.lines.events import MAX_EVENT_BYTES, MAX_EVENT_LINES, Event, carried, events
-from chalicelib.lines.formats import FORMATS, PLAIN, Format, format_named
-from chalicelib.lines.parsed import Parsed
-from chalicelib.lines.text import numbered
+from chalicelib.lines.events import MAX_EVENT_BYTES, MAX_EVENT_LINES, LineEvent, count_continuation_lines, events
+from chalicelib.lines.format_detection import detect_format
+from chalicelib.lines.formats import FORMATS, PLAIN, LogFormat, format_named
+from chalicelib.lines.parsed import ParsedLine
+from chalicelib.lines.text import number_lines
+from chalicelib.lines.timestamps import TimestampParser
 
 QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 HEADER = "2026-11-21 03:12:45,123 - orders - ERROR - failed"
@@ -27,7 +27,7 @@ OTHER_ERROR = "26/11/21 03:12:45 ERROR Executor: x"
 TRACE = 'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\n    foo()\nValueError: x'
 
 
-def events_of(text: str, name: str = "plain") -> list[Event]:
+def events_of(text: str, name: str = "plain") -> list[LineEvent]:
     return list(events(enumerate(text.encode().split(b"\n")), format_named(name)))
 
 
@@ -35,7 +35,7 @@ def texts_of(text: str, name: str = "plain") -> list[str]:
     return [event.raw.decode() for event in events_of(text, name)]
 
 
-# What belongs together.
+# Lines of one event.
 
 ONE_EVENT = [
     f"{HEADER}\n{TRACE}",
@@ -68,7 +68,7 @@ ONE_EVENT = [
 
 @pytest.mark.parametrize("text", ONE_EVENT, ids=range(len(ONE_EVENT)))
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_what_is_one_event(text: str, end: str) -> None:
+def test_lines_of_one_event(text: str, end: str) -> None:
     """Between two others, with either line end."""
     text = text.replace("\n", end)
     before, after = f"hello{end.rstrip(chr(10))}", f"{OTHER_HEADER}{end.rstrip(chr(10))}"
@@ -94,7 +94,7 @@ MANY_EVENTS = [
 
 
 @pytest.mark.parametrize("texts", MANY_EVENTS, ids=range(len(MANY_EVENTS)))
-def test_what_are_several(texts: list[str]) -> None:
+def test_lines_of_several_events(texts: list[str]) -> None:
     assert texts_of("\n".join(texts)) == texts
 
 
@@ -109,7 +109,7 @@ TRACES = [
 @pytest.mark.parametrize("trace", TRACES, ids=range(len(TRACES)))
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_level_of_a_trace(trace: str, end: str) -> None:
-    """An error of its own behind what is none, and part of an error."""
+    """A separate error after a record below ERROR, and part of the event of an error."""
 
     def found(text: str) -> list[tuple[str, str | None]]:
         return [(event.raw.decode().replace("\r", ""), event.parsed.level) for event in events_of(text.replace("\n", end))]
@@ -132,31 +132,31 @@ def test_level_of_a_trace(trace: str, end: str) -> None:
         "\tat a.B.c(D.java:1)\nCaused by: a.b.E: x\n\tat a.B.c(D.java:2)",
     ],
 )
-def test_what_only_looks_like_a_trace(text: str) -> None:
+def test_lines_that_only_look_like_a_trace(text: str) -> None:
     assert [event.parsed.level for event in events_of(f"{OTHER_HEADER}\n{text}")] in (["INFO"], ["INFO", None])
 
 
-def test_what_an_event_says() -> None:
+def test_parsed_columns_of_events() -> None:
     first, second, third = events_of(f"{HEADER}\r\n{TRACE}\r\n\r\nhello\n{OTHER_HEADER}".replace("\nV", "\r\nV"), "python")
     time_us = int(datetime(2026, 11, 21, 3, 12, 45, tzinfo=UTC).timestamp()) * 1_000_000
     assert (first.line, first.lines, first.next_line) == (0, 6, 6)
-    assert first.parsed == Parsed(time_us + 123_000, "ERROR", "orders", f"failed\n{TRACE}")
-    assert second == Event(6, b"hello", 1, Parsed(None, None, None, "hello"))
-    assert third == Event(7, OTHER_HEADER.encode(), 1, Parsed(time_us, "INFO", "Executor", "x"))
+    assert first.parsed == ParsedLine(time_us + 123_000, "ERROR", "orders", f"failed\n{TRACE}")
+    assert second == LineEvent(6, b"hello", 1, ParsedLine(None, None, None, "hello"))
+    assert third == LineEvent(7, OTHER_HEADER.encode(), 1, ParsedLine(time_us, "INFO", "Executor", "x"))
 
 
-def test_a_pretty_printed_object_says_what_one_on_a_line_says() -> None:
+def test_pretty_printed_object_is_parsed_like_one_on_a_line() -> None:
     (event,) = events_of('{\n  "level": "warn",\n  "msg": "slow",\n  "logger": "a"\n}\n')
-    assert event.parsed == Parsed(None, "WARNING", "a", "slow")
+    assert event.parsed == ParsedLine(None, "WARNING", "a", "slow")
     (event,) = events_of('{\n  "a": 1\n}')
-    assert event.parsed == Parsed(None, None, None, '{\n  "a": 1\n}')
+    assert event.parsed == ParsedLine(None, None, None, '{\n  "a": 1\n}')
     (event,) = events_of('{\n  "level": "warn"')
     assert event.parsed.level is None
 
 
 def test_colours_are_in_the_bytes_and_not_in_the_text() -> None:
     (event,) = events_of("\x1b[32mINFO\x1b[0m:a:\x1b[1mbold\x1b[0m\n  \x1b[31mred\x1b[0m", "python-default")
-    assert event.parsed == Parsed(None, "INFO", "a", "bold\n  red")
+    assert event.parsed == ParsedLine(None, "INFO", "a", "bold\n  red")
     assert event.raw.count(b"\x1b") == 6
 
 
@@ -164,12 +164,12 @@ def test_colours_are_in_the_bytes_and_not_in_the_text() -> None:
 def test_bytes_of_any_kind(raw: bytes) -> None:
     (event,) = events([(7, raw)])
     assert (event.line, event.raw) == (7, raw)
-    assert event.parsed == Parsed(None, None, None, raw.decode(errors="replace"))
+    assert event.parsed == ParsedLine(None, None, None, raw.decode(errors="replace"))
 
 
-def test_nothing() -> None:
+def test_empty_log() -> None:
     assert list(events([])) == []
-    assert list(events([(0, b"")])) == [Event(0, b"", 1, Parsed(None, None, None, ""))]
+    assert list(events([(0, b"")])) == [LineEvent(0, b"", 1, ParsedLine(None, None, None, ""))]
     assert texts_of("\n\n\na") == ["\n\n", "a"]
 
 
@@ -213,7 +213,7 @@ def test_a_long_line_of_a_format_is_read() -> None:
 
 
 def test_memory_is_that_of_one_event() -> None:
-    """A log of 60 MB in lines that all go on."""
+    """A log of 60 MB in which all lines continue one event."""
 
     def lines() -> Iterator[tuple[int, bytes]]:
         for number in range(600):
@@ -243,10 +243,10 @@ LINE = st.tuples(PIECES, st.sampled_from([b"", b"", b"", b"\r"])).map(b"".join) 
 )
 LINES = st.lists(LINE, max_size=30)
 CHOSEN = st.sampled_from([PLAIN, *FORMATS])
-CLOCK = Clock(reference_us=1_800_000_000_000_000)
+CLOCK = TimestampParser(reference_us=1_800_000_000_000_000)
 
 
-def some(lines: Iterable[tuple[int, bytes]], chosen: Format, *, final: bool = True) -> list[Event]:
+def some(lines: Iterable[tuple[int, bytes]], chosen: LogFormat, *, final: bool = True) -> list[LineEvent]:
     return list(events(lines, chosen, CLOCK, final=final))
 
 
@@ -265,7 +265,7 @@ def bounds(lines: int, size: int) -> Iterator[None]:
 @example(b"a\r\nb", PLAIN)
 @example(b"\n\n", PLAIN)
 @example(b"", PLAIN)
-def test_raw_bytes_are_the_logs(log: bytes, chosen: Format) -> None:
+def test_raw_bytes_are_the_logs(log: bytes, chosen: LogFormat) -> None:
     lines = log.split(b"\n")
     found = some(enumerate(lines), chosen)
     assert b"\n".join(event.raw for event in found) == log
@@ -279,7 +279,7 @@ def test_raw_bytes_are_the_logs(log: bytes, chosen: Format) -> None:
 
 @QUIET
 @given(LINES, CHOSEN, st.integers(1, 10), st.integers(1, 100))
-def test_from_every_border_the_rest_is_the_same(lines: list[bytes], chosen: Format, max_lines: int, max_bytes: int) -> None:
+def test_from_every_border_the_rest_is_the_same(lines: list[bytes], chosen: LogFormat, max_lines: int, max_bytes: int) -> None:
     with bounds(max_lines, max_bytes):
         numbered = list(enumerate(lines))
         whole = some(numbered, chosen)
@@ -290,11 +290,11 @@ def test_from_every_border_the_rest_is_the_same(lines: list[bytes], chosen: Form
 
 @QUIET
 @given(LINES, CHOSEN, st.lists(st.integers(0, 8), max_size=10), st.integers(1, 10))
-def test_a_log_that_grows_gives_the_same_events(lines: list[bytes], chosen: Format, steps: list[int], max_lines: int) -> None:
+def test_a_log_that_grows_gives_the_same_events(lines: list[bytes], chosen: LogFormat, steps: list[int], max_lines: int) -> None:
     with bounds(max_lines, 1000):
         numbered = list(enumerate(lines))
         position, end = 0, 0
-        found: list[Event] = []
+        found: list[LineEvent] = []
         for step in steps:
             end += step
             found += some(numbered[position:end], chosen, final=False)
@@ -307,13 +307,13 @@ def test_a_log_that_grows_gives_the_same_events(lines: list[bytes], chosen: Form
 @given(LINES, CHOSEN, st.integers(0, 30), st.integers(1, 10), st.integers(1, 100))
 @example([HEADER.encode(), *TRACE.encode().split(b"\n"), b"hello", b"world"], PLAIN, 4, 10, 1000)
 @example([b"Config:", b"{", b" x", b"}", b"a", b"b"], PLAIN, 1, 10, 1000)
-def test_who_begins_in_the_middle_leaves_out_what_was_carried_over(
-    lines: list[bytes], chosen: Format, cut: int, max_lines: int, max_bytes: int
+def test_reader_in_the_middle_skips_continuation_lines(
+    lines: list[bytes], chosen: LogFormat, cut: int, max_lines: int, max_bytes: int
 ) -> None:
     with bounds(max_lines, max_bytes):
         cut = min(cut, len(lines))
         numbered = list(enumerate(lines))
-        border = cut + carried(lines[cut:], chosen, CLOCK)
+        border = cut + count_continuation_lines(lines[cut:], chosen, CLOCK)
         left, right = some(numbered[:border], chosen), some(numbered[border:], chosen)
         assert left + right == some(numbered, chosen)
 
@@ -326,36 +326,38 @@ def test_who_begins_in_the_middle_leaves_out_what_was_carried_over(
 def test_a_log_in_pieces_of_any_size_has_the_same_lines(log: bytes, cuts: list[int], first: int) -> None:
     ends = sorted(cuts)
     chunks = [log[begin:end] for begin, end in pairwise([0, *ends, len(log)])]
-    found = list(numbered(chunks, first))
+    found = list(number_lines(chunks, first))
     assert [number for number, _ in found] == list(range(first, first + len(found)))
     assert len(found) == log.count(b"\n") + (not log.endswith(b"\n") and log != b"")
     assert b"\n".join(line for _, line in found) + (b"\n" if log.endswith(b"\n") else b"") == log
 
 
 def test_a_long_line_in_small_pieces_is_put_together_once() -> None:
-    ((number, line),) = numbered([b"x" * 100] * 200_000)
+    ((number, line),) = number_lines([b"x" * 100] * 200_000)
     assert (number, len(line)) == (0, 20_000_000)
 
 
 @QUIET
 @given(st.lists(st.lists(LINE, min_size=1, max_size=6), max_size=6), CHOSEN)
-def test_any_partition_of_a_log_gives_the_same_events(segments: list[list[bytes]], chosen: Format) -> None:
-    """As readers of partitions do: each begins behind what is carried into its first line, and reads on to where the next begins."""
+def test_any_partition_of_a_log_gives_the_same_events(segments: list[list[bytes]], chosen: LogFormat) -> None:
+    """Like readers of partitions: each skips its continuation lines, and reads until the next reader's first event."""
     lines = [line for segment in segments for line in segment]
     starts = [sum(len(segment) for segment in segments[:number]) for number in range(len(segments))]
-    borders = [0 if start == 0 else start + carried(lines[start:], chosen, CLOCK) for start in starts] + [len(lines)]
+    borders = [0 if start == 0 else start + count_continuation_lines(lines[start:], chosen, CLOCK) for start in starts] + [
+        len(lines)
+    ]
     numbered = list(enumerate(lines))
     found = [event for first, last in pairwise(borders) for event in some(numbered[first:last], chosen)]
     assert found == some(numbered, chosen)
 
 
-def test_as_a_rule_nothing_is_carried_over() -> None:
+def test_most_lines_are_no_continuation() -> None:
     log = [HEADER.encode(), b"hello", b"world", OTHER_HEADER.encode()]
-    assert [carried(log[start:], choose(log)) for start in range(4)] == [0, 1, 1, 0]
-    assert carried([], PLAIN) == 0
+    assert [count_continuation_lines(log[start:], detect_format(log)) for start in range(4)] == [0, 1, 1, 0]
+    assert count_continuation_lines([], PLAIN) == 0
 
 
-def test_no_more_is_looked_at_than_is_left_out_and_one() -> None:
+def test_count_of_continuation_lines_reads_one_line_more() -> None:
     lines = iter([b"  x", b"  y", HEADER.encode(), b"next"])
-    assert carried(lines) == 2
+    assert count_continuation_lines(lines) == 2
     assert next(lines) == b"next"

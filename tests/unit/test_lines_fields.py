@@ -1,4 +1,4 @@
-"""Lines that name their fields, JSON and logfmt, and the levels that words and numbers mean."""
+"""Lines with named fields, JSON and logfmt, and levels from words and numbers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from chalicelib.lines.clock import Clock
 from chalicelib.lines.fields import MAX_JSON_CHARS, MAX_LOGFMT_CHARS
 from chalicelib.lines.formats import format_named
 from chalicelib.lines.levels import level_of_number, level_of_python, level_of_word
-from chalicelib.lines.parsed import Parsed
+from chalicelib.lines.parsed import ParsedLine
+from chalicelib.lines.timestamps import TimestampParser
 
 QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 TIME = "2026-11-21T03:12:45.123Z"
@@ -22,11 +22,11 @@ TIME_US = (datetime(2026, 11, 21, 3, 12, 45, 123_000, tzinfo=UTC) - datetime(197
 SECOND_US = TIME_US - 123_000
 
 
-def read(name: str, line: str) -> Parsed | None:
-    return format_named(name).bind(Clock())(line)
+def read(name: str, line: str) -> ParsedLine | None:
+    return format_named(name).bind(TimestampParser())(line)
 
 
-# JSON, as programs and libraries write it.
+# JSON of common programs and libraries.
 
 OBJECTS: list[tuple[str, dict[str, Any], tuple[int | None, str | None, str | None, str]]] = [
     (
@@ -138,7 +138,7 @@ OBJECTS: list[tuple[str, dict[str, Any], tuple[int | None, str | None, str | Non
 
 @pytest.mark.parametrize(("program", "written", "expected"), OBJECTS, ids=[program for program, _, _ in OBJECTS])
 def test_an_object(program: str, written: dict[str, Any], expected: tuple[Any, ...]) -> None:
-    assert read("json", json.dumps(written)) == Parsed(*expected)
+    assert read("json", json.dumps(written)) == ParsedLine(*expected)
 
 
 NOT_OBJECTS = [
@@ -149,11 +149,11 @@ NOT_OBJECTS = [
 
 
 @pytest.mark.parametrize("number", range(len(NOT_OBJECTS)))
-def test_what_is_no_line_of_a_log(number: int) -> None:
+def test_objects_that_are_no_log_lines(number: int) -> None:
     assert read("json", NOT_OBJECTS[number]) is None
 
 
-def test_an_object_that_is_too_long_is_kept_as_it_is() -> None:
+def test_object_that_is_too_long_is_not_parsed() -> None:
     line = json.dumps({"msg": "x" * MAX_JSON_CHARS})
     assert read("json", line) is None
     assert read("json", line.replace("x" * 100, "", 1)) is not None
@@ -176,7 +176,7 @@ KEYS = st.sampled_from(
 @example({"instant": {"epochSecond": 10**9, "nanoOfSecond": 10**30}})
 @example({"t": {"$date": {"$date": {}}}})
 @example({"log": {"log": {"log": {}}}})
-def test_no_object_does_anything_but_be_read_or_not(written: dict[str, Any]) -> None:
+def test_no_object_raises(written: dict[str, Any]) -> None:
     parsed = read("json", json.dumps(written))
     assert parsed is None or (parsed.message.encode() is not None and (parsed.logger or "").encode() is not None)
 
@@ -206,19 +206,19 @@ PAIRS = [
 
 @pytest.mark.parametrize(("line", "expected"), PAIRS, ids=range(len(PAIRS)))
 def test_pairs(line: str, expected: tuple[Any, ...]) -> None:
-    assert read("logfmt", line) == Parsed(*expected)
+    assert read("logfmt", line) == ParsedLine(*expected)
 
 
 @pytest.mark.parametrize(
     "line", ["", "a=b", "a=b c=d", "x level=info", ' level="info"', "level=loud", "ts=5", "level", "level:info", '"level"=info']
 )
-def test_what_is_no_logfmt(line: str) -> None:
+def test_text_that_is_no_logfmt(line: str) -> None:
     assert read("logfmt", line) is None
 
 
-def test_of_very_many_pairs_the_first_are_read() -> None:
+def test_only_the_first_of_many_pairs_are_read() -> None:
     line = f"level=info msg=x {'a=b ' * MAX_LOGFMT_CHARS}"
-    assert read("logfmt", line) == Parsed(None, "INFO", None, line), "a message could go on behind them"
+    assert read("logfmt", line) == ParsedLine(None, "INFO", None, line), "a message could go on behind them"
     assert read("logfmt", f"{'a=b ' * MAX_LOGFMT_CHARS} level=info") is None
 
 

@@ -1,4 +1,4 @@
-"""What lines of each format say, and which format a log has. Expectations are written by hand, as a reader would."""
+"""Parsed columns for each format, and detection of a log's format. Expected values are written by hand."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from chalicelib.lines.choice import SAMPLE_LINES, choose
-from chalicelib.lines.clock import Clock
 from chalicelib.lines.events import events
-from chalicelib.lines.formats import FORMATS, PLAIN, Format, format_named
-from chalicelib.lines.parsed import Parsed
-from chalicelib.lines.text import text_of
+from chalicelib.lines.format_detection import SAMPLE_LINES, detect_format
+from chalicelib.lines.formats import FORMATS, PLAIN, LogFormat, format_named
+from chalicelib.lines.parsed import ParsedLine
+from chalicelib.lines.text import decode_line
+from chalicelib.lines.timestamps import TimestampParser
 
 QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 EVERY = pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
@@ -24,14 +24,14 @@ REFERENCE = datetime(2026, 11, 22, 9, tzinfo=UTC)
 
 
 def us(text: str) -> int:
-    """Microseconds of a moment in UTC."""
+    """A time in UTC in microseconds."""
     return (datetime.fromisoformat(text).replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
-def read(name: str, line: str, reference: datetime | None = REFERENCE) -> Parsed | None:
-    """What a run of this format makes of a line."""
+def read(name: str, line: str, reference: datetime | None = REFERENCE) -> ParsedLine | None:
+    """Parses a line of a run in this format."""
     reference_us = None if reference is None else (reference - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-    return format_named(name).reader(Clock(reference_us=reference_us))(text_of(line.encode()))
+    return format_named(name).reader(TimestampParser(reference_us=reference_us))(decode_line(line.encode()))
 
 
 # name of the format, line, (time, level, logger, message)
@@ -81,7 +81,7 @@ LINES: list[tuple[str, str, tuple[str | None, str | None, str | None, str]]] = [
         "2026-11-21 03:12:45,123 [ERROR] orders.load: gone",
         ("2026-11-21T03:12:45.123", "ERROR", "orders.load", "gone"),
     ),
-    # what is written in Python
+    # programs written in Python
     (
         "openmetadata",
         "[2026-11-21 03:12:45] INFO     {metadata.Ingestion:ingestion:12} - Processed orders",
@@ -364,7 +364,7 @@ LINES: list[tuple[str, str, tuple[str | None, str | None, str | None, str]]] = [
         "2026-11-21T03:12:45.123Z\t6f1a0c1e-8a55-4d3c-9d9b-0f6a2f1b7c11\tERROR\tgone",
         ("2026-11-21T03:12:45.123", "ERROR", None, "gone"),
     ),
-    # what is left
+    # general layouts
     ("level", "2026-11-21 03:12:45 ERROR: no such table", ("2026-11-21T03:12:45", "ERROR", None, "no such table")),
     (
         "level-time",
@@ -387,12 +387,12 @@ LINES: list[tuple[str, str, tuple[str | None, str | None, str | None, str]]] = [
 
 
 @pytest.mark.parametrize(("name", "line", "expected"), LINES, ids=[f"{name}-{number}" for number, (name, _, _) in enumerate(LINES)])
-def test_what_a_line_says(name: str, line: str, expected: tuple[str | None, str | None, str | None, str]) -> None:
+def test_parsed_columns(name: str, line: str, expected: tuple[str | None, str | None, str | None, str]) -> None:
     time, level, logger, message = expected
-    assert read(name, line) == Parsed(None if time is None else us(time), level, logger, message)
+    assert read(name, line) == ParsedLine(None if time is None else us(time), level, logger, message)
 
 
-KNOWN_EVERYWHERE = [(name, line) for name, line, _ in LINES if format_named(name).sure]
+KNOWN_EVERYWHERE = [(name, line) for name, line, _ in LINES if format_named(name).unambiguous]
 
 
 DBT = [
@@ -414,10 +414,10 @@ DBT = [
 
 def test_console_of_dbt() -> None:
     lines = [f"02:00:04  {text}" for text, _ in DBT]
-    chosen = choose(line.encode() for line in lines)
+    chosen = detect_format(line.encode() for line in lines)
     assert chosen.name == "dbt-console"
     assert [read(chosen.name, line) for line in lines] == [
-        Parsed(us("2026-11-22T02:00:04"), level, None, text) for text, level in DBT
+        ParsedLine(us("2026-11-22T02:00:04"), level, None, text) for text, level in DBT
     ]
     assert read("plain", lines[2]) == read(chosen.name, lines[2]), "also where another program runs dbt"
     assert read("plain", lines[-1]) is None, "and no other line that only begins with a time"
@@ -434,11 +434,11 @@ PIECES = st.sampled_from([each.example for each in FORMATS])
 @QUIET
 @given(PIECES, PIECES, st.integers(0, 60), st.integers(0, 60), st.sampled_from(["", " ", "x", " - ", "[", "\t", "INFO ", "é"]))
 @example("2026-11-21 03:12:45.123 UTC [1234]", "INFO x", 29, 0, "")
-def test_looking_first_loses_nothing(one: str, other: str, end: int, begin: int, between: str) -> None:
-    """Asking every format in order, which is slow, says the same."""
+def test_prefix_check_loses_no_line(one: str, other: str, end: int, begin: int, between: str) -> None:
+    """The slow way, trying every format in order, gives the same result."""
     line = one[:end] + between + other[begin:]
-    clock = Clock(reference_us=0)
-    asked = [each for each in FORMATS if each.sure and line[:1] and line[0] in each.sign.first]
+    clock = TimestampParser(reference_us=0)
+    asked = [each for each in FORMATS if each.unambiguous and line[:1] and line[0] in each.prefix.first]
     assert PLAIN.reader(clock)(line) == next((parsed for each in asked if (parsed := each.bind(clock)(line)) is not None), None)
 
 
@@ -451,18 +451,18 @@ NOT_OF_A_LOG = [
 
 
 @pytest.mark.parametrize("number", range(len(NOT_OF_A_LOG)))
-def test_what_no_format_knows_in_a_plain_run(number: int) -> None:
+def test_unknown_lines_in_a_plain_run(number: int) -> None:
     assert read("plain", NOT_OF_A_LOG[number]) is None
 
 
 @EVERY
-def test_an_example_is_of_its_format(each: Format) -> None:
-    assert choose([each.example.encode()]) is each
-    assert choose([each.example.encode()] * 5 + [b"something else"]) is each
+def test_an_example_is_of_its_format(each: LogFormat) -> None:
+    assert detect_format([each.example.encode()]) is each
+    assert detect_format([each.example.encode()] * 5 + [b"something else"]) is each
 
 
 @EVERY
-def test_a_format_travels_by_its_name(each: Format) -> None:
+def test_a_format_travels_by_its_name(each: LogFormat) -> None:
     assert pickle.loads(pickle.dumps(each)) is format_named(each.name) is each
 
 
@@ -474,17 +474,17 @@ def test_an_unknown_name() -> None:
 @EVERY
 @QUIET
 @given(indentation=st.sampled_from([" ", "\t", "    ", "\r"]))
-def test_no_format_knows_an_indented_line(each: Format, indentation: str) -> None:
+def test_no_format_knows_an_indented_line(each: LogFormat, indentation: str) -> None:
     assert read(each.name, indentation + each.example) is None
 
 
 @EVERY
-def test_a_mark_at_the_start_of_a_file_is_no_obstacle(each: Format) -> None:
+def test_byte_order_mark_is_ignored(each: LogFormat) -> None:
     assert read(each.name, "\ufeff" + each.example) == read(each.name, each.example)
     assert read("plain", "\ufeff" * 10_000 + "x") is None
 
 
-# Which format a log has.
+# Detection.
 
 
 PAIRS = list(permutations(["spark", "openmetadata", "json", "klog", "access", "python"], 2))
@@ -495,32 +495,38 @@ def line_of(name: str, number: int = 0) -> bytes:
     return (example if name in ("json", "brackets") else f"{example} {number}").encode()
 
 
-def test_of_nothing_nothing_is_known() -> None:
-    assert choose([]) is choose([b""]) is choose([b"hello", b"world"]) is choose([b"  indented"] * 10) is PLAIN
+def test_empty_sample_is_plain() -> None:
+    assert (
+        detect_format([])
+        is detect_format([b""])
+        is detect_format([b"hello", b"world"])
+        is detect_format([b"  indented"] * 10)
+        is PLAIN
+    )
 
 
 def test_a_log_of_prints_with_some_lines_of_a_logger() -> None:
-    """One line in ten is enough: a print says nothing of itself."""
+    """One line in ten is enough, since no format parses prints."""
     lines = [line_of("openmetadata") if number % 10 == 0 else b"Processed orders" for number in range(200)]
-    assert choose(lines).name == "openmetadata"
+    assert detect_format(lines).name == "openmetadata"
 
 
 @pytest.mark.parametrize(("one", "other"), PAIRS)
-def test_of_two_loggers_the_louder_one(one: str, other: str) -> None:
+def test_most_frequent_format_is_chosen(one: str, other: str) -> None:
     lines = [line_of(one) if number % 10 < 7 else line_of(other) for number in range(100)]
-    assert choose(lines).name == one
+    assert detect_format(lines).name == one
 
 
 @pytest.mark.parametrize(("one", "other"), PAIRS)
-def test_and_the_quieter_one_is_read_too(one: str, other: str) -> None:
+def test_lines_of_another_format_are_parsed_too(one: str, other: str) -> None:
     assert read(one, format_named(other).example) == read(other, format_named(other).example)
 
 
 def test_some_lines_that_look_like_more_do_not_decide() -> None:
     """ "INFO Reading: x" is a message with a colon, not a logger, where most lines have none."""
     lines = [f"2026-11-21 03:12:45 INFO {message}" for message in ("42 rows", "read 42", "all done", "Reading: x")]
-    assert choose(line.encode() for line in lines * 20).name == "level"
-    assert read("level", lines[3]) == Parsed(us("2026-11-21T03:12:45"), "INFO", None, "Reading: x")
+    assert detect_format(line.encode() for line in lines * 20).name == "level"
+    assert read("level", lines[3]) == ParsedLine(us("2026-11-21T03:12:45"), "INFO", None, "Reading: x")
 
 
 def test_some_lines_without_a_logger_do_not_decide_either() -> None:
@@ -529,56 +535,56 @@ def test_some_lines_without_a_logger_do_not_decide_either() -> None:
         b"2026-11-21 03:12:45 INFO a.C: 42 rows",
         b"2026-11-21 03:12:45 INFO 42 rows",
     ] * 20
-    assert choose(lines).name == "log4j"
+    assert detect_format(lines).name == "log4j"
 
 
 def test_nearly_as_many_lines_and_more_of_each() -> None:
-    """Most lines have a logger; all of them are known without it."""
+    """Most lines have a logger; the format without one parses all of them."""
     lines = [b"2026-11-21 03:12:45,123 - INFO - orders - 42 rows"] * 8 + [b"2026-11-21 03:12:45,123 - INFO - 42 rows"] * 2
-    assert choose(lines).name == "python-level-first"
-    assert choose(lines[4:]).name == "python-level-only"
+    assert detect_format(lines).name == "python-level-first"
+    assert detect_format(lines[4:]).name == "python-level-only"
 
 
-def test_a_head_has_an_end() -> None:
-    """A request of more than 10,000 characters is kept as it is; so is anything that would take longer to look at than to store."""
+def test_length_of_a_head_is_bounded() -> None:
+    """A request of more than 10,000 characters is not parsed, nor is any line that takes longer to parse than to store."""
     line = '192.0.2.7 - - [21/Nov/2026:03:12:45 +0000] "GET /{} HTTP/1.1" 200 1'
     assert read("access", line.format("x" * 9_000)) is not None
     assert read("access", line.format("x" * 10_000)) is None
 
 
 def test_a_catch_all_hides_no_level() -> None:
-    """Lines with a time alone are many, but those with a level would lose it."""
+    """Most lines have only a time, but a layout of times would lose the levels."""
     lines = [b"2026-11-21 03:12:45 42 rows"] * 20 + [b"2026-11-21 03:12:45 ERROR gone"]
-    assert choose(lines).name == "level"
-    assert choose(lines[:20]).name == "iso"
+    assert detect_format(lines).name == "level"
+    assert detect_format(lines[:20]).name == "iso"
 
 
-def test_what_is_unsure_must_be_frequent() -> None:
+def test_ambiguous_format_must_be_frequent() -> None:
     prints, times = [b"hello"] * 8, [b"03:12:45 hello"]
-    assert choose(prints + times) is PLAIN
-    assert choose(prints + times * 3).name == "time"
+    assert detect_format(prints + times) is PLAIN
+    assert detect_format(prints + times * 3).name == "time"
 
 
 @QUIET
 @given(st.lists(st.sampled_from([*(line_of(each.name) for each in FORMATS), b"x", b"", b" y", b"\xff"]), max_size=30))
 def test_the_same_sample_gives_the_same_format(lines: list[bytes]) -> None:
-    chosen = choose(lines)
-    assert choose(iter(lines)) is chosen
-    assert choose(line for line in lines for _ in range(2)) is chosen, "shares count, not numbers"
+    chosen = detect_format(lines)
+    assert detect_format(iter(lines)) is chosen
+    assert detect_format(line for line in lines for _ in range(2)) is chosen, "shares count, not numbers"
 
 
-def test_only_a_sample_is_looked_at() -> None:
+def test_only_a_sample_is_read() -> None:
     def endless() -> Any:
         yield from [line_of("spark")] * SAMPLE_LINES
         raise AssertionError("too far")
 
-    assert choose(endless()).name == "spark"
+    assert detect_format(endless()).name == "spark"
 
 
 @EVERY
-def test_the_chosen_format_reads_its_log(each: Format) -> None:
+def test_the_chosen_format_reads_its_log(each: LogFormat) -> None:
     """Every line of a run, through all layers."""
     lines = [line_of(each.name, number) for number in range(20)]
-    found = list(events(enumerate(lines), choose(lines)))
+    found = list(events(enumerate(lines), detect_format(lines)))
     assert len(found) == 20
-    assert all(event.parsed.level or event.parsed.timestamp or not each.sure or each.odds == 50 for event in found)
+    assert all(event.parsed.level or event.parsed.timestamp or not each.unambiguous or each.odds == 50 for event in found)

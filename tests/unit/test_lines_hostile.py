@@ -1,8 +1,8 @@
-"""No line takes more work than its length is worth: the work grows with the length at most, and of a head it is bounded.
+"""Parsing takes at most linear time in the length of a line, and bounded time for its head.
 
-Processor times of one process are compared with each other, never with a clock on the wall: they tell growth with the length from growth
-with its square, which lie ten times (or a hundred) apart, by their geometric mean and the best of some attempts. What takes less than a
-fifth of a millisecond is bounded enough, and too short to be compared.
+Compares processor times of one process with each other, never wall-clock times. Linear and quadratic growth, which differ by a factor of ten
+(or a hundred), are separated at their geometric mean, in the best of some attempts. Work below a fifth of a millisecond is bounded enough,
+and too short to compare.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from time import process_time_ns
 
 import pytest
 
-from chalicelib.lines.clock import Clock
-from chalicelib.lines.events import carried, events
-from chalicelib.lines.formats import FORMATS, PLAIN, Format
+from chalicelib.lines.events import count_continuation_lines, events
+from chalicelib.lines.formats import FORMATS, PLAIN, LogFormat
 from chalicelib.lines.layout import HEAD_CHARS
 from chalicelib.lines.layouts import DBT_CONSOLE
-from chalicelib.lines.text import text_of
+from chalicelib.lines.text import decode_line
+from chalicelib.lines.timestamps import TimestampParser
 from chalicelib.lines.workflow_summary import stated_end
 
 FILLS = [
@@ -50,8 +50,8 @@ def grows_with_its_length(work: Callable[[str], object], line: Callable[[int], s
     return any(spent_ns(partial(work, long)) < max(_ENOUGH_NS, 32 * spent_ns(partial(work, short))) for _ in range(ATTEMPTS))
 
 
-def starts_of(each: Format) -> Iterator[str]:
-    """What a line of a format begins with, up to any place where one thing ends and the next begins."""
+def starts_of(each: LogFormat) -> Iterator[str]:
+    """Beginnings of lines of a format, cut at any token border."""
     text = each.example
     yield from ("", text)
     yield from (text[:end] for end in range(1, len(text)) if not (text[end - 1].isalnum() and text[end].isalnum()))
@@ -60,12 +60,12 @@ def starts_of(each: Format) -> Iterator[str]:
 @pytest.mark.parametrize("fill", ["1", "1 ", "1 error, ", " "])
 @pytest.mark.parametrize("end", ["", " fail"])
 def test_result_of_dbt_without_end(fill: str, end: str) -> None:
-    read = DBT_CONSOLE.parse_with(Clock())
+    read = DBT_CONSOLE.parse_with(TimestampParser())
     assert grows_with_its_length(read, lambda length: "02:00:04  Completed with " + fill * (length // len(fill)) + end)
 
 
 def test_counts_of_openmetadatas_client_on_one_line() -> None:
-    """Each further one takes as long as those before it together where a line can be read in two ways."""
+    """Each further count doubles the time if a line can be parsed in two ways."""
 
     def text(count: int) -> str:
         return "hello\nstreamable_logger shutdown:\n" + "  a: b=1" * count + "\nbye\n"
@@ -75,8 +75,8 @@ def test_counts_of_openmetadatas_client_on_one_line() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
-def test_a_line_that_goes_wrong_after_a_good_start(each: Format) -> None:
-    parse = each.bind(Clock())
+def test_a_line_that_goes_wrong_after_a_good_start(each: LogFormat) -> None:
+    parse = each.bind(TimestampParser())
     slow = [
         (start, fill)
         for start in starts_of(each)
@@ -90,14 +90,14 @@ def test_a_line_that_goes_wrong_after_a_good_start(each: Format) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("end", ["", "\0", ": ", "]", '"', ")"])
 def test_a_line_that_nobody_knows(end: str) -> None:
-    """Through the readers of every kind, colours, and joining."""
+    """Through all parsers, removal of colors, and grouping."""
     for chosen in (PLAIN, FORMATS[0]):
 
-        def work(text: str, chosen: Format = chosen) -> None:
+        def work(text: str, chosen: LogFormat = chosen) -> None:
             raw = text.encode()
             assert len(list(events([(0, b"x:"), (1, raw)], chosen))) <= 2
-            carried([b"x:", raw], chosen)
-            text_of(raw)
+            count_continuation_lines([b"x:", raw], chosen)
+            decode_line(raw)
 
         slow = [
             (start, fill)
@@ -109,9 +109,9 @@ def test_a_line_that_nobody_knows(end: str) -> None:
 
 
 @pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
-def test_beyond_its_head_a_line_costs_what_its_length_is_worth(each: Format) -> None:
+def test_beyond_its_head_a_line_costs_what_its_length_is_worth(each: LogFormat) -> None:
     """A hundred times the length takes nearer a hundred times as long than ten thousand times."""
-    parse = each.bind(Clock())
+    parse = each.bind(TimestampParser())
     for fill in (" ", "[", "a", '"', "a.", "[a] "):
         line, long = (each.example[:-3] + fill * (size // len(fill)) for size in (LONG, 100 * LONG))
         assert any(
@@ -120,7 +120,7 @@ def test_beyond_its_head_a_line_costs_what_its_length_is_worth(each: Format) -> 
 
 
 def test_many_lines_of_a_trace_without_its_end() -> None:
-    """Each line that is not indented looks back for a trace: no further than the last such line."""
+    """Each unindented line looks back for a trace, at most to the previous unindented line."""
 
     def log(lines: int) -> list[tuple[int, bytes]]:
         return list(

@@ -1,4 +1,4 @@
-"""docs/log-formats.md shows every format, its example and what is read from it, and programs that run."""
+"""docs/log-formats.md lists every format with an example and its parsed columns, and its program runs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 
 from chalicelib.lines import events as events_module
 from chalicelib.lines import fields
-from chalicelib.lines.choice import SAMPLE_LINES
-from chalicelib.lines.clock import Clock
+from chalicelib.lines.format_detection import SAMPLE_LINES
 from chalicelib.lines.formats import FORMATS
 from chalicelib.lines.layout import HEAD_CHARS
+from chalicelib.lines.timestamps import TimestampParser
 
 PAGE = (Path(__file__).parents[2] / "docs" / "log-formats.md").read_text()
 WORDS = " ".join(PAGE.split())
@@ -30,8 +30,8 @@ def _plain(cell: str) -> str:
     return cell.removeprefix("`").removesuffix("`").replace("\\|", "|").replace("⇥", "\t")
 
 
-def test_every_format_with_what_its_example_says() -> None:
-    clock = Clock(reference_us=1_795_230_765_000_000)
+def test_every_format_with_the_columns_of_its_example() -> None:
+    clock = TimestampParser(reference_us=1_795_230_765_000_000)
     shown = {
         name: (example, level, logger, message)
         for name, example, level, logger, message in rows("What is recognized", "Parse rates")
@@ -51,7 +51,7 @@ def test_every_format_that_was_measured_is_there() -> None:
     assert set(re.findall(r"^\| \w+ \| `([\w-]+)` \|", PAGE, re.MULTILINE)) <= names
 
 
-def test_bounds_are_what_they_are() -> None:
+def test_bounds_on_the_page_are_those_of_the_code() -> None:
     assert f"{events_module.MAX_EVENT_LINES:,} lines and {events_module.MAX_EVENT_BYTES // 2**20} MiB" in WORDS
     assert f"first {SAMPLE_LINES:,} lines" in WORDS
     assert f"at most {HEAD_CHARS:,} characters" in WORDS

@@ -1,4 +1,4 @@
-"""The times that lines state: of both ends of a segment, and the line that a time leads to."""
+"""Times of lines: at both ends of a segment, and the search for a line by time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from chalicelib.catalog.segments import entry_of_row, segment_rows
 from chalicelib.events.event import NewEvent
-from chalicelib.lines.times import MAX_LOOKED_BYTES, MAX_PARSED_LINES, first_and_last_ms, line_from
+from chalicelib.lines.time_search import MAX_PARSED_LINES, MAX_SCANNED_BYTES, first_and_last_ms, first_line_at
 from chalicelib.ports import ARRIVAL, LINES
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.segment import metadata_of
@@ -36,7 +36,7 @@ UNKNOWN = "no time here"
     [
         ([at(A), at(B)], (A, B)),
         ([at(A)], (A, A)),
-        ([at(C)], (C, C)),  # a clock an hour ahead is shown as it is
+        ([at(C)], (C, C)),  # a clock an hour ahead is not corrected
         ([f"{A:%Y-%m-%dT%H:%M:%S}+02:00 INFO x"], (A - 2 * HOUR, A - 2 * HOUR)),
         ([f'{{"time": "{B.isoformat()}", "msg": "x"}}', UNKNOWN], (B, B)),
         ([UNKNOWN, at(A), "  indented", at(B), "Traceback (most recent call last):", "  File 1", "ValueError: x"], (A, B)),
@@ -45,8 +45,8 @@ UNKNOWN = "no time here"
         ([UNKNOWN] * MAX_PARSED_LINES + [at(A)] + [UNKNOWN] * MAX_PARSED_LINES, None),
         ([at(NOW + 25 * HOUR), at(A), at(datetime(1999, 12, 31, tzinfo=UTC))], (A, A)),  # neither may be right
         ([f"{A:%H:%M:%S}  Running with dbt=1.7.4", f"{A:%b %d %H:%M:%S} host app: x"], None),  # without a date, or a year
-        (["x" * MAX_LOOKED_BYTES, at(A)], (A, A)),
-        (["x" * MAX_LOOKED_BYTES], None),
+        (["x" * MAX_SCANNED_BYTES, at(A)], (A, A)),
+        (["x" * MAX_SCANNED_BYTES], None),
         ([""], None),
         ([], None),
     ],
@@ -59,13 +59,13 @@ def test_times_of_the_first_and_the_last_line_that_state_one(lines: list[str], t
 
 @pytest.mark.parametrize("known", [1, 3])
 def test_a_time_leads_to_the_first_line_of_it_or_a_later_one(known: int) -> None:
-    """Of every ``known`` lines one states its time; the others go on with it."""
+    """One of every ``known`` lines has a time; the lines after it continue its record."""
     moments = [A + timedelta(seconds=number) for number in range(300)]
     lines = [at(moment) if number % known == 0 else "  more" for number, moment in enumerate(moments)]
     body = "".join(f"{line}\n" for line in lines).encode()
     for number in (0, 1, 2, 149, 150, 151, 297, 299, 300):
         expected = next((each for each in range(number, 300) if each % known == 0), None)
-        found = line_from(body, ms(A) + number * 1000, START_MS)
+        found = first_line_at(body, ms(A) + number * 1000, START_MS)
         assert found == expected if expected is not None else found >= 298
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from chalicelib.errors import StoreUnavailableError
 from chalicelib.events.companion import Companion, Noted
-from chalicelib.lines.choice import choose
 from chalicelib.lines.events import events
+from chalicelib.lines.format_detection import detect_format
 from chalicelib.lines.formats import PLAIN
 from chalicelib.pipelines import run_event_reader as feeds
 from chalicelib.pipelines.rows import EventPosition
@@ -65,7 +65,7 @@ def all_of(reading: RunEventReader) -> list[tuple[int, str]]:
 
 def expected(body: bytes) -> list[tuple[int, str]]:
     lines = body.removesuffix(b"\n").split(b"\n")
-    return [(each.line, each.parsed.message) for each in events(enumerate(lines), choose(lines))]
+    return [(each.line, each.parsed.message) for each in events(enumerate(lines), detect_format(lines))]
 
 
 def test_a_run_gives_the_events_of_its_lines() -> None:
@@ -79,7 +79,7 @@ def test_a_run_gives_the_events_of_its_lines() -> None:
 def test_pieces_of_any_size_give_the_same_events(lines: list[str], fetch_bytes: int) -> None:
     body = ("\n".join([LINES[0], *lines]) + "\n").encode()
     reading = feed(Text(body), fetch_bytes=fetch_bytes)
-    reading.format = choose(body.split(b"\n")).name
+    reading.format = detect_format(body.split(b"\n")).name
     assert all_of(reading) == expected(body)
     assert reading.position.byte == len(body)
 
@@ -254,7 +254,7 @@ def test_companion_beyond_the_end_of_a_finished_log_leaves_plain_lines() -> None
 def test_piece_is_limited_by_max_bytes() -> None:
     text = Text(("\n".join(LINES * 500) + "\n").encode())
     reading = feed(text, fetch_bytes=2048)
-    reading.format = choose(text.body.split(b"\n")).name
+    reading.format = detect_format(text.body.split(b"\n")).name
     all_of(reading)
     assert text.longest == 2048
 

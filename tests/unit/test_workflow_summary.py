@@ -1,4 +1,4 @@
-"""What OpenMetadata's workflows state at the end of their logs, wherever their client cuts it, and texts that only look like it."""
+"""Outcomes from the ends of OpenMetadata workflow logs, for any segmentation by the client, and texts that only look like such ends."""
 
 from __future__ import annotations
 

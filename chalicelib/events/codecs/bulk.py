@@ -14,7 +14,7 @@ from chalicelib.events.codecs import json_text, records
 from chalicelib.events.codecs.items import UNDECODABLE, Item, reason_of
 from chalicelib.events.event import NewEvent
 from chalicelib.events.ports import Refused
-from chalicelib.lines.clock import Clock
+from chalicelib.lines.timestamps import TimestampParser
 
 CREATE, INDEX, UPDATE, DELETE = "create", "index", "update", "delete"
 _TAKEN = (CREATE, INDEX)
@@ -35,7 +35,7 @@ class Action:
 
 def decode(body: bytes | str, index: str = "") -> Iterator[Action]:
     """The actions of a body. ``index``: the one of the address, for actions that name none."""
-    clock = Clock()
+    clock = TimestampParser()
     lines = _lines(body)
     for number, line in enumerate(lines):  # it counts actions: their documents are taken from between them
         found = _head(line)
@@ -72,7 +72,7 @@ def _head(line: str) -> tuple[str, Mapping[str, Any]] | None:
     return (name, meta if isinstance(meta, dict) else {}) if name in _ACTIONS else None
 
 
-def _item(number: int, name: str, document: str | None, about: Mapping[str, Any], clock: Clock) -> Item:
+def _item(number: int, name: str, document: str | None, about: Mapping[str, Any], clock: TimestampParser) -> Item:
     if name not in _TAKEN:
         return Refused(number, f"a log is appended to, never changed: use create action={name}")
     if document is None:

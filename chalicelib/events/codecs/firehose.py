@@ -19,7 +19,7 @@ from chalicelib.events.event import MAX_TIMESTAMP_MS, NewEvent
 from chalicelib.events.ports import Refused
 from chalicelib.events.weight import weight
 from chalicelib.events.well_formed import well_formed_text
-from chalicelib.lines.clock import Clock
+from chalicelib.lines.timestamps import TimestampParser
 
 MAX_ERROR_CHARS = 8192
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -69,7 +69,7 @@ def answer(request_id: str, now_ms: int, error: str = "") -> dict[str, Any]:
 
 
 def _items(given: Sequence[Any], content: Callable[[Any], bytes], about: Mapping[str, Any]) -> Iterator[Item]:
-    clock = Clock()
+    clock = TimestampParser()
     number = 0
     for record in given:
         try:
@@ -91,7 +91,7 @@ def _content(record: Any, gunzip: Unpack, check: Callable[[bytes], None]) -> byt
     return data
 
 
-def _of_record(data: bytes, about: Mapping[str, Any], clock: Clock) -> Iterator[Item]:
+def _of_record(data: bytes, about: Mapping[str, Any], clock: TimestampParser) -> Iterator[Item]:
     text = json_text.text_of(data)
     values = list(json_text.values(text)) if text.lstrip()[:1] == "{" else []
     if all(isinstance(value, Refused) for value in values):

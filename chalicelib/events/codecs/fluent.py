@@ -17,7 +17,7 @@ from chalicelib.events.codecs.items import Decoded, Item, decoded_each
 from chalicelib.events.codecs.records import Moment
 from chalicelib.events.event import NewEvent
 from chalicelib.events.ports import Refused
-from chalicelib.lines.clock import Clock
+from chalicelib.lines.timestamps import TimestampParser
 
 EVENT_TIME = 0
 """MessagePack's extension type of Fluentd's times: seconds and nanoseconds, 32 bits each, big endian."""
@@ -31,14 +31,14 @@ _Entry = tuple[str | None, Any, Any, Mapping[str, Any]]
 
 def decode_json(body: bytes | str, tag: str | None = None) -> Iterator[Item]:
     """Formats ``json``, ``json_lines``, ``json_stream`` and ``gelf``; Fluentd's ``json`` with and without ``json_array``."""
-    clock, about = Clock(), _tagged(tag)
+    clock, about = TimestampParser(), _tagged(tag)
     return decoded_each(json_text.values(body), lambda index, value: records.decoded(index, value, clock, about))
 
 
 def decode_msgpack(body: bytes, tag: str | None = None, max_values: int = MAX_VALUES) -> Iterator[Item]:
     """Format ``msgpack``. Where the packing breaks, what stood before is good, and the rest is one refusal. Raises BatchTooLargeError
     while it is iterated, before more than about ``max_values`` values of the body are in memory."""
-    clock = Clock()
+    clock = TimestampParser()
 
     def decode(index: int, entry: _Entry) -> Decoded:
         own_tag, time, record, group = entry

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from chalicelib.events.codecs import json_text, records
 from chalicelib.events.codecs.items import Item, decoded_each
 from chalicelib.events.event import NewEvent
-from chalicelib.lines.clock import Clock
+from chalicelib.lines.timestamps import TimestampParser
 
 
 def decode(body: bytes | str) -> Iterator[Item]:
     """Formats ``json`` and ``json_batch``; lines of JSON too, as the codec ``json_lines`` writes them."""
-    clock = Clock()
+    clock = TimestampParser()
     return decoded_each(json_text.values(body), lambda index, value: records.decoded(index, value, clock, {}))
 
 

@@ -17,8 +17,8 @@ from chalicelib.events.codecs.json_text import compact
 from chalicelib.events.event import NewEvent
 from chalicelib.events.fields import MISSING, at
 from chalicelib.events.stated_end import data_of_end
-from chalicelib.lines.clock import Clock
 from chalicelib.lines.levels import LEVELS, level_of_number, level_of_word
+from chalicelib.lines.timestamps import TimestampParser
 
 MESSAGES = ("message", "log", "msg", "short_message", "MESSAGE", "@message", "body", "text")
 TIMES = ("@timestamp", "timestamp", "time", "date", "ts", "ISODATE", "timereported", "eventTime", "timeMillis", "created")
@@ -44,7 +44,7 @@ class Moment:
         return cls(ns // _NS_OF_MS, ns % _NS_OF_MS != 0) if ns > 0 else cls()
 
 
-def decoded(index: int, record: Any, clock: Clock, about: Mapping[str, Any], moment: Moment | None = None) -> Decoded:
+def decoded(index: int, record: Any, clock: TimestampParser, about: Mapping[str, Any], moment: Moment | None = None) -> Decoded:
     """A record that names its fields. ``moment``: when the agent says it was; None: a field tells. Raises ValueError, TypeError."""
     if not isinstance(record, dict):
         raise ValueError(f"a record is an object type={type(record).__name__}")
@@ -116,7 +116,7 @@ def _level(data: dict[str, Any]) -> str | None:
     return None
 
 
-def _time(data: dict[str, Any], clock: Clock) -> Moment:
+def _time(data: dict[str, Any], clock: TimestampParser) -> Moment:
     for name in TIMES:
         if name not in data:
             continue
@@ -129,10 +129,10 @@ def _time(data: dict[str, Any], clock: Clock) -> Moment:
     return Moment()
 
 
-def _us(value: Any, clock: Clock) -> int | None:
+def _us(value: Any, clock: TimestampParser) -> int | None:
     if isinstance(value, str):
-        return clock.of_text(value)
-    return clock.of_number(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+        return clock.parse_text(value)
+    return clock.parse_number(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def record_of(event: NewEvent, time_name: str = "@timestamp") -> dict[str, Any]:

@@ -17,8 +17,8 @@ from chalicelib.events.codecs.records import Moment
 from chalicelib.events.event import NewEvent
 from chalicelib.events.ports import Refused
 from chalicelib.events.well_formed import well_formed_text
-from chalicelib.lines.clock import MONTH, Clock
 from chalicelib.lines.levels import INFO, SEVERITIES, SYSLOG_NUMBERS
+from chalicelib.lines.timestamps import MONTH, TimestampParser
 
 _NIL = "-"
 _BOM = "\ufeff"
@@ -43,13 +43,13 @@ def decode(body: bytes | str, now_ms: int) -> Iterator[Item]:
         return decode_json(text)
     if not any(_PRIORITY.match(line) for line in text.split("\n")):
         return plain.decode(text)
-    clock = Clock(UTC, now_ms * _US_OF_MS)
+    clock = TimestampParser(UTC, now_ms * _US_OF_MS)
     return decoded_each(_messages(well_formed_text(text)), lambda index, line: _decoded(index, line, clock))
 
 
 def decode_json(body: bytes | str) -> Iterator[Item]:
     """What ``$(format-json)`` and templates of rsyslog write."""
-    clock = Clock()
+    clock = TimestampParser()
     return decoded_each(json_text.values(body), lambda index, value: records.decoded(index, value, clock, {}))
 
 
@@ -69,7 +69,7 @@ def _messages(text: str) -> Iterator[str | Refused]:
     yield "\n".join(begun)
 
 
-def _decoded(index: int, line: str, clock: Clock) -> Decoded:
+def _decoded(index: int, line: str, clock: TimestampParser) -> Decoded:
     found = _PRIORITY.match(line)
     if found is None:
         return Decoded(index, NewEvent(message=line))
@@ -94,9 +94,9 @@ def _decoded(index: int, line: str, clock: Clock) -> Decoded:
     return Decoded(index, event, {"record": {**data, "runlake": own}}, records.writer_of(own), moment.is_fine)
 
 
-def _of_5424(header: re.Match[str], rest: str, clock: Clock) -> tuple[int | None, dict[str, Any], str]:
+def _of_5424(header: re.Match[str], rest: str, clock: TimestampParser) -> tuple[int | None, dict[str, Any], str]:
     time, host, program, pid, msgid = header.groups()
-    us = None if time == _NIL else clock.of_text(time)
+    us = None if time == _NIL else clock.parse_text(time)
     if us is None and time != _NIL:
         raise ValueError("the time is no time of RFC 5424")
     elements, message = _structured(rest)
@@ -120,11 +120,11 @@ def _structured(rest: str) -> tuple[dict[str, dict[str, str]], str]:
     return elements, rest[place + 1 :]
 
 
-def _of_3164(rest: str, clock: Clock) -> tuple[int | None, dict[str, Any], str]:
+def _of_3164(rest: str, clock: TimestampParser) -> tuple[int | None, dict[str, Any], str]:
     found = _3164.match(rest)
     if found is None:
         return None, {}, rest
-    us = clock.of_text(found[1]) if found[1][:1].isdigit() else clock.reader(MONTH)(found[1], None, None)
+    us = clock.parse_text(found[1]) if found[1][:1].isdigit() else clock.reader(MONTH)(found[1], None, None)
     named = {"host": found[2], "program": found[3], "pid": found[4]}
     return us, {name: value for name, value in named.items() if value}, rest[found.end() :]
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from logging import Formatter, LogRecord
 
-from chalicelib.lines.choice import choose
-from chalicelib.lines.clock import Clock
 from chalicelib.lines.events import events
+from chalicelib.lines.format_detection import detect_format
+from chalicelib.lines.timestamps import TimestampParser
 from chalicelib.pipelines.files.records import FileEvent, time_of
 
 _SAMPLE_LINES = 200
@@ -39,9 +39,9 @@ def text_events(lines: Iterable[bytes], from_ms: int) -> Iterator[FileEvent]:
         size += len(line)
         if len(sample) == _SAMPLE_LINES or size >= _SAMPLE_BYTES:
             break
-    format_ = choose(sample)
+    format_ = detect_format(sample)
     time_ms = from_ms
-    for event in events(enumerate(itertools.chain(sample, ahead)), format_, Clock(UTC, from_ms * 1000)):
+    for event in events(enumerate(itertools.chain(sample, ahead)), format_, TimestampParser(UTC, from_ms * 1000)):
         parsed = event.parsed
         if parsed.timestamp is not None:
             time_ms = parsed.timestamp // 1000

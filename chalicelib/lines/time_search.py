@@ -1,6 +1,6 @@
-"""Times that lines state themselves: of the ends of a piece of a log, and the first line from a time on, without reading all of it.
+"""Finds the first and last time in a piece of a log, and the first line at or after a time, without parsing all lines.
 
-A line without a zone is of UTC. Times of day without a date, and dates without a year, are none here.
+Lines without a zone are in UTC. Times without a date, and dates without a year, are ignored.
 """
 
 from __future__ import annotations
@@ -8,23 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from chalicelib.lines.clock import is_plausible
 from chalicelib.lines.formats import ANY
-from chalicelib.lines.layout import Parse
-from chalicelib.lines.text import INDENTATION, text_of
+from chalicelib.lines.layout import LineParser
+from chalicelib.lines.text import INDENTATION, decode_line
+from chalicelib.lines.timestamps import is_plausible
 
 MAX_PARSED_LINES = 16
-"""So many lines are parsed at an end of a piece until one states a time."""
+"""Lines parsed at one end of a piece, until one has a time."""
 _MAX_LOOKED_LINES = 256
-"""So many lines are looked at there, those among them that are indented."""
-MAX_LOOKED_BYTES = 64 * 1024
-"""So many bytes are. A longer line states none."""
+"""Lines read there, indented ones included."""
+MAX_SCANNED_BYTES = 64 * 1024
+"""Bytes read there. A longer line counts as one without a time."""
 _US_OF_A_MS = 1000
 
 
 def first_and_last_ms(body: bytes, appended_ms: int) -> tuple[int, int] | None:
-    """The times of the first and of the last line that state one, ms since the epoch; None where no line at either end does. A
-    time that is not plausible counts as none."""
+    """The first and the last time at the ends of a piece, ms since the epoch; None if neither end has one. Implausible times are
+    ignored."""
     read = ANY.reader()
     first = _first_ms(read, _looked_at(_forward(body)), appended_ms)
     last = _first_ms(read, _looked_at(_backward(body)), appended_ms)
@@ -32,8 +32,8 @@ def first_and_last_ms(body: bytes, appended_ms: int) -> tuple[int, int] | None:
     return (known[0], known[-1]) if known else None
 
 
-def line_from(body: bytes, from_ms: int, appended_ms: int) -> int:
-    """The first line that states ``from_ms`` or later, in lines that are in order of time; their number where none does. Parses
+def first_line_at(body: bytes, from_ms: int, appended_ms: int) -> int:
+    """The index of the first line at ``from_ms`` or later, in lines ordered by time; the number of lines if there is none. Parses
     ``MAX_PARSED_LINES`` for each halving."""
     lines, read = body.removesuffix(b"\n").split(b"\n"), ANY.reader()
     low, high = 0, len(lines)
@@ -44,20 +44,20 @@ def line_from(body: bytes, from_ms: int, appended_ms: int) -> int:
             low = at + 1
         else:
             high = middle
-    return _next_time(read, lines, low, len(lines), appended_ms)[0]  # lines before it go on with a record that is earlier
+    return _next_time(read, lines, low, len(lines), appended_ms)[0]  # lines before it continue an earlier record
 
 
-def _next_time(read: Parse, lines: Sequence[bytes], start: int, end: int, appended_ms: int) -> tuple[int, int | None]:
-    """The next line that states a time, and the time; ``start`` where none does."""
+def _next_time(read: LineParser, lines: Sequence[bytes], start: int, end: int, appended_ms: int) -> tuple[int, int | None]:
+    """(index of the next line with a time, its time); (``start``, None) if there is none."""
     for at in range(start, min(start + MAX_PARSED_LINES, end)):
         if (time_ms := _first_ms(read, _looked_at([lines[at]]), appended_ms)) is not None:
             return at, time_ms
     return start, None
 
 
-def _first_ms(read: Parse, lines: Iterable[bytes], appended_ms: int) -> int | None:
+def _first_ms(read: LineParser, lines: Iterable[bytes], appended_ms: int) -> int | None:
     for line in lines:
-        parsed = read(text_of(line))
+        parsed = read(decode_line(line))
         if parsed is not None and parsed.timestamp is not None and is_plausible(parsed.timestamp // _US_OF_A_MS, appended_ms):
             return parsed.timestamp // _US_OF_A_MS
     return None
@@ -67,7 +67,7 @@ def _looked_at(lines: Iterable[bytes]) -> Iterator[bytes]:
     parsed = looked_bytes = 0
     for line in islice(lines, _MAX_LOOKED_LINES):
         looked_bytes += len(line) + 1
-        if looked_bytes > MAX_LOOKED_BYTES or parsed >= MAX_PARSED_LINES:
+        if looked_bytes > MAX_SCANNED_BYTES or parsed >= MAX_PARSED_LINES:
             return
         if line[:1] not in INDENTATION:
             parsed += 1
@@ -79,7 +79,7 @@ def _forward(body: bytes) -> Iterator[bytes]:
     while start < len(body):
         end = body.find(b"\n", start)
         end = len(body) if end < 0 else end
-        yield body[start : min(end, start + MAX_LOOKED_BYTES)]
+        yield body[start : min(end, start + MAX_SCANNED_BYTES)]
         start = end + 1
 
 
@@ -87,5 +87,5 @@ def _backward(body: bytes) -> Iterator[bytes]:
     end = len(body) - body.endswith(b"\n")
     while end > 0:
         start = body.rfind(b"\n", 0, end) + 1
-        yield body[max(start, end - MAX_LOOKED_BYTES) : end]
+        yield body[max(start, end - MAX_SCANNED_BYTES) : end]
         end = start - 1

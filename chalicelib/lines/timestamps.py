@@ -1,7 +1,7 @@
-"""When a line was written: stamps of all kinds as microseconds since the epoch, UTC.
+"""Parses timestamps of log lines into microseconds since the epoch, UTC.
 
-A stamp is read in three pieces: its whole second (kept, for neighbouring lines share it), its fraction and its zone. What is no date
-is None, never an error.
+A timestamp has three parts: the second (cached, since adjacent lines share it), the fraction and the zone. Invalid dates give None and
+never raise.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ FIRST_US, LAST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
 SECOND_US = 1_000_000
 DAY_US = 86_400 * SECOND_US
 _EARLIEST_MS, _MAX_AHEAD_MS = 946_684_800_000, 24 * 3_600_000
-"""2000; and so long after it came a line may be stamped: clocks differ, and lines of other zones may not name theirs."""
+"""The year 2000, and the maximum that a timestamp may be ahead of the line's arrival: clocks differ, and lines from other zones may
+omit the zone."""
 _NEAR_YEAR_US, _NEAR_DAY_US = 182 * DAY_US, DAY_US * 11 // 24
-"""What is nearer than this is the nearest: another year, or day, is farther away."""
+"""A candidate within this distance is the nearest one, so other years, or days, are not tried."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ONE_US = timedelta(microseconds=1)
 _SCALE = (0, 100_000, 10_000, 1000, 100, 10, 1)
-_MAX_KEPT, _MAX_ZONES = 10_000, 10
+_MAX_CACHED, _MAX_ZONES = 10_000, 10
 _MONTH_NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES, start=1)}
 _NAMED_ZONES = {
@@ -41,76 +42,76 @@ _NAMED_ZONES = {
     "CET": 1,
     "CEST": 2,
 }
-"""RFC 822's, and Central Europe's, in hours. Any other name means different zones to different people."""
+"""Zones of RFC 822 and Central Europe, in hours. Other abbreviations are ambiguous."""
 
 K = TypeVar("K")
 V = TypeVar("V")
-Fields = tuple[int | None, int | None, int | None, int, int, int]
-"""Year, month, day, hour, minute, second. What a stamp leaves out is None."""
-_NO_FIELDS: Fields = (None, 0, 0, 0, 0, 61)
-Read = Callable[[str, str | None, str | None], int | None]
-"""Whole second, digits of the fraction, zone: microseconds since the epoch."""
+DateFields = tuple[int | None, int | None, int | None, int, int, int]
+"""Year, month, day, hour, minute, second; None for fields that the timestamp omits."""
+_NO_FIELDS: DateFields = (None, 0, 0, 0, 0, 61)
+ReadTimestamp = Callable[[str, str | None, str | None], int | None]
+"""(second, digits of the fraction, zone) to microseconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stamp:
-    """A way to write a second: its pattern, and how to take it apart."""
+class TimestampFormat:
+    """A notation for seconds: its pattern, and a function that splits a match into fields."""
 
     pattern: str
-    fields: Callable[[str], Fields]
+    fields: Callable[[str], DateFields]
 
 
-def _iso(text: str) -> Fields:
+def _iso(text: str) -> DateFields:
     return int(text[:4]), int(text[5:7]), int(text[8:10]), int(text[11:13]), int(text[14:16]), int(text[17:19])
 
 
-def _short(text: str) -> Fields:
+def _short(text: str) -> DateFields:
     return _year(text[:2]), int(text[3:5]), int(text[6:8]), int(text[9:11]), int(text[12:14]), int(text[15:17])
 
 
-def _compact(text: str) -> Fields:
+def _compact(text: str) -> DateFields:
     return _year(text[:2]), int(text[2:4]), int(text[4:6]), int(text[7:9]), int(text[9:11]), int(text[11:13])
 
 
 def _year(digits: str) -> int:
-    """Two digits as POSIX has them: 69 to 99 are of the 20th century."""
+    """Two-digit years as in POSIX: 69 to 99 are of the 20th century."""
     year = int(digits)
     return year + (1900 if year >= 69 else 2000)
 
 
-def _month(text: str) -> Fields:
+def _month(text: str) -> DateFields:
     return None, _MONTHS.get(text[:3], 0), int(text[4:6]), int(text[7:9]), int(text[10:12]), int(text[13:15])
 
 
-def _klog(text: str) -> Fields:
+def _klog(text: str) -> DateFields:
     date, time = text.split()
     year = int(date[:-4]) if len(date) > 4 else None
     return year, int(date[-4:-2]), int(date[-2:]), int(time[:2]), int(time[3:5]), int(time[6:8])
 
 
-def _apache(text: str) -> Fields:
+def _apache(text: str) -> DateFields:
     return int(text[-4:]), _MONTHS.get(text[:3], 0), int(text[4:6]), int(text[7:9]), int(text[10:12]), int(text[13:15])
 
 
-def _access(text: str) -> Fields:
+def _access(text: str) -> DateFields:
     return int(text[7:11]), _MONTHS.get(text[3:6], 0), int(text[:2]), int(text[12:14]), int(text[15:17]), int(text[18:20])
 
 
-def _time(text: str) -> Fields:
+def _time(text: str) -> DateFields:
     return None, None, None, int(text[:2]), int(text[3:5]), int(text[6:8])
 
 
 _CLOCK = "[0-9]{2}:[0-9]{2}:[0-9]{2}"
 _ANY_MONTH = f"(?:{'|'.join(_MONTH_NAMES)})"
-ISO = Stamp(f"[0-9]{{4}}[-/][0-9]{{2}}[-/][0-9]{{2}}[T ]{_CLOCK}", _iso)
-SHORT = Stamp(f"[0-9]{{2}}/[0-9]{{2}}/[0-9]{{2}} {_CLOCK}", _short)
-COMPACT = Stamp("[0-9]{6} [0-9]{6}", _compact)
-MONTH = Stamp(f"{_ANY_MONTH} [ 0-9][0-9] {_CLOCK}", _month)
-KLOG = Stamp(f"(?:[0-9]{{4}})?[0-9]{{4}} {_CLOCK}", _klog)
-ACCESS = Stamp(f"[0-9]{{2}}/{_ANY_MONTH}/[0-9]{{4}}:{_CLOCK}", _access)
-APACHE = Stamp(rf"{_ANY_MONTH} [ 0-9][0-9] {_CLOCK}(?:\.(?P<fraction>[0-9]{{1,9}}))? [0-9]{{4}}", _apache)
-"""The year stands behind the fraction."""
-TIME = Stamp(_CLOCK, _time)
+ISO = TimestampFormat(f"[0-9]{{4}}[-/][0-9]{{2}}[-/][0-9]{{2}}[T ]{_CLOCK}", _iso)
+SHORT = TimestampFormat(f"[0-9]{{2}}/[0-9]{{2}}/[0-9]{{2}} {_CLOCK}", _short)
+COMPACT = TimestampFormat("[0-9]{6} [0-9]{6}", _compact)
+MONTH = TimestampFormat(f"{_ANY_MONTH} [ 0-9][0-9] {_CLOCK}", _month)
+KLOG = TimestampFormat(f"(?:[0-9]{{4}})?[0-9]{{4}} {_CLOCK}", _klog)
+ACCESS = TimestampFormat(f"[0-9]{{2}}/{_ANY_MONTH}/[0-9]{{4}}:{_CLOCK}", _access)
+APACHE = TimestampFormat(rf"{_ANY_MONTH} [ 0-9][0-9] {_CLOCK}(?:\.(?P<fraction>[0-9]{{1,9}}))? [0-9]{{4}}", _apache)
+"""The year follows the fraction."""
+TIME = TimestampFormat(_CLOCK, _time)
 
 FRACTION = "(?:[.,](?P<fraction>[0-9]{1,9}))?"
 ZONE = "(?P<zone>Z|[+-][0-9]{2}(?::?[0-9]{2})?| [+-][0-9]{2}:?[0-9]{2}| UTC| GMT)?"
@@ -120,25 +121,25 @@ _ISO_CHARS = 19
 _MAX_TEXT_CHARS = 40
 _NUMBER = re.compile(r"-?[0-9]{1,19}(?:\.[0-9]{0,9})?")
 _LEAST_SECONDS, _MOST_SECONDS = 100_000_000, 100_000_000_000
-"""A number below is a duration or a counter (1973 is no log's year); from the second on it counts milliseconds, and so on."""
+"""Smaller numbers are durations or counters (before 1973); from the second bound on the unit is milliseconds, and so on."""
 
 
-class Clock:
-    """Reads the stamps of one log. ``zone`` is that of stamps without one. ``reference_us``, the time of the run or its segment, gives
-    the year, or the day, to stamps without one: the nearest that fits, so that December's lines read in January are last year's.
-    Without a reference such stamps are None.
+class TimestampParser:
+    """Parses the timestamps of one log. ``zone`` applies to timestamps without a zone. ``reference_us``, the time of the run or segment,
+    completes those without a year or day with the nearest match, so that December's lines read in January belong to last year. Without a
+    reference they give None.
 
-    Keeps at most 10,000 seconds of each kind of stamp and each of 10 zones.
+    Caches at most 10,000 seconds for each format and each of 10 zones.
     """
 
     def __init__(self, zone: tzinfo = UTC, reference_us: int | None = None) -> None:
         self.zone = zone
         self.reference_us = reference_us
         self._iso = self._by_zone(lambda second: ISO.fields(second) if _WHOLE_SECOND.fullmatch(second) else _NO_FIELDS)
-        self._rests: _Kept[str, tuple[int, str | None] | None] = _Kept(_fraction_and_zone)
+        self._rests: _Cache[str, tuple[int, str | None] | None] = _Cache(_fraction_and_zone)
 
-    def reader(self, stamp: Stamp) -> Read:
-        """How stamps of one kind are read."""
+    def reader(self, stamp: TimestampFormat) -> ReadTimestamp:
+        """The function that parses timestamps of one format."""
         by_zone = self._by_zone(stamp.fields)
 
         def read(second: str, fraction: str | None, zone: str | None) -> int | None:
@@ -149,19 +150,19 @@ class Clock:
 
         return read
 
-    def of_text(self, text: str) -> int | None:
-        """A field's text: ISO 8601, or a number since the epoch."""
+    def parse_text(self, text: str) -> int | None:
+        """Parses a field's text: ISO 8601, or a number since the epoch."""
         if len(text) > _MAX_TEXT_CHARS:
             return None
         rest = self._rests[text[_ISO_CHARS:]]
         if rest is not None and (us := self._iso[rest[1]][text[:_ISO_CHARS]]) is not None:
             return us + rest[0]
         if _NUMBER.fullmatch(text):
-            return self.of_number(float(text) if "." in text else int(text))
+            return self.parse_number(float(text) if "." in text else int(text))
         return None
 
-    def of_number(self, number: float) -> int | None:
-        """Seconds, milliseconds, microseconds or nanoseconds since the epoch, as its size tells."""
+    def parse_number(self, number: float) -> int | None:
+        """Seconds, milliseconds, microseconds or nanoseconds since the epoch; the magnitude gives the unit."""
         if isinstance(number, float) and not math.isfinite(number):
             return None
         for unit_us in (SECOND_US, 1000, 1):
@@ -170,17 +171,17 @@ class Clock:
         us = int(number) // 1000
         return us if _LEAST_SECONDS * SECOND_US <= us < _MOST_SECONDS * SECOND_US else None
 
-    def _by_zone(self, fields: Callable[[str], Fields]) -> _Kept[str | None, _Kept[str, int | None]]:
-        """The zone of a stamp (None: it has none) to its second to microseconds."""
-        return _Kept(lambda zone: _Kept(lambda second: self._zoned_us(fields(second), zone)), _MAX_ZONES)
+    def _by_zone(self, fields: Callable[[str], DateFields]) -> _Cache[str | None, _Cache[str, int | None]]:
+        """A cache from zone (None: no zone) and second to microseconds."""
+        return _Cache(lambda zone: _Cache(lambda second: self._zoned_us(fields(second), zone)), _MAX_ZONES)
 
-    def _zoned_us(self, fields: Fields, zone: str | None) -> int | None:
+    def _zoned_us(self, fields: DateFields, zone: str | None) -> int | None:
         if zone is None:
             return self._second_us(fields, self.zone)
         us, offset_us = self._second_us(fields, UTC), _offset_us(zone)
         return us - offset_us if us is not None and offset_us is not None and FIRST_US <= us - offset_us <= LAST_US else None
 
-    def _second_us(self, fields: Fields, zone: tzinfo) -> int | None:
+    def _second_us(self, fields: DateFields, zone: tzinfo) -> int | None:
         reference_us = self.reference_us
         if fields[0] is not None:
             return _us(fields, zone)
@@ -197,12 +198,12 @@ class Clock:
 
 
 def is_plausible(time_ms: int, appended_ms: int) -> bool:
-    """Whether a line that was stored at ``appended_ms`` may be of ``time_ms``: since 2000, and no more than a day later."""
+    """Whether a line that was stored at ``appended_ms`` can be from ``time_ms``: since 2000, and at most a day after ``appended_ms``."""
     return _EARLIEST_MS <= time_ms <= appended_ms + _MAX_AHEAD_MS
 
 
-def _completed(fields: Fields, reference_us: int) -> Iterator[Fields]:
-    """What a stamp without a year may mean: with the years, or the days, around the reference."""
+def _completed(fields: DateFields, reference_us: int) -> Iterator[DateFields]:
+    """Candidates for a timestamp without a year or day: the years, or days, around the reference."""
     _, month, day, hour, minute, second = fields
     reference = _EPOCH + reference_us * _ONE_US
     if month is not None:
@@ -214,24 +215,24 @@ def _completed(fields: Fields, reference_us: int) -> Iterator[Fields]:
             yield date.year, date.month, date.day, hour, minute, second
 
 
-class _Kept(dict[K, V]):
-    """A function's results, kept: a hit costs no call of Python. Forgets everything when full."""
+class _Cache(dict[K, V]):
+    """Caches the results of a function; a hit calls no Python code. Cleared when full."""
 
-    __slots__ = ("_learn", "_most")
+    __slots__ = ("_compute", "_max_size")
 
-    def __init__(self, learn: Callable[[K], V], most: int = _MAX_KEPT) -> None:
+    def __init__(self, compute: Callable[[K], V], max_size: int = _MAX_CACHED) -> None:
         super().__init__()
-        self._learn, self._most = learn, most
+        self._compute, self._max_size = compute, max_size
 
     def __missing__(self, key: K) -> V:
-        if len(self) >= self._most:
+        if len(self) >= self._max_size:
             self.clear()
-        self[key] = value = self._learn(key)
+        self[key] = value = self._compute(key)
         return value
 
 
-def _us(fields: Fields, zone: tzinfo) -> int | None:
-    """A leap second is the first of the next minute."""
+def _us(fields: DateFields, zone: tzinfo) -> int | None:
+    """A leap second counts as the first second of the next minute."""
     year, month, day, hour, minute, second = fields
     if year is None or month is None or day is None or second > 60:
         return None
@@ -244,7 +245,7 @@ def _us(fields: Fields, zone: tzinfo) -> int | None:
 
 
 def _fraction_and_zone(rest: str) -> tuple[int, str | None] | None:
-    """What may follow the second of a field's text: microseconds and a zone."""
+    """Parses the text after the seconds: (microseconds, zone)."""
     found = _REST.fullmatch(rest)
     return None if found is None else (int((found[1] or "0").ljust(6, "0")[:6]), found[2])
 
