@@ -63,8 +63,8 @@ def pipelines(event: CloudWatchEvent) -> dict[str, str]:
 
 
 _NEEDED = {
-    "app.app": ("door", "masker", "finalizer", "reader", "events.log", "events.router"),
-    "app.authorize": ("door",),
+    "app.app": ("authenticator", "masker", "finalizer", "reader", "events.log", "events.router"),
+    "app.authorize": ("authenticator",),
     "app.ingest": ("registration", "events.indexing"),
     "app.compact": ("finalizer", "reader"),
     "app.sweep": ("finalizer", "reader"),

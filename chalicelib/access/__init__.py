@@ -1,4 +1,4 @@
-"""Who asks, and what they may do: principals, scopes over names, tokens of an issuer, a policy. Knows no HTTP and no AWS.
+"""Authentication and authorization: principals, scopes over names, tokens of an issuer, and a policy. Independent of HTTP and AWS.
 
-A decision is a question to a ``Principal``: may it do this (a ``Scope``) to that (a name)? Whatever nobody granted is refused.
+A ``Principal`` decides whether it may use a ``Scope`` on a name. Anything that is not granted is denied.
 """

@@ -1,4 +1,4 @@
-"""The issuer's keys, by HTTPS: from the address of the settings and no other, quickly or not at all."""
+"""Downloads the issuer's keys by HTTPS: only from the configured URL, without redirects, with a short timeout."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ MAX_BYTES = 256 * 1024
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """Another address is not the one that an operator has named."""
+    """Refuses redirects: their target is not the URL that the operator configured."""
 
     def redirect_request(self, *_: object) -> None:
-        """Never."""
+        """Returns None: no redirect."""
 
 
-def downloaded(url: str) -> bytes:
-    """The document. Raises IdentityUnavailableError."""
+def download(url: str) -> bytes:
+    """The document at ``url``. Raises IdentityUnavailableError."""
     try:
         with _opener().open(Request(url, headers={"Accept": "application/json"}), timeout=TIMEOUT_S) as answer:
             body: bytes = answer.read(MAX_BYTES + 1)
@@ -36,6 +36,6 @@ def _opener() -> OpenerDirector:
 
 
 def _close(error: Exception) -> None:
-    """An answer with an error's status is an open connection."""
+    """Closes the connection of a response with an error status."""
     if close := getattr(error, "close", None):
         close()

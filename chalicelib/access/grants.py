@@ -1,4 +1,4 @@
-"""What a principal may do: scopes, each with the names that it holds for."""
+"""Grants of a principal: scopes, each with the names that it covers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chalicelib.access.patterns import ANY, Patterns
 
 
 class Scope(StrEnum):
-    """What can be granted. None brings another with it. Names are FQNs; of ``archive:…`` they are the file's ``what``."""
+    """Permissions. None implies another. Names are FQNs; for ``archive:…`` they are the ``what`` of files."""
 
     LOGS_WRITE = "logs:write"
     LOGS_READ = "logs:read"
@@ -21,30 +21,30 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """Names by scope. What is not there is not granted."""
+    """Names by scope. A missing scope is not granted."""
 
     names: Mapping[Scope, Patterns] = field(default_factory=dict)
 
     @classmethod
     def of_all(cls) -> Grants:
-        """Everything."""
+        """All scopes on all names."""
         return cls({scope: Patterns((ANY,)) for scope in Scope})
 
     @classmethod
-    def read(cls, given: object) -> Grants:
-        """From a claim or a policy: ``{"logs:read": ["svc_sales.*"]}``, or ``"logs:read logs:write"`` (or a list of the two), which means
-        all names. A scope that is not known, or whatever is written wrong, grants nothing."""
-        if isinstance(given, str):
-            return cls._of_scopes(given.split())
-        if isinstance(given, list):
-            return cls._of_scopes(given)
-        if not isinstance(given, Mapping):
+    def parse(cls, value: object) -> Grants:
+        """Parses a claim or a policy's entry: ``{"logs:read": ["svc_sales.*"]}``, or ``"logs:read logs:write"`` (or a list of the
+        two), which means all names. Unknown scopes and malformed values grant nothing."""
+        if isinstance(value, str):
+            return cls._of_scopes(value.split())
+        if isinstance(value, list):
+            return cls._of_scopes(value)
+        if not isinstance(value, Mapping):
             return cls()
-        return cls({scope: names for scope in Scope if (names := Patterns.read(given.get(scope.value)))})
+        return cls({scope: names for scope in Scope if (names := Patterns.parse(value.get(scope.value)))})
 
     @classmethod
-    def _of_scopes(cls, given: list[object] | list[str]) -> Grants:
-        return cls({scope: Patterns((ANY,)) for scope in Scope if scope.value in given})
+    def _of_scopes(cls, value: list[object] | list[str]) -> Grants:
+        return cls({scope: Patterns((ANY,)) for scope in Scope if scope.value in value})
 
     def __or__(self, other: Grants) -> Grants:
         return Grants({scope: names for scope in Scope if (names := self[scope] | other[scope])})

@@ -1,6 +1,6 @@
-"""The issuer's public keys (JWKS, RFC 7517), by their ids.
+"""The issuer's public keys (JWKS, RFC 7517) by key id.
 
-Keys that are not for signatures, symmetric ones, and kinds that are not known are left out: a token that names one is of an unknown key.
+Keys that are symmetric, of unknown types or not for signatures are ignored: a token that names one has an unknown key.
 """
 
 from __future__ import annotations
@@ -11,61 +11,61 @@ from typing import Any
 
 from jwt import PyJWK, PyJWTError
 
-from chalicelib.access.kept import Kept
+from chalicelib.access.stale_if_error_cache import StaleIfErrorCache
 from chalicelib.errors import IdentityUnavailableError, UnauthenticatedError, UnavailableError
 from chalicelib.ports import Clock
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-"""How a token may be signed: asymmetric, all of them. Neither ``none`` nor HMAC, whose secret would be the public key."""
+"""Accepted signing algorithms: asymmetric ones only. Neither ``none`` nor HMAC, for which the public key would serve as the secret."""
 MAX_KEYS = 100
 _KINDS = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
 
 
-class Keys:
-    """``download`` answers the issuer's document, and raises UnavailableError."""
+class IssuerKeys:
+    """``download`` returns the issuer's document, and raises UnavailableError."""
 
     def __init__(self, download: Callable[[], bytes], clock: Clock, on_failure: Callable[[UnavailableError], None]) -> None:
-        self._kept = Kept(lambda: _parsed(download()), clock, "the issuer's keys", on_failure)
-        self._made: dict[tuple[str | None, str], tuple[Mapping[str, Any], PyJWK]] = {}
+        self._cache = StaleIfErrorCache(lambda: _parsed(download()), clock, "the issuer's keys", on_failure)
+        self._usable_keys: dict[tuple[str | None, str], tuple[Mapping[str, Any], PyJWK]] = {}
 
     def find(self, key_id: str | None, algorithm: str) -> PyJWK:
-        """The key of a token's header. One that is not known is asked for once, which is how a new key is learned of. The same object is
-        returned until the document is read anew. Raises UnauthenticatedError, IdentityUnavailableError."""
-        key = _chosen(self._kept.get(), key_id) or _chosen(self._kept.get_newer(), key_id)
+        """The key for a token's header. An unknown key causes one read of the document, which finds new keys. Returns the same object
+        until the document is read again. Raises UnauthenticatedError, IdentityUnavailableError."""
+        key = _chosen(self._cache.get(), key_id) or _chosen(self._cache.refresh(), key_id)
         if key is None:
             raise UnauthenticatedError("the token is signed with a key that its issuer does not list")
         if key.get("alg", algorithm) != algorithm or key["kty"] != _KINDS.get(algorithm[:2]):
-            raise UnauthenticatedError("the token is signed in another way than its key is for")
+            raise UnauthenticatedError("the token's signing algorithm does not match its key")
         return self._usable(key_id, algorithm, key)
 
     def _usable(self, key_id: str | None, algorithm: str, key: Mapping[str, Any]) -> PyJWK:
-        source, made = self._made.get((key_id, algorithm), (None, None))
+        source, made = self._usable_keys.get((key_id, algorithm), (None, None))
         if made is None or source is not key:
             try:
                 made = PyJWK(dict(key), algorithm)
             except PyJWTError as error:
                 raise UnauthenticatedError("the token is signed with a key that cannot be used") from error
-            self._made[key_id, algorithm] = (key, made)
+            self._usable_keys[key_id, algorithm] = (key, made)
         return made
 
 
 def _chosen(keys: Mapping[str | None, Mapping[str, Any]], key_id: str | None) -> Mapping[str, Any] | None:
-    """By its id; a token without one means the only key that there is."""
+    """The key with this id; a token without an id means the only key, if there is just one."""
     if key_id is None and len(keys) == 1:
         return next(iter(keys.values()))
     return keys.get(key_id)
 
 
 def _parsed(body: bytes) -> dict[str | None, Mapping[str, Any]]:
-    """Raises IdentityUnavailableError: a document that is none must not put the keys out of use that are known."""
+    """Raises IdentityUnavailableError for an invalid document, so that the keys of the last valid one stay in use."""
     try:
         listed = json.loads(body)["keys"]
-        found = {key.get("kid"): key for key in listed[:MAX_KEYS] if _is_usable(key)}
+        usable = {key.get("kid"): key for key in listed[:MAX_KEYS] if _is_usable(key)}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise IdentityUnavailableError(f"the issuer's answer is no set of keys bytes={len(body)}") from error
-    if not found:
-        raise IdentityUnavailableError(f"the issuer's answer has no key that tokens can be signed with bytes={len(body)}")
-    return found
+        raise IdentityUnavailableError(f"the issuer's answer is not a set of keys bytes={len(body)}") from error
+    if not usable:
+        raise IdentityUnavailableError(f"the issuer's answer has no usable signing key bytes={len(body)}")
+    return usable
 
 
 def _is_usable(key: Mapping[str, Any]) -> bool:

@@ -1,9 +1,10 @@
-"""Patterns of names: ``svc_sales.*``. A ``*`` stands for any letters, none too, dots and slashes among them; all else for itself.
+"""Patterns of names: ``svc_sales.*``. A ``*`` matches any characters, dots and slashes included, or none; other characters match
+themselves.
 
-Case matters. Matching takes a time that is linear in the name, whatever the pattern: pieces between stars are looked for from left to
-right, each behind the one before, and never again.
+Matching is case-sensitive and linear in the length of the name for any pattern: the pieces between stars are searched from left to right,
+each after the previous one, without backtracking.
 
-ARNs of principals are matched part by part, since a caller chooses some of their parts: see ``matches_principal``.
+ARNs of principals are matched part by part, since callers choose some of the parts: see ``matches_principal``.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _PARTS_OF_A_ROLE = 2
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Whether a pattern stands for a name."""
+    """Whether a pattern matches a name."""
     first, *pieces = pattern.split(ANY)
     if not pieces:
         return name == pattern
@@ -35,50 +36,51 @@ def matches(pattern: str, name: str) -> bool:
 
 
 def matches_principal(pattern: str, principal: str) -> bool:
-    """Whether a policy's pattern stands for a principal: a token's ``sub``, or an ARN.
+    """Whether a policy's pattern matches a principal: a token's ``sub``, or an ARN.
 
-    In an ARN a ``*`` ends at the next slash. The ARN of an assumed role, ``arn:aws:sts::ACCOUNT:assumed-role/ROLE/SESSION``, ends in a
-    name that whoever assumes the role chooses. A pattern of a role, ``…:assumed-role/ROLE``, means every session of it, and no session name
-    makes a role another one. ``*`` alone is everybody."""
+    In an ARN a ``*`` does not match slashes. The ARN of an assumed role, ``arn:aws:sts::ACCOUNT:assumed-role/ROLE/SESSION``, ends in a
+    session name that the caller chooses. A pattern for a role, ``…:assumed-role/ROLE``, matches all its sessions, and no session name
+    makes a role match as another one. ``*`` alone matches every principal.
+    """
     if pattern == ANY or not principal.startswith(_ARN):
         return matches(pattern, principal)
-    wanted, parts = pattern.split("/"), principal.split("/")
-    if parts[0].endswith(_ASSUMED_ROLE) and len(wanted) == _PARTS_OF_A_ROLE:
+    pattern_parts, parts = pattern.split("/"), principal.split("/")
+    if parts[0].endswith(_ASSUMED_ROLE) and len(pattern_parts) == _PARTS_OF_A_ROLE:
         parts = parts[:_PARTS_OF_A_ROLE]
-    return len(wanted) == len(parts) and all(map(matches, wanted, parts))
+    return len(pattern_parts) == len(parts) and all(map(matches, pattern_parts, parts))
 
 
 @dataclass(frozen=True, slots=True)
 class Patterns:
-    """Names that any of some patterns stands for."""
+    """The names that match any of ``patterns``."""
 
-    of: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, given: object) -> Patterns:
-        """A pattern, or a list of them. Whatever is none stands for no name: what is written wrong grants nothing."""
-        listed = [given] if isinstance(given, str) else given
+    def parse(cls, value: object) -> Patterns:
+        """Parses a pattern or a list of them. Malformed values match no name, so mistakes grant nothing."""
+        listed = [value] if isinstance(value, str) else value
         if not isinstance(listed, list):
             return cls()
         return cls(tuple(each for each in listed if isinstance(each, str) and 0 < len(each) <= MAX_PATTERN_CHARS))
 
     def __contains__(self, name: str) -> bool:
-        return any(matches(pattern, name) for pattern in self.of)
+        return any(matches(pattern, name) for pattern in self.patterns)
 
     def __or__(self, other: Patterns) -> Patterns:
-        return Patterns(tuple(dict.fromkeys((*self.of, *other.of))))
+        return Patterns(tuple(dict.fromkeys((*self.patterns, *other.patterns))))
 
     def __bool__(self) -> bool:
-        return bool(self.of)
+        return bool(self.patterns)
 
     @property
-    def is_of_all(self) -> bool:
-        """Whether every name is among them."""
-        return ANY in self.of
+    def matches_all(self) -> bool:
+        """Whether every name matches."""
+        return ANY in self.patterns
 
 
 def union(many: Iterable[Patterns]) -> Patterns:
-    """Names of any of them."""
+    """Names that any of them matches."""
     found = Patterns()
     for each in many:
         found |= each

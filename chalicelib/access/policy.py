@@ -1,12 +1,12 @@
-"""A document that says what principals may do, for tokens that do not say it themselves, and for roles of IAM::
+"""The policy: grants of principals whose tokens carry no grants, and of IAM roles::
 
     {"principals": {
         "ingestion-bot":                                       {"logs:write": ["*"]},
         "arn:aws:sts::111122223333:assumed-role/sales-*":      {"logs:read": ["svc_sales.*"], "archive:read": ["sales-*"]}},
      "denied": {"subjects": ["former-bot"], "token_ids": ["7f3a..."]}}
 
-Principals are patterns too; a principal that several of them match has the grants of all. ``denied`` is optional and prevails over every
-grant, also those of tokens.
+Principals are patterns; a principal that several patterns match has the grants of all of them. ``denied`` is optional and overrides all
+grants, those of tokens included.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _KNOWN = frozenset(scope.value for scope in Scope)
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Grants by pattern of principals. ``denied_subjects`` are patterns; ``denied_token_ids``: of tokens (``jti``), or of access keys."""
+    """Grants by pattern of principals. ``denied_subjects`` are patterns; ``denied_token_ids`` are ids of tokens (``jti``) or access
+    keys."""
 
     principals: tuple[tuple[str, Grants], ...] = ()
     denied_subjects: tuple[str, ...] = ()
@@ -31,38 +32,40 @@ class Policy:
 
     @classmethod
     def parse(cls, text: str) -> Policy:
-        """All of it, or nothing: a scope that is written wrong is told. Raises IdentityUnavailableError."""
+        """Parses the complete document, or raises IdentityUnavailableError with the reason, for example an unknown scope."""
         try:
             document = json.loads(text)
-            given = document["principals"]
-            _check(document.keys() <= {"principals", "denied"} and isinstance(given, dict), "its keys are principals and denied")
-            grants = tuple((pattern, _grants(pattern, granted)) for pattern, granted in given.items())
+            principals = document["principals"]
+            _check(
+                document.keys() <= {"principals", "denied"} and isinstance(principals, dict), "its keys are principals and denied"
+            )
+            grants = tuple((pattern, _grants(pattern, granted)) for pattern, granted in principals.items())
             return cls(grants, *_denied(document.get("denied", {})))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise IdentityUnavailableError(f"the policy cannot be read reason={str(error)[:200]!r}") from error
 
     def grants_of(self, principal: str) -> Grants:
-        """What a principal is granted."""
-        found = Grants()
+        """The union of all grants for a principal."""
+        merged = Grants()
         for pattern, grants in self.principals:
             if matches_principal(pattern, principal):
-                found |= grants
-        return found
+                merged |= grants
+        return merged
 
     def denies(self, principal: str, token_id: str) -> bool:
-        """Whether a principal, or the one token that it presents, is on the deny list. A pattern that could mean an ARN in either way of
-        matching does."""
+        """Whether a principal or its token is on the deny list. A pattern denies an ARN that it matches in either way: part by part,
+        or as plain text."""
         if token_id and token_id in self.denied_token_ids:
             return True
         return any(matches_principal(pattern, principal) or matches(pattern, principal) for pattern in self.denied_subjects)
 
 
-def _denied(given: object) -> tuple[tuple[str, ...], frozenset[str]]:
-    if not isinstance(given, dict) or not given.keys() <= {"subjects", "token_ids"}:
+def _denied(denied: object) -> tuple[tuple[str, ...], frozenset[str]]:
+    if not isinstance(denied, dict) or not denied.keys() <= {"subjects", "token_ids"}:
         raise ValueError("denied is an object with lists: subjects, token_ids")
-    for texts in given.values():
+    for texts in denied.values():
         _check(isinstance(texts, list) and all(_is_pattern(text) for text in texts), "subjects and token_ids are lists of texts")
-    return tuple(given.get("subjects", ())), frozenset(given.get("token_ids", ()))
+    return tuple(denied.get("subjects", ())), frozenset(denied.get("token_ids", ()))
 
 
 def _is_pattern(text: object) -> bool:
@@ -79,7 +82,7 @@ def _grants(pattern: str, granted: object) -> Grants:
             isinstance(names, list) and all(_is_pattern(name) for name in names),
             f"names are a list of patterns, such as {ANY!r} principal={pattern!r}",
         )
-    return Grants.read(granted)
+    return Grants.parse(granted)
 
 
 def _check(holds: bool, otherwise: str) -> None:

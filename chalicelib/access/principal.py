@@ -1,4 +1,4 @@
-"""Who asks."""
+"""Authenticated principals."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from chalicelib.access.grants import Grants, Scope
 
 
 class Kind(StrEnum):
-    """How a principal showed who it is."""
+    """How a principal was authenticated."""
 
     TOKEN = "jwt"
     IAM = "iam"
-    NOBODY_ASKED = "none"
+    ANONYMOUS = "none"
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """``name``: a token's ``sub``, or the ARN that signed. ``token_id``: the token's ``jti``, or the id of the access key; "" if it has none."""
+    """``name``: a token's ``sub``, or the ARN of the signer. ``token_id``: the token's ``jti``, or the id of the access key; empty if
+    there is none."""
 
     name: str
     kind: Kind
@@ -26,17 +27,17 @@ class Principal:
     token_id: str = ""
 
     def may(self, scope: Scope, name: str) -> bool:
-        """Whether it was granted."""
+        """Whether the scope is granted for this name."""
         return name in self.grants[scope]
 
     def may_all(self, *scopes: Scope) -> bool:
-        """Whether it was granted for whatever name."""
-        return all(self.grants[scope].is_of_all for scope in scopes)
+        """Whether all scopes are granted for all names."""
+        return all(self.grants[scope].matches_all for scope in scopes)
 
     def may_any(self, *scopes: Scope) -> bool:
-        """Whether one of them was granted for some name."""
+        """Whether any of the scopes is granted for any name."""
         return any(self.grants[scope] for scope in scopes)
 
 
-ANYBODY = Principal("anybody", Kind.NOBODY_ASKED, Grants.of_all())
-"""Where ``RUNLAKE_AUTH`` is ``none``."""
+ANONYMOUS = Principal("anybody", Kind.ANONYMOUS, Grants.of_all())
+"""The principal of all requests if ``RUNLAKE_AUTH`` is ``none``."""

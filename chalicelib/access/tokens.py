@@ -1,6 +1,6 @@
-"""Tokens (JWT, RFC 7519): whether one holds, and what it claims.
+"""Verifies tokens (JWT, RFC 7519) and returns their claims.
 
-Nothing of a token is believed before its signature is: its header says which key to try, and no address of keys in it is followed.
+No part of a token is trusted before its signature is verified: the header only selects a key, and URLs of keys in it are ignored.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import Any, NamedTuple
 import jwt
 from jwt import PyJWK
 
-from chalicelib.access.keys import ALGORITHMS, Keys
+from chalicelib.access.keys import ALGORITHMS, IssuerKeys
 from chalicelib.errors import UnauthenticatedError
 
 MAX_TOKEN_CHARS = 8192
 MAX_SUBJECT_CHARS = 512
-MAX_REMEMBERED = 64
-"""Verified tokens that a process remembers: a connector sends the same token with each request."""
+MAX_CACHED_TOKENS = 64
+"""Verified tokens that a process caches: a connector sends the same token with each request."""
 _MALFORMED = (ValueError, TypeError, OverflowError, RecursionError, AttributeError)
-"""What libraries raise of input that nobody thought of."""
+"""Exceptions of libraries for unexpected input."""
 _REASONS: tuple[tuple[type[jwt.PyJWTError], str], ...] = (
     (jwt.ExpiredSignatureError, "the token has expired: get another one"),
     (jwt.ImmatureSignatureError, "the token is not valid yet"),
     (jwt.InvalidAudienceError, "the token is for another audience"),
-    (jwt.InvalidIssuerError, "the token is of another issuer"),
+    (jwt.InvalidIssuerError, "the token is from another issuer"),
     (
         jwt.MissingRequiredClaimError,
         "the token lacks a claim: it needs exp, iss and sub, aud if an audience is set, iat if lifetimes are limited",
@@ -35,7 +35,7 @@ _REASONS: tuple[tuple[type[jwt.PyJWTError], str], ...] = (
 
 
 class _Verified(NamedTuple):
-    """A token whose signature and claims were verified with ``key``. Nothing of this changes but the time."""
+    """A token whose signature and claims were verified with ``key``. Stays valid until it expires or the key is withdrawn."""
 
     key: PyJWK
     key_id: str | None
@@ -43,28 +43,28 @@ class _Verified(NamedTuple):
     claims: dict[str, Any]
 
 
-class Tokens:
-    """``audiences``: the token is for one of them; none: for any. ``leeway_s``: how far clocks may be apart. ``max_lifetime_s``: the longest
-    time from ``iat`` to ``exp``; 0: any."""
+class TokenVerifier:
+    """``audiences``: one of them must be the token's; empty: any audience. ``leeway_s``: tolerated clock skew. ``max_lifetime_s``:
+    maximum time from ``iat`` to ``exp``; 0: unlimited."""
 
-    def __init__(self, keys: Keys, issuer: str, audiences: Sequence[str], leeway_s: int, max_lifetime_s: int = 0) -> None:
+    def __init__(self, keys: IssuerKeys, issuer: str, audiences: Sequence[str], leeway_s: int, max_lifetime_s: int = 0) -> None:
         self._keys, self._issuer, self._audiences, self._leeway_s = keys, issuer, list(audiences), leeway_s
         self._max_lifetime_s = max_lifetime_s
         self._verified: dict[str, _Verified] = {}
 
-    def claims(self, token: str) -> dict[str, Any]:
-        """What a token claims, if it holds. Raises UnauthenticatedError, IdentityUnavailableError."""
+    def verify(self, token: str) -> dict[str, Any]:
+        """The claims of a valid token. Raises UnauthenticatedError, IdentityUnavailableError."""
         if len(token) > MAX_TOKEN_CHARS:
             raise UnauthenticatedError(f"the token is too long limit={MAX_TOKEN_CHARS}")
         try:
-            return self._remembered(token) or self._checked(token)
+            return self._cached(token) or self._decode(token)
         except jwt.PyJWTError as error:
             raise UnauthenticatedError(_reason(error)) from error
         except _MALFORMED as error:
             raise UnauthenticatedError("the token is malformed") from error
 
-    def _remembered(self, token: str) -> dict[str, Any] | None:
-        """The claims of a token that was verified before, while its issuer lists the same key and it has not expired."""
+    def _cached(self, token: str) -> dict[str, Any] | None:
+        """The claims of a cached token, if its issuer still lists the same key and it has not expired."""
         verified = self._verified.get(token)
         if verified is None or int(verified.claims["exp"]) <= time.time() - self._leeway_s:
             return None
@@ -72,11 +72,11 @@ class Tokens:
             return None
         return verified.claims
 
-    def _checked(self, token: str) -> dict[str, Any]:
+    def _decode(self, token: str) -> dict[str, Any]:
         header = jwt.get_unverified_header(token)
         algorithm = header.get("alg")
         if algorithm not in ALGORITHMS:
-            raise UnauthenticatedError("the token is signed in a way that is not accepted")
+            raise UnauthenticatedError("the token's signing algorithm is not accepted")
         key = self._keys.find(header.get("kid"), algorithm)
         claims: dict[str, Any] = jwt.decode(
             token,
@@ -95,7 +95,7 @@ class Tokens:
             raise UnauthenticatedError("the token's sub is empty or too long")
         if self._max_lifetime_s and int(claims["exp"]) - int(claims["iat"]) > self._max_lifetime_s:
             raise UnauthenticatedError(f"the token is valid for too long limit_s={self._max_lifetime_s}")
-        if len(self._verified) >= MAX_REMEMBERED:
+        if len(self._verified) >= MAX_CACHED_TOKENS:
             self._verified.clear()
         self._verified[token] = _Verified(key, header.get("kid"), algorithm, claims)
         return claims

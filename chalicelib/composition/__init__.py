@@ -18,8 +18,8 @@ from chalicelib.errors import InvalidInputError
 from chalicelib.observability import ObservedStore, record, redact_with
 
 if TYPE_CHECKING:
-    from chalicelib.access.doors import Door
-    from chalicelib.access.sealing import Sealer
+    from chalicelib.access.authenticators import Authenticator
+    from chalicelib.access.cursor_cipher import CursorCipher
     from chalicelib.archive.archive import Archive
     from chalicelib.archive.objects import ArchiveObjects
     from chalicelib.archive.uploads import Uploads
@@ -305,18 +305,18 @@ class Services:
     # ------------------------------------------------------------------------------------------------------- the others
 
     @cached_property
-    def door(self) -> Door:
-        """How callers of the API show who they are."""
-        from chalicelib.composition.access import door
+    def authenticator(self) -> Authenticator:
+        """Authenticates callers of the API."""
+        from chalicelib.composition.access import authenticator
 
-        return door(self.settings, self.ports)
+        return authenticator(self.settings, self.ports)
 
     @cached_property
-    def sealer(self) -> Sealer:
+    def cursor_cipher(self) -> CursorCipher:
         """Encrypts cursors."""
-        from chalicelib.access.sealing import Sealer
+        from chalicelib.access.cursor_cipher import CursorCipher
 
-        return Sealer(self.settings.cursor_signing_keys)
+        return CursorCipher(self.settings.cursor_signing_keys)
 
     @cached_property
     def pipeline_files(self) -> PipelineFiles:

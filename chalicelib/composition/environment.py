@@ -74,10 +74,10 @@ def _is_emulated() -> bool:
 
 
 def _keys(settings: Settings) -> bytes:
-    from chalicelib.access.download import downloaded
+    from chalicelib.access.download import download
 
     assert settings.jwt_jwks_url
-    return downloaded(settings.jwt_jwks_url)
+    return download(settings.jwt_jwks_url)
 
 
 def _policy_text(parameter: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from chalice.app import AuthRequest, AuthResponse
 
 from chalicelib import composition
-from chalicelib.access.doors import Shown
+from chalicelib.access.authenticators import Credentials
 from chalicelib.errors import UnauthenticatedError
 from chalicelib.observability import report_decision
 from chalicelib.routes.gate import TOKEN_HEADERS
@@ -30,7 +30,7 @@ def authorize(request: AuthRequest) -> AuthResponse:
     """Raises Unauthorized, IdentityUnavailableError."""
     services = composition.services()
     try:
-        name = services.door.name(Shown(authorization=_authorization(request)))
+        name = services.authenticator.identify(Credentials(authorization=_authorization(request)))
     except UnauthenticatedError as error:
         auth, route = services.settings.auth, request.method_arn.partition("/")[2]
         report_decision(principal="", kind=auth, action="enter", resource=route[:1000], allowed=False, reason=str(error))

@@ -218,7 +218,7 @@ def _runs(services: Services, fqn: str, query: Mapping[str, str]) -> Response:
 
 def _wanted(who: Principal, prefix: str, contains: str) -> PipelineQuery:
     """What a principal may see: where its patterns begin is all that is listed."""
-    beginnings = [pattern.partition("*")[0] for pattern in who.grants[Scope.LOGS_READ].of]
+    beginnings = [pattern.partition("*")[0] for pattern in who.grants[Scope.LOGS_READ].patterns]
     return PipelineQuery(prefix, contains, lambda fqn: who.may(Scope.LOGS_READ, fqn), beginnings)
 
 

@@ -15,12 +15,12 @@ def sealed_cursor(cursor: str, scopes: tuple[Scope, ...], *query: str) -> str:
     principal = gate.principal()
     if principal.may_all(*scopes):
         return cursor
-    return composition.services().sealer.sealed(cursor, principal.name, *query)
+    return composition.services().cursor_cipher.encrypt(cursor, principal.name, *query)
 
 
 def opened_cursor(cursor: str, scopes: tuple[Scope, ...], *query: str) -> str:
     """The inverse; "" stays "". Raises InvalidCursorError."""
-    principal, sealer = gate.principal(), composition.services().sealer
-    if not cursor or (principal.may_all(*scopes) and not sealer.is_sealed(cursor)):
+    principal, cipher = gate.principal(), composition.services().cursor_cipher
+    if not cursor or (principal.may_all(*scopes) and not cipher.is_encrypted(cursor)):
         return cursor
-    return sealer.opened(cursor, principal.name, *query)
+    return cipher.decrypt(cursor, principal.name, *query)

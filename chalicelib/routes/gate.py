@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from chalice.app import Request
 
 from chalicelib import composition
-from chalicelib.access.doors import Shown
+from chalicelib.access.authenticators import Credentials
 from chalicelib.access.grants import Scope
 from chalicelib.access.principal import Kind, Principal
 from chalicelib.errors import DeniedPrincipalError, ForbiddenError, UnauthenticatedError
@@ -108,7 +108,7 @@ def decide(action: str, resource: str, allowed: bool, reason: str = "") -> None:
     """Write a decision down. Where nobody is asked who they are, there is none."""
     visitor = _visit.get()
     visitor.asked = True
-    if visitor.principal.kind is Kind.NOBODY_ASKED:
+    if visitor.principal.kind is Kind.ANONYMOUS:
         return
     if visitor.lines >= MAX_LINES:
         visitor.unlisted[action, allowed] += 1
@@ -129,9 +129,9 @@ def _report_unlisted(visitor: Visit) -> None:
 def _principal(request: Request, action: str, caller: Mapping[str, str]) -> Principal:
     services = composition.services()
     identity = request.context.get("identity") or {}
-    shown = Shown(_authorization(request), identity.get("userArn") or "", identity.get("accessKey") or "")
+    credentials = Credentials(_authorization(request), identity.get("userArn") or "", identity.get("accessKey") or "")
     try:
-        return services.door.principal(shown)
+        return services.authenticator.authenticate(credentials)
     except UnauthenticatedError as error:
         name, caller = "", dict(caller)
         if isinstance(error, DeniedPrincipalError):

@@ -41,7 +41,7 @@ class Sight:
     def may_hold(self, what: str) -> bool:
         """Whether there may be anything to see of a ``what``. A run's is made of its FQN's letters, in small, and other letters than the
         datalake's become ``_``: so it begins as the pattern of an FQN does."""
-        names = self.principal.grants[Scope.LOGS_READ].of
+        names = self.principal.grants[Scope.LOGS_READ].patterns
         return self.principal.may(Scope.ARCHIVE_READ, what) or any(what.startswith(_beginning(name)) for name in names)
 
     def resource(self, url: str, what: str, lines: object) -> tuple[Scope, str]:

@@ -1,4 +1,4 @@
-"""Lists show what may be read and nothing else: each page, in order, each once, at a bounded cost; their cursors say nothing."""
+"""Lists contain exactly the readable items, each once and in order, at a bounded cost; their cursors reveal nothing."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_by_wildcard_the_names_that_may_be_read(site: Site) -> None:
 
 
 def test_names_that_may_not_be_read_cost_nothing_and_do_not_count(site: Site) -> None:
-    """201 names are too many for one request; hidden ones are not among them."""
+    """201 names exceed the limit of a request; hidden names do not count."""
     for number in range(201):
         site.file(what=f"hr_{number}")
     seen = site.file(what="sales_a")["id"]
@@ -96,7 +96,7 @@ def test_names_that_may_not_be_read_cost_nothing_and_do_not_count(site: Site) ->
 
 
 def test_the_log_of_a_run_goes_by_its_name_and_not_by_its_what(site: Site) -> None:
-    """Three names share a what; a file of the archive pretends to be of the fourth."""
+    """Three names share a ``what``; a file of the archive pretends to be of the fourth."""
     runs = [Run("svc.a", "r1"), Run("SVC.A", "r2"), Run("svc_a", "r3")]
     assert {slug(run.fqn) for run in runs} == {"svc_a"}
     logs = [make_log(site, run) for run in runs]
@@ -135,7 +135,7 @@ def decoded(text: str) -> str:
 def test_cursor_made_with_the_key_of_positions_is_refused_where_cursors_have_their_own(
     granted: dict[str, list[str]], is_sealed: bool
 ) -> None:
-    """One key, should it leak, makes and opens nothing that the other protects. A list that is read across the upgrade begins anew."""
+    """A leaked key neither creates nor decrypts what the other key protects. A list that spans the upgrade starts over."""
     world, topic = World(), InMemoryPublisher()
     token, query = bearer(ISSUER.granted(**granted)), TIMES | {"what": "sales_a"}
 
@@ -198,7 +198,7 @@ LETTERS = "aBé_-. /%İK*"
 @settings(max_examples=examples(2000), deadline=None)
 @given(st.text(LETTERS, min_size=1, max_size=12), st.lists(st.integers(0, 12), max_size=3))
 def test_a_log_that_may_be_read_is_never_left_out_with_its_name(fqn: str, cuts: list[int]) -> None:
-    """Whatever pattern stands for an FQN, what its log is listed under is looked into."""
+    """The search covers the listed name of every FQN that a pattern matches."""
     pattern = fqn
     for cut in cuts:
         pattern = pattern[:cut] + "*" + pattern[cut + 1 :]
@@ -216,7 +216,7 @@ WORK = "/v1/coordination/compaction"
 
 
 def test_cursor_that_was_not_sealed_is_no_probe_for_hidden_work(site: Site) -> None:
-    """A place of one's own would tell whether anything hidden stands behind it."""
+    """A chosen position would reveal whether a hidden item follows it."""
     work_of(site, 3)
     place = base64.urlsafe_b64encode(json.dumps([format_timestamp(START_MS), "svc_hr"]).encode()).decode().rstrip("=")
     query = urlencode({"status": "CLOSED", "limit": 1, "cursor": f"CLOSED.CLOSED.{place}"})

@@ -1,4 +1,5 @@
-"""Logs that OpenMetadata stored under a name that several pipelines share: whoever may read all of them reads them, and nobody else."""
+"""Logs that OpenMetadata stored under a name that several pipelines share: only principals that may read all of these pipelines may
+read them."""
 
 from __future__ import annotations
 
@@ -116,7 +117,7 @@ def test_append_under_a_name_that_is_a_spelling_is_refused(world: World) -> None
 
 @pytest.mark.parametrize("name", ["logs.txt", "partial.txt"])
 def test_our_log_in_a_shared_folder_is_not_of_another_spelling(name: str) -> None:
-    """OpenMetadata would have spelled ``a.b`` like this, but what is there was written for ``a_b`` by this project."""
+    """OpenMetadata would have spelled ``a.b`` like this, but this project wrote the log, for ``a_b``."""
     world, own = World(), Run("a_b", "r1")
     with installed(world):
         post("a_b/r1", "of a_b\n", {"Content-Type": "text/plain"})
@@ -185,7 +186,7 @@ def stored(world: World) -> set[str]:
 
 @pytest.mark.parametrize("name", ["logs.txt", "partial.txt"])
 def test_deletion_leaves_a_shared_log_to_who_may_delete_every_spelling(world: World, name: str) -> None:
-    """Neither the request nor the schedule that goes on with it, when nobody is there to be asked."""
+    """Neither the request deletes it, nor the schedule that continues the request without a caller."""
     put(world, name)
     own = own_run(world)
     first = delete(SPELLING)
@@ -231,7 +232,7 @@ def test_schedule_finishes_what_who_may_delete_every_spelling_began(world: World
 
 
 def test_schedule_leaves_a_shared_log_where_an_earlier_release_began_the_deletion(world: World) -> None:
-    """Its rows do not say what the caller might do."""
+    """Its rows do not record the caller's permissions."""
     put(world, "partial.txt")
     world.clock.advance(1)
     [dead] = composition.services().pipeline_files.generations.end(SPELLING, SPELLING)

@@ -1,6 +1,6 @@
-"""Who may do what: each principal by each action on each resource, every cell, for every route. The table was written by hand.
+"""Access control matrix: the response status for each principal, action and resource, for every route. The table is written by hand.
 
-A route without a row fails a test below: whoever adds one says here who may use it.
+A route without a row fails a test below, so each new route needs an explicit decision on its permissions.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ PRINCIPALS: dict[str, dict[str, list[str]] | None] = {
 }
 
 # $sales and $hr are files of the archive (what: sales_db and hr_db); $log, $hr_log and $shouted_log are logs of runs; $none is no file.
-# Behind a path stands the body, if there is one; %sales, %hr and %nobodys are records of their runs, as the agent sends them. What it is
-# told is told of each: Elasticsearch's 200 may have refused them all.
+# The body, if any, follows the path; %sales, %hr and %nobodys are records of these runs in the agent's format. Some responses have a status
+# for each record: Elasticsearch's 200 may have rejected all of them.
 TABLE = """
                                                           nobody forger nothing writer reader filer finder operator hr  root
 GET    /                                                  302    302    302     302    302    302   302    302      302 302
@@ -276,7 +276,7 @@ FULL = {"where": "web-1", "path": "/f", "start": START_MS, "end": START_MS, "wor
 
 @dataclass(frozen=True)
 class Row:
-    """An action on a resource, and what each principal is answered."""
+    """An action on a resource, and the status for each principal."""
 
     method: str
     path: str
@@ -299,7 +299,7 @@ ROWS = list(rows())
 
 @contextmanager
 def house() -> Iterator[tuple[Site, dict[str, str]]]:
-    """An API with something of everybody's in it, and the ids of the files."""
+    """An API with resources of every owner, and the ids of the files."""
     world, topic = World(), InMemoryPublisher()
     with installed(world, publisher=topic, keys=ISSUER.read, **JWT):
         site = Site(world, topic, itertools.count(1))
@@ -347,7 +347,7 @@ def credentials(name: str) -> dict[str, str]:
 
 
 def asked(row: Row, ids: dict[str, str], name: str) -> Answer:
-    """One cell."""
+    """The response of one cell."""
     path = addressed(row.path)
     for key in sorted(ids, key=len, reverse=True):
         path = path.replace(f"${key}", ids[key])
@@ -358,7 +358,7 @@ def asked(row: Row, ids: dict[str, str], name: str) -> Answer:
 
 
 def asked_by_all(row: Row) -> dict[str, Answer]:
-    """Reads by one API; each write by one of its own, for it may change what the next one meets."""
+    """Reads share one API; each write has its own, since it may change the state for the next one."""
     if row.method in ("GET", "HEAD"):
         with house() as (_, ids):
             return {name: asked(row, ids, name) for name in PRINCIPALS}
@@ -383,7 +383,7 @@ def test_each_cell(row: Row) -> None:
 
 
 def test_every_route_has_a_row() -> None:
-    """And every row a route: what was taken away needs none."""
+    """And every row has a route: no row remains for a removed route."""
     matcher = RouteMatcher(list(app.app.routes))
     covered = set()
     for row in ROWS:
@@ -393,7 +393,7 @@ def test_every_route_has_a_row() -> None:
 
 
 def test_every_principal_is_let_in_and_kept_out_somewhere() -> None:
-    """A column that is all of one kind would test nothing."""
+    """A column with only one kind of answer would test nothing."""
     for name in PRINCIPALS:
         assert {row.expected[name] < 400 for row in ROWS} == {True, False}
 

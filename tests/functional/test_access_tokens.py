@@ -1,4 +1,4 @@
-"""Tokens that do not hold, each by another attack: all are 401, nothing is stored, and nothing of them is logged."""
+"""Invalid tokens, each by another attack: all get 401, nothing is stored, and no part of them is logged."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chalicelib import composition
-from chalicelib.access import kept
-from chalicelib.access.keys import ALGORITHMS, Keys
-from chalicelib.access.tokens import MAX_REMEMBERED, MAX_TOKEN_CHARS, Tokens
+from chalicelib.access import stale_if_error_cache
+from chalicelib.access.keys import ALGORITHMS, IssuerKeys
+from chalicelib.access.tokens import MAX_CACHED_TOKENS, MAX_TOKEN_CHARS, TokenVerifier
 from chalicelib.errors import IdentityUnavailableError, InvalidConfigurationError
 from chalicelib.runlog.tail import list_all
 from tests.functional.gateway import Answer, call, get, installed, post
@@ -32,7 +32,7 @@ GRANTS = {"logs:write": ["svc.*"], "logs:read": ["svc.*"]}
 
 
 class House:
-    """An API that believes one issuer."""
+    """An API that trusts one issuer."""
 
     def __init__(self, world: World, issuer: Issuer) -> None:
         self.world, self.issuer = world, issuer
@@ -64,7 +64,7 @@ def unsigned(issuer: Issuer, algorithm: str = "none") -> str:
 
 
 def signed_with_the_public_key(issuer: Issuer, encoding: Encoding = Encoding.PEM) -> str:
-    """HMAC, its secret the public key that everybody has."""
+    """HMAC with the public key as its secret."""
     kind = PublicFormat.SubjectPublicKeyInfo
     secret = issuer.keys["key-1"].public_key().public_bytes(encoding, kind)
     signed = f"{segment({'alg': 'HS256', 'kid': 'key-1'})}.{segment(claims())}"
@@ -72,7 +72,7 @@ def signed_with_the_public_key(issuer: Issuer, encoding: Encoding = Encoding.PEM
 
 
 def with_its_own_key(issuer: Issuer, name: str) -> str:
-    """A key in the token, or its address, is nobody's word."""
+    """A token that contains its key, or the URL of one."""
     forger = Issuer("RS256")
     header = {"jwk": forger.jwk("key-1")} if name == "jwk" else {name: "https://forger.test/keys"}
     return forger.token("me", header=header, runlake=GRANTS)
@@ -94,7 +94,7 @@ def altered(issuer: Issuer) -> str:
     ],
 )
 def test_token_valid_for_longer_than_the_limit_is_refused(claims: dict[str, int | None], status: int) -> None:
-    """Times are seconds from ten seconds ahead; the limit is an hour."""
+    """Times are in seconds, relative to ten seconds from now; the limit is an hour."""
     issuer, base_s = Issuer(), int(time.time()) + 10
     said = {name: None if seconds is None else base_s + seconds for name, seconds in claims.items()}
     with installed(World(), keys=issuer.read, jwt_max_lifetime_seconds=3600, **JWT):
@@ -175,7 +175,7 @@ def test_an_attack_is_refused(
      "Basic " + base64.b64encode(b"user:").decode(), "Basic " + base64.b64encode("u:é".encode()).decode(), "Digest username=x",
      "AWS4-HMAC-SHA256 Credential=x", "Bearer a b", "Bearer " + "x" * 20_000, "x" * 20_000, "\x00", "Bearer \x00"],
 )  # fmt: skip
-def test_a_header_that_is_none(house: House, header: str) -> None:
+def test_malformed_header_is_refused(house: House, header: str) -> None:
     answer = house.append({"Authorization": header})
     assert answer.status == 401 and answer.json["code"] == 401
 
@@ -188,7 +188,7 @@ def test_every_way_to_sign_that_is_accepted(algorithm: str) -> None:
 
 
 @pytest.mark.parametrize("header", ["Bearer {}", "bearer {}", "BEARER   {}", " Bearer {} "])
-def test_a_token_is_a_token(house: House, header: str) -> None:
+def test_spellings_of_the_scheme_are_accepted(house: House, header: str) -> None:
     assert house.append({"Authorization": header.format(house.issuer.granted(logs_write=["svc.*"]))}).status == 200
 
 
@@ -206,7 +206,7 @@ def test_leeway_is_for_clocks(house: House) -> None:
 
 
 def test_a_token_is_refused_when_it_has_expired(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replayed: the very token that was good."""
+    """Replay of a token that was valid."""
     token = house.issuer.token("me", runlake=GRANTS)
     assert house.read(token).status == 200
 
@@ -231,17 +231,17 @@ def test_repeated_token_is_verified_once_while_its_key_is_listed(house: House, m
     token, other = house.issuer.token(runlake=GRANTS), house.issuer.token("other", runlake=GRANTS)
     assert [house.read(each).status for each in (token, token, other, token)] == [200] * 4
     assert decoded == [token, other]
-    house.world.clock.advance(kept.FRESH_MS / 1000)
+    house.world.clock.advance(stale_if_error_cache.FRESH_MS / 1000)
     assert house.read(token).status == 200
     assert decoded == [token, other, token], "the keys were read anew"
 
 
 def test_remembered_tokens_are_bounded(house: House) -> None:
-    keys = Keys(house.issuer.read, house.world.clock, lambda error: None)
-    checked = Tokens(keys, ISSUER, [], 0)
-    for number in range(3 * MAX_REMEMBERED):
-        checked.claims(house.issuer.token(f"subject-{number}"))
-    assert len(checked._verified) <= MAX_REMEMBERED
+    keys = IssuerKeys(house.issuer.read, house.world.clock, lambda error: None)
+    checked = TokenVerifier(keys, ISSUER, [], 0)
+    for number in range(3 * MAX_CACHED_TOKENS):
+        checked.verify(house.issuer.token(f"subject-{number}"))
+    assert len(checked._verified) <= MAX_CACHED_TOKENS
 
 
 def test_audiences(house: House) -> None:
@@ -265,7 +265,7 @@ def test_forged_key_ids_do_not_hammer_the_issuer(house: House) -> None:
     for number in range(300):
         assert house.read(house.issuer.token(header={"kid": f"forged-{number}"})).status == 401
     assert house.issuer.reads == 1, "what was just read is not read again"
-    house.world.clock.advance(kept.PAUSE_MS / 1000)
+    house.world.clock.advance(stale_if_error_cache.MIN_READ_INTERVAL_MS / 1000)
     for number in range(300):
         assert house.read(house.issuer.token(header={"kid": f"forged-{number}"})).status == 401
     assert house.issuer.reads == 2
@@ -274,33 +274,33 @@ def test_forged_key_ids_do_not_hammer_the_issuer(house: House) -> None:
 def test_a_new_key_is_learned_of_by_its_first_token(house: House) -> None:
     assert house.read(house.issuer.token(runlake=GRANTS)).status == 200
     house.issuer.add("key-2")
-    house.world.clock.advance(kept.PAUSE_MS / 1000)
+    house.world.clock.advance(stale_if_error_cache.MIN_READ_INTERVAL_MS / 1000)
     assert house.read(house.issuer.token(runlake=GRANTS)).status == 200
     assert house.read(house.issuer.token(key_id="key-1", runlake=GRANTS)).status == 200, "the old one is listed still"
     assert house.issuer.reads == 2
 
 
-def test_a_key_that_was_taken_back_holds_no_longer_than_the_keys_are_fresh(house: House) -> None:
+def test_withdrawn_key_is_refused_once_the_keys_are_stale(house: House) -> None:
     token = house.issuer.token(runlake=GRANTS)
     assert house.read(token).status == 200
     house.issuer.add("key-2")
     del house.issuer.keys["key-1"]
-    house.world.clock.advance(kept.FRESH_MS / 1000)
+    house.world.clock.advance(stale_if_error_cache.FRESH_MS / 1000)
     assert house.read(token).status == 401
 
 
-def test_an_issuer_that_is_down_is_borne_for_a_while(house: House) -> None:
+def test_stale_keys_are_used_for_a_while_if_the_issuer_is_down(house: House) -> None:
     token = house.issuer.token(exp=int(time.time()) + 100_000, runlake=GRANTS)
     assert house.read(token).status == 200
     house.issuer.failure = IdentityUnavailableError("the issuer does not answer")
     for _ in range(11):
-        house.world.clock.advance(kept.FRESH_MS / 1000)
+        house.world.clock.advance(stale_if_error_cache.FRESH_MS / 1000)
         assert house.read(token).status == 200
-    house.world.clock.advance(kept.FRESH_MS / 1000)
+    house.world.clock.advance(stale_if_error_cache.FRESH_MS / 1000)
     answer = house.read(token)
     assert (answer.status, answer.headers["Retry-After"]) == (503, "1"), "an hour after the last good read"
     house.issuer.failure = None
-    house.world.clock.advance(kept.PAUSE_MS / 1000)
+    house.world.clock.advance(stale_if_error_cache.MIN_READ_INTERVAL_MS / 1000)
     assert house.read(token).status == 200
 
 
@@ -318,7 +318,7 @@ def test_an_answer_that_is_no_set_of_keys_does_not_put_known_keys_out_of_use(hou
     answers = iter([house.issuer.read(), body])
     with installed(World(), keys=lambda: next(answers), **JWT) as world:
         assert house.read(token).status == 200
-        world.clock.advance(kept.FRESH_MS / 1000)
+        world.clock.advance(stale_if_error_cache.FRESH_MS / 1000)
         assert house.read(token).status == 200
         assert next(answers, None) is None
     with installed(World(), keys=lambda: body, **JWT):
@@ -370,13 +370,13 @@ def test_tokens_need_their_issuer(setting: str) -> None:
 def test_without_identity_nothing_starts_on_aws() -> None:
     with installed(World(), auth="none", is_emulated=False):
         with pytest.raises(InvalidConfigurationError, match="variable=RUNLAKE_AUTH value='none'"):
-            composition.services().prepare("door")
+            composition.services().prepare("authenticator")
         assert get("svc.pipe").status == 500
 
 
 @pytest.mark.parametrize("auth", ["jwt", "iam"])
 def test_what_is_open_needs_no_identity(auth: str) -> None:
-    """Not even settings that could check one."""
+    """Even with settings for authentication."""
 
     with installed(World(), auth=auth):
         assert [call("GET", path).status for path in ("/v1/health", "/health/", "/spec/", "/docs/")] == [200] * 4

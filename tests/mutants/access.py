@@ -1,4 +1,4 @@
-"""Who may do what: tokens, grants, patterns, the policy, sealed cursors."""
+"""Mutants of access control: tokens, grants, patterns, the policy, encrypted cursors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tests.mutants.mutant import Mutant
 
 _PATTERNS = "tests/unit/test_access_patterns.py"
 _TOKENS = "tests/functional/test_access_tokens.py"
-_DOORS = "tests/functional/test_access_doors.py"
+_AUTHENTICATORS = "tests/functional/test_access_authenticators.py"
 _LISTS = "tests/functional/test_access_lists.py"
 
 MUTANTS = (
@@ -26,15 +26,15 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.access.patterns:matches_principal",
-        find="len(wanted) == len(parts) and all(map(matches, wanted, parts))",
+        find="len(pattern_parts) == len(parts) and all(map(matches, pattern_parts, parts))",
         replace="matches(pattern, principal)",
         tests=_PATTERNS,
         why="a star crosses slashes, and a session name passes for a role",
     ),
     Mutant(
-        "chalicelib.access.patterns:Patterns.is_of_all",
-        find="ANY in self.of",
-        replace="bool(self.of)",
+        "chalicelib.access.patterns:Patterns.matches_all",
+        find="ANY in self.patterns",
+        replace="bool(self.patterns)",
         tests=_LISTS,
         why="whoever may read some names reads the lists of all",
     ),
@@ -60,62 +60,62 @@ MUTANTS = (
         why="a session of a denied role goes on",
     ),
     Mutant(
-        "chalicelib.access.doors:TokenDoor.principal",
+        "chalicelib.access.authenticators:TokenAuthenticator.authenticate",
         find="_check_denied(policy, name, token_id)",
         replace="None",
-        tests=_DOORS,
+        tests=_AUTHENTICATORS,
         why="the deny list is not asked",
     ),
     Mutant(
-        "chalicelib.access.doors:IamDoor.principal",
-        find="_check_denied(policy, arn, shown.access_key)",
+        "chalicelib.access.authenticators:IamAuthenticator.authenticate",
+        find="_check_denied(policy, arn, credentials.access_key)",
         replace="None",
-        tests=_DOORS,
+        tests=_AUTHENTICATORS,
         why="the deny list is not asked for roles",
     ),
     Mutant(
-        "chalicelib.access.doors:IamDoor.name",
-        find="not shown.user_arn",
+        "chalicelib.access.authenticators:IamAuthenticator.identify",
+        find="not credentials.user_arn",
         replace="False",
-        tests=_DOORS,
+        tests=_AUTHENTICATORS,
         why="a request that nobody signed has a name",
     ),
     Mutant(
-        "chalicelib.access.tokens:Tokens._checked",
+        "chalicelib.access.tokens:TokenVerifier._decode",
         find="algorithm not in ALGORITHMS",
         replace="False",
         equivalent="a key is chosen by its kind and made for the algorithm, so another way to sign is refused there too, with another message",
     ),
     Mutant(
-        "chalicelib.access.tokens:Tokens.claims",
+        "chalicelib.access.tokens:TokenVerifier.verify",
         find="len(token) > MAX_TOKEN_CHARS",
         replace="False",
         tests=f"{_TOKENS}::test_token_over_the_length_limit_is_refused_however_valid_it_is",
         why="a token of any length is taken apart",
     ),
     Mutant(
-        "chalicelib.access.tokens:Tokens._checked",
+        "chalicelib.access.tokens:TokenVerifier._decode",
         find="claims['exp']",
         replace="claims['iat']",
         tests=_TOKENS,
         why="a token may hold for years",
     ),
     Mutant(
-        "chalicelib.access.tokens:Tokens._remembered",
+        "chalicelib.access.tokens:TokenVerifier._cached",
         find="self._keys.find(verified.key_id, verified.algorithm) is not verified.key",
         replace="False",
         tests=_TOKENS,
         why="a token goes on when its key was taken back",
     ),
     Mutant(
-        "chalicelib.access.tokens:Tokens._remembered",
+        "chalicelib.access.tokens:TokenVerifier._cached",
         find="int(verified.claims['exp']) <= time.time() - self._leeway_s",
         replace="False",
         tests=_TOKENS,
         why="a token that is remembered never expires",
     ),
     Mutant(
-        "chalicelib.access.sealing:Sealer.opened",
+        "chalicelib.access.cursor_cipher:CursorCipher.decrypt",
         find="not compare_digest(A, B)",
         replace="False",
         tests=_LISTS,

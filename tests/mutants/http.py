@@ -84,8 +84,8 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.routes.cursors:opened_cursor",
-        find="not cursor or (principal.may_all(*scopes) and (not sealer.is_sealed(cursor)))",
-        replace="not sealer.is_sealed(cursor)",
+        find="not cursor or (principal.may_all(*scopes) and (not cipher.is_encrypted(cursor)))",
+        replace="not cipher.is_encrypted(cursor)",
         tests=_LISTS,
         why="a place of one's own is a probe for hidden names",
     ),

@@ -2,7 +2,7 @@
 
 from tests.mutants.mutant import Mutant
 
-_PATTERNS, _DOORS = "tests/unit/test_access_patterns.py", "tests/functional/test_access_doors.py"
+_PATTERNS, _AUTHENTICATORS = "tests/unit/test_access_patterns.py", "tests/functional/test_access_authenticators.py"
 _ARTIFACTS, _CHANGES, _RULES = (
     "tests/unit/test_deploy_artifacts.py",
     "tests/unit/test_deploy_changes.py",
@@ -11,7 +11,7 @@ _ARTIFACTS, _CHANGES, _RULES = (
 
 _LIFETIME = "tests/functional/test_access_tokens.py::test_token_valid_for_longer_than_the_limit_is_refused"
 _DENIED = " ".join(
-    f"{_DOORS}::{name}"
+    f"{_AUTHENTICATORS}::{name}"
     for name in (
         "test_denied_credentials_are_refused_whatever_they_grant",
         "test_denied_role_or_access_key_is_refused_whatever_its_session",
@@ -100,7 +100,7 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.access.patterns:matches_principal",
-        find="len(wanted) == len(parts) and all(map(matches, wanted, parts))",
+        find="len(pattern_parts) == len(parts) and all(map(matches, pattern_parts, parts))",
         replace="matches(pattern, principal)",
         tests=_PATTERNS,
         why="a star crosses the slash before a session's name",
@@ -127,28 +127,28 @@ MUTANTS = (
         why="a role names its session like another role",
     ),
     Mutant(
-        "chalicelib.access.doors:TokenDoor.principal",
+        "chalicelib.access.authenticators:TokenAuthenticator.authenticate",
         find="_check_denied(policy, name, token_id)",
         replace="None",
         tests=_DENIED,
         why="the deny list is not asked for tokens",
     ),
     Mutant(
-        "chalicelib.access.doors:IamDoor.principal",
-        find="_check_denied(policy, arn, shown.access_key)",
+        "chalicelib.access.authenticators:IamAuthenticator.authenticate",
+        find="_check_denied(policy, arn, credentials.access_key)",
         replace="None",
         tests=_DENIED,
         why="the deny list is not asked for roles",
     ),
     Mutant(
-        "chalicelib.access.tokens:Tokens._checked",
+        "chalicelib.access.tokens:TokenVerifier._decode",
         find='int(claims["exp"]) - int(claims["iat"]) > self._max_lifetime_s',
         replace="False",
         tests=_LIFETIME,
         why="a token is valid for years",
     ),
     Mutant(
-        "chalicelib.access.tokens:Tokens._checked",
+        "chalicelib.access.tokens:TokenVerifier._decode",
         find='["iat"] if self._max_lifetime_s else []',
         replace="[]",
         tests=_LIFETIME,

@@ -1,4 +1,4 @@
-"""Patterns of names against an independent model, and the time that they take."""
+"""Patterns of names against an independent model, and the time that matching takes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LETTERS = "ab./*?[]\\é "
 
 
 def model(pattern: str, name: str) -> bool:
-    """What a star means, letter by letter: which beginnings of the name each beginning of the pattern stands for."""
+    """Meaning of a star, character by character: the beginnings of the name that each beginning of the pattern matches."""
     reached = [True] + [False] * len(name)
     for letter in pattern:
         if letter == "*":
@@ -138,20 +138,20 @@ def test_token_without_an_id_is_not_denied_by_ids() -> None:
     "denied", [[], "bot", {"subject": []}, {"subjects": "bot"}, {"subjects": [""]}, {"token_ids": [5]}, {"subjects": None}]
 )
 def test_deny_list_that_is_written_wrong_is_refused_whole(denied: object) -> None:
-    """Half a deny list would let in whom the other half names."""
+    """Half of a deny list would admit the subjects in the other half."""
     with pytest.raises(IdentityUnavailableError):
         Policy.parse(json.dumps({"principals": {}, "denied": denied}))
 
 
 def test_no_pattern_is_made_slow_by_a_name() -> None:
-    """Backtracking would take longer than the universe."""
+    """Backtracking would take longer than the universe exists."""
     assert not matches("*a" * 250 + "b", "a" * 100_000)
     assert not matches("a*" * 250 + "b", "a" * 100_000)
 
 
 @pytest.mark.parametrize("given", [None, 5, True, {"a": "b"}, [None, 7, "", "x" * (MAX_PATTERN_CHARS + 1), ["*"]]])
-def test_what_is_written_wrong_stands_for_no_name(given: object) -> None:
-    patterns = Patterns.read(given)
+def test_malformed_pattern_matches_no_name(given: object) -> None:
+    patterns = Patterns.parse(given)
     assert not patterns and "" not in patterns and "x" not in patterns
 
 
@@ -174,29 +174,29 @@ def test_what_is_written_wrong_stands_for_no_name(given: object) -> None:
         [["*"]],
     ],
 )
-def test_what_is_written_wrong_grants_nothing(given: object) -> None:
-    grants = Grants.read(given)
+def test_malformed_grants_grant_nothing(given: object) -> None:
+    grants = Grants.parse(given)
     assert not any("x" in grants[scope] for scope in Scope)
 
 
 def test_ways_to_write_grants() -> None:
-    assert [scope.value for scope in Scope if "any.name" in Grants.read("openid logs:read  archive:write")[scope]] == [
+    assert [scope.value for scope in Scope if "any.name" in Grants.parse("openid logs:read  archive:write")[scope]] == [
         "logs:read",
         "archive:write",
     ]
-    assert [scope.value for scope in Scope if "any.name" in Grants.read(["admin", "x"])[scope]] == ["admin"]
-    given = Grants.read({"logs:read": ["a.*", "b.*"], "logs:write": "a.*", "unknown": ["*"]})
+    assert [scope.value for scope in Scope if "any.name" in Grants.parse(["admin", "x"])[scope]] == ["admin"]
+    given = Grants.parse({"logs:read": ["a.*", "b.*"], "logs:write": "a.*", "unknown": ["*"]})
     assert ("b.x" in given[Scope.LOGS_READ], "b.x" in given[Scope.LOGS_WRITE], "a.x" in given[Scope.ADMIN]) == (True, False, False)
 
 
 def test_no_scope_brings_another_with_it() -> None:
     for one in Scope:
-        granted = Grants.read({one.value: ["*"]})
+        granted = Grants.parse({one.value: ["*"]})
         assert [scope for scope in Scope if "x" in granted[scope]] == [one]
 
 
 def test_a_union_grants_what_either_does() -> None:
-    both = Grants.read({"logs:read": ["a"]}) | Grants.read({"logs:read": ["b"], "admin": ["c"]})
+    both = Grants.parse({"logs:read": ["a"]}) | Grants.parse({"logs:read": ["b"], "admin": ["c"]})
     assert [
         ("a" in both[Scope.LOGS_READ]),
         ("b" in both[Scope.LOGS_READ]),

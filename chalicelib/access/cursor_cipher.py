@@ -1,6 +1,7 @@
-"""Cursors that say nothing to those who carry them.
+"""Encrypts cursors so that they reveal nothing to their bearers.
 
-A page of a principal that may not read everything can end with something that it may not read, whose name the cursor would tell.
+A page for a principal that may not read everything can end at an item that it may not read, and a plain cursor would reveal the name of
+that item.
 """
 
 from __future__ import annotations
@@ -21,26 +22,27 @@ _MARK = "~"
 _PERSON = b"runlake-cursors"
 
 
-class Sealer:
-    """``keys``: secrets; the first seals, all open."""
+class CursorCipher:
+    """``keys``: secrets; the first one encrypts, all of them decrypt."""
 
     def __init__(self, keys: Sequence[str]) -> None:
         self._keys = tuple(keys)
 
-    def sealed(self, cursor: str, *bound_to: str) -> str:
-        """A text of URL-safe letters, which is opened with the same ``bound_to`` and no other."""
+    def encrypt(self, cursor: str, *bound_to: str) -> str:
+        """Encrypts a cursor to URL-safe characters. Decryption requires the same ``bound_to``."""
         return _MARK + self._fernet().encrypt(_binding(bound_to) + cursor.encode()).decode()
 
-    def is_sealed(self, cursor: str) -> bool:
-        """Whether a cursor looks as if it were sealed."""
+    def is_encrypted(self, cursor: str) -> bool:
+        """Whether a cursor has the mark of encrypted cursors."""
         return cursor.startswith(_MARK)
 
-    def opened(self, cursor: str, *bound_to: str) -> str:
-        """What was sealed. Raises InvalidCursorError: it was not, not here, or for another principal or query."""
+    def decrypt(self, cursor: str, *bound_to: str) -> str:
+        """The plain cursor. Raises InvalidCursorError if it was not encrypted, has an unknown key, or is bound to another principal or
+        query."""
         from cryptography.fernet import InvalidToken
 
         try:
-            content = self._fernet().decrypt(cursor.removeprefix(_MARK)) if self.is_sealed(cursor) else b""
+            content = self._fernet().decrypt(cursor.removeprefix(_MARK)) if self.is_encrypted(cursor) else b""
             binding = _binding(bound_to)
             if not compare_digest(content[: len(binding)], binding):
                 raise ValueError("bound to something else")
@@ -49,7 +51,7 @@ class Sealer:
             raise InvalidCursorError("the cursor was not made here, or for another query: leave it out to begin anew") from error
 
     def _fernet(self) -> MultiFernet:
-        from cryptography.fernet import Fernet, MultiFernet  # seldom needed, and slow to import
+        from cryptography.fernet import Fernet, MultiFernet  # rarely needed, and slow to import
 
         derived = (blake2b(key.encode(), digest_size=32, person=_PERSON).digest() for key in self._keys)
         return MultiFernet([Fernet(urlsafe_b64encode(key)) for key in derived])

@@ -1,4 +1,4 @@
-"""How principals come to their grants: the policy, signatures of AWS, the gateway's authorizer; and that no view forgets to ask."""
+"""Sources of grants (policy, SigV4 signatures), the gateway's authorizer, audit lines, and that each view checks permissions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from chalice.app import Chalice, Request
 
 import app
 from chalicelib import composition, observability
-from chalicelib.access import kept
+from chalicelib.access import stale_if_error_cache
 from chalicelib.errors import IdentityUnavailableError
 from chalicelib.routes import answers, authorizer, gate
 from tests.functional.gateway import LOGS, Answer, Context, call, event_of, get, handled, installed, post
@@ -35,7 +35,7 @@ POLICY: dict[str, Any] = {
 
 
 class Parameter:
-    """A policy that can change, and be away."""
+    """A policy that can change and be unavailable."""
 
     def __init__(self) -> None:
         self.text, self.reads, self.away = json.dumps(POLICY), 0, False
@@ -73,21 +73,21 @@ def test_the_policy_adds_to_what_the_token_says(world: World, issuer: Issuer) ->
     assert statuses(issuer.granted("robot-1", logs_read=["svc.a"])) == (403, 200)
 
 
-def test_the_policy_is_read_once_in_a_while_and_borne_when_it_is_away(world: World, issuer: Issuer, parameter: Parameter) -> None:
+def test_policy_is_cached_and_served_stale_while_unavailable(world: World, issuer: Issuer, parameter: Parameter) -> None:
     token = bearer(issuer.token("bot-7", exp=2_000_000_000_000 // 1000 + 10**8))
     for _ in range(5):
         assert get("svc.a/r", headers=token).status == 200
     assert parameter.reads == 1
     parameter.text = json.dumps({"principals": {}})
-    world.clock.advance(kept.FRESH_MS / 1000)
+    world.clock.advance(stale_if_error_cache.FRESH_MS / 1000)
     assert get("svc.a/r", headers=token).status == 403, "what was taken away"
     parameter.text = json.dumps(POLICY)
-    world.clock.advance(kept.FRESH_MS / 1000)
+    world.clock.advance(stale_if_error_cache.FRESH_MS / 1000)
     assert get("svc.a/r", headers=token).status == 200
     parameter.away = True
-    world.clock.advance(kept.FRESH_MS / 1000)
+    world.clock.advance(stale_if_error_cache.FRESH_MS / 1000)
     assert get("svc.a/r", headers=token).status == 200
-    world.clock.advance(kept.KEPT_MS / 1000)
+    world.clock.advance(stale_if_error_cache.MAX_STALE_MS / 1000)
     assert get("svc.a/r", headers=token).status == 503
 
 
@@ -109,7 +109,7 @@ def test_denied_credentials_are_refused_whatever_they_grant(
     token = bearer(issuer.token("bot-7", jti="token-1", runlake={"logs:read": ["*"]}, exp=2_000_100_000))
     assert get("svc.a/r", headers=token).status == 200
     parameter.text = json.dumps(POLICY | {"denied": denied})
-    world.clock.advance(kept.FRESH_MS / 1000)
+    world.clock.advance(stale_if_error_cache.FRESH_MS / 1000)
     answer = get("svc.a/r", headers=token)
     assert (answer.status, answer.json["message"]) == (401, "these credentials were revoked")
     line = [vars(each) for each in caplog.records if each.message == "access"][-1]
@@ -157,7 +157,7 @@ def test_without_a_signature_nobody_gets_in(parameter: Parameter, issuer: Issuer
 
 
 def test_what_a_client_says_of_itself_is_no_identity(parameter: Parameter) -> None:
-    """Neither headers nor what an authorizer might have said: the gateway alone tells whose signature it was."""
+    """Neither headers nor the context of an authorizer: only the gateway names the signer."""
     with installed(World(), policy=parameter.read, auth="iam", policy_parameter="/runlake/policy"):
         event = event_of("GET", f"{LOGS}/svc.a/r", headers={"userArn": ROLE, "X-Amz-User-Arn": ROLE, "X-Forwarded-User": ROLE})
         event["requestContext"]["authorizer"] = {"principalId": ROLE, "userArn": ROLE}
@@ -182,7 +182,7 @@ def authorized(authorization: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("way", [bearer, basic])
 def test_the_authorizers_answer_is_about_the_whole_api(world: World, issuer: Issuer, way: Any) -> None:
-    """It is kept by the token: what it is asked with must not matter to what is asked next."""
+    """The gateway caches it by token, so it must not depend on the requested route."""
     answer = authorized(way(issuer.token("bot-1"))["Authorization"])
     assert answer["principalId"] == "bot-1"
     (statement,) = answer["policyDocument"]["Statement"]
@@ -203,13 +203,13 @@ def test_the_authorizer_needs_no_policy(world: World, issuer: Issuer, parameter:
     assert parameter.reads == 0
 
 
-def test_the_authorizer_says_when_it_cannot_tell(world: World, issuer: Issuer) -> None:
+def test_authorizer_fails_if_keys_are_unavailable(world: World, issuer: Issuer) -> None:
     issuer.failure = IdentityUnavailableError("the issuer does not answer")
     with pytest.raises(IdentityUnavailableError):
         authorized(bearer(issuer.token("bot-1"))["Authorization"])
 
 
-# ---------------------------------------------------------------- each decision is written down, and none is forgotten
+# ---------------------------------------------------------------- audit lines, and views that check nothing
 
 
 def test_each_decision_is_written_down(world: World, issuer: Issuer, caplog: pytest.LogCaptureFixture) -> None:
@@ -234,9 +234,7 @@ def test_audit_lines_say_where_a_request_came_from_and_with_which_token(
         event["requestContext"]["identity"] = {"sourceIp": "203.0.113.7", "userAgent": "connector/1 " + "x" * 1000}
         handled(event)
     lines = [vars(each) for each in caplog.records if each.message == "access"]
-    assert [each.get("token_id") for each in lines] == ["id-1", None], (
-        "what a token that does not hold says of itself is not believed"
-    )
+    assert [each.get("token_id") for each in lines] == ["id-1", None], "the id of an invalid token is not trusted"
     assert {each["source_address"] for each in lines} == {"203.0.113.7"}
     assert {len(each["user_agent"]) for each in lines} == {256} and lines[0]["user_agent"].startswith("connector/1 ")
 
@@ -264,7 +262,7 @@ def test_a_name_that_breaks_lines_breaks_no_line_of_the_log(
     assert told["principal"] == 'me\n{"principal": "root"}' and told["request_id"] == "request-1"
 
 
-def test_decisions_are_written_down_whatever_the_level_of_other_lines_is() -> None:
+def test_decisions_are_logged_at_any_log_level() -> None:
     program = (
         "from chalicelib.observability import logger, report_decision\n"
         "report_decision(principal='p', kind='jwt', action='a', resource='r', allowed=True, reason='granted')\n"
@@ -282,7 +280,7 @@ def test_decisions_are_written_down_whatever_the_level_of_other_lines_is() -> No
 
 
 def test_a_view_that_asks_nobody_answers_nothing(world: World, issuer: Issuer) -> None:
-    """A route that somebody adds and forgets to ask in."""
+    """A new route whose view forgets the check."""
     forgetful = Chalice("forgetful", configure_logs=False)
     forgetful.register_middleware(answers.http_middleware, event_type="http")
 
@@ -297,11 +295,11 @@ def test_a_view_that_asks_nobody_answers_nothing(world: World, issuer: Issuer) -
     assert (answer["statusCode"], "secret" in answer["body"]) == (500, False)
 
 
-def test_the_door_is_one_for_all_requests(world: World, issuer: Issuer) -> None:
+def test_requests_share_one_authenticator(world: World, issuer: Issuer) -> None:
     for _ in range(3):
         get("svc.a/r", headers=bearer(issuer.token("bot-7")))
     assert issuer.reads == 1
-    assert composition.services().door is composition.services().door
+    assert composition.services().authenticator is composition.services().authenticator
 
 
 def test_a_request_of_many_names_writes_few_audit_lines(world: World, issuer: Issuer, caplog: pytest.LogCaptureFixture) -> None:

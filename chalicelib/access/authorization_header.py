@@ -1,7 +1,7 @@
-"""The token of an ``Authorization`` header.
+"""Parses the token of an ``Authorization`` header.
 
-``Bearer TOKEN``; or ``Basic`` with any user and the token as password, for clients that know nothing but the credentials of an address
-or of a ``.netrc``, such as the datalake's.
+``Bearer TOKEN``; or ``Basic`` with any user and the token as password, for clients that only support credentials in a URL or in a
+``.netrc``, such as the datalake's.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import binascii
 from chalicelib.errors import UnauthenticatedError
 
 MAX_HEADER_CHARS = 12_000
-"""A gateway takes 10,240 bytes of headers; nobody else's header is looked at any further."""
+"""A gateway accepts 10,240 bytes of headers; longer headers are rejected unparsed."""
 
 
 def token_of(authorization: str) -> str:
-    """Raises UnauthenticatedError."""
+    """The token of the header. Raises UnauthenticatedError."""
     if len(authorization) > MAX_HEADER_CHARS:
         raise UnauthenticatedError("the credentials are too long")
     scheme, _, rest = authorization.strip().partition(" ")
@@ -28,7 +28,7 @@ def token_of(authorization: str) -> str:
         case "":
             raise UnauthenticatedError("no credentials: send Authorization: Bearer and a token")
         case _:
-            raise UnauthenticatedError("credentials of another kind: send Authorization: Bearer and a token")
+            raise UnauthenticatedError("unsupported credentials: send Authorization: Bearer and a token")
     if not token or not token.isascii() or " " in token:
         raise UnauthenticatedError("no token: send Authorization: Bearer and a token")
     return token
