@@ -14,7 +14,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from chalicelib.aws.dynamodb import packed, unpacked
+from chalicelib.aws.dynamodb import deserialize_item, serialize_item
 
 TIMEOUT = timedelta(minutes=10)
 _PAGES = (("ASSIGNED", "partitionOwnershipTimeout", 1), ("CLOSED", "reOpenAt", 1), ("UNASSIGNED", None, 5))
@@ -62,19 +62,19 @@ class DataPrepper:
                 TableName=self._table,
                 IndexName="source-status",
                 KeyConditionExpression="sourceStatusCombinationKey = :status",
-                ExpressionAttributeValues=packed({":status": f"{self._source}|{status}"}),
+                ExpressionAttributeValues=serialize_item({":status": f"{self._source}|{status}"}),
                 Limit=page,
                 **start,
             )
-            yield from map(unpacked, answer["Items"])
+            yield from map(deserialize_item, answer["Items"])
             if "LastEvaluatedKey" not in answer:
                 return
             start = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
 
     def _get(self, key: str) -> dict[str, Any] | None:
         wanted = {"sourceIdentifier": self._source, "sourcePartitionKey": key}
-        answer = self._client.get_item(TableName=self._table, Key=packed(wanted))
-        return unpacked(answer["Item"]) if "Item" in answer else None
+        answer = self._client.get_item(TableName=self._table, Key=serialize_item(wanted))
+        return deserialize_item(answer["Item"]) if "Item" in answer else None
 
     def _update(self, item: dict[str, Any]) -> bool:
         old = item["version"]
@@ -82,9 +82,9 @@ class DataPrepper:
         return self._put(item | {"version": old + 1}, condition, {":old": old})
 
     def _put(self, item: dict[str, Any], condition: str, values: dict[str, Any]) -> bool:
-        given = {"ExpressionAttributeValues": packed(values)} if values else {}
+        given = {"ExpressionAttributeValues": serialize_item(values)} if values else {}
         try:
-            self._client.put_item(TableName=self._table, Item=packed(item), ConditionExpression=condition, **given)
+            self._client.put_item(TableName=self._table, Item=serialize_item(item), ConditionExpression=condition, **given)
         except ClientError as error:
             if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
                 raise

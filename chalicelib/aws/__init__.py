@@ -1,1 +1,1 @@
-"""boto3 behind the ports. Errors of botocore end here."""
+"""boto3 adapters for the ports. No botocore exception leaves this package."""

@@ -1,4 +1,4 @@
-"""The machine's time behind ``ports.Clock``."""
+"""``ports.Clock`` with the system's time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 
 
 class SystemClock:
-    """Real time."""
+    """The system's clock."""
 
     def now_ms(self) -> int:
         """See the port."""

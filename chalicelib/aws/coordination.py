@@ -18,7 +18,7 @@ from botocore.exceptions import ClientError
 
 from chalicelib.aws.clients import make_client
 from chalicelib.aws.dynamodb import Table
-from chalicelib.aws.errors import note_doubt, translated
+from chalicelib.aws.errors import note_unknown_outcome, translate_errors
 from chalicelib.coordination.memory import InMemoryPartitionStore
 from chalicelib.coordination.schema import TTL_ATTRIBUTE, create_table_request
 from chalicelib.errors import InvalidConfigurationError, OutcomeUnknownError, StoreUnavailableError
@@ -52,7 +52,7 @@ class CoordinationAws:
             return own
         session = boto3.Session(botocore_session=self._session_of(region, role_arn, external_id))
         client = session.client("dynamodb", region_name=region, endpoint_url=self._endpoint_url, config=own.meta.config)
-        client.meta.events.register("needs-retry.dynamodb", note_doubt)
+        client.meta.events.register("needs-retry.dynamodb", note_unknown_outcome)
         self._watch(client)
         return client
 
@@ -82,7 +82,7 @@ class CoordinationAws:
         return session
 
     def _make_table(self, client: Any, request: Mapping[str, Any]) -> None:
-        table = _described(client, request["TableName"])
+        table = _describe(client, request["TableName"])
         if table is None:
             _create(client, request)
         for poll in range(MAX_POLLS):
@@ -90,7 +90,7 @@ class CoordinationAws:
                 _check_layout(table, request)
                 return
             self._clock.sleep(POLL_S if poll else 0)
-            table = _described(client, request["TableName"])
+            table = _describe(client, request["TableName"])
         raise StoreUnavailableError(f"the table is not ready after {MAX_POLLS * POLL_S:.0f} s table={request['TableName']}")
 
 
@@ -128,8 +128,8 @@ def _sts(region: str, endpoint_url: str | None, service: str, **keys: Any) -> An
     return boto3.client(service, region_name=region, endpoint_url=endpoint_url, **keys)
 
 
-def _described(client: Any, name: str) -> dict[str, Any] | None:
-    with translated("describe_table", name, write=False):
+def _describe(client: Any, name: str) -> dict[str, Any] | None:
+    with translate_errors("describe_table", name, write=False):
         try:
             table: dict[str, Any] = client.describe_table(TableName=name)["Table"]
         except ClientError as error:
@@ -141,7 +141,7 @@ def _described(client: Any, name: str) -> dict[str, Any] | None:
 
 def _create(client: Any, request: Mapping[str, Any]) -> None:
     try:
-        with translated("create_table", request["TableName"], write=True):
+        with translate_errors("create_table", request["TableName"], write=True):
             client.create_table(**request)
     except OutcomeUnknownError:
         pass  # the caller waits for the table
@@ -154,9 +154,9 @@ def _create(client: Any, request: Mapping[str, Any]) -> None:
 def _check_layout(table: Mapping[str, Any], request: Mapping[str, Any]) -> None:
     def layout(of: Mapping[str, Any]) -> tuple[Any, Any]:
         indexes = {index["IndexName"]: index["KeySchema"] for index in of.get("GlobalSecondaryIndexes", ())}
-        return of["KeySchema"], {name: indexes.get(name) for name in wanted}
+        return of["KeySchema"], {name: indexes.get(name) for name in index_names}
 
-    wanted = [index["IndexName"] for index in request["GlobalSecondaryIndexes"]]
+    index_names = [index["IndexName"] for index in request["GlobalSecondaryIndexes"]]
     if layout(table) != layout(request):
         raise InvalidConfigurationError(
             f"the keys or the index of the table differ from the expected ones table={request['TableName']}"
@@ -164,15 +164,15 @@ def _check_layout(table: Mapping[str, Any], request: Mapping[str, Any]) -> None:
 
 
 def _has_ttl(client: Any, name: str, attribute: str) -> bool:
-    with translated("describe_time_to_live", name, write=False):
-        found = client.describe_time_to_live(TableName=name).get("TimeToLiveDescription", {})
-    return found.get("TimeToLiveStatus") in _TTL_IN_FORCE and found.get("AttributeName") == attribute
+    with translate_errors("describe_time_to_live", name, write=False):
+        ttl = client.describe_time_to_live(TableName=name).get("TimeToLiveDescription", {})
+    return ttl.get("TimeToLiveStatus") in _TTL_IN_FORCE and ttl.get("AttributeName") == attribute
 
 
 def _enable_ttl(client: Any, name: str, attribute: str) -> None:
     specification = {"Enabled": True, "AttributeName": attribute}
     try:
-        with translated("update_time_to_live", name, write=True):
+        with translate_errors("update_time_to_live", name, write=True):
             client.update_time_to_live(TableName=name, TimeToLiveSpecification=specification)
     except StoreUnavailableError as error:
         if _has_ttl(client, name, attribute):  # another node was faster

@@ -1,8 +1,8 @@
-"""Errors of botocore, translated once: nothing of botocore leaves ``chalicelib.aws``.
+"""Translates botocore's errors: no botocore exception leaves ``chalicelib.aws``.
 
-What matters is what the caller may assume: nothing was done (StoreUnavailableError), or a write may have been applied although its
-answer was lost (OutcomeUnknownError). A server error (5xx) to a write counts as unknown: S3 may have applied it. So does whatever a
-second attempt of botocore's own meets behind such a first one: the first may have been applied.
+An error states the possible effect: nothing was done (StoreUnavailableError), or a write may have been applied although its response was
+lost (OutcomeUnknownError). A server error (5xx) of a write counts as unknown, since S3 may have applied it. If botocore retries after
+such an attempt, the outcome of the call stays unknown for any error of the retry, since the first attempt may have been applied.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ ERROR_BY_CODE: dict[str, type[RunlakeError]] = {
     "InvalidRange": RangeNotSatisfiableError,
     "416": RangeNotSatisfiableError,
 }
-"""By the code of an answer, or by its status where it has no body. Any other code: StoreUnavailableError, OutcomeUnknownError."""
+"""By the error code of a response, or by its status if it has no body. Other codes: StoreUnavailableError or OutcomeUnknownError."""
 _NEVER_APPLIED = frozenset({
     "SlowDown", "ServiceUnavailable", "503", "Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequestsException",
     "ProvisionedThroughputExceededException", "AccessDenied", "403", "NoSuchBucket", "ResourceNotFoundException",
@@ -59,25 +59,25 @@ _NEVER_SENT = (
     NoCredentialsError, PartialCredentialsError, CredentialRetrievalError, ParamValidationError,
 )  # fmt: skip
 _DOUBT = "runlake-doubt"
-FOREIGN = (BotoCoreError, ResponseParserError, HTTPError)
-"""What a call of a client raises besides ClientError: botocore's own, an answer that cannot be read, urllib3's while a body is read."""
+FOREIGN_ERRORS = (BotoCoreError, ResponseParserError, HTTPError)
+"""Exceptions of client calls besides ClientError: botocore's own, unparsable responses, and urllib3's while a body is read."""
 
 
 @contextmanager
-def translated(operation: str, what: str, *, write: bool) -> Iterator[None]:
-    """Run one call of a client; what botocore raises becomes an error of ours that names the operation and the key."""
+def translate_errors(operation: str, what: str, *, write: bool) -> Iterator[None]:
+    """Context of one client call; translates botocore's exceptions into errors that name the operation and the key."""
     try:
         yield
     except ClientError as error:
-        raise translate(error, operation, what, write=write) from error
-    except FOREIGN as error:
+        raise translate_error(error, operation, what, write=write) from error
+    except FOREIGN_ERRORS as error:
         raise _without_answer(error, operation, what, write=write) from error
 
 
-def translate(error: ClientError, operation: str, what: str, *, write: bool) -> RunlakeError:
-    """Our error for an answer of the service. A code that is not known is trouble of ours: it is never taken for "nothing there"."""
+def translate_error(error: ClientError, operation: str, what: str, *, write: bool) -> RunlakeError:
+    """Our error for an error response. Unknown codes count as unavailability, never as a missing object."""
     code = _code(error.response)
-    absent = f"table {what or 'of it'} is not there: " if code == "ResourceNotFoundException" else ""
+    absent = f"table {what or 'of the request'} does not exist: " if code == "ResourceNotFoundException" else ""
     message = f"{absent}{operation} failed code={code or _status(error.response)} what={what}"
     if known := ERROR_BY_CODE.get(code):
         return known(message)
@@ -85,9 +85,9 @@ def translate(error: ClientError, operation: str, what: str, *, write: bool) -> 
     return OutcomeUnknownError(message) if write and is_doubtful else StoreUnavailableError(message)
 
 
-def note_doubt(response: Any, caught_exception: Any, request_dict: dict[str, Any], **_: Any) -> None:
-    """botocore's event ``needs-retry``, after each attempt: an error tells what its own attempt met, so write into it whether an
-    earlier attempt may have been applied."""
+def note_unknown_outcome(response: Any, caught_exception: Any, request_dict: dict[str, Any], **_: Any) -> None:
+    """Handler of botocore's event ``needs-retry``, after each attempt. An error describes its own attempt only, so this records in it
+    whether an earlier attempt may have been applied."""
     answer = response[1] if response else None
     if answer is not None and _status(answer) < 300:
         return

@@ -1,4 +1,4 @@
-"""HTTP for targets of events, by urllib3, which boto3 brings along."""
+"""HTTP transport for targets of events, with urllib3, which boto3 depends on."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ READ_TIMEOUT_S = 30.0
 
 
 class Urllib3Transport:
-    """``targets.transport.Transport`` with connections that are kept. Certificates are checked; redirects are not followed: they would
-    carry events, and credentials, to wherever an answer says."""
+    """``targets.transport.Transport`` with a connection pool. Verifies certificates. Does not follow redirects, which would send
+    events and credentials to another host."""
 
     def __init__(self, connect_timeout_s: float = CONNECT_TIMEOUT_S, read_timeout_s: float = READ_TIMEOUT_S) -> None:
         timeout = urllib3.Timeout(connect=connect_timeout_s, read=read_timeout_s)
@@ -40,12 +40,12 @@ class Urllib3Transport:
     def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
         """See the port."""
         try:
-            found = self._pool.request("POST", url, body=body, headers=dict(headers), redirect=False)
+            response = self._pool.request("POST", url, body=body, headers=dict(headers), redirect=False)
         except _NEVER_SENT as error:
             raise TargetUnavailableError(f"request was not sent host={_host(url)} error={type(error).__name__}") from None
         except (HTTPError, OSError) as error:
             raise OutcomeUnknownError(f"answer was lost host={_host(url)} error={type(error).__name__}") from None
-        return Answer(found.status, found.data, {name.lower(): value for name, value in found.headers.items()})
+        return Answer(response.status, response.data, {name.lower(): value for name, value in response.headers.items()})
 
     def close(self) -> None:
         """See the port."""
@@ -53,9 +53,9 @@ class Urllib3Transport:
 
 
 class SignedTransport:
-    """Requests with AWS's signature (SigV4): ``service`` is ``es`` for a domain of OpenSearch Service, ``aoss`` for a serverless collection.
+    """Signs requests with SigV4: ``service`` is ``es`` for an OpenSearch Service domain, ``aoss`` for a serverless collection.
 
-    ``credentials`` are botocore's, which are asked for each request: they may be renewed while a run is forwarded.
+    ``credentials`` are botocore's, read for each request since they may be renewed while a run is forwarded.
     """
 
     def __init__(self, inner: Transport, credentials: Any, region: str, service: str) -> None:
@@ -74,7 +74,8 @@ class SignedTransport:
 
 
 def signed(inner: Transport, region: str | None, service: str) -> SignedTransport:
-    """Requests are signed by the process's own credentials. Raises InvalidConfigurationError where there are none, or no region."""
+    """A transport that signs with the process's credentials. Raises InvalidConfigurationError if credentials or the region are
+    missing."""
     session = boto3.Session(region_name=region)
     credentials = session.get_credentials()
     if credentials is None or session.region_name is None:
@@ -83,5 +84,5 @@ def signed(inner: Transport, region: str | None, service: str) -> SignedTranspor
 
 
 def _host(url: str) -> str:
-    """An address without what may be secret in it."""
+    """The host of a URL; other parts may be secret."""
     return str(urllib3.util.parse_url(url).host)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from chalicelib.aws.dynamodb import Kept, Table
+from chalicelib.aws.dynamodb import RejectedWrite, Table
 from chalicelib.coordination.partition import ItemTtl, Partition
 from chalicelib.coordination.schema import (
     COMBINATION,
@@ -73,7 +73,7 @@ class DynamoDbPartitionStore:
         """See the port. One DeleteItem."""
         return self._outcome(old, self._table.delete_if({SOURCE: old.source, KEY: old.key}, *_exactly(old)))
 
-    def _outcome(self, partition: Partition, failure: Kept | None) -> ConditionFailed | None:
+    def _outcome(self, partition: Partition, failure: RejectedWrite | None) -> ConditionFailed | None:
         if failure is None:
             return None
         if failure.item is None:  # no such item, or a service that does not return it

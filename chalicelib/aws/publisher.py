@@ -1,11 +1,11 @@
-"""A topic of SNS behind ``ports.Publisher``."""
+"""``ports.Publisher`` on an SNS topic."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from chalicelib.aws.errors import translated
+from chalicelib.aws.errors import translate_errors
 from chalicelib.errors import RunlakeError, StoreUnavailableError, UnavailableError
 from chalicelib.ports import Message
 
@@ -20,17 +20,17 @@ class SnsPublisher:
         self._client, self._topic_arn = client, topic_arn
 
     def publish(self, messages: Sequence[Message]) -> Sequence[UnavailableError | None]:
-        """See the port. One PublishBatch for ten messages."""
+        """See the port. One PublishBatch per ten messages."""
         return [result for batch in _batches(messages) for result in self._publish_batch(batch)]
 
     def _publish_batch(self, batch: Sequence[Message]) -> list[UnavailableError | None]:
         entries = [{"Id": str(number), **_entry(message)} for number, message in enumerate(batch)]
         try:
-            with translated("publish_batch", self._topic_arn, write=True):
+            with translate_errors("publish_batch", self._topic_arn, write=True):
                 answer = self._client.publish_batch(TopicArn=self._topic_arn, PublishBatchRequestEntries=entries)
         except UnavailableError as error:
             return [error] * len(batch)
-        except RunlakeError as error:  # no such topic, say
+        except RunlakeError as error:  # for example, no such topic
             return [StoreUnavailableError(str(error))] * len(batch)
         failed = {int(row["Id"]): str(row.get("Code", "")) for row in answer.get("Failed", ())}
         return [
@@ -61,6 +61,6 @@ def _batches(messages: Sequence[Message]) -> Iterator[list[Message]]:
 
 
 def message_bytes(message: Message) -> int:
-    """What SNS counts: the body and the attributes, names, types and values."""
+    """The size that SNS counts: the body, and names, types and values of the attributes."""
     attributes = sum(len((name + "String" + value).encode()) for name, value in message.attributes.items())
     return len(message.body.encode()) + attributes

@@ -1,4 +1,4 @@
-"""Secrets by name: a parameter of SSM, or a secret of Secrets Manager."""
+"""Reads secrets by name: an SSM parameter, or a secret of Secrets Manager."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from chalicelib.aws.errors import translated
+from chalicelib.aws.errors import translate_errors
 from chalicelib.errors import StoreUnavailableError
 
 _READ_TIMEOUT_S = 2
 
 
 def read_secret(make_client: Callable[..., Any], service: str, name: str, field: str) -> str:
-    """Its text, or a field of its JSON object. One request. Raises UnavailableError, and a message without the text."""
+    """The secret's text, or a field of its JSON object. One request. Raises UnavailableError without the text in its message."""
     client = make_client(service, read_timeout_s=_READ_TIMEOUT_S)
     try:
-        with translated(f"{service}:read", name, write=False):
+        with translate_errors(f"{service}:read", name, write=False):
             text = _parameter(client, name) if service == "ssm" else _secret(client, name)
     finally:
         client.close()

@@ -1,4 +1,4 @@
-"""More invocations of the function that asks, behind ``ports.Workers``."""
+"""``ports.Workers`` as further invocations of the same Lambda function."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from functools import cached_property
 from typing import Any
 
 from chalicelib.aws.clients import make_client
-from chalicelib.aws.errors import translated
+from chalicelib.aws.errors import translate_errors
 
 
 class LambdaWorkers:
-    """Its client is made when it is needed first, which is seldom. The event is one of EventBridge's, as the schedule's own is, with a
+    """Creates its client on first use, which is rare. The payload is an EventBridge event like that of the schedule, with the worker's
     number in its detail."""
 
     def __init__(self, function_name: str) -> None:
@@ -22,10 +22,10 @@ class LambdaWorkers:
         return make_client("lambda", region=None)
 
     def start(self, number: int) -> None:
-        """See the port. One Invoke, which does not wait for what becomes of it."""
+        """See the port. One asynchronous Invoke."""
         event = {
             "version": "0", "id": f"worker-{number}", "source": "runlake.workers", "detail-type": "Worker", "account": "", "time": "",
             "region": "", "resources": [], "detail": {"worker": number},
         }  # fmt: skip
-        with translated("invoke", self._function_name, write=True):
+        with translate_errors("invoke", self._function_name, write=True):
             self._client.invoke(FunctionName=self._function_name, InvocationType="Event", Payload=json.dumps(event).encode())

@@ -10,7 +10,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from chalicelib.aws.clients import PATIENT_READ_TIMEOUT_S, make_client
+from chalicelib.aws.clients import LONG_READ_TIMEOUT_S, make_client
 from chalicelib.aws.clock import SystemClock
 from chalicelib.aws.coordination import CoordinationAws, make_store
 from chalicelib.aws.database import DynamoDbDatabase, Schema
@@ -140,7 +140,7 @@ def _s3_store(settings: Settings, bucket: str) -> ObjectStore:
         make_client("s3", **arguments),
         bucket,
         Encryption(algorithm, settings.kms_key_id),
-        patient=lambda: make_client("s3", read_timeout_s=PATIENT_READ_TIMEOUT_S, **arguments),
+        long_timeout_client=lambda: make_client("s3", read_timeout_s=LONG_READ_TIMEOUT_S, **arguments),
     )
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
-from chalicelib.aws.dynamodb import Item, packed, unpacked
-from chalicelib.aws.errors import translated
+from chalicelib.aws.dynamodb import Item, deserialize_item, serialize_item
+from chalicelib.aws.errors import translate_errors
 from chalicelib.ports import Run
 from chalicelib.settings import Settings
 
@@ -18,11 +18,11 @@ def scanned(client: Any, table: str, segment: int, of: int, attributes: tuple[st
     projection = {"ProjectionExpression": ", ".join(names), "ExpressionAttributeNames": names} if names else {}
     start: Item | None = None
     while True:
-        more = {"ExclusiveStartKey": packed(start)} if start else {}
-        with translated("scan", table, write=False):
+        more = {"ExclusiveStartKey": serialize_item(start)} if start else {}
+        with translate_errors("scan", table, write=False):
             answer = client.scan(TableName=table, Segment=segment, TotalSegments=of, ConsistentRead=True, **projection, **more)
-        yield from map(unpacked, answer["Items"])
-        start = unpacked(answer["LastEvaluatedKey"]) if answer.get("LastEvaluatedKey") else None
+        yield from map(deserialize_item, answer["Items"])
+        start = deserialize_item(answer["LastEvaluatedKey"]) if answer.get("LastEvaluatedKey") else None
         if start is None:
             return
 

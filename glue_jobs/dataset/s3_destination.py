@@ -10,7 +10,7 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from chalicelib.aws.errors import translated
+from chalicelib.aws.errors import translate_errors
 from chalicelib.errors import OutcomeUnknownError, PreconditionFailedError, StoreUnavailableError, WriteConflictError
 from glue_jobs.dataset.destination import Listed
 
@@ -48,7 +48,7 @@ class S3Files:
         """See the port. A LIST for each 1,000."""
         after: dict[str, str] = {}
         while True:
-            with translated("list", prefix, write=False):
+            with translate_errors("list", prefix, write=False):
                 page = self._client.list_objects_v2(Bucket=self._bucket, Prefix=self._root + prefix, **after)
             rows = page.get("Contents", ())
             yield from (Listed(row["Key"].removeprefix(self._root), row["Size"]) for row in rows)
@@ -59,7 +59,7 @@ class S3Files:
     def read(self, name: str, start: int = 0, end: int | None = None) -> bytes:
         """See the port. One GET."""
         bounds = {} if start == 0 and end is None else {"Range": f"bytes={start}-{'' if end is None else end - 1}"}
-        with translated("get", name, write=False):
+        with translate_errors("get", name, write=False):
             answer = self._client.get_object(Bucket=self._bucket, Key=self._root + name, **bounds)
             return bytes(answer["Body"].read())
 
@@ -67,7 +67,7 @@ class S3Files:
         """See the port. One conditional PUT; some more where another is on its way, or an answer was lost."""
         for attempt in range(_CREATIONS):
             try:
-                with translated("put", name, write=True):
+                with translate_errors("put", name, write=True):
                     self._client.put_object(Bucket=self._bucket, Key=self._root + name, Body=body, IfNoneMatch="*")
                 return True
             except PreconditionFailedError:
@@ -78,12 +78,12 @@ class S3Files:
 
     def put(self, name: str, body: bytes) -> None:
         """See the port. One PUT."""
-        with translated("put", name, write=True):
+        with translate_errors("put", name, write=True):
             self._client.put_object(Bucket=self._bucket, Key=self._root + name, Body=body)
 
     def move(self, source: str, target: str) -> None:
         """See the port. One CopyObject, which takes up to 5 GB."""
-        with translated("copy", source, write=True):
+        with translate_errors("copy", source, write=True):
             origin = {"Bucket": self._bucket, "Key": self._root + source}
             self._client.copy_object(Bucket=self._bucket, Key=self._root + target, CopySource=origin)
 
@@ -91,7 +91,7 @@ class S3Files:
         """See the port. One request for each 1,000. Raises OutcomeUnknownError when some were refused."""
         remaining = iter(names)
         while batch := [{"Key": self._root + name} for name in islice(remaining, _MAX_DELETED)]:
-            with translated("delete", batch[0]["Key"], write=True):
+            with translate_errors("delete", batch[0]["Key"], write=True):
                 answer = self._client.delete_objects(Bucket=self._bucket, Delete={"Objects": batch, "Quiet": True})
             if failed := [row for row in answer.get("Errors", ()) if row.get("Code") != "NoSuchKey"]:
                 raise OutcomeUnknownError(f"some files were not deleted count={len(failed)} first={failed[0]['Key']}")

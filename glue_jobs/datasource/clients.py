@@ -14,7 +14,7 @@ from botocore import handlers
 from botocore.config import Config
 
 from chalicelib.aws.dynamodb import Table
-from chalicelib.aws.errors import translated
+from chalicelib.aws.errors import translate_errors
 from chalicelib.aws.object_store import S3ObjectStore
 from chalicelib.catalog.dynamodb_runs import DynamoDbRunCatalog
 from chalicelib.catalog.segments import DynamoDbSegmentIndex
@@ -96,7 +96,7 @@ class Bucket:
 
     def _list(self, prefix: str, after: str, **arguments: Any) -> dict[str, Any]:
         start = {"StartAfter": after} if after else {}
-        with translated("list", prefix, write=False):
+        with translate_errors("list", prefix, write=False):
             answer: dict[str, Any] = self._client.list_objects_v2(Bucket=self._name, Prefix=prefix, **start, **arguments)
         return answer
 

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Mapping
 from urllib.parse import unquote, urlsplit
 
-from chalicelib.aws.errors import translated
+from chalicelib.aws.errors import translate_errors
 from chalicelib.errors import InvalidConfigurationError
 from glue_jobs.datasource.clients import clients_of, make_client
 from glue_jobs.datasource.following import Follower
@@ -101,6 +101,6 @@ def _fetched(address: str, options: Options) -> str:
                 return file.read()
         except (OSError, ValueError) as error:
             raise InvalidConfigurationError(f"an offset cannot be read: {error} address={address}") from error
-    with translated("get", address, write=False):
+    with translate_errors("get", address, write=False):
         answer = make_client("s3", options).get_object(Bucket=url.netloc, Key=unquote(url.path.lstrip("/")))
         return str(answer["Body"].read().decode())

@@ -1,4 +1,4 @@
-"""Answers in the network's place: what a client gets is chosen here, and no request leaves the process."""
+"""Canned HTTP responses: a test chooses what a client receives, and no request leaves the process."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def answer(status: int, body: bytes = b"", headers: dict[str, str] | None = None
 
 
 def s3_error(status: int, code: str) -> AWSResponse:
-    """S3's answer in XML; without a code as a HEAD has it, without a body."""
+    """S3's error response in XML; without a code, a response to HEAD, which has no body."""
     body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>m</Message></Error>" if code else ""
     return answer(status, body.encode(), {"Content-Type": "application/xml"})
 
 
 class Network:
-    """Gives one answer after the other, the last one for ever, and keeps the requests. An exception is raised."""
+    """Returns the answers in order, then the last one for ever; raises those that are exceptions. Records the requests."""
 
     def __init__(self, client: Any, *answers: AWSResponse | Exception) -> None:
         self.requests: list[Any] = []
@@ -67,7 +67,7 @@ class Network:
 
 @contextmanager
 def cut_off(service: str, *answers: AWSResponse | Exception) -> Iterator[tuple[Any, Network]]:
-    """The client that a function has, on such a network. It does not wait between its attempts."""
+    """A client configured as in a function, on such a network. It does not wait between attempts."""
     with (
         pytest.MonkeyPatch.context() as patch,
         closing(make_client(service, region=REGION, endpoint_url=NOWHERE, **CREDENTIALS)) as client,

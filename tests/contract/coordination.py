@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from chalicelib.aws.coordination import CoordinationAws, make_store
-from chalicelib.aws.dynamodb import Table, packed, unpacked
+from chalicelib.aws.dynamodb import Table, deserialize_item, serialize_item
 from chalicelib.aws.partition_store import DynamoDbPartitionStore
 from chalicelib.coordination import (
     Administration,
@@ -70,10 +70,10 @@ def on_dynamodb(client: Any, endpoint_url: str, table: str, item_ttl: ItemTtl) -
     store = DynamoDbPartitionStore(Table(client, table), item_ttl, made.initialize)
 
     def get(source: str, key: str) -> Mapping[str, Any] | None:
-        found = client.get_item(TableName=table, Key=packed({SOURCE: source, KEY: key}), ConsistentRead=True)
-        return unpacked(found["Item"]) if "Item" in found else None
+        found = client.get_item(TableName=table, Key=serialize_item({SOURCE: source, KEY: key}), ConsistentRead=True)
+        return deserialize_item(found["Item"]) if "Item" in found else None
 
-    return store, Rows(get, lambda row: client.put_item(TableName=table, Item=packed(row)))
+    return store, Rows(get, lambda row: client.put_item(TableName=table, Item=serialize_item(row)))
 
 
 class Gated:

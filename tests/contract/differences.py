@@ -1,4 +1,4 @@
-"""Where an emulator is known not to do what AWS does. Each is asserted as it is, so that a mended emulator fails here and is noticed."""
+"""Known differences between the emulators and AWS. Tests assert each of them, so they fail and point out when an emulator is fixed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ IGNORED: dict[str, tuple[str, ...]] = {
     "If-Match of a completion": (MOTO,),  # CompleteMultipartUpload knows If-None-Match only
     "5 MiB for every part but the last": (MINISTACK,),
     "the order of parts": (MINISTACK,),
-    "a part at least": (MINISTACK,),  # it joins what it has
+    "a part at least": (MINISTACK,),  # it joins the parts that it has
     "the key of an upload": (MOTO,),
     "2 KB for metadata": (MOTO, MINISTACK),
     "1,024 bytes for a key": (MOTO, MINISTACK),
@@ -25,7 +25,7 @@ IGNORED: dict[str, tuple[str, ...]] = {
 
 
 def upload_is_gone(kind: str) -> type[RunlakeError]:
-    """What an upload id that is unknown raises: S3 says NoSuchUpload, moto answers 500."""
+    """The error for an unknown upload id: NoSuchUpload from S3, status 500 from moto."""
     return OutcomeUnknownError if kind == MOTO else ObjectNotFoundError
 
 
@@ -35,7 +35,7 @@ def is_one_completion(kind: str, won: Sequence[object]) -> bool:
 
 
 def refused(kind: str, rule: str, errors: type[Exception] | tuple[type[Exception], ...], call: Callable[[], object]) -> bool:
-    """Expect a call to be refused, unless the rule is one that this emulator is known to ignore; whether it was."""
+    """Expects a call to be refused unless this emulator ignores the rule. Returns whether it was refused."""
     if kind in IGNORED[rule]:
         call()
         return False

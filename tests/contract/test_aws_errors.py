@@ -1,4 +1,4 @@
-"""Whatever goes wrong between us and AWS becomes one of our errors, and says truly whether a write may have been applied."""
+"""Every failure between a client and AWS becomes one of our errors, which states correctly whether a write may have been applied."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from urllib3.exceptions import HTTPError, ProtocolError, SSLError
 from urllib3.exceptions import ReadTimeoutError as BodyTimeoutError
 
 from chalicelib.aws.dynamodb import Table
-from chalicelib.aws.errors import translated
+from chalicelib.aws.errors import translate_errors
 from chalicelib.aws.object_store import S3ObjectStore
 from chalicelib.aws.publisher import SnsPublisher
 from chalicelib.errors import (
@@ -58,11 +58,11 @@ FAULTS: dict[str, Callable[[], AWSResponse | Exception]] = {
     "denied": lambda: s3_error(403, "AccessDenied"),
     "condition false": lambda: s3_error(412, "PreconditionFailed"),
 }
-"""What an attempt may meet."""
+"""Responses and failures of one attempt."""
 
 
 def raised(name: str, *answers: AWSResponse | Exception) -> type[BaseException]:
-    """What a call of the store raises on a network that answers so."""
+    """The error class of a store's call that gets these responses."""
     with cut_off("s3", *answers) as (client, _), pytest.raises(RunlakeError) as caught:
         CALLS[name](S3ObjectStore(client, "bucket"))
     assert str(caught.value).startswith(tuple("abcdefghijklmnopqrstuvwxyz")) and "=" in str(caught.value)
@@ -77,12 +77,12 @@ def subclasses(root: type[Exception]) -> Iterator[type[Exception]]:
 
 
 @pytest.mark.parametrize("write", [True, False])
-def test_nothing_of_botocore_gets_out(write: bool) -> None:
-    """Every exception class that botocore has today."""
+def test_no_exception_of_botocore_leaves_the_package(write: bool) -> None:
+    """Every exception class of the installed botocore."""
     found = set(subclasses(BotoCoreError))
     assert len(found) > 80
     for foreign in [*found, ResponseParserError, HTTPError]:
-        with pytest.raises(UnavailableError) as caught, translated("call", "key", write=write):
+        with pytest.raises(UnavailableError) as caught, translate_errors("call", "key", write=write):
             raise built(foreign)
         assert write or caught.type is StoreUnavailableError
 
@@ -97,9 +97,9 @@ def built(foreign: type[Exception]) -> Exception:
 
 @pytest.mark.parametrize("write", [True, False])
 @pytest.mark.parametrize("status", [400, 403, 404, 409, 412, 416, 429, 500, 503])
-def test_an_answer_with_a_code_that_nobody_knows_is_trouble_and_never_nothing_there(status: int, write: bool) -> None:
+def test_unknown_code_never_means_that_the_object_is_missing(status: int, write: bool) -> None:
     response = {"Error": {"Code": "SomethingNew"}, "ResponseMetadata": {"HTTPStatusCode": status}}
-    with pytest.raises(UnavailableError) as caught, translated("call", "key", write=write):
+    with pytest.raises(UnavailableError) as caught, translate_errors("call", "key", write=write):
         raise ClientError(response, "Call")
     assert caught.type is (OutcomeUnknownError if write and status >= 500 else StoreUnavailableError)
 
@@ -155,21 +155,21 @@ def test_what_s3_says(name: str, status: int, code: str, expected: type[RunlakeE
     ],
 )
 def test_a_write_is_unknown_if_any_of_its_attempts_may_have_been_applied(name: str, met: str, is_unknown: bool) -> None:
-    """The last one is met again for as long as it is tried again."""
+    """The last response repeats for all further attempts."""
     expected = OutcomeUnknownError if is_unknown and name in WRITES else StoreUnavailableError
     assert raised(name, *(FAULTS[each]() for each in met.split(", then "))) is expected
 
 
 @pytest.mark.parametrize("name", ["put", "complete_multipart"])
 def test_a_lost_answer_and_then_a_condition_that_is_false(name: str) -> None:
-    """The first attempt may be the very write that makes it false: whoever asks must look."""
+    """The first attempt may be the write that makes the condition false, so the caller must read."""
     assert raised(name, FAULTS["no answer"](), FAULTS["condition false"]()) is PreconditionFailedError
 
 
 @pytest.mark.parametrize("name", ["copy_part", "complete_multipart"])
 @pytest.mark.parametrize(("code", "expected"), [("InternalError", OutcomeUnknownError), ("SlowDown", StoreUnavailableError)])
 def test_an_error_inside_a_200_is_an_error(name: str, code: str, expected: type[RunlakeError]) -> None:
-    """S3 begins to answer before it has done the work."""
+    """S3 sends the status before it has done the work."""
     assert raised(name, s3_error(200, code)) is expected
 
 

@@ -1,4 +1,4 @@
-"""What leaves the process for S3: encryption and class on the writes that store, conditions, and no more than is needed."""
+"""Requests to S3: encryption and storage class on writes that store, conditions, and no unnecessary headers or requests."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from chalicelib.aws.clients import ATTEMPTS, CONNECT_TIMEOUT_S, PATIENT_READ_TIMEOUT_S, READ_TIMEOUT_S, make_client
-from chalicelib.aws.object_store import Encryption, S3ObjectStore, attachment
+from chalicelib.aws.clients import CONNECT_TIMEOUT_S, LONG_READ_TIMEOUT_S, MAX_ATTEMPTS, READ_TIMEOUT_S, make_client
+from chalicelib.aws.object_store import Encryption, S3ObjectStore, content_disposition
 from chalicelib.errors import UnavailableError
 from chalicelib.ports import ABSENT, Condition, PutOptions
 from local.emulator import CREDENTIALS, REGION
@@ -50,8 +50,8 @@ def test_conditions() -> None:
         assert (network.header("If-None-Match"), network.header("If-Match")) == (None, None)
 
 
-def test_a_put_says_nothing_twice() -> None:
-    """No checksum that is computed beside the signature's own, and no waiting for a 100 Continue."""
+def test_put_has_no_redundant_headers() -> None:
+    """No checksum in addition to the signature's, and no wait for a 100 Continue."""
     with cut_off("s3", answer(200, headers=ETAG)) as (client, network):
         S3ObjectStore(client, "bucket").put("a b/ü", b"x", PutOptions())
         (request,) = network.requests
@@ -74,7 +74,7 @@ def test_a_service_that_never_answers_is_given_up_before_the_connector_gives_us_
     with cut_off("s3", ReadTimeoutError(endpoint_url=NOWHERE)) as (client, network):
         with pytest.raises(UnavailableError):
             S3ObjectStore(client, "bucket").put("k", b"x", PutOptions(), ABSENT)
-        assert len(network.requests) == ATTEMPTS
+        assert len(network.requests) == MAX_ATTEMPTS
         config = client.meta.config
         assert (config.connect_timeout, config.read_timeout) == (CONNECT_TIMEOUT_S, READ_TIMEOUT_S)
     assert len(network.requests) * READ_TIMEOUT_S + LONGEST_PAUSE_S < CONNECTOR_WAITS_S
@@ -90,7 +90,7 @@ def test_what_s3_needs_time_for_goes_by_the_patient_client() -> None:
             made.append(client)
             return client
 
-        store = S3ObjectStore(hasty, "bucket", patient=make)
+        store = S3ObjectStore(hasty, "bucket", long_timeout_client=make)
         store.put("k", b"x", PutOptions())
         store.upload_part("k", "id", 1, b"x")
         assert made == [], "a function that only appends never makes it"
@@ -100,8 +100,8 @@ def test_what_s3_needs_time_for_goes_by_the_patient_client() -> None:
 
 
 def test_a_patient_client_waits() -> None:
-    client = make_client("s3", region=REGION, read_timeout_s=PATIENT_READ_TIMEOUT_S, **CREDENTIALS)
-    assert client.meta.config.read_timeout == PATIENT_READ_TIMEOUT_S > 60
+    client = make_client("s3", region=REGION, read_timeout_s=LONG_READ_TIMEOUT_S, **CREDENTIALS)
+    assert client.meta.config.read_timeout == LONG_READ_TIMEOUT_S > 60
     client.close()
 
 
@@ -124,7 +124,7 @@ def test_a_read_is_one_request(read: str) -> None:
 )
 def test_an_attachments_name(filename: str, header: str) -> None:
     """RFC 6266: the plain name for old readers, the true one in UTF-8; neither can break out of its header."""
-    assert attachment(filename) == header
+    assert content_disposition(filename) == header
 
 
 def test_a_link_makes_no_request() -> None:

@@ -1,4 +1,4 @@
-"""CloudWatch Logs as a target, against the fake of the unit tests, moto and ministack: what was sent is what is read."""
+"""CloudWatch Logs as a target, against the fake of the unit tests, moto and ministack: the events read back equal those sent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from chalicelib.aws.clock import SystemClock
-from chalicelib.aws.cloudwatch_logs import CloudWatchLogsTarget, stream_of
+from chalicelib.aws.cloudwatch_logs import CloudWatchLogsTarget, stream_name
 from chalicelib.events.event import Annotation, Event, Loggable
 from chalicelib.events.forwarding import Forwarder
 from chalicelib.events.targets.document import document
@@ -32,7 +32,7 @@ def client(endpoint_url: str | None) -> Iterator[Any]:
 
 def read(client: Any, group: str) -> list[tuple[int, str]]:
     """All that is there, page by page."""
-    where = {"logGroupName": group, "logStreamName": stream_of(LOGGABLE), "startFromHead": True}
+    where = {"logGroupName": group, "logStreamName": stream_name(LOGGABLE), "startFromHead": True}
     rows: list[tuple[int, str]] = []
     token: dict[str, Any] = {}
     while True:

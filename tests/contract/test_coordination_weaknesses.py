@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.aws.dynamodb import Table, packed, unpacked
+from chalicelib.aws.dynamodb import Table, deserialize_item, serialize_item
 from chalicelib.aws.partition_store import DynamoDbPartitionStore
 from chalicelib.coordination import (
     InMemoryPartitionStore,
@@ -418,8 +418,8 @@ def _version_alone(patch: pytest.MonkeyPatch) -> None:
 
 def _eventually_consistent(patch: pytest.MonkeyPatch) -> None:
     def get(self: Table, key: dict[str, Any]) -> Any:
-        found = self._client.get_item(TableName=self._name, Key=packed(key))
-        return unpacked(found["Item"]) if "Item" in found else None
+        found = self._client.get_item(TableName=self._name, Key=serialize_item(key))
+        return deserialize_item(found["Item"]) if "Item" in found else None
 
     patch.setattr(Table, "get", get)
 

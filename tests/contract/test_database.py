@@ -1,6 +1,6 @@
-"""The behaviour of ``Database``, whoever implements it: rows come back equal, ranges are exact, a transaction is all or nothing.
+"""Contract of ``Database``, for all implementations: rows come back equal, ranges are exact, a transaction is all or nothing.
 
-Some answers only DynamoDB gives, and no emulator does: those are canned (see ``tests.contract.canned``).
+Responses that no emulator gives are canned (see ``tests.contract.canned``).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tests.contract.conftest import KEYS
 from tests.contract.differences import refused
 
 REFUSED = (ValueError, StoreUnavailableError)
-"""What a call that can never work raises: it is a mistake of the program, found in memory before it is found by DynamoDB."""
+"""Errors of calls that can never succeed: mistakes of the program, which the in-memory database detects before DynamoDB does."""
 
 
 def listed(at: str, **values: Any) -> Put:
@@ -124,7 +124,7 @@ def test_a_deep_document_comes_back_equal(database: Database) -> None:
 
 
 def test_a_row_is_written_whole(database: Database) -> None:
-    """Nothing of what was there before is left."""
+    """No attribute of the previous row is left."""
     key = object_key("k")
     for how in (database.put_many, database.transact):
         database.put_many([put(key, old=1)])
@@ -238,7 +238,7 @@ def test_order_is_that_of_the_bytes(database: Database) -> None:
 
 
 def test_a_range_of_more_than_a_request_holds_goes_on(database: Database) -> None:
-    """1 MB is read at most: an answer may be short of its limit, and says that there is more."""
+    """A query reads at most 1 MB: a page may be shorter than its limit, and says that there is more."""
     database.put_many([listed(f"{number:02d}", text="x" * 100_000) for number in range(15)])
     read: list[str] = []
     first, more, requests = "00", True, 0
@@ -273,7 +273,7 @@ def test_a_batch_may_be_written_again(database: Database) -> None:
 
 
 def test_a_batch_with_two_rows_of_one_key_is_refused_by_every_database(database: Database) -> None:
-    """DynamoDB refuses it ("Provided list of item keys contains duplicates"), so memory must not hide that from the other tests."""
+    """DynamoDB rejects it ("Provided list of item keys contains duplicates"), so the in-memory database must reject it too."""
     with pytest.raises(REFUSED):
         database.put_many([put(object_key("k"), number=1), put(object_key("k"), number=2)])
     assert row_of(database, object_key("k")) is None
@@ -406,7 +406,7 @@ def test_a_condition_on_no_row(database: Database, kind_of_write: str) -> None:
 
 @pytest.mark.parametrize("row", ["no row", "a row without it"])
 def test_what_is_not_there_is_unequal_to_nothing(database: Database, row: str) -> None:
-    """The port: every clause but ``absent`` is false of an attribute that is not there. DynamoDB's own ``<>`` is true of it."""
+    """The port: every clause but ``absent`` is false for a missing attribute. DynamoDB's own ``<>`` is true for it."""
     if row == "a row without it":
         database.put_many([put(object_key("k"), number=5)])
     for path in (("missing",), ("metadata", "id")):
@@ -414,7 +414,7 @@ def test_what_is_not_there_is_unequal_to_nothing(database: Database, row: str) -
 
 
 def test_an_attribute_that_is_none_is_there(database: Database) -> None:
-    """DynamoDB's NULL is a value: a row that says "no work id" says something."""
+    """DynamoDB's NULL is a value: an attribute with it exists."""
     database.put_many([put(object_key("k"), **FOUND)])
     for path in (("nothing",), ("document", "none")):
         assert not succeeds(database, [Check(object_key("k"), ((Clause(path, "absent"),),))])
@@ -570,7 +570,7 @@ def test_an_answer_that_was_lost_leaves_a_write_in_doubt(call: str, met: AWSResp
 
 @pytest.mark.parametrize("call", CALLS)
 def test_an_answer_of_somebody_else_is_an_error(call: str) -> None:
-    """A proxy's page with status 200, say: never "it is written", never "there is nothing"."""
+    """For example a proxy's page with status 200: proves neither a write nor a missing row."""
     found = raised(call, answer(200, b"<html>not DynamoDB", {"Content-Type": "text/html"}))[0]
     assert found is (OutcomeUnknownError if call in WRITING else StoreUnavailableError)
 
@@ -582,7 +582,7 @@ def test_what_was_never_sent_was_not_done(call: str, met: Exception) -> None:
 
 
 def test_a_repeated_transaction_has_the_token_of_the_first() -> None:
-    """DynamoDB tells it apart by it: what was applied once answers as it did, and its own conditions do not refuse it."""
+    """DynamoDB recognizes the repeat by its token: an applied transaction succeeds again, and its own conditions do not reject it."""
     with cut_off("dynamodb", ReadTimeoutError(endpoint_url=NOWHERE), said({})) as (client, network):
         DynamoDbDatabase(client, SCHEMAS).transact(WRITE)
     tokens = [body["ClientRequestToken"] for body in sent(network)]

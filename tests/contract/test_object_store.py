@@ -1,4 +1,4 @@
-"""The behaviour of ``ports.ObjectStore``, whoever implements it."""
+"""Contract of ``ports.ObjectStore``, for all implementations."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ def test_a_conflict_is_told_as_one() -> None:
 def test_every_write_asks_for_encryption_and_class(
     kind: str, endpoint_url: str | None, bucket: str, encryption: Encryption, algorithm: str, key: str | None
 ) -> None:
-    """Told by the service itself, not by us. The in-memory store keeps the class and has nothing to encrypt."""
+    """Read back from the service. The in-memory store records the class and does not encrypt."""
     if endpoint_url is None:
         memory = InMemoryObjectStore(ManualClock())
         memory.put("put", b"x", PutOptions(storage_class="STANDARD_IA"))

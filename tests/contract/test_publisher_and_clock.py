@@ -1,4 +1,4 @@
-"""The behaviour of ``ports.Publisher`` and ``ports.Clock``, whoever implements them."""
+"""Contracts of ``ports.Publisher`` and ``ports.Clock``, for all implementations."""
 
 from __future__ import annotations
 

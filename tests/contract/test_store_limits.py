@@ -1,4 +1,4 @@
-"""What S3 refuses, and who wins: the rules of ``ports.ObjectStore`` that a program must not break unnoticed."""
+"""Requests that S3 rejects, and races of conditional writes: rules of ``ports.ObjectStore`` on which programs depend."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def keys(store: ObjectStore) -> list[str]:
 
 
 def race(attempt: Callable[[int], object]) -> list[int]:
-    """Everybody tries at once; who succeeded. Whoever did not was told that the condition is false."""
+    """Runs all attempts at once and returns those that succeeded; the condition was false for all other attempts."""
     start, won = threading.Barrier(WRITERS), []
 
     def run(number: int) -> None:
@@ -75,7 +75,7 @@ def test_a_new_version_has_only_its_own_metadata(store: ObjectStore) -> None:
 
 @pytest.mark.parametrize(("start", "end"), [(3, 3), (3, 2), (-1, 2), (None, 0)])
 def test_a_range_has_a_byte_at_least(store: ObjectStore, start: int | None, end: int) -> None:
-    """S3 answers a range that makes no sense with the whole object."""
+    """S3 ignores an invalid range and returns the complete object."""
     store.put("k", b"0123456789", PLAIN)
     with pytest.raises(ValueError, match="byte at least"):
         store.get("k", start, end)
@@ -164,7 +164,7 @@ def test_a_completion_whose_condition_is_false_keeps_the_upload(store: ObjectSto
 
 
 def test_a_second_completion_changes_nothing(store: ObjectStore) -> None:
-    """S3 may answer as the first time (as both emulators do), or that there is no such upload."""
+    """S3 may repeat its first response (as both emulators do), or respond that the upload does not exist."""
     upload, parts = two_parts(store)
     etag = store.complete_multipart("k", upload, parts)
     with suppress(ObjectNotFoundError):
@@ -186,7 +186,7 @@ def test_one_of_sixteen_completions_takes_a_key(store: ObjectStore, kind: str) -
 
 
 def test_all_of_sixteen_deletions_of_one_version_succeed(store: ObjectStore) -> None:
-    """For whoever comes late it is gone, which is what was wanted."""
+    """A late deletion finds no object, which is the intended state."""
     etag = store.put("k", b"x", PLAIN)
     assert len(race(lambda _: store.delete("k", if_match=etag))) == WRITERS
     assert keys(store) == []

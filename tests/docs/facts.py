@@ -101,7 +101,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "a file of {} becomes": "chalicelib.catalog.metadata:MAX_DAYS * 86400",
         "that also stalls for {} could": S3,
         "503 after at most {}; connectors wait {}": (
-            "chalicelib.aws.clients:ATTEMPTS * chalicelib.aws.clients:READ_TIMEOUT_S + 1",
+            "chalicelib.aws.clients:MAX_ATTEMPTS * chalicelib.aws.clients:READ_TIMEOUT_S + 1",
             "source: OpenMetadata's connector",
         ),
         "messages wait up to {}, and": f"{_QUEUE}.MessageRetentionPeriod",
@@ -140,7 +140,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
             "chalicelib.aws.cloudwatch_logs:EVENT_OVERHEAD_BYTES",
             CLOUDWATCH,
             CLOUDWATCH,
-            "chalicelib.aws.cloudwatch_logs:EVENT_BYTES",
+            "chalicelib.aws.cloudwatch_logs:MAX_EVENT_BYTES",
         ),
         "OTLP | {}, {} events (Fluentd's default is {}, the collector's {}) | {} |": (
             "chalicelib.events.targets.otlp:OtlpTarget.limits.bytes",

@@ -11,7 +11,7 @@ import pytest
 
 from chalicelib import composition
 from chalicelib.composition.pipelines import worker_dependencies
-from chalicelib.coordination import Lease, LeaseTerms, SourceCoordinator
+from chalicelib.coordination import InMemoryPartitionStore, Lease, LeaseTerms, SourceCoordinator, WorkSource
 from chalicelib.pipelines.checkpoints import Checkpoints, JobPart
 from chalicelib.pipelines.pipeline_state import PipelineStateStore
 from chalicelib.pipelines.run_discovery import KnownRun

@@ -13,7 +13,7 @@ from uuid import uuid4
 import pytest
 import requests
 
-from chalicelib.aws.dynamodb import packed
+from chalicelib.aws.dynamodb import serialize_item
 from chalicelib.composition import SWEEP
 from chalicelib.coordination import Partition, Status
 from chalicelib.coordination.partition import format_timestamp
@@ -42,7 +42,7 @@ def put(stack: Stack, key: str, status: Status, **attributes: Any) -> None:
     now_ms = round(time.time() * 1000)
     partition = Partition(settings.source(SWEEP).partitions, key, status, format_timestamp(now_ms), **attributes)
     with closing(stack.client("dynamodb")) as dynamodb:
-        dynamodb.put_item(TableName=stack["coordination_table"], Item=packed(to_row(partition)))
+        dynamodb.put_item(TableName=stack["coordination_table"], Item=serialize_item(to_row(partition)))
 
 
 def work(stack: Stack) -> None:

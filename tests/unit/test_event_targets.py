@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chalicelib.aws.cloudwatch_logs import CloudWatchLogsTarget, stream_of
+from chalicelib.aws.cloudwatch_logs import CloudWatchLogsTarget, stream_name
 from chalicelib.errors import RequestRefusedError, TargetUnavailableError, UnavailableError
 from chalicelib.events.event import Annotation, Event, Loggable
 from chalicelib.events.forwarding import MAX_TOLD, Forwarder, Patience
@@ -516,8 +516,8 @@ def test_cloudwatch_an_empty_message_is_a_blank_and_data_that_is_too_large_is_to
 
 
 def test_cloudwatch_names_of_streams() -> None:
-    assert stream_of(Loggable.of_run(Run("a:b*c%d", "r/1"), "here")) == "a%3Ab%2Ac%25d/r/1"
-    names = {stream_of(Loggable.of_run(Run("p" * 600, f"run-{number}"), "here")) for number in range(3)}
+    assert stream_name(Loggable.of_run(Run("a:b*c%d", "r/1"), "here")) == "a%3Ab%2Ac%25d/r/1"
+    names = {stream_name(Loggable.of_run(Run("p" * 600, f"run-{number}"), "here")) for number in range(3)}
     assert len(names) == 3 and all(len(name) <= 512 for name in names)
 
 

@@ -1,4 +1,4 @@
-"""AWS's signature over requests to OpenSearch, verified by the steps of its specification."""
+"""SigV4 signatures of requests to OpenSearch, verified by the steps of the specification."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SECRET = "wJalrXUtnFEMI/K7MDENG"
 
 
 class Guard:
-    """Lets a request through to a vendor when its signature holds."""
+    """Passes a request on to a vendor if its signature is valid."""
 
     def __init__(self) -> None:
         self.bulk = Bulk()
