@@ -160,7 +160,7 @@ class Table:
 def send_until_processed(
     send: Callable[[dict[str, Any]], dict[str, Any]], requests: dict[str, Any], pause: Callable[[float], None]
 ) -> None:
-    """Sends a batch, then its unprocessed rest until nothing is left. Raises StoreUnavailableError after 7 rounds."""
+    """Sends a batch, then its unprocessed rest until nothing is left. Raises StoreUnavailableError if the table keeps refusing a part."""
     for attempt in range(_MAX_LEFTOVER_ROUNDS):
         requests = send(requests)
         if not requests:

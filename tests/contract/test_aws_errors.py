@@ -130,7 +130,7 @@ def test_unknown_code_never_means_that_the_object_is_missing(status: int, write:
         ("put", 400, "KMS.DisabledException", StoreUnavailableError),
     ],
 )
-def test_what_s3_says(name: str, status: int, code: str, expected: type[RunlakeError]) -> None:
+def test_error_codes_of_s3(name: str, status: int, code: str, expected: type[RunlakeError]) -> None:
     assert raised(name, s3_error(status, code)) is expected
 
 
@@ -174,7 +174,7 @@ def test_an_error_inside_a_200_is_an_error(name: str, code: str, expected: type[
 
 
 @pytest.mark.parametrize("name", ["delete_many", "create_multipart", "copy_part", "complete_multipart", "list"])
-def test_an_answer_of_somebody_else_is_an_error(name: str) -> None:
+def test_response_of_a_proxy_is_an_error(name: str) -> None:
     """A proxy's page, say."""
     said = answer(200, b"<html>not S3", {"Content-Type": "text/html"})
     assert raised(name, said) is (OutcomeUnknownError if name in WRITES else StoreUnavailableError)

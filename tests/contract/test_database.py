@@ -405,7 +405,7 @@ def test_a_condition_on_no_row(database: Database, kind_of_write: str) -> None:
 
 
 @pytest.mark.parametrize("row", ["no row", "a row without it"])
-def test_what_is_not_there_is_unequal_to_nothing(database: Database, row: str) -> None:
+def test_missing_attribute_is_not_unequal(database: Database, row: str) -> None:
     """The port: every clause but ``absent`` is false for a missing attribute. DynamoDB's own ``<>`` is true for it."""
     if row == "a row without it":
         database.put_many([put(object_key("k"), number=5)])
@@ -564,12 +564,12 @@ def test_a_refusal_means_that_nothing_was_done(call: str, code: str, status: int
     ],
     ids=["internal error", "bad gateway", "no answer"],
 )
-def test_an_answer_that_was_lost_leaves_a_write_in_doubt(call: str, met: AWSResponse | Exception) -> None:
+def test_lost_response_leaves_the_outcome_of_a_write_unknown(call: str, met: AWSResponse | Exception) -> None:
     assert raised(call, met)[0] is (OutcomeUnknownError if call in WRITING else StoreUnavailableError)
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_an_answer_of_somebody_else_is_an_error(call: str) -> None:
+def test_response_of_a_proxy_is_an_error(call: str) -> None:
     """For example a proxy's page with status 200: proves neither a write nor a missing row."""
     found = raised(call, answer(200, b"<html>not DynamoDB", {"Content-Type": "text/html"}))[0]
     assert found is (OutcomeUnknownError if call in WRITING else StoreUnavailableError)

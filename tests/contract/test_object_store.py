@@ -250,7 +250,7 @@ def test_a_part_that_is_too_small_is_refused(store: ObjectStore, kind: str) -> N
             store.head("target")
 
 
-def test_a_conflict_is_told_as_one() -> None:
+def test_conflict_is_reported() -> None:
     """S3 answers 409 when conditional writes race; neither emulator does, so it is injected."""
     store = InMemoryObjectStore(ManualClock())
     store.conflict_next(1)

@@ -45,7 +45,7 @@ def test_a_secret_as_it_is_and_a_field_of_it() -> None:
         ("ssm", "/sales/password", "field"),
     ],
 )
-def test_what_cannot_be_read_is_trouble_of_ours_and_tells_no_secret(service: str, name: str, field: str) -> None:
+def test_unreadable_secret_raises_without_revealing_it(service: str, name: str, field: str) -> None:
     with pytest.raises(StoreUnavailableError) as caught:
         read_secret(CLIENT, service, name, field)
     assert "hunter" not in str(caught.value)

@@ -156,7 +156,7 @@ def test_without_a_signature_nobody_gets_in(parameter: Parameter, issuer: Issuer
         assert get("svc.a/r", headers=bearer(issuer.granted(logs_read=["*"]))).status == 401, "a token is no signature"
 
 
-def test_what_a_client_says_of_itself_is_no_identity(parameter: Parameter) -> None:
+def test_headers_of_a_client_are_no_identity(parameter: Parameter) -> None:
     """Neither headers nor the context of an authorizer: only the gateway names the signer."""
     with installed(World(), policy=parameter.read, auth="iam", policy_parameter="/runlake/policy"):
         event = event_of("GET", f"{LOGS}/svc.a/r", headers={"userArn": ROLE, "X-Amz-User-Arn": ROLE, "X-Forwarded-User": ROLE})
@@ -191,7 +191,7 @@ def test_the_authorizers_answer_is_about_the_whole_api(world: World, issuer: Iss
 
 
 @pytest.mark.parametrize("authorization", ["", "Bearer x", "Basic x", "Bearer " + Issuer().token("bot-1")])
-def test_the_authorizer_refuses_in_the_gateways_own_words(world: World, authorization: str) -> None:
+def test_authorizer_raises_the_error_that_the_gateway_turns_into_401(world: World, authorization: str) -> None:
     with pytest.raises(authorizer.Unauthorized, match=r"^Unauthorized$"):
         authorized(authorization)
 
@@ -212,7 +212,7 @@ def test_authorizer_fails_if_keys_are_unavailable(world: World, issuer: Issuer) 
 # ---------------------------------------------------------------- audit lines, and views that check nothing
 
 
-def test_each_decision_is_written_down(world: World, issuer: Issuer, caplog: pytest.LogCaptureFixture) -> None:
+def test_each_decision_is_logged(world: World, issuer: Issuer, caplog: pytest.LogCaptureFixture) -> None:
     token = issuer.granted("me", logs_read=["svc.*"])
     get("svc.a/r", headers=bearer(token))
     post("svc.a/r", '"x"', bearer(token))
@@ -279,7 +279,7 @@ def test_decisions_are_logged_at_any_log_level() -> None:
     assert json.loads(line)["message"] == "access"
 
 
-def test_a_view_that_asks_nobody_answers_nothing(world: World, issuer: Issuer) -> None:
+def test_view_without_a_permission_check_answers_nothing(world: World, issuer: Issuer) -> None:
     """A new route whose view forgets the check."""
     forgetful = Chalice("forgetful", configure_logs=False)
     forgetful.register_middleware(answers.http_middleware, event_type="http")

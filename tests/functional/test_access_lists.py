@@ -72,7 +72,7 @@ def make_log(site: Site, run: Run) -> str:
     return object_id(site.world.layout.logs(run))
 
 
-def test_by_wildcard_the_names_that_may_be_read(site: Site) -> None:
+def test_wildcard_lists_readable_names(site: Site) -> None:
     seen = [site.file(what=what, start=START_MS + at, end=START_MS + at)["id"] for at, what in enumerate(("sales_a", "sales_b"))]
     site.file(what="hr_a")
     token = ISSUER.granted(archive_read=["sales_*"])
@@ -82,7 +82,7 @@ def test_by_wildcard_the_names_that_may_be_read(site: Site) -> None:
     assert flat(pages(site, token, what="hr_a")) == []
 
 
-def test_names_that_may_not_be_read_cost_nothing_and_do_not_count(site: Site) -> None:
+def test_hidden_names_cost_nothing_and_do_not_count(site: Site) -> None:
     """201 names exceed the limit of a request; hidden names do not count."""
     for number in range(201):
         site.file(what=f"hr_{number}")
@@ -95,7 +95,7 @@ def test_names_that_may_not_be_read_cost_nothing_and_do_not_count(site: Site) ->
     assert database.queries < 10
 
 
-def test_the_log_of_a_run_goes_by_its_name_and_not_by_its_what(site: Site) -> None:
+def test_log_of_a_run_is_authorized_by_its_name_not_its_what(site: Site) -> None:
     """Three names share a ``what``; a file of the archive pretends to be of the fourth."""
     runs = [Run("svc.a", "r1"), Run("SVC.A", "r2"), Run("svc_a", "r3")]
     assert {slug(run.fqn) for run in runs} == {"svc_a"}
@@ -107,7 +107,7 @@ def test_the_log_of_a_run_goes_by_its_name_and_not_by_its_what(site: Site) -> No
     assert flat(pages(site, ISSUER.granted(archive_read=["*"], logs_read=["*"]), what="svc_a")) == [*logs, forged]
 
 
-def test_pages_among_hidden_files_end_with_cursors_that_go_on_and_tell_nothing(site: Site) -> None:
+def test_cursors_among_hidden_files_continue_and_reveal_nothing(site: Site) -> None:
     hidden = [site.file(what="svc_a", start=START_MS + at, end=START_MS + at)["id"] for at in range(250)]
     site.world.clock.advance(3600)
     log = make_log(site, Run("svc.a", "r1"))
@@ -165,7 +165,7 @@ def test_a_cursor_that_was_changed_is_refused(site: Site, change) -> None:  # ty
     assert (answer.status, answer.json["code"]) == (400, "InvalidCursor")
 
 
-def test_the_latest_that_may_be_seen(site: Site) -> None:
+def test_latest_readable_files(site: Site) -> None:
     old = make_log(site, Run("svc.a", "r1"))
     site.world.clock.advance(3600)
     make_log(site, Run("SVC.A", "r2"))
@@ -197,7 +197,7 @@ LETTERS = "aBé_-. /%İK*"
 
 @settings(max_examples=examples(2000), deadline=None)
 @given(st.text(LETTERS, min_size=1, max_size=12), st.lists(st.integers(0, 12), max_size=3))
-def test_a_log_that_may_be_read_is_never_left_out_with_its_name(fqn: str, cuts: list[int]) -> None:
+def test_readable_log_is_always_listed(fqn: str, cuts: list[int]) -> None:
     """The search covers the listed name of every FQN that a pattern matches."""
     pattern = fqn
     for cut in cuts:
@@ -215,7 +215,7 @@ def work_of(site: Site, count: int) -> None:
 WORK = "/v1/coordination/compaction"
 
 
-def test_cursor_that_was_not_sealed_is_no_probe_for_hidden_work(site: Site) -> None:
+def test_plain_cursor_does_not_reveal_hidden_work(site: Site) -> None:
     """A chosen position would reveal whether a hidden item follows it."""
     work_of(site, 3)
     place = base64.urlsafe_b64encode(json.dumps([format_timestamp(START_MS), "svc_hr"]).encode()).decode().rstrip("=")
@@ -226,7 +226,7 @@ def test_cursor_that_was_not_sealed_is_no_probe_for_hidden_work(site: Site) -> N
     assert call("GET", "/v1/catalog/pipelines?cursor=svc_a", None, bearer(ISSUER.granted(logs_read=["*"]))).status == 200
 
 
-def test_sealed_cursor_is_for_its_principal_and_query_alone(site: Site) -> None:
+def test_encrypted_cursor_is_bound_to_its_principal_and_query(site: Site) -> None:
     work_of(site, 5)
     one, other = (bearer(ISSUER.granted(name, admin=["mine.*"], logs_read=["mine.*"])) for name in ("one", "other"))
     cursor = call("GET", f"{WORK}?limit=2", None, one).json["cursor"]

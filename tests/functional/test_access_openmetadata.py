@@ -69,7 +69,7 @@ def append(fqn: str, text: str, *grants: str) -> Answer:
     [(OTHER, "team_hr.*"), (OTHER, OTHER), ("team hr.payroll", "team hr.*"), ("team$hr.payroll", "team$hr.*"), (OWNER, "team.*"),
      ("team_hr_payroll", "team_hr*")],
 )  # fmt: skip
-def test_shared_log_is_not_shown_to_who_may_not_read_every_spelling(
+def test_shared_log_is_hidden_without_permission_for_every_spelling(
     world: World, fqn: str, grant: str, name: str, kind: str
 ) -> None:
     put(world, name)
@@ -80,14 +80,14 @@ def test_shared_log_is_not_shown_to_who_may_not_read_every_spelling(
 @pytest.mark.parametrize("kind", SHOWING)
 @pytest.mark.parametrize("grant", ["*", "team*", "team*payroll", "t*hr*"])
 @pytest.mark.parametrize("fqn", [OWNER, OTHER])
-def test_shared_log_is_shown_to_who_may_read_every_spelling(world: World, fqn: str, grant: str, kind: str) -> None:
+def test_shared_log_is_readable_with_permission_for_every_spelling(world: World, fqn: str, grant: str, kind: str) -> None:
     put(world, "logs.txt")
     answer = read(kind, fqn, grant)
     assert answer.status == 200 and "of team" in answer.body
 
 
 @pytest.mark.parametrize("kind", SHOWING)
-def test_copy_under_the_own_name_is_shown_to_its_pipeline_alone(world: World, kind: str) -> None:
+def test_copy_under_its_own_name_is_readable_for_its_pipeline_only(world: World, kind: str) -> None:
     put(world, "logs.txt")
     put(world, "logs.txt", f"pipeline-logs/{OWNER}/run-1/")
     assert "of team" in read(kind, OWNER, "team.*").body
@@ -103,7 +103,7 @@ def test_append_does_not_take_over_a_shared_log(world: World) -> None:
     assert read("page", OWNER, "*").json["logs"] == "of team.hr_payroll"
 
 
-def test_append_by_who_may_write_every_spelling_continues_a_shared_log(world: World) -> None:
+def test_append_with_permission_for_every_spelling_continues_a_shared_log(world: World) -> None:
     put(world, "partial.txt")
     assert append(OWNER, "more\n", "*").json["line"] == 1
     assert read("page", OWNER, "team.*").json["logs"] == "of team.hr_payroll\nmore"
@@ -116,7 +116,7 @@ def test_append_under_a_name_that_is_a_spelling_is_refused(world: World) -> None
 
 
 @pytest.mark.parametrize("name", ["logs.txt", "partial.txt"])
-def test_our_log_in_a_shared_folder_is_not_of_another_spelling(name: str) -> None:
+def test_log_of_this_project_in_a_shared_folder_has_one_spelling(name: str) -> None:
     """OpenMetadata would have spelled ``a.b`` like this, but this project wrote the log, for ``a_b``."""
     world, own = World(), Run("a_b", "r1")
     with installed(world):
@@ -185,7 +185,7 @@ def stored(world: World) -> set[str]:
 
 
 @pytest.mark.parametrize("name", ["logs.txt", "partial.txt"])
-def test_deletion_leaves_a_shared_log_to_who_may_delete_every_spelling(world: World, name: str) -> None:
+def test_deletion_without_permission_for_every_spelling_leaves_a_shared_log(world: World, name: str) -> None:
     """Neither the request deletes it, nor the schedule that continues the request without a caller."""
     put(world, name)
     own = own_run(world)
@@ -222,7 +222,7 @@ def test_deletion_of_a_copy_under_the_own_name_ends(world: World) -> None:
     assert stored(world) == {FOLDER + "logs.txt", world.layout.tombstone(Run(OWNER, "run-1"))}
 
 
-def test_schedule_finishes_what_who_may_delete_every_spelling_began(world: World) -> None:
+def test_schedule_finishes_a_permitted_deletion_of_a_shared_log(world: World) -> None:
     put(world, "partial.txt")
     world.clock.advance(1)
     generations = composition.services().pipeline_files.generations
@@ -242,7 +242,7 @@ def test_schedule_leaves_a_shared_log_where_an_earlier_release_began_the_deletio
     assert stored(world) == {FOLDER + "partial.txt"}
 
 
-def test_deletion_under_way_takes_the_shared_log_once_it_is_asked_for_by_who_may(world: World) -> None:
+def test_deletion_in_progress_includes_the_shared_log_after_a_permitted_request(world: World) -> None:
     put(world, "partial.txt")
     own_run(world)
     assert delete(SPELLING).json["shared"] == 1
@@ -262,7 +262,7 @@ def test_shared_log_that_the_run_continues_is_deleted_with_it(world: World) -> N
     assert stored(world) == {world.layout.tombstone(Run(SPELLING, "run-1"))}
 
 
-def test_shared_log_beside_segments_that_do_not_continue_it_stays(world: World) -> None:
+def test_shared_log_stays_if_segments_do_not_continue_it(world: World) -> None:
     world.parts().writer.append(Run(SPELLING, "run-1"), Batch.from_text("mine\n"))
     put(world, "logs.txt")
     world.clock.advance(1)

@@ -392,7 +392,7 @@ def test_every_route_has_a_row() -> None:
     assert covered == {(method, route) for route, methods in app.app.routes.items() for method in methods}
 
 
-def test_every_principal_is_let_in_and_kept_out_somewhere() -> None:
+def test_every_principal_is_allowed_and_denied_somewhere() -> None:
     """A column with only one kind of answer would test nothing."""
     for name in PRINCIPALS:
         assert {row.expected[name] < 400 for row in ROWS} == {True, False}
@@ -401,7 +401,7 @@ def test_every_principal_is_let_in_and_kept_out_somewhere() -> None:
 @pytest.mark.parametrize("name", [name for name in PRINCIPALS if name not in ("root", "nobody", "forger")])
 @pytest.mark.parametrize(("hidden", "missing"), [("hr", "none"), ("hr_log", "none"), ("shouted_log", "none")])
 @pytest.mark.parametrize("action", ["GET data", "GET metadata", "DELETE", "PATCH metadata"])
-def test_what_is_hidden_is_answered_as_what_is_not_there(name: str, hidden: str, missing: str, action: str) -> None:
+def test_hidden_resource_is_answered_like_a_missing_one(name: str, hidden: str, missing: str, action: str) -> None:
     if name == "hr" and hidden != "shouted_log":
         return
     method, _, rest = action.partition(" ")

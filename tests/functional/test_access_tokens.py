@@ -337,7 +337,7 @@ def test_an_answer_that_is_no_set_of_keys_does_not_put_known_keys_out_of_use(hou
         max_size=4,
     )
 )
-def test_whatever_the_issuer_lists_nobody_gets_in_with_another_key(listed: list[dict[str, Any]]) -> None:
+def test_token_of_another_key_is_refused_for_any_key_document(listed: list[dict[str, Any]]) -> None:
     forged = FORGER.token(runlake=GRANTS)
     with installed(World(), keys=json.dumps({"keys": listed}).encode, **JWT):
         assert get("svc.pipe/run-1", headers=bearer(forged)).status in (401, 503)

@@ -52,7 +52,7 @@ def log() -> list[str]:
     return list(get(f"{PATH}?limit=10000").json["logs"].split("\n"))
 
 
-def test_what_is_stored_is_masked_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
+def test_stored_lines_are_masked_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
     world = World()
     with masking(world, ON):
         capsys.readouterr()
@@ -111,7 +111,7 @@ def test_retry_is_recognized_after_a_change_of_the_rules(
         assert len(log()) == 2 + others
 
 
-def test_a_retry_is_met_behind_others_that_were_faster() -> None:
+def test_retry_after_concurrent_appends_is_recognized() -> None:
     world = World()
     with masking(world, ON):
         cookie, _ = send("first")
@@ -125,7 +125,7 @@ def test_a_retry_is_met_behind_others_that_were_faster() -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), [(None, ON), (ON, ON), (LESS, ON)])
-def test_a_key_is_met_too(before: list[dict[str, object]] | None, after: list[dict[str, object]]) -> None:
+def test_idempotency_key_is_recognized_too(before: list[dict[str, object]] | None, after: list[dict[str, object]]) -> None:
     world = World()
     with masking(world, before):
         assert not send(SECRET_LINE, key="k")[1]
@@ -134,7 +134,7 @@ def test_a_key_is_met_too(before: list[dict[str, object]] | None, after: list[di
         assert len(log()) == 1
 
 
-def test_a_key_is_met_by_the_catalog_when_fewer_rules_make_another_size() -> None:
+def test_idempotency_key_is_recognized_by_the_catalog_if_fewer_rules_change_the_size() -> None:
     world = World()
     with masking(world, ON):
         send(SECRET_LINE, key="k")
@@ -160,7 +160,7 @@ def test_another_secret_is_another_batch() -> None:
         assert answer.status == 400
 
 
-def test_the_stored_digest_does_not_tell_the_secret() -> None:
+def test_stored_digest_does_not_reveal_the_secret() -> None:
     world = World()
     with masking(world, ON):
         send(SECRET_LINE)
@@ -179,7 +179,7 @@ def test_a_rotated_key_recognises_what_the_old_one_made() -> None:
     assert old.is_of(batch, batch.digest), "stored before there were rules"
 
 
-def test_without_masking_nothing_more_is_asked_of_the_store() -> None:
+def test_masking_adds_no_request() -> None:
     """A retry that checks other batches: HEADs for those of its size only."""
     heads = []
     for rules in (None, ON):
@@ -247,7 +247,7 @@ def test_agents_item_of_a_run_with_a_secret_is_rejected_by_itself() -> None:
     assert "items of an agent" in lines.getvalue() and "hunt" not in answer.body + lines.getvalue()
 
 
-def test_value_that_cannot_be_read_is_no_reason_to_refuse_reads() -> None:
+def test_unreadable_value_does_not_block_reads() -> None:
     def away(name: SecretName) -> str:
         raise UnavailableError("away")
 

@@ -26,21 +26,21 @@ MUTANTS = (
         find="is_lower and begins_trace(raw)",
         replace="False",
         tests=_LINES,
-        why="a trace behind INFO is no error",
+        why="a trace after INFO is no error",
     ),
     Mutant(
         "chalicelib.lines.events:_is_exception",
         find='rest and last.startswith(b"Caused by: ") and before.startswith(FRAMES)',
         replace="False",
         tests=_LINES,
-        why="each cause in a stack trace is an error of its own",
+        why="each cause in a stack trace is a separate error",
     ),
     Mutant(
         "chalicelib.lines.errors:level_of_text",
         find="is_error(level) or not count_errors(message)",
         replace="True",
         tests="tests/spark/test_error_definition.py",
-        why="an event with a stack trace behind its first line is an error for all readers",
+        why="an event with a stack trace after its first line is an error for all readers",
     ),
     Mutant(
         "chalicelib.lines.errors:_traces",
@@ -76,7 +76,7 @@ MUTANTS = (
         "chalicelib.lines.timestamps:is_plausible",
         find="appended_ms + _MAX_AHEAD_MS",
         replace="1000 * appended_ms",
-        tests="tests/unit/test_lines_times.py",
+        tests="tests/unit/test_lines_time_search.py",
         why="a line that states the year 9999 spoils the histogram",
     ),
     Mutant(

@@ -94,7 +94,7 @@ def test_a_secret_is_masked(text: str, expected: str) -> None:
         "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----",
     ],
 )
-def test_what_is_no_secret_stays(text: str) -> None:
+def test_text_without_secrets_is_unchanged(text: str) -> None:
     assert masked(text) == text
 
 
@@ -125,7 +125,7 @@ def test_a_key_that_is_split_over_two_batches() -> None:
         assert masked(first) + masked(second) == masked(whole), cut
 
 
-def test_of_a_key_in_three_batches_the_middle_is_not_known() -> None:
+def test_middle_of_a_key_in_three_batches_is_not_masked() -> None:
     """As stated in docs/masking.md: a body without a marker looks like any base64."""
     body = "MIIEpAIBAAKCAQEA" * 4 + "\n"
     assert masked(body * 3) == body * 3
@@ -141,7 +141,7 @@ def test_a_marker_alone_hides_no_more_than_the_longest_key() -> None:
     )
 
 
-def test_only_the_shapes_that_are_asked_for() -> None:
+def test_only_selected_shapes_are_masked() -> None:
     text = f"{JWT} password=x"
     assert mask(text.encode(), finders(["jwt"])).body == b"***jwt*** password=x"
     assert mask(text.encode(), finders([])).body == text.encode()
@@ -200,7 +200,7 @@ def test_values_by_name_are_read_once_in_a_while_and_outlive_an_outage() -> None
     assert len(asked) == 3
 
 
-def test_nothing_passes_while_a_value_was_never_read() -> None:
+def test_no_line_is_stored_until_a_value_was_read() -> None:
     def read(_: SecretName) -> str:
         raise StoreUnavailableError("away")
 
@@ -220,7 +220,7 @@ def test_nothing_passes_while_a_value_was_never_read() -> None:
         ('[{"values_from": ["http://hush"]}]', "0.values_from"),
     ],
 )
-def test_what_is_wrong_with_a_rule_is_told_without_its_values(text: str, field: str) -> None:
+def test_error_of_a_rule_contains_no_value(text: str, field: str) -> None:
     with pytest.raises(InvalidConfigurationError) as caught:
         parse_rules(text)
     assert str(caught.value).endswith(f"variable=RUNLAKE_MASKING field={field}")
@@ -259,7 +259,7 @@ SEEN_BY_MODEL = {"aws-access-key-id", "jwt", "connection-string"}
 
 
 @given(TEXTS)
-def test_what_a_simple_model_finds_is_gone(text: str) -> None:
+def test_findings_of_a_simple_model_are_masked(text: str) -> None:
     """Every character of the model's secrets is masked."""
     after = masked(text)
     for name, pattern in MODEL.items():

@@ -100,7 +100,7 @@ def line_of(unit: str, size: int) -> bytes:
 
 @pytest.mark.sampled(default=8)
 @pytest.mark.parametrize("anchor", ANCHORS)
-def test_whatever_repeats_costs_as_its_length(anchor: str) -> None:
+def test_repeated_patterns_take_linear_time(anchor: str) -> None:
     for fill in FILLS:
         small, large = line_of(anchor + fill, SMALL), line_of(anchor + fill, LARGE)
         assert looks(large) <= most(len(large)), fill
@@ -108,7 +108,7 @@ def test_whatever_repeats_costs_as_its_length(anchor: str) -> None:
 
 
 @pytest.mark.parametrize("anchor", ANCHORS)
-def test_a_long_tail_behind_a_word_costs_as_its_length(anchor: str) -> None:
+def test_long_tail_after_a_word_takes_linear_time(anchor: str) -> None:
     for fill, again in product([fill for fill in FILLS if fill], ["", anchor]):
         line = anchor.encode() + line_of(fill, LARGE // 2) + again.encode() + line_of(fill, LARGE // 2)
         assert looks(line) <= most(len(line)), (fill, again)
@@ -116,7 +116,7 @@ def test_a_long_tail_behind_a_word_costs_as_its_length(anchor: str) -> None:
 
 @settings(max_examples=examples(300))
 @given(st.lists(st.sampled_from([each for each in ANCHORS + FILLS if each]), min_size=1, max_size=5))
-def test_any_unit_that_repeats_costs_as_its_length(unit: list[str]) -> None:
+def test_any_repeated_unit_takes_linear_time(unit: list[str]) -> None:
     line = line_of("".join(unit), SMALL)
     assert looks(line) <= most(len(line))
 

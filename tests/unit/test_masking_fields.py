@@ -80,7 +80,7 @@ def test_repeated_short_texts_are_masked_once() -> None:
     assert len(texts) <= 3 and mask.counts == {"password": 1_000}
 
 
-def test_look_at_many_secret_texts_ends_with_the_first_of_them() -> None:
+def test_scan_of_many_secret_texts_ends_with_the_first() -> None:
     looked = 0
 
     def counted(text: bytes) -> Masked:
@@ -277,7 +277,7 @@ def test_step_that_grows_too_long_is_the_marker() -> None:
 # Names, logs and answers
 
 
-def test_name_with_a_configured_value_is_rejected_without_saying_it() -> None:
+def test_rejection_of_a_name_does_not_repeat_the_value() -> None:
     check = masker().check_names
     check("svc.a", "svc.a", "run", "password=hunter2")  # shapes do not apply to names
     for name in (VALUE, f"run-{VALUE}-1", VALUE.replace("-", "%2D"), "", "é" + VALUE):
@@ -330,7 +330,7 @@ def test_redaction_makes_no_request_and_knows_what_was_read() -> None:
     assert parameters.reads == 2
 
 
-def test_refresh_of_a_place_that_is_away_waits_before_it_asks_again() -> None:
+def test_failed_refresh_waits_before_the_next_read() -> None:
     parameters, clock = Parameters(db=VALUE), ManualClock(0)
     mine = masker(clock, [MaskingRule(fqn="*", values_from=("ssm:db",))], parameters)
     parameters.away = True

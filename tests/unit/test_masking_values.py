@@ -94,7 +94,7 @@ def test_longest_first() -> None:
     assert masked("topsecretplus topsecret secretplus", "topsecret", "topsecretplus", "secret") == f"{M} {M} {M}plus"
 
 
-def test_of_values_that_overlap_nothing_stays() -> None:
+def test_overlapping_values_are_masked_completely() -> None:
     assert masked("xabcdefghx", "abcdef", "defgh", "cdefg") == f"x{M}x"
     assert masked("aaaaaaa", "aaaa") == M
 
@@ -113,7 +113,7 @@ def test_a_value_over_the_border_of_a_window() -> None:
 # Existing markers
 
 
-def test_what_is_masked_is_not_cut() -> None:
+def test_existing_markers_are_not_cut() -> None:
     text = "password=***password*** jwt ***jwt***"
     assert masked(text, "password") == f"{M}=***password*** jwt ***jwt***"
     assert masked(masked(text, "password"), "password", "value", "configured") == f"{M}=***password*** jwt ***jwt***"
@@ -122,7 +122,7 @@ def test_what_is_masked_is_not_cut() -> None:
         assert masked(long, "password", "word") == long
 
 
-def test_what_lies_across_a_marker_takes_it_whole() -> None:
+def test_value_across_a_marker_masks_the_marker_too() -> None:
     assert masked("a ***jwt***-tail b", "***-tail") == f"a {M} b"
     assert masked("a head-***jwt*** b", "head-***j") == f"a {M} b"
 
@@ -260,5 +260,5 @@ def test_a_finder_is_made_once_for_many_batches(monkeypatch: pytest.MonkeyPatch)
     assert len(made) == 2
 
 
-def test_the_markers_are_what_stands_for_secrets() -> None:
+def test_markers_of_all_shapes() -> None:
     assert [*MARKERS] == [*SHAPES, "configured-value"] and MARKERS["jwt"] == b"***jwt***"
