@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.lines.parsed import Parsed
+from chalicelib.lines.parsed import ParsedLine
 from chalicelib.pipelines.ordering import (
     MIN_BUFFER_BYTES,
     OrderingBuffer,
@@ -19,7 +19,7 @@ DELAY_MS = 2000
 
 
 def pending(time_ms: int, run: str = "a", line: int = 0, size: int = 10) -> PendingEvent:
-    return PendingEvent(time_ms, run, line, line * 10, time_ms, memory_bytes_of(size), Parsed(None, None, None, ""))
+    return PendingEvent(time_ms, run, line, line * 10, time_ms, memory_bytes_of(size), ParsedLine(None, None, None, ""))
 
 
 def places(taken: list[PendingEvent]) -> list[tuple[int, str, int]]:
