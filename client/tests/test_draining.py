@@ -193,6 +193,20 @@ def test_events_of_a_closed_run_are_complete_in_its_next_attempt_wherever_the_dr
             return
 
 
+@pytest.mark.parametrize(
+    ("is_joining", "of_another", "is_closed"), [(True, False, True), (True, True, False), (False, False, False)]
+)
+def test_drain_closes_an_attempt_that_was_to_stay_open_only_if_it_joins_and_starts_it(
+    server: FakeServer, tmp_path: Path, *, is_joining: bool, of_another: bool, is_closed: bool
+) -> None:
+    server.runs["p", "r"].start = "of another process" if of_another else ""
+    folder = tmp_path / "left"
+    keep_leftover(folder, Leftover(server.url, RUN, None, close=False, start=Start("id", is_joining=is_joining)), None)
+    (folder / "0000000000.chunk").write_bytes(b"one\n")
+    assert drained(tmp_path) == 0
+    assert (server.lines("p", "r"), server.runs["p", "r"].closed) == ([b"one"], is_closed)
+
+
 def test_without_attempts_a_closed_run_takes_nothing_and_nothing_is_thrown_away(server: FakeServer, tmp_path: Path) -> None:
     server.has_attempts = False
     leave(tmp_path, server, sent=b"", position=None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -126,21 +127,32 @@ def test_handler_that_joins_an_open_attempt_leaves_it_open(server: FakeServer, s
     assert len(server.lines("p", "r~2")) == 1 and not server.runs["p", "r~2"].closed
 
 
-@pytest.mark.parametrize("is_kept", [False, True])
+@pytest.mark.parametrize("away", ["", "/starts/", "/logs/p/r~2"])
 def test_forked_process_that_outlives_the_run_closes_the_attempt_that_it_starts(
-    server: FakeServer, settings: Settings, pace: Pace, monkeypatch: pytest.MonkeyPatch, *, is_kept: bool
+    server: FakeServer, settings: Settings, pace: Pace, monkeypatch: pytest.MonkeyPatch, away: str
 ) -> None:
+    """Also where it is kept, because the attempt cannot be started, or written to."""
+    asked = threading.Event()
+
+    def fault(_: str, path: str) -> str:
+        is_away = bool(away) and away in path
+        if is_away:
+            asked.set()
+        return "503" if is_away else ""
+
     handler = RunlogHandler("p", "r", settings=settings, pace=pace, close_run=True, command="./load.sh", tell=lambda text: None)
     server.runs["p", "r"].start = handler.environment["RUNLAKE_START"]
     server.add("p", "r", b"of the parent\n", close=True)
     with monkeypatch.context() as patched:
         patched.setattr(os, "getpid", lambda: -1)
         handler._begin_in_child()
+        server.fault = fault
         handler.write("of the child\n")
-        server.fault = lambda method, path: "503" if is_kept and "/starts/" in path else ""
-        handler.finish(0.1 if is_kept else settings.exit_s)
+        assert not away or asked.wait(30)
+        handler.finish(0.1 if away else settings.exit_s)
     server.fault = lambda method, path: ""
-    if is_kept:
+    if away:
+        assert server.lines("p", "r~2") == []
         assert CliRunner().invoke(runlake, ["--url", server.url, "--spool-dir", settings.spool_dir, "drain"]).exit_code == 0
     assert (server.lines("p", "r"), server.lines("p", "r~2")) == ([b"of the parent"], [b"of the child"])
     assert server.runs["p", "r~2"].closed and ("p", "r~3") not in server.runs
@@ -157,6 +169,19 @@ def test_run_that_is_closed_under_its_writer_goes_on_in_its_next_attempt(
         logger.info("two")
     assert [len(server.lines("p", run_id)) for run_id in ("r", "r~2")] == [1, 1]
     assert server.runs["p", "r~2"].closed
+
+
+def test_batch_without_an_answer_waits_on_disk_where_nothing_else_does(server: FakeServer, settings: Settings, pace: Pace) -> None:
+    asked = threading.Event()
+    server.fault = lambda method, path: (asked.set() or "503") if method == "POST" and server.sessions else ""  # type: ignore[func-returns-value]
+    handler = RunlogHandler("p", "r", settings=settings, pace=pace, tell=lambda text: None)
+    handler.write("one\n")
+    assert asked.wait(30)
+    handler.finish(0)
+    server.fault = lambda method, path: ""
+    assert (handler.counts.kept_lines, server.lines("p", "r")) == (1, [])
+    assert CliRunner().invoke(runlake, ["--url", server.url, "--spool-dir", settings.spool_dir, "drain"]).exit_code == 0
+    assert server.lines("p", "r") == [b"one"]
 
 
 @pytest.mark.parametrize(("attempt", "has_attempts"), [(2, True), (None, False)], ids=["taken", "old server"])

@@ -118,7 +118,10 @@ def test_who_does_not_close_the_run_sends_none(
         for handler in (only_writes, forked):
             handler.close()
     without.close()
-    assert server.heartbeats == []
+    started = RunlogHandler("p", "r", settings=settings, pace=replace(pace, heartbeat_s=60), command="./load.sh")
+    started.write("one\n")
+    started.finish(30)
+    assert server.heartbeats == [] and ["heartbeatS" in start for start in server.starts] == [False], "and promises none"
 
 
 def test_heartbeat_without_an_answer_delays_neither_lines_nor_the_exit(server: FakeServer, settings: Settings, pace: Pace) -> None:

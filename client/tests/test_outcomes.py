@@ -49,14 +49,27 @@ def test_exec_reports_how_the_command_ended(server: FakeServer, tmp_path: Path, 
     assert server.runs["p", "r"].end == end
 
 
+_TRAP = "trap 'exit 3' TERM USR1; echo there; while :; do sleep 0.05; done"
+
+
 @pytest.mark.slow
-def test_command_that_is_ended_from_outside_is_cancelled(server: FakeServer, tmp_path: Path) -> None:
-    process = executed(server, tmp_path, "sh", "-c", "echo there; exec sleep 60")
+@pytest.mark.parametrize(
+    ("number", "script", "end"),
+    [
+        (signal.SIGTERM, "echo there; exec sleep 60", {"outcome": "cancelled", "signal": "SIGTERM"}),
+        (signal.SIGTERM, _TRAP, {"outcome": "cancelled", "exitCode": 3}),
+        (signal.SIGUSR1, _TRAP, {"outcome": "failed", "exitCode": 3}),
+    ],
+)
+def test_command_that_is_ended_from_outside_is_cancelled(
+    number: signal.Signals, script: str, end: dict[str, Any], server: FakeServer, tmp_path: Path
+) -> None:
+    process = executed(server, tmp_path, "sh", "-c", script)
     while not server.lines("p", "r"):
         time.sleep(0.01)
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(number)
     process.communicate()
-    assert server.runs["p", "r"].end == {"outcome": "cancelled", "signal": "SIGTERM"}
+    assert server.runs["p", "r"].end == end
 
 
 @pytest.mark.parametrize(
@@ -147,6 +160,23 @@ def test_close_without_an_answer_waits_on_disk_with_its_outcome(
     assert server.runs["p", "r"].end == {"outcome": "failed", "exitCode": 3}
     assert server.lines("p", "r") == [b"one"] * has_line and len(server.starts) == 1
     assert list(root.iterdir()) == []
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_close_tells_of_lost_lines_also_where_it_waits_on_disk(
+    server: FakeServer, settings: Settings, pace: Pace, *, waits: bool
+) -> None:
+    faults = {"/close": "503" * waits, "/logs/p/r": "400"}
+    server.fault = lambda method, path: next((fault for end, fault in faults.items() if path.endswith(end)), "")
+    handler = RunlogHandler("p", "r", settings=settings, pace=pace, close_run=True, command="./load.sh", tell=lambda text: None)
+    handler.write("one\n")
+    handler.flush()
+    assert handler.counts.lost_lines == 1
+    handler.finish(0.05 if waits else 30, end=RunEnd("failed"))
+    server.fault = lambda method, path: ""
+    assert bool(server.runs["p", "r"].end) != waits
+    assert not waits or drained(server, settings).exit_code == 0
+    assert server.runs["p", "r"].end == {"outcome": "failed", "lostLines": 1} and server.lines("p", "r") == []
 
 
 def test_without_a_disk_an_unanswered_close_is_reported(server: FakeServer, settings: Settings, pace: Pace) -> None:

@@ -52,7 +52,7 @@ def test_second_attempt_has_a_log_of_its_own_and_facts_that_name_the_first(world
 def test_started_run_without_a_line_is_found_and_streams(world: World) -> None:
     start("r1", "a")
     facts = call("GET", "/v1/catalog/pipelines/svc.a/runs/r1").json
-    assert (facts["status"], facts["lines"], facts["startedMs"]) == ("open", 0, START_MS)
+    assert (facts["status"], facts["lines"], facts["startedMs"], facts["lastAppendMs"]) == ("open", 0, START_MS, START_MS)
     assert call("GET", "/v1/services/ingestionPipelines/logs/svc.a/r1").json == {
         "logs": "",
         "after": None,

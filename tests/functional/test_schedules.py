@@ -19,7 +19,7 @@ from chalicelib.coordination import Administration, SourceCoordinator, Status
 from chalicelib.errors import StoreUnavailableError
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.observability import metrics
-from chalicelib.ports import Run, RunStart, Workers
+from chalicelib.ports import Run, RunEnd, RunStart, Workers
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.finalization import Finalizer
 from chalicelib.triggers import schedules
@@ -457,12 +457,14 @@ def test_run_with_heartbeats_is_not_swept_until_they_stop(world: Ticking) -> Non
     world.append(ONE, "old")
     world.notify(ONE)
     world.clock.advance(25 * HOUR_S)
-    assert world.runs.alive(ONE, world.clock.now_ms() - HOUR_S * 1000)
+    heartbeat_ms = world.clock.now_ms() - HOUR_S * 1000
+    assert world.runs.alive(ONE, heartbeat_ms)
     with world.installed():
         assert sweep() == did(), "it is not even shared out"
         world.clock.advance(24 * HOUR_S)
         assert sweep() == did(done=1)
     assert world.body("logs.txt", ONE) == b"old\n"
+    assert world.parts().writer.tails.segment(ONE, 1).end == RunEnd("lost", last_sign_ms=heartbeat_ms)
 
 
 def test_run_whose_heartbeats_are_a_day_apart_is_not_swept_until_three_are_missed(world: Ticking) -> None:

@@ -150,6 +150,20 @@ MUTANTS = (
         why="a heartbeat that came while S3 was looked at must not be set back",
     ),
     Mutant(
+        "chalicelib.runlog.census:Census.expired_seal",
+        find="max([*self.entries, *self.live], default=-1) > number",
+        replace="False",
+        tests=f"{_MENDING}::test_reopened_run_whose_segments_expired_has_no_end",
+        why="a reopened run has not ended with its first logs.txt",
+    ),
+    Mutant(
+        "chalicelib.runlog.census:Census.expired_seal",
+        find="base.artifact.end",
+        replace="None",
+        tests=f"{_MENDING}::test_run_whose_seal_expired_before_its_log_keeps_its_outcome",
+        why="the rebuilt row of a failed run is unknown",
+    ),
+    Mutant(
         "chalicelib.triggers.schedules:_is_idle",
         find="row.last_sign_ms < now_ms - max(idle_ms, row.promised_ms)",
         replace="row.last_append_ms < now_ms - max(idle_ms, row.promised_ms)",

@@ -187,7 +187,49 @@ MUTANTS = (
         tests="client/tests/test_handler.py",
         why="the attempt of a closed log's start is closed too",
     ),
+    Mutant(
+        "runlake.draining:Drain._open",
+        find="start.is_joining and not started.is_joined",
+        replace="False",
+        tests=_DRAINING,
+        why="nobody else closes the attempt that a drain starts for a writer",
+    ),
+    Mutant(
+        "runlake.shipper:Shipper._keep",
+        find="self._closes_the_run",
+        replace="self._finish.close",
+        tests="client/tests/test_handler.py",
+        why="an attempt whose lines wait on disk is closed by the drain, where its writer would have closed it",
+    ),
+    Mutant(
+        "runlake.handler:RunlogHandler.__init__",
+        find="int(self._pace.heartbeat_s) if self._close_run else 0",
+        replace="int(self._pace.heartbeat_s)",
+        tests="client/tests/test_heartbeats.py",
+        why="who sends no heartbeats promises none, or its run looks silent",
+    ),
     # exactly once
+    Mutant(
+        "runlake.shipper:Shipper._settle",
+        find="self._sent or self._waiting or self._buffer.pending_bytes or self._is_close_unanswered",
+        replace="self._waiting or self._buffer.pending_bytes or self._is_close_unanswered",
+        tests="client/tests/test_handler.py",
+        why="the last batch has no answer, and is lost",
+    ),
+    Mutant(
+        "runlake.shipper:Shipper._end_with_lost",
+        find="end.with_lost(lost) if end and lost else end",
+        replace="end",
+        tests="client/tests/test_outcomes.py",
+        why="a run whose lines are lost looks complete",
+    ),
+    Mutant(
+        "runlake.deliveries:EventDelivery.fitting",
+        find="events < MAX_EVENTS",
+        replace="True",
+        tests="client/tests/test_events.py",
+        why="a run that is closed between two requests of a batch has events in two attempts",
+    ),
     Mutant(
         "runlake.shipper:Shipper._append",
         find="self._position = stored.position",
@@ -216,6 +258,13 @@ MUTANTS = (
         replace="code",
         tests=f"{_EXEC}::test_a_command_killed_by_a_signal",
         why="a command that a signal killed ends as in a shell",
+    ),
+    Mutant(
+        "runlake.execution:execute",
+        find="not passed_on.isdisjoint(_CANCELLING)",
+        replace="bool(passed_on)",
+        tests="client/tests/test_outcomes.py::test_command_that_is_ended_from_outside_is_cancelled",
+        why="a command that fails after SIGUSR1 was not cancelled",
     ),
     Mutant(
         "runlake.outputs:MergedLog.add",

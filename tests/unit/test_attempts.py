@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from itertools import count
 
 import pytest
 
-from chalicelib.errors import AttemptTakenError, RunClosedError, UnavailableError
-from chalicelib.ports import ObjectStore, PutOptions, Run
+from chalicelib.errors import AttemptTakenError, InvalidNameError, RunClosedError, UnavailableError
+from chalicelib.ports import ObjectStore, PutOptions, Run, RunStart
 from chalicelib.runlog.attempts import MAX_ATTEMPTS, Attempt, Attempts, StartRequest, read_start
 from chalicelib.runlog.batch import Batch
+from chalicelib.runlog.layout import MAX_KEY_BYTES
 from tests.faults.interception import AFTER, BEFORE, CONFLICT, LATE, THROTTLED, Crash, Intercepted, StopAt
 from tests.world import RUN, START_MS, World
 
@@ -126,6 +128,7 @@ def test_runs_that_are_named_alike_occupy_their_number_only(others: list[int], n
             started(world, StartRequest(f"other-{each}"), attempt(each))
         else:
             append(world, attempt(each), "of another run")
+    append(world, Run(RUN.fqn, f"{RUN.run_id}~0{number}"), "of a run that is named like no attempt")
     world.store.calls.clear()
     got = started(world, StartRequest("j", is_joining=True))
     assert (got.run, got.start.attempt) == (attempt(number), number)
@@ -154,7 +157,19 @@ def test_thousands_of_runs_that_are_named_alike_leave_an_attempt_its_log() -> No
     append(world, attempt(2), "of another run")
     for each in range(11_000):
         world.store.put(world.layout.start(attempt(10_000 + each)), b"{}", PutOptions())
-    assert started(world, A).run == attempt(3)
+    assert started(world, StartRequest("j", is_joining=True)).run == attempt(3)
+    assert started(world, A).run == attempt(4)
+
+
+def test_run_whose_numbers_are_all_taken_by_others_gets_no_attempt() -> None:
+    world = World()
+    for number in range(1, MAX_ATTEMPTS + 1):
+        append(world, attempt(number), "one")
+    world.parts().finalizer.close(RUN)
+    for request in (A, StartRequest("j", is_joining=True)):
+        with pytest.raises(AttemptTakenError):
+            started(world, request)
+    assert read_start(world.store, world.layout, attempt(MAX_ATTEMPTS)) is None
 
 
 def test_number_far_ahead_leaves_those_before_it() -> None:
@@ -181,6 +196,19 @@ def test_attempt_that_is_asked_for_by_number_is_that_one_or_refused() -> None:
     with pytest.raises(AttemptTakenError):
         started(world, StartRequest("b", number=1))
     assert started(world, B).run == attempt(4)
+    started(world, C, attempt(7))
+    with pytest.raises(AttemptTakenError):
+        started(world, StartRequest("c", number=7))  # the same id, of another run
+
+
+@pytest.mark.parametrize("number", [None, 2])
+def test_attempt_whose_name_leaves_no_room_for_a_tombstone_is_refused(number: int | None) -> None:
+    world = World()
+    longest = Run(RUN.fqn, "r" * (MAX_KEY_BYTES - len(world.layout.tombstone(Run(RUN.fqn, "")))))
+    append(world, longest, "one")
+    world.parts().finalizer.close(longest)
+    with pytest.raises(InvalidNameError):
+        started(world, StartRequest("a", number=number), longest)
 
 
 def test_writer_that_joins_takes_the_newest_open_attempt_or_starts_one() -> None:
@@ -203,9 +231,27 @@ def test_writer_that_joins_learns_whether_it_started_the_attempt() -> None:
     assert not started(world, A).is_joined and started(world, joining).is_joined
     world.parts().finalizer.close(RUN)
     assert [started(world, each).is_joined for each in (joining, later, joining)] == [False, True, False]
-    only_written = Run(RUN.fqn, "only-written")
+    only_written, new = Run(RUN.fqn, "only-written"), Run(RUN.fqn, "new")
     append(world, only_written, "one")
     assert started(world, joining, only_written).is_joined
+    assert not started(world, joining, new).is_joined
+    append(world, new, "one")
+    assert [started(world, each, new).is_joined for each in (joining, later)] == [False, True]
+
+
+def test_run_that_was_deleted_is_not_sealed_by_the_sweep() -> None:
+    world = World()
+    assert not world.parts().finalizer.abandon(RUN, START_MS, world.deadline()).sealed
+    assert not world.store.list("").objects
+
+
+def test_start_of_a_release_without_heartbeats_promises_none() -> None:
+    world = World()
+    document = {
+        "startId": "a", "runId": RUN.run_id, "attempt": 1, "host": "h", "command": "c", "startedMs": 1, "registeredMs": 2,
+    }  # fmt: skip
+    world.store.put(world.layout.start(RUN), json.dumps(document).encode(), PutOptions())
+    assert read_start(world.store, world.layout, RUN) == RunStart("a", RUN.run_id, 1, "h", "c", 1, 2, heartbeat_s=0)
 
 
 def test_started_run_without_a_line_is_swept_when_it_is_old() -> None:
@@ -240,8 +286,10 @@ def test_start_that_is_stopped_at_any_call_and_repeated_gets_one_attempt(moment:
         assert started(world, B).run == attempt(others + 2)
 
 
-def test_starts_that_overtake_each_other_at_any_call_get_attempts_of_their_own() -> None:
-    """While A starts, B does, between any two calls of A's."""
+@pytest.mark.parametrize("is_joining", [False, True])
+def test_starts_that_overtake_each_other_at_any_call_get_attempts_of_their_own(is_joining: bool) -> None:
+    """While A starts, B does, between any two calls of A's. Writers that join are in one attempt."""
+    first, second = (StartRequest(each, is_joining=is_joining) for each in "ab")
     for number in count():
         world = World()
         append(world, RUN, "first")
@@ -251,13 +299,13 @@ def test_starts_that_overtake_each_other_at_any_call_get_attempts_of_their_own()
 
         def gate(_: str, call, world=world, made=made, calls=calls, number=number):  # type: ignore[no-untyped-def]
             if next(calls) == number:
-                made.append(started(world, B))
+                made.append(started(world, second))
             return call()
 
-        got = started(world, A, store=Intercepted(world.store, gate))
+        got = started(world, first, store=Intercepted(world.store, gate))
         if not made:
             return
-        assert {got.run, made[0].run} == {attempt(2), attempt(3)}
+        assert {got.run, made[0].run} == ({attempt(2)} if is_joining else {attempt(2), attempt(3)})
 
 
 def test_closed_attempt_refuses_lines() -> None:

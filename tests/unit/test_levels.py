@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from chalicelib.lines.errors import level_of_event
 from chalicelib.lines.levels import LETTERS, LEVELS, OTLP_NUMBERS, is_error, level_of_name, level_of_otlp
 from runlake.levels import NAMES, is_level, level_of_record
 
@@ -19,6 +20,24 @@ NAMED = [
 def test_level_of_a_name(name: str, level: str | None) -> None:
     assert level_of_name(name) == level
     assert is_level(name) == (level is not None), "the client refuses what the archive refuses"
+
+
+_AT, _TRACE = b"2026-11-21 03:12:45", b'Traceback (most recent call last):\n  File "a.py", line 1\nValueError: x'
+
+
+@pytest.mark.parametrize(
+    ("stated", "message", "level"),
+    [
+        ("info", _AT + b" ERROR it broke", "INFO"), ("Level 45", b"so what", "ERROR"), ("loud", _AT + b" ERROR it broke", "ERROR"),
+        ("", b"so what", None), (None, b"so what", None), (None, _AT + b" WARNING late", "WARNING"),
+        (None, _AT + b" CRITICAL it is gone", "CRITICAL"), (None, _AT + b" INFO a\n" + _TRACE, "ERROR"),
+        (None, _AT + b" CRITICAL a\n" + _TRACE, "CRITICAL"), (None, _TRACE, "ERROR"), ("info", _TRACE, "INFO"),
+    ],
+)  # fmt: skip
+def test_level_of_an_event_is_what_its_sender_states_else_what_its_text_does(
+    stated: str | None, message: bytes, level: str | None
+) -> None:
+    assert level_of_event(stated, message) == level
 
 
 def test_client_knows_the_same_names() -> None:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from chalicelib.catalog import recent
 from chalicelib.catalog.recent import MAX_ROUNDS, OUTCOMES, RecentQuery, RecentRuns
-from chalicelib.catalog.runs import SILENT_AFTER_MS, place_of
+from chalicelib.catalog.runs import SILENT_AFTER_MS, RunPlaces, RunRow, place_of
 from chalicelib.errors import InvalidInputError
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
-from chalicelib.ports import Run, RunEnd, SegmentEntry
+from chalicelib.ports import Run, RunEnd, RunStart, SegmentEntry
 from tests.world import START_MS
 
 SILENT_BEFORE_MS = START_MS + 15
@@ -85,6 +86,45 @@ def test_run_whose_outcome_has_changed_since_the_index_was_read_is_left_out() ->
     runs.segment_landed(run, entry(1, START_MS + 1))
     runs.ended = lambda *_: stale  # type: ignore[method-assign]
     assert RecentRuns(runs).page(RecentQuery(("lost",)), NOW_MS, 10).rows == []
+    runs.segment_landed(run, entry(2, START_MS + 2, "closed", RunEnd("failed")))
+    runs.ended = lambda outcome, *_: stale if outcome == "lost" else RunPlaces([(place_of(run, START_MS + 2), run)], True)  # type: ignore[method-assign]
+    rows = RecentRuns(runs).page(RecentQuery(("lost", "failed")), NOW_MS, 10).rows
+    assert [row.outcome_at(NOW_MS) for row in rows] == ["failed"], "once"
+
+
+_HOUR_MS = 3_600_000
+_START = RunStart("s", "r", 1, "", "", START_MS, START_MS)
+_PROMISE = replace(_START, heartbeat_s=60)
+
+
+@pytest.mark.parametrize(
+    ("row", "quiet_ms", "outcome", "status"),
+    [
+        ({"segments": 1}, _HOUR_MS, "running", "open"),
+        ({"segments": 1}, _HOUR_MS + 1, "silent", "open"),
+        ({"segments": 1, "start": _PROMISE}, 180_000, "running", "open"),
+        ({"segments": 1, "start": _PROMISE}, 180_001, "silent", "open"),
+        ({"segments": 1, "start": _PROMISE, "alive_ms": START_MS + 9}, 180_001, "running", "open"),
+        ({"segments": 1, "last_append_ms": 0}, _HOUR_MS + 1, "running", "open"),  # no time is known
+        ({"start": _START}, 0, "running", "open"),  # no line yet
+        ({"start": _START}, _HOUR_MS + 1, "silent", "open"),
+        ({"compacted_bytes": 5}, 0, "unknown", "open"),  # OpenMetadata's own object
+        ({"compacted_bytes": 5}, _HOUR_MS + 1, "unknown", "open"),
+        ({"final_segments": 2}, 0, "unknown", "finalized"),  # known by logs.txt alone
+        ({"final_segments": 2, "start": _START}, _HOUR_MS + 1, "unknown", "finalized"),
+        ({"final_segments": 2, "segments": 1}, _HOUR_MS + 1, "running", "finalized"),  # the seal is still to be notified
+        ({"final_segments": 2, "segments": 3}, 0, "running", "open"),  # reopened
+        ({"final_segments": 2, "segments": 3}, _HOUR_MS + 1, "silent", "open"),
+        ({"segments": 2, "seal": "closed"}, _HOUR_MS + 1, "unknown", "sealed"),
+        ({"segments": 2, "seal": "abandoned"}, 0, "lost", "sealed"),
+        ({"segments": 2, "seal": "abandoned", "end": RunEnd("unknown")}, 0, "unknown", "sealed"),
+        ({"segments": 2, "seal": "closed", "end": RunEnd("failed"), "final_segments": 2}, 0, "failed", "finalized"),
+    ],
+)
+def test_outcome_and_status_of_a_row(row: dict[str, Any], quiet_ms: int, outcome: str, status: str) -> None:
+    made = RunRow(Run("svc.a", "r"), **{"last_append_ms": START_MS, **row})
+    assert (made.outcome_at(START_MS + quiet_ms), made.status) == (outcome, status)
+    assert (made.silent_since_ms(START_MS + quiet_ms) is not None) == (outcome == "silent")
 
 
 @pytest.mark.parametrize("place", ["x", "1", "0" * 15, f"{'0' * 15}.{'g' * 16}", f"{'٣' * 15}.{'0' * 16}"])
