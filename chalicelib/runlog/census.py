@@ -70,7 +70,7 @@ class Census:
         """The seal that is gone while the ``logs.txt`` that ends with it stays, as that tells of it; its time is that of ``logs.txt``. None: the
         seal is there, or the log has no end, or goes on behind it."""
         base = self.base
-        if base is None or base is not self.logs or base.artifact.lines is None or not base.artifact.reason:
+        if base is None or base.artifact.lines is None or not base.artifact.reason:
             return None
         number = base.artifact.next_segment - 1
         if number in self.entries or max([*self.entries, *self.live], default=-1) > number:

@@ -14,6 +14,7 @@ from chalicelib.catalog.runs import shard_of
 from chalicelib.catalog.segments import entry_of_row, run_key
 from chalicelib.deadline import Deadline
 from chalicelib.ports import PutOptions, Run, RunEnd, SegmentEntry
+from chalicelib.runlog.artifact import artifact_metadata
 from chalicelib.runlog.segment import metadata_of
 from glue_jobs.catalog.files import register_logs
 from glue_jobs.catalog.mending import FAILED, GONE, MENDED, RIGHT
@@ -125,6 +126,8 @@ def expire(live: Live, left: str) -> None:
     for key in list(store._objects):
         if not key.endswith("/logs.txt") and not (left == "entries" and key.startswith(layout.all_retired(RUN))):
             store.delete(key)
+    if left == "partial.txt":
+        store.put(layout.partial(RUN), b"line 0\n", PutOptions(artifact_metadata(1, 7, 1, 1)))
     if left == "a segment":
         entry = SegmentEntry(1, "data", 1, 1, 7, 1, 7, "s", 1, "d", START_MS)
         store.put(layout.segment(RUN, 1), b"line 1\n", PutOptions(metadata_of(entry)))
@@ -326,7 +329,7 @@ def test_what_an_earlier_version_deleted_and_the_table_lost_is_one_row_that_page
 
 
 @pytest.mark.parametrize("row", ["right", "lost", "without its seal"])
-@pytest.mark.parametrize("left", ["nothing", "entries", "a segment"])
+@pytest.mark.parametrize("left", ["nothing", "entries", "a segment", "partial.txt"])
 @pytest.mark.parametrize(
     ("end", "outcome", "seal"),
     [(RunEnd("failed", exit_code=3), "failed", "closed"), (None, "unknown", "closed"), (None, "lost", "abandoned")],
@@ -364,11 +367,13 @@ def test_run_whose_seal_expired_before_its_log_keeps_its_outcome(
         assert made == right
     times = {"started_ms": made.started_ms, "last_append_ms": made.last_append_ms}
     assert made == replace(right, **times) and 0 <= made.last_append_ms - right.last_append_ms <= 1000
-    assert ("activity_shard" in item) == (left == "a segment")
+    assert ("activity_shard" in item) == (left in ("a segment", "partial.txt")), "whether the schedule has something to remove"
     assert live.mender(items).mend(RUN).outcome == RIGHT
 
 
-def test_reopened_run_whose_segments_expired_has_no_end() -> None:
+@pytest.mark.parametrize("is_compacted", [False, True])
+def test_reopened_run_whose_segments_expired_has_no_end(is_compacted: bool) -> None:
+    """Without its compaction the segments behind the seal are there."""
     live, items = Live(), Items()
     live.append(RUN, "old\n")
     live.notify()
@@ -377,12 +382,16 @@ def test_reopened_run_whose_segments_expired_has_no_end() -> None:
     for number in range(3):
         live.append(RUN, f"reopened {number}\n")
     live.notify()
-    live.world.parts().compactor.compact(RUN, Deadline(live.world.clock))
+    if is_compacted:
+        live.world.parts().compactor.compact(RUN, Deadline(live.world.clock))
     for found in live.world.store.list(live.world.layout.segments(RUN)).objects:
-        live.world.store.delete(found.key)
-    assert live.world.names() == ["logs.txt", "partial.txt"]
+        if is_compacted or found.key <= live.world.layout.segment(RUN, 1):
+            live.world.store.delete(found.key)
+    assert live.world.names()[:2] == (["logs.txt", "partial.txt"] if is_compacted else ["logs.txt", "segments/0000000002"])
     live.mender(items).mend(RUN)
-    assert row_of(items.runs[RUN]).seal == "" and "outcome" not in items.runs[RUN]
+    row, now_ms = row_of(items.runs[RUN]), live.world.clock.now_ms()
+    assert (row.seal, row.outcome_at(now_ms)) == ("", "unknown" if is_compacted else "running")
+    assert "outcome" not in items.runs[RUN]
 
 
 @pytest.mark.parametrize("damaged", ["segment", "artifact", "entries", "foreign", "gap", "empty"])
