@@ -9,7 +9,7 @@ from typing import Any
 
 import requests
 import schemathesis
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
@@ -61,6 +61,7 @@ def statuses_of(
     @given(st.data())
     def send(data: st.DataObject) -> None:
         case = data.draw(operation.as_strategy(generation_mode=mode))
+        assume(_is_of_its_path(case))
         _do_not_wait(case)
         response = case.call(base_url=base_url, session=session, timeout=timeout_s, allow_redirects=False)
         case.validate_response(response, checks=CHECKS)
@@ -73,6 +74,12 @@ def statuses_of(
 def is_open(operation: Any) -> bool:
     """Whether the document says that an operation needs no credentials."""
     return bool(operation.definition.raw.get("security") == [])
+
+
+def _is_of_its_path(case: Case) -> bool:
+    """Schemathesis does not encode lists in paths: with a ``?`` or ``#`` in one, the request is one of another, shorter path."""
+    lists = [value for value in (case.path_parameters or {}).values() if isinstance(value, list | dict)]
+    return not any({"?", "#"} & set(str(value)) for value in lists)
 
 
 def _do_not_wait(case: Case) -> None:

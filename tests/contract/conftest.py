@@ -73,7 +73,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = {
         id(item)
         for (path, emulator), family in families.items()
-        for item in set(family) - set(sampling.sample(family, f"{path.name} {emulator}", max(_FEW, len(family) // 3)))
+        for item in set(family) - set(sampling.sample(family, f"{path.name} {emulator}", max(_FEW, len(family) // 4)))
     }
     if left_out:
         config.hook.pytest_deselected(items=[item for item in items if id(item) in left_out])

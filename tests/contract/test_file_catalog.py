@@ -48,7 +48,7 @@ from tests.contract.files import (
 from tests.sampling import pick, seed_of
 
 SEED = seed_of("file catalog")
-EXAMPLES = int(os.environ.get("RUNLAKE_EXAMPLES") or pick(5, 40, 400))
+EXAMPLES = int(os.environ.get("RUNLAKE_EXAMPLES") or pick(5, 20, 400))
 EMULATED_SHARE = 30
 """One in so many examples is run on each emulator."""
 AHEAD_MS = DAY_MS

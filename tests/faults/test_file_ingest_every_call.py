@@ -262,7 +262,7 @@ def test_what_is_ingested_is_what_the_objects_are(scenario: Scenario) -> None:
         files.check()
 
 
-@pytest.mark.sampled(default=90)
+@pytest.mark.sampled(default=60)
 @pytest.mark.parametrize(("moment", "how"), FAULTS)
 @scenarios
 def test_stop_at_every_call(scenario: Scenario, moment: str, how: str) -> None:
@@ -305,7 +305,7 @@ RECEIVES = 5
 """After so many the queue gives a message up to the dead-letter queue."""
 
 
-@pytest.mark.sampled(default=120)
+@pytest.mark.sampled(default=80)
 @pytest.mark.parametrize("calls", [1, 2, 3, 5, 8, 13])
 @pytest.mark.parametrize("operations", [DYNAMODB, ("transact",), ("put_many",), SNS, S3], ids=" ".join)
 @scenarios

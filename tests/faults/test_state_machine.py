@@ -25,7 +25,7 @@ from tests.sampling import pick, seed_of
 from tests.world import RUN, START_MS, World
 
 SEED = seed_of("state machine")
-EXAMPLES = int(os.environ.get("RUNLAKE_EXAMPLES") or pick(20, 600, 5000))
+EXAMPLES = int(os.environ.get("RUNLAKE_EXAMPLES") or pick(20, 400, 5000))
 STEPS = int(os.environ.get("RUNLAKE_STEPS", "60"))
 
 WRITERS = ("writer-a", "writer-b", "writer-c")

@@ -124,7 +124,7 @@ ANSWERED = [each for each in LARGEST if not each.note.startswith("items")]
 """Those of items are sent by the test of items."""
 
 
-@pytest.mark.sampled(default=25)
+@pytest.mark.sampled(default=15)
 @pytest.mark.slow
 @pytest.mark.parametrize("largest", ANSWERED, ids=lambda each: f"{' '.join(each.operation)} {each.note}")
 def test_largest_request_is_answered_within_the_limit_of_a_response(largest: Largest) -> None:
@@ -217,7 +217,7 @@ def test_path_and_query_over_the_limit_are_refused(world: World, operation: Oper
     assert "path and query" not in answer.body
 
 
-@pytest.mark.sampled(default=2)
+@pytest.mark.sampled(default=1)
 @pytest.mark.slow
 @pytest.mark.parametrize("sample", RECORDS, ids=name_of)
 def test_items_at_the_limit_are_stored_and_one_more_is_refused(world: World, sample: Sample) -> None:
@@ -254,7 +254,7 @@ def test_runs_at_the_limit_are_stored_and_one_more_is_refused(world: World, samp
     assert get("p0/r").json["total"] == get(f"p{limit - 1}/r").json["total"] == 1
 
 
-@pytest.mark.sampled(default=2)
+@pytest.mark.sampled(default=1)
 @pytest.mark.slow
 @pytest.mark.parametrize("sample", [each for each in [*SAMPLES.values(), MSGPACK] if each.values], ids=name_of)
 def test_values_over_the_limit_are_refused(world: World, sample: Sample) -> None:

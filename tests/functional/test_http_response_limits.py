@@ -41,7 +41,7 @@ def served(url: str) -> Answer:
     return answer
 
 
-@pytest.mark.sampled(default=10)
+@pytest.mark.sampled(default=6)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LETTERS)
 @pytest.mark.parametrize("over", [-1, 0, 1])

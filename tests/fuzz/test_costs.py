@@ -21,7 +21,7 @@ def _meter() -> Iterator[Meter]:
 
 
 def test_small_bodies_cost_little(meter: Meter) -> None:
-    names = sample(SHAPES, "shapes of costly bodies", default=30, fast=3)
+    names = sample(SHAPES, "shapes of costly bodies", default=15, fast=3)
     costs = zip(names, meter.costs(SHAPES[name] for name in names), strict=True)
     over = {name: limits for name, cost in costs if (limits := excess(SHAPES[name], cost))}
     assert not over

@@ -86,7 +86,7 @@ def test_a_line_that_goes_wrong_after_a_good_start(each: LogFormat) -> None:
     assert slow == []
 
 
-@pytest.mark.sampled(default=2)
+@pytest.mark.sampled(default=1)
 @pytest.mark.slow
 @pytest.mark.parametrize("end", ["", "\0", ": ", "]", '"', ")"])
 def test_a_line_that_nobody_knows(end: str) -> None:

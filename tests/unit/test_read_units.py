@@ -23,7 +23,7 @@ from chalicelib.memory.database import InMemoryDatabase, _Partition, row_bytes
 from chalicelib.ports import Key, Row
 from tests.sampling import pick
 
-SIZES = (10, 10_000, pick(20_000, 100_000, 1_000_000))
+SIZES = (10, 10_000, pick(20_000, 50_000, 1_000_000))
 """Files of one ``what`` in one day."""
 BEGIN_MS = 20_717 * DAY_MS
 """The day."""
