@@ -13,12 +13,15 @@ from dataclasses import dataclass, field
 import pytest
 
 from chalicelib.errors import RunClosedError, UnavailableError
+from chalicelib.ports import RunEnd
+from chalicelib.runlog.artifact import artifact_of
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.writer import Appended
 from tests.faults.interception import FAULTS, LATER, THROTTLED, Crash, Intercepted, StopAt
 from tests.world import RUN, START_MS, Parts, World
 
 HOUR_MS = 3_600_000
+FAILED, SUCCEEDED = RunEnd("failed", exit_code=3), RunEnd("succeeded")
 pytestmark = pytest.mark.usefixtures("small_parts")
 
 
@@ -114,7 +117,7 @@ def reopened() -> Scenario:
 def sealed_unfinished() -> Scenario:
     scenario = with_a_large_log()
     writer = scenario.world.parts().writer
-    writer.seal(RUN, "closed", writer.tails.find(RUN))
+    writer.seal(RUN, "closed", writer.tails.find(RUN), FAILED)
     return scenario
 
 
@@ -135,7 +138,7 @@ def settle(scenario: Scenario, parts: Parts) -> None:
 
 
 def close(scenario: Scenario, parts: Parts) -> None:
-    parts.finalizer.close(RUN, scenario.position)
+    parts.finalizer.close(RUN, scenario.position, FAILED)
 
 
 def abandon(scenario: Scenario, parts: Parts) -> None:
@@ -211,7 +214,7 @@ def _stopped_at(name: str, prepare: Callable[[], Scenario], operation: Operation
     if moment == LATER:
         _go_on(scenario, retire=operation not in (append, append_large))
     stop.land()
-    _check_log(world, scenario, cold=name == "append, cold")
+    _check_log(world, scenario, cold=name == "append, cold", end=FAILED if operation in (close, settle) else SUCCEEDED)
     return True
 
 
@@ -243,15 +246,16 @@ def _check_entries(world: World) -> None:
     assert kept | set(live) == set(range(max(live, default=-1) + 1))
 
 
-def _check_log(world: World, scenario: Scenario, *, cold: bool) -> None:
-    """After recovery and in the end: exactly the model, in pages and in the bytes of logs.txt."""
+def _check_log(world: World, scenario: Scenario, *, cold: bool, end: RunEnd) -> None:
+    """After recovery and in the end: exactly the model, in pages and in the bytes of logs.txt, and the end of the first close."""
     expected = b"".join(scenario.model)
     if cold and len(b"\n".join(scenario.model)) < sum(map(len, _segments(world))):
         expected += scenario.model[-1]
     assert _lines(world) == expected.decode().split("\n")[:-1]
-    world.parts().finalizer.close(RUN, None)
+    world.parts().finalizer.close(RUN, None, SUCCEEDED)
     scenario.settle()
     assert world.body("logs.txt") == expected
+    assert artifact_of(world.store.head(world.layout.logs(RUN))).end == end
     assert "partial.txt" not in world.names()
     with pytest.raises(RunClosedError):
         world.parts().writer.append(RUN, Batch.from_text("too late"), position=scenario.position)

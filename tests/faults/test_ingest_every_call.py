@@ -5,17 +5,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from chalicelib.catalog.recent import ENDED
 from chalicelib.catalog.runs import RunRow
 from chalicelib.errors import UnavailableError
 from chalicelib.ingestion.ingester import Ingester
 from chalicelib.memory.publisher import InMemoryPublisher
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
+from chalicelib.ports import RunEnd
 from chalicelib.runlog.batch import Batch
-from tests.faults.interception import CONFLICT, FAULTS, Crash, Intercepted, StopAt
+from tests.faults.interception import CONFLICT, FAULTS, THROTTLED, Crash, Intercepted, StopAt
 from tests.ingesting import BUCKET, ingest_one, ingester_of, message, s3_record
 from tests.world import RUN, World
 
@@ -28,7 +32,7 @@ class Catalogued:
         for number in range(3):
             self.world.parts().writer.append(RUN, Batch.from_text(f"line {number}\n", "host-1"))
             self.world.clock.advance(30)
-        self.world.parts().finalizer.close(RUN)
+        self.world.parts().finalizer.close(RUN, end=RunEnd("failed", exit_code=3))
         self.index, self.runs, self.topic = self.world.index, InMemoryRunCatalog(), InMemoryPublisher()
         prefix = self.world.layout.run_prefix(RUN)
         self.messages = [message(s3_record(prefix + key)) for key in self.world.names()]
@@ -37,6 +41,10 @@ class Catalogued:
         return ingester_of(
             self.world, self.runs, self.topic, port=lambda inner: Intercepted(inner, gate) if gate else inner, watermark_bytes=10
         )
+
+    def lists_of_outcomes(self) -> list[str]:
+        """The lists of runs by outcome that have the run."""
+        return [outcome for outcome in ENDED for _, run in self.runs.ended(outcome, 0, "", 10).places if run == RUN]
 
     def rows(self) -> tuple[RunRow | None, list[int]]:
         return self.runs.get(RUN), [row.sequence for row in self.index.rows_from(RUN, 0, 0, 100)]
@@ -72,6 +80,7 @@ def test_stop_at_every_call(order: int, moment: str, how: str) -> None:
             ingest_one(catalogued.ingester(stop.successor), body)
         stop.land()
         assert catalogued.rows() == expected
+        assert catalogued.lists_of_outcomes() == ["failed"]
         reported = [json.loads(text)["records"][0]["url"] for text, _ in catalogued.topic.messages]
         assert {f"s3://{BUCKET}/{catalogued.world.layout.run_prefix(RUN)}{key}" for key in catalogued.world.names()} <= set(
             reported
@@ -79,3 +88,27 @@ def test_stop_at_every_call(order: int, moment: str, how: str) -> None:
         number += 1
     print(f"\ncrash points of ingestion: {number}")
     assert number >= 10
+
+
+@pytest.mark.parametrize(("moment", "how"), [fault for fault in FAULTS if fault[0] != CONFLICT])
+@pytest.mark.parametrize("order", [1, -1], ids=["in order", "reversed"])
+def test_stopped_heartbeat_changes_no_end(order: int, moment: str, how: str) -> None:
+    """Between any two messages, and repeated."""
+    expected, _ = undisturbed()
+    assert expected
+    for position in range(len(Catalogued().messages) + 1):
+        catalogued = Catalogued()
+        queue, stop = catalogued.messages[::order], StopAt(0, moment, how)
+        now_ms = catalogued.world.clock.now_ms()
+        for body in queue[:position]:
+            ingest_one(catalogued.ingester(), body)
+        with suppress(UnavailableError, Crash):
+            Intercepted(catalogued.runs, stop).alive(RUN, now_ms)
+        Intercepted(catalogued.runs, stop.successor).alive(RUN, now_ms)
+        for body in queue[position:]:
+            ingest_one(catalogued.ingester(), body)
+        stop.land()
+        row, _ = catalogued.rows()
+        assert row and replace(row, alive_ms=0) == expected and row.alive_ms in (0, now_ms)
+        assert stop.fired or moment == THROTTLED
+        assert catalogued.lists_of_outcomes() == ["failed"]
