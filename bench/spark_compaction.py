@@ -7,8 +7,6 @@ gives it what is damaged, and a run of 100,000 one-line segments.
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import subprocess
 import sys
 import time
@@ -18,11 +16,13 @@ from typing import Any
 from bench.figures import printed
 from bench.measure import Measure, reported
 from bench.spark_compaction_archive import BenchArchive, BenchRun, bench_archive, some_runs
+from bench.spark_compaction_kill import dirty, kills
+from bench.spark_job import PROCESSES, job
 from glue_jobs.shell.prices import DPU_HOUR
 from local.state import PROJECT
 
 RUNS, FEW, SEGMENTS, SEGMENT_BYTES = 2000, 200, 20, 16 * 1024
-PROCESSES, THREADS = 2, 8
+THREADS = 8
 ROUNDS = 2
 _CORES_A_DPU = 4
 
@@ -50,31 +50,6 @@ def measure(runs: int = RUNS, few: int = FEW, rounds: int = ROUNDS) -> list[Meas
             times["processes"].append(_loop(runs, PROCESSES, THREADS))
             print(f"round {number + 1}: " + ", ".join(f"{name} {each[-1]:.1f} s" for name, each in times.items()), file=sys.stderr)
     return _measures({name: min(each) for name, each in times.items()}, told, runs, few)
-
-
-def job(*arguments: str, name: str = "bulk_compact", check: bool = True) -> dict[str, Any]:
-    """A job in a process of its own; its summary."""
-    done = subprocess.run(
-        command(*arguments, name=name), env=environment(), cwd=PROJECT, capture_output=True, text=True, timeout=1800
-    )
-    if not done.stdout or (check and done.returncode):
-        raise RuntimeError(f"exit_code={done.returncode}\n{done.stdout}\n{done.stderr[-5000:]}")
-    return summary_of(done.stdout)
-
-
-def summary_of(printed: str) -> dict[str, Any]:
-    """A job's summary: the last line that it prints."""
-    return dict(json.loads(printed.splitlines()[-1]))
-
-
-def command(*arguments: str, name: str = "bulk_compact") -> list[str]:
-    """How it is started."""
-    return [sys.executable, "-m", f"glue_jobs.{name}", *arguments]
-
-
-def environment() -> dict[str, str]:
-    """Spark on two cores; a task is tried again where its worker died, as on Glue."""
-    return os.environ | {"SPARK_MASTER": f"local[{PROCESSES},4]"}
 
 
 def _check(archive: BenchArchive, some: Iterable[BenchRun], found: dict[str, Any], count: int) -> None:
@@ -139,8 +114,6 @@ def _measures(best: dict[str, float], told: dict[str, Any], runs: int, few: int)
 
 def main(given: Sequence[str] | None = None) -> int:
     """Exit code 1 when a figure was missed, or something was not as it must be."""
-    from bench.spark_compaction_kill import dirty, kills
-
     parser = argparse.ArgumentParser(prog="python -m bench.spark_compaction", description=__doc__)
     parser.add_argument("--kills", type=int, default=0)
     parser.add_argument("--seed", type=int, default=time.time_ns() % 10**6)

@@ -18,8 +18,8 @@ from typing import Any
 import psutil
 
 from bench.measure import Measure
-from bench.spark_compaction import command, environment, job, summary_of
 from bench.spark_compaction_archive import BenchArchive, BenchRun, bench_archive, body_of, various_runs
+from bench.spark_job import command, environment, job, summary_of
 from chalicelib.ports import Run
 from glue_jobs.compaction.task import BUSY, LEFT
 from local.state import PROJECT

@@ -24,8 +24,9 @@ from bench.measure import Measure, reported
 from bench.spark_dataset_logs import DAY, LogServer, write_day
 from glue_jobs.build_dataset import NAME, run
 from glue_jobs.dataset.building import Done, Wanted
-from glue_jobs.dataset.destination import LocalFiles, destination
+from glue_jobs.dataset.destination import destination
 from glue_jobs.dataset.entries import APPEND, STAGING, Layout
+from glue_jobs.dataset.files import LocalFiles
 from glue_jobs.dataset.publication import OUTPUT
 from glue_jobs.dataset.writing import SESSION, stage
 from glue_jobs.datasource.offsets import fingerprint

@@ -14,8 +14,8 @@ import duckdb
 
 from bench.figures import keep, printed
 from bench.measure import Measure
-from bench.spark_compaction import job
 from bench.spark_compaction_archive import BenchArchive, BenchRun, bench_archive
+from bench.spark_job import job
 from bench.spark_upkeep import with_files
 from chalicelib.ports import Run
 

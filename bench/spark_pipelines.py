@@ -20,8 +20,8 @@ from unittest.mock import patch
 
 from bench.bench_world import set_environment
 from bench.measure import Measure, reported
-from bench.spark_compaction import summary_of
 from bench.spark_compaction_archive import BUCKET
+from bench.spark_job import summary_of
 from bench.spark_pipelines_archive import ROLLING, PipelineArchive, document, ended_run
 from local.emulator import Emulator, free_port
 from local.state import PROJECT

@@ -16,8 +16,9 @@ from random import Random
 from bench.bench_world import ARCHIVE, MIB, archive_tables
 from bench.figures import printed
 from bench.measure import Measure, reported
-from bench.spark_compaction import SEGMENT_BYTES, SEGMENTS, job
+from bench.spark_compaction import SEGMENT_BYTES, SEGMENTS
 from bench.spark_compaction_archive import BenchArchive, BenchRun, bench_archive, some_runs
+from bench.spark_job import job
 from chalicelib import composition
 from chalicelib.aws.clock import SystemClock
 from glue_jobs.expiring.expiry import Condemned, Outcome

@@ -20,8 +20,9 @@ from chalicelib.errors import InvalidConfigurationError
 from chalicelib.settings import Settings, load
 from glue_jobs.dataset.building import Builder, Done, Wanted
 from glue_jobs.dataset.committing import OvertakenError
-from glue_jobs.dataset.destination import Files, destination
+from glue_jobs.dataset.destination import destination
 from glue_jobs.dataset.entries import APPEND, REWRITE, Entry, Layout
+from glue_jobs.dataset.files import Files
 from glue_jobs.dataset.small_files import MOST_FILES, Sizes
 from glue_jobs.dataset.writing import SESSION
 from glue_jobs.datasource.offsets import fingerprint

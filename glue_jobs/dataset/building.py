@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, SparkSession
 
 from glue_jobs.dataset.committing import Change, Committer
-from glue_jobs.dataset.destination import Files
 from glue_jobs.dataset.entries import APPEND, REWRITE, Entry, Layout
+from glue_jobs.dataset.files import Files
 from glue_jobs.dataset.reading import Tally, arrivals, read_events, tally
 from glue_jobs.dataset.runs import NewRuns, Work
 from glue_jobs.dataset.small_files import Sizes, bins

@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from glue_jobs.dataset.destination import Files
 from glue_jobs.dataset.entries import REWRITE, Added, DataFile, Entry, Layout, State
+from glue_jobs.dataset.files import Files
 from glue_jobs.dataset.ledger import Ledger
 from glue_jobs.dataset.publication import Publisher, number_of
 from glue_jobs.dataset.staged import staged

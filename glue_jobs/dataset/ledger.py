@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from chalicelib.errors import DamagedLogError, ObjectNotFoundError
-from glue_jobs.dataset.destination import Files
 from glue_jobs.dataset.entries import Entry, State
+from glue_jobs.dataset.files import Files
 
 FOLDER = "_ledger/"
 CHECKPOINT_EVERY = 16

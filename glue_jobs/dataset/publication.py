@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from chalicelib.errors import DamagedLogError, ObjectNotFoundError
-from glue_jobs.dataset.destination import Files
 from glue_jobs.dataset.entries import STAGING, Added, Entry, State
+from glue_jobs.dataset.files import Files
 from glue_jobs.dataset.ledger import Ledger
 
 OUTPUT = "files/"

@@ -12,7 +12,7 @@ from botocore.config import Config
 
 from chalicelib.aws.errors import translate_errors
 from chalicelib.errors import OutcomeUnknownError, PreconditionFailedError, StoreUnavailableError, WriteConflictError
-from glue_jobs.dataset.destination import Listed
+from glue_jobs.dataset.files import Listed
 
 _ATTEMPTS, _CREATIONS = 10, 5
 _READ_TIMEOUT_S = 120

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from chalicelib.errors import DamagedLogError
-from glue_jobs.dataset.destination import Files, Listed
 from glue_jobs.dataset.entries import DATA, STAGING, Added, DataFile
+from glue_jobs.dataset.files import Files, Listed
 from glue_jobs.dataset.publication import OUTPUT
 
 _SUFFIX = ".parquet"

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from glue_jobs.dataset.destination import Files
 from glue_jobs.dataset.entries import DATA, STAGING, DataFile
+from glue_jobs.dataset.files import Files
 from glue_jobs.dataset.publication import OUTPUT
 from glue_jobs.transforms.dataset_files import put_together
 from glue_jobs.transforms.events import DATASET, PARTITIONS

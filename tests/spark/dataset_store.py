@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 
 from chalicelib.errors import ObjectNotFoundError
 from glue_jobs.dataset.committing import Change, Committer
-from glue_jobs.dataset.destination import Listed
 from glue_jobs.dataset.entries import APPEND, DATA, REWRITE, STAGING, Entry, Layout
+from glue_jobs.dataset.files import Listed
 from glue_jobs.dataset.publication import OUTPUT
 from glue_jobs.dataset.small_files import Sizes, bins
 

@@ -16,8 +16,8 @@ from chalicelib.ports import RunEnd
 from glue_jobs.build_dataset import build
 from glue_jobs.dataset import files
 from glue_jobs.dataset.building import Builder, Done, Wanted
-from glue_jobs.dataset.destination import LocalFiles
 from glue_jobs.dataset.entries import APPEND, REWRITE, Layout
+from glue_jobs.dataset.files import LocalFiles
 from glue_jobs.dataset.ledger import Ledger
 from glue_jobs.dataset.small_files import Sizes
 from glue_jobs.dataset.writing import SESSION

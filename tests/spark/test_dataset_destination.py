@@ -13,7 +13,8 @@ import pytest
 from bench.spark_bucket import BucketServer
 from bench.stored_runs import Bucket
 from chalicelib.errors import InvalidConfigurationError, ObjectNotFoundError
-from glue_jobs.dataset.destination import Files, LocalFiles, destination
+from glue_jobs.dataset.destination import destination
+from glue_jobs.dataset.files import Files, LocalFiles
 from glue_jobs.dataset.s3_destination import S3Files
 from tests.spark.dataset_store import Job, MemoryFiles, by_glob, by_ledger
 

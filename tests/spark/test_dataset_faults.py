@@ -10,8 +10,8 @@ import pytest
 from chalicelib.errors import InvalidConfigurationError, UnavailableError
 from glue_jobs.dataset.committing import Change, Committer, OvertakenError
 from glue_jobs.dataset.contents import files as contents
-from glue_jobs.dataset.destination import LocalFiles
 from glue_jobs.dataset.entries import APPEND, DATA, STAGING, Layout
+from glue_jobs.dataset.files import LocalFiles
 from glue_jobs.dataset.ledger import Ledger
 from glue_jobs.dataset.publication import Publisher
 from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt

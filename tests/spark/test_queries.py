@@ -21,8 +21,8 @@ from bench.stored_runs import START_MS, Bucket
 from chalicelib.ports import RunEnd
 from glue_jobs.build_dataset import build
 from glue_jobs.dataset.building import Builder, Wanted
-from glue_jobs.dataset.destination import LocalFiles
 from glue_jobs.dataset.entries import Layout
+from glue_jobs.dataset.files import LocalFiles
 from glue_jobs.dataset.writing import SESSION
 from glue_jobs.datasource.offsets import fingerprint
 from glue_jobs.datasource.options import parse_options

@@ -1,0 +1,127 @@
+"""The files of a dataset: the interface of their store, and a folder as one. Names are relative, with slashes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from chalicelib.errors import ObjectNotFoundError
+
+
+class Listed(NamedTuple):
+    """A file of a listing."""
+
+    name: str
+    bytes: int
+
+
+class Files(Protocol):
+    """What publishing stands on. Every call may fail before or after it took effect, and can be repeated.
+
+    Raises UnavailableError when the store does not answer.
+    """
+
+    @property
+    def uri(self) -> str:
+        """Where it is, as Spark and SQL engines say it; without a slash at the end."""
+
+    def list(self, prefix: str) -> Iterator[Listed]:
+        """Files whose names begin with ``prefix``, ascending. A folder's name ends with a slash."""
+
+    def read(self, name: str, start: int = 0, end: int | None = None) -> bytes:
+        """Bytes [start, end) of a file, or to its end. Raises ObjectNotFoundError."""
+
+    def create(self, name: str, body: bytes) -> bool:
+        """Write a file whole, unless there is one; whether it was not there. False may also mean that an earlier try of this very
+        call has written it: look what it holds."""
+
+    def put(self, name: str, body: bytes) -> None:
+        """Write a file whole, whatever is there."""
+
+    def move(self, source: str, target: str) -> None:
+        """Afterwards ``target`` holds what ``source`` did, whole; ``source`` may still be there. Raises ObjectNotFoundError."""
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Remove files; one that is gone is a success."""
+
+    def clear(self, folder: str) -> None:
+        """Remove a folder with all that is in it; its name ends with a slash."""
+
+
+class LocalFiles:
+    """A folder of this machine, or one that all machines see."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @property
+    def uri(self) -> str:
+        """See the port."""
+        return f"file://{self._folder.absolute()}"  # as Hadoop has it: nothing escaped
+
+    def list(self, prefix: str) -> Iterator[Listed]:
+        """See the port."""
+        start = self._folder / prefix if prefix.endswith("/") or not prefix else (self._folder / prefix).parent
+        found = [Path(root) / name for root, _, names in os.walk(start) for name in names]
+        for name in sorted(path.relative_to(self._folder).as_posix() for path in found):
+            if name.startswith(prefix) and (size := self._size(name)) is not None:
+                yield Listed(name, size)
+
+    def read(self, name: str, start: int = 0, end: int | None = None) -> bytes:
+        """See the port."""
+        try:
+            with (self._folder / name).open("rb") as file:
+                file.seek(start)
+                return file.read(-1 if end is None else end - start)
+        except FileNotFoundError as error:
+            raise ObjectNotFoundError(f"no such file name={name}") from error
+
+    def create(self, name: str, body: bytes) -> bool:
+        """See the port. A link is made or not, and nobody sees half a file."""
+        written = self._written(name, body)
+        try:
+            os.link(written, self._folder / name)
+        except FileExistsError:
+            return False
+        finally:
+            written.unlink()
+        return True
+
+    def put(self, name: str, body: bytes) -> None:
+        """See the port."""
+        self._written(name, body).replace(self._folder / name)
+
+    def move(self, source: str, target: str) -> None:
+        """See the port. A rename."""
+        (self._folder / target).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            (self._folder / source).replace(self._folder / target)
+        except FileNotFoundError as error:
+            raise ObjectNotFoundError(f"no such file name={source}") from error
+
+    def delete(self, names: Iterable[str]) -> None:
+        """See the port."""
+        for name in names:
+            (self._folder / name).unlink(missing_ok=True)
+
+    def clear(self, folder: str) -> None:
+        """See the port."""
+        shutil.rmtree(self._folder / folder, ignore_errors=True)
+
+    def _written(self, name: str, body: bytes) -> Path:
+        """A file beside the one that is meant, that nobody looks for."""
+        path = self._folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+        beside.write_bytes(body)
+        return beside
+
+    def _size(self, name: str) -> int | None:
+        try:
+            return (self._folder / name).stat().st_size
+        except FileNotFoundError:
+            return None  # gone meanwhile
