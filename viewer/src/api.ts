@@ -1,7 +1,7 @@
 /** The HTTP API, as far as this page asks it. It stands two steps above the page. */
 
 import { ApiError } from "./errors";
-import { joined, pagesOf } from "./paging";
+import { type Completeness, joined, pagesOf } from "./paging";
 import { session } from "./session";
 
 export { ApiError };
@@ -55,7 +55,6 @@ export interface Step {
   status: "running" | "succeeded" | "failed" | null;
   complete: boolean;
 }
-export interface Completeness { state: "complete" | "pending" | "lost"; sealed: boolean; writers: { writer: string }[]; lost: string[] }
 /** Part of a step's log: `next` is the byte to go on from; `complete`: nothing will ever follow. */
 export interface StepText { text: string; next: number; complete: boolean }
 export type Severity = "TRACE" | "DEBUG" | "INFO" | "WARNING" | "ERROR" | "CRITICAL";

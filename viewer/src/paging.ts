@@ -1,6 +1,6 @@
 /** Lists that come in pages, each of which names where the next begins. */
 
-import type { Completeness } from "./api";
+export interface Completeness { state: "complete" | "pending" | "lost"; sealed: boolean; writers: { writer: string }[]; lost: string[] }
 
 export type Paged<Page> = Page & { after?: string | null };
 

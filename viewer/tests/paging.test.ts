@@ -1,7 +1,5 @@
 import { expect, test } from "vitest";
-
-import type { Completeness } from "../src/api";
-import { joined, pagesOf, untilEnough } from "../src/paging";
+import { type Completeness, joined, pagesOf, untilEnough } from "../src/paging";
 
 test("pages are loaded until one names no next", async () => {
   const places: (string | null)[] = [];

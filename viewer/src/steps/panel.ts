@@ -1,6 +1,7 @@
 /** The steps of a run, for whoever looks for the one that failed: a tree by mouse and by keys (as the ARIA pattern has it). */
 
-import type { Completeness, Step } from "../api";
+import type { Step } from "../api";
+import type { Completeness } from "../paging";
 import { el, name } from "../dom";
 import { count, duration, plural, size } from "../format";
 import { foldedAtFirst, treeOf, visible, type Node } from "./tree";
