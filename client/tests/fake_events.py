@@ -20,7 +20,7 @@ class StoredEvents:
     stored: list[Json] = field(default_factory=list)
     writers: dict[str, Json] = field(default_factory=dict)
     steps: dict[str, Json] = field(default_factory=dict)
-    told: list[tuple[str, Json]] = field(default_factory=list)
+    step_updates: list[tuple[str, Json]] = field(default_factory=list)
     keys: dict[str, Json] = field(default_factory=dict)
     unregistered: list[str] = field(default_factory=list)
     page_events: int = PAGE_EVENTS
@@ -47,7 +47,7 @@ def answer_events(
         case ["POST", "writers", writer, "close"]:
             return _close(events, writer, json.loads(body))
         case ["POST", "steps", step]:
-            events.told.append((step, json.loads(body)))
+            events.step_updates.append((step, json.loads(body)))
             events.steps.setdefault(step, {}).update(json.loads(body))
             return 200, {"step": step}, b""
         case ["GET"]:
@@ -78,8 +78,8 @@ def _append(events: StoredEvents, writer: str, headers: dict[str, str], body: by
     text, errors, accepted, first = b"", [], 0, line
     for index, item in enumerate(map(json.loads, body.decode().splitlines())):
         unknown = item.keys() - {"message", "timestamp", "id", "step", "level", "data", "annotations"}
-        beside = json.dumps([item.get("data", {}), item.get("annotations", [])])
-        unknown |= {"size"} if len(beside) > 64 * 1024 else set()
+        extras = json.dumps([item.get("data", {}), item.get("annotations", [])])
+        unknown |= {"size"} if len(extras) > 64 * 1024 else set()
         unknown |= {each["position"] for each in item.get("annotations", ()) if each["position"] > len(item["message"])}
         if unknown or not isinstance(item.get("message"), str) or "refuse" in item["message"]:
             errors.append({"index": index, "code": 400, "message": "as the test wants it"})
@@ -116,11 +116,11 @@ def _close(events: StoredEvents, writer: str, end: Json) -> Answer:
 def _page(events: StoredEvents, query: dict[str, str]) -> Json:
     begin = int(query.get("after", 0))
     end = min(begin + min(events.page_events, int(query.get("limit", 100))), len(events.stored))
-    found = [event for event in events.stored[begin:end] if _is_wanted(event, query)]
+    found = [event for event in events.stored[begin:end] if _matches(event, query)]
     return {"events": found, "after": str(end) if end < len(events.stored) else None}
 
 
-def _is_wanted(event: Json, query: dict[str, str]) -> bool:
+def _matches(event: Json, query: dict[str, str]) -> bool:
     return (
         query.get("step", event["step"]) == event["step"]
         and query.get("level", event["level"]) == event["level"]

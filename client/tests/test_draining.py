@@ -14,7 +14,7 @@ import pytest
 from client.tests.fake_server import FakeServer
 from runlake import Archive, RunClosedError, RunName, draining
 from runlake.draining import Drain
-from runlake.leftovers import Leftover, claimed, keep_leftover, leftovers_in
+from runlake.leftovers import Leftover, claimed, leftovers_in, write_leftover
 from runlake.outcomes import RunEnd
 from runlake.starts import Start
 
@@ -57,7 +57,7 @@ def leave(root: Path, server: FakeServer, *, sent: bytes, position: str | None) 
     for number, begin in enumerate(range(0, len(rest), 3001)):
         (folder / f"{number:010d}.chunk").write_bytes(rest[begin : begin + 3001])
     leftover = Leftover(server.url, RUN, position, close=True, sent=sent.count(b"\n"))
-    keep_leftover(folder, leftover, gzip.compress(sent) if sent else None)
+    write_leftover(folder, leftover, gzip.compress(sent) if sent else None)
 
 
 def drained(root: Path, steps: Steps | None = None) -> int:
@@ -151,7 +151,7 @@ def test_end_without_lines_is_reported_once_wherever_the_drain_is_killed(
     for at in count():
         server.runs.clear()
         start, end = Start("id", "./load.sh"), RunEnd("failed", exit_code=3)
-        keep_leftover(tmp_path / str(at) / "left", Leftover(server.url, RUN, None, close=True, start=start, end=end), None)
+        write_leftover(tmp_path / str(at) / "left", Leftover(server.url, RUN, None, close=True, start=start, end=end), None)
         steps = Steps(at, after=after)
         with suppress(PowerCutError):
             drained(tmp_path / str(at), steps)
@@ -176,7 +176,7 @@ def test_events_of_a_closed_run_are_complete_in_its_next_attempt_wherever_the_dr
         folder.mkdir(parents=True)
         (folder / "0000000000.chunk").write_bytes(b"".join(events[3:]))
         of_writer = {"writer": "w", "count": len(events), "lastTimestampMs": 1}  # as the release before this one wrote it
-        keep_leftover(folder, Leftover(server.url, RUN, "e.3", close=False, facts=of_writer), None)
+        write_leftover(folder, Leftover(server.url, RUN, "e.3", close=False, facts=of_writer), None)
         steps = Steps(at, after=after)
         with suppress(PowerCutError):
             drained(folder.parent, steps)
@@ -201,7 +201,7 @@ def test_drain_closes_an_attempt_that_was_to_stay_open_only_if_it_joins_and_star
 ) -> None:
     server.runs["p", "r"].start = "of another process" if of_another else ""
     folder = tmp_path / "left"
-    keep_leftover(folder, Leftover(server.url, RUN, None, close=False, start=Start("id", is_joining=is_joining)), None)
+    write_leftover(folder, Leftover(server.url, RUN, None, close=False, start=Start("id", is_joining=is_joining)), None)
     (folder / "0000000000.chunk").write_bytes(b"one\n")
     assert drained(tmp_path) == 0
     assert (server.lines("p", "r"), server.runs["p", "r"].closed) == ([b"one"], is_closed)

@@ -27,7 +27,7 @@ from client.tests.fake_events import StoredEvents
 from client.tests.fake_server import FakeServer
 from client.tests.test_faults import BadDay
 from runlake import Pace, RunlogHandler, Settings, SettingsError
-from runlake.deliveries import Ended, EventDelivery
+from runlake.deliveries import EventDelivery, WriterEnd
 from runlake.events import MAX_EVENT_BYTES
 
 _SRC = Path(__file__).parents[1] / "src"
@@ -365,9 +365,9 @@ def test_events_of_a_run_that_is_closed_under_them_are_complete_in_both_attempts
 
 def test_as_many_events_as_one_request_takes_are_counted_without_what_is_told_of_steps() -> None:
     event, step = b'{"id":0}\n', b'{"@step":"s"}\n'
-    delivery = EventDelivery(runlake.RunName("p", "r"), "w", lambda: Ended(0))
+    delivery = EventDelivery(runlake.RunName("p", "r"), "w", lambda: WriterEnd(0))
     most = step + 9_999 * event + step + event
-    assert [delivery.fitting(batch) for batch in (most, most + step, most + step + event, event)] == [
+    assert [delivery.fit_to_request(batch) for batch in (most, most + step, most + step + event, event)] == [
         most, most, most, event
     ]  # fmt: skip
 

@@ -235,9 +235,9 @@ def test_processes_of_one_start_write_to_one_attempt_that_only_the_first_closes(
         run.write("of a block")
     assert not server.runs["p", run_id].closed
     supervisor.write("of the supervisor\n")
-    beside = supervisor.beside()
-    beside.event("beside the supervisor")
-    beside.close()
+    another = supervisor.additional_writer()
+    another.event("beside the supervisor")
+    another.close()
     supervisor.finish(settings.exit_s, end=RunEnd("failed", exit_code=3))
     assert sorted(server.lines("p", run_id)) == [
         b"beside the supervisor",

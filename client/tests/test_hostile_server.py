@@ -17,7 +17,7 @@ from client.tests.on_a_pty import bytes_on_a_pty, on_a_pty
 from client.tests.test_terminal import is_printable
 from runlake import RunName
 from runlake.__main__ import runlake
-from runlake.leftovers import Leftover, keep_leftover
+from runlake.leftovers import Leftover, write_leftover
 
 pytestmark = pytest.mark.slow  # it starts processes
 
@@ -58,7 +58,7 @@ def environ(server: HostileServer, folder: Path, **more: str) -> dict[str, str]:
     """With a leftover that is hostile too."""
     left = folder / "spool" / "left"
     name = RunName("p" + TYPED, TYPED)
-    keep_leftover(left, Leftover(server.url, name, "s.0", close=True, sent=1), gzip.compress(b"x\n"))
+    write_leftover(left, Leftover(server.url, name, "s.0", close=True, sent=1), gzip.compress(b"x\n"))
     spool = {"RUNLAKE_SPOOL_DIR": str(folder / "spool"), "RUNLAKE_TOKEN": "t"}
     return {"RUNLAKE_URL": server.url, "RUNLAKE_CONFIG": os.devnull, **spool, **more}
 

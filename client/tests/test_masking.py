@@ -89,7 +89,7 @@ def test_a_stream_is_masked_as_if_it_came_at_once(secrets: list[str], text: str,
 @examples(deadline=None)  # other work on the machine is no fault
 @given(st.text("abxy", max_size=30))
 def test_positions_move_with_the_text(text: str) -> None:
-    masked, moved = Mask(["ab", "bba"]).moved(text)
+    masked, moved = Mask(["ab", "bba"]).with_positions(text)
     for position, letter in enumerate(text):
         if letter in "xy":  # of no secret
             assert masked[moved(position)] == letter
@@ -97,7 +97,7 @@ def test_positions_move_with_the_text(text: str) -> None:
                 each for each in text[:position] if each in "xy"
             ]
     assert moved(len(text)) == len(masked)
-    assert Mask(["ab"]).moved("xaby")[1](2) == 1
+    assert Mask(["ab"]).with_positions("xaby")[1](2) == 1
 
 
 def test_what_is_logged_written_and_annotated_is_masked_on_its_way(server: FakeServer, settings: Settings) -> None:

@@ -27,10 +27,10 @@ from client.tests.test_draining import leave
 from runlake import Archive, RunlogHandler, RunName, Settings, SettingsError
 from runlake.__main__ import runlake
 from runlake.commands.times import Seconds, since_of
-from runlake.deliveries import Ended, EventDelivery
+from runlake.deliveries import EventDelivery, WriterEnd
 from runlake.events import MAX_RUN_NAME_BYTES, RESERVED_RUN_IDS, checked_run_name
 from runlake.following import Follower
-from runlake.leftovers import Leftover, keep_facts, keep_leftover, leftovers_in
+from runlake.leftovers import Leftover, leftovers_in, write_facts, write_leftover
 from runlake.tokens import Token
 
 pytestmark = pytest.mark.slow  # it starts processes
@@ -268,7 +268,7 @@ def test_message_that_is_null_is_not_printed(filled: FakeServer) -> None:
 
 
 def test_null_reasons_of_events_and_streams_are_not_printed(filled: FakeServer) -> None:
-    delivery = EventDelivery(RunName("p", "r"), "w", lambda: Ended(1))
+    delivery = EventDelivery(RunName("p", "r"), "w", lambda: WriterEnd(1))
     filled.replacement = b'{"position": "s.1", "errors": [{"message": null}]}'
     with Archive(filled.url) as archive:
         assert delivery.append(archive, b'{"id": 0}\n', "").reason == "refused without a reason"
@@ -463,18 +463,18 @@ def test_drain_discards_what_is_named_and_nothing_else(server: FakeServer, tmp_p
 
 def test_list_counts_the_batch_that_was_sent_and_not_what_was_drained(server: FakeServer, tmp_path: Path) -> None:
     spool = ("--spool-dir", str(tmp_path))
-    keep_leftover(tmp_path / "left", Leftover(server.url, RunName("p", "r"), "s.0", close=True, sent=1), gzip.compress(b"x\n"))
+    write_leftover(tmp_path / "left", Leftover(server.url, RunName("p", "r"), "s.0", close=True, sent=1), gzip.compress(b"x\n"))
     sent_bytes = (tmp_path / "left" / "sent.gz").stat().st_size
     (row,) = map(json.loads, answered(server, *spool, "drain", "--list", "--json").splitlines())
     assert (row["lines"], row["bytes"]) == (1, sent_bytes)
     (tmp_path / "left" / "1.chunk").write_bytes(b"one\ntwo\n")
-    keep_facts(tmp_path / "left", Leftover(server.url, RunName("p", "r"), "s.0", close=True, begin=4))
+    write_facts(tmp_path / "left", Leftover(server.url, RunName("p", "r"), "s.0", close=True, begin=4))
     (row,) = map(json.loads, answered(server, *spool, "drain", "--list", "--json").splitlines())
     assert (row["lines"], row["bytes"]) == (1, 4)
 
 
 def test_leftover_that_lost_a_file_stops_no_other(server: FakeServer, tmp_path: Path) -> None:
-    keep_leftover(tmp_path / "torn", Leftover(server.url, RunName("p", "torn"), "s.0", close=True, sent=1), gzip.compress(b"x\n"))
+    write_leftover(tmp_path / "torn", Leftover(server.url, RunName("p", "torn"), "s.0", close=True, sent=1), gzip.compress(b"x\n"))
     (tmp_path / "torn" / "sent.gz").unlink()
     leave(tmp_path, server, sent=b"", position=None)
     result = call(server, "--spool-dir", str(tmp_path), "drain")

@@ -27,7 +27,7 @@ def test_notice_comes_when_nothing_moved_and_is_repeated_rarely(moves_s: list[fl
     for second in range(140):
         now_s = float(second)
         if now_s in moves_s:
-            notices.moved()
+            notices.progressed()
         if notices.take():
             told_s.append(now_s)
     assert told_s == expected_s
@@ -55,7 +55,7 @@ def test_wait_for_an_archive_that_is_away_is_told_before_it_is_given_up(
         "p", "r", close_run=True, settings=replace(settings, spool_bytes=spool_bytes), pace=replace(pace, notice_s=0.01), tell=tell
     )
     handler.write("one\n" * lines)
-    handler.finish(60, while_moving=True, is_wait_told=True)
+    handler.finish(60, while_moving=True, report_wait=True)
     assert told.format(root=settings.spool_root) in notices[0] and len(notices) == 1
     assert server.lines("p", "r") == [b"one"] * lines and server.runs["p", "r"].closed
 

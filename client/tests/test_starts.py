@@ -9,7 +9,7 @@ from chalicelib.events.starts import MAX_AGE_MS as MAX_ACCEPTED_AGE_MS
 from client.tests.fake_server import FakeServer
 from runlake import Pace, RunlogHandler, RunName, Settings, starts
 from runlake.__main__ import runlake
-from runlake.leftovers import Leftover, keep_leftover
+from runlake.leftovers import Leftover, write_leftover
 from runlake.starts import MAX_AGE_MS, Start
 
 _YEAR_MS = 365 * 86_400_000
@@ -124,7 +124,7 @@ def test_lines_of_a_refused_start_with_a_number_are_kept(server: FakeServer, set
 
 def test_drain_starts_a_run_without_a_start_that_is_refused(server: FakeServer, settings: Settings) -> None:
     folder = settings.spool_root / "left"
-    keep_leftover(folder, Leftover(server.url, RunName("p", "r"), None, close=True, start=Start("id", "./load.sh")), None)
+    write_leftover(folder, Leftover(server.url, RunName("p", "r"), None, close=True, start=Start("id", "./load.sh")), None)
     (folder / "0000000001.chunk").write_bytes(b"one\n")
     server.fault = lambda method, path: "400" if "/starts/" in path else ""
     assert CliRunner().invoke(runlake, ["--url", server.url, "--spool-dir", settings.spool_dir, "drain"]).exit_code == 0
@@ -136,7 +136,7 @@ def test_drain_goes_on_after_a_folder_with_any_error(facts: bytes | None, server
     for name in ("bad", "good"):
         folder = settings.spool_root / name
         delivery = {"writer": "w", "count": "no number"} if name == "bad" else {}
-        keep_leftover(folder, Leftover(server.url, RunName("p", name), None, close=True, facts=delivery), None)
+        write_leftover(folder, Leftover(server.url, RunName("p", name), None, close=True, facts=delivery), None)
         (folder / "0000000001.chunk").write_bytes(b"one\n")
     if facts is not None:
         (settings.spool_root / "bad" / "run.json").write_bytes(facts)

@@ -36,7 +36,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
     },
     "client/README.md": {
         "An event has {} at most": "runlake.events:MAX_EVENT_BYTES",
-        "its data and notes {}": "runlake.events:MAX_BESIDE_BYTES",
+        "its data and notes {}": "runlake.events:MAX_DATA_BYTES",
         "by each line of {} or more": "runlake.masking:_LINE_LETTERS",
         "A line longer than {} is cut": "runlake.batches:MAX_LINE_BYTES",
         "If one of more than {} is unfinished": "runlake.batches:MAX_LINE_BYTES",

@@ -60,7 +60,7 @@ MUTANTS = (
     ),
     Mutant(
         "runlake.terminal:json_text",
-        find="_UNPRINTABLE.sub(lambda found: _escaped(found[0]), text)",
+        find="_UNPRINTABLE.sub(lambda match: _escaped(match[0]), text)",
         replace="text",
         tests=_TERMINAL,
         why="JSON at a terminal has strings of others in it",
@@ -132,7 +132,7 @@ MUTANTS = (
     # what waits on disk
     Mutant(
         "runlake.draining:Drain._send",
-        find="self._keep(replace(self.leftover, position=stored.position, sent=0, begin=end))",
+        find="self._save(replace(self.leftover, position=stored.position, sent=0, begin=end))",
         replace="setattr(self, 'leftover', replace(self.leftover, position=stored.position, sent=0, begin=end))",
         tests=_DRAINING,
         why="a drain that is killed must know how far it was",
@@ -175,7 +175,7 @@ MUTANTS = (
     # attempts
     Mutant(
         "runlake.draining:Drain._send",
-        find="self._keep(replace(self.leftover, position=None, start=start, close=True, facts=facts))",
+        find="self._save(replace(self.leftover, position=None, start=start, close=True, facts=facts))",
         replace="self.leftover = replace(self.leftover, position=None, start=start, close=True, facts=facts)",
         tests=_DRAINING,
         why="a drain that is killed asks for the attempt that it has asked for",
@@ -195,7 +195,7 @@ MUTANTS = (
         why="nobody else closes the attempt that a drain starts for a writer",
     ),
     Mutant(
-        "runlake.shipper:Shipper._keep",
+        "runlake.shipper:Shipper._persist",
         find="self._closes_the_run",
         replace="self._finish.close",
         tests="client/tests/test_handler.py",
@@ -211,7 +211,7 @@ MUTANTS = (
     # exactly once
     Mutant(
         "runlake.shipper:Shipper._settle",
-        find="self._sent or self._waiting or self._buffer.pending_bytes or self._is_close_unanswered",
+        find="self._in_flight or self._waiting or self._buffer.pending_bytes or self._is_close_unanswered",
         replace="self._waiting or self._buffer.pending_bytes or self._is_close_unanswered",
         tests="client/tests/test_handler.py",
         why="the last batch has no answer, and is lost",
@@ -224,7 +224,7 @@ MUTANTS = (
         why="a run whose lines are lost looks complete",
     ),
     Mutant(
-        "runlake.deliveries:EventDelivery.fitting",
+        "runlake.deliveries:EventDelivery.fit_to_request",
         find="events < MAX_EVENTS",
         replace="True",
         tests="client/tests/test_events.py",
@@ -238,7 +238,7 @@ MUTANTS = (
         why="the next batch presents the position of the answer before",
     ),
     Mutant(
-        "runlake.shipper:Shipper._tried",
+        "runlake.shipper:Shipper._try_once",
         find="(AccessError, NotFoundError, SettingsError)",
         replace="(AccessError, SettingsError)",
         tests=f"{_MISTAKES}::test_lines_wait_where_the_address_is_wrong",

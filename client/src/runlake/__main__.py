@@ -111,7 +111,7 @@ def _translated(error: Exception) -> RunlakeError:
 def _located(session: Session, error: ApiError) -> ApiError:
     """The error, or that the address is wrong, where that is why."""
     with suppress(RunlakeError), session.archive() as archive:
-        if not archive.is_there():
+        if not archive.is_runlake():
             return AddressError(error.status, f"what answers there is not Runlake: {error} url={archive.url}")
     return error
 
@@ -125,13 +125,13 @@ def _located(session: Session, error: ApiError) -> ApiError:
 @click.option("--timeout-s", type=Seconds(min=0.001), help="Seconds for an answer to begin.")
 @click.option("--spool-dir", help="Where lines wait on disk.")
 @click.pass_context
-def runlake(ctx: click.Context, /, **given: Any) -> None:
+def runlake(ctx: click.Context, /, **options: Any) -> None:
     """Archive the logs of pipeline runs, follow and fetch them.
 
     Settings: these options, then RUNLAKE_URL and the like, then ~/.config/runlake/config.toml; see `runlake config`.
     Without RUN commands are about the newest run of a pipeline.
     """
-    ctx.obj = Session(given)
+    ctx.obj = Session(options)
 
 
 for _command in (

@@ -26,7 +26,7 @@ from runlake.errors import (
     SettingsError,
     UnavailableError,
 )
-from runlake.names import RunName, part
+from runlake.names import RunName, path_segment
 from runlake.outcomes import RunEnd
 from runlake.settings import Settings
 from runlake.starts import Start, StartedRun
@@ -34,7 +34,7 @@ from runlake.tokens import Token
 
 COOKIE = "PIPELINE_SESSION"
 _CONNECT_S = 5.0
-_STREAM_HOLDS_S = 25.0
+_STREAM_WAIT_S = 25.0
 _LOGS = "/v1/services/ingestionPipelines/logs"
 _PIPELINES = "/v1/catalog/pipelines"
 _RECENT_RUNS = "/v1/catalog"
@@ -44,7 +44,7 @@ _TRY_AGAIN = frozenset({408, 425, 429})
 _NO_ANSWER = (httpx.TransportError, httpx.DecodingError, httpx.InvalidURL)
 Json = dict[str, Any]
 _Piece = TypeVar("_Piece", str, bytes)
-_own = threading.local()
+_thread_state = threading.local()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Archive:
         headers = {"User-Agent": "runlake-client"}
         self._http = httpx.Client(timeout=timeout, transport=transport, headers=headers, verify=_tls())
 
-    def is_there(self) -> bool:
+    def is_runlake(self) -> bool:
         """Whether what answers at the address is Runlake's API. A request without credentials, which a stage may refuse."""
         try:
             response = self._send(self._http.build_request("GET", self.url + "/v1/health"))
@@ -118,7 +118,7 @@ class Archive:
     def start_run(self, run: RunName, start: Start) -> StartedRun:
         """Start a run, or its next attempt; the same start again gets the same attempt. Raises AttemptTakenError, NotFoundError (a server of
         an earlier release), RefusedError (no start is possible), ApiError, UnavailableError."""
-        path = f"{self._events(run)}/starts/{part(start.start_id)}"
+        path = f"{self._events(run)}/starts/{path_segment(start.start_id)}"
         try:
             answer, refusal = self._json_or_shorter("PUT", path, start.body(), start.body(has_details=False))
         except RunClosedError as error:
@@ -180,9 +180,9 @@ class Archive:
         last = {} if last_timestamp_ms is None else {"lastTimestamp": last_timestamp_ms}
         self._json("POST", self._writer(run, writer) + "/close", document={"count": count, **last})
 
-    def tell_step(self, run: RunName, step: str, facts: Json) -> None:
+    def update_step(self, run: RunName, step: str, facts: Json) -> None:
         """Tell of a step: ``name``, ``parent``, ``startedMs``, ``endedMs``, ``status``; told again it says the same."""
-        self._json("POST", f"{self._events(run)}/steps/{part(step)}", document=facts)
+        self._json("POST", f"{self._events(run)}/steps/{path_segment(step)}", document=facts)
 
     def steps(self, run: RunName) -> list[Json]:
         """The steps of a run, in the order of their start. Raises NotFoundError, ApiError, UnavailableError."""
@@ -222,7 +222,7 @@ class Archive:
 
     def newest_run(self, fqn: str) -> RunName:
         """The run that began last. Raises NotFoundError when there is none."""
-        runs = self._json("GET", f"{_LOGS}/{part(fqn)}", params={"limit": 1})["runs"]
+        runs = self._json("GET", f"{_LOGS}/{path_segment(fqn)}", params={"limit": 1})["runs"]
         if not runs:
             raise no_runs(fqn)
         return RunName(fqn, str(runs[0]))
@@ -233,7 +233,7 @@ class Archive:
 
     def runs(self, fqn: str, limit: int = 50) -> Iterator[Json]:
         """Facts of a pipeline's runs, the newest first."""
-        return self._pages(f"{_PIPELINES}/{part(fqn)}/runs", "runs", limit, {})
+        return self._pages(f"{_PIPELINES}/{path_segment(fqn)}/runs", "runs", limit, {})
 
     def recent_runs(self, limit: int = 50, **query: Any) -> Iterator[Json]:
         """Facts of runs of all pipelines with their ``fqn``, the last to be active first: ``fqn`` (a pattern), ``outcome``, ``since``."""
@@ -251,8 +251,8 @@ class Archive:
     def events(self, run: RunName, last_id: str | None, **query: Any) -> Iterator[Iterator[str]]:
         """The lines of an event stream's one response. Raises NotFoundError where it is not served, ApiError, UnavailableError."""
         headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": last_id} if last_id is not None else {})
-        address = f"{_LOGS}/{part(run.fqn)}/stream/{part(run.run_id)}"
-        timeout = self._timeout(_STREAM_HOLDS_S)
+        address = f"{_LOGS}/{path_segment(run.fqn)}/stream/{path_segment(run.run_id)}"
+        timeout = self._timeout(_STREAM_WAIT_S)
         with self._streamed(self.url + address, params=query, headers=headers | self._credentials(), timeout=timeout) as response:
             yield _translated(response.iter_lines())
 
@@ -283,16 +283,16 @@ class Archive:
                 return
 
     def _log(self, run: RunName) -> str:
-        return f"{_LOGS}/{part(run.fqn)}/{part(run.run_id)}"
+        return f"{_LOGS}/{path_segment(run.fqn)}/{path_segment(run.run_id)}"
 
     def _events(self, run: RunName) -> str:
-        return f"{_EVENTS}/{part(run.fqn)}/{part(run.run_id)}"
+        return f"{_EVENTS}/{path_segment(run.fqn)}/{path_segment(run.run_id)}"
 
     def _writer(self, run: RunName, writer: str) -> str:
-        return f"{self._events(run)}/writers/{part(writer)}"
+        return f"{self._events(run)}/writers/{path_segment(writer)}"
 
     def _facts(self, run: RunName) -> str:
-        return f"{_PIPELINES}/{part(run.fqn)}/runs/{part(run.run_id)}"
+        return f"{_PIPELINES}/{path_segment(run.fqn)}/runs/{path_segment(run.run_id)}"
 
     def _credentials(self) -> dict[str, str]:
         token = self._token.value()
@@ -339,7 +339,7 @@ class Archive:
         try:
             answer = response.json()
         except ValueError as error:
-            raise _stranger() from error
+            raise _foreign_answer() from error
         return answer if isinstance(answer, dict) else {}
 
     @contextmanager
@@ -370,11 +370,11 @@ class Archive:
 @contextmanager
 def _unlogged() -> Iterator[None]:
     """While the HTTP client works for us in this thread. An application that logs at INFO did not ask for a line about each of our requests."""
-    _own.is_sending = True
+    _thread_state.is_sending = True
     try:
         yield
     finally:
-        _own.is_sending = False
+        _thread_state.is_sending = False
 
 
 @contextmanager
@@ -386,13 +386,13 @@ def _closing(response: httpx.Response) -> Iterator[httpx.Response]:
             response.close()
 
 
-def _is_of_others(_: logging.LogRecord) -> bool:
+def _is_application_request(_: logging.LogRecord) -> bool:
     """Whether a record of the HTTP client is about a request of the application's own."""
-    return not getattr(_own, "is_sending", False)
+    return not getattr(_thread_state, "is_sending", False)
 
 
 for _logger in ("httpx", "httpcore.connection", "httpcore.http11", "httpcore.proxy"):
-    logging.getLogger(_logger).addFilter(_is_of_others)
+    logging.getLogger(_logger).addFilter(_is_application_request)
 
 
 def _translated(pieces: Iterator[_Piece]) -> Iterator[_Piece]:
@@ -414,11 +414,11 @@ def _is_one_empty_line(query: Mapping[str, Any], total: int) -> bool:
 
 def _checked(answer: Json, field: str) -> Json:
     if field not in answer:
-        raise _stranger()
+        raise _foreign_answer()
     return answer
 
 
-def _stranger() -> UnavailableError:
+def _foreign_answer() -> UnavailableError:
     """As when a proxy asks for a login: nothing was stored, and it may pass."""
     return UnavailableError("the answer is not Runlake's: is there something in between?")
 

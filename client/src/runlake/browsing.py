@@ -54,9 +54,9 @@ def step_of(archive: Archive, run: RunName, named: str) -> str:
         return named
     ids = [str(step["step"]) for step in steps if step["name"] == named]
     if len(ids) != 1:
-        told = f"several steps have that name ids={', '.join(ids)}" if ids else "the run has no such step"
+        problem = f"several steps have that name ids={', '.join(ids)}" if ids else "the run has no such step"
         raise NotFoundError(
-            404, f"{told} step={named!r}", next_step=f"name a step by its id: `runlake steps {run.words}` lists them"
+            404, f"{problem} step={named!r}", next_step=f"name a step by its id: `runlake steps {run.words}` lists them"
         )
     return ids[0]
 

@@ -37,8 +37,8 @@ class Buffer:
         self._memory_bytes, self._spool = memory_bytes, spool
         self._blocks: deque[bytearray] = deque()
         self._in_memory = 0
-        self._wanted = 1
-        self._hurry_to = 0
+        self._needed_bytes = 1
+        self._flush_to_bytes = 0
         self._gap_lines = 0
         self._at_line_start = True
         self._skipping = False
@@ -83,8 +83,8 @@ class Buffer:
                 return False
             if self._skipping:
                 data = self._from_next_line(data)
-            self._add(self._told_gap() + data)
-            if self.pending_bytes >= self._wanted:
+            self._add(self._take_gap_line() + data)
+            if self.pending_bytes >= self._needed_bytes:
                 self._changed.notify_all()
             return True
 
@@ -109,17 +109,17 @@ class Buffer:
             self._spool.discard(chunk)
             return self._taken(data)
 
-    def wait(self, wanted_bytes: int, timeout_s: float | None) -> None:
+    def wait(self, needed_bytes: int, timeout_s: float | None) -> None:
         """Until so many bytes are there, somebody is in a hurry, the end was told, or the time is over."""
         with self._changed:
-            self._wanted = wanted_bytes
+            self._needed_bytes = needed_bytes
             self._changed.wait_for(self._is_due, timeout_s)
-            self._wanted = 1
+            self._needed_bytes = 1
 
-    def hurry(self) -> int:
+    def request_flush(self) -> int:
         """Have what is here now shipped without delay; the count of bytes put so far."""
         with self._changed:
-            self._hurry_to = self.put_bytes
+            self._flush_to_bytes = self.put_bytes
             self._changed.notify_all()
             return self.put_bytes
 
@@ -127,12 +127,12 @@ class Buffer:
         """Take no more. A gap that nothing followed is told now."""
         with self._changed:
             if not self._ended:
-                if told := self._told_gap():
-                    self._append(told)
+                if gap := self._take_gap_line():
+                    self._append(gap)
                 self._ended = True
                 self._changed.notify_all()
 
-    def keep(self, older: bytes) -> tuple[int, Spool | None]:
+    def persist(self, older: bytes) -> tuple[int, Spool | None]:
         """Put all that is left on disk, ``older`` first; its lines. The folder is made though nothing is left. Where there is no disk, lines
         are counted as dropped."""
         with self._changed:
@@ -143,7 +143,7 @@ class Buffer:
             if self._spool is None:
                 self.dropped_lines += lines
                 return 0, None
-            self._spool.keep(left)
+            self._spool.persist(left)
             return lines + self._spool.lines, self._spool
 
     def remove_spool(self) -> None:
@@ -159,7 +159,7 @@ class Buffer:
 
     def _is_due(self) -> bool:
         pending = self.pending_bytes
-        return self._ended or pending >= self._wanted or (pending > 0 and self._hurry_to > self.taken_bytes)
+        return self._ended or pending >= self._needed_bytes or (pending > 0 and self._flush_to_bytes > self.taken_bytes)
 
     def _taken(self, data: bytes) -> bytes:
         self.taken_bytes += len(data)
@@ -211,7 +211,7 @@ class Buffer:
         self.dropped_lines += lines
         self._skipping = not data.endswith(b"\n")
 
-    def _told_gap(self) -> bytes:
+    def _take_gap_line(self) -> bytes:
         lines, self._gap_lines = self._gap_lines, 0
         if not lines:
             return b""

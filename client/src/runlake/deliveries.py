@@ -26,7 +26,7 @@ _OF_STEP, _OF_EVENT = b'{"@step":', b'{"id":'
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class AppendResult:
     """What became of a batch: items stored, items refused for good, and why the first of them was."""
 
     position: str
@@ -36,7 +36,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class WriterEnd:
     """What a writer of events wrote: how many ids it gave, and the last of its times."""
 
     count: int
@@ -55,19 +55,19 @@ class Delivery(Protocol):
         """What a person calls its lines."""
 
     @property
-    def must_end(self) -> bool:
+    def needs_close(self) -> bool:
         """Whether it is opened as soon as there is something, and closed although the run stays running."""
 
-    def of_run(self, run: RunName) -> Delivery:
+    def for_run(self, run: RunName) -> Delivery:
         """The same for another attempt of the run."""
 
-    def ended_before(self, packed: bytes) -> Delivery:
+    def ending_before(self, packed: bytes) -> Delivery:
         """The same once the run takes no more: the attempt that follows begins with this batch."""
 
-    def leave(self, archive: Archive) -> None:
+    def close_in_closed_run(self, archive: Archive) -> None:
         """The end of what was opened in a run that takes no more; again is harmless. Raises ApiError, UnavailableError."""
 
-    def fitting(self, batch: bytes) -> bytes:
+    def fit_to_request(self, batch: bytes) -> bytes:
         """As much of a batch, from its beginning, as one request takes: what several store can end up in two attempts."""
 
     def pack(self, batch: bytes) -> bytes:
@@ -79,7 +79,7 @@ class Delivery(Protocol):
     def open(self, archive: Archive) -> str:
         """What the first batch presents. Raises ApiError, UnavailableError."""
 
-    def append(self, archive: Archive, packed: bytes, position: str) -> Stored:
+    def append(self, archive: Archive, packed: bytes, position: str) -> AppendResult:
         """Store a batch; the same with the same position is stored once. Raises ApiError (nothing is stored), UnavailableError."""
 
     def close(self, archive: Archive) -> None:
@@ -95,20 +95,20 @@ class TextDelivery:
 
     run: RunName
     unit: str = "lines"
-    must_end: bool = False
+    needs_close: bool = False
 
-    def of_run(self, run: RunName) -> TextDelivery:
+    def for_run(self, run: RunName) -> TextDelivery:
         """See ``Delivery``."""
         return replace(self, run=run)
 
-    def ended_before(self, packed: bytes) -> TextDelivery:
+    def ending_before(self, packed: bytes) -> TextDelivery:
         """See ``Delivery``."""
         return self
 
-    def leave(self, archive: Archive) -> None:
+    def close_in_closed_run(self, archive: Archive) -> None:
         """Nothing was opened."""
 
-    def fitting(self, batch: bytes) -> bytes:
+    def fit_to_request(self, batch: bytes) -> bytes:
         """All: the number of lines has no bound."""
         return batch
 
@@ -124,10 +124,10 @@ class TextDelivery:
         """A session."""
         return archive.open_session(self.run)
 
-    def append(self, archive: Archive, packed: bytes, position: str) -> Stored:
+    def append(self, archive: Archive, packed: bytes, position: str) -> AppendResult:
         """A part of the log."""
         answer = archive.append(self.run, packed, position)
-        return Stored(str(answer["position"]), int(answer.get("lines", 0)))
+        return AppendResult(str(answer["position"]), int(answer.get("lines", 0)))
 
     def close(self, archive: Archive) -> None:
         """A session needs no end."""
@@ -142,7 +142,7 @@ class EventDelivery:
     """Events of one writer, and what it tells of steps, as lines of JSON.
 
     A request has an Idempotency-Key made of its bytes: its ids make them unlike all others of the writer. Events go first, what it
-    tells of steps second, a request for each step; told again that says the same. ``ended`` is asked when all is put.
+    tells of steps second, a request for each step; told again that says the same. ``writer_end`` is called when all is put.
 
     The ids of a writer count from 0 in each attempt: ``first_id`` of the lines is id 0 of this one. ``end_id``: the attempt takes no more,
     and the next one begins with that id of the lines.
@@ -150,27 +150,27 @@ class EventDelivery:
 
     run: RunName
     writer: str
-    ended: Callable[[], Ended]
+    writer_end: Callable[[], WriterEnd]
     first_id: int = 0
     end_id: int | None = None
     unit: str = "events"
-    must_end: bool = True
+    needs_close: bool = True
 
-    def of_run(self, run: RunName) -> EventDelivery:
+    def for_run(self, run: RunName) -> EventDelivery:
         """See ``Delivery``."""
         return replace(self, run=run, first_id=self.first_id if self.end_id is None else self.end_id, end_id=None)
 
-    def ended_before(self, packed: bytes) -> EventDelivery:
+    def ending_before(self, packed: bytes) -> EventDelivery:
         """See ``Delivery``. A batch without events is of steps alone, which a closed run takes too."""
         events = _events_of(packed)
         return replace(self, end_id=_id_of(events[0])) if events else self
 
-    def leave(self, archive: Archive) -> None:
+    def close_in_closed_run(self, archive: Archive) -> None:
         """Tells how many events there were until the run took no more."""
         if self.end_id is not None:
             archive.close_writer(self.run, self.writer, self.end_id - self.first_id)
 
-    def fitting(self, batch: bytes) -> bytes:
+    def fit_to_request(self, batch: bytes) -> bytes:
         """See ``Delivery``."""
         if batch.count(b"\n") <= MAX_EVENTS:
             return batch
@@ -193,54 +193,54 @@ class EventDelivery:
         archive.register_writer(self.run, self.writer)
         return ""
 
-    def append(self, archive: Archive, packed: bytes, position: str) -> Stored:
+    def append(self, archive: Archive, packed: bytes, position: str) -> AppendResult:
         """Events, then steps. More than ``MAX_EVENTS`` are of a batch that an earlier release has kept: if the run is closed between two
         requests for them, the next attempt has all of them, and this one the first."""
-        events = [_moved(event, self.first_id) for event in _events_of(packed)]
-        stored = Stored(position, 0)
+        events = [_with_attempt_id(event, self.first_id) for event in _events_of(packed)]
+        stored = AppendResult(position, 0)
         for begin in range(0, len(events), MAX_EVENTS):
             part = self._append(archive, events[begin : begin + MAX_EVENTS], stored.position)
             reason = stored.reason or part.reason
-            stored = Stored(part.position, stored.items + part.items, stored.refused + part.refused, reason)
+            stored = AppendResult(part.position, stored.items + part.items, stored.refused + part.refused, reason)
         for step, facts in _steps_of(packed).items():
             try:
-                archive.tell_step(self.run, step, facts)
+                archive.update_step(self.run, step, facts)
             except AccessError:
                 raise
             except ApiError as error:  # what is told of a step is not worth its events
-                stored = Stored(stored.position, stored.items, stored.refused, stored.reason or f"step {step}: {error}")
+                stored = AppendResult(stored.position, stored.items, stored.refused, stored.reason or f"step {step}: {error}")
         return stored
 
     def close(self, archive: Archive) -> None:
         """Tells how many events there were."""
-        ended = self.ended()
-        archive.close_writer(self.run, self.writer, ended.count - self.first_id, ended.last_timestamp_ms)
+        end = self.writer_end()
+        archive.close_writer(self.run, self.writer, end.count - self.first_id, end.last_timestamp_ms)
 
     def facts(self) -> dict[str, Any]:
         """The writer, and what it wrote."""
-        ended = self.ended()
-        of_writer = {"writer": self.writer, "count": ended.count, "lastTimestampMs": ended.last_timestamp_ms}
+        end = self.writer_end()
+        of_writer = {"writer": self.writer, "count": end.count, "lastTimestampMs": end.last_timestamp_ms}
         return of_writer | {"firstId": self.first_id, "endId": self.end_id}
 
-    def _append(self, archive: Archive, events: list[bytes], position: str) -> Stored:
+    def _append(self, archive: Archive, events: list[bytes], position: str) -> AppendResult:
         body = b"".join(event + b"\n" for event in events)
         key = f"{self.writer[:100]}-{blake2b(body, digest_size=16).hexdigest()}"
         try:
             answer = archive.append_events(self.run, self.writer, body, key, position)
         except RefusedError as error:
-            return Stored(position, 0, len(events), str(error))
+            return AppendResult(position, 0, len(events), str(error))
         errors = answer.get("errors") or []
         reason = text_of(errors[0].get("message"), "refused without a reason") if errors else ""
-        return Stored(str(answer["position"]), len(events) - len(errors), len(errors), reason)
+        return AppendResult(str(answer["position"]), len(events) - len(errors), len(errors), reason)
 
 
 def delivery_of(run: RunName, facts: Mapping[str, Any]) -> Delivery:
     """The one whose facts these are."""
     if "writer" not in facts:
         return TextDelivery(run)
-    ended = Ended(int(facts["count"]), facts.get("lastTimestampMs"))
+    end = WriterEnd(int(facts["count"]), facts.get("lastTimestampMs"))
     # Earlier releases number a writer's events through all attempts, and write neither id.
-    return EventDelivery(run, str(facts["writer"]), lambda: ended, int(facts.get("firstId", 0)), facts.get("endId"))
+    return EventDelivery(run, str(facts["writer"]), lambda: end, int(facts.get("firstId", 0)), facts.get("endId"))
 
 
 def _events_of(batch: bytes) -> list[bytes]:
@@ -251,7 +251,7 @@ def _id_of(event: bytes) -> int:
     return int(event.removeprefix(_OF_EVENT).partition(b",")[0])
 
 
-def _moved(event: bytes, first_id: int) -> bytes:
+def _with_attempt_id(event: bytes, first_id: int) -> bytes:
     """With the id that it has in an attempt."""
     if not first_id:
         return event
@@ -260,9 +260,9 @@ def _moved(event: bytes, first_id: int) -> bytes:
 
 def _steps_of(batch: bytes) -> dict[str, dict[str, Any]]:
     """What a batch tells of each step: what is said later counts."""
-    told: dict[str, dict[str, Any]] = {}
+    updates: dict[str, dict[str, Any]] = {}
     for line in batch.split(b"\n"):
         if line.startswith(_OF_STEP):
             facts = json.loads(line)
-            told.setdefault(facts.pop(STEP), {}).update(facts)
-    return told
+            updates.setdefault(facts.pop(STEP), {}).update(facts)
+    return updates

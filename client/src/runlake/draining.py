@@ -20,7 +20,7 @@ from typing import TypeVar
 from runlake.archive import Archive
 from runlake.batches import MAX_LINE_BYTES, cut
 from runlake.errors import AttemptTakenError, NotFoundError, RefusedError, RunClosedError, UnavailableError
-from runlake.leftovers import Leftover, chunks_in, keep_facts, remove, sent_path
+from runlake.leftovers import Leftover, chunks_in, remove, sent_path, write_facts
 from runlake.pacing import Backoff
 from runlake.starts import MAX_MOVES, Start
 
@@ -85,60 +85,60 @@ class Drain:
         if self.leftover.position is not None:
             return
         if start := self.leftover.start:
-            self._leave()
+            self._close_in_closed_run()
             try:
-                started = self._insist(lambda: self.archive.start_run(self.leftover.run, start))
+                started = self._retry(lambda: self.archive.start_run(self.leftover.run, start))
             except AttemptTakenError:
                 raise
             except (
                 NotFoundError,
                 RefusedError,
             ):  # a server of an earlier release, or one that refuses the start: the run without it
-                self._keep(replace(self.leftover, start=None))
+                self._save(replace(self.leftover, start=None))
                 return self._open()
-            delivery = self.leftover.delivery.of_run(started.run)
-            if delivery.must_end:
-                self._insist(lambda: delivery.open(self.archive))
+            delivery = self.leftover.delivery.for_run(started.run)
+            if delivery.needs_close:
+                self._retry(lambda: delivery.open(self.archive))
             close = self.leftover.close or (start.is_joining and not started.is_joined)
             started_run = replace(self.leftover, run=started.run, position=started.position, start=None, close=close)
-            self._keep(replace(started_run, facts=delivery.facts()))
+            self._save(replace(started_run, facts=delivery.facts()))
         else:
-            self._keep(replace(self.leftover, position=self._insist(lambda: self.leftover.delivery.open(self.archive))))
+            self._save(replace(self.leftover, position=self._retry(lambda: self.leftover.delivery.open(self.archive))))
 
     def _send(self, packed: bytes, end: int) -> None:
         """Store a batch; ``end``: the byte behind it. Where the run is closed, it goes to the next attempt."""
         for _ in range(MAX_MOVES):
             with suppress(RunClosedError):
-                stored = self._insist(lambda: self.leftover.delivery.append(self.archive, packed, str(self.leftover.position)))
+                stored = self._retry(lambda: self.leftover.delivery.append(self.archive, packed, str(self.leftover.position)))
                 break
             # The attempt is this process's own, so it ends with it. A drain that is killed here asks for the same attempt again.
             start = Start.now(self.leftover.run, "runlake drain").again()
-            facts = self.leftover.delivery.ended_before(packed).facts()
-            self._keep(replace(self.leftover, position=None, start=start, close=True, facts=facts))
+            facts = self.leftover.delivery.ending_before(packed).facts()
+            self._save(replace(self.leftover, position=None, start=start, close=True, facts=facts))
             self._open()
         else:
             raise RunClosedError(409, f"each attempt of {self.leftover.run} is closed by others at once")
-        self._keep(replace(self.leftover, position=stored.position, sent=0, begin=end))
+        self._save(replace(self.leftover, position=stored.position, sent=0, begin=end))
         self.stored, self.refused = self.stored + stored.items, self.refused + stored.refused
         self.reason = self.reason or stored.reason
 
-    def _leave(self) -> None:
+    def _close_in_closed_run(self) -> None:
         try:
-            self._insist(lambda: self.leftover.delivery.leave(self.archive))
+            self._retry(lambda: self.leftover.delivery.close_in_closed_run(self.archive))
         except (NotFoundError, RefusedError, RunClosedError) as error:
             self.reason = self.reason or str(error)  # what follows is stored all the same
 
     def _end(self) -> None:
         try:
-            self._insist(lambda: self.leftover.delivery.close(self.archive))
+            self._retry(lambda: self.leftover.delivery.close(self.archive))
         except (NotFoundError, RefusedError, RunClosedError) as error:
             self.reason = self.reason or str(error)  # the run can be closed all the same
         if self.leftover.close:
-            reason = self._insist(lambda: self.archive.close_run(self.leftover.run, self.leftover.end))
+            reason = self._retry(lambda: self.archive.close_run(self.leftover.run, self.leftover.end))
             self.reason = self.reason or reason
 
-    def _keep(self, leftover: Leftover) -> None:
-        keep_facts(self.folder, leftover)
+    def _save(self, leftover: Leftover) -> None:
+        write_facts(self.folder, leftover)
         self.leftover = leftover
 
     def _batch_at(self, begin: int) -> bytes:
@@ -149,7 +149,7 @@ class Drain:
             if len(waiting) > MAX_LINE_BYTES or (len(waiting) >= BATCH_BYTES and b"\n" in waiting[:BATCH_BYTES]):
                 is_end = False
                 break
-        return self.leftover.delivery.fitting(cut(waiting, BATCH_BYTES, final=is_end))
+        return self.leftover.delivery.fit_to_request(cut(waiting, BATCH_BYTES, final=is_end))
 
     def _bytes_from(self, begin: int) -> Iterator[bytes]:
         """Counted over all chunks. Those before are not opened."""
@@ -159,7 +159,7 @@ class Drain:
                 while data := file.read(_READ_BYTES):
                     yield data
 
-    def _insist(self, act: Callable[[], Answer]) -> Answer:
+    def _retry(self, act: Callable[[], Answer]) -> Answer:
         """Raises UnavailableError when it has been so for too long, ApiError."""
         give_up_s = time.monotonic() + self.patience_s
         while True:

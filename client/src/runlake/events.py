@@ -15,15 +15,15 @@ from typing import Any
 from urllib.parse import quote
 
 from runlake.annotations import Annotation
-from runlake.deliveries import STEP, Ended
+from runlake.deliveries import STEP, WriterEnd
 from runlake.errors import SettingsError
 from runlake.masking import Mask
-from runlake.names import RunName, part
+from runlake.names import RunName, path_segment
 from runlake.terminal import sanitize
 
 MAX_EVENT_BYTES = 1024 * 1024
 """Of one event as JSON. A longer one loses its data first, then the end of its message, and says so."""
-MAX_BESIDE_BYTES = 60_000
+MAX_DATA_BYTES = 60_000
 """Of data and annotations as ASCII JSON: the archive takes 64 KiB, and refuses an event that has more."""
 MAX_NAME_CHARS = 200
 MAX_RUN_NAME_BYTES = 1002
@@ -33,7 +33,7 @@ _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class EventInput:
     """What somebody says. ``message``: one or many lines, without the last newline; ``timestamp_ms`` None: now."""
 
     message: str
@@ -52,23 +52,23 @@ class EventLines:
         self._mask = mask
         self._ids = count()
         self._last_ms: int | None = None
-        self._ended: Ended | None = None
+        self._end: WriterEnd | None = None
         self.cut = 0
 
-    def event(self, said: Said) -> bytes:
+    def event(self, said: EventInput) -> bytes:
         """A line. Values of data that are no JSON become their ``repr``."""
         timestamp_ms = now_ms() if said.timestamp_ms is None else said.timestamp_ms
         self._last_ms = max(self._last_ms or 0, timestamp_ms)
         head = {"id": next(self._ids), "timestamp": timestamp_ms}
-        message, moved = self._mask.moved(said.message)
+        message, masked_position = self._mask.with_positions(said.message)
         more = {"step": said.step, "level": said.level}
         within = [each for each in said.annotations if 0 <= each.position <= len(said.message)]
-        notes = [self._annotation(each, moved(each.position)) for each in within]
-        beside = {"data": self._mask.json(said.data), "annotations": notes}
-        line = _line({**head, "message": message, **_given(more | beside)})
-        if len(line) <= MAX_EVENT_BYTES and (len(line) < MAX_BESIDE_BYTES // 6 or len(json.dumps(beside)) <= MAX_BESIDE_BYTES):
+        notes = [self._annotation(each, masked_position(each.position)) for each in within]
+        extras = {"data": self._mask.json(said.data), "annotations": notes}
+        line = _line({**head, "message": message, **_non_empty(more | extras)})
+        if len(line) <= MAX_EVENT_BYTES and (len(line) < MAX_DATA_BYTES // 6 or len(json.dumps(extras)) <= MAX_DATA_BYTES):
             return line
-        return self._shortened({**head, **_given(more)}, message)
+        return self._shortened({**head, **_non_empty(more)}, message)
 
     def step(self, step: str, facts: Mapping[str, Any]) -> bytes:
         """A line that tells of a step."""
@@ -77,14 +77,14 @@ class EventLines:
     def gap(self, lines: int) -> bytes:
         """A line that tells how many are missing before it."""
         return self.event(
-            Said(f"[runlake] {lines} events are missing here: they were dropped, the buffer was full", level="WARNING")
+            EventInput(f"[runlake] {lines} events are missing here: they were dropped, the buffer was full", level="WARNING")
         )
 
-    def ended(self) -> Ended:
+    def end(self) -> WriterEnd:
         """How many ids were given, and the last time, as it was when this was asked first."""
-        if self._ended is None:
-            self._ended = Ended(next(self._ids), self._last_ms)
-        return self._ended
+        if self._end is None:
+            self._end = WriterEnd(next(self._ids), self._last_ms)
+        return self._end
 
     def _annotation(self, annotation: Annotation, position: int) -> dict[str, Any]:
         return {"position": position, "note": self._mask.json(annotation.note)}
@@ -112,7 +112,7 @@ def checked_run_name(run: RunName) -> RunName:
         raise _misnamed("a run id cannot be a word of the API's paths", "run id", run.run_id)
     if "/" in run.run_id:
         raise _misnamed("a run id has no slash", "run id", run.run_id)
-    if len(part(run.fqn)) + len(part(run.run_id)) > MAX_RUN_NAME_BYTES:
+    if len(path_segment(run.fqn)) + len(path_segment(run.run_id)) > MAX_RUN_NAME_BYTES:
         raise _misnamed(f"fqn and run id have {MAX_RUN_NAME_BYTES} bytes at most once encoded", "run id", run.run_id)
     return run
 
@@ -128,7 +128,7 @@ def _misnamed(rule: str, what: str, name: str) -> SettingsError:
     return SettingsError(f"{rule} {what.replace(' ', '_')}={name[:200]!a}", next_step=f"choose another {what}")
 
 
-def new_writer() -> str:
+def new_writer_name() -> str:
     """A writer's name that nobody else makes up; it says where to look for one that is lost."""
     host = _NOT_IN_A_NAME.sub("-", socket.gethostname())[:40]
     return f"{host}-{os.getpid()}-{secrets.token_hex(4)}"
@@ -139,7 +139,7 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+def _non_empty(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value}
 
 

@@ -52,7 +52,7 @@ def execute(
     with process, _signals_passed_on(process) as passed_on:
         archive_outputs(outputs, lambda data: handler.write_bytes(data, patience_s))
         code = process.wait()
-        _tell_end(handler, code, time.monotonic() - started_s, patience_s)
+        _write_result_line(handler, code, time.monotonic() - started_s, patience_s)
     return code if code >= 0 else 128 - code, _end_of(code, is_cancelled=not passed_on.isdisjoint(_CANCELLING))
 
 
@@ -77,7 +77,7 @@ def _not_started(
     return code, RunEnd(FAILED, exit_code=code)
 
 
-def _tell_end(handler: RunlogHandler, code: int, duration_s: float, patience_s: float) -> None:
+def _write_result_line(handler: RunlogHandler, code: int, duration_s: float, patience_s: float) -> None:
     how = f"exit status {code}" if code >= 0 else f"killed by signal {-code} ({_signal_name(-code)})"
     handler.write_bytes(f"[runlake] {how} after {duration_s:.3f} s\n".encode(), patience_s)
 

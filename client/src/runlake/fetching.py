@@ -19,7 +19,7 @@ _RANGE_NOT_SATISFIABLE = 416
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class DownloadResult:
     """A log on disk. ``verified``: it has the bytes and lines that the archive says; None where that is not known yet."""
 
     path: Path
@@ -39,7 +39,7 @@ class Download:
     progress: Callable[[int, int | None], None] = lambda done, total: None
     pause: Callable[[float], object] = time.sleep
 
-    def fetch(self) -> Fetched:
+    def fetch(self) -> DownloadResult:
         """Raises IncompleteError when the bytes or lines are not those of a complete run; the part is removed then, since going on
         with it would not help. Raises ApiError, UnavailableError after some tries; the part stays. Raises OSError before anything is
         fetched where ``path`` cannot be a file."""
@@ -48,7 +48,7 @@ class Download:
         part = _part_of(self.path)
         begin = part.stat().st_size if part.exists() else 0
         total = int(facts["bytes"]) if facts else None
-        self._insist(part, total)
+        self._download_with_retries(part, total)
         size, lines = _measured(part)
         verified = self._verified(facts, size, lines)
         if verified is False and facts:
@@ -57,7 +57,7 @@ class Download:
                 f"the log is not what it should be bytes={size} of {facts['bytes']} lines={lines} of {facts['lines']}"
             )
         part.replace(self.path)
-        return Fetched(self.path, size, lines, begin, verified)
+        return DownloadResult(self.path, size, lines, begin, verified)
 
     def _check_path(self) -> None:
         """Before anything is fetched: a folder, a device or a place without a folder cannot become the file. Raises OSError."""
@@ -66,17 +66,17 @@ class Download:
             if path.exists() and not path.is_file():
                 raise FileExistsError(errno.EEXIST, "it is there, and is no file", str(path))
 
-    def _insist(self, part: Path, total: int | None) -> None:
+    def _download_with_retries(self, part: Path, total: int | None) -> None:
         backoff = Backoff()
         for left in reversed(range(_TRIES)):
             try:
-                return self._read_on(part, total)
+                return self._resume(part, total)
             except UnavailableError as error:
                 if not left:
                     raise
                 self.pause(backoff.next_s(error.retry_after_s))
 
-    def _read_on(self, part: Path, total: int | None) -> None:
+    def _resume(self, part: Path, total: int | None) -> None:
         have = part.stat().st_size if part.exists() else 0
         try:
             with self.archive.download(self.run, have) as (begin, pieces), open(part, "r+b" if have else "wb") as file:

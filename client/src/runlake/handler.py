@@ -21,7 +21,7 @@ from runlake.archive import Archive, import_for_requests
 from runlake.buffer import Buffer, gap_line
 from runlake.deliveries import EventDelivery, TextDelivery
 from runlake.errors import SettingsError
-from runlake.events import EventLines, Said, checked_name, checked_run_name, new_writer
+from runlake.events import EventInput, EventLines, checked_name, checked_run_name, new_writer_name
 from runlake.levels import checked_level, is_level, level_of_record
 from runlake.masking import Mask
 from runlake.names import RunName, new_run_id
@@ -82,23 +82,23 @@ class RunlogHandler(logging.Handler):
         attempt: int | None = None,
         on_started: Callable[[StartedRun], None] | None = None,
         start: Start | None = None,
-        **given: Any,
+        **setting_values: Any,
     ) -> None:
         """``given`` are settings as in ``runlake config``. ``close_run``: closing the handler ends the run. ``writer``: the name under
         which it writes events, unlike all others of the run; made up unless it is given. ``command``: text or words; the handler starts the run,
         as attempt ``attempt`` or the next free one, and ``on_started`` is called with it, from another thread; without it the handler joins the run.
         ``start``: that of another handler, whose attempt this one writes to. In the command of ``runlake exec``, with the same names, the
         handler writes to the attempt of ``exec``, which alone closes it."""
-        self.settings = _settings_of(settings, given)
+        self.settings = _settings_of(settings, setting_values)
         self.settings.required_url()
         self.run = checked_run_name(RunName(fqn, run_id or new_run_id()))
         self.mask = secrets if isinstance(secrets, Mask) else Mask(secrets)
-        self._writer_given = None if writer is None else checked_name("writer", self.mask.text(writer))
+        self._requested_writer = None if writer is None else checked_name("writer", self.mask.text(writer))
         super().__init__(level)  # ``logging`` closes at exit what it knows: not before nothing can be raised any more
         self.setFormatter(ZonedFormatter())
         self._connect = connect or partial(Archive.of, self.settings)
         is_of_exec = start is None and inherited_start_id(self.run) is not None
-        self._tell, self._pace, self._close_run = tell, pace or pace_of(self.settings), close_run and not is_of_exec
+        self._notify, self._pace, self._close_run = tell, pace or pace_of(self.settings), close_run and not is_of_exec
         self._owner = os.getpid()
         self._failure: BaseException | None = None
         self._failed_step = ""
@@ -162,7 +162,7 @@ class RunlogHandler(logging.Handler):
         A secret that is cut by their end is not seen: ``mask.stream()`` is for bytes that come in pieces.
         """
         if self._lines is not None:
-            return self._say(Said(data.decode("utf-8", "replace").removesuffix("\n"), self._step()), wait_s)
+            return self._add_event(EventInput(data.decode("utf-8", "replace").removesuffix("\n"), self._step()), wait_s)
         self._put(self.mask.bytes(data), wait_s)
 
     def event(
@@ -181,9 +181,9 @@ class RunlogHandler(logging.Handler):
         between them, or are left out; the names instanceId, loggableType, loggableId, jobId and stepId are the archive's own.
         ``level``: any usual name of one. Raises SettingsError for another, and without ``events``.
         """
-        given = None if step is None else checked_name("step", self.mask.text(step))
+        step_id = None if step is None else checked_name("step", self.mask.text(step))
         named = None if level is None else checked_level(level)
-        self._say(Said(message, given or self._step(), named, timestamp_ms, data or {}, annotations))
+        self._add_event(EventInput(message, step_id or self._step(), named, timestamp_ms, data or {}, annotations))
 
     def step(self, name: str, step_id: str | None = None, parent: Step | str | None = None) -> Step:
         """A step, for ``with``; inside of another one it is a part of that, unless ``parent`` names one. Raises SettingsError."""
@@ -200,7 +200,7 @@ class RunlogHandler(logging.Handler):
         if self._failure is not error:
             self._failure, self._failed_step = error, step_id
 
-    def tell_step(self, step_id: str, facts: Mapping[str, Any]) -> None:
+    def update_step(self, step_id: str, facts: Mapping[str, Any]) -> None:
         """Tell of a step: ``name``, ``parent``, ``startedMs``, ``endedMs``, ``status``; what is told later counts. Raises SettingsError."""
         self._put(self._events().step(step_id, facts))
 
@@ -214,20 +214,20 @@ class RunlogHandler(logging.Handler):
         self.finish(self.settings.exit_s)
 
     def finish(
-        self, timeout_s: float, *, while_moving: bool = False, end: RunEnd | None = None, is_wait_told: bool = False
+        self, timeout_s: float, *, while_moving: bool = False, end: RunEnd | None = None, report_wait: bool = False
     ) -> Counts:
         """``close`` with a time of your own, and the outcome of the run; see ``Shipper.finish``."""
         _handlers.discard(self)
         close_run = self._close_run and os.getpid() == self._owner
-        counts = self._shipper.finish(timeout_s, close=close_run, while_moving=while_moving, end=end, is_wait_told=is_wait_told)
+        counts = self._shipper.finish(timeout_s, close=close_run, while_moving=while_moving, end=end, report_wait=report_wait)
         super().close()
         return counts
 
-    def beside(self, writer: str | None = None) -> RunlogHandler:
+    def additional_writer(self, writer: str | None = None) -> RunlogHandler:
         """Another writer of events to the same run, with the same settings and secrets. Closing it ends no run."""
         return RunlogHandler(
             self.run.fqn, self.run.run_id, events=True, writer=writer, secrets=self.mask, settings=self.settings,
-            connect=self._connect, tell=self._tell, pace=self._pace, start=self._start,
+            connect=self._connect, tell=self._notify, pace=self._pace, start=self._start,
         )  # fmt: skip
 
     def leave_open(self) -> None:
@@ -235,7 +235,7 @@ class RunlogHandler(logging.Handler):
         before, they wait for an attempt of their own."""
         if self._close_run and not self._shipper.has_moved:
             self._close_run = False
-            self._tell(
+            self._notify(
                 f"{self.archived_as} is left running for what waits on disk:"
                 f" run `{drain_command(self.settings.spool_root)}`, then `runlake close {self.archived_as.words}`"
             )
@@ -251,15 +251,15 @@ class RunlogHandler(logging.Handler):
         self._lines = lines
         self._writer = None if lines is None else self._writer_name()
         self._buffer = Buffer(settings.memory_bytes, spool, lines.gap if lines else gap_line)
-        delivery = EventDelivery(self.run, self._writer, lines.ended) if lines and self._writer else TextDelivery(self.run)
+        delivery = EventDelivery(self.run, self._writer, lines.end) if lines and self._writer else TextDelivery(self.run)
         ends_the_run = self._close_run and os.getpid() == self._owner
         pace = self._pace if ends_the_run else replace(self._pace, heartbeat_s=0)
-        self._shipper = Shipper(self._connect, delivery, self._buffer, pace, self._tell, self._start, self._on_started)
+        self._shipper = Shipper(self._connect, delivery, self._buffer, pace, self._notify, self._start, self._on_started)
 
     def _writer_name(self) -> str:
-        if self._writer_given is None:
-            return new_writer()
-        return self._writer_given if os.getpid() == self._owner else f"{self._writer_given}-{new_writer()}"
+        if self._requested_writer is None:
+            return new_writer_name()
+        return self._requested_writer if os.getpid() == self._owner else f"{self._requested_writer}-{new_writer_name()}"
 
     def _begin_in_child(self) -> None:
         """After a fork: the parent ships what it has; here everything is new, locks and connection too."""
@@ -274,7 +274,7 @@ class RunlogHandler(logging.Handler):
         level = level_of_record(record.levelname, record.levelno)
         self.event(self.format(record), level=level, data=data, timestamp_ms=int(record.created * 1000))
 
-    def _say(self, said: Said, wait_s: float = 0.0) -> None:
+    def _add_event(self, said: EventInput, wait_s: float = 0.0) -> None:
         lines = self._events()
         with self._order:
             self._put(lines.event(said), wait_s)
@@ -299,13 +299,13 @@ class RunlogHandler(logging.Handler):
         processes.Finalize(None, _close_at_exit, args=(weakref.ref(self),), exitpriority=0)
 
 
-def _settings_of(settings: Settings | None, given: Mapping[str, Any]) -> Settings:
+def _settings_of(settings: Settings | None, values: Mapping[str, Any]) -> Settings:
     """All at once, or one by one. Raises SettingsError."""
     if settings is None:
-        return load_settings(given)
-    if given:
+        return load_settings(values)
+    if values:
         following = "give all settings in settings=, or each by its own name"
-        raise SettingsError(f"next to settings= there are no others: {', '.join(sorted(given))}", next_step=following)
+        raise SettingsError(f"next to settings= there are no others: {', '.join(sorted(values))}", next_step=following)
     return settings
 
 
@@ -323,9 +323,9 @@ _handlers: weakref.WeakSet[RunlogHandler] = weakref.WeakSet()
 
 
 def _close_at_exit(handler: Callable[[], RunlogHandler | None]) -> None:
-    found = handler()
-    if found is not None:
-        found.close()
+    alive = handler()
+    if alive is not None:
+        alive.close()
 
 
 def _before_fork() -> None:

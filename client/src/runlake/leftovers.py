@@ -49,23 +49,23 @@ class Leftover:
 
     def as_json(self) -> str:
         """For ``run.json``."""
-        of_run = {"url": self.url, "fqn": self.run.fqn, "runId": self.run.run_id, "close": self.close}
+        run_fields = {"url": self.url, "fqn": self.run.fqn, "runId": self.run.run_id, "close": self.close}
         how_far = {"position": self.position, "sent": self.sent, "begin": self.begin}
         start = self.start.facts() if self.start else None
         end = self.end.document() if self.end else None
-        return json.dumps(of_run | how_far | {"delivery": self.facts, "start": start, "end": end})
+        return json.dumps(run_fields | how_far | {"delivery": self.facts, "start": start, "end": end})
 
 
-def keep_leftover(folder: Path, leftover: Leftover, sent: bytes | None) -> None:
+def write_leftover(folder: Path, leftover: Leftover, sent: bytes | None) -> None:
     """Add to a folder of chunks what makes a leftover of it. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if sent:
         (folder / _SENT).write_bytes(sent)
     # The position is a credential of sorts, and the last to be written: a folder with it is whole.
-    keep_facts(folder, leftover)
+    write_facts(folder, leftover)
 
 
-def keep_facts(folder: Path, leftover: Leftover) -> None:
+def write_facts(folder: Path, leftover: Leftover) -> None:
     """Write ``run.json`` anew: what stands there is the old one or the new one. Raises OSError."""
     _replace(folder / _FACTS, leftover.as_json())
 

@@ -53,9 +53,9 @@ class Mask:
 
     def text(self, text: str) -> str:
         """The same of text."""
-        return self.moved(text)[0]
+        return self.with_positions(text)[0]
 
-    def moved(self, text: str) -> tuple[str, Callable[[int], int]]:
+    def with_positions(self, text: str) -> tuple[str, Callable[[int], int]]:
         """The text masked, and where a position of it is then: what was inside a secret is at the mark's beginning."""
         spans = spans_of(text, self._text) if self._text else []
         return _replaced(text, spans, MARK), lambda position: _moved(position, spans)
@@ -83,19 +83,19 @@ class StreamMask:
         self._by_letter: dict[int, list[bytes]] = defaultdict(list)
         for form in forms:
             self._by_letter[form[0]].append(form)
-        self._held = b""
-        self._told = 0  # so many bytes of what is held belong to a mark that was given out already
+        self._pending = b""
+        self._emitted_mark_bytes = 0  # so many bytes of what is held belong to a mark that was given out already
 
     def put(self, piece: bytes) -> bytes:
         """What is certain so far."""
         if not self._forms:
             return piece
-        data = self._held + piece
-        return self._given_out(data, self._begun(data))
+        data = self._pending + piece
+        return self._emit(data, self._begun(data))
 
     def end(self) -> bytes:
         """The rest: nothing follows that could complete a secret."""
-        return self._given_out(self._held, len(self._held))
+        return self._emit(self._pending, len(self._pending))
 
     def _begun(self, data: bytes) -> int:
         """Where the first secret begins that the end of ``data`` cuts, if one does."""
@@ -106,23 +106,23 @@ class StreamMask:
                 return at
         return len(data)
 
-    def _given_out(self, data: bytes, end: int) -> bytes:
+    def _emit(self, data: bytes, end: int) -> bytes:
         """``data`` as far as ``end``, masked; the rest is held. A secret that reaches over the end is a mark now, and nothing later."""
-        self._held = data[end:]
+        self._pending = data[end:]
         if not end:
             return b""
-        told = [(0, self._told)] if self._told else []
-        spans = [span for span in _merged([*told, *spans_of(data, self._heads)]) if span[0] < end]
-        self._told = max([0, *(stop - end for _, stop in spans)])
-        shown = _replaced(data[:end], [(begin, min(stop, end)) for begin, stop in spans], _MARK)
-        return shown.removeprefix(_MARK) if told else shown
+        emitted = [(0, self._emitted_mark_bytes)] if self._emitted_mark_bytes else []
+        spans = [span for span in _merged([*emitted, *spans_of(data, self._heads)]) if span[0] < end]
+        self._emitted_mark_bytes = max([0, *(stop - end for _, stop in spans)])
+        masked = _replaced(data[:end], [(begin, min(stop, end)) for begin, stop in spans], _MARK)
+        return masked.removeprefix(_MARK) if emitted else masked
 
 
 def forms_of(secret: str) -> set[bytes]:
     """The forms in which a value may be met, UTF-8. Raises ValueError for a lone surrogate."""
-    whole = secret.encode("utf-8", "surrogateescape")
-    lines = (line.strip() for line in whole.splitlines())
-    values = {whole, whole.strip(), *(line for line in lines if len(line) >= _LINE_LETTERS)}
+    encoded = secret.encode("utf-8", "surrogateescape")
+    lines = (line.strip() for line in encoded.splitlines())
+    values = {encoded, encoded.strip(), *(line for line in lines if len(line) >= _LINE_LETTERS)}
     return {form for value in values if value for form in (value, *_of_url(value), *_of_base64(value), *_of_json(value))}
 
 
@@ -177,11 +177,11 @@ def _moved(position: int, spans: Sequence[Span]) -> int:
 
 
 def _of_url(value: bytes) -> Iterator[bytes]:
-    for kept in _NOT_QUOTED:
+    for safe in _NOT_QUOTED:
         for encode in (quote, quote_plus):
-            encoded = encode(value, safe=kept)
+            encoded = encode(value, safe=safe)
             yield encoded.encode()
-            yield _ENCODED.sub(lambda found: found[0].lower(), encoded).encode()
+            yield _ENCODED.sub(lambda match: match[0].lower(), encoded).encode()
 
 
 def _of_base64(value: bytes) -> Iterator[bytes]:

@@ -25,7 +25,7 @@ class RunName:
         return shlex.join([self.fqn, self.run_id])
 
 
-def part(name: str) -> str:
+def path_segment(name: str) -> str:
     """A name as one part of a path: everything that could mean something there is encoded, slashes too; a byte that is not UTF-8 is "?"."""
     return quote(name, safe="", errors="replace")
 
@@ -37,7 +37,7 @@ def page_url(url: str, fqn: str | None = None, run_id: str | None = None) -> str
     """
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
-    query = [f"{key}={part(name)}" for key, name in (("p", fqn), ("r", run_id)) if name]
+    query = [f"{key}={path_segment(name)}" for key, name in (("p", fqn), ("r", run_id)) if name]
     return f"{parts.scheme}://{host}{parts.path.rstrip('/')}/v1/ui/" + ("?" + "&".join(query) if query else "")
 
 

@@ -13,14 +13,14 @@ class WaitNotices:
     def __init__(self, first_s: float, next_s: float, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._first_s, self._next_s, self._clock_s = first_s, next_s, clock_s
         self._earliest_s = -inf
-        self.moved()
+        self.progressed()
 
     @property
     def left_s(self) -> float:
         """Seconds until one is due."""
         return max(self._due_s - self._clock_s(), 0.0)
 
-    def moved(self) -> None:
+    def progressed(self) -> None:
         """Something moved just now."""
         self._due_s = max(self._clock_s() + self._first_s, self._earliest_s)
 

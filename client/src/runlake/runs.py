@@ -57,7 +57,7 @@ class Run:
 
         It needs no ``events`` of the run. The run's end closes it where nobody did.
         """
-        made = EventWriter(self.handler.beside(writer))
+        made = EventWriter(self.handler.additional_writer(writer))
         self._writers.append(made)
         return made
 
@@ -65,10 +65,10 @@ class Run:
     def capture_prints(self, *, stderr: bool = False) -> Iterator[None]:
         """Have what is printed to ``sys.stdout`` (and ``sys.stderr``) archived too; it is still printed. Lines are kept whole."""
         before = sys.stdout, sys.stderr
-        sys.stdout = copied = Copied(sys.stdout, self.handler)
+        sys.stdout = copied = TeeStream(sys.stdout, self.handler)
         others = [copied]
         if stderr:
-            sys.stderr = also = Copied(sys.stderr, self.handler)
+            sys.stderr = also = TeeStream(sys.stderr, self.handler)
             others.append(also)
         try:
             yield
@@ -108,7 +108,7 @@ def run(fqn: str, run_id: str | None = None, *, logger: logging.Logger | str | N
     return Run(handler, logging.getLogger(logger) if isinstance(logger, str) else logger)
 
 
-class Copied(io.TextIOBase):
+class TeeStream(io.TextIOBase):
     """A stream that passes on what is written, and archives it line by line: threads that print do not mix their lines."""
 
     def __init__(self, stream: TextIO, handler: RunlogHandler) -> None:

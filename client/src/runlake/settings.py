@@ -84,7 +84,7 @@ class Settings:
             raise SettingsError(f"the server's address {problem}: write it as https://logs.example.com/api url={self.url!r}")
         return self.url.rstrip("/")
 
-    def shown(self) -> dict[str, Any]:
+    def display_values(self) -> dict[str, Any]:
         """Names and values for people to see: secrets are not among them."""
         return {name: ("(set)" if name in _SECRET and getattr(self, name) else getattr(self, name)) for name in NAMES}
 
@@ -118,7 +118,7 @@ def load_settings(arguments: Mapping[str, Any] | None = None, environ: Mapping[s
         (_ENVIRONMENT, {name: environ[PREFIX + name.upper()] for name in NAMES if environ.get(PREFIX + name.upper())}),
         (str(path), _of_file(path, is_named=bool(environ.get(_CONFIG)))),
     ]
-    _let_a_token_hide_the_others(layers)
+    _drop_less_specific_tokens(layers)
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for origin, layer in layers:
@@ -128,16 +128,16 @@ def load_settings(arguments: Mapping[str, Any] | None = None, environ: Mapping[s
     return Settings(**values, origins=origins)
 
 
-def _let_a_token_hide_the_others(layers: list[tuple[str, dict[str, Any]]]) -> None:
+def _drop_less_specific_tokens(layers: list[tuple[str, dict[str, Any]]]) -> None:
     """A token's file as an argument wins over a token's value in the environment: they are one setting in three forms."""
     forms = {"token", "token_file", "token_command"}
     seen = False
     for _, layer in layers:
-        given = forms & layer.keys()
+        set_here = forms & layer.keys()
         if seen:
-            for name in given:
+            for name in set_here:
                 del layer[name]
-        seen = seen or bool(given)
+        seen = seen or bool(set_here)
 
 
 def _of_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -193,10 +193,10 @@ def _is_in_range(name: str, value: Any) -> bool:
 
 
 def _wrong(name: str, value: Any, origin: str) -> SettingsError:
-    wanted = _KINDS[_TYPES[name]].format(_LEAST.get(name))
+    expected = _KINDS[_TYPES[name]].format(_LEAST.get(name))
     if name in _MOST_OR_0:
-        wanted = f"0, or a whole number from {_LEAST[name]} to {_MOST_OR_0[name]}"
-    return SettingsError(f"{name} is {wanted}, not {value!r} origin={origin}", next_step=_correction(origin, name))
+        expected = f"0, or a whole number from {_LEAST[name]} to {_MOST_OR_0[name]}"
+    return SettingsError(f"{name} is {expected}, not {value!r} origin={origin}", next_step=_correction(origin, name))
 
 
 def _correction(origin: str, name: str = "") -> str:

@@ -36,7 +36,7 @@ from runlake.errors import (
     UnavailableError,
 )
 from runlake.heartbeats import Heartbeats
-from runlake.leftovers import Leftover, keep_leftover
+from runlake.leftovers import Leftover, write_leftover
 from runlake.names import RunName
 from runlake.notices import WaitNotices
 from runlake.outcomes import RunEnd
@@ -96,7 +96,7 @@ class Pace:
 
 
 @dataclass(slots=True)
-class _Sent:
+class _InFlightBatch:
     """A batch that has been sent, perhaps, and is not answered."""
 
     packed: bytes
@@ -119,11 +119,11 @@ class Shipper:
         delivery: Delivery,
         buffer: Buffer,
         pace: Pace | None = None,
-        tell: Callable[[str], None] = to_stderr,
+        notify: Callable[[str], None] = to_stderr,
         start_of_run: Start | None = None,
         on_started: Callable[[StartedRun], None] | None = None,
     ) -> None:
-        self._connect, self._delivery, self._buffer, self._tell = connect, delivery, buffer, tell
+        self._connect, self._delivery, self._buffer, self._notify = connect, delivery, buffer, notify
         self._requested, self._start_of_run, self._on_started = delivery.run, start_of_run, on_started
         self._moves, self._has_attempts, self._is_started = 0, True, False
         self._has_own_attempt = False
@@ -137,10 +137,10 @@ class Shipper:
         self._state = threading.Condition()
         self._moving = threading.Lock()  # while bytes are between buffer, waiting and sent
         self._waiting = bytearray()
-        self._sent: _Sent | None = None
+        self._in_flight: _InFlightBatch | None = None
         self._delivered_bytes = 0
         self._finish = _Finish()
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     @property
     def run(self) -> RunName:
@@ -175,7 +175,7 @@ class Shipper:
         if self._finish.asked:
             return self._finish.ended
         self.start()
-        target = self._buffer.hurry()
+        target = self._buffer.request_flush()
         with self._state:
             return self._state.wait_for(lambda: self._delivered_bytes >= target or self._finish.ended, timeout_s)
 
@@ -186,7 +186,7 @@ class Shipper:
         close: bool = True,
         while_moving: bool = False,
         end: RunEnd | None = None,
-        is_wait_told: bool = False,
+        report_wait: bool = False,
     ) -> Counts:
         """Ship what is left, close the run with its outcome, and stop; again: nothing.
 
@@ -206,7 +206,7 @@ class Shipper:
         self._finish.nudge.set()
         try:
             if self._thread is not None:
-                notices = WaitNotices(self._pace.notice_s if is_wait_told else inf, self._pace.next_notice_s)
+                notices = WaitNotices(self._pace.notice_s if report_wait else inf, self._pace.next_notice_s)
                 self._wait(timeout_s, while_moving, notices)
             elif has_work:
                 self._finish.deadline = time.monotonic() + timeout_s
@@ -232,18 +232,18 @@ class Shipper:
                 self._state.wait(min(left_s, notices.left_s))
                 if while_moving and self._delivered_bytes != seen:
                     seen, deadline = self._delivered_bytes, time.monotonic() + timeout_s
-                    notices.moved()
+                    notices.progressed()
             if not self._finish.ended and notices.take():
-                self._tell_of_the_wait(max(deadline - time.monotonic(), 0))
+                self._report_wait(max(deadline - time.monotonic(), 0))
 
-    def _tell_of_the_wait(self, left_s: float) -> None:
+    def _report_wait(self, left_s: float) -> None:
         with self._moving:
-            sent = self._sent
+            sent = self._in_flight
             lines = (sent.lines if sent else 0) + self._waiting.count(b"\n") + self._buffer.pending_lines
         root = self._buffer.spool_root
         what = f"{lines} {self._delivery.unit} of {self.run} wait" if lines else f"the end of {self.run} waits"
         then = f"kept in {root} for `{drain_command(root)}`" if root else "given up, for there is no spool"
-        self._say(f"{what} for the archive, {left_s:.0f} s more while nothing moves; what is left then is {then}")
+        self._report(f"{what} for the archive, {left_s:.0f} s more while nothing moves; what is left then is {then}")
 
     def _settle(self) -> None:
         """Whatever the thread does from now on counts no more."""
@@ -251,56 +251,58 @@ class Shipper:
             self._finish.abandoned.set()
             self._finish.nudge.set()
         with self._moving:
-            if self._sent or self._waiting or self._buffer.pending_bytes or self._is_close_unanswered:
-                self._keep()
+            if self._in_flight or self._waiting or self._buffer.pending_bytes or self._is_close_unanswered:
+                self._persist()
             else:
                 self._buffer.remove_spool()
-                self._tell_what_stays_open()
+                self._report_open_run()
         if self._thread is None or self._finish.ended:
-            self._let_go()
-        self._sum_up()
+            self._disconnect()
+        self._report_losses()
 
     @property
     def _is_close_unanswered(self) -> bool:
         return self._finish.close and not self._finish.closed and not self._finish.refusal
 
-    def _tell_what_stays_open(self) -> None:
+    def _report_open_run(self) -> None:
         if self._finish.closed:
             return
         if self._finish.refusal:
-            self._say(f"{self.run} cannot be closed: {self._finish.refusal}")
+            self._report(f"{self.run} cannot be closed: {self._finish.refusal}")
         elif self._closes_the_run:
-            self._say(f"{self.run} could not be closed: run `runlake close {self.run.words}` later, or it is abandoned after a day")
+            self._report(
+                f"{self.run} could not be closed: run `runlake close {self.run.words}` later, or it is abandoned after a day"
+            )
         elif self._has_an_end():
-            self._say(f"a writer of {self.run} could not be closed: the run will not be called complete")
+            self._report(f"a writer of {self.run} could not be closed: the run will not be called complete")
 
-    def _keep(self) -> None:
+    def _persist(self) -> None:
         """Put what is left on disk, with what ``runlake drain`` needs to know."""
-        sent = self._sent
+        sent = self._in_flight
         try:
-            lines, spool = self._buffer.keep(bytes(self._waiting))
+            lines, spool = self._buffer.persist(bytes(self._waiting))
             if spool is None:
                 self._buffer.dropped_lines += sent.lines if sent else 0
-                self._tell_what_stays_open()
+                self._report_open_run()
                 return
             facts, count = self._delivery.facts(), sent.lines if sent else 0
             start = self._start_of_run if self._position is None else None
             leftover = Leftover(
                 self._url(), self.run, self._position, self._closes_the_run, facts, start, count, end=self._end_with_lost()
             )
-            keep_leftover(spool.folder, leftover, sent.packed if sent else None)
+            write_leftover(spool.folder, leftover, sent.packed if sent else None)
         except (OSError, RunlakeError) as error:
             self._buffer.dropped_lines += sent.lines if sent else 0
-            self._say(f"{self._delivery.unit} of {self.run} could not be kept on disk reason={error}")
-            self._tell_what_stays_open()
+            self._report(f"{self._delivery.unit} of {self.run} could not be kept on disk reason={error}")
+            self._report_open_run()
             return
         kept = self._counts.kept_lines = lines + (sent.lines if sent else 0)
         root = spool.folder.parent
         command = f"run `{drain_command(root)}` later"
         if kept:
-            self._say(f"{kept} {self._delivery.unit} of {self.run} wait in {root}: {command}")
+            self._report(f"{kept} {self._delivery.unit} of {self.run} wait in {root}: {command}")
         else:
-            self._say(f"the end of {self.run} waits in {root}: {command}, or it is abandoned after a day")
+            self._report(f"the end of {self.run} waits in {root}: {command}, or it is abandoned after a day")
 
     def _url(self) -> str:
         """Which server it is; without a connection only when there has been none yet."""
@@ -310,29 +312,29 @@ class Shipper:
         with self._connect() as made:
             return made.url
 
-    def _sum_up(self) -> None:
+    def _report_losses(self) -> None:
         counts = self.counts
         if counts.lost_lines:
             how = f"dropped={counts.dropped_lines} refused={counts.refused_lines}"
-            self._say(f"{counts.lost_lines} {self._delivery.unit} of {self.run} are lost: {how}")
+            self._report(f"{counts.lost_lines} {self._delivery.unit} of {self.run} are lost: {how}")
 
     def _work(self) -> None:
         _own.shipping = True
         self._heartbeats.start(f"runlake-heartbeat-{self.run}")
         try:
-            if self._delivery.must_end or self._is_to_be_started:
-                self._insist(self._open)
+            if self._delivery.needs_close or self._is_to_be_started:
+                self._retry(self._open)
             while not self._finish.abandoned.is_set() and self._ship_next():
                 pass
             if self._has_an_end() and not self._finish.abandoned.is_set():
-                self._insist(self._close)
+                self._retry(self._close)
         except Exception as error:
-            self._say(f"shipping {self.run} stopped reason={error!r}")  # a fault of ours must not be one of the application's
+            self._report(f"shipping {self.run} stopped reason={error!r}")  # a fault of ours must not be one of the application's
         finally:
             _own.shipping = False
             with self._state:
                 if self._finish.abandoned.is_set():
-                    self._let_go()
+                    self._disconnect()
                 self._finish.ended = True
                 self._state.notify_all()
 
@@ -344,18 +346,18 @@ class Shipper:
         with self._moving:
             if self._finish.abandoned.is_set():
                 return False
-            self._gather()
+            self._fill_waiting()
             final = self._buffer.is_drained
             batch = cut(self._waiting, self._pace.batch_bytes, final=final)
             if not batch:
                 return not final
-            fitting = self._delivery.fitting(batch)
-            self._waiting[:0] = batch[len(fitting) :]
-            self._sent = self._packed(fitting)
-        self._insist(self._append)
+            fit_to_request = self._delivery.fit_to_request(batch)
+            self._waiting[:0] = batch[len(fit_to_request) :]
+            self._in_flight = self._packed(fit_to_request)
+        self._retry(self._append)
         return True
 
-    def _gather(self) -> None:
+    def _fill_waiting(self) -> None:
         """A batch's worth of bytes, or all that there is; of a line that is longer, as much as may be sent."""
         while len(self._waiting) < self._pace.batch_bytes or (b"\n" not in self._waiting and len(self._waiting) < MAX_LINE_BYTES):
             more = self._buffer.take()
@@ -363,15 +365,15 @@ class Shipper:
                 return
             self._waiting += more
 
-    def _packed(self, batch: bytes) -> _Sent:
+    def _packed(self, batch: bytes) -> _InFlightBatch:
         self._counts.cut_lines += not batch.endswith(b"\n") and len(batch) == MAX_LINE_BYTES
-        return _Sent(self._delivery.pack(batch), self._delivery.count(batch), len(batch))
+        return _InFlightBatch(self._delivery.pack(batch), self._delivery.count(batch), len(batch))
 
-    def _insist(self, act: Callable[[Archive], None]) -> None:
+    def _retry(self, act: Callable[[Archive], None]) -> None:
         """Do it until it is done, refused for good, or nobody waits for it any more."""
         backoff = Backoff(self._pace.first_wait_s, self._pace.most_wait_s)
         while not self._finish.abandoned.is_set():
-            wait_s = self._tried(act, backoff)
+            wait_s = self._try_once(act, backoff)
             if wait_s is None:
                 return
             if self._is_too_late():
@@ -383,7 +385,7 @@ class Shipper:
     def _is_too_late(self) -> bool:
         return self._finish.deadline is not None and time.monotonic() > self._finish.deadline
 
-    def _tried(self, act: Callable[[Archive], None], backoff: Backoff) -> float | None:
+    def _try_once(self, act: Callable[[Archive], None], backoff: Backoff) -> float | None:
         """Seconds to wait before the next try; None when there is none."""
         try:
             if self._archive is None:
@@ -396,12 +398,12 @@ class Shipper:
         except (AccessError, NotFoundError, SettingsError) as error:
             # It may be granted, renewed or routed while the program runs: the lines wait as when the server is away.
             self._counts.failures += 1
-            self._say_once(error)
+            self._report_once(error)
             return backoff.next_s(self._pace.access_wait_s)
         except RunClosedError as error:
-            return self._go_on_in_another_attempt(error)
+            return self._continue_in_next_attempt(error)
         except AttemptTakenError as error:
-            self._get_stuck(error)
+            self._stop_storing(error)
         except ApiError as error:
             self._refused(error)
         return None
@@ -414,9 +416,9 @@ class Shipper:
     def _open(self, archive: Archive) -> None:
         if self._position is None:
             start = self._start_of_run
-            self._leave(archive)
+            self._close_in_closed_run(archive)
             started = self._start(archive, start) if start and (self._has_attempts or self._moves) else None
-            opened = self._delivery.open(archive) if started is None or self._delivery.must_end else ""
+            opened = self._delivery.open(archive) if started is None or self._delivery.needs_close else ""
             self._position = started.position if started else opened
 
     def _start(self, archive: Archive, start: Start) -> StartedRun | None:
@@ -433,11 +435,11 @@ class Shipper:
                 raise RunClosedError(409, f"the run is closed, and {reason}") from None
             self._has_attempts = False
             if not is_old:
-                self._say(f"{self.run}: {reason}")
+                self._report(f"{self.run}: {reason}")
             return None
         if started.refusal:
-            self._say(f"{started.run} is started without host, command and age: {started.refusal}")
-        self._delivery, self._is_started = self._delivery.of_run(started.run), True
+            self._report(f"{started.run} is started without host, command and age: {started.refusal}")
+        self._delivery, self._is_started = self._delivery.for_run(started.run), True
         if start.is_joining:
             self._has_own_attempt = not started.is_joined
         if self._on_started:
@@ -445,11 +447,11 @@ class Shipper:
                 self._on_started(started)
         return started
 
-    def _leave(self, archive: Archive) -> None:
+    def _close_in_closed_run(self, archive: Archive) -> None:
         try:
-            self._delivery.leave(archive)
+            self._delivery.close_in_closed_run(archive)
         except (NotFoundError, RefusedError, RunClosedError) as error:
-            self._say_once(error)  # what follows is stored all the same
+            self._report_once(error)  # what follows is stored all the same
 
     def _send_heartbeat(self) -> bool:
         """Whether to go on, in the thread of the heartbeats."""
@@ -464,14 +466,14 @@ class Shipper:
                 return True  # also where the connection is closed meanwhile
         return True
 
-    def _go_on_in_another_attempt(self, error: RunClosedError) -> float | None:
+    def _continue_in_next_attempt(self, error: RunClosedError) -> float | None:
         """Seconds to wait before the batch is sent to the next attempt; None: it is kept."""
         if self._moves >= MAX_MOVES:
-            self._get_stuck(error)
+            self._stop_storing(error)
             return None
         self._moves += 1
-        if self._position is not None and self._sent is not None:
-            self._delivery = self._delivery.ended_before(self._sent.packed)
+        if self._position is not None and self._in_flight is not None:
+            self._delivery = self._delivery.ending_before(self._in_flight.packed)
         self._start_again(self._start_of_run or Start.now(self._requested, "", is_joining=True))
         return 0.0
 
@@ -479,16 +481,16 @@ class Shipper:
         self._start_of_run, self._position = start.again(int(self._pace.heartbeat_s)), None
         self._has_own_attempt = not start.is_joining
 
-    def _get_stuck(self, error: ApiError) -> None:
+    def _stop_storing(self, error: ApiError) -> None:
         """Nothing can be stored any more: what there is and what comes is kept on disk."""
         if self._start_of_run:
             self._start_again(self._start_of_run)
         self._position = None
-        self._say_once(error)
+        self._report_once(error)
         self._finish.abandoned.set()
 
     def _append(self, archive: Archive) -> None:
-        sent = self._sent
+        sent = self._in_flight
         assert sent is not None
         if self._position is None:
             self._open(archive)
@@ -504,21 +506,21 @@ class Shipper:
             self._counts.refused_lines += stored.refused
             self._answered(sent)
         if stored.reason:
-            self._say_once(RefusedError(400, stored.reason))
+            self._report_once(RefusedError(400, stored.reason))
 
     @property
     def _closes_the_run(self) -> bool:
         return self._finish.close or self._has_own_attempt
 
     def _has_an_end(self) -> bool:
-        return self._closes_the_run or (self._delivery.must_end and self._position is not None)
+        return self._closes_the_run or (self._delivery.needs_close and self._position is not None)
 
     def _close(self, archive: Archive) -> None:
         if self._position is not None:
             try:
                 self._delivery.close(archive)
             except (NotFoundError, RefusedError, RunClosedError) as error:
-                self._say_once(error)  # the run can be closed all the same
+                self._report_once(error)  # the run can be closed all the same
         if self._closes_the_run:
             try:
                 reason = archive.close_run(self.run, self._end_with_lost())
@@ -526,7 +528,7 @@ class Shipper:
                 self._finish.refusal = str(error)
                 raise
             if reason:
-                self._say(f"{self.run} is closed without the details of its end: {reason}")
+                self._report(f"{self.run} is closed without the details of its end: {reason}")
         self._finish.closed = True
 
     def _end_with_lost(self) -> RunEnd | None:
@@ -534,29 +536,29 @@ class Shipper:
         return end.with_lost(lost) if end and lost else end
 
     def _refused(self, error: ApiError) -> None:
-        self._say_once(error)
+        self._report_once(error)
         with self._state:
-            sent = self._sent
+            sent = self._in_flight
             if sent is not None and not self._finish.abandoned.is_set():
                 self._counts.refused_lines += sent.lines
                 self._answered(sent)
 
-    def _answered(self, sent: _Sent) -> None:
-        self._sent = None
+    def _answered(self, sent: _InFlightBatch) -> None:
+        self._in_flight = None
         self._delivered_bytes += sent.bytes
         self._state.notify_all()
 
-    def _say_once(self, error: RunlakeError) -> None:
+    def _report_once(self, error: RunlakeError) -> None:
         kind = type(error).__name__
-        if kind not in self._told:
-            self._told.add(kind)
-            self._say(f"{self.run}: {error}" + (f" ({error.next_step})" if error.next_step else ""))
+        if kind not in self._reported:
+            self._reported.add(kind)
+            self._report(f"{self.run}: {error}" + (f" ({error.next_step})" if error.next_step else ""))
 
-    def _say(self, text: str) -> None:
+    def _report(self, text: str) -> None:
         with suppress(Exception):  # how it is told must not cost what is told about
-            self._tell(text)
+            self._notify(text)
 
-    def _let_go(self) -> None:
+    def _disconnect(self) -> None:
         archive, self._archive = self._archive, None
         if archive is not None:
             archive.close()

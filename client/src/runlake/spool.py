@@ -88,7 +88,7 @@ class Spool:
         self.bytes -= chunk.bytes
         chunk.path.unlink(missing_ok=True)
 
-    def keep(self, older: bytes) -> None:
+    def persist(self, older: bytes) -> None:
         """Close the files and put older bytes in front of them, for another process to read. Raises OSError."""
         self._end()
         self._make_folder()

@@ -34,7 +34,7 @@ class Step:
         self.name = label(handler.mask.text(name), MAX_NAME_CHARS)
         self.id = checked_name("step", handler.mask.text(step_id or _made_up(self.name)))  # it stands in addresses
         self._handler = handler
-        self._parent_given = parent
+        self._explicit_parent = parent
         self._outer: Step | None = None
         self._token: Token[Step | None] | None = None
         self._started_ms = 0
@@ -55,21 +55,21 @@ class Step:
         self._started_ms, self._started_s = now_ms(), time.monotonic()
         self._outer = _innermost.get()
         self._token = _innermost.set(self)
-        self._tell(RUNNING, None)
+        self._report(RUNNING, None)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         has_failed = is_failure(error)
         if has_failed and error is not None:
             self._handler.step_failed(self.id, error)
-            told = "".join(traceback.format_exception_only(error)).strip()
-            self.event(f"the step {self.name} failed: {told}", level="ERROR", data={"exception": told})
+            summary = "".join(traceback.format_exception_only(error)).strip()
+            self.event(f"the step {self.name} failed: {summary}", level="ERROR", data={"exception": summary})
         self._leave()
         lasted_ms = int((time.monotonic() - self._started_s) * 1000)  # a clock that is set meanwhile makes no step older
-        self._tell(FAILED if has_failed else SUCCEEDED, self._started_ms + lasted_ms)
+        self._report(FAILED if has_failed else SUCCEEDED, self._started_ms + lasted_ms)
 
     def _parent(self) -> str | None:
-        given = self._parent_given
+        given = self._explicit_parent
         if given is None:
             current = current_step(self.run)
             return current.id if current else None
@@ -83,7 +83,7 @@ class Step:
             except ValueError:
                 return  # it was entered in another context, which ends by itself
 
-    def _tell(self, status: str, ended_ms: int | None) -> None:
+    def _report(self, status: str, ended_ms: int | None) -> None:
         facts = {
             "name": self.name or self.id,
             "parent": self.parent,
@@ -91,7 +91,7 @@ class Step:
             "endedMs": ended_ms,
             "status": status,
         }
-        self._handler.tell_step(self.id, facts)
+        self._handler.update_step(self.id, facts)
 
 
 def current_step(run: RunName) -> Step | None:

@@ -55,7 +55,7 @@ def label(text: str, most_chars: int = 1024) -> str:
 
 def json_text(text: str) -> str:
     """JSON whose strings have escapes where they had unprintable characters: the same value to whoever parses it."""
-    return _UNPRINTABLE.sub(lambda found: _escaped(found[0]), text)
+    return _UNPRINTABLE.sub(lambda match: _escaped(match[0]), text)
 
 
 def last_state(line: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from runlake.browsing import as_tree, checked_run, events_of
-from runlake.commands.output import report, show_event, show_json, show_rows, took
+from runlake.commands.output import report, short_duration_of, show_event, show_json, show_rows
 from runlake.commands.session import Session, fqn_and_run, json_option, pass_session, run_of
 from runlake.commands.times import ms_of
 from runlake.levels import LEVELS, is_level
@@ -78,6 +78,6 @@ def events(
 def _row(node: tuple[int, dict[str, Any]]) -> list[str]:
     depth, step = node
     name = "  " * depth + (step["name"] or step["step"])
-    lasted = "-" if step["durationMs"] is None else took(step["durationMs"])
+    lasted = "-" if step["durationMs"] is None else short_duration_of(step["durationMs"])
     state = "complete" if step["complete"] else "incomplete"
     return [name, _SIGNS.get(step["status"], "-"), lasted, str(step["lines"]), str(step["errors"]), state, step["step"]]

@@ -180,7 +180,7 @@ def clock_of(at_ms: int) -> str:
     return f"{time_of(at_ms)[:-1]}.{at_ms % 1000:03d}Z"
 
 
-def took(span_ms: int) -> str:
+def short_duration_of(span_ms: int) -> str:
     """A short duration for people, as ``0.250 s``; from a minute on as ``0:01:02``."""
     return f"{span_ms / 1000:.3f} s" if span_ms < 60_000 else duration_of(span_ms)
 

@@ -30,7 +30,7 @@ from runlake.commands.output import (
 from runlake.commands.session import Session, fqn_and_run, json_option, pass_session, run_of
 from runlake.commands.states import OUTCOMES, outcome_of, state_of
 from runlake.commands.times import ms_of, since_of
-from runlake.fetching import Download, Fetched
+from runlake.fetching import Download, DownloadResult
 from runlake.following import IDLE, Follower, Piece, pages
 from runlake.names import RunName, page_url
 
@@ -146,8 +146,8 @@ def tail(
             checked_run(archive, run, None)
         if since or not follow or lines == 0:
             for piece in pages(archive, run, **begin):
-                if told := _CLOCKS.get((clock, piece.clock)):
-                    report(told)
+                if clock_notice := _CLOCKS.get((clock, piece.clock)):
+                    report(clock_notice)
                 after = piece.first + len(piece.lines)
                 _show(piece, as_json)
         if follow:
@@ -218,9 +218,9 @@ def download(session: Session, fqn: str, run_id: str | None, output: Path | None
     _show_fetched(fetched, as_json)
 
 
-def _first(found: Iterable[dict[str, Any]], limit: int) -> tuple[list[dict[str, Any]], bool]:
+def _first(rows: Iterable[dict[str, Any]], limit: int) -> tuple[list[dict[str, Any]], bool]:
     """Up to ``limit`` of them, and whether these are all."""
-    listed = list(islice(found, limit + 1))
+    listed = list(islice(rows, limit + 1))
     return listed[:limit], len(listed) <= limit
 
 
@@ -282,20 +282,20 @@ def _path_for(run: RunName, output: Path | None) -> Path:
     return (output or Path()) / (_UNSAFE.sub("_", f"{run.fqn}-{run.run_id}")[-150:] + ".log")
 
 
-def _show_fetched(fetched: Fetched, as_json: bool) -> None:
+def _show_fetched(fetched: DownloadResult, as_json: bool) -> None:
     if as_json:
-        shown = {"path": str(fetched.path), "bytes": fetched.bytes, "lines": fetched.lines}
-        show_json(shown | {"resumedAt": fetched.resumed_at, "verified": fetched.verified})
+        fields = {"path": str(fetched.path), "bytes": fetched.bytes, "lines": fetched.lines}
+        show_json(fields | {"resumedAt": fetched.resumed_at, "verified": fetched.verified})
         return
     state = "verified" if fetched.verified else "not verified: the run is not finalized yet"
     show_text(f"{fetched.path}: {fetched.lines} lines, {size_of(fetched.bytes)}, {state}")
 
 
-def _pipeline_row(found: dict[str, Any]) -> list[str]:
-    last = found["last"]
+def _pipeline_row(pipeline: dict[str, Any]) -> list[str]:
+    last = pipeline["last"]
     if last is None:
-        return [found["fqn"], "-", "-", "-", "-", "-"]
-    return [found["fqn"], last["runId"], state_of(last), str(last["lines"]), time_of(last["startedMs"]), outcome_of(last)]
+        return [pipeline["fqn"], "-", "-", "-", "-", "-"]
+    return [pipeline["fqn"], last["runId"], state_of(last), str(last["lines"]), time_of(last["startedMs"]), outcome_of(last)]
 
 
 def _run_row(facts: dict[str, Any]) -> list[str]:

@@ -17,12 +17,12 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 class Session:
     """One call of the command line. Settings are read when they are needed, so that ``--help`` needs none."""
 
-    def __init__(self, given: dict[str, Any]) -> None:
-        self.given = given
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.options = options
 
     def settings(self, **more: Any) -> Settings:
         """``more``: of this command's own options, None where they are not given. Raises SettingsError."""
-        return load_settings(self.given | more)
+        return load_settings(self.options | more)
 
     def archive(self) -> Archive:
         """To be used as a context. Raises SettingsError."""

@@ -52,10 +52,10 @@ def status(session: Session, fqn: str, run_id: str | None, as_json: bool) -> Non
 
 
 def _outcome_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
-    return [("outcome", _told_outcome(facts))] if outcome_of(facts) else []
+    return [("outcome", _outcome_text(facts))] if outcome_of(facts) else []
 
 
-def _told_outcome(facts: dict[str, Any]) -> str:
+def _outcome_text(facts: dict[str, Any]) -> str:
     reason = reason_of(facts)
     return outcome_of(facts) + (f" ({reason})" if reason else "")
 
@@ -65,7 +65,7 @@ def _later_rows(facts: dict[str, Any], later: list[dict[str, Any]]) -> list[tupl
     if not later:
         return []
     count, latest = int(facts.get("attempt", 1)) + len(later), later[0]
-    return [("attempts", f"{count}, latest {latest['runId']}: {_told_outcome(latest) or state_of(latest)}")]
+    return [("attempts", f"{count}, latest {latest['runId']}: {_outcome_text(latest) or state_of(latest)}")]
 
 
 def _start_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
@@ -88,8 +88,8 @@ def _events_rows(events: dict[str, Any] | None) -> list[tuple[str, str]]:
 
 
 def _missing(spans: list[list[int]]) -> str:
-    told = ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
-    return f", missing {told}" if told else ""
+    ranges = ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
+    return f", missing {ranges}" if ranges else ""
 
 
 @click.command()
@@ -98,14 +98,14 @@ def _missing(spans: list[list[int]]) -> str:
 def config(session: Session, as_json: bool) -> None:
     """Show the settings in force, and where each comes from: argument, environment, file or default."""
     settings = session.settings()
-    shown = settings.shown()
+    values = settings.display_values()
     origins = {name: settings.origins.get(name, "default") for name in NAMES}
     if as_json:
-        show_json({name: {"value": shown[name], "origin": origins[name]} for name in NAMES} | {"file": str(settings_path())})
+        show_json({name: {"value": values[name], "origin": origins[name]} for name in NAMES} | {"file": str(settings_path())})
         return
     show_rows(
         ("SETTING", "VALUE", "FROM", "MEANING"),
-        [(name, str(shown[name]), origins[name], help_of(name)) for name in NAMES],
+        [(name, str(values[name]), origins[name], help_of(name)) for name in NAMES],
     )
     report(f"file: {settings_path()}")
 

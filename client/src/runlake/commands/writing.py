@@ -120,7 +120,7 @@ def execute_command(
         code, end = execute(
             command, handler, getattr(sys.stdout, "buffer", None), getattr(sys.stderr, "buffer", None), patience, report
         )
-        handler.finish(patience, while_moving=True, end=end, is_wait_told=True)
+        handler.finish(patience, while_moving=True, end=end, report_wait=True)
     handler.finish(0, end=end)  # where the signal came before the other one began
     sys.exit(code)
 
