@@ -1,6 +1,6 @@
-"""A minute of a server that refuses, hangs, answers 500 and 503, cuts connections and comes back, while a program logs.
+"""A minute of a server that refuses, hangs, answers 500 and 503, cuts connections and recovers, while a program logs.
 
-Shown: whether every line arrived once and in order, and how long the program's logging calls took. Faults come from ``--seed``.
+Prints whether every line arrived once and in order, and how long the program's logging calls took. ``--seed`` determines the faults.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FAULTS = ("500", "503", "cut", "lost", "hang")
 
 
 def serve(seed: int, seconds: float) -> None:
-    """The server, in a process of its own: good and bad for a minute, then good; the lines it has, once stdin is closed."""
+    """The server's process: failing and recovering for a minute, then up; prints the stored lines once stdin is closed."""
     chance = random.Random(seed)
     over = threading.Event()
     with fake_server() as fake:
@@ -46,7 +46,7 @@ def _come_and_go(fake: FakeServer, chance: random.Random, seconds: float, over: 
 
 
 def main() -> int:
-    """Exit code 1 when a line is missing, twice or late in the order, or the 99th percentile of the calls is 1 ms or more."""
+    """Exit code 1 if a line is missing, duplicated or out of order, or the 99th percentile of the calls is 1 ms or more."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
@@ -77,7 +77,7 @@ def main() -> int:
 
 
 def _logged(handler: RunlogHandler, seconds: float, per_s: int) -> list[float]:
-    """Seconds that each call took."""
+    """The duration of each call in seconds."""
     logger = logging.Logger("bench")
     logger.addHandler(handler)
     calls: list[float] = []

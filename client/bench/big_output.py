@@ -1,4 +1,4 @@
-"""``runlake exec`` of a command that writes 1 GB: seconds, and the most memory that it took. ``--gib 0.1`` for less."""
+"""``runlake exec`` of a command that writes 1 GiB: duration and peak memory. ``--gib 0.1`` writes less."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ while left > 0:
 
 
 def main() -> int:
-    """Exit code 1 when a byte is missing."""
+    """Exit code 1 if a byte is missing."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gib", type=float, default=1.0)
     size = int(parser.parse_args().gib * (1 << 30))

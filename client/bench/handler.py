@@ -1,7 +1,7 @@
 """Records a second and CPU per record: RunlogHandler, logging.FileHandler, and a handler that POSTs each record.
 
-The last one is what OpenMetadata's connectors do by their contract when records come slowly: one request, JSON, a record; here from a
-thread of its own. The archive is a sink in another process, whose CPU is not counted. ``--json`` prints figures for a table.
+The last one does what OpenMetadata's connectors do by their contract when records come slowly: one request with JSON for each record; here
+from its own thread. The archive is a sink in another process, whose CPU is not counted. ``--json`` prints figures for a table.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MESSAGE = "loaded table %d of warehouse.public in %d ms"
 
 
 class PostingHandler(logging.Handler):
-    """One POST for each record, one after the other, by a thread."""
+    """One POST for each record, sequentially, from a thread."""
 
     def __init__(self, url: str) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class PostingHandler(logging.Handler):
 
 @dataclass(frozen=True)
 class Figures:
-    """Of one handler. ``call`` is what the application waits in a logging call; ``stored``: until the last record is stored."""
+    """The figures of one handler. ``call``: the duration of a logging call; ``stored``: until the last record is stored."""
 
     handler: str
     pace: str
@@ -70,7 +70,7 @@ class Figures:
 
 
 def measured(name: str, handler: logging.Handler, records: int, per_s: int, requests: Callable[[], int]) -> Figures:
-    """Log so many records, ``per_s`` a second (0: as fast as it goes), and close."""
+    """Log this many records, ``per_s`` a second (0: without pauses), and close."""
     handler.setFormatter(logging.Formatter(FORMAT))
     logger = logging.Logger("bench")
     logger.addHandler(handler)

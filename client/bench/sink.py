@@ -1,4 +1,4 @@
-"""An archive that takes batches and keeps but their sum: for measurements, in a process of its own."""
+"""An archive for measurements, in its own process: it accepts batches and stores only their counts and hash."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ import httpx
 
 
 class Sum:
-    """What one writer's batches come to: appends are answered as the archive answers them, each counted once."""
+    """The totals of one writer's batches. Appends are answered as by the archive, and repeats are not counted."""
 
     def __init__(self) -> None:
         self.batches = self.bytes = self.lines = self.requests = 0
         self.sha256 = hashlib.sha256()
 
     def append(self, data: bytes, base: int) -> int:
-        """The position behind the batch; a repeat has the base of the last one."""
+        """The position after the batch; a repeat has the base of the last one."""
         if base == self.batches:
             self.batches += 1
             self.bytes += len(data)
@@ -37,11 +37,11 @@ class Sum:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # an answer is two writes
+    disable_nagle_algorithm = True  # a response is two writes
     sums = Sum()
 
     def log_message(self, *_: Any) -> None:
-        """Nothing."""
+        """Disable logging."""
 
     def do_GET(self) -> None:
         self._send(self.sums.facts())
@@ -77,7 +77,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def running_sink() -> Iterator[str]:
-    """Its address. It is gone afterwards."""
+    """Start a sink, yield its address, and stop it."""
     process = subprocess.Popen([sys.executable, "-m", "client.bench.sink"], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
@@ -89,7 +89,7 @@ def running_sink() -> Iterator[str]:
 
 
 def facts_of(url: str) -> dict[str, Any]:
-    """What the sink took so far, and from now on it counts anew."""
+    """The sink's totals, which this call resets."""
     found: dict[str, Any] = httpx.get(url).json()
     httpx.delete(url)
     return found

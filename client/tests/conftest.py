@@ -1,4 +1,4 @@
-"""A fake archive, and settings that lead to it and nowhere else."""
+"""Fixtures: a fake archive, and settings for it that ignore those of the machine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def settings(server: FakeServer, tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def pace() -> Pace:
-    """A second of the real one in a few milliseconds."""
+    """Intervals and waits of milliseconds instead of seconds."""
     return Pace(batch_bytes=4096, interval_s=0.005, first_wait_s=0.002, most_wait_s=0.02, access_wait_s=0.02)
 
 
@@ -43,7 +43,7 @@ def _no_settings_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def stack() -> Iterator[Stack]:
     """The deployed local stack."""
-    from tests.integration.stacks import shared_stack  # most tests here need no stack, nor what starts one
+    from tests.integration.stacks import shared_stack  # most tests here need no stack, nor the modules that start one
 
     with shared_stack() as running:
         yield running

@@ -1,4 +1,4 @@
-"""Events of the archive in memory, as the API has them: writers, batches, steps, filters, completeness."""
+"""The events API of the archive in memory: writers, batches, steps, filters, completeness."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ LISTED = 2
 
 @dataclass
 class StoredEvents:
-    """``stored`` in the order of the log; ``page_events``, ``log_bytes``, ``listed``: what one answer has, few, so that clients go on."""
+    """``stored``: in the log's order; ``step_updates``: as received. ``page_events``, ``log_bytes``, ``listed``: the sizes of a page, small, so
+    that clients read several."""
 
     stored: list[Json] = field(default_factory=list)
     writers: dict[str, Json] = field(default_factory=dict)
@@ -37,7 +38,7 @@ Answer = tuple[int, Json, bytes]
 def answer_events(
     events: StoredEvents, path: list[str], query: dict[str, str], headers: dict[str, str], body: bytes, closed: bool, line: int
 ) -> Answer:
-    """Status, answer, and what the run's log has more than before."""
+    """Status, response, and the bytes that the request adds to the run's log."""
     match path:
         case ["POST"]:
             return _append(events, query.get("writer", ""), headers, body, closed, line)
@@ -82,7 +83,7 @@ def _append(events: StoredEvents, writer: str, headers: dict[str, str], body: by
         unknown |= {"size"} if len(extras) > 64 * 1024 else set()
         unknown |= {each["position"] for each in item.get("annotations", ()) if each["position"] > len(item["message"])}
         if unknown or not isinstance(item.get("message"), str) or "refuse" in item["message"]:
-            errors.append({"index": index, "code": 400, "message": "as the test wants it"})
+            errors.append({"index": index, "code": 400, "message": "as the test requires"})
             continue
         lines = item["message"].count("\n") + 1
         stored = {

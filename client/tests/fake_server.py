@@ -1,4 +1,4 @@
-"""An archive in memory, with the faults of a bad day: it refuses, hangs, answers 500 and 503, cuts connections, and comes back."""
+"""An archive in memory, with faults: it refuses, hangs, answers 500 and 503, cuts connections, and recovers."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class StoredRun:
 
 
 class FakeServer:
-    """``runs`` by (fqn, id). ``fault`` is asked before each request; ``link_cut_after`` cuts the store's answers once each."""
+    """``runs`` by (fqn, id). ``fault`` is called before each request; ``link_cut_after`` cuts each response of the store once."""
 
     def __init__(self) -> None:
         self.runs: dict[tuple[str, str], StoredRun] = defaultdict(StoredRun)
@@ -75,7 +75,7 @@ class FakeServer:
         self.link_cuts: list[int] = []
         self.stream_lines = 1000
         self.replacement: bytes | None = None
-        """What is answered to everything but health, with this status."""
+        """The response to every request except health, with this status."""
         self.replacement_status = 200
         self.changed = threading.Condition()
         self.sessions = 0
@@ -173,7 +173,7 @@ class _Handler(BaseHTTPRequestHandler):
         fake.requests.append((method, self.path, {name.lower(): value for name, value in self.headers.items()}))
         fault = fake.fault(method, self.path)
         if fault in ("400", "500", "503"):
-            return self._json({"code": int(fault), "message": "as the test wants it"}, int(fault))
+            return self._json({"code": int(fault), "message": "as the test requires"}, int(fault))
         if fault == "page":
             return self._send(200, b"<html>Log in</html>", {"Content-Type": "text/html"})
         if fault == "hang":

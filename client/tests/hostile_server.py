@@ -1,4 +1,4 @@
-"""A server whose every string attacks the terminal of whoever asks."""
+"""A server whose every string attacks the client's terminal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FORGING = HOSTILE + "\nforged\tcell\r\x1b[1Aforged\r\nforged"
 
 
 class HostileServer:
-    """Answers each path of the API in its own form, with ``text`` for every string; with ``status`` it refuses all but health."""
+    """Answers each path in the API's form, with ``text`` for every string; with ``status`` it refuses all requests except health."""
 
     def __init__(self, text: str = FORGING) -> None:
         self.text = text

@@ -1,4 +1,4 @@
-"""A command of ours on a terminal of its own, and every byte that it wrote there."""
+"""Run a command of the client on a pseudo-terminal, and return all bytes that it wrote there."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _TIMEOUT_S = 120
 
 
 def on_a_pty(command: Sequence[str], environ: Mapping[str, str] | None = None, columns: int = 80) -> tuple[int, str]:
-    """The exit code, and what stdout and stderr were. Raises UnicodeDecodeError when that is not UTF-8."""
+    """The exit code, and the text of stdout and stderr. Raises UnicodeDecodeError if that is not UTF-8."""
     code, written = bytes_on_a_pty(command, environ, columns)
     return code, written.decode()
 
 
 def bytes_on_a_pty(command: Sequence[str], environ: Mapping[str, str] | None = None, columns: int = 80) -> tuple[int, bytes]:
-    """``command``: arguments of Python. Its stdin is at its end."""
+    """``command``: arguments of Python. Its stdin is at the end of file."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     usual = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES", "FORCE_COLOR")}
@@ -49,5 +49,5 @@ def bytes_on_a_pty(command: Sequence[str], environ: Mapping[str, str] | None = N
 def _read(descriptor: int) -> bytes:
     try:
         return os.read(descriptor, 65536)
-    except OSError:  # Linux: the other end is closed
+    except OSError:  # Linux: the child's end is closed
         return b""

@@ -1,4 +1,4 @@
-"""The queue between an application and the shipper: order, bounds, and what is told when they are reached."""
+"""The queue between an application and the shipper: order, bounds, and the notices of dropped lines."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from runlake.buffer import Buffer, gap_line
 from runlake.spool import Spool
 
 
-@examples(deadline=None)  # other work on the machine is no fault
+@examples(deadline=None)  # the machine may be busy
 @given(st.lists(st.one_of(st.integers(1, 300), st.none()), max_size=60), st.integers(0, 500))
 def test_what_comes_out_is_what_went_in(steps: list[int | None], memory_bytes: int) -> None:
-    """A number: put so many bytes; None: take some. Whatever stands in memory and whatever on disk."""
+    """A number: put so many bytes; None: take some. The bytes may be in memory and on disk."""
     with tempfile.TemporaryDirectory() as folder:
         buffer = Buffer(memory_bytes, Spool(Path(folder), 1 << 20))
         put = taken = b""
@@ -37,11 +37,11 @@ def test_what_comes_out_is_what_went_in(steps: list[int | None], memory_bytes: i
     assert buffer.pending_bytes == 0
 
 
-def test_lines_that_do_not_fit_are_told_where_they_are_missing() -> None:
+def test_gap_line_replaces_dropped_lines() -> None:
     buffer = Buffer(100)
     assert buffer.put(b"a" * 90 + b"\n")
     assert not buffer.put(b"b" * 50 + b"\n")
-    assert not buffer.put(b"c\n")  # there is room for it; but one gap is better than many
+    assert not buffer.put(b"c\n")  # there is room for it, but one gap is better than many
     buffer.take()
     assert buffer.put(b"d\n")
     assert buffer.take() == gap_line(2) + b"d\n"
@@ -57,7 +57,7 @@ def test_the_rest_of_a_line_whose_beginning_was_dropped_is_dropped_too() -> None
     assert buffer.take() == b"\n" + gap_line(1) + b"next\n"
 
 
-def test_a_gap_at_the_end_is_told_too() -> None:
+def test_gap_at_the_end_has_a_line() -> None:
     buffer = Buffer(10)
     assert not buffer.put(b"x" * 20 + b"\n")
     buffer.end()
@@ -65,7 +65,7 @@ def test_a_gap_at_the_end_is_told_too() -> None:
     assert buffer.is_drained
 
 
-def test_who_can_wait_waits_for_room() -> None:
+def test_put_with_a_wait_blocks_until_there_is_room() -> None:
     buffer = Buffer(10)
     buffer.put(b"12345678\n")
     waiting = threading.Thread(target=lambda: buffer.put(b"abcdefgh\n", wait_s=60))
@@ -83,7 +83,7 @@ def test_a_disk_that_cannot_be_written_costs_lines_and_nothing_else(tmp_path: Pa
     assert buffer.dropped_lines == 1
 
 
-def test_the_spool_is_nobody_elses(tmp_path: Path) -> None:
+def test_spool_is_accessible_to_its_owner_only(tmp_path: Path) -> None:
     (tmp_path / "of others").mkdir()
     (tmp_path / "spool").symlink_to(tmp_path / "of others")
     buffer = Buffer(0, Spool(tmp_path / "spool", 1 << 20))
@@ -95,7 +95,7 @@ def test_the_spool_is_nobody_elses(tmp_path: Path) -> None:
     own.remove()
 
 
-@examples(deadline=None)  # other work on the machine is no fault
+@examples(deadline=None)  # the machine may be busy
 @given(st.lists(st.binary(max_size=12)), st.integers(1, 20))
 def test_batches_are_whole_lines_and_all_of_them(parts: list[bytes], batch_bytes: int) -> None:
     data = b"\n".join(parts)

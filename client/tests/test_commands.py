@@ -185,10 +185,10 @@ def test_tail(filled: FakeServer) -> None:
     ("options", "clock", "told"),
     [
         ([], "lines", "runlake: times are those of the lines (UTC where they name no zone), or of arrival where that is later\n"),
-        ([], "arrival", "runlake: times are those of arrival, for the lines' own are not known\n"),
+        ([], "arrival", "runlake: times are those of arrival, because those of the lines are unknown\n"),
         ([], "", ""),  # a server of 0.1.0
         (["--clock", "lines"], "lines", "runlake: times are those of the lines (UTC where they name no zone)\n"),
-        (["--clock", "lines"], "arrival", "runlake: times are those of arrival, for the lines' own are not known\n"),
+        (["--clock", "lines"], "arrival", "runlake: times are those of arrival, because those of the lines are unknown\n"),
         (["--clock", "arrival"], "arrival", ""),
     ],
 )

@@ -1,4 +1,4 @@
-"""A drain that is stopped at every step, and repeated: every line once, in order."""
+"""A drain that is interrupted at every step and repeated stores every line once, in order."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PowerCutError(BaseException):
 
 
 class Steps:
-    """Counts what a drain does to the world, and ends the process before or after one of these."""
+    """Counts the side effects of a drain, and ends the process before or after one of them."""
 
     def __init__(self, at: int, *, after: bool) -> None:
         self.at, self.after, self.taken = at, after, 0
@@ -50,7 +50,7 @@ class Steps:
 
 
 def leave(root: Path, server: FakeServer, *, sent: bytes, position: str | None) -> None:
-    """What a program left: a batch without an answer, and chunks that are cut anywhere."""
+    """The leftover of a program: an unanswered batch, and chunks that are split anywhere."""
     folder = root / "left"
     folder.mkdir(parents=True)
     rest = TEXT[len(sent) :]
@@ -61,7 +61,7 @@ def leave(root: Path, server: FakeServer, *, sent: bytes, position: str | None) 
 
 
 def drained(root: Path, steps: Steps | None = None) -> int:
-    """Lines that wait on."""
+    """The number of lines that are left."""
     left = 0
     for folder in leftovers_in(root):
         with claimed(folder) as leftover, pytest.MonkeyPatch.context() as patched:
@@ -90,7 +90,7 @@ def test_a_drain_that_is_killed_at_any_step_is_repeated(has_sent: bool, after: b
         root = tmp_path / f"{at}"
         server.runs.clear()
         sent, position = b"", None
-        if has_sent:  # it was stored, and the answer lost
+        if has_sent:  # it was stored, and the response lost
             sent = b"".join(line + b"\n" for line in LINES[:7])
             with Archive(server.url) as archive:
                 position = archive.open_session(RUN)
@@ -109,7 +109,7 @@ def test_a_drain_that_is_killed_at_any_step_is_repeated(has_sent: bool, after: b
     assert at > 10
 
 
-def test_what_waits_on_stays_where_it_is_and_is_counted(server: FakeServer, tmp_path: Path) -> None:
+def test_unsent_lines_stay_on_disk_and_are_counted(server: FakeServer, tmp_path: Path) -> None:
     leave(tmp_path, server, sent=b"", position=None)
     server.fault = lambda method, path: "500" if len(server.runs["p", "r"].lines) > 100 else ""
     left = drained(tmp_path)

@@ -1,4 +1,4 @@
-"""Events and steps: what is said in a step is the step's, ids count from 0, a writer that is gone is missed."""
+"""Events and steps: events belong to the current step, ids count from 0, and a lost writer is missed."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def test_no_request_has_more_events_than_the_archive_takes(server: FakeServer, s
     assert len(server.requests) < 10
 
 
-def test_what_is_no_json_is_its_repr(server: FakeServer, settings: Settings) -> None:
+def test_values_that_are_not_json_become_their_repr(server: FakeServer, settings: Settings) -> None:
     cycle: list[object] = []
     cycle.append(cycle)
     with runlake.run("p", "r", logger=None, events=True, settings=settings) as run:
@@ -297,7 +297,7 @@ def test_events_that_are_refused_are_counted_and_told_once(server: FakeServer, s
     handler.close()
     assert events_of(server).messages() == ["good"]
     assert (handler.counts.stored_lines, handler.counts.refused_lines) == (1, 2)
-    assert [text for text in told if "as the test wants it" in text] == told[:1]
+    assert [text for text in told if "as the test requires" in text] == told[:1]
 
 
 def test_without_the_server_events_are_kept_and_drained_with_their_writer(
@@ -341,7 +341,7 @@ def assert_complete_from_0(server: FakeServer, run_id: str, messages: list[str])
 def test_events_of_a_run_that_is_closed_under_them_are_complete_in_both_attempts(
     fault: str, server: FakeServer, settings: Settings, pace: Pace
 ) -> None:
-    """Whichever request after the close gets no response."""
+    """For each request after the close as the one without a response."""
     at, requests = 0, 1
     while at < requests:
         server.runs.clear()
@@ -408,7 +408,7 @@ def test_each_of_many_events_is_in_one_attempt_when_the_run_is_closed_between_tw
 def test_kept_events_of_a_run_that_was_closed_are_complete_in_both_attempts(
     away: str, server: FakeServer, settings: Settings, pace: Pace
 ) -> None:
-    """What is away when the run has been closed: everything, or what a later attempt begins with."""
+    """Everything fails after the close, or only the requests that begin a later attempt."""
     from click.testing import CliRunner
 
     from runlake.__main__ import runlake as command
@@ -442,7 +442,7 @@ def test_a_run_stays_open_for_a_writer_whose_events_are_kept(server: FakeServer,
     command = f"runlake --spool-dir {settings.spool_root} drain"
     assert told == [
         f"1 events of p/r wait in {settings.spool_root}: run `{command}` later",
-        f"p/r is left running for what waits on disk: run `{command}`, then `runlake close p r`",
+        f"p/r is left running, because events wait on disk: run `{command}`, then `runlake close p r`",
     ]
 
 

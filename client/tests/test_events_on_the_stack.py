@@ -1,4 +1,4 @@
-"""Events and steps against the deployed local stack: what the fake of the other tests takes for granted."""
+"""Events and steps against the deployed local stack: the behaviour that the fake server assumes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def shown(*arguments: str) -> str:
 
 
 def completeness(run: runlake.RunName, state: str, give_up_s: float = 60) -> dict[str, Any]:
-    """As soon as it is that."""
+    """Wait for this state."""
     give_up = time.monotonic() + give_up_s
     with runlake.Archive.of(runlake.load_settings()) as archive:
         while (found := archive.completeness(run, wait_s=5))["state"] != state:

@@ -43,7 +43,7 @@ def ran(server: FakeServer, tmp_path: Path, *command: str, **more: Any) -> tuple
 
 
 def archived(server: FakeServer) -> tuple[bytes, str]:
-    """The command's output, and how its end was told."""
+    """The command's output, and the line of its result."""
     run = server.runs["p", "r"]
     assert run.closed
     *_, last = run.lines
@@ -60,7 +60,7 @@ def test_output_and_exit_code_are_passed_through(code: int, server: FakeServer, 
 
 
 def test_prompt_appears_at_once_and_is_archived_with_its_line(server: FakeServer, tmp_path: Path) -> None:
-    """The command goes on when the test has seen what it wrote before, so the order is certain."""
+    """The command continues when the test has read the previous text, so the order is certain."""
     seen = [tmp_path / "seen-1", tmp_path / "seen-2"]
     script = "import os, sys, time\ndef wait(path):\n    while not os.path.exists(path): time.sleep(0.01)\n"
     script += f"sys.stdout.write('sure? '); sys.stdout.flush(); wait({str(seen[0])!r})\n"
@@ -136,7 +136,7 @@ def test_binary_output_arrives_byte_for_byte(server: FakeServer, tmp_path: Path)
 
 @pytest.mark.slow
 def test_a_big_output_arrives_whole_in_little_memory(server: FakeServer, tmp_path: Path) -> None:
-    """64 MiB; the archive's process may grow by less than that. (``ru_maxrss`` would tell what the process was before, which began it.)"""
+    """64 MiB; the client's memory may grow by less than that. (``ru_maxrss`` would include the process that forked it.)"""
     script = "import sys\nfor n in range(1 << 20): sys.stdout.write('%063d\\n' % n)"
     command = f"runlake(['exec', '-q', '--run-id', 'r', 'p', '--', sys.executable, '-c', {script!r}])"
     own = "import sys\nfrom runlake.__main__ import runlake\n"

@@ -1,4 +1,4 @@
-"""A bad day, compressed: the server refuses, hangs, answers 500 and 503, cuts connections before and after it stored, and comes back.
+"""Faults: the server refuses, hangs, answers 500 and 503, cuts connections before and after it stored a batch, and recovers.
 
 Every line arrives once, and in order. Seeds are in the names of the tests.
 """
@@ -19,7 +19,7 @@ _FAULTS = ("500", "503", "cut", "lost", "page", "hang")
 
 
 class BadDay:
-    """Faults by chance, from one seed. While it lasts about half of the requests fail."""
+    """Random faults from one seed: while they last, about half of the requests fail."""
 
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)
@@ -78,7 +78,7 @@ def test_each_fault_alone_is_repeated_until_it_works(fault: str, server: FakeSer
 
 
 def test_equal_batches_are_stored_each(server: FakeServer, settings: Settings, pace: Pace) -> None:
-    """Equal text behind another position is no repeat."""
+    """Equal text after another position is not a repeat."""
     handler = RunlogHandler("p", "r", settings=settings, pace=pace)
     for _ in range(3):
         handler.write("same\n")
@@ -87,7 +87,7 @@ def test_equal_batches_are_stored_each(server: FakeServer, settings: Settings, p
     assert server.lines("p", "r") == [b"same"] * 3
 
 
-def test_what_the_server_takes_twice_it_is_sent_with_the_same_bytes(server: FakeServer, settings: Settings, pace: Pace) -> None:
+def test_repeats_have_the_same_bytes(server: FakeServer, settings: Settings, pace: Pace) -> None:
     """More lines come while a batch is repeated: they must not get into it."""
     faults = iter(["", "lost"])
     handler = RunlogHandler("p", "r", settings=settings, pace=pace)
@@ -113,7 +113,7 @@ def test_the_disk_is_used_while_the_server_is_away_and_emptied_after(server: Fak
         handler.write(f"{number}\n")
     assert (
         sum(chunk.stat().st_size for chunk in settings.spool_root.rglob("*.chunk")) > 50_000
-    )  # the shipper holds what it took before there was more
+    )  # the shipper has the lines that it took first
     server.up()
     handler.close()
     assert [int(line) for line in server.lines("p", "r")] == list(range(20_000))

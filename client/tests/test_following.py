@@ -1,4 +1,4 @@
-"""Following a run: every line once, whatever the connection does."""
+"""Following a run: every line once, despite connection failures."""
 
 from __future__ import annotations
 

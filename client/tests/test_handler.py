@@ -1,4 +1,4 @@
-"""RunlogHandler: what is logged is stored once and in order, and the application notices nothing."""
+"""RunlogHandler: records are stored once and in order, without effects on the application."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_handler_that_joins_an_open_attempt_leaves_it_open(server: FakeServer, s
 def test_forked_process_that_outlives_the_run_closes_the_attempt_that_it_starts(
     server: FakeServer, settings: Settings, pace: Pace, monkeypatch: pytest.MonkeyPatch, away: str
 ) -> None:
-    """Also where it is kept, because the attempt cannot be started, or written to."""
+    """Also if its lines are left on disk, because the attempt cannot be started or written."""
     asked = threading.Event()
 
     def fault(_: str, path: str) -> str:

@@ -1,4 +1,4 @@
-"""Heartbeats of a run: when they are sent, by whom, and that they delay nothing."""
+"""Heartbeats of a run: when they are sent, by which process, and that they delay nothing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def beating(settings: Settings, pace: Pace, *, close_run: bool = True, command: 
 
 
 def wait_for(server: FakeServer, condition: Callable[[], bool]) -> None:
-    """Until requests have made something so."""
+    """Wait until requests make the condition true."""
     with server.changed:
         assert server.changed.wait_for(condition, PATIENCE_S)
 
@@ -101,7 +101,7 @@ def test_heartbeats_are_of_the_attempt_that_is_written_to(server: FakeServer, se
     assert set(server.heartbeats) == {("p", "r~2")}
 
 
-def test_who_does_not_close_the_run_sends_none(
+def test_only_the_closer_of_a_run_sends_heartbeats(
     server: FakeServer, settings: Settings, pace: Pace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A handler that only writes, one in a forked process, and one whose interval is 0."""

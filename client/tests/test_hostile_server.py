@@ -1,4 +1,4 @@
-"""Every command at a terminal, asked of a server that attacks it: only sequences of our own reach the terminal."""
+"""Every command on a terminal, against a hostile server: only the client's own sequences reach the terminal."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _accepting(server: HostileServer) -> None:
 
 
 def environ(server: HostileServer, folder: Path, **more: str) -> dict[str, str]:
-    """With a leftover that is hostile too."""
+    """With a hostile leftover too."""
     left = folder / "spool" / "left"
     name = RunName("p" + TYPED, TYPED)
     write_leftover(left, Leftover(server.url, name, "s.0", close=True, sent=1), gzip.compress(b"x\n"))
@@ -111,7 +111,7 @@ def test_error_messages_are_harmless(name: str, status: int, server: HostileServ
 
 
 def test_next_step_is_harmless(server: HostileServer, tmp_path: Path) -> None:
-    """It repeats how the program was called."""
+    """It repeats the program's arguments."""
     script = "import sys\nsys.argv[0] = sys.argv.pop(1)\nfrom runlake.__main__ import runlake\nrunlake()\n"
     name = TYPED.replace("/", "")
     code, written = on_a_pty(["-c", script, name, "runs", "--no-such-option"], environ(server, tmp_path))

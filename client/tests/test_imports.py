@@ -1,4 +1,4 @@
-"""The client stands alone: the standard library, two packages, nothing of the server's, no boto3."""
+"""The client's imports: the standard library and two packages, none of the server's modules, no boto3."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_what_it_imports_is_what_it_declares() -> None:
 
 
 def writes_of(path: Path) -> set[str]:
-    """Names of what could write to a terminal, wherever they stand in a module."""
+    """Names in a module that could write to a terminal."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         name = ast.unparse(node) if isinstance(node, ast.Name | ast.Attribute) else ""
@@ -58,7 +58,7 @@ def test_only_the_output_module_writes_to_the_terminal() -> None:
     writes = {path.relative_to(_CLIENT / "src/runlake").as_posix(): writes_of(path) for path in (_CLIENT / "src").rglob("*.py")}
     assert writes.pop("commands/output.py") == {"sys.stdout", "sys.stderr", "click.echo"}
     assert writes.pop("shipper.py") == {"print", "print sanitized", "sys.stderr"}
-    # What a run copies, ``exec`` passes through, and a closed pipe silences are streams, not text.
+    # These write streams, not text: copied prints, the output of ``exec``, and stdout after a closed pipe.
     assert {path: names for path, names in writes.items() if names} == {
         "runs.py": {"sys.stdout", "sys.stderr"}, "commands/writing.py": {"sys.stdout", "sys.stderr"}, "__main__.py": {"sys.stdout"},
     }  # fmt: skip

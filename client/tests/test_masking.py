@@ -43,10 +43,10 @@ def test_every_form_is_masked(form: str) -> None:
     assert mask.bytes(f"a{form}b".encode()) == f"a{MARK}b".encode()
 
 
-@examples(deadline=None)  # other work on the machine is no fault
+@examples(deadline=None)  # the machine may be busy
 @given(st.text(max_size=9), st.text(max_size=9))
 def test_in_base64_of_something_longer_nothing_but_the_edges_is_left(before: str, behind: str) -> None:
-    """As in ``Authorization: Basic``: at most a letter at each edge holds some of its bits."""
+    """As in ``Authorization: Basic``: at most a letter at each edge has some of its bits."""
     secret = "correct-horse-battery"
     encoded = base64.b64encode(f"{before}{secret}{behind}".encode()).decode()
     left = Mask([secret]).text(encoded)
@@ -71,10 +71,10 @@ def test_a_key_of_many_lines_is_masked_line_by_line_too() -> None:
     assert mask.text("ab") == "ab"
 
 
-@examples(deadline=None)  # other work on the machine is no fault
+@examples(deadline=None)  # the machine may be busy
 @given(st.lists(st.text("ab", min_size=1, max_size=4), min_size=1, max_size=3), st.text("abc", max_size=30), st.data())
 def test_a_stream_is_masked_as_if_it_came_at_once(secrets: list[str], text: str, data: st.DataObject) -> None:
-    """Whatever its pieces: what is no secret is the same, and so is what is left out."""
+    """For any pieces: other text is unchanged, and the same text is masked."""
     mask = Mask(secrets)
     stream = mask.stream()
     masked, rest = b"", text.encode()
@@ -86,7 +86,7 @@ def test_a_stream_is_masked_as_if_it_came_at_once(secrets: list[str], text: str,
     assert masked == mask.bytes(text.encode())
 
 
-@examples(deadline=None)  # other work on the machine is no fault
+@examples(deadline=None)  # the machine may be busy
 @given(st.text("abxy", max_size=30))
 def test_positions_move_with_the_text(text: str) -> None:
     masked, moved = Mask(["ab", "bba"]).with_positions(text)

@@ -1,4 +1,4 @@
-"""Every command typed wrong: an error in one line, the next step in another, a nonzero exit code, no traceback."""
+"""Mistakes in every command: an error in one line, the next step in another, a nonzero exit code, no traceback."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _SRC = str(Path(__file__).parents[1] / "src")
 
 
 def error_of(result: Result, code: int = 2) -> str:
-    """Its one line of error. There is a next step."""
+    """The one line of error; checks that a next step follows."""
     assert result.exit_code == code, result.output
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     error, following = result.stderr.splitlines()
@@ -57,7 +57,7 @@ def error_of(result: Result, code: int = 2) -> str:
 
 
 def wrongly_typed(command: str) -> int:
-    """The exit code where it is: ``exec`` has one of its own, which no command's is."""
+    """The exit code of a usage error: ``exec`` has one that differs from the command's."""
     return 125 if command == "exec" else 2
 
 
@@ -148,7 +148,7 @@ def test_unauthorized_is_an_error(command: str, filled: FakeServer) -> None:
 def test_wrong_path_of_the_url_is_an_error(command: str, path: str, filled: FakeServer) -> None:
     url = filled.url.removesuffix("/api") + path
     error = error_of(CliRunner().invoke(runlake, ["--url", url, command, *ARGUMENTS[command]]))
-    assert "what answers there is not Runlake: " in error and f"url={url}" in error
+    assert "the server at this address is not Runlake: " in error and f"url={url}" in error
     assert "next: check the path of the url" in error
 
 
@@ -156,8 +156,8 @@ def test_wrong_path_of_the_url_is_an_error(command: str, path: str, filled: Fake
 def test_page_of_others_is_an_error(command: str, filled: FakeServer) -> None:
     filled.fault = lambda method, path: "page"
     if command in ("cat", "download"):
-        return  # any bytes are a log: what was fetched is compared with the archive's facts where there are some
-    assert "is there something in between" in error_of(call(filled, command, *ARGUMENTS[command]))
+        return  # any bytes are a valid log; a download is compared with the archive's counts, if it has any
+    assert "is there a proxy in between" in error_of(call(filled, command, *ARGUMENTS[command]))
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_host_that_does_not_exist_is_an_error(url: str) -> None:
 @pytest.mark.parametrize("token", ["sécret", "two words", "line\nbreak", "nul\0"])
 def test_token_that_no_header_carries_is_not_shown(token: str, filled: FakeServer) -> None:
     with (
-        pytest.raises(SettingsError, match="the token has characters") as caught,
+        pytest.raises(SettingsError, match="the token has invalid characters") as caught,
         Archive(filled.url, Token(lambda: token)) as archive,
     ):
         list(archive.pipelines())
@@ -215,7 +215,7 @@ def test_unwritable_paths_are_errors_before_anything_is_fetched(filled: FakeServ
     (tmp_path / "file").write_text("")
     (tmp_path / "a.part").mkdir()
     os.mkfifo(tmp_path / "pipe")
-    wrong = {"no/log": "No such file", "file/log": "Not a directory", "a": "is no file", "pipe": "is no file"}
+    wrong = {"no/log": "No such file", "file/log": "Not a directory", "a": "is not a regular file", "pipe": "is not a regular file"}
     for name, reason in wrong.items():
         assert reason in error_of(call(filled, "download", "nightly.orders", "run-2", "-o", str(tmp_path / name)))
     assert filled.requests == []
@@ -274,9 +274,9 @@ def test_null_reasons_of_events_and_streams_are_not_printed(filled: FakeServer) 
         assert delivery.append(archive, b'{"id": 0}\n', "").reason == "refused without a reason"
         follower = Follower(archive, RunName("p", "r"), next_line=0, notice=pytest.fail)
         filled.replacement = b'data: {"eventType": "complete", "after": "4", "reason": null}\n\n'
-        assert [piece.end for piece in follower.pieces()] == ["no reason was told"]
+        assert [piece.end for piece in follower.pieces()] == ["no reason given"]
         filled.replacement = b'data: {"eventType": "error", "message": null}\n\n'
-        with pytest.raises(pytest.fail.Exception, match=r"^the stream ended with an error: trying again"):
+        with pytest.raises(pytest.fail.Exception, match=r"^the stream ended with an error: retrying"):
             list(follower.pieces())
 
 
@@ -287,7 +287,7 @@ def test_null_reasons_of_events_and_streams_are_not_printed(filled: FakeServer) 
     ("arguments", "following"),
     [
         (("drain", "--discard", "nosuch"), "next: `runlake --spool-dir {tmp} drain --list` shows those that do"),
-        (("exec", "--mask-env", "NOSUCH", "p", "--", "true"), "next: set the variable, or correct the name behind --mask-env"),
+        (("exec", "--mask-env", "NOSUCH", "p", "--", "true"), "next: set the variable, or correct the name after --mask-env"),
         (("exec", "", "--", "true"), "next: choose another fqn"),
         (("cat", "p", "r", "--step", "Nope"), "next: name a step by its id: `runlake steps p r` lists them"),
         (("events", "p", "r", "--from", "foo"), "next: see `runlake events --help`"),
@@ -312,7 +312,7 @@ def test_time_before_the_epoch_is_its_beginning() -> None:
 
 def test_unexpected_error_has_a_traceback_on_request(filled: FakeServer) -> None:
     filled.replacement = b"{}"
-    assert "not understood: KeyError: 'runs'" in error_of(call(filled, "runs", "nightly.orders"))
+    assert "invalid response: KeyError: 'runs'" in error_of(call(filled, "runs", "nightly.orders"))
     assert isinstance(call(filled, "runs", "nightly.orders", environ={"RUNLAKE_DEBUG": "1"}).exception, KeyError)
 
 
@@ -410,8 +410,8 @@ def test_no_command_is_advised_for_a_run_that_can_never_be_closed(server: FakeSe
     handler = RunlogHandler("p", "r", settings=settings, close_run=True, tell=notices.append)
     handler.write("one\n")
     handler.close()
-    assert notices[1:] == ["p/r cannot be closed: as the test wants it", "1 lines of p/r are lost: dropped=0 refused=1"]
-    assert "as the test wants it" in notices[0]
+    assert notices[1:] == ["p/r cannot be closed: as the test requires", "1 lines of p/r are lost: dropped=0 refused=1"]
+    assert "as the test requires" in notices[0]
 
 
 def test_exec_of_a_missing_command_says_so_at_the_terminal(server: FakeServer, tmp_path: Path) -> None:
@@ -499,7 +499,7 @@ def test_drain_sends_no_token_for_a_folder_of_others(server: FakeServer, tmp_pat
     uid = os.getuid()
     monkeypatch.setattr(os, "getuid", lambda: uid + 1)
     for command in (["drain"], ["drain", "--list"], ["drain", "--discard", "left"]):
-        assert "somebody else's" in error_of(call(server, "--spool-dir", str(tmp_path), "--token", "secret", *command))
+        assert "belongs to another user" in error_of(call(server, "--spool-dir", str(tmp_path), "--token", "secret", *command))
     assert server.requests == [] and (tmp_path / "left").exists()
 
 
@@ -548,7 +548,7 @@ def test_follower_reports_an_outage_once(server: FakeServer) -> None:
     with Archive(server.url) as archive:
         follower = Follower(archive, RunName("p", "r"), next_line=0, pause=lambda seconds: None, notice=notices.append)
         assert [line for piece in follower.pieces() for line in piece.lines] == ["one"]
-    assert notices == ["as the test wants it status=500: trying again"]
+    assert notices == ["as the test requires status=500: retrying"]
 
 
 def test_lines_wait_where_the_address_is_wrong(server: FakeServer, settings: Settings) -> None:

@@ -1,4 +1,4 @@
-"""What a person is told while lines wait for the archive."""
+"""Notices for a person while lines wait for the archive."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def test_notice_comes_when_nothing_moved_and_is_repeated_rarely(moves_s: list[fl
 @pytest.mark.parametrize(
     ("lines", "spool_bytes", "told"),
     [
-        (2, 1000, "2 lines of p/r wait for the archive, 60 s more while nothing moves; what is left then is kept in {root} for `"),
+        (2, 1000, "2 lines of p/r wait for the archive, 60 s more while nothing moves; the rest is then left in {root} for `"),
         (0, 1000, "the end of p/r waits for the archive, "),
-        (2, 0, "; what is left then is given up, for there is no spool"),
+        (2, 0, "; the rest is then lost, because there is no spool"),
     ],
 )
 def test_wait_for_an_archive_that_is_away_is_told_before_it_is_given_up(
@@ -60,7 +60,7 @@ def test_wait_for_an_archive_that_is_away_is_told_before_it_is_given_up(
     assert server.lines("p", "r") == [b"one"] * lines and server.runs["p", "r"].closed
 
 
-def test_wait_of_a_program_is_not_told(server: FakeServer, settings: Settings, pace: Pace) -> None:
+def test_only_exec_reports_its_wait(server: FakeServer, settings: Settings, pace: Pace) -> None:
     server.down()
     notices: list[str] = []
     handler = RunlogHandler("p", "r", settings=settings, pace=replace(pace, notice_s=0), tell=notices.append)

@@ -1,4 +1,4 @@
-"""The client against the deployed local stack: what it takes for granted of the real server."""
+"""The client against the deployed local stack: the behaviour that the fake server assumes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_run_is_shipped_followed_and_read() -> None:
 
 
 def test_bytes_that_are_no_text_come_back_as_they_were(tmp_path: Path) -> None:
-    """5 MiB of anything: an answer cannot hold it, so it is fetched from the store by a link, in part and then the rest."""
+    """5 MiB of arbitrary bytes: too large for a response, so they are fetched from the store by a link, in part and then the rest."""
     data = random.Random(7).randbytes(5 << 20) + b"\r\n\0\xff\n"
     (tmp_path / "data").write_bytes(data)
     done = executed("--run-id", "binary", "client.bytes", "--", "cat", str(tmp_path / "data"))

@@ -1,4 +1,4 @@
-"""What ``exec`` and ``runlake.run`` report of a run's end, also when it waited on disk."""
+"""The reported end of a run, by ``exec`` and ``runlake.run``, also if it waited on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The outputs of a command in one log: no line of one is cut by another, and none is lost."""
+"""The outputs of a command in one log: no line is split by another output's, and none is lost."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def merged(reads: list[tuple[int, str]]) -> tuple[list[str], str]:
     return [copy.getvalue().decode() for copy in copies], written.decode()
 
 
-@examples(deadline=None)  # other work on the machine is no fault
+@examples(deadline=None)  # the machine may be busy
 @given(READS)
 @example([(0, "ab"), (1, "x"), (0, "a\nb"), (1, "y")])
 @example([(0, "aaaaaa"), (1, "xxxxxx\n"), (0, "a\n")])

@@ -1,4 +1,4 @@
-"""What can be typed and set is documented, and what is documented is there."""
+"""The README documents every command, option and setting, and nothing that does not exist."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def options() -> Iterator[tuple[str, str]]:
 
 
 def about(command: str) -> str:
-    """What the page says of a command: its row, or its section."""
+    """The README's text about a command: its row, or its section."""
     rows = "\n".join(line for line in _README.splitlines() if line.startswith(f"| `runlake {command}"))
     section = re.search(rf"^## runlake {command}\n(.*?)^## ", _README, re.DOTALL | re.MULTILINE)
     return rows + (section[1] if section else "") if command else _README
@@ -62,7 +62,7 @@ def blocks_of(heading: str) -> list[str]:
 
 
 def ran(block: str, settings: Settings, **environment: str) -> str:
-    """A block as a program of its own; what it wrote to stdout."""
+    """Run a block as a program; returns its stdout."""
     own = {"PYTHONPATH": str(_CLIENT / "src"), "RUNLAKE_URL": settings.url, "RUNLAKE_SPOOL_DIR": settings.spool_dir}
     done = subprocess.run(
         [sys.executable, "-c", block],

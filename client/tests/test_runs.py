@@ -92,7 +92,7 @@ def _in_child(number: int) -> None:
 def test_after_a_fork_each_process_ships_its_own_lines(server: FakeServer, settings: Settings) -> None:
     logger = logging.getLogger("forked")
     with runlake.run("p", "r", logger=logger, settings=settings), warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads, which is the point
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads, which this tests
         logger.warning("parent before")
         children = [multiprocessing.get_context("fork").Process(target=_in_child, args=(number,)) for number in range(3)]
         for child in children:
@@ -107,7 +107,7 @@ def test_after_a_fork_each_process_ships_its_own_lines(server: FakeServer, setti
 
 
 def test_forked_process_imports_nothing_that_its_parent_could_be_importing(server: FakeServer, tmp_path: Path) -> None:
-    """It would wait forever for the lock of the module."""
+    """The child would wait forever for the lock of the module."""
     code = (
         "import os, runlake, sys\nhandler = runlake.RunlogHandler('p', 'r')\nif pid := os.fork(): sys.exit(os.waitpid(pid, 0)[1])\n"
     )

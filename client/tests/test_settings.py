@@ -1,4 +1,4 @@
-"""Settings that are wrong: each is an error that names where it comes from, in Python as on the command line."""
+"""Wrong settings: each is an error that names its origin, in Python and on the command line."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_misspelt_option_is_an_error() -> None:
 
 @pytest.mark.parametrize("name", ["spool_byts", "timeout_s"])
 def test_option_next_to_settings_is_an_error(name: str) -> None:
-    with pytest.raises(SettingsError, match=f"next to settings= there are no others: {name}"):
+    with pytest.raises(SettingsError, match=f"settings= excludes single settings: {name}"):
         RunlogHandler("a.b", settings=Settings(url=URL), **{name: 1})
 
 
@@ -96,5 +96,5 @@ def test_home_of_the_named_file_is_found(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_binary_file_of_a_token_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "token").write_bytes(b"\xff\xfe")
-    with pytest.raises(SettingsError, match="reason=it is no text"):
+    with pytest.raises(SettingsError, match="reason=it is not text"):
         Settings(token_file=str(tmp_path / "token")).bearer.value()

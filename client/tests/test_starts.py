@@ -17,7 +17,7 @@ _NOW_MS = 56 * _YEAR_MS
 
 
 class _Clock:
-    """As ``time``: wall clock and monotonic clock."""
+    """A replacement of ``time``: wall clock and monotonic clock."""
 
     def __init__(self, now_ms: int) -> None:
         self.now_ms, self.monotonic_s = now_ms, 5.0
@@ -88,7 +88,7 @@ def test_start_of_the_environment_that_is_no_name_costs_no_line(
 def refused(
     server: FakeServer, settings: Settings, pace: Pace, tries: int, attempt: int | None = None
 ) -> tuple[RunlogHandler, list[str]]:
-    """A handler after one line and its close, whose first starts are refused, and its notices."""
+    """A handler after one line and its close, whose first starts were refused, and its notices."""
     refusals = iter(["400"] * tries)
     server.fault = lambda method, path: next(refusals, "") if "/starts/" in path else ""
     notices: list[str] = []
@@ -103,8 +103,8 @@ def refused(
 @pytest.mark.parametrize(
     ("tries", "started", "notice"),
     [
-        (1, [{}], "p/r is started without host, command and age: as the test wants it"),
-        (2, [], "p/r: its start is refused: as the test wants it"),
+        (1, [{}], "p/r is started without host, command and age: as the test requires"),
+        (2, [], "p/r: its start is refused: as the test requires"),
     ],
 )
 def test_refused_start_costs_its_details_or_the_start_and_no_line(

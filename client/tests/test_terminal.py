@@ -1,4 +1,4 @@
-"""What is made of text for a terminal: no control, no hidden text, no sequence but ours."""
+"""Sanitized text on a terminal: no control characters, no hidden text, only the client's own sequences."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TEXTS = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=3) | st.character
 
 
 def is_printable(text: str) -> bool:
-    """By what Unicode says of each character, not by our class."""
+    """By Unicode's properties of each character, not by the client's class."""
     hidden = {"Cc", "Cs", "Zl", "Zp"}
     bidirectional = {"ALM", "LRM", "RLM", "LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
     return all(

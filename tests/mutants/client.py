@@ -1,4 +1,4 @@
-"""Decisive lines of the client: what reaches a terminal, what waits on disk, what is sent again, how a command ends."""
+"""Mutants of the client: terminal output, lines on disk, repeated requests, the end of a command."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ MUTANTS = (
         find="len(shown) <= most_chars",
         replace="True",
         tests=_TERMINAL,
-        why="a name of a megabyte is not printed whole",
+        why="a name of a megabyte is cut",
     ),
     Mutant(
         "runlake.terminal:json_text",
         find="_UNPRINTABLE.sub(lambda match: _escaped(match[0]), text)",
         replace="text",
         tests=_TERMINAL,
-        why="JSON at a terminal has strings of others in it",
+        why="JSON on a terminal has untrusted strings",
     ),
     Mutant(
         "runlake.terminal:last_state",
@@ -77,21 +77,21 @@ MUTANTS = (
         find="label(cell)",
         replace="cell",
         tests=f"{_HOSTILE}::test_rows_for_programs_are_not_forged",
-        why="names of others are cells",
+        why="cells are untrusted names",
     ),
     Mutant(
         "runlake.commands.output:report",
         find="sanitize(f'runlake: {text}')",
         replace="f'runlake: {text}'",
         tests=f"{_HOSTILE}::test_error_messages_are_harmless",
-        why="error messages are the server's words",
+        why="error messages are untrusted text of the server",
     ),
     Mutant(
         "runlake.commands.output:report_error",
         find="sanitize(A)",
         replace="A",
         tests=f"{_HOSTILE}::test_next_step_is_harmless",
-        why="what to do next may repeat what was typed",
+        why="the next step may repeat arguments",
     ),
     Mutant(
         "runlake.commands.output:_has_colours",
@@ -105,7 +105,7 @@ MUTANTS = (
         find="sanitize(f'runlake: {text}')",
         replace="f'runlake: {text}'",
         tests="client/tests/test_imports.py",
-        why="a handler's messages have the server's words in them",
+        why="a handler's messages have untrusted text of the server",
     ),
     # names
     Mutant(
@@ -113,7 +113,7 @@ MUTANTS = (
         find="self._layout.check_new(run)",
         replace="None",
         tests=_NAMES,
-        why="names of new runs reach terminals of others",
+        why="names of new runs reach other users' terminals",
     ),
     Mutant(
         "chalicelib.runlog.writer:Writer._put",
@@ -129,13 +129,13 @@ MUTANTS = (
         tests=_NAMES,
         why="names of steps are printed as a tree",
     ),
-    # what waits on disk
+    # lines on disk
     Mutant(
         "runlake.draining:Drain._send",
         find="self._save(replace(self.leftover, position=stored.position, sent=0, begin=end))",
         replace="setattr(self, 'leftover', replace(self.leftover, position=stored.position, sent=0, begin=end))",
         tests=_DRAINING,
-        why="a drain that is killed must know how far it was",
+        why="a drain that was killed must resume where it stopped",
     ),
     Mutant(
         "runlake.draining:Drain._send",
@@ -156,7 +156,7 @@ MUTANTS = (
         find="os.lstat(root).st_uid != os.getuid()",
         replace="False",
         tests=f"{_MISTAKES}::test_drain_sends_no_token_for_a_folder_of_others",
-        why="a folder that others made names a server that gets the token",
+        why="a folder of another user names a server that gets the token",
     ),
     Mutant(
         "runlake.buffer:Buffer._fits_memory",
@@ -170,7 +170,7 @@ MUTANTS = (
         find="self.dropped_lines += lines",
         replace="pass",
         tests=_BUFFER,
-        why="what is dropped is counted",
+        why="dropped lines are counted",
     ),
     # attempts
     Mutant(
@@ -178,7 +178,7 @@ MUTANTS = (
         find="self._save(replace(self.leftover, position=None, start=start, close=True, facts=facts))",
         replace="self.leftover = replace(self.leftover, position=None, start=start, close=True, facts=facts)",
         tests=_DRAINING,
-        why="a drain that is killed asks for the attempt that it has asked for",
+        why="a drain that was killed requests the same attempt again",
     ),
     Mutant(
         "runlake.shipper:Shipper._start_again",
@@ -206,7 +206,7 @@ MUTANTS = (
         find="int(self._pace.heartbeat_s) if self._close_run else 0",
         replace="int(self._pace.heartbeat_s)",
         tests="client/tests/test_heartbeats.py",
-        why="who sends no heartbeats promises none, or its run looks silent",
+        why="a process that sends no heartbeats promises none, or its run looks silent",
     ),
     # exactly once
     Mutant(
@@ -271,7 +271,7 @@ MUTANTS = (
         find="self._unfinished not in (None, output)",
         replace="False",
         tests="client/tests/test_outputs.py",
-        why="what another output writes is a line of its own",
+        why="text of another output starts a new line",
     ),
     Mutant(
         "runlake.outputs:Output._pieces",
@@ -335,7 +335,7 @@ MUTANTS = (
         find="not is_named",
         replace="True",
         tests=f"{_SETTINGS}::test_file_that_is_named_must_exist",
-        why="settings that were meant would be ignored",
+        why="the intended settings would be ignored",
     ),
     Mutant(
         "runlake.commands.times:Seconds.convert",
@@ -349,7 +349,7 @@ MUTANTS = (
         find="is_empty = True",
         replace="is_empty = False",
         tests=f"{_MISTAKES}::test_unknown_pipeline_is_an_error",
-        why="a misspelt pipeline is no empty one",
+        why="a misspelt pipeline is not an empty one",
     ),
     Mutant(
         "runlake.fetching:Download.fetch",

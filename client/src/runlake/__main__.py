@@ -1,4 +1,4 @@
-"""``runlake``, or ``python -m runlake``."""
+"""The command line: ``runlake``, or ``python -m runlake``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _INTERRUPTED = 130
 
 
 class _Commands(click.Group):
-    """Commands whose errors are two lines, what and what to do next, and never a traceback; RUNLAKE_DEBUG=1 shows one."""
+    """A command group that reports each error in two lines, the problem and the next step, without a traceback unless RUNLAKE_DEBUG=1."""
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **more: Any) -> Any:  # type: ignore[override]
         if not more.pop("standalone_mode", True):
@@ -52,7 +52,7 @@ class _Commands(click.Group):
             return _FAILED
 
     def _is_of_exec(self, error: click.ClickException, args: Sequence[str] | None) -> bool:
-        """Whether ``exec`` was typed wrong: by its own options, or by those of the program before it."""
+        """Whether a usage error is one of ``exec``: in its own options, or in the program's options before it."""
         command = error.ctx.command if isinstance(error, click.UsageError) and error.ctx else self
         if command is self:
             typed = takewhile(lambda word: word != "--", sys.argv[1:] if args is None else args)
@@ -75,7 +75,7 @@ class _Commands(click.Group):
 
 
 class _UnknownCommandError(click.UsageError):
-    """``suggested``: what to try in its place."""
+    """``suggested``: the command to suggest, if any."""
 
     def __init__(self, typed: str, suggested: str | None, ctx: click.Context) -> None:
         super().__init__(f"no such command {typed!r}", ctx)
@@ -83,7 +83,7 @@ class _UnknownCommandError(click.UsageError):
 
 
 class _UsageError(RunlakeError):
-    """What was typed is no command."""
+    """The command line is not valid."""
 
 
 def _usage(error: click.ClickException) -> RunlakeError:
@@ -102,25 +102,25 @@ def _translated(error: Exception) -> RunlakeError:
         translated: RunlakeError = SettingsError(": ".join(filter(None, [error.strerror or str(error), str(error.filename or "")])))
         translated.next_step = "check the path, its permissions and the space on its disk"
         return translated
-    # Every field of an answer is read where it is needed; one that is missing or of another type is not of Runlake's API.
-    translated = UnavailableError(f"the answer is not understood: {type(error).__name__}: {error}")
+    # Responses have no schema check: a missing field, or one of another type, raises where it is read. It is not Runlake's API.
+    translated = UnavailableError(f"invalid response: {type(error).__name__}: {error}")
     translated.next_step = "is the address right, and the server of this version? RUNLAKE_DEBUG=1 shows a traceback"
     return translated
 
 
 def _located(session: Session, error: ApiError) -> ApiError:
-    """The error, or that the address is wrong, where that is why."""
+    """The error, or an AddressError if the server at the address is not Runlake."""
     with suppress(RunlakeError), session.archive() as archive:
         if not archive.is_runlake():
-            return AddressError(error.status, f"what answers there is not Runlake: {error} url={archive.url}")
+            return AddressError(error.status, f"the server at this address is not Runlake: {error} url={archive.url}")
     return error
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="%(version)s")
 @click.option("--url", help="The stack's address, as https://logs.example.com/api")
-@click.option("--token", help="A bearer token. Others on this machine can see it here: better a file, or RUNLAKE_TOKEN.")
-@click.option("--token-file", help="A file that holds the token.")
+@click.option("--token", help="A bearer token. Other users of this machine can see it here: prefer a file, or RUNLAKE_TOKEN.")
+@click.option("--token-file", help="A file that contains the token.")
 @click.option("--token-command", help="A command that prints the token.")
 @click.option("--timeout-s", type=Seconds(min=0.001), help="Seconds for an answer to begin.")
 @click.option("--spool-dir", help="Where lines wait on disk.")
@@ -128,8 +128,8 @@ def _located(session: Session, error: ApiError) -> ApiError:
 def runlake(ctx: click.Context, /, **options: Any) -> None:
     """Archive the logs of pipeline runs, follow and fetch them.
 
-    Settings: these options, then RUNLAKE_URL and the like, then ~/.config/runlake/config.toml; see `runlake config`.
-    Without RUN commands are about the newest run of a pipeline.
+    Settings: these options, then RUNLAKE_URL and so on, then ~/.config/runlake/config.toml; see `runlake config`.
+    Without RUN, commands use the newest run of the pipeline.
     """
     ctx.obj = Session(options)
 
@@ -142,7 +142,7 @@ for _command in (
 
 
 def main() -> None:
-    """The program. A reader that goes away ends it without a word, as it does other filters."""
+    """The entry point. If the reader of stdout closes the pipe, it exits silently with 128 + SIGPIPE, as other filters do."""
     try:
         runlake(prog_name="runlake")
     except BrokenPipeError:

@@ -1,4 +1,4 @@
-"""The archive over HTTP: one method for each thing that can be asked. Errors of others are translated here, and nowhere else."""
+"""The HTTP API of the archive: one method for each operation. HTTP errors are translated to RunlakeError only here."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ _thread_state = threading.local()
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Lines of a log. ``after``: the number of the line behind them; ``is_end``: no more for now; ``streaming``: more may come. ``clock``:
-    "lines" or "arrival", whose times ``since`` was compared with; "" without it, and of servers before."""
+    """A page of a log's lines. ``after``: the number of the line after them; ``is_end``: no more for now; ``streaming``: more may come.
+    ``clock``: the times that ``since`` was compared with, "lines" or "arrival"; "" without ``since`` and from servers of earlier releases."""
 
     lines: list[str]
     after: int
@@ -62,20 +62,20 @@ class Page:
 
 @cache
 def import_for_requests() -> None:
-    """Import what a first request imports. For before a fork: a process that is forked while another thread imports a module waits for that
-    module forever."""
+    """Import all modules that a first request imports. Call it before a fork: a process that is forked while another thread imports a module
+    waits for the lock of that module forever."""
     httpx.HTTPTransport(trust_env=False, verify=_tls()).close()
     "localhost".encode("idna")
 
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """One for all connections of the process: loading the certificates of the authorities takes 20 ms."""
+    """The TLS context of all connections of the process: loading the CA certificates takes 20 ms."""
     return httpx.create_ssl_context()
 
 
 class Archive:
-    """One server. Safe for threads, except while it is closed. Close it, or use it as a context."""
+    """A client of one server. Thread-safe, except for ``close``. Close it, or use it as a context manager."""
 
     def __init__(self, url: str, token: Token | None = None, timeout_s: float = 30.0, transport: httpx.BaseTransport | None = None):
         self.url = url.rstrip("/")
@@ -85,7 +85,7 @@ class Archive:
         self._http = httpx.Client(timeout=timeout, transport=transport, headers=headers, verify=_tls())
 
     def is_runlake(self) -> bool:
-        """Whether what answers at the address is Runlake's API. A request without credentials, which a stage may refuse."""
+        """Whether the server at the address has Runlake's API. Sends no credentials, so a stage may refuse the request."""
         try:
             response = self._send(self._http.build_request("GET", self.url + "/v1/health"))
             answer = dict(response.json())
@@ -97,7 +97,7 @@ class Archive:
 
     @classmethod
     def of(cls, settings: Settings) -> Archive:
-        """The one that the settings name. Raises SettingsError."""
+        """The server of these settings. Raises SettingsError."""
         return cls(settings.required_url(), settings.bearer, settings.timeout_s)
 
     def __enter__(self) -> Archive:
@@ -107,17 +107,17 @@ class Archive:
         self.close()
 
     def close(self) -> None:
-        """Let the connections go."""
+        """Close the connections."""
         with _unlogged():
             self._http.close()
 
     def open_session(self, run: RunName) -> str:
-        """The position from which a new writer appends. Nothing is stored. Raises ApiError, UnavailableError."""
+        """The position from which a new writer appends. Stores nothing. Raises ApiError, UnavailableError."""
         return str(_checked(self._json("POST", self._log(run)), "position")["position"])
 
     def start_run(self, run: RunName, start: Start) -> StartedRun:
-        """Start a run, or its next attempt; the same start again gets the same attempt. Raises AttemptTakenError, NotFoundError (a server of
-        an earlier release), RefusedError (no start is possible), ApiError, UnavailableError."""
+        """Start a run, or its next attempt. Idempotent: repeating a start returns the same attempt. Raises AttemptTakenError, NotFoundError (a
+        server of an earlier release), RefusedError (no start is possible), ApiError, UnavailableError."""
         path = f"{self._events(run)}/starts/{path_segment(start.start_id)}"
         try:
             answer, refusal = self._json_or_shorter("PUT", path, start.body(), start.body(has_details=False))
@@ -128,32 +128,32 @@ class Archive:
                 raise
             raise AttemptTakenError(error.status, str(error)) from error
         position = str(_checked(answer, "position")["position"])
-        is_joined = bool(answer.get("joined", start.is_joining))  # a server that does not say so could have joined it
+        is_joined = bool(answer.get("joined", start.is_joining))  # without the field, the server could have joined one
         name = RunName(run.fqn, str(_checked(answer, "runId")["runId"]))
         return StartedRun(name, int(answer.get("attempt", 1)), position, is_joined, refusal)
 
     def send_heartbeat(self, run: RunName) -> None:
-        """A sign of life of a run that has nothing to append. Raises NotFoundError or RefusedError (a server of an earlier release), ApiError,
+        """Report that a run without new lines is alive. Raises NotFoundError or RefusedError (a server of an earlier release), ApiError,
         UnavailableError."""
         self._json("PUT", f"{self._events(run)}/heartbeat")
 
     def append(self, run: RunName, packed: bytes, position: str) -> Json:
-        """Store a gzipped batch; the answer's ``position`` is what the next one presents.
+        """Store a gzipped batch. The response's ``position`` is the one for the next batch.
 
-        The same bytes with the same position are stored once, however often they are sent. Raises RunClosedError (nothing was
-        stored), AccessError, RefusedError, UnavailableError (stored or not: send it again).
+        Idempotent: a batch repeated with the same bytes and position is stored once. Raises RunClosedError (nothing was stored), AccessError,
+        RefusedError, UnavailableError (outcome unknown: send it again).
         """
-        # As a type of its own and not as an encoding: gateways unpack encodings, and spoil bytes that are no UTF-8 on the way.
+        # A content type, not a content encoding: gateways decode encodings, and damage bytes that are not UTF-8.
         headers = {"Content-Type": "application/gzip", "Cookie": f"{COOKIE}={position}"}
         return _checked(self._json("POST", self._log(run), content=packed, headers=headers), "position")
 
     def append_text(self, run: RunName, data: bytes) -> Json:
-        """Store some bytes as a batch of its own. Not to be repeated blindly: see ``append`` for what is exactly once."""
+        """Store bytes as one batch in a new session. A repeat stores them again: use ``append`` for exactly once."""
         return self.append(run, gzip.compress(data, mtime=0), self.open_session(run))
 
     def close_run(self, run: RunName, end: RunEnd | None = None) -> str:
-        """End a run for good, and report how it ended; again is harmless: the first outcome holds. Returns why its details were refused, in
-        which case only the outcome and the number of lost lines are stored; "": nothing was. Raises ApiError, UnavailableError."""
+        """Close a run for good, and report its outcome. Idempotent: the first outcome stays. Returns why the details were refused, in which case
+        only the outcome and the number of lost lines are stored; "" if nothing was refused. Raises ApiError, UnavailableError."""
         path = self._log(run) + "/close"
         if end is None:
             self._json("POST", path)
@@ -161,13 +161,13 @@ class Archive:
         return self._json_or_shorter("POST", path, end.document(), end.without_details().document())[1]
 
     def register_writer(self, run: RunName, writer: str) -> None:
-        """Have the run wait for what this writer writes, and for its end; again is harmless. Raises ApiError, UnavailableError."""
+        """Make the completeness of the run depend on this writer's events and end. Idempotent. Raises ApiError, UnavailableError."""
         self._json("PUT", self._writer(run, writer))
 
     def append_events(self, run: RunName, writer: str, events: bytes, key: str, position: str = "") -> Json:
-        """Store events, a line of JSON each; the same with the same key are stored once. ``errors`` of the answer are those that are not.
+        """Store events, one JSON line each. Idempotent per key. ``errors`` of the response lists the events that were not stored.
 
-        Raises RunClosedError (nothing was stored), RefusedError (all are bad), AccessError, UnavailableError (send it again).
+        Raises RunClosedError (nothing was stored), RefusedError (all are invalid), AccessError, UnavailableError (send it again).
         """
         headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": key} | (
             {"Cookie": f"{COOKIE}={position}"} if position else {}
@@ -176,16 +176,16 @@ class Archive:
         return _checked(answer, "position")
 
     def close_writer(self, run: RunName, writer: str, count: int, last_timestamp_ms: int | None = None) -> None:
-        """Tell how many events a writer wrote; the same again is harmless. Raises ApiError, UnavailableError."""
+        """Report the number of events of a writer. Idempotent for the same count. Raises ApiError, UnavailableError."""
         last = {} if last_timestamp_ms is None else {"lastTimestamp": last_timestamp_ms}
         self._json("POST", self._writer(run, writer) + "/close", document={"count": count, **last})
 
     def update_step(self, run: RunName, step: str, facts: Json) -> None:
-        """Tell of a step: ``name``, ``parent``, ``startedMs``, ``endedMs``, ``status``; told again it says the same."""
+        """Set fields of a step: ``name``, ``parent``, ``startedMs``, ``endedMs``, ``status``. Idempotent."""
         self._json("POST", f"{self._events(run)}/steps/{path_segment(step)}", document=facts)
 
     def steps(self, run: RunName) -> list[Json]:
-        """The steps of a run, in the order of their start. Raises NotFoundError, ApiError, UnavailableError."""
+        """The steps of a run, ordered by start. Raises NotFoundError, ApiError, UnavailableError."""
         found: list[Json] = []
         after: str | None = ""
         while after is not None:
@@ -195,7 +195,8 @@ class Archive:
         return found
 
     def completeness(self, run: RunName, wait_s: int = 0) -> Json:
-        """``state``: complete, pending or lost; the writers; those that are ``lost``. ``wait_s``: wait so long while it is pending."""
+        """``state`` (complete, pending or lost), the writers, and which of them are ``lost``. ``wait_s``: how long the server waits while the state
+        is pending."""
         path, params = self._events(run) + "/completeness", {"wait": wait_s} if wait_s else {}
         document = self._json("GET", path, params=params, wait_s=wait_s)
         while document.get("after"):
@@ -204,15 +205,15 @@ class Archive:
         return document
 
     def events_page(self, run: RunName, **query: Any) -> Json:
-        """A page of events: ``step``, ``level``, ``from``, ``to``, ``text``, ``limit``; ``after`` of the answer is where to go on."""
+        """A page of events. Query: ``step``, ``level``, ``from``, ``to``, ``text``, ``limit``, ``after`` (that of the previous page)."""
         return self._json("GET", self._events(run), params=query)
 
     def step_log(self, run: RunName, step: str, start: int = 0) -> Json:
-        """Part of a step's log from its own byte ``start`` on: ``text``, ``next``, ``complete``. Raises ApiError, UnavailableError."""
+        """Part of a step's log, from byte ``start`` of the step: ``text``, ``next``, ``complete``. Raises ApiError, UnavailableError."""
         return self._json("GET", self._events(run) + "/log", params={"step": step, "start": start})
 
     def page(self, run: RunName, **query: Any) -> Page:
-        """A page of lines: ``after``, ``limit``, ``tail``, ``since``, ``clock``, ``wait``. Raises ApiError, UnavailableError."""
+        """A page of lines. Query: ``after``, ``limit``, ``tail``, ``since``, ``clock``, ``wait``. Raises ApiError, UnavailableError."""
         answer = self._json("GET", self._log(run), params=query, wait_s=float(query.get("wait", 0)))
         logs, total = str(answer["logs"]), int(answer["total"])
         after = answer["after"]
@@ -221,35 +222,35 @@ class Archive:
         return Page(lines, end, total, after is None, bool(answer.get("streaming")), str(answer.get("clock", "")))
 
     def newest_run(self, fqn: str) -> RunName:
-        """The run that began last. Raises NotFoundError when there is none."""
+        """The run that started last. Raises NotFoundError if the pipeline has none."""
         runs = self._json("GET", f"{_LOGS}/{path_segment(fqn)}", params={"limit": 1})["runs"]
         if not runs:
             raise no_runs(fqn)
         return RunName(fqn, str(runs[0]))
 
     def pipelines(self, prefix: str = "", limit: int = 50) -> Iterator[Json]:
-        """Pipelines by name, with facts of their last run."""
+        """Pipelines ordered by name, each with its last run."""
         return self._pages(_PIPELINES, "pipelines", limit, {"prefix": prefix} if prefix else {})
 
     def runs(self, fqn: str, limit: int = 50) -> Iterator[Json]:
-        """Facts of a pipeline's runs, the newest first."""
+        """A pipeline's runs, the newest first."""
         return self._pages(f"{_PIPELINES}/{path_segment(fqn)}/runs", "runs", limit, {})
 
     def recent_runs(self, limit: int = 50, **query: Any) -> Iterator[Json]:
-        """Facts of runs of all pipelines with their ``fqn``, the last to be active first: ``fqn`` (a pattern), ``outcome``, ``since``."""
+        """Runs of all pipelines with their ``fqn``, the last active first. Query: ``fqn`` (a pattern), ``outcome``, ``since``."""
         return self._pages(_RECENT_RUNS, "runs", limit, query)
 
     def facts(self, run: RunName) -> Json:
-        """Facts of one run. Raises NotFoundError."""
+        """The catalog entry of a run: state, sizes, times. Raises NotFoundError."""
         return self._json("GET", self._facts(run))
 
     def grep(self, run: RunName, **query: Any) -> Json:
-        """One bounded search: ``q``, ``regex``, ``ignoreCase``, ``after``, ``limit``. ``after`` of the answer is where to go on."""
+        """One search, bounded in time. Query: ``q``, ``regex``, ``ignoreCase``, ``limit``, ``after`` (that of the previous response)."""
         return self._json("GET", self._facts(run) + "/grep", params=query)
 
     @contextmanager
     def events(self, run: RunName, last_id: str | None, **query: Any) -> Iterator[Iterator[str]]:
-        """The lines of an event stream's one response. Raises NotFoundError where it is not served, ApiError, UnavailableError."""
+        """The lines of one response of the event stream (SSE). Raises NotFoundError (the server has no stream), ApiError, UnavailableError."""
         headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": last_id} if last_id is not None else {})
         address = f"{_LOGS}/{path_segment(run.fqn)}/stream/{path_segment(run.run_id)}"
         timeout = self._timeout(_STREAM_WAIT_S)
@@ -258,9 +259,9 @@ class Archive:
 
     @contextmanager
     def download(self, run: RunName, begin: int = 0) -> Iterator[tuple[int, Iterator[bytes]]]:
-        """The log's bytes: where they begin, and they. They begin at 0 where the server does not serve the rest alone.
+        """The log's bytes from ``begin`` on, and the byte they start at: 0 if the server cannot serve a range.
 
-        A link to the store is followed without the token, which is none of the store's business. Raises ApiError, UnavailableError.
+        A redirect to the object store is followed without the token, which the store must not see. Raises ApiError, UnavailableError.
         """
         with self._streamed(self.url + self._log(run) + "/download", headers=self._credentials()) as response:
             link = response.headers.get("location") if response.is_redirect else None
@@ -297,16 +298,16 @@ class Archive:
     def _credentials(self) -> dict[str, str]:
         token = self._token.value()
         if token and not (token.isascii() and token.isprintable() and " " not in token):
-            raise SettingsError("the token has characters that no token has: spaces, line breaks, or letters beyond ASCII")
+            raise SettingsError("the token has invalid characters: spaces, line breaks, or letters beyond ASCII")
         return {"Authorization": f"Bearer {token}"} if token else {}
 
     def _timeout(self, wait_s: float) -> httpx.Timeout:
-        """For an answer that the server holds so long by agreement."""
+        """The timeout of a request that the server may hold for ``wait_s`` before it responds."""
         usual = self._http.timeout
         return httpx.Timeout((usual.read or 0) + wait_s, connect=usual.connect)
 
     def _json_or_shorter(self, method: str, path: str, document: Json, shorter: Json) -> tuple[Json, str]:
-        """The response to a document, or to a shorter one where the archive refuses it, and why it does."""
+        """The response to a document, and ""; or the response to a shorter document, and why the archive refused the full one."""
         try:
             return self._json(method, path, document=document), ""
         except RefusedError as error:
@@ -326,7 +327,7 @@ class Archive:
     ) -> Json:
         asked = {**(headers or {}), **self._credentials()}
         if document is not None:
-            # Names of files and texts of exceptions have lone surrogates for bytes that are not UTF-8: each becomes "?".
+            # File names and exception texts have lone surrogates for bytes that are not UTF-8: each becomes "?".
             more["content"] = json.dumps(document, ensure_ascii=False).encode("utf-8", "replace")
             asked["Content-Type"] = "application/json"
         try:
@@ -362,14 +363,14 @@ class Archive:
         if status in (401, 403):
             self._token.forget()
             return AccessError(status, message)
-        if status < 400 or status >= 500 or status in _TRY_AGAIN:  # a redirection is somebody's in between
+        if status < 400 or status >= 500 or status in _TRY_AGAIN:  # redirects come from a proxy
             return UnavailableError(f"{message} status={status}", _seconds(response.headers.get("retry-after")))
         return {404: NotFoundError, 409: RunClosedError}.get(status, RefusedError)(status, message)
 
 
 @contextmanager
 def _unlogged() -> Iterator[None]:
-    """While the HTTP client works for us in this thread. An application that logs at INFO did not ask for a line about each of our requests."""
+    """Drop log records of the HTTP client in this thread meanwhile: an application that logs at INFO did not ask for our requests."""
     _thread_state.is_sending = True
     try:
         yield
@@ -387,7 +388,7 @@ def _closing(response: httpx.Response) -> Iterator[httpx.Response]:
 
 
 def _is_application_request(_: logging.LogRecord) -> bool:
-    """Whether a record of the HTTP client is about a request of the application's own."""
+    """Whether a record of the HTTP client is about a request of the application, not of this library."""
     return not getattr(_thread_state, "is_sending", False)
 
 
@@ -408,7 +409,7 @@ def _translated(pieces: Iterator[_Piece]) -> Iterator[_Piece]:
 
 
 def _is_one_empty_line(query: Mapping[str, Any], total: int) -> bool:
-    """Whether a page without text is not without lines: one empty line, joined, is as empty as none."""
+    """Whether a page without text has one empty line: joined, its text is as empty as that of no lines."""
     return total > int(query["after"]) if "after" in query else total > 0 and bool(query.get("tail"))
 
 
@@ -419,8 +420,8 @@ def _checked(answer: Json, field: str) -> Json:
 
 
 def _foreign_answer() -> UnavailableError:
-    """As when a proxy asks for a login: nothing was stored, and it may pass."""
-    return UnavailableError("the answer is not Runlake's: is there something in between?")
+    """A response of another server, such as a proxy's login page. Nothing was stored, and a retry may succeed."""
+    return UnavailableError("the response is not Runlake's: is there a proxy in between?")
 
 
 def _no_answer(error: Exception) -> UnavailableError:
@@ -428,12 +429,12 @@ def _no_answer(error: Exception) -> UnavailableError:
 
 
 def no_runs(fqn: str) -> NotFoundError:
-    """Where a pipeline was asked for that has none."""
+    """The error for a pipeline without runs."""
     return NotFoundError(404, f"the pipeline has no runs fqn={fqn!r}", next_step="check the name with `runlake pipelines`")
 
 
 def text_of(value: Any, otherwise: str) -> str:
-    """A message of the server, which may be null, empty or missing."""
+    """A message of the server, or ``otherwise`` if it is null, empty or missing."""
     return str(value) if value not in (None, "") else otherwise
 
 

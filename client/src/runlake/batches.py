@@ -1,16 +1,16 @@
-"""Where a stream of bytes is cut into batches."""
+"""Splitting a stream of bytes into batches."""
 
 from __future__ import annotations
 
 MAX_LINE_BYTES = 4 * 1024 * 1024
-"""What one request can carry of bytes that do not compress: API Gateway and Lambda take 4.5 MB. A longer line is cut."""
+"""Of one request, for bytes that do not compress: API Gateway and Lambda accept 4.5 MB. A longer line is cut."""
 
 
 def cut(waiting: bytearray, batch_bytes: int, *, final: bool) -> bytes:
-    """Take the next batch from the front of ``waiting``; empty when there is no whole line yet.
+    """Remove the next batch from the front of ``waiting`` and return it; empty if no complete line is there yet.
 
-    Whole lines, ``batch_bytes`` at most or one line. A line longer than ``MAX_LINE_BYTES`` is cut there. With ``final`` a last
-    line without its newline goes too.
+    A batch has complete lines, ``batch_bytes`` at most or one longer line. A line longer than ``MAX_LINE_BYTES`` is cut there. With ``final``,
+    a last line without its newline is returned too.
     """
     end = waiting.rfind(b"\n", 0, batch_bytes) + 1
     if not end:
@@ -23,5 +23,5 @@ def cut(waiting: bytearray, batch_bytes: int, *, final: bool) -> bytes:
 
 
 def lines_of(batch: bytes) -> int:
-    """How many lines the archive makes of a batch: a last one needs no newline."""
+    """How many lines the archive counts in a batch: the last one needs no newline."""
     return batch.count(b"\n") + (bool(batch) and not batch.endswith(b"\n"))

@@ -1,4 +1,4 @@
-"""Reading what writers of events said: events and the log of a step over as many requests as it takes, steps as a tree."""
+"""Reads over several requests: events, the log of a step, later attempts; and steps as a tree."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def events_of(archive: Archive, run: RunName, limit: int | None, **query: Any) -
 
 
 def checked_run(archive: Archive, run: RunName, empty: _Empty) -> _Empty:
-    """``empty``, which an answer was that may be of a run that does not exist. Raises NotFoundError when it does not."""
+    """Return ``empty``, the result of a read that may be of a run that does not exist. Raises NotFoundError if it does not exist."""
     if not archive.page(run, limit=1, after=0).total:
         archive.facts(run)
     return empty
 
 
 def step_log(archive: Archive, run: RunName, step: str) -> Iterator[bytes]:
-    """What a step said so far, in pieces. Raises ApiError, UnavailableError."""
+    """The log of a step so far, in pieces. Raises ApiError, UnavailableError."""
     start = 0
     while True:
         part = archive.step_log(run, step, start)
@@ -48,7 +48,7 @@ def step_log(archive: Archive, run: RunName, step: str) -> Iterator[bytes]:
 
 
 def step_of(archive: Archive, run: RunName, named: str) -> str:
-    """The id of a step that is named by its id, or by its name where one step alone has it. Raises NotFoundError."""
+    """The id of a step that is named by its id, or by a name that only one step has. Raises NotFoundError."""
     steps = archive.steps(run)
     if any(step["step"] == named for step in steps):
         return named
@@ -62,7 +62,7 @@ def step_of(archive: Archive, run: RunName, named: str) -> str:
 
 
 def completeness_of(archive: Archive, run: RunName) -> Json | None:
-    """None where the server knows none: it is of a version before events."""
+    """None if the server is of a release without events."""
     try:
         return archive.completeness(run)
     except NotFoundError:
@@ -70,8 +70,8 @@ def completeness_of(archive: Archive, run: RunName) -> Json | None:
 
 
 def later_attempts(archive: Archive, run: RunName, facts: Json) -> list[Json]:
-    """Facts of the attempts after this one, which has ``facts``; the latest first. A request for each 100 runs of the pipeline that were started
-    since, at most ten."""
+    """The attempts after this one, whose catalog entry is ``facts``; the latest first. Costs a request for each 100 runs that the pipeline
+    started since, at most ten."""
     since = takewhile(lambda each: int(each["startedMs"]) >= int(facts["startedMs"]), archive.runs(run.fqn, _MAX_RUNS_SINCE))
     own = int(facts.get("attempt", 1))
     found = [each for each in since if each.get("firstRunId") == facts.get("firstRunId") and int(each.get("attempt", 1)) > own]
@@ -79,8 +79,8 @@ def later_attempts(archive: Archive, run: RunName, facts: Json) -> list[Json]:
 
 
 def as_tree(steps: Sequence[Json]) -> list[tuple[int, Json]]:
-    """Steps with their depth, each below its parent, in the order in which they are given. One whose parent is not there, or is
-    itself in the end, stands at the top: none is left out."""
+    """Steps with their depth, each below its parent, otherwise in the given order. A step is at the top if its parent is missing or is its own
+    descendant: every step is in the tree once."""
     known = {step["step"] for step in steps}
     children: dict[Any, list[Json]] = {}
     for step in steps:

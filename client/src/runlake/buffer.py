@@ -1,7 +1,7 @@
-"""What waits for its way to the archive: in memory first, on disk beyond that, dropped and counted beyond both.
+"""The queue between an application and its shipper: bytes wait in memory, then on disk, and are dropped and counted if both are full.
 
-The order of the bytes is kept by one rule: while anything is on disk, whatever comes goes there too. So memory is always older than
-disk, and what ``take`` has handed out is older than both.
+Order: while anything is on disk, all new bytes go there too. So the bytes in memory are always older than those on disk, and those that
+``take`` has returned are older than both.
 """
 
 from __future__ import annotations
@@ -15,20 +15,19 @@ from runlake.spool import Spool
 
 _BLOCK_BYTES = 256 * 1024
 _RESUME_PART = 8
-"""After a loss this part of the room must be free before bytes are taken again: one gap, not thousands."""
+"""After a drop, this fraction of the room must be free before bytes are accepted again: one gap, not thousands."""
 
 
 def gap_line(lines: int) -> bytes:
-    """What the archive says where lines are missing."""
+    """The line that the archive has in place of dropped lines."""
     return b"[runlake] %d lines are missing here: they were dropped, the buffer was full\n" % lines
 
 
 class Buffer:
-    """A bounded queue of bytes between an application's threads and the one that ships.
+    """A bounded queue of bytes from the application's threads to the shipper's.
 
-    Memory: ``memory_bytes``, and a chunk of the spool while it is read. Disk: what the spool may hold. A ``put`` copies
-    into memory, or writes to a file without waiting for the disk; only ``wait_s`` lets it wait. ``gap`` makes the line that
-    tells how many are missing.
+    Memory: ``memory_bytes``, and one chunk of the spool while it is read. Disk: the spool's limit. ``put`` copies into memory, or writes to a
+    file without an fsync; it blocks only with ``wait_s``. ``gap`` renders the line that states how many lines were dropped.
     """
 
     def __init__(self, memory_bytes: int, spool: Spool | None = None, gap: Callable[[int], bytes] = gap_line) -> None:
@@ -60,20 +59,20 @@ class Buffer:
 
     @property
     def spool_root(self) -> Path | None:
-        """The folder below which ``keep`` puts what is left; None: there is no disk."""
+        """The folder below which ``persist`` writes the remaining bytes; None: there is no spool."""
         return self._spool.folder.parent if self._spool else None
 
     @property
     def is_drained(self) -> bool:
-        """Whether the end was told and nothing is left."""
+        """Whether the end was announced and nothing is left."""
         with self._changed:
             return self._ended and not self.pending_bytes
 
     def put(self, data: bytes, wait_s: float = 0.0) -> bool:
-        """Add bytes; False when they were dropped, for want of room, and counted.
+        """Add bytes; False if they were dropped for lack of room, and counted.
 
-        With ``wait_s`` it waits for room as long as the other end moves, and so many seconds when it does not; once bytes
-        were dropped it waits no more until there is room again. Any thread may call; each call's bytes stay together.
+        With ``wait_s`` it blocks until there is room, as long as ``take`` makes progress, and at most so many seconds without; after a drop it
+        does not block until there is room again. Thread-safe; the bytes of one call stay together.
         """
         with self._changed:
             if wait_s > 0 and not self._gap_lines:
@@ -89,7 +88,7 @@ class Buffer:
             return True
 
     def take(self) -> bytes:
-        """The oldest bytes, about a block of them; empty when there are none."""
+        """The oldest bytes, about a block of them; empty if there are none."""
         with self._changed:
             if self._blocks:
                 block = self._blocks.popleft()
@@ -99,7 +98,7 @@ class Buffer:
         if chunk is None or self._spool is None:
             return b""
         try:
-            data = chunk.path.read_bytes()  # without the lock: nobody waits for the disk
+            data = chunk.path.read_bytes()  # without the lock: no ``put`` waits for the disk
         except OSError:
             data = b""
         with self._changed:
@@ -110,21 +109,21 @@ class Buffer:
             return self._taken(data)
 
     def wait(self, needed_bytes: int, timeout_s: float | None) -> None:
-        """Until so many bytes are there, somebody is in a hurry, the end was told, or the time is over."""
+        """Wait until so many bytes are pending, a flush was requested, the end was announced, or the time is over."""
         with self._changed:
             self._needed_bytes = needed_bytes
             self._changed.wait_for(self._is_due, timeout_s)
             self._needed_bytes = 1
 
     def request_flush(self) -> int:
-        """Have what is here now shipped without delay; the count of bytes put so far."""
+        """Make ``wait`` return for the bytes that are pending now. Returns the count of bytes put so far."""
         with self._changed:
             self._flush_to_bytes = self.put_bytes
             self._changed.notify_all()
             return self.put_bytes
 
     def end(self) -> None:
-        """Take no more. A gap that nothing followed is told now."""
+        """Accept no more bytes. A gap that nothing followed gets its line now."""
         with self._changed:
             if not self._ended:
                 if gap := self._take_gap_line():
@@ -133,8 +132,8 @@ class Buffer:
                 self._changed.notify_all()
 
     def persist(self, older: bytes) -> tuple[int, Spool | None]:
-        """Put all that is left on disk, ``older`` first; its lines. The folder is made though nothing is left. Where there is no disk, lines
-        are counted as dropped."""
+        """Write all remaining bytes to disk, ``older`` first, and return the number of lines on disk. The folder is made even if nothing is left.
+        Without a spool, the lines are counted as dropped."""
         with self._changed:
             left = older + b"".join(self._blocks)
             lines = left.count(b"\n")
@@ -147,13 +146,13 @@ class Buffer:
             return lines + self._spool.lines, self._spool
 
     def remove_spool(self) -> None:
-        """Once everything is shipped."""
+        """Delete the spool's folder, once all of its bytes are shipped."""
         with self._changed:
             if self._spool:
                 self._spool.remove()
 
     def abandon(self) -> None:
-        """In a forked child: what is in here is the parent's to ship."""
+        """Close files in a forked child: the bytes in here are shipped by the parent."""
         if self._spool:
             self._spool.abandon()
 
@@ -218,7 +217,7 @@ class Buffer:
         return (b"" if self._at_line_start else b"\n") + self._gap(lines)
 
     def _from_next_line(self, data: bytes) -> bytes:
-        """The rest of a line whose beginning was dropped is not a line."""
+        """The bytes after the next newline: the rest of a line whose beginning was dropped is dropped too."""
         _, newline, rest = data.partition(b"\n")
         self._skipping = not newline
         return rest

@@ -1,6 +1,7 @@
-"""What a batch is to the archive: lines of text, or events. The shipper knows neither; it repeats what was not answered.
+"""How batches get into the archive: as lines of text, or as events. The shipper repeats unanswered requests for either.
 
-Each says how it begins (``open``), how a batch is stored once however often it is sent (``append``), and how it ends (``close``).
+A delivery defines how writing begins (``open``), how a batch is stored once however often it is sent (``append``), and how writing ends
+(``close``).
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from runlake.names import RunName
 
 _LEVEL = 1  # of gzip: a third of the time of level 6 for a tenth more bytes
 MAX_EVENTS = 10_000
-"""What the archive takes at once."""
+"""Events that the archive accepts in one request."""
 STEP = "@step"
 _OF_STEP, _OF_EVENT = b'{"@step":', b'{"id":'
-"""How a line begins that tells of a step, and one of an event, by its id."""
+"""How a line of a step's update begins, and one of an event."""
 
 
 @dataclass(frozen=True, slots=True)
 class AppendResult:
-    """What became of a batch: items stored, items refused for good, and why the first of them was."""
+    """The result of a batch: items stored, items refused for good, and why the first of those was refused."""
 
     position: str
     items: int
@@ -37,61 +38,61 @@ class AppendResult:
 
 @dataclass(frozen=True, slots=True)
 class WriterEnd:
-    """What a writer of events wrote: how many ids it gave, and the last of its times."""
+    """The end of a writer of events: the number of ids that it assigned, and its latest timestamp."""
 
     count: int
     last_timestamp_ms: int | None = None
 
 
 class Delivery(Protocol):
-    """The way of one run's bytes into the archive. Bytes are lines, each ended by a newline."""
+    """Stores one run's bytes in the archive. Bytes are lines, each ended by a newline."""
 
     @property
     def run(self) -> RunName:
-        """Whose they are."""
+        """The run that is written."""
 
     @property
     def unit(self) -> str:
-        """What a person calls its lines."""
+        """What messages call its items: lines or events."""
 
     @property
     def needs_close(self) -> bool:
-        """Whether it is opened as soon as there is something, and closed although the run stays running."""
+        """Whether it is opened as soon as there are bytes, and closed even if the run stays running."""
 
     def for_run(self, run: RunName) -> Delivery:
         """The same for another attempt of the run."""
 
     def ending_before(self, packed: bytes) -> Delivery:
-        """The same once the run takes no more: the attempt that follows begins with this batch."""
+        """The same for a run that was closed: it ends before this batch, with which the next attempt begins."""
 
     def close_in_closed_run(self, archive: Archive) -> None:
-        """The end of what was opened in a run that takes no more; again is harmless. Raises ApiError, UnavailableError."""
+        """Close what was opened in a run that was closed since. Idempotent. Raises ApiError, UnavailableError."""
 
     def fit_to_request(self, batch: bytes) -> bytes:
-        """As much of a batch, from its beginning, as one request takes: what several store can end up in two attempts."""
+        """The start of a batch that fits into one request: a batch of several requests could end up in two attempts."""
 
     def pack(self, batch: bytes) -> bytes:
-        """A batch as it is sent, and kept."""
+        """A batch in the form in which it is sent, and stored on disk."""
 
     def count(self, batch: bytes) -> int:
-        """How many items a batch has."""
+        """The number of items of a batch."""
 
     def open(self, archive: Archive) -> str:
-        """What the first batch presents. Raises ApiError, UnavailableError."""
+        """Begin to write; returns the position for the first batch. Raises ApiError, UnavailableError."""
 
     def append(self, archive: Archive, packed: bytes, position: str) -> AppendResult:
-        """Store a batch; the same with the same position is stored once. Raises ApiError (nothing is stored), UnavailableError."""
+        """Store a batch. Idempotent for the same batch and position. Raises ApiError (nothing is stored), UnavailableError."""
 
     def close(self, archive: Archive) -> None:
-        """The end of what was opened, not of the run; again is harmless. Raises ApiError, UnavailableError."""
+        """Close what ``open`` opened, not the run. Idempotent. Raises ApiError, UnavailableError."""
 
     def facts(self) -> dict[str, Any]:
-        """What ``delivery_of`` needs in another process, once all is put."""
+        """The fields that ``delivery_of`` needs in another process, once all bytes are put."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextDelivery:
-    """Lines of a log. A batch presents the position of the answer before."""
+    """Lines of a log. Each batch presents the position of the previous response."""
 
     run: RunName
     unit: str = "lines"
@@ -106,46 +107,46 @@ class TextDelivery:
         return self
 
     def close_in_closed_run(self, archive: Archive) -> None:
-        """Nothing was opened."""
+        """Nothing to close."""
 
     def fit_to_request(self, batch: bytes) -> bytes:
-        """All: the number of lines has no bound."""
+        """All of it: the number of lines is not limited."""
         return batch
 
     def pack(self, batch: bytes) -> bytes:
-        """With gzip."""
+        """Compressed with gzip."""
         return gzip.compress(batch, _LEVEL, mtime=0)
 
     def count(self, batch: bytes) -> int:
-        """Its lines."""
+        """The number of lines."""
         return lines_of(batch)
 
     def open(self, archive: Archive) -> str:
-        """A session."""
+        """Open a session."""
         return archive.open_session(self.run)
 
     def append(self, archive: Archive, packed: bytes, position: str) -> AppendResult:
-        """A part of the log."""
+        """Append to the log."""
         answer = archive.append(self.run, packed, position)
         return AppendResult(str(answer["position"]), int(answer.get("lines", 0)))
 
     def close(self, archive: Archive) -> None:
-        """A session needs no end."""
+        """Nothing to close."""
 
     def facts(self) -> dict[str, Any]:
-        """None beside the run."""
+        """No fields: the run is enough."""
         return {}
 
 
 @dataclass(frozen=True, slots=True)
 class EventDelivery:
-    """Events of one writer, and what it tells of steps, as lines of JSON.
+    """Events of one writer and updates of steps, as lines of JSON.
 
-    A request has an Idempotency-Key made of its bytes: its ids make them unlike all others of the writer. Events go first, what it
-    tells of steps second, a request for each step; told again that says the same. ``writer_end`` is called when all is put.
+    The Idempotency-Key of a request is a hash of its bytes, which are unique in the writer because of their ids. Events are sent first, then
+    updates of steps, which are idempotent, one request for each step. ``writer_end`` is called when all bytes are put.
 
-    The ids of a writer count from 0 in each attempt: ``first_id`` of the lines is id 0 of this one. ``end_id``: the attempt takes no more,
-    and the next one begins with that id of the lines.
+    The ids of a writer start from 0 in each attempt: id ``first_id`` of the lines is id 0 of this attempt. ``end_id``: the attempt was closed,
+    and the next one begins with this id of the lines.
     """
 
     run: RunName
@@ -161,12 +162,12 @@ class EventDelivery:
         return replace(self, run=run, first_id=self.first_id if self.end_id is None else self.end_id, end_id=None)
 
     def ending_before(self, packed: bytes) -> EventDelivery:
-        """See ``Delivery``. A batch without events is of steps alone, which a closed run takes too."""
+        """See ``Delivery``. A batch without events has updates of steps only, which a closed run accepts too."""
         events = _events_of(packed)
         return replace(self, end_id=_id_of(events[0])) if events else self
 
     def close_in_closed_run(self, archive: Archive) -> None:
-        """Tells how many events there were until the run took no more."""
+        """Report how many events there were until the run was closed."""
         if self.end_id is not None:
             archive.close_writer(self.run, self.writer, self.end_id - self.first_id)
 
@@ -181,21 +182,21 @@ class EventDelivery:
         return batch[:end]
 
     def pack(self, batch: bytes) -> bytes:
-        """As it is."""
+        """Unchanged."""
         return batch
 
     def count(self, batch: bytes) -> int:
-        """Its events."""
+        """The number of events."""
         return len(_events_of(batch))
 
     def open(self, archive: Archive) -> str:
-        """Registers the writer: from now on the run is not complete without it."""
+        """Register the writer: from now on the run is not complete without it."""
         archive.register_writer(self.run, self.writer)
         return ""
 
     def append(self, archive: Archive, packed: bytes, position: str) -> AppendResult:
-        """Events, then steps. More than ``MAX_EVENTS`` are of a batch that an earlier release has kept: if the run is closed between two
-        requests for them, the next attempt has all of them, and this one the first."""
+        """Events, then steps. A batch of more than ``MAX_EVENTS`` was stored on disk by an earlier release: if the run is closed between two of its
+        requests, the next attempt has all of the events, and this one the first of them."""
         events = [_with_attempt_id(event, self.first_id) for event in _events_of(packed)]
         stored = AppendResult(position, 0)
         for begin in range(0, len(events), MAX_EVENTS):
@@ -207,17 +208,17 @@ class EventDelivery:
                 archive.update_step(self.run, step, facts)
             except AccessError:
                 raise
-            except ApiError as error:  # what is told of a step is not worth its events
+            except ApiError as error:  # a refused update of a step must not cost events
                 stored = AppendResult(stored.position, stored.items, stored.refused, stored.reason or f"step {step}: {error}")
         return stored
 
     def close(self, archive: Archive) -> None:
-        """Tells how many events there were."""
+        """Report how many events there were."""
         end = self.writer_end()
         archive.close_writer(self.run, self.writer, end.count - self.first_id, end.last_timestamp_ms)
 
     def facts(self) -> dict[str, Any]:
-        """The writer, and what it wrote."""
+        """The writer, its end, and its ids in this attempt."""
         end = self.writer_end()
         of_writer = {"writer": self.writer, "count": end.count, "lastTimestampMs": end.last_timestamp_ms}
         return of_writer | {"firstId": self.first_id, "endId": self.end_id}
@@ -235,11 +236,11 @@ class EventDelivery:
 
 
 def delivery_of(run: RunName, facts: Mapping[str, Any]) -> Delivery:
-    """The one whose facts these are."""
+    """The inverse of ``Delivery.facts``."""
     if "writer" not in facts:
         return TextDelivery(run)
     end = WriterEnd(int(facts["count"]), facts.get("lastTimestampMs"))
-    # Earlier releases number a writer's events through all attempts, and write neither id.
+    # Earlier releases count a writer's ids over all attempts, and store neither id.
     return EventDelivery(run, str(facts["writer"]), lambda: end, int(facts.get("firstId", 0)), facts.get("endId"))
 
 
@@ -252,14 +253,14 @@ def _id_of(event: bytes) -> int:
 
 
 def _with_attempt_id(event: bytes, first_id: int) -> bytes:
-    """With the id that it has in an attempt."""
+    """The event with its id in this attempt."""
     if not first_id:
         return event
     return b"%s%d,%s" % (_OF_EVENT, _id_of(event) - first_id, event.partition(b",")[2])
 
 
 def _steps_of(batch: bytes) -> dict[str, dict[str, Any]]:
-    """What a batch tells of each step: what is said later counts."""
+    """The updates of each step in a batch, merged: later ones win."""
     updates: dict[str, dict[str, Any]] = {}
     for line in batch.split(b"\n"):
         if line.startswith(_OF_STEP):

@@ -1,8 +1,8 @@
-"""Shipping what a program had to leave on disk: in order, each line once, however often it is stopped.
+"""Shipping the lines that a program left on disk: in order, each line stored once, even if the drain is interrupted.
 
-What to send next follows from ``run.json`` and the chunks alone: the position that the batch presents, and the byte at which it
-begins. Both change at once, when the batch is answered. So a drain that is killed anywhere sends the very same batch again, with the
-same position, and the archive stores it once.
+The next batch is determined by ``run.json`` and the chunks alone: the position that the batch presents, and the byte at which it begins.
+Both change in one write, after the response. So a drain that was killed sends the same batch with the same position again, and the
+archive stores it once.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from runlake.pacing import Backoff
 from runlake.starts import MAX_MOVES, Start
 
 BATCH_BYTES = 1024 * 1024
-"""Not a setting: a batch that is sent again must be the same."""
+"""A constant, not a setting: a repeated batch must be the same bytes."""
 _READ_BYTES = 256 * 1024
 Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """A file of the folder, and how many bytes stand in front of it. Nobody writes to it any more."""
+    """A file of the folder, and the number of bytes in the files before it. No process writes to it."""
 
     path: Path
     first_byte: int
@@ -43,7 +43,7 @@ _first_byte = attrgetter("first_byte")
 
 @dataclass(slots=True)
 class Drain:
-    """Ships one folder that nobody else works on. ``patience_s``: how long it tries where nothing moves; ``trouble``: why it gave up."""
+    """Ships one claimed folder. ``patience_s``: how long it retries without progress; ``trouble``: why it gave up."""
 
     folder: Path
     leftover: Leftover
@@ -63,8 +63,8 @@ class Drain:
         self._chunks = [_Chunk(path, first_byte) for path, first_byte in zip(paths, first_bytes, strict=False)]
 
     def run(self) -> int:
-        """Lines (or events) that wait on. Without ``trouble`` the folder is gone; with it and 0 the end of the run waits. Raises
-        ApiError (nothing of what is left was taken), OSError."""
+        """The number of lines (or events) that are left. Without ``trouble`` the folder is deleted; with it and 0, only the end of the run is left.
+        Raises ApiError (the archive accepted none of the rest), OSError."""
         try:
             self._send_all()
             self._end()
@@ -106,12 +106,12 @@ class Drain:
             self._save(replace(self.leftover, position=self._retry(lambda: self.leftover.delivery.open(self.archive))))
 
     def _send(self, packed: bytes, end: int) -> None:
-        """Store a batch; ``end``: the byte behind it. Where the run is closed, it goes to the next attempt."""
+        """Store a batch; ``end``: the byte after it. If the run is closed, the batch goes to the next attempt."""
         for _ in range(MAX_MOVES):
             with suppress(RunClosedError):
                 stored = self._retry(lambda: self.leftover.delivery.append(self.archive, packed, str(self.leftover.position)))
                 break
-            # The attempt is this process's own, so it ends with it. A drain that is killed here asks for the same attempt again.
+            # This process starts the attempt, so it closes it. A drain that is killed here requests the same attempt again.
             start = Start.now(self.leftover.run, "runlake drain").again()
             facts = self.leftover.delivery.ending_before(packed).facts()
             self._save(replace(self.leftover, position=None, start=start, close=True, facts=facts))
@@ -126,13 +126,13 @@ class Drain:
         try:
             self._retry(lambda: self.leftover.delivery.close_in_closed_run(self.archive))
         except (NotFoundError, RefusedError, RunClosedError) as error:
-            self.reason = self.reason or str(error)  # what follows is stored all the same
+            self.reason = self.reason or str(error)  # the next lines can still be stored
 
     def _end(self) -> None:
         try:
             self._retry(lambda: self.leftover.delivery.close(self.archive))
         except (NotFoundError, RefusedError, RunClosedError) as error:
-            self.reason = self.reason or str(error)  # the run can be closed all the same
+            self.reason = self.reason or str(error)  # the run can still be closed
         if self.leftover.close:
             reason = self._retry(lambda: self.archive.close_run(self.leftover.run, self.leftover.end))
             self.reason = self.reason or reason
@@ -142,7 +142,7 @@ class Drain:
         self.leftover = leftover
 
     def _batch_at(self, begin: int) -> bytes:
-        """Reads a batch's worth; of a line that is longer, as much as may be sent."""
+        """The next batch from the files; of a line longer than that, as much as one request can carry."""
         waiting, is_end = bytearray(), True
         for data in self._bytes_from(begin):
             waiting += data
@@ -152,7 +152,7 @@ class Drain:
         return self.leftover.delivery.fit_to_request(cut(waiting, BATCH_BYTES, final=is_end))
 
     def _bytes_from(self, begin: int) -> Iterator[bytes]:
-        """Counted over all chunks. Those before are not opened."""
+        """The bytes from ``begin`` on, counted over all chunks. Chunks before it are not opened."""
         for chunk in self._chunks[max(bisect_right(self._chunks, begin, key=_first_byte) - 1, 0) :]:
             with open(chunk.path, "rb") as file:
                 file.seek(max(begin - chunk.first_byte, 0))
@@ -160,7 +160,7 @@ class Drain:
                     yield data
 
     def _retry(self, act: Callable[[], Answer]) -> Answer:
-        """Raises UnavailableError when it has been so for too long, ApiError."""
+        """Call until it succeeds. Raises UnavailableError after ``patience_s`` of failures, ApiError."""
         give_up_s = time.monotonic() + self.patience_s
         while True:
             try:
@@ -175,7 +175,7 @@ class Drain:
                 return answer
 
     def count_left(self) -> int:
-        """Lines (or events) that are not stored yet, as far as is known here. Reads them all. Raises OSError."""
+        """Lines (or events) that are not stored, as far as this machine knows. Reads all files. Raises OSError."""
         begin, count = self.leftover.begin, self.leftover.sent
         while batch := self._batch_at(begin):
             begin, count = begin + len(batch), count + self.leftover.delivery.count(batch)

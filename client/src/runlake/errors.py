@@ -1,24 +1,24 @@
-"""What can go wrong, by what the caller does next.
+"""The errors of this package, grouped by the caller's next move.
 
 RunlakeError
 ├── SettingsError        fix the settings: an address is missing, a token's command fails
-├── ApiError             the server answered, and said no
+├── ApiError             the server rejected the request
 │   ├── AccessError      get a token, or a scope (401, 403)
 │   ├── NotFoundError    check the name (404)
 │   │   └── AddressError the server is not Runlake: fix the address
 │   ├── RunClosedError   write to the next attempt (409): nothing was stored
 │   └── RefusedError     fix the request (other 4xx)
-│       └── AttemptTakenError  leave the number of the attempt out
-├── UnavailableError     repeat it: the very same append is stored once (no answer, 5xx)
-├── IncompleteError      what was fetched is not what the archive has
-└── LeftoverError        what waits on disk cannot be read: discard it, or look at it
+│       └── AttemptTakenError  omit the number of the attempt
+├── UnavailableError     repeat it: the same append is stored once (no response, 5xx)
+├── IncompleteError      the download differs from the archive's log
+└── LeftoverError        lines on disk cannot be read: discard them, or inspect them
 """
 
 from __future__ import annotations
 
 
 class RunlakeError(Exception):
-    """The root of all. ``next_step`` tells a person what to do: that of its class, unless a better one is known."""
+    """The root. ``next_step`` is advice for a person: that of the class, or a more specific one."""
 
     next_step = ""
 
@@ -29,13 +29,13 @@ class RunlakeError(Exception):
 
 
 class SettingsError(RunlakeError):
-    """Something is not set, or cannot be read."""
+    """A setting is missing, invalid or unreadable."""
 
     next_step = "see `runlake config` for what is set, and where"
 
 
 class ApiError(RunlakeError):
-    """An answer other than 2xx. ``status`` is its code, the text is the server's message."""
+    """A response other than 2xx. ``status`` is its code, the text is the server's message."""
 
     def __init__(self, status: int, message: str, *, next_step: str | None = None) -> None:
         super().__init__(message, next_step=next_step)
@@ -43,43 +43,43 @@ class ApiError(RunlakeError):
 
 
 class AccessError(ApiError):
-    """No token, one that does not hold, or one without the scope."""
+    """A missing or invalid token, or one without the scope."""
 
     next_step = "set a token (--token-file, RUNLAKE_TOKEN), or ask the operator for the scope"
 
 
 class NotFoundError(ApiError):
-    """There is no such path or run."""
+    """The path or run does not exist."""
 
     next_step = "check the names with `runlake pipelines` and `runlake runs FQN`"
 
 
 class AddressError(NotFoundError):
-    """Something answers at the address, and it is not Runlake's API."""
+    """The server at the address is not Runlake's API."""
 
     next_step = "check the path of the url: it ends with the stage, as https://host/api; `runlake config` shows it"
 
 
 class RunClosedError(ApiError):
-    """The run takes no more lines."""
+    """The run accepts no more lines."""
 
-    next_step = "begin another run: a closed one stays as it is"
+    next_step = "start another run: a closed one cannot change"
 
 
 class RefusedError(ApiError):
-    """A request that can never work."""
+    """A request that the archive will never accept."""
 
     next_step = "correct what the message names"
 
 
 class AttemptTakenError(RefusedError):
-    """The attempt that was asked for by its number is another process's, or cannot be started."""
+    """The requested attempt number belongs to another process, or cannot be started."""
 
     next_step = "leave the number out (--attempt, RUNLAKE_ATTEMPT): the archive takes the next free one"
 
 
 class UnavailableError(RunlakeError):
-    """No answer, or one that says to try again. What was asked may have happened. ``retry_after_s`` is the server's wish."""
+    """No response, or one that asks to retry. Outcome unknown. ``retry_after_s``: the wait that the server asked for."""
 
     next_step = "is the server up, and the address right? `runlake config` shows it"
 
@@ -89,12 +89,12 @@ class UnavailableError(RunlakeError):
 
 
 class LeftoverError(RunlakeError):
-    """A folder of lines that wait on disk is damaged."""
+    """A folder of lines on disk is damaged."""
 
-    next_step = "look into the folder, or give it up with `runlake drain --discard`"
+    next_step = "inspect the folder, or delete it with `runlake drain --discard`"
 
 
 class IncompleteError(RunlakeError):
-    """Fewer or other bytes than the archive says there are."""
+    """The bytes or lines differ from the archive's counts."""
 
-    next_step = "run the download again: it begins anew"
+    next_step = "run the download again: it starts from the beginning"

@@ -1,4 +1,4 @@
-"""Events as lines of JSON: what one writer says, with ids from 0, masked, and none of them longer than a request can carry."""
+"""Events of one writer as lines of JSON, with ids from 0, masked, and each small enough for one request."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from runlake.names import RunName, path_segment
 from runlake.terminal import sanitize
 
 MAX_EVENT_BYTES = 1024 * 1024
-"""Of one event as JSON. A longer one loses its data first, then the end of its message, and says so."""
+"""Of one event as JSON. Beyond that, its data is omitted, then the end of its message; a note in the message says so."""
 MAX_DATA_BYTES = 60_000
-"""Of data and annotations as ASCII JSON: the archive takes 64 KiB, and refuses an event that has more."""
+"""Of data and annotations as ASCII JSON: the archive refuses an event with more than 64 KiB."""
 MAX_NAME_CHARS = 200
 MAX_RUN_NAME_BYTES = 1002
-"""Of FQN and run id, percent-encoded: beyond that S3 has no key for them, whatever the archive's prefix is."""
+"""Of FQN and run id, percent-encoded: beyond that, an S3 key is too long for any prefix of the archive."""
 RESERVED_RUN_IDS = frozenset({"last", "close", "download"})
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class EventInput:
-    """What somebody says. ``message``: one or many lines, without the last newline; ``timestamp_ms`` None: now."""
+    """An event before it is encoded. ``message``: one line or more, without the last newline; ``timestamp_ms`` None: now."""
 
     message: str
     step: str | None = None
@@ -45,8 +45,8 @@ class EventInput:
 
 
 class EventLines:
-    """Makes the lines of one writer. Ids are given in the order of the calls; an event that is dropped later keeps its id, so that the
-    archive knows what is missing. Safe for threads and in signal handlers."""
+    """Encodes the events of one writer. Ids follow the order of the calls; an event that is dropped later leaves a gap in them, so that the
+    archive knows what is missing. Thread-safe, also in signal handlers."""
 
     def __init__(self, mask: Mask) -> None:
         self._mask = mask
@@ -56,7 +56,7 @@ class EventLines:
         self.cut = 0
 
     def event(self, said: EventInput) -> bytes:
-        """A line. Values of data that are no JSON become their ``repr``."""
+        """The line of an event. Values of data that are not JSON become their ``repr``."""
         timestamp_ms = now_ms() if said.timestamp_ms is None else said.timestamp_ms
         self._last_ms = max(self._last_ms or 0, timestamp_ms)
         head = {"id": next(self._ids), "timestamp": timestamp_ms}
@@ -71,17 +71,17 @@ class EventLines:
         return self._shortened({**head, **_non_empty(more)}, message)
 
     def step(self, step: str, facts: Mapping[str, Any]) -> bytes:
-        """A line that tells of a step."""
+        """The line of a step's update."""
         return _line({STEP: step, **self._mask.json(facts)})
 
     def gap(self, lines: int) -> bytes:
-        """A line that tells how many are missing before it."""
+        """The line of an event that states how many events before it were dropped."""
         return self.event(
             EventInput(f"[runlake] {lines} events are missing here: they were dropped, the buffer was full", level="WARNING")
         )
 
     def end(self) -> WriterEnd:
-        """How many ids were given, and the last time, as it was when this was asked first."""
+        """The number of ids and the latest timestamp, as of the first call."""
         if self._end is None:
             self._end = WriterEnd(next(self._ids), self._last_ms)
         return self._end
@@ -90,7 +90,7 @@ class EventLines:
         return {"position": position, "note": self._mask.json(annotation.note)}
 
     def _shortened(self, head: Mapping[str, Any], message: str) -> bytes:
-        """Without data and annotations, and as much of the message as fits; JSON makes six letters of some."""
+        """Without data and annotations, the message cut to fit: JSON encodes some characters as six."""
         self.cut += 1
         kept = len(message)
         while True:
@@ -102,7 +102,7 @@ class EventLines:
 
 
 def checked_run_name(run: RunName) -> RunName:
-    """A run that the archive takes, as far as is known here: what it refused later would be lost. Raises SettingsError."""
+    """Reject a run name that the archive would refuse, as far as the client can know. Raises SettingsError."""
     for what, name in (("fqn", run.fqn), ("run id", run.run_id)):
         if not name or "\t" in name or sanitize(name) != name:
             raise _misnamed("a run is named by printable characters", what, name)
@@ -118,7 +118,7 @@ def checked_run_name(run: RunName) -> RunName:
 
 
 def checked_name(what: str, name: str) -> str:
-    """A step's id or a writer's name, as the archive takes it. Raises SettingsError."""
+    """A step's id or a writer's name that the archive accepts. Raises SettingsError."""
     if not 0 < len(name) <= MAX_NAME_CHARS or not name.isprintable() or len(quote(name, safe="")) > 3 * MAX_NAME_CHARS:
         raise _misnamed(f"a {what} has 1 to {MAX_NAME_CHARS} printable characters", what, name)
     return name
@@ -129,7 +129,7 @@ def _misnamed(rule: str, what: str, name: str) -> SettingsError:
 
 
 def new_writer_name() -> str:
-    """A writer's name that nobody else makes up; it says where to look for one that is lost."""
+    """A unique writer's name, with the host and process to look at if the writer is lost."""
     host = _NOT_IN_A_NAME.sub("-", socket.gethostname())[:40]
     return f"{host}-{os.getpid()}-{secrets.token_hex(4)}"
 

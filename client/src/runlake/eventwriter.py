@@ -1,4 +1,4 @@
-"""A writer of events: registered with the run, so that it is missed until it is closed with the count of what it wrote."""
+"""A writer of events, registered with the run: the run is not complete until the writer is closed with the count of its events."""
 
 from __future__ import annotations
 
@@ -14,48 +14,48 @@ from runlake.steps import Step
 
 
 class EventWriter:
-    """Writes events of one run from a thread of its own, with what RunlogHandler promises. For ``with``, or close it.
+    """Writes events of one run from its own thread, with the guarantees of RunlogHandler. A context manager, or call ``close``.
 
-    Ids count from 0 over all its steps. Safe for threads.
+    Ids count from 0 over all steps. Thread-safe.
     """
 
     def __init__(self, handler: RunlogHandler) -> None:
-        """``handler``: one that writes events. Made by ``Run.events``."""
+        """``handler``: one that writes events. Created by ``Run.events``."""
         self._handler = handler
 
     @property
     def name(self) -> str:
-        """What ``runlake status`` calls it when it is lost."""
+        """The name that ``runlake status`` shows if the writer is lost."""
         return str(self._handler.writer)
 
     @property
     def run(self) -> RunName:
-        """Its pipeline and run."""
+        """The pipeline and run."""
         return self._handler.run
 
     @property
     def counts(self) -> Counts:
-        """What became of its events so far."""
+        """The counts of its events so far: stored, dropped and so on."""
         return self._handler.counts
 
     def write(self, message: str, **more: Any) -> None:
-        """An event: ``level``, ``data``, ``annotations``, ``step``, ``timestamp_ms``; see ``RunlogHandler.event``."""
+        """Add an event. Options: ``level``, ``data``, ``annotations``, ``step``, ``timestamp_ms``; see ``RunlogHandler.event``."""
         self._handler.event(message, **more)
 
     def step(self, name: str, step_id: str | None = None, parent: Step | str | None = None) -> Step:
-        """A step, for ``with``."""
+        """A step, as a context manager."""
         return self._handler.step(name, step_id, parent)
 
     def stream(self, *, level: str | None = None, step: str | None = None) -> io.TextIOBase:
-        """A text stream whose lines are events; its unterminated last line is one when it is closed."""
+        """A text stream that writes each line as an event; closing it writes an unterminated last line."""
         return _Lines(self, level, step)
 
     def flush(self) -> None:
-        """Wait until what was written is stored, at most ``exit_s`` seconds."""
+        """Wait until all events so far are stored, at most ``exit_s`` seconds."""
         self._handler.flush()
 
     def close(self) -> None:
-        """Ship what is left, and tell the archive how many there were. Again: nothing."""
+        """Ship the remaining events, and report their count. Idempotent."""
         self._handler.close()
 
     def __enter__(self) -> EventWriter:
@@ -74,8 +74,8 @@ class _Lines(io.TextIOBase):
 
     def write(self, text: str) -> int:
         with self._lock:
-            *whole, self._begun = (self._begun + text).split("\n")
-            for line in whole:
+            *complete, self._begun = (self._begun + text).split("\n")
+            for line in complete:
                 self._writer.write(line, **self._more)
         return len(text)
 

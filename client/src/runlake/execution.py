@@ -1,4 +1,4 @@
-"""Running a command so that its output is archived, and nothing else about it changes: bytes, signals, exit code."""
+"""Run a command and archive its output without changing its bytes, signals or exit code."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def execute(
     patience_s: float,
     report: Callable[[str], None] = to_stderr,
 ) -> tuple[int, RunEnd]:
-    """Run a command, its stdout to ``out``, its stderr to ``err``, both as one log to the archive; the exit code as a shell gives it,
-    and the outcome of the run: a command that fails after a signal was passed on to end it is cancelled.
+    """Run a command, its stdout to ``out``, its stderr to ``err``, and both to the archive as one log. Returns the exit code as a shell reports
+    it, and the outcome of the run: a command that fails after it was sent a signal to end it is cancelled.
 
-    Memory does not depend on the size of the output: where the archive is slow and the spool is full, the command waits in its own
-    ``write``. Where nothing moves for ``patience_s`` lines are dropped and counted instead. Like ``| tee`` it ends when the last
-    process that holds one of the outputs has ended. The run's last line is the result; closing the run is the caller's. The archive
-    gets whole lines of each output, in the order in which they are read, with the handler's secrets masked wherever a read cuts them;
-    ``out`` and ``err`` get the bytes at once, unchanged. ``report`` gets why a command could not be started.
+    Memory does not depend on the size of the output: if the archive is slow and the spool is full, the command blocks in its ``write``.
+    After ``patience_s`` without progress, lines are dropped and counted instead. Like ``| tee``, it ends when the last process with one of the
+    outputs open has ended. The run's last line is the result; the caller closes the run. The archive gets complete lines of each output, in
+    the order in which they are read, with the handler's secrets masked even if a read splits them; ``out`` and ``err`` get the bytes at once,
+    unchanged. ``report`` gets the reason if the command could not be started.
     """
     started_s = time.monotonic()
     handler.start()
@@ -95,7 +95,7 @@ def _signals_passed_on(process: subprocess.Popen[bytes]) -> Iterator[set[int]]:
 
     def pass_on(number: int, _frame: FrameType | None) -> None:
         received.add(number)
-        # What is typed at a terminal reaches the command by itself: it would come twice.
+        # The terminal sends a typed signal to the command too: passed on, it would arrive twice.
         if not (number in _BY_TERMINAL and _is_in_foreground()):
             process.send_signal(number)
 
@@ -109,8 +109,8 @@ def _signals_passed_on(process: subprocess.Popen[bytes]) -> Iterator[set[int]]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """A signal that ends a process interrupts the block, and nothing more, so that lines are kept on disk and the exit code is the command's.
-    Further ones are ignored, until the process ends. While a command runs they are passed on to it instead."""
+    """A signal that would end the process only interrupts the block, so that lines are stored on disk and the exit code is the command's.
+    Further ones are ignored until the process ends. While a command runs, they are passed on to it instead."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         for each in _CANCELLING:

@@ -1,4 +1,4 @@
-"""Downloads that go on where they stopped, and are compared with what the archive says."""
+"""Downloads that resume, and are compared with the archive's counts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RANGE_NOT_SATISFIABLE = 416
 
 @dataclass(frozen=True, slots=True)
 class DownloadResult:
-    """A log on disk. ``verified``: it has the bytes and lines that the archive says; None where that is not known yet."""
+    """A log on disk. ``verified``: whether it has the archive's bytes and lines; None if the archive's counts are not final yet."""
 
     path: Path
     bytes: int
@@ -31,7 +31,7 @@ class DownloadResult:
 
 @dataclass(slots=True)
 class Download:
-    """One log to one file: first to ``PATH.part``, which another try goes on with. ``progress`` gets bytes so far and in all."""
+    """Downloads one log to one file: first to ``PATH.part``, from which a retry resumes. ``progress`` gets the bytes so far and in total."""
 
     archive: Archive
     run: RunName
@@ -40,9 +40,8 @@ class Download:
     pause: Callable[[float], object] = time.sleep
 
     def fetch(self) -> DownloadResult:
-        """Raises IncompleteError when the bytes or lines are not those of a complete run; the part is removed then, since going on
-        with it would not help. Raises ApiError, UnavailableError after some tries; the part stays. Raises OSError before anything is
-        fetched where ``path`` cannot be a file."""
+        """Raises IncompleteError if the bytes or lines are not those of a complete run; the part is deleted then, since resuming from it would not
+        help. Raises ApiError, or UnavailableError after retries; the part stays. Raises OSError before the download if ``path`` cannot be a file."""
         self._check_path()
         facts = self._facts()
         part = _part_of(self.path)
@@ -54,17 +53,17 @@ class Download:
         if verified is False and facts:
             part.unlink()
             raise IncompleteError(
-                f"the log is not what it should be bytes={size} of {facts['bytes']} lines={lines} of {facts['lines']}"
+                f"the download differs from the archive's log bytes={size} of {facts['bytes']} lines={lines} of {facts['lines']}"
             )
         part.replace(self.path)
         return DownloadResult(self.path, size, lines, begin, verified)
 
     def _check_path(self) -> None:
-        """Before anything is fetched: a folder, a device or a place without a folder cannot become the file. Raises OSError."""
+        """Raises OSError if the path is a folder or a device, or its folder does not exist."""
         os.stat(os.path.join(self.path.parent, "."))
         for path in (self.path, _part_of(self.path)):
             if path.exists() and not path.is_file():
-                raise FileExistsError(errno.EEXIST, "it is there, and is no file", str(path))
+                raise FileExistsError(errno.EEXIST, "exists and is not a regular file", str(path))
 
     def _download_with_retries(self, part: Path, total: int | None) -> None:
         backoff = Backoff()
@@ -88,7 +87,7 @@ class Download:
         except RefusedError as error:
             if error.status != _RANGE_NOT_SATISFIABLE:
                 raise
-            # There is nothing behind what we have: it is all there, or it is of something else, which the check finds.
+            # No bytes after the part: it is complete, or part of another log, which the verification detects.
 
     def _facts(self) -> dict[str, int] | None:
         try:

@@ -1,4 +1,4 @@
-"""Reading a log in order, each line once: pages of what is there, and following what comes."""
+"""Reading a log in order, each line once: the pages so far, and new lines as they arrive."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from runlake.sse import Event, events_of
 _PAGE_LINES = 10_000
 _WAIT_S = 20
 IDLE = "idleTimeout"
-"""The end of a stream of a running run that has no lines for a while."""
+"""Why the server ends the stream of a running run without new lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Lines in a row. ``first`` is the number of the first of them, from 0; ``end`` says why nothing follows. ``clock``: see ``Page``."""
+    """Consecutive lines. ``first``: the number of the first one, from 0; ``end``: why nothing follows. ``clock``: see ``Page``."""
 
     first: int
     lines: list[str]
@@ -31,7 +31,7 @@ class Piece:
 
 
 def pages(archive: Archive, run: RunName, **begin: Any) -> Iterator[Piece]:
-    """What is there, from ``after``, ``tail`` or ``since`` on. Raises ApiError, UnavailableError."""
+    """The lines so far, from ``after``, ``tail`` or ``since`` on. Raises ApiError, UnavailableError."""
     query = begin
     while True:
         page = archive.page(run, limit=_PAGE_LINES, **query)
@@ -43,10 +43,10 @@ def pages(archive: Archive, run: RunName, **begin: Any) -> Iterator[Piece]:
 
 @dataclass(slots=True)
 class Follower:
-    """Follows one run to its end, over any number of responses and through times without a server.
+    """Follows one run to its end, over many responses and outages.
 
-    ``next_line`` is where it goes on; ``pause`` waits (seconds). It asks the event stream, one request in 25 s while
-    nothing comes, and pages that wait where there is no stream. ``notice`` gets a message once for each time without a server.
+    ``next_line``: where it resumes; ``pause``: waits (seconds). It uses the event stream, one request per 25 s without new lines, or
+    long-polls pages if the server has no stream. ``notice`` gets one message per outage.
     """
 
     archive: Archive
@@ -61,7 +61,7 @@ class Follower:
     _retry_s: float = 0.25
 
     def pieces(self) -> Iterator[Piece]:
-        """Lines as they come; the last piece has an ``end``. Raises ApiError: it tries again only what may work again."""
+        """Lines as they arrive; the last piece has an ``end``. Raises ApiError; retries UnavailableError."""
         end: str | None = None
         is_away = False
         while end is None:
@@ -70,7 +70,7 @@ class Follower:
                     self.backoff.reset()
                     is_away = False
                     if piece.end == IDLE and self._is_alive():
-                        self._is_served = False  # pages wait for lines however long there are none
+                        self._is_served = False  # long-polling has no idle timeout
                         continue
                     end = piece.end
                     yield piece
@@ -78,12 +78,12 @@ class Follower:
                     self.pause(self._retry_s if self._is_served else 0)
             except UnavailableError as error:
                 if not is_away:
-                    self.notice(f"{error}: trying again")
+                    self.notice(f"{error}: retrying")
                 is_away = True
                 self.pause(self.backoff.next_s(error.retry_after_s))
 
     def _is_alive(self) -> bool:
-        """Whether heartbeats come, though no lines do, or the run has ended meanwhile. Not known of a server before outcomes."""
+        """Whether the run has heartbeats without lines, or has ended since. False for servers of a release without outcomes."""
         return self.archive.facts(self.run).get("outcome") not in (None, "silent")
 
     def _response(self) -> Iterator[Piece]:
@@ -112,8 +112,8 @@ class Follower:
         if kind == "error":
             raise UnavailableError(text_of(frame.get("message"), "the stream ended with an error"))
         if kind == "complete":
-            reason = text_of(frame.get("reason"), "no reason was told")
-            # Limits of one stream are none of the run's: it goes on by another.
+            reason = text_of(frame.get("reason"), "no reason given")
+            # A limit of one stream: continue with another stream.
             return None if reason in ("maxDuration", "maxBytes") else Piece(int(frame["after"]), [], reason)
         if kind != "logs":
             return None
@@ -134,7 +134,7 @@ class Follower:
             yield Piece(page.after, [], "runFinished")
 
     def _new_of(self, piece: Piece, after: int) -> Piece:
-        """Without the lines that were seen already."""
+        """The piece without lines that were returned before."""
         seen = max((self.next_line or 0) - piece.first, 0) if self.next_line is not None else 0
         self.next_line = max(after, self.next_line or 0)
         return Piece(piece.first + seen, piece.lines[seen:])

@@ -1,7 +1,7 @@
-"""Signs of life of a run that sends nothing: they tell a command that prints nothing from one that is dead.
+"""Heartbeats of a run without new lines: they distinguish a command that prints nothing from one that is dead.
 
-A thread of its own sends them, so that a slow response delays neither lines nor the exit. A heartbeat that fails is not repeated: the next
-one comes in time.
+They have their own thread, so that a slow response delays neither lines nor the exit. A failed heartbeat is not repeated: the next one
+follows after the interval.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 
 class Heartbeats:
-    """Calls ``send`` whenever nothing was sent for ``interval_s`` (0: never), until it returns False or ``stop`` is called. ``send`` does not
-    raise. ``wait``: until ``stop``, so many seconds at most; True: it was called."""
+    """Calls ``send`` after each ``interval_s`` without requests (0: never), until it returns False or ``stop`` is called. ``send`` must not raise.
+    ``wait``: blocks until ``stop``, at most so many seconds; True: stopped."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class Heartbeats:
         self._last_s = clock_s()
 
     def start(self, name: str) -> None:
-        """Begin, in a thread. An interpreter that is going down starts none: it needs no more heartbeats."""
+        """Start the thread, which a shutting-down interpreter refuses: it needs no more heartbeats."""
         if self._interval_s and not self._stopped.is_set():
             self.sent()
             try:
@@ -37,15 +37,15 @@ class Heartbeats:
                 return
 
     def sent(self) -> None:
-        """Something was sent just now: it is a sign of life too."""
+        """Restart the interval: a request was sent, which shows that the process is alive."""
         self._last_s = self._clock_s()
 
     def stop(self) -> None:
-        """No more. Does not wait for one that is under way."""
+        """Stop. Does not wait for a heartbeat that is being sent."""
         self._stopped.set()
 
     def run(self) -> None:
-        """What the thread does."""
+        """The loop of the thread."""
         while not self._wait(max(self._left_s(), 0)):
             if self._left_s() <= 0:
                 self.sent()

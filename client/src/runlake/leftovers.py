@@ -1,7 +1,7 @@
-"""Lines, and the end of a run, that a program could not ship before it ended: kept in a folder, shipped by ``runlake drain``.
+"""Leftovers: lines, and the end of a run, that a program could not ship before it exited, in a folder for ``runlake drain``.
 
-A folder holds ``run.json`` (which server, run and position, and how far a drain has come), ``sent.gz`` (a batch that was sent and not
-answered, as it was sent: its position makes it harmless to send it again), and the chunks of the spool, oldest first.
+A folder has ``run.json`` (server, run, position, and the progress of a drain), ``sent.gz`` (an unanswered batch as it was sent, which its
+position makes safe to repeat), and the chunks of the spool, oldest first.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _SENT = "sent.gz"
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """What is known of kept lines. ``close``: the run was to be closed after them; ``facts``: those of the delivery. ``position`` is what
-    the next batch presents: ``sent.gz``, which has ``sent`` items, or with 0 what begins at byte ``begin`` of all chunks in a row. ``start``:
-    reported first, where there is no position yet; ``end``: with the close."""
+    """The content of ``run.json``. ``close``: the run is to be closed after the lines; ``facts``: those of the delivery. ``position``: presented by
+    the next batch, which is ``sent.gz`` with ``sent`` items, or, if that is 0, starts at byte ``begin`` of all chunks. ``start``: reported first, if
+    there is no position yet; ``end``: sent with the close."""
 
     url: str
     run: RunName
@@ -44,11 +44,11 @@ class Leftover:
 
     @property
     def delivery(self) -> Delivery:
-        """How they get into the archive."""
+        """How the lines get into the archive."""
         return delivery_of(self.run, self.facts)
 
     def as_json(self) -> str:
-        """For ``run.json``."""
+        """The text of ``run.json``."""
         run_fields = {"url": self.url, "fqn": self.run.fqn, "runId": self.run.run_id, "close": self.close}
         how_far = {"position": self.position, "sent": self.sent, "begin": self.begin}
         start = self.start.facts() if self.start else None
@@ -57,28 +57,28 @@ class Leftover:
 
 
 def write_leftover(folder: Path, leftover: Leftover, sent: bytes | None) -> None:
-    """Add to a folder of chunks what makes a leftover of it. Raises OSError."""
+    """Make a folder of chunks a leftover. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if sent:
         (folder / _SENT).write_bytes(sent)
-    # The position is a credential of sorts, and the last to be written: a folder with it is whole.
+    # Written last: a folder with run.json is complete. The position in it is a credential.
     write_facts(folder, leftover)
 
 
 def write_facts(folder: Path, leftover: Leftover) -> None:
-    """Write ``run.json`` anew: what stands there is the old one or the new one. Raises OSError."""
+    """Write ``run.json`` atomically: a reader sees the old or the new one. Raises OSError."""
     _replace(folder / _FACTS, leftover.as_json())
 
 
 def leftovers_in(root: Path) -> list[Path]:
-    """The folders of leftovers, oldest first. Raises PermissionError for a root that is somebody else's."""
+    """The folders of leftovers, oldest first. Raises PermissionError if another user owns the root."""
     check_is_own(root)
-    return sorted((found.parent for found in root.glob(f"*/{_FACTS}")), key=lambda folder: folder.stat().st_mtime)
+    return sorted((path.parent for path in root.glob(f"*/{_FACTS}")), key=lambda folder: folder.stat().st_mtime)
 
 
 @contextmanager
 def claimed(folder: Path) -> Iterator[Leftover | None]:
-    """A leftover that nobody else drains meanwhile; None when somebody does, or did. Raises LeftoverError, OSError."""
+    """Lock a leftover against other drains; None if another drain has locked or shipped it. Raises LeftoverError, OSError."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except FileNotFoundError:
@@ -91,7 +91,7 @@ def claimed(folder: Path) -> Iterator[Leftover | None]:
 
 
 def discard_leftover(folder: Path) -> bool:
-    """Delete a leftover with its lines, readable or not; False when somebody drains it. Raises OSError."""
+    """Delete a leftover with its lines, readable or not; False if another drain has locked it. Raises OSError."""
     try:
         with claimed(folder) as leftover:
             if leftover is None:
@@ -103,23 +103,23 @@ def discard_leftover(folder: Path) -> bool:
 
 
 def chunks_in(folder: Path) -> list[Path]:
-    """What is to be sent behind ``sent.gz``, in order."""
+    """The files to send after ``sent.gz``, in order."""
     return sorted(folder.glob("*.chunk"))
 
 
 def waiting_bytes(folder: Path, leftover: Leftover) -> int:
-    """Bytes of files that are still to be sent. Raises OSError."""
+    """Bytes of files that are not sent yet. Raises OSError."""
     sent = sent_path(folder).stat().st_size if leftover.sent else 0
     return sent + sum(path.stat().st_size for path in chunks_in(folder)) - leftover.begin
 
 
 def sent_path(folder: Path) -> Path:
-    """The batch that was sent and not answered, if there is one."""
+    """The path of the unanswered batch, which may not exist."""
     return folder / _SENT
 
 
 def remove(folder: Path) -> None:
-    """Forget a leftover. ``run.json`` goes first: without it the rest is not shipped a second time."""
+    """Delete a leftover. ``run.json`` goes first: without it, the rest is not shipped a second time."""
     for path in [folder / _FACTS, *folder.iterdir()]:
         if path.exists():
             path.unlink()

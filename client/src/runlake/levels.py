@@ -1,4 +1,4 @@
-"""The names of levels that the archive knows. It refuses others, so they are refused here, where somebody can still correct them."""
+"""The level names that the archive knows. Others are rejected by the client, where the caller can still correct them."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ NAMES = frozenset(
         "critical", "crit", "fatal", "ftl", "alert", "emerg", "emergency", "panic", "dpanic", "f", "c",
     }
 )  # fmt: skip
-"""In lower case; single letters count in capitals only."""
+"""In lower case; single letters are valid in upper case only."""
 _NUMBERED = re.compile(r"Level [1-9][0-9]?", re.ASCII)
 
 
 def is_level(name: str) -> bool:
-    """Whether the archive knows a level of this name: a word in any spelling, or ``Level 25``, as ``logging`` calls one without a name."""
+    """Whether the archive knows this level: a name in any case, or ``Level 25``, as ``logging`` names one without a name."""
     word = name.strip()
     return (word.lower() in NAMES and (len(word) > 1 or word.isupper())) or _NUMBERED.fullmatch(name) is not None
 
 
 def checked_level(name: str) -> str:
-    """A level that the archive takes. Raises SettingsError."""
+    """A level that the archive accepts. Raises SettingsError."""
     if not is_level(name):
         raise SettingsError(
             f"no such level level={name[:40]!a}",
-            next_step=f"choose one of {', '.join(LEVELS)}, or a usual other name of one of them",
+            next_step=f"choose one of {', '.join(LEVELS)}, or a common alias of one",
         )
     return name
 
 
 def level_of_record(name: str, number: int) -> str:
-    """The level of a ``LogRecord``: its name where the archive knows it, else the one that its number stands for."""
+    """The level of a ``LogRecord``: its name if the archive knows it, else the level of its number."""
     if is_level(name):
         return name
     return "TRACE" if number < 10 else LEVELS[min(number // 10, len(LEVELS) - 1)]

@@ -1,8 +1,8 @@
-"""Secrets that are known by their value: masked before anything leaves the process, in the forms in which values travel.
+"""Masking of secrets by value, before anything leaves the process, in the encodings in which values travel.
 
-A form is the value itself; URL-encoded, as browsers, forms and Python do it; in base64, alone or inside of something longer
-(``user:password``), in both alphabets; as in a JSON string; and each longer line of a value of many lines. Every place that any
-form takes is masked, places that overlap as one: so the longest wins, and nothing of it is left beside a shorter one.
+A form is the value itself; URL-encoded, as browsers, forms and Python do it; in base64, alone or within a longer value
+(``user:password``), in both alphabets; as in a JSON string; and each longer line of a value of several lines. Each match of any form is
+masked, and overlapping matches as one: so the longest wins, and no part of it is left next to a shorter one.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from typing import Any, AnyStr
 from urllib.parse import quote, quote_plus
 
 MARK = "***secret***"
-"""What stands in place of a secret."""
+"""The replacement of a secret."""
 
 _MARK = MARK.encode()
 _DEEPEST = 20
 _LINE_LETTERS = 8
 _BASE64_LETTERS = 8
-"""What a short line or a few letters of base64 would hit is mostly no secret."""
+"""Shorter lines, and fewer letters of base64, would mostly match text that is not secret."""
 _NOT_QUOTED = ("", "/", "!'()*", "*")
-"""What the ways to encode for a URL leave as it is, beside letters and ``-._~``."""
+"""Characters that URL encoders do not quote, in addition to letters, digits and ``-._~``; they differ."""
 _ENCODED = re.compile(r"%[0-9A-F]{2}")
 _HEAD_LETTERS = 4
 Span = tuple[int, int]
 
 
 class Mask:
-    """Masks these values wherever they stand. Empty ones are none. Safe for threads.
+    """Masks these values anywhere in a text. Empty values are ignored. Thread-safe.
 
-    Time: the text's length for each beginning of a form, at the speed of ``str.find``; tens of secrets cost microseconds a line.
+    Time: one ``str.find`` over the text for each distinct beginning of a form; tens of secrets cost microseconds a line.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        """Raises ValueError for what no environment or file can hold (a lone surrogate)."""
+        """Raises ValueError for a value with a lone surrogate, which no environment or file can contain."""
         forms = {form for secret in secrets for form in forms_of(secret)}
         self._forms = sorted(forms, key=len, reverse=True)
         self._bytes = by_head(self._forms)
@@ -48,20 +48,20 @@ class Mask:
         return bool(self._forms)
 
     def bytes(self, data: bytes) -> bytes:
-        """Bytes that are whole in themselves: a line, or some."""
+        """Bytes masked, of one line or more; a secret must not continue after their end."""
         return _replaced(data, spans_of(data, self._bytes), _MARK) if self._bytes else data
 
     def text(self, text: str) -> str:
-        """The same of text."""
+        """Text masked, like ``bytes``."""
         return self.with_positions(text)[0]
 
     def with_positions(self, text: str) -> tuple[str, Callable[[int], int]]:
-        """The text masked, and where a position of it is then: what was inside a secret is at the mark's beginning."""
+        """The masked text, and a function from a position of the text to one of the masked text: inside a secret, the mark's beginning."""
         spans = spans_of(text, self._text) if self._text else []
         return _replaced(text, spans, MARK), lambda position: _moved(position, spans)
 
     def json(self, value: Any, depth: int = 0) -> Any:
-        """A value as JSON with its strings masked, names of objects too. What is no JSON, or too deep for any reader, is its ``repr``."""
+        """A value as JSON with its strings masked, names of objects too. Values that are not JSON, or nested too deep, become their ``repr``."""
         if value is None or isinstance(value, (bool, int)) or (isinstance(value, float) and math.isfinite(value)):
             return value
         if isinstance(value, Mapping) and depth < _DEEPEST:
@@ -71,12 +71,12 @@ class Mask:
         return self.text(value if isinstance(value, str) else repr(value))
 
     def stream(self) -> StreamMask:
-        """For bytes that come in pieces, cut anywhere."""
+        """For bytes that come in pieces, split anywhere."""
         return StreamMask(self._forms)
 
 
 class StreamMask:
-    """Masks a stream: what may be the beginning of a secret waits for the next piece. Memory: the longest form. Not for threads."""
+    """Masks a stream: bytes that may begin a secret wait for the next piece. Memory: the longest form. Not thread-safe."""
 
     def __init__(self, forms: Sequence[bytes]) -> None:
         self._forms, self._heads = forms, by_head(forms)
@@ -84,21 +84,21 @@ class StreamMask:
         for form in forms:
             self._by_letter[form[0]].append(form)
         self._pending = b""
-        self._emitted_mark_bytes = 0  # so many bytes of what is held belong to a mark that was given out already
+        self._emitted_mark_bytes = 0  # pending bytes whose mark was emitted already
 
     def put(self, piece: bytes) -> bytes:
-        """What is certain so far."""
+        """Add a piece, and return the masked bytes that no later piece can change."""
         if not self._forms:
             return piece
         data = self._pending + piece
         return self._emit(data, self._begun(data))
 
     def end(self) -> bytes:
-        """The rest: nothing follows that could complete a secret."""
+        """The remaining bytes, masked: no later piece can complete a secret."""
         return self._emit(self._pending, len(self._pending))
 
     def _begun(self, data: bytes) -> int:
-        """Where the first secret begins that the end of ``data`` cuts, if one does."""
+        """Where a secret may begin that continues after the end of ``data``; the length of ``data`` if none."""
         longest = len(self._forms[0])
         for at in range(max(0, len(data) - longest + 1), len(data)):
             rest = data[at:]
@@ -107,7 +107,7 @@ class StreamMask:
         return len(data)
 
     def _emit(self, data: bytes, end: int) -> bytes:
-        """``data`` as far as ``end``, masked; the rest is held. A secret that reaches over the end is a mark now, and nothing later."""
+        """``data`` up to ``end``, masked; the rest is pending. A secret that extends beyond the end is a mark now, and nothing later."""
         self._pending = data[end:]
         if not end:
             return b""
@@ -119,7 +119,7 @@ class StreamMask:
 
 
 def forms_of(secret: str) -> set[bytes]:
-    """The forms in which a value may be met, UTF-8. Raises ValueError for a lone surrogate."""
+    """The UTF-8 encoded forms of a value. Raises ValueError for a lone surrogate."""
     encoded = secret.encode("utf-8", "surrogateescape")
     lines = (line.strip() for line in encoded.splitlines())
     values = {encoded, encoded.strip(), *(line for line in lines if len(line) >= _LINE_LETTERS)}
@@ -127,7 +127,7 @@ def forms_of(secret: str) -> set[bytes]:
 
 
 def by_head(forms: Iterable[AnyStr]) -> list[tuple[AnyStr, list[AnyStr]]]:
-    """Forms by how they begin: most forms of a secret begin alike, and a text has none of those whose beginning it lacks."""
+    """Forms grouped by their first letters: most forms of a secret share them, and a text without them has none of these forms."""
     heads: dict[AnyStr, list[AnyStr]] = defaultdict(list)
     for form in forms:
         heads[form[:_HEAD_LETTERS]].append(form)
@@ -135,7 +135,7 @@ def by_head(forms: Iterable[AnyStr]) -> list[tuple[AnyStr, list[AnyStr]]]:
 
 
 def spans_of(text: AnyStr, heads: Iterable[tuple[AnyStr, list[AnyStr]]]) -> list[Span]:
-    """The places of any of the forms, those that overlap as one."""
+    """The matches of all forms, overlapping ones merged."""
     found = (form for head, forms in heads if head in text for form in forms)
     return _merged(span for form in found for span in _places(text, form))
 
@@ -185,7 +185,7 @@ def _of_url(value: bytes) -> Iterator[bytes]:
 
 
 def _of_base64(value: bytes) -> Iterator[bytes]:
-    """As a whole, and without the letters that depend on what stands before it and behind."""
+    """The complete encoding, and its letters that do not depend on the bytes before and after the value."""
     yield from (base64.b64encode(value), base64.urlsafe_b64encode(value))
     for before in range(3):
         encoded = base64.b64encode(bytes(before) + value)

@@ -1,4 +1,4 @@
-"""Names in addresses, and generated names."""
+"""Names of runs, in paths and URLs, and generated ids."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 
 @dataclass(frozen=True, slots=True)
 class RunName:
-    """Which run: the fully qualified name of its pipeline, and its id."""
+    """A run: the fully qualified name of its pipeline, and its id."""
 
     fqn: str
     run_id: str
@@ -21,12 +21,12 @@ class RunName:
 
     @property
     def words(self) -> str:
-        """As a shell takes it behind ``runlake close``."""
+        """The name as arguments of a shell command."""
         return shlex.join([self.fqn, self.run_id])
 
 
 def path_segment(name: str) -> str:
-    """A name as one part of a path: everything that could mean something there is encoded, slashes too; a byte that is not UTF-8 is "?"."""
+    """A name as one percent-encoded segment of a path, slashes too; a byte that is not UTF-8 is "?"."""
     return quote(name, safe="", errors="replace")
 
 
@@ -42,5 +42,5 @@ def page_url(url: str, fqn: str | None = None, run_id: str | None = None) -> str
 
 
 def new_run_id() -> str:
-    """A run id nobody else makes up; ids made later sort later, by the second."""
+    """A unique run id; ids sort by the second of their creation."""
     return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + "-" + secrets.token_hex(4)

@@ -1,4 +1,4 @@
-"""How a run ended, as its client reports it with the close."""
+"""How a run ended, as its client reports it when it closes the run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EXCEPTION_CHARS, _STEP_CHARS = 2_000, 200
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """``outcome``: succeeded, failed or cancelled; why, each where it applies: ``exit_code``, ``signal``, ``exception``, ``step``.
+    """``outcome``: succeeded, failed or cancelled; the reason, as far as it applies: ``exit_code``, ``signal``, ``exception``, ``step``.
     ``lost_lines``: lines that could not be stored."""
 
     outcome: str
@@ -25,8 +25,8 @@ class RunEnd:
 
     @classmethod
     def of_exception(cls, error: BaseException | None, step: str, mask: Callable[[str], str]) -> RunEnd:
-        """Of a block of code. ``SystemExit`` is its exit code, an interrupt from the keyboard a cancellation. ``mask`` replaces secrets, before
-        the text is cut to what the archive takes."""
+        """The end of a block of code. ``SystemExit`` gives its exit code, ``KeyboardInterrupt`` a cancellation. ``mask`` replaces secrets before the
+        text is cut to the archive's limit."""
         if error is None:
             return cls(SUCCEEDED)
         if isinstance(error, SystemExit):
@@ -39,15 +39,15 @@ class RunEnd:
         return cls(FAILED, exception=text[:_EXCEPTION_CHARS], step=step[:_STEP_CHARS])
 
     def with_lost(self, lines: int) -> RunEnd:
-        """The same with lines that could not be stored."""
+        """The same with the number of lines that could not be stored."""
         return replace(self, lost_lines=lines)
 
     def without_details(self) -> RunEnd:
-        """What ends the run where the archive refuses the details."""
+        """The end without the details, for an archive that refuses them."""
         return RunEnd(self.outcome, lost_lines=self.lost_lines)
 
     def document(self) -> dict[str, Any]:
-        """As JSON: what the archive is sent, and what waits on disk."""
+        """The JSON that is sent to the archive, and stored on disk."""
         code = {} if self.exit_code is None else {"exitCode": self.exit_code}
         texts = {"signal": self.signal, "exception": self.exception, "step": self.step}
         lost = {"lostLines": self.lost_lines} if self.lost_lines else {}
@@ -67,13 +67,13 @@ class RunEnd:
 
 
 def is_failure(error: BaseException | None) -> bool:
-    """Whether a block of code that ended by this has failed: ``sys.exit(0)`` is no failure."""
+    """Whether a block of code that ended by this exception failed: ``sys.exit(0)`` is not a failure."""
     return error is not None and not (isinstance(error, SystemExit) and exit_status(error) == 0)
 
 
 def exit_status(error: SystemExit) -> int:
-    """The exit status of a process that ends by this exception, from 0 to 255: the interpreter takes the low byte of a whole number, and -1
-    for one of more than 64 bits."""
+    """The exit status of a process that ends by this exception, 0 to 255: the interpreter takes the low byte of an integer, and -1 for one of
+    more than 64 bits."""
     code = error.code
     if not isinstance(code, int):
         return 0 if code is None else 1

@@ -1,4 +1,4 @@
-"""The outputs of a command: each copied to its destination byte for byte, all archived as one log of whole lines."""
+"""The outputs of a command: each copied to its destination byte for byte, all archived as one log of complete lines."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ _LONGEST_LINE_BYTES = MAX_LINE_BYTES - 1  # with the newline that ends it early,
 class Output:
     """One output of a command: ``source`` is read, ``destination`` gets the bytes at once and unchanged.
 
-    ``put`` and ``end`` return its part of the log: masked, in whole lines. A line waits for its newline, since the archive stores whole
-    lines only; of a longer line than ``line_bytes`` its bytes are returned in pieces of that length. Memory: one line, and the longest
-    form of a secret.
+    ``put`` and ``end`` return its part of the log: masked, in complete lines. A line waits for its newline, since the archive stores complete
+    lines only; a line longer than ``line_bytes`` is returned in pieces of that length. Memory: one line, and the longest form of a secret.
     """
 
     def __init__(
@@ -30,7 +29,7 @@ class Output:
         self._line = bytearray()
 
     def put(self, data: bytes) -> list[bytes]:
-        """Copy what was read. The destination may go away, as when ``| head`` has seen enough: the command and the archive go on."""
+        """Copy bytes that were read. If the destination is closed, as by ``| head``, the command and the archive continue."""
         if self._destination is not None:
             try:
                 self._destination.write(data)
@@ -40,13 +39,13 @@ class Output:
         return self._pieces(self._mask.put(data))
 
     def end(self) -> list[bytes]:
-        """The rest, a last line without its newline too: nothing follows."""
+        """The rest, including a last line without its newline."""
         pieces = self._pieces(self._mask.end())
         rest, self._line = bytes(self._line), bytearray()
         return [*pieces, rest] if rest else pieces
 
     def _pieces(self, data: bytes) -> list[bytes]:
-        """Whole lines as one piece, then full pieces of a line that is too long; the rest is held."""
+        """Complete lines as one piece, then full pieces of a line that is too long; the rest stays in ``_line``."""
         lines, newline, rest = data.rpartition(b"\n")
         pieces = []
         if newline:
@@ -59,10 +58,10 @@ class Output:
 
 
 class MergedLog:
-    """The log of several outputs, in the order in which they are read: no line of one is cut by another.
+    """The log of several outputs, in the order in which they are read: no line of one is split by another.
 
-    ``write`` gets its bytes, at most ``_READ_BYTES`` at once. Where an output leaves a line unfinished, because it is too long or the
-    output has ended, and another one goes on, the line is ended by a newline. Nothing else is added.
+    ``write`` gets its bytes, at most ``_READ_BYTES`` at once. If an output leaves a line unfinished, because it is too long or the output has
+    ended, and another output continues, a newline ends the line. Nothing else is added.
     """
 
     def __init__(self, write: Callable[[bytes], None]) -> None:
@@ -79,15 +78,15 @@ class MergedLog:
             self._unfinished = None if piece.endswith(b"\n") else output
 
     def end(self) -> None:
-        """End the last line: what follows is a line of its own."""
+        """End the last line, so that further text starts a new one."""
         if self._unfinished is not None:
             self._write(b"\n")
 
 
 def archive_outputs(outputs: Sequence[Output], write: Callable[[bytes], None]) -> None:
-    """Read all outputs to their ends, when the last process that holds one has closed it, and copy and archive what they have.
+    """Copy and archive all outputs until each is closed by the last process that has it open.
 
-    An output is read when it has something, so the other ones do not wait for it; while ``write`` waits, all of them do.
+    Outputs are read as they become readable, so a silent one does not delay the rest; while ``write`` blocks, all of them wait.
     """
     log = MergedLog(write)
     with selectors.DefaultSelector() as selector:

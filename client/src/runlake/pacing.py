@@ -1,4 +1,4 @@
-"""How long to wait before something is tried again."""
+"""Waits between retries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Backoff:
-    """Waits that double from ``first_s`` to ``most_s``, each by chance between its half and its whole, so that clients do not march."""
+    """Waits that double from ``first_s`` to ``most_s``, with jitter between half and all of each, so that clients do not synchronize."""
 
     first_s: float = 0.25
     most_s: float = 10.0
@@ -16,11 +16,11 @@ class Backoff:
     _tries: int = 0
 
     def next_s(self, at_least_s: float = 0.0) -> float:
-        """The next wait in seconds; never below what the server asked for."""
+        """The next wait in seconds; at least ``at_least_s``, which the server asked for."""
         wait_s = min(self.first_s * 2.0**self._tries, self.most_s)
         self._tries = min(self._tries + 1, 30)
         return max(wait_s * (0.5 + self.chance.random() / 2), at_least_s)
 
     def reset(self) -> None:
-        """It worked: begin anew."""
+        """Start again from ``first_s``, after a success."""
         self._tries = 0

@@ -1,4 +1,4 @@
-"""Settings: arguments, then ``RUNLAKE_*`` of the environment, then the file, then defaults."""
+"""Settings, in order of precedence: arguments, ``RUNLAKE_*`` environment variables, the file, defaults."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from runlake.tokens import Token, token_from
 PREFIX = "RUNLAKE_"
 _CONFIG = PREFIX + "CONFIG"
 MAX_S = 1_000_000_000
-"""Seconds beyond which the operating system takes no timeout."""
+"""The longest timeout in seconds that the operating system accepts."""
 MIN_HEARTBEAT_S, MAX_HEARTBEAT_S = 10, 86_400
-"""The archive takes no other promise."""
+"""The archive accepts no other interval."""
 _SECRET = frozenset({"token"})
 _ARGUMENT, _ENVIRONMENT = "argument", "environment"
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the client needs to know. Each field is a key of the file and, in capitals with ``RUNLAKE_``, of the environment."""
+    """All settings. Each field is a key of the file and, in upper case with ``RUNLAKE_``, an environment variable."""
 
     url: str = field(default="", metadata={"help": "the stack's address, as https://logs.example.com/api"})
     token: str = field(default="", metadata={"help": "a bearer token"})
@@ -42,9 +42,9 @@ class Settings:
     )
     memory_bytes: int = field(default=8 * 1024 * 1024, metadata={"help": "bytes that may wait in memory for each run", "least": 1})
     batch_bytes: int = field(
-        default=1024 * 1024, metadata={"help": "bytes that are sent at once, at most, but for a longer line", "least": 1}
+        default=1024 * 1024, metadata={"help": "bytes of one request at most, except for a longer line", "least": 1}
     )
-    interval_s: float = field(default=0.5, metadata={"help": "seconds a line may wait for others to be sent with", "least": 0})
+    interval_s: float = field(default=0.5, metadata={"help": "seconds a line may wait to be sent with later ones", "least": 0})
     heartbeat_s: int = field(
         default=300,
         metadata={
@@ -66,18 +66,18 @@ class Settings:
 
     @property
     def bearer(self) -> Token:
-        """The token, from the most specific origin."""
+        """The token from the level with the highest precedence."""
         return token_from(self.token, self.token_file, self.token_command)
 
     @property
     def spool_root(self) -> Path:
-        """The folder below which each run has its own."""
+        """The folder that has a subfolder for each run."""
         if self.spool_dir:
             return Path(self.spool_dir).expanduser()
         return Path(tempfile.gettempdir()) / f"runlake-spool-{os.getuid()}"
 
     def required_url(self) -> str:
-        """The address without a slash at its end. Raises SettingsError when there is none, or it is not a URL of HTTP."""
+        """The address without a trailing slash. Raises SettingsError if it is missing, or not an HTTP URL."""
         if not self.url:
             raise SettingsError(f"the server's address is missing: give --url, RUNLAKE_URL, or url in {settings_path()}")
         if problem := _problem_of(self.url):
@@ -85,7 +85,7 @@ class Settings:
         return self.url.rstrip("/")
 
     def display_values(self) -> dict[str, Any]:
-        """Names and values for people to see: secrets are not among them."""
+        """Names and values to print, without secrets."""
         return {name: ("(set)" if name in _SECRET and getattr(self, name) else getattr(self, name)) for name in NAMES}
 
 
@@ -98,12 +98,12 @@ _KINDS: dict[type[Any], str] = {str: "text", int: "a whole number from {} on", f
 
 
 def help_of(name: str) -> str:
-    """What a setting means."""
+    """The meaning of a setting."""
     return next(str(each.metadata["help"]) for each in fields(Settings) if each.name == name)
 
 
 def settings_path(environ: Mapping[str, str] = os.environ) -> Path:
-    """The settings' file: ``RUNLAKE_CONFIG``, or ``runlake/config.toml`` where configuration lives."""
+    """The settings file: ``RUNLAKE_CONFIG``, or ``runlake/config.toml`` in the user's configuration folder."""
     if named := environ.get(_CONFIG):
         return Path(named).expanduser()
     home = environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
@@ -111,7 +111,7 @@ def settings_path(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def load_settings(arguments: Mapping[str, Any] | None = None, environ: Mapping[str, str] = os.environ) -> Settings:
-    """The settings in force. Arguments that are None count as not given. Raises SettingsError."""
+    """The settings in force. Arguments that are None count as absent. Raises SettingsError."""
     path = settings_path(environ)
     layers = [
         (_ARGUMENT, _of_arguments(arguments or {})),
@@ -129,7 +129,7 @@ def load_settings(arguments: Mapping[str, Any] | None = None, environ: Mapping[s
 
 
 def _drop_less_specific_tokens(layers: list[tuple[str, dict[str, Any]]]) -> None:
-    """A token's file as an argument wins over a token's value in the environment: they are one setting in three forms."""
+    """A token's file as an argument overrides a token's value in the environment: the three forms are one setting."""
     forms = {"token", "token_file", "token_command"}
     seen = False
     for _, layer in layers:
@@ -148,21 +148,21 @@ def _of_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_file(path: Path, *, is_named: bool) -> dict[str, Any]:
-    """A file that is named must be there; the usual one need not."""
+    """The file's settings. A file named by RUNLAKE_CONFIG must exist; the default one need not."""
     try:
-        found = tomllib.loads(path.read_text())
+        values = tomllib.loads(path.read_text())
     except (OSError, ValueError) as error:
         if isinstance(error, FileNotFoundError) and not is_named:
             return {}
         reason = error.strerror if isinstance(error, OSError) else error
         raise SettingsError(f"the settings cannot be read path={path} reason={reason}", next_step=_correction(str(path))) from error
-    if unknown := sorted(found.keys() - set(NAMES)):
+    if unknown := sorted(values.keys() - set(NAMES)):
         raise SettingsError(f"there is no such setting: {', '.join(unknown)} path={path}", next_step=_correction(str(path)))
-    return found
+    return values
 
 
 def _problem_of(url: str) -> str:
-    """Why a text is no base address; empty for one that is."""
+    """Why a text is not a base URL; empty if it is one."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -200,7 +200,7 @@ def _wrong(name: str, value: Any, origin: str) -> SettingsError:
 
 
 def _correction(origin: str, name: str = "") -> str:
-    """What to do about a value that came from there."""
+    """How to correct a value from this origin."""
     if origin == _ARGUMENT:
         return f"correct the argument {name}"
     if origin == _ENVIRONMENT:

@@ -1,13 +1,13 @@
 """The thread that ships a run: batches from a buffer to the archive, in order, each stored once.
 
-What makes it once: the first request asks for a position, and each batch presents the one of the answer before. While a batch has no
-answer the very same bytes are sent again with the same position, and the archive stores them once::
+Exactly once: the first request gets a position, and each batch presents the one of the previous response. An unanswered batch is sent
+again with the same bytes and position, and the archive stores it once::
 
-    POST batch 7, position 6  ->  stored, the answer is lost
-    POST batch 7, position 6  ->  "I have that": the position of batch 7
+    POST batch 7, position 6  ->  stored, the response is lost
+    POST batch 7, position 6  ->  repeat recognized: the position of batch 7
 
-So one batch is under way at a time, and nothing is cut differently once it was sent. Where the run is closed, the batch goes to its next
-attempt, and all that follow (``starts``). The shipper that starts an attempt for this reason closes it at its end: nobody else would.
+So one batch is in flight at a time, and a batch that was sent is never split differently. If the run is closed, the batch and all later
+ones go to its next attempt (``starts``). A shipper that starts an attempt for this reason closes it at its end: no other process would.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ _own = threading.local()
 
 
 def is_shipping() -> bool:
-    """Whether this thread is one that ships: what its HTTP client logs must not be shipped, or it would never end."""
+    """Whether this is a shipper's thread: log records of its HTTP client must not be shipped, which would never end."""
     return getattr(_own, "shipping", False)
 
 
 def to_stderr(text: str) -> None:
-    """Tell a person something; a program without stderr goes on without."""
+    """Print a message for a person; a program without stderr drops it."""
     try:
         print(sanitize(f"runlake: {text}"), file=sys.stderr, flush=True)
     except (OSError, ValueError, AttributeError):
@@ -64,7 +64,7 @@ def to_stderr(text: str) -> None:
 
 @dataclass(slots=True)
 class Counts:
-    """Lines (or events) by what became of them; requests that were sent, and how many of them failed."""
+    """Lines (or events) by what became of them, requests, and failed requests. ``kept_lines``: left on disk for ``runlake drain``."""
 
     stored_lines: int = 0
     dropped_lines: int = 0
@@ -76,14 +76,14 @@ class Counts:
 
     @property
     def lost_lines(self) -> int:
-        """Lines that are in the archive neither now nor by ``runlake drain``."""
+        """Lines that are not in the archive, and that ``runlake drain`` will not add either."""
         return self.dropped_lines + self.refused_lines
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """When to send: ``batch_bytes`` at once, or what is there ``interval_s`` after the first line came, or a heartbeat after ``heartbeat_s``
-    without (0: none); how to wait after a failure; when a person is told of a wait at the end, and how much later again."""
+    """When to send: ``batch_bytes`` at once, or all pending bytes ``interval_s`` after the first line, or a heartbeat after ``heartbeat_s``
+    without requests (0: none); the waits after failures; when a person is notified of a wait at the end, and how much later again."""
 
     batch_bytes: int = 1024 * 1024
     interval_s: float = 0.5
@@ -97,7 +97,7 @@ class Pace:
 
 @dataclass(slots=True)
 class _InFlightBatch:
-    """A batch that has been sent, perhaps, and is not answered."""
+    """A batch that may have been sent, and has no response yet."""
 
     packed: bytes
     lines: int
@@ -105,12 +105,12 @@ class _InFlightBatch:
 
 
 class Shipper:
-    """Ships what is put into ``buffer`` to one run, by its ``delivery``. The thread starts with the first ``start``; ``finish`` ends it.
+    """Ships the bytes of ``buffer`` to one run, by its ``delivery``. The first ``start`` starts the thread; ``finish`` ends it.
 
-    ``start_of_run``: reported before the first batch; None: the run is only written to. ``on_started`` is called with the response, in the
-    shipper's thread. ``tell`` gets what a person should know, once each.
+    ``start_of_run``: reported before the first batch; None: the shipper only writes. ``on_started`` is called with the response, in the
+    shipper's thread. ``notify`` gets messages for a person, each once.
 
-    Memory beyond the buffer's: a batch or a line, twice, and a chunk of the spool.
+    Memory in addition to the buffer's: a batch or a line, twice, and a chunk of the spool.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class Shipper:
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._state = threading.Condition()
-        self._moving = threading.Lock()  # while bytes are between buffer, waiting and sent
+        self._moving = threading.Lock()  # held while bytes move from the buffer to _waiting and _in_flight
         self._waiting = bytearray()
         self._in_flight: _InFlightBatch | None = None
         self._delivered_bytes = 0
@@ -144,22 +144,22 @@ class Shipper:
 
     @property
     def run(self) -> RunName:
-        """The run that the log is stored as: of the attempt, once that is known."""
+        """The run that stores the log: the attempt, once it is known."""
         return self._delivery.run
 
     @property
     def has_moved(self) -> bool:
-        """Whether the run was closed under it, and what follows is in another attempt."""
+        """Whether the run was closed by another process, and later lines go to another attempt."""
         return self._moves > 0
 
     @property
     def counts(self) -> Counts:
-        """As they are now."""
+        """The counts so far."""
         self._counts.dropped_lines = self._buffer.dropped_lines
         return self._counts
 
     def start(self) -> None:
-        """Begin to ship, if it has not begun. An interpreter that is going down starts no threads: then ``finish`` ships."""
+        """Start the thread, if it is not running. A shutting-down interpreter refuses new threads: then ``finish`` ships."""
         if self._thread is None and not self._finish.asked:
             with self._starting:
                 if self._thread is None:
@@ -171,7 +171,7 @@ class Shipper:
                     self._thread = thread
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until what was put so far is stored, or was refused; False when the time was too short."""
+        """Wait until all bytes put so far are stored or refused; False after the timeout."""
         if self._finish.asked:
             return self._finish.ended
         self.start()
@@ -188,11 +188,11 @@ class Shipper:
         end: RunEnd | None = None,
         report_wait: bool = False,
     ) -> Counts:
-        """Ship what is left, close the run with its outcome, and stop; again: nothing.
+        """Ship the remaining lines, close the run with its outcome, and stop. Idempotent.
 
-        What is not shipped in time is kept on disk for ``runlake drain``, and so is a close without an answer. ``while_moving`` counts the
-        time from the last batch that was stored; a person is told of the wait where ``is_wait_told``. Never raises, and takes no longer than
-        ``timeout_s`` where nothing moves. A run of which lines are kept stays open, or they could not be added later.
+        Lines that are not shipped in time are left on disk for ``runlake drain``, and so is a close without a response. ``while_moving`` restarts
+        the time after each stored batch; ``report_wait`` notifies a person of the wait. Never raises, and takes at most ``timeout_s`` without
+        progress. A run with lines on disk stays open, so that they can be added later.
         """
         if self._finish.asked:
             return self.counts
@@ -212,11 +212,11 @@ class Shipper:
                 self._finish.deadline = time.monotonic() + timeout_s
                 self._work()
         finally:
-            self._settle()  # an interrupt too keeps what is left
+            self._settle()  # also after an interrupt, so that lines are left on disk
         return self.counts
 
     def abandon(self) -> None:
-        """In a forked child: all of this is the parent's."""
+        """In a forked child: the parent ships all of this."""
         self._finish.asked = self._finish.ended = True
         self._finish.abandoned.set()
         _inherited.append(self._archive)
@@ -242,11 +242,11 @@ class Shipper:
             lines = (sent.lines if sent else 0) + self._waiting.count(b"\n") + self._buffer.pending_lines
         root = self._buffer.spool_root
         what = f"{lines} {self._delivery.unit} of {self.run} wait" if lines else f"the end of {self.run} waits"
-        then = f"kept in {root} for `{drain_command(root)}`" if root else "given up, for there is no spool"
-        self._report(f"{what} for the archive, {left_s:.0f} s more while nothing moves; what is left then is {then}")
+        then = f"left in {root} for `{drain_command(root)}`" if root else "lost, because there is no spool"
+        self._report(f"{what} for the archive, {left_s:.0f} s more while nothing moves; the rest is then {then}")
 
     def _settle(self) -> None:
-        """Whatever the thread does from now on counts no more."""
+        """Stop the thread's effects, store the remaining lines on disk, and report."""
         with self._state:
             self._finish.abandoned.set()
             self._finish.nudge.set()
@@ -274,10 +274,10 @@ class Shipper:
                 f"{self.run} could not be closed: run `runlake close {self.run.words}` later, or it is abandoned after a day"
             )
         elif self._has_an_end():
-            self._report(f"a writer of {self.run} could not be closed: the run will not be called complete")
+            self._report(f"a writer of {self.run} could not be closed: the run will not be complete")
 
     def _persist(self) -> None:
-        """Put what is left on disk, with what ``runlake drain`` needs to know."""
+        """Write the remaining lines to disk, with the facts that ``runlake drain`` needs."""
         sent = self._in_flight
         try:
             lines, spool = self._buffer.persist(bytes(self._waiting))
@@ -296,16 +296,16 @@ class Shipper:
             self._report(f"{self._delivery.unit} of {self.run} could not be kept on disk reason={error}")
             self._report_open_run()
             return
-        kept = self._counts.kept_lines = lines + (sent.lines if sent else 0)
+        left = self._counts.kept_lines = lines + (sent.lines if sent else 0)
         root = spool.folder.parent
         command = f"run `{drain_command(root)}` later"
-        if kept:
-            self._report(f"{kept} {self._delivery.unit} of {self.run} wait in {root}: {command}")
+        if left:
+            self._report(f"{left} {self._delivery.unit} of {self.run} wait in {root}: {command}")
         else:
             self._report(f"the end of {self.run} waits in {root}: {command}, or it is abandoned after a day")
 
     def _url(self) -> str:
-        """Which server it is; without a connection only when there has been none yet."""
+        """The server's address; connects only if there was no connection yet."""
         archive = self._archive
         if archive is not None:
             return archive.url
@@ -329,7 +329,7 @@ class Shipper:
             if self._has_an_end() and not self._finish.abandoned.is_set():
                 self._retry(self._close)
         except Exception as error:
-            self._report(f"shipping {self.run} stopped reason={error!r}")  # a fault of ours must not be one of the application's
+            self._report(f"shipping {self.run} stopped reason={error!r}")  # must not reach the application
         finally:
             _own.shipping = False
             with self._state:
@@ -339,7 +339,7 @@ class Shipper:
                 self._state.notify_all()
 
     def _ship_next(self) -> bool:
-        """One batch; False at the end."""
+        """Ship one batch; False at the end."""
         if b"\n" not in self._waiting:
             self._buffer.wait(1, None)
         self._buffer.wait(max(self._pace.batch_bytes - len(self._waiting), 1), self._pace.interval_s)
@@ -358,7 +358,7 @@ class Shipper:
         return True
 
     def _fill_waiting(self) -> None:
-        """A batch's worth of bytes, or all that there is; of a line that is longer, as much as may be sent."""
+        """Take bytes for a batch, or all there are; of a line longer than that, as much as one request can carry."""
         while len(self._waiting) < self._pace.batch_bytes or (b"\n" not in self._waiting and len(self._waiting) < MAX_LINE_BYTES):
             more = self._buffer.take()
             if not more:
@@ -370,7 +370,7 @@ class Shipper:
         return _InFlightBatch(self._delivery.pack(batch), self._delivery.count(batch), len(batch))
 
     def _retry(self, act: Callable[[Archive], None]) -> None:
-        """Do it until it is done, refused for good, or nobody waits for it any more."""
+        """Call until it succeeds, is refused for good, or ``finish`` no longer waits."""
         backoff = Backoff(self._pace.first_wait_s, self._pace.most_wait_s)
         while not self._finish.abandoned.is_set():
             wait_s = self._try_once(act, backoff)
@@ -380,13 +380,13 @@ class Shipper:
                 self._finish.abandoned.set()
                 return
             if self._finish.nudge.wait(wait_s) and not self._finish.abandoned.is_set():
-                self._finish.nudge.clear()  # the end was told: try once more at once, then wait as before
+                self._finish.nudge.clear()  # finish was called: try once more at once, then wait as before
 
     def _is_too_late(self) -> bool:
         return self._finish.deadline is not None and time.monotonic() > self._finish.deadline
 
     def _try_once(self, act: Callable[[Archive], None], backoff: Backoff) -> float | None:
-        """Seconds to wait before the next try; None when there is none."""
+        """Seconds to wait before the next try; None: no further try."""
         try:
             if self._archive is None:
                 self._archive = self._connect()
@@ -396,7 +396,7 @@ class Shipper:
             self._counts.failures += 1
             return backoff.next_s(error.retry_after_s)
         except (AccessError, NotFoundError, SettingsError) as error:
-            # It may be granted, renewed or routed while the program runs: the lines wait as when the server is away.
+            # Access may be granted, a token renewed or an address routed while the program runs: lines wait as in an outage.
             self._counts.failures += 1
             self._report_once(error)
             return backoff.next_s(self._pace.access_wait_s)
@@ -410,7 +410,7 @@ class Shipper:
 
     @property
     def _is_to_be_started(self) -> bool:
-        """Whether a start is reported before there is a line. A writer that joins has nothing to say of the run."""
+        """Whether a start is reported before the first line. A writer that joins reports none."""
         return self._start_of_run is not None and not self._start_of_run.is_joining
 
     def _open(self, archive: Archive) -> None:
@@ -443,7 +443,7 @@ class Shipper:
         if start.is_joining:
             self._has_own_attempt = not started.is_joined
         if self._on_started:
-            with suppress(Exception):  # how it is told must not cost the lines
+            with suppress(Exception):  # a failing callback must not cost lines
                 self._on_started(started)
         return started
 
@@ -451,23 +451,23 @@ class Shipper:
         try:
             self._delivery.close_in_closed_run(archive)
         except (NotFoundError, RefusedError, RunClosedError) as error:
-            self._report_once(error)  # what follows is stored all the same
+            self._report_once(error)  # the next lines can still be stored
 
     def _send_heartbeat(self) -> bool:
-        """Whether to go on, in the thread of the heartbeats."""
+        """Whether to continue. Called in the heartbeats' thread."""
         _own.shipping = True
         archive = self._archive
         if archive is not None and self._position is not None:
             try:
                 archive.send_heartbeat(self.run)
             except (NotFoundError, RefusedError):
-                return self._is_started  # else the server may be of a release without heartbeats
+                return self._is_started  # otherwise the server may be of a release without heartbeats
             except Exception:
-                return True  # also where the connection is closed meanwhile
+                return True  # for example, the connection was closed meanwhile
         return True
 
     def _continue_in_next_attempt(self, error: RunClosedError) -> float | None:
-        """Seconds to wait before the batch is sent to the next attempt; None: it is kept."""
+        """Seconds to wait before the batch is sent to the next attempt; None: it stays for the disk."""
         if self._moves >= MAX_MOVES:
             self._stop_storing(error)
             return None
@@ -482,7 +482,7 @@ class Shipper:
         self._has_own_attempt = not start.is_joining
 
     def _stop_storing(self, error: ApiError) -> None:
-        """Nothing can be stored any more: what there is and what comes is kept on disk."""
+        """No attempt accepts lines: present and future ones are left on disk."""
         if self._start_of_run:
             self._start_again(self._start_of_run)
         self._position = None
@@ -500,7 +500,7 @@ class Shipper:
         self._heartbeats.sent()
         with self._state:
             if self._finish.abandoned.is_set():
-                return  # it is kept, with its position: to be sent again is harmless
+                return  # it is on disk with its position: a repeat is harmless
             self._position = stored.position
             self._counts.stored_lines += sent.lines - stored.refused
             self._counts.refused_lines += stored.refused
@@ -520,7 +520,7 @@ class Shipper:
             try:
                 self._delivery.close(archive)
             except (NotFoundError, RefusedError, RunClosedError) as error:
-                self._report_once(error)  # the run can be closed all the same
+                self._report_once(error)  # the run can still be closed
         if self._closes_the_run:
             try:
                 reason = archive.close_run(self.run, self._end_with_lost())
@@ -555,7 +555,7 @@ class Shipper:
             self._report(f"{self.run}: {error}" + (f" ({error.next_step})" if error.next_step else ""))
 
     def _report(self, text: str) -> None:
-        with suppress(Exception):  # how it is told must not cost what is told about
+        with suppress(Exception):  # a failing callback must not stop the shipper
             self._notify(text)
 
     def _disconnect(self) -> None:
@@ -566,8 +566,8 @@ class Shipper:
 
 @dataclass(slots=True)
 class _Finish:
-    """How far the end has come: asked for, waited for no more (``abandoned``), and reached (``ended``). ``refusal``: why the run
-    can never be closed."""
+    """Progress of the end: ``asked``, ``abandoned`` (``finish`` no longer waits) and ``ended``. ``refusal``: why the run can never be
+    closed."""
 
     asked: bool = False
     close: bool = False
@@ -581,4 +581,4 @@ class _Finish:
 
 
 _inherited: list[Archive | None] = []
-"""Connections that a forked child must neither use nor close in the parent's name."""
+"""Connections of the parent, referenced so that a forked child neither uses nor closes them."""

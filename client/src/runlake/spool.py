@@ -1,4 +1,4 @@
-"""Bytes set aside on disk, oldest first: what does not fit into memory while the server is away or slow."""
+"""A queue of bytes on disk, for those that do not fit into memory while the server is away or slow."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from io import FileIO
 from pathlib import Path
 
 CHUNK_BYTES = 1024 * 1024
-"""A chunk is read whole, so this is what the spool takes of memory."""
+"""A chunk is read at once, so this bounds the spool's memory."""
 
 
 @dataclass(slots=True)
 class Chunk:
-    """A file of the spool, its bytes and its lines."""
+    """A file of the spool, and its counts of bytes and lines."""
 
     path: Path
     bytes: int = 0
@@ -26,20 +26,21 @@ class Chunk:
 
 
 def check_is_own(root: Path) -> None:
-    """Among everybody's temporary files somebody may have made it first, to read lines or to be sent a token. Raises PermissionError."""
+    """Raises PermissionError if another user owns the folder: among the temporary files they could have made it first, to read lines or to
+    receive a token."""
     if root.is_symlink() or (root.exists() and os.lstat(root).st_uid != os.getuid()):
-        raise PermissionError(errno.EPERM, "the spool's folder is somebody else's", str(root))
+        raise PermissionError(errno.EPERM, "the spool's folder belongs to another user", str(root))
 
 
 def drain_command(root: Path) -> str:
-    """What ships the lines that wait below ``root``, whatever the settings of whoever types it are."""
+    """The command that ships the lines below ``root``, with any settings of the person who runs it."""
     return f"runlake --spool-dir {shlex.quote(str(root.absolute()))} drain"
 
 
 class Spool:
-    """A queue of chunks in a folder of its own below ``root``, ``limit_bytes`` at most. Not safe for threads: its owner has the lock.
+    """A queue of chunks in a new folder below ``root``, ``limit_bytes`` at most. Not thread-safe: its owner has the lock.
 
-    The folder is made with the first byte and removed by ``remove``. Nothing is synced: it outlives the process, not the machine.
+    The first byte creates the folder, ``remove`` deletes it. No fsync: the bytes survive the process, not the machine.
     """
 
     def __init__(self, root: Path, limit_bytes: int) -> None:
@@ -52,16 +53,16 @@ class Spool:
 
     @property
     def is_empty(self) -> bool:
-        """Whether all that was written has been discarded again."""
+        """Whether all chunks have been discarded."""
         return not self._chunks
 
     @property
     def lines(self) -> int:
-        """Lines that wait here."""
+        """Lines in all chunks."""
         return sum(chunk.lines for chunk in self._chunks)
 
     def write(self, data: bytes) -> None:
-        """Add to the end. Raises OSError; then the data may stand there in part, as when a disk is full."""
+        """Append. Raises OSError, after which the data may be written in part, as when a disk is full."""
         if self._file is None or self._chunks[-1].bytes >= CHUNK_BYTES:
             self._begin()
         assert self._file is not None
@@ -74,7 +75,7 @@ class Spool:
             raise OSError(f"the disk is full path={chunk.path}")
 
     def oldest(self) -> Chunk | None:
-        """The oldest chunk, closed for reading. It stays until it is discarded."""
+        """The oldest chunk, which is not written any more. It stays until it is discarded."""
         if not self._chunks:
             return None
         if len(self._chunks) == 1:
@@ -89,21 +90,21 @@ class Spool:
         chunk.path.unlink(missing_ok=True)
 
     def persist(self, older: bytes) -> None:
-        """Close the files and put older bytes in front of them, for another process to read. Raises OSError."""
+        """Close the files and put older bytes before them, for another process to read. Raises OSError."""
         self._end()
         self._make_folder()
         if older:
             self._path(0).write_bytes(older)
 
     def remove(self) -> None:
-        """Remove the folder and what is in it."""
+        """Delete the folder with its files."""
         self._end()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def abandon(self) -> None:
-        """Let go of the open file without a word: in a forked child it is the parent's."""
+        """Close the open file in a forked child: it is the parent's."""
         if self._file is not None:
-            self._file.close()  # unbuffered: there is nothing of the parent's in it to be written twice
+            self._file.close()  # unbuffered: no bytes of the parent are written twice
             self._file = None
 
     def _begin(self) -> None:
@@ -111,11 +112,11 @@ class Spool:
         self._make_folder()
         self._made += 1
         path = self._path(self._made)
-        self._file = open(path, "xb", buffering=0)  # noqa: SIM115 - it stays open as long as it is the youngest
+        self._file = open(path, "xb", buffering=0)  # noqa: SIM115 - open while it is the youngest
         self._chunks.append(Chunk(path))
 
     def _make_folder(self) -> None:
-        """Ours alone: logs hold what others must not read, and the root may stand among everybody's temporary files."""
+        """Readable by its owner only: logs may be confidential, and the root may be in a shared folder of temporary files."""
         root = self.folder.parent
         if not root.exists():
             root.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -1,4 +1,4 @@
-"""Event streams as the HTML standard has them: https://html.spec.whatwg.org/multipage/server-sent-events.html."""
+"""Parsing of server-sent events: https://html.spec.whatwg.org/multipage/server-sent-events.html."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event: its data, the id that stood last when it came, and the pause before a reconnection if it was told (ms)."""
+    """One event: its data, the last id of the stream so far, and the last reconnection delay (ms), if the stream has one."""
 
     data: str
     id: str | None
@@ -16,7 +16,7 @@ class Event:
 
 
 def events_of(lines: Iterable[str]) -> Iterator[Event]:
-    """Events of a response's lines. Comments are left out; an event that is not ended by an empty line is no event."""
+    """Events of a response's lines. Comments are ignored, and an event without a terminating empty line is dropped."""
     data: list[str] = []
     last_id: str | None = None
     retry_ms: int | None = None

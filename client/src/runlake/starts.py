@@ -1,8 +1,8 @@
-"""The start of a run, as its client reports it: the archive then allocates the attempt, and names the run that its log is stored as.
+"""The start of a run, as its client reports it. The archive allocates the attempt, and returns the run that stores its log.
 
-A start has an id of its own. The same start is reported again after a lost response and by every process that belongs to it, and all of them
-write to one attempt. ``runlake exec`` passes the id on in ``RUNLAKE_START``, next to the names that it is for, and closes the attempt itself: a
-process that inherits a start closes no run.
+A start has an id. The same start is reported again after a lost response and by each process that belongs to it, and all of them write to
+one attempt. ``runlake exec`` passes the id on in ``RUNLAKE_START``, with the names that it is for, and closes the attempt itself: a process
+that inherits a start closes no run.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from runlake.names import RunName
 
 MAX_ATTEMPTS = 1000
 MAX_MOVES = 20
-"""How often one writer goes on in another attempt, before what is left is kept on disk: something else closes them all."""
+"""How many attempts one writer tries, before its lines are left on disk: another process closes them all."""
 MAX_AGE_MS = 10 * 366 * 86_400_000
-"""Of a start: the archive takes none that is older."""
+"""Of a start: the archive accepts none that is older."""
 _HOST_CHARS, _COMMAND_CHARS, _START_CHARS = 255, 2_000, 200
 _FQN, _RUN_ID, _START, _ATTEMPT = "RUNLAKE_FQN", "RUNLAKE_RUN_ID", "RUNLAKE_START", "RUNLAKE_ATTEMPT"
 _START_ATTEMPT = "RUNLAKE_START_ATTEMPT"
-"""The number that the start in RUNLAKE_START asks for. RUNLAKE_ATTEMPT would also be for other runs that the command starts, so it is empty there."""
+"""The attempt of the start in RUNLAKE_START. RUNLAKE_ATTEMPT would also apply to other runs that the command starts, so it is empty there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
     """``began_ms``: by this machine's clock. ``attempt``: the number to start, None for the next free one. ``is_joining``: an open attempt of
-    another start will do, as for a handler that only writes. ``heartbeat_s``: the heartbeats that this process promises, 0: none; another
-    process that reports this start later sends none. ``began_s``: by the monotonic clock, None in another process."""
+    another start is acceptable, as for a handler that only writes. ``heartbeat_s``: the interval of the heartbeats that this process promises, 0:
+    none; another process that reports this start later sends none. ``began_s``: by the monotonic clock, None in another process."""
 
     start_id: str
     command: str = ""
@@ -48,7 +48,7 @@ class Start:
     def now(
         cls, run: RunName, command: str, attempt: int | None = None, *, is_joining: bool = False, heartbeat_s: int = 0
     ) -> Start:
-        """A start of this process; inside of ``runlake exec`` for the same run, that of ``exec`` with its ``attempt``. Raises SettingsError."""
+        """A start of this process; in the command of ``runlake exec`` for the same run, that of ``exec`` with its attempt. Raises SettingsError."""
         inherited = inherited_start_id(run)
         host = socket.gethostname()[:_HOST_CHARS]
         asked = _attempt_of_environment(_START_ATTEMPT if inherited else _ATTEMPT)
@@ -57,13 +57,13 @@ class Start:
         return cls(start_id, shortened, host, _now_ms(), number, is_joining, heartbeat_s, time.monotonic())
 
     def again(self, heartbeat_s: int = 0) -> Start:
-        """Another start, for the next free attempt: that of this one takes no more lines. It begins now, so that it is the newer one. Whoever
-        reports it closes what it starts."""
+        """Another start, for the next free attempt, since that of this start accepts no more lines. It begins now, so that it is the newer one.
+        The process that reports it closes the attempt."""
         another = replace(self, start_id=new_start_id(), attempt=None, heartbeat_s=heartbeat_s)
         return replace(another, began_ms=_now_ms(), began_s=time.monotonic())
 
     def body(self, *, has_details: bool = True) -> dict[str, Any]:
-        """What the archive is sent. The age, not the time: a wrong clock does no harm. Without details: what selects the attempt."""
+        """The request's body. It has the age, not the time: a wrong clock does no harm. Without details: only what selects the attempt."""
         number = {} if self.attempt is None else {"attempt": self.attempt}
         join = {"join": True} if self.is_joining else {}
         if not has_details:
@@ -72,13 +72,13 @@ class Start:
         return {"host": self.host, "command": self.command, "ageMs": self._age_ms(), **number, **join, **heartbeat}
 
     def environment(self, run: RunName) -> dict[str, str]:
-        """The variables by which a command that this process runs writes to the same attempt, and other runs of the command to theirs."""
+        """The environment variables that make a child process write to the same attempt, and the child's other runs to their own."""
         number = "" if self.attempt is None else str(self.attempt)
         return environment_of(run) | {_START: self.start_id, _START_ATTEMPT: number, _ATTEMPT: ""}
 
     def facts(self) -> dict[str, Any]:
-        """As JSON, for another process."""
-        began_ms = _now_ms() - self._age_ms()  # the clock may have been set since
+        """The JSON for another process."""
+        began_ms = _now_ms() - self._age_ms()  # the clock may have changed since
         of_process = {"id": self.start_id, "command": self.command, "host": self.host, "beganMs": began_ms}
         return of_process | {"attempt": self.attempt, "join": self.is_joining}
 
@@ -88,15 +88,15 @@ class Start:
         return cls(facts["id"], facts["command"], facts["host"], facts["beganMs"], facts["attempt"], facts["join"])
 
     def _age_ms(self) -> int:
-        """In another process by the clock: where that was set meanwhile, no age is better than one of decades."""
+        """In another process by the wall clock: if that was changed meanwhile, an age of 0 is better than one of decades."""
         age_ms = _now_ms() - self.began_ms if self.began_s is None else int((time.monotonic() - self.began_s) * 1000)
         return age_ms if 0 <= age_ms <= MAX_AGE_MS else 0
 
 
 @dataclass(frozen=True, slots=True)
 class StartedRun:
-    """The response to a start: the run that the log is stored as, its attempt number, the position of the first batch. ``is_joined``: the
-    attempt is of another start. ``refusal``: why the details of the start are not stored."""
+    """The response to a start: the run that stores the log, its attempt number, the position of the first batch. ``is_joined``: another start
+    opened the attempt. ``refusal``: why the details of the start are not stored."""
 
     run: RunName
     attempt: int
@@ -109,7 +109,7 @@ class StartedRun:
 
 
 def environment_of(run: RunName) -> dict[str, str]:
-    """The variables by which a command that this process runs writes to the same run."""
+    """The environment variables that make a child process write to the same run."""
     return {_FQN: run.fqn, _RUN_ID: run.run_id}
 
 
@@ -118,19 +118,19 @@ def _now_ms() -> int:
 
 
 def inherited_start_id(run: RunName) -> str | None:
-    """The id of the start that ``runlake exec`` passes on for this run; None: this process is not its command, or what it has is no id."""
+    """The start id that ``runlake exec`` passes on for this run; None if this process is not its command, or the id is invalid."""
     names, start_id = (os.environ.get(_FQN), os.environ.get(_RUN_ID)), os.environ.get(_START, "")
     is_id = 0 < len(start_id) <= _START_CHARS and start_id.isprintable()
     return start_id if is_id and names == (run.fqn, run.run_id) else None
 
 
 def new_start_id() -> str:
-    """An id that no other start has."""
+    """A unique start id."""
     return secrets.token_hex(8)
 
 
 def checked_attempt(number: int) -> int:
-    """Raises SettingsError."""
+    """The number, if it is valid. Raises SettingsError."""
     if not 1 <= number <= MAX_ATTEMPTS:
         following = "leave it out: the archive takes the next free number"
         raise SettingsError(f"an attempt is a whole number from 1 to {MAX_ATTEMPTS} attempt={number}", next_step=following)

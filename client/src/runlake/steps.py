@@ -1,7 +1,7 @@
-"""Steps of a run: parts of it that have a name, a beginning, an end and perhaps a parent. What is said inside of one is its own.
+"""Steps of a run: its parts, with a name, a start, an end and an optional parent. Events belong to the step that the code is in.
 
-The current step is a context variable: it follows a task of asyncio, and not a thread, whose own ``with`` or
-``contextvars.copy_context().run`` says where it belongs.
+The current step is a context variable: asyncio tasks inherit it, threads do not. A thread enters a step itself, or runs in
+``contextvars.copy_context().run``.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ RUNNING, SUCCEEDED, FAILED = "running", "succeeded", "failed"
 
 
 class Step:
-    """One step, for ``with``. It has failed when an exception passes, which goes on. A step inside of it has it for a parent."""
+    """One step, as a context manager. It fails if an exception leaves it, which propagates. It is the parent of steps in its block."""
 
     def __init__(self, handler: RunlogHandler, name: str, step_id: str | None = None, parent: Step | str | None = None) -> None:
         self.name = label(handler.mask.text(name), MAX_NAME_CHARS)
-        self.id = checked_name("step", handler.mask.text(step_id or _made_up(self.name)))  # it stands in addresses
+        self.id = checked_name("step", handler.mask.text(step_id or _made_up(self.name)))  # it is part of URLs
         self._handler = handler
         self._explicit_parent = parent
         self._outer: Step | None = None
@@ -43,11 +43,11 @@ class Step:
 
     @property
     def run(self) -> RunName:
-        """The run that it is a part of."""
+        """The run of the step."""
         return self._handler.run
 
     def event(self, message: str, **more: Any) -> None:
-        """Say something in this step, from wherever; see ``RunlogHandler.event``."""
+        """Add an event to this step, from any code; see ``RunlogHandler.event``."""
         self._handler.event(message, step=self.id, **more)
 
     def __enter__(self) -> Step:
@@ -65,7 +65,7 @@ class Step:
             summary = "".join(traceback.format_exception_only(error)).strip()
             self.event(f"the step {self.name} failed: {summary}", level="ERROR", data={"exception": summary})
         self._leave()
-        lasted_ms = int((time.monotonic() - self._started_s) * 1000)  # a clock that is set meanwhile makes no step older
+        lasted_ms = int((time.monotonic() - self._started_s) * 1000)  # monotonic: the clock may be changed meanwhile
         self._report(FAILED if has_failed else SUCCEEDED, self._started_ms + lasted_ms)
 
     def _parent(self) -> str | None:
@@ -81,7 +81,7 @@ class Step:
             try:
                 _innermost.reset(token)
             except ValueError:
-                return  # it was entered in another context, which ends by itself
+                return  # it was entered in another context, which ends separately
 
     def _report(self, status: str, ended_ms: int | None) -> None:
         facts = {
@@ -103,5 +103,5 @@ def current_step(run: RunName) -> Step | None:
 
 
 def _made_up(name: str) -> str:
-    """An id nobody else makes up, that tells the name."""
+    """A unique id with the name in it."""
     return f"{_UNSAFE.sub('-', name.lower()).strip('-')[:40] or 'step'}-{secrets.token_hex(3)}"

@@ -1,6 +1,6 @@
 """For structlog: a processor that archives each event as a line of JSON, and a factory of loggers that write to the run.
 
-Neither needs structlog to be installed.
+structlog need not be installed.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from runlake.handler import RunlogHandler
 
 EventDict = MutableMapping[str, Any]
 _LEVELS = {"exception": "ERROR", "failure": "ERROR"}
-"""Methods of loggers that are not named after a level."""
+"""Levels of logger methods that are not named after one."""
 
 
 def processor(handler: RunlogHandler) -> Callable[[Any, str, EventDict], EventDict]:
-    """A processor to stand before the one that renders: it archives the event and passes it on as it is.
+    """A processor for the place before the renderer: it archives the event and passes it on unchanged.
 
-    Values that are no JSON are written as their ``repr``. The level is added where no other processor has.
+    Values that are not JSON are written as their ``repr``. The level is added unless another processor has done so.
     """
 
     def archive(_logger: Any, method: str, event: EventDict) -> EventDict:
@@ -31,7 +31,7 @@ def processor(handler: RunlogHandler) -> Callable[[Any, str, EventDict], EventDi
 
 
 class ArchivedLogger:
-    """The last logger of a chain: it archives what the renderer made of an event, text or bytes."""
+    """The final logger of a chain: it archives the renderer's result, text or bytes."""
 
     def __init__(self, handler: RunlogHandler) -> None:
         self._handler = handler
@@ -51,5 +51,5 @@ class ArchivedLoggerFactory:
         self._handler = handler
 
     def __call__(self, *_: Any) -> ArchivedLogger:
-        """A logger to the run."""
+        """A logger that writes to the run."""
         return ArchivedLogger(self._handler)

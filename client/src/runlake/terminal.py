@@ -1,8 +1,8 @@
-"""Text of other people on a terminal: ``sanitize`` is what every string passes on its way to a person.
+"""Sanitizing text for a terminal: ``sanitize`` processes every string before it is printed.
 
-A log, a name or an error message may contain what a terminal acts on: sequences that type, rename, clear, hide or reorder. Only colours and
-styles from a closed set get through, written anew by us, and never those that could make text unreadable: concealed, on a background of its
-own colour, in a shade that may be the terminal's background.
+A log, a name or an error message may contain sequences that make a terminal type, rename, clear, hide or reorder. Only colours and styles
+from a closed set pass, written by this module, and none that could make text unreadable: concealed, with a background, or in a shade that
+may be the terminal's background.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 UNPRINTABLE = "\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f\ud800-\udfff"
-"""Controls but the tab, bidirectional controls, line separators, byte order marks, tags and lone surrogates, as a class of ``re``."""
+"""Controls except the tab, bidirectional controls, line separators, byte order marks, tags and lone surrogates, as a class of ``re``."""
 REPLACEMENT = "\ufffd"
 RESET = "\x1b[0m"
 MAX_LINE_CHARS = 1024 * 1024
@@ -20,15 +20,15 @@ _UNPRINTABLE_OR_TAB = re.compile(f"[\t{UNPRINTABLE}]")
 _STYLE = re.compile(r"\x1b\[([0-9;:]{0,64})m")
 _STYLES = {1: "1", 3: "3", 4: "4"}
 _HUES = (*range(31, 37), *range(91, 97))
-_MIN_SATURATION = 48  # of 255: what is greyer has the terminal's own colour
+_MIN_SATURATION = 48  # of 255: greyer colours become the terminal's default
 _CUBE_LEVELS = (0, 95, 135, 175, 215, 255)
 
 
 def sanitize(text: str, *, styles: bool = False) -> str:
-    """One line of text that a terminal shows and does not act on: no controls, each replaced by U+FFFD.
+    """One line of text without control characters: each is replaced by U+FFFD.
 
-    A tab stays. With ``styles`` bold, italic, underlined and the six hues stay too, as sequences of ours that end with the text; other
-    styles and shades become the terminal's own. Linear in the text.
+    A tab stays. With ``styles`` bold, italic, underlined and the six hues stay too, as new sequences that end with the text; other styles and
+    shades become the terminal's default. Linear in the text.
     """
     if not styles:
         return _UNPRINTABLE.sub(REPLACEMENT, text)
@@ -43,32 +43,32 @@ def sanitize(text: str, *, styles: bool = False) -> str:
 
 
 def without_styles(text: str) -> str:
-    """A line whose sequences of style are left out, for who wants no colours. Not yet sanitized."""
+    """A line without sequences of style, for terminals without colours. Not yet sanitized."""
     return _STYLE.sub("", text)
 
 
 def label(text: str, most_chars: int = 1024) -> str:
-    """A name, a cell of a table or a word of a message: sanitized, without tabs, and cut where it is longer than any real one."""
+    """A name, a table cell or a word of a message: sanitized, without tabs, and cut at ``most_chars``."""
     shown = _UNPRINTABLE_OR_TAB.sub(REPLACEMENT, text[: most_chars + 1])
     return shown if len(shown) <= most_chars else shown[: most_chars - 1] + "…"
 
 
 def json_text(text: str) -> str:
-    """JSON whose strings have escapes where they had unprintable characters: the same value to whoever parses it."""
+    """JSON with unprintable characters of its strings escaped: a parser reads the same value."""
     return _UNPRINTABLE.sub(lambda match: _escaped(match[0]), text)
 
 
 def last_state(line: str) -> str:
-    """What a line that was drawn several times shows at its end, as a progress bar does, and how often it was drawn before.
+    """The last state of a line that was overwritten, as by a progress bar, and the number of earlier states.
 
-    A carriage return at the end, of text from elsewhere, says nothing.
+    A trailing carriage return, as of CRLF text, does not count.
     """
     *earlier, last = [state for state in line.rstrip("\r").split("\r") if state.strip()] or [""]
     return f"[{len(earlier)} overwritten] {last}" if earlier else last
 
 
 def _styled(text: str) -> Iterator[tuple[str, str]]:
-    """Pieces of text, each with the parameters of its style; sequences of style are between them."""
+    """Pieces of text between sequences of style, each with the parameters of its style."""
     style, at = _Style(), 0
     for found in _STYLE.finditer(text):
         yield text[at : found.start()], style.parameters
@@ -106,7 +106,7 @@ class _Style:
 
 
 def _extended(codes: list[int]) -> int:
-    """The hue nearest to a colour of 256 (``5;n``) or of all (``2;r;g;b``), 0 for a grey; its codes are taken."""
+    """The hue nearest to a colour of 256 (``5;n``) or of all (``2;r;g;b``), 0 for a grey; removes its codes."""
     kind = codes.pop(0) if codes else 0
     if kind == 5 and codes:
         index = codes.pop(0)

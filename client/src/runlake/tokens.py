@@ -1,4 +1,4 @@
-"""Where the token comes from: a value, a file, or a command that prints it."""
+"""The source of the token: a value, a file, or a command that prints it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COMMAND_TIMEOUT_S = 30.0
 
 
 class Token:
-    """A bearer token that is read when it is first needed, and once more after the server refused it. None: there is none."""
+    """A bearer token, read when it is first needed, and again after the server refused it. None: no token is set."""
 
     def __init__(self, read: Callable[[], str | None]) -> None:
         self._read = read
@@ -23,19 +23,19 @@ class Token:
         self._value: str | None = None
 
     def value(self) -> str | None:
-        """The token as it was read last. Raises SettingsError."""
+        """The token as last read. Raises SettingsError."""
         with self._lock:
             if not self._known:
                 self._value, self._known = self._read(), True
             return self._value
 
     def forget(self) -> None:
-        """Read it anew the next time: a file may have been renewed, a command mints another."""
+        """Read it again the next time: the file may have been renewed, and a command may print a new token."""
         self._known = False
 
 
 def token_from(value: str | None = None, file: str | None = None, command: str | None = None) -> Token:
-    """The first of them that is given. A value wins, since it is what one types to override the rest."""
+    """The token of the first argument that is set. A value wins, since it is typed to override the rest."""
     if value:
         return Token(lambda: value)
     if file:
@@ -49,7 +49,7 @@ def _of_file(path: Path) -> str:
     try:
         return path.read_text().strip()
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise SettingsError(f"the token's file cannot be read path={path} reason={reason}") from error
 
 

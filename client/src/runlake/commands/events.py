@@ -1,4 +1,4 @@
-"""Commands about events: the steps of a run, and what was said."""
+"""Commands about events: ``steps`` and ``events``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SIGNS = {"succeeded": "ok", "failed": "FAILED", "running": "running", None: "-"
 
 def _checked_level(context: click.Context, parameter: click.Parameter, level: str | None) -> str | None:
     if level is not None and not is_level(level):
-        raise click.BadParameter(f"{level[:40]!a} is no level: use one of {', '.join(LEVELS)}.")
+        raise click.BadParameter(f"{level[:40]!a} is not a level: use one of {', '.join(LEVELS)}.")
     return level
 
 
@@ -27,22 +27,22 @@ def _checked_level(context: click.Context, parameter: click.Parameter, level: st
 @json_option
 @pass_session
 def steps(session: Session, fqn: str, run_id: str | None, as_json: bool) -> None:
-    """Show the steps of a run as a tree: how each ended, how long it took, its lines and errors, and whether they are all there."""
+    """Show the steps of a run as a tree: status, duration, lines, errors, and whether their events are complete."""
     with session.archive() as archive:
         run = run_of(archive, fqn, run_id)
-        found = archive.steps(run) or checked_run(archive, run, [])
+        listed = archive.steps(run) or checked_run(archive, run, [])
     if as_json:
-        for step in found:
+        for step in listed:
             show_json(step)
-    elif not found:
+    elif not listed:
         report(_NO_STEPS)
     else:
-        show_rows(("STEP", "STATUS", "TOOK", "LINES", "ERRORS", "LOG", "ID"), map(_row, as_tree(found)))
+        show_rows(("STEP", "STATUS", "TOOK", "LINES", "ERRORS", "LOG", "ID"), map(_row, as_tree(listed)))
 
 
 @click.command()
 @fqn_and_run
-@click.option("--level", callback=_checked_level, help="Only of this level, as ERROR; in any spelling.")
+@click.option("--level", callback=_checked_level, help="Only of this level, as ERROR; in any case.")
 @click.option("--step", help="Only of this step: its id.")
 @click.option("--text", help="Only with this text.")
 @click.option(
@@ -50,22 +50,22 @@ def steps(session: Session, fqn: str, run_id: str | None, as_json: bool) -> None
     "from_time",
     type=ms_of,
     metavar="TIME",
-    help="Only from this time on: 10m, 2h, 1d ago, ISO 8601, or ms since the epoch. What states no time follows the event before it.",
+    help="Only from this time on: 10m, 2h, 1d ago, ISO 8601, or ms since the epoch. An event without a time counts with the one before it.",
 )
 @click.option("--to", "to_time", type=ms_of, metavar="TIME", help="Only before this time.")
-@click.option("-n", "--limit", type=click.IntRange(min=1), help="How many at most; all unless it is given.")
+@click.option("-n", "--limit", type=click.IntRange(min=1), help="How many at most [default: all].")
 @json_option
 @pass_session
 def events(
     session: Session, fqn: str, run_id: str | None, level: str | None, step: str | None, text: str | None,
     from_time: int | None, to_time: int | None, limit: int | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Show the events of a run, found by the server: time, level, step and message of each; with --json all that is known."""
+    """Show the events of a run, filtered by the server: time, level, step and message of each; with --json all fields."""
     query = {"level": level, "step": step, "text": text, "from": from_time, "to": to_time}
-    given = {name: value for name, value in query.items() if value is not None}
+    filters = {name: value for name, value in query.items() if value is not None}
     with session.archive() as archive:
         run, is_empty = run_of(archive, fqn, run_id), True
-        for event in events_of(archive, run, limit, **given):
+        for event in events_of(archive, run, limit, **filters):
             is_empty = False
             if as_json:
                 show_json(event)

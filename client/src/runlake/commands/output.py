@@ -1,6 +1,6 @@
-"""All output of the command line: nothing else here writes to stdout or stderr, and nothing is written that did not pass ``terminal``.
+"""All output of the command line. No other module here writes to stdout or stderr, and all text is sanitized by ``terminal``.
 
-Terminals get tables and colours, programs rows with tabs and lines as they are, and JSON is the same for both.
+Terminals get tables and colours, pipes rows with tabs and unchanged lines, and both get the same JSON.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _REDRAW_S = 0.1
 
 
 def is_terminal() -> bool:
-    """Whether a person reads stdout."""
+    """Whether stdout is a terminal."""
     return sys.stdout.isatty()
 
 
 def show_json(value: Any) -> None:
-    """One JSON text on a line of its own."""
+    """Print a JSON value on one line."""
     _write(sys.stdout, json_text(json.dumps(value, ensure_ascii=False)))
 
 
 def show_rows(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table at a terminal; rows with tabs, without heads, to a program, as they come. No cell is shortened to fit a window."""
+    """A table on a terminal; rows with tabs, without heads, in a pipe, as they come. No cell is shortened to fit the window."""
     cells = ([label(cell) for cell in row] for row in rows)
     if not is_terminal():
         for row in cells:
@@ -51,7 +51,7 @@ def show_rows(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 def show_line(line: str) -> None:
-    """A line of a log. A terminal gets its colours and its last state, and nothing else that would move, hide or type anything."""
+    """A line of a log. A terminal gets its colours and its last state, without other control sequences."""
     if not is_terminal():
         _write(sys.stdout, line)
     elif _has_colours(sys.stdout):
@@ -61,7 +61,7 @@ def show_line(line: str) -> None:
 
 
 def show_log(pieces: Iterable[bytes], *, raw: bool = False) -> None:
-    """A log that comes in pieces, byte for byte; a terminal gets lines of text, or the bytes with ``raw``."""
+    """A log that comes in pieces, byte for byte; a terminal gets sanitized lines, or the bytes with ``raw``."""
     if raw or not is_terminal():
         sys.stdout.flush()
         for piece in pieces:
@@ -97,7 +97,7 @@ def show_event(event: Mapping[str, Any]) -> None:
 
 
 def show_match(number: int | None, text: str, spans: Sequence[Sequence[int]]) -> None:
-    """A line that matched, the matches in colour; ``number`` before it, from 1."""
+    """A line that matched, with coloured matches; ``number``, from 1, before it."""
     head = "" if number is None else f"{number}:"
     _write(sys.stdout, _coloured(head, _GREEN) + _marked(text, spans) if is_terminal() else head + text)
 
@@ -108,7 +108,7 @@ def show_text(text: str) -> None:
 
 
 def show_script(text: str) -> None:
-    """Lines that are ours, for a shell to read."""
+    """Lines of this program for a shell to read."""
     for line in text.split("\n"):
         show_text(line)
 
@@ -119,7 +119,7 @@ def report(text: str) -> None:
 
 
 def report_error(error: RunlakeError) -> None:
-    """What went wrong, and what to do next."""
+    """The problem, and the next step."""
     report(str(error))
     if error.next_step:
         _write(sys.stderr, sanitize(f"next: {error.next_step}"))
@@ -127,7 +127,7 @@ def report_error(error: RunlakeError) -> None:
 
 @dataclass(slots=True)
 class ProgressLine:
-    """How far a transfer is, on one line of the terminal that stderr is; nothing elsewhere. Ends without a trace."""
+    """Progress of a transfer, on one line of stderr if that is a terminal. The line is erased at the end."""
 
     name: str
     clock_s: Callable[[], float] = time.monotonic
@@ -135,7 +135,7 @@ class ProgressLine:
     _is_drawn: bool = False
 
     def update(self, done_bytes: int, total_bytes: int | None) -> None:
-        """Draw it anew, ten times a second at most."""
+        """Draw it again, ten times a second at most."""
         now_s = self.clock_s()
         if now_s - self._drawn_s < _REDRAW_S or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
             return
@@ -186,7 +186,7 @@ def short_duration_of(span_ms: int) -> str:
 
 
 def _write(stream: TextIO, text: str, end: str = "\n") -> None:
-    """What the stream's encoding lacks is replaced; it is flushed, so that a reader sees lines as they come."""
+    """Characters that the stream's encoding lacks are replaced. Flushed, so that a reader sees each line at once."""
     encoding = stream.encoding or "utf-8"
     click.echo((text + end).encode(encoding, "replace").decode(encoding, "replace"), file=stream, nl=False, color=True)
 
@@ -211,7 +211,7 @@ def _marked(text: str, spans: Sequence[Sequence[int]]) -> str:
 
 
 def _width(text: str) -> int:
-    """Columns of a terminal that a text takes."""
+    """Columns of a terminal that a text occupies."""
     return len(text) if text.isascii() else sum(map(_char_width, text))
 
 

@@ -36,14 +36,14 @@ from runlake.names import RunName, page_url
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _NO_MATCH = 1
-_UNKNOWN_TIMES = "times are those of arrival, for the lines' own are not known"
+_UNKNOWN_TIMES = "times are those of arrival, because those of the lines are unknown"
 _CLOCKS = {
     (None, "lines"): "times are those of the lines (UTC where they name no zone), or of arrival where that is later",
     (None, "arrival"): _UNKNOWN_TIMES,
     ("lines", "lines"): "times are those of the lines (UTC where they name no zone)",
     ("lines", "arrival"): _UNKNOWN_TIMES,
 }
-"""What is reported of a page since a time, by the clock that was asked for and the one that was compared."""
+"""The notice for a page since a time, by the requested clock and the one that was used."""
 
 
 _limit_option = click.option("-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many at most.")
@@ -64,7 +64,7 @@ _limit_option = click.option("-n", "--limit", type=click.IntRange(min=1), defaul
 def runs(
     session: Session, fqn: str | None, failed: bool, outcomes: tuple[str, ...], since: int | None, limit: int, as_json: bool
 ) -> None:
-    """List runs, the last to be active first: of all pipelines, or of those that FQN stands for, as 'shop.*'.
+    """List runs, the last to be active first: of all pipelines, or of those that match FQN, as 'shop.*'.
 
     Of one pipeline the newest runs are listed, attempts of a run together.
     """
@@ -94,7 +94,7 @@ def runs(
 
 
 @click.command()
-@click.option("--prefix", default="", help="Only pipelines whose names begin so.")
+@click.option("--prefix", default="", help="Only pipelines whose names begin with this.")
 @_limit_option
 @json_option
 @pass_session
@@ -114,7 +114,7 @@ def pipelines(session: Session, prefix: str, limit: int, as_json: bool) -> None:
 
 @click.command()
 @fqn_and_run
-@click.option("-f", "--follow", is_flag=True, help="Go on until the run has ended.")
+@click.option("-f", "--follow", is_flag=True, help="Continue until the run has ended.")
 @click.option(
     "-n", "--lines", type=click.IntRange(min=0), default=10, show_default=True, help="How many of the last lines to begin with."
 )
@@ -122,20 +122,20 @@ def pipelines(session: Session, prefix: str, limit: int, as_json: bool) -> None:
     "--since",
     type=since_of,
     metavar="TIME",
-    help="Begin with lines since: 10m, 2h, 1d, ISO 8601 (UTC without a zone), or ms since the epoch. Lines that arrived since, and lines that "
-    "state such a time themselves.",
+    help="Begin with lines since: 10m, 2h, 1d, ISO 8601 (UTC without a zone), or ms since the epoch. Lines that arrived since, and lines with "
+    "such a time.",
 )
 @click.option(
     "--clock",
     type=click.Choice(["lines", "arrival"]),
-    help="With --since: by the times that lines state themselves alone, or by those of arrival alone.",
+    help="With --since: compare only the times in the lines, or only those of arrival.",
 )
 @json_option
 @pass_session
 def tail(
     session: Session, fqn: str, run_id: str | None, follow: bool, lines: int, since: str | None, clock: str | None, as_json: bool
 ) -> None:
-    """Show the last lines of a run (the newest unless RUN is given), and with -f those that come."""
+    """Show the last lines of a run (by default the newest), and with -f new ones."""
     if clock and not since:
         raise click.UsageError("--clock needs --since")
     with session.archive() as archive:
@@ -156,11 +156,11 @@ def tail(
 
 @click.command()
 @fqn_and_run
-@click.option("--step", help="Only what this step said: its id, or its name where no other step has it.")
-@click.option("--raw", is_flag=True, help="To a terminal too: the bytes as they are.")
+@click.option("--step", help="Only the log of this step: its id, or its name if no other step has it.")
+@click.option("--raw", is_flag=True, help="Unchanged bytes, to a terminal too.")
 @pass_session
 def cat(session: Session, fqn: str, run_id: str | None, step: str | None, raw: bool) -> None:
-    """Write a whole log, byte for byte; to a terminal without its control characters."""
+    """Write a complete log, byte for byte; to a terminal without its control characters."""
     with session.archive() as archive:
         run = run_of(archive, fqn, run_id)
         if step is not None:
@@ -174,10 +174,10 @@ def cat(session: Session, fqn: str, run_id: str | None, step: str | None, raw: b
 @click.argument("text")
 @fqn_and_run
 @click.option("-E", "--regex", is_flag=True, help="TEXT is a regular expression.")
-@click.option("-i", "--ignore-case", is_flag=True, help="Capitals do not matter.")
+@click.option("-i", "--ignore-case", is_flag=True, help="Ignore case.")
 @click.option("-n", "--line-number", is_flag=True, help="Put the number of each line before it, from 1.")
 @click.option("-c", "--count", is_flag=True, help="Only how many lines match.")
-@click.option("-m", "--max-count", type=click.IntRange(min=1), help="Stop after so many.")
+@click.option("-m", "--max-count", type=click.IntRange(min=1), help="Stop after this many.")
 @json_option
 @pass_session
 def grep(
@@ -204,13 +204,11 @@ def grep(
 
 @click.command()
 @fqn_and_run
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="The file, or the folder for it; FQN-RUN.log unless it is given."
-)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="The file, or its folder [default: FQN-RUN.log].")
 @json_option
 @pass_session
 def download(session: Session, fqn: str, run_id: str | None, output: Path | None, as_json: bool) -> None:
-    """Fetch a log into a file, go on where another try stopped, and compare it with what the archive has."""
+    """Download a log to a file, resume an interrupted download, and compare the file with the archive's counts."""
     with session.archive() as archive:
         run = run_of(archive, fqn, run_id)
         with ProgressLine(str(run)) as progress:
@@ -219,7 +217,7 @@ def download(session: Session, fqn: str, run_id: str | None, output: Path | None
 
 
 def _first(rows: Iterable[dict[str, Any]], limit: int) -> tuple[list[dict[str, Any]], bool]:
-    """Up to ``limit`` of them, and whether these are all."""
+    """Up to ``limit`` rows, and whether these are all."""
     listed = list(islice(rows, limit + 1))
     return listed[:limit], len(listed) <= limit
 
@@ -230,7 +228,7 @@ def _report_rest(is_all: bool, limit: int) -> None:
 
 
 def _runs_of(archive: Archive, fqn: str, limit: int) -> Iterator[dict[str, Any]]:
-    """The newest first. Raises NotFoundError where there are none."""
+    """The newest first. Raises NotFoundError if there are none."""
     is_empty = True
     for each in archive.runs(fqn, limit):
         is_empty = False
@@ -240,7 +238,7 @@ def _runs_of(archive: Archive, fqn: str, limit: int) -> Iterator[dict[str, Any]]
 
 
 def _by_run(runs: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The last to be active first; attempts of a run together, the newest first, where the last to be active is."""
+    """The last active first; attempts of a run together, the newest first, at the place of the last active one."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for facts in sorted(runs, key=lambda facts: -int(facts["lastAppendMs"])):
         groups.setdefault(facts.get("firstRunId", facts["runId"]), []).append(facts)
@@ -265,7 +263,7 @@ def _show(piece: Piece, as_json: bool) -> None:
 
 
 def _matches(archive: Archive, run: RunName, query: dict[str, Any], max_count: int | None) -> Any:
-    """Matches over as many requests as it takes: each is bounded in time."""
+    """Matches over as many requests as needed: each request is bounded in time."""
     left = max_count
     after: str | None = "0"
     while after is not None and left != 0:
@@ -276,7 +274,7 @@ def _matches(archive: Archive, run: RunName, query: dict[str, Any], max_count: i
 
 
 def _path_for(run: RunName, output: Path | None) -> Path:
-    """What was asked for; in a folder a file that is named after the run."""
+    """The path of ``--output``; if that is a folder, a file in it that is named after the run."""
     if output is not None and not output.is_dir():
         return output
     return (output or Path()) / (_UNSAFE.sub("_", f"{run.fqn}-{run.run_id}")[-150:] + ".log")

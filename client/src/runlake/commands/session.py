@@ -1,4 +1,4 @@
-"""What all commands share: the settings of this call, the archive, the run that is meant."""
+"""Shared by all commands: the settings of this call, the archive, the run."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 class Session:
-    """One call of the command line. Settings are read when they are needed, so that ``--help`` needs none."""
+    """One call of the command line. Settings are read when they are needed: ``--help`` works without any."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         self.options = options
 
     def settings(self, **more: Any) -> Settings:
-        """``more``: of this command's own options, None where they are not given. Raises SettingsError."""
+        """``more``: options of the command, None if absent. Raises SettingsError."""
         return load_settings(self.options | more)
 
     def archive(self) -> Archive:
-        """To be used as a context. Raises SettingsError."""
+        """The archive, as a context manager. Raises SettingsError."""
         return Archive.of(self.settings())
 
 
 def run_of(archive: Archive, fqn: str, run_id: str | None) -> RunName:
-    """The run that is named, or the pipeline's newest. Raises NotFoundError."""
+    """The named run, or the pipeline's newest. Raises NotFoundError."""
     return RunName(fqn, run_id) if run_id else archive.newest_run(fqn)
 
 
@@ -38,8 +38,8 @@ pass_session = click.make_pass_decorator(Session)
 
 
 def fqn_and_run(command: _Command) -> _Command:
-    """The arguments FQN and RUN, which is the newest where it is not given."""
+    """The arguments FQN and RUN; without RUN, the command uses the newest run."""
     return click.argument("fqn")(click.argument("run_id", metavar="[RUN]", required=False)(command))
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -1,4 +1,4 @@
-"""Commands about runs and about the client itself: status, config, completion."""
+"""Commands about a run's state and about the client: status, config, completion."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from runlake.settings import NAMES, help_of, settings_path
 @json_option
 @pass_session
 def status(session: Session, fqn: str, run_id: str | None, as_json: bool) -> None:
-    """Show the state of a run: whether its log is finalized, what is pending, what is lost, and whose."""
+    """Show the state of a run: whether its log is finalized, which data is pending or lost, and of which writers."""
     with session.archive() as archive:
         run = run_of(archive, fqn, run_id)
         facts = archive.facts(run)
@@ -61,7 +61,7 @@ def _outcome_text(facts: dict[str, Any]) -> str:
 
 
 def _later_rows(facts: dict[str, Any], later: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Nothing of the latest attempt."""
+    """No rows for the latest attempt."""
     if not later:
         return []
     count, latest = int(facts.get("attempt", 1)) + len(later), later[0]
@@ -69,14 +69,14 @@ def _later_rows(facts: dict[str, Any], later: list[dict[str, Any]]) -> list[tupl
 
 
 def _start_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
-    """Nothing of a run without a start, or of an earlier release's server."""
+    """No rows for a run without a start, or from a server of an earlier release."""
     attempt = int(facts.get("attempt", 1))
     rows = [("attempt", f"{attempt} of {facts['firstRunId']}")] if attempt > 1 else []
     return rows + [(name, facts[name]) for name in ("host", "command") if facts.get(name)]
 
 
 def _events_rows(events: dict[str, Any] | None) -> list[tuple[str, str]]:
-    """Nothing of a run without writers of events."""
+    """No rows for a run without writers of events."""
     if events is None or not events["writers"]:
         return []
     rows = [("events", events["state"])]
@@ -113,7 +113,7 @@ def config(session: Session, as_json: bool) -> None:
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print what makes SHELL complete our commands: eval "$(runlake completion bash)"."""
+    """Print the script that completes these commands in SHELL: eval "$(runlake completion bash)"."""
     made = get_completion_class(shell)
     assert made is not None
     root = click.get_current_context().find_root()

@@ -20,13 +20,13 @@ def state_of(facts: Mapping[str, Any]) -> str:
 
 
 def outcome_of(facts: Mapping[str, Any]) -> str:
-    """The outcome of a run, of a silent one with the time of its last sign of life; empty where the server is of a release without."""
+    """The outcome of a run; for a silent one, with the time of its last sign of life; empty if the server's release has no outcomes."""
     since_ms = facts.get("silentSinceMs")
     return f"silent since {time_of(since_ms)}" if since_ms else str(facts.get("outcome") or "")
 
 
 def reason_of(facts: Mapping[str, Any]) -> str:
-    """Why a run failed or was cancelled, in a few words; empty where its client does not report it."""
+    """Why a run failed or was cancelled, in a few words; empty if its client reported no reason."""
     reasons = []
     if facts.get("signal"):
         reasons.append(f"killed by {facts['signal']}")

@@ -1,5 +1,5 @@
-"""Suggestions for a command or option that does not exist. None of them writes, closes or deletes anything unless that was asked for by
-its usual word: somebody who tries ``runlake logs`` must not be led to ``runlake close``."""
+"""Suggestions for a command or option that does not exist. A command that writes, closes or deletes is suggested only for its usual name
+in other tools: ``runlake logs`` must not lead to ``runlake close``."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ USUAL_WORDS = {
     **dict.fromkeys(("info", "describe", "stat"), "status"),
     **dict.fromkeys(("execute", "run"), "exec"),
 }
-"""Words of other tools, and the command for each."""
+"""Command names of other tools, and the command for each."""
 
 
 def suggested_command(typed: str, commands: Iterable[str]) -> str | None:
-    """The command for a word of other tools, else the one that is spelled most like ``typed``. None if there is neither."""
+    """The command for a word of other tools, else the one with the most similar spelling; None if there is neither."""
     word = typed.lower()
     spelled_alike = get_close_matches(word, sorted(set(commands) - CHANGING_COMMANDS), n=1)
     return USUAL_WORDS.get(word) or next(iter(spelled_alike), None)
 
 
 def suggested_options(names: Iterable[str]) -> list[str]:
-    """Of the options that are spelled like the one typed, those that may be suggested."""
+    """Options similar to the typed one, without those that may not be suggested."""
     return [name for name in names if name not in CHANGING_OPTIONS]

@@ -13,12 +13,12 @@ import click
 from runlake.settings import MAX_HEARTBEAT_S, MAX_S, MIN_HEARTBEAT_S
 
 _MS_DIGITS = 12
-"""Fewer are a date, as 20261121, or a slip: no log is of the year 1973."""
+"""Fewer digits are a date, as 20261121, or a mistake: no log is from 1973."""
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
 class Seconds(click.FloatRange):
-    """A duration that the operating system can wait."""
+    """A duration that the operating system can wait for."""
 
     name = "number"
 
@@ -26,7 +26,7 @@ class Seconds(click.FloatRange):
         super().__init__(min=min, max=MAX_S)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """As a number; nan, which is in every range of click's, is none."""
+        """The number; rejects nan, which click accepts in any range."""
         converted = super().convert(value, param, ctx)
         if math.isnan(converted):
             self.fail(f"{value} is not in the range {self._describe_range()}.", param, ctx)
@@ -34,13 +34,13 @@ class Seconds(click.FloatRange):
 
 
 class HeartbeatSeconds(click.IntRange):
-    """Seconds until a heartbeat, as the archive takes them; 0: none."""
+    """Seconds until a heartbeat, in the archive's range; 0: none."""
 
     def __init__(self) -> None:
         super().__init__(0, MAX_HEARTBEAT_S)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """As a whole number."""
+        """The whole number."""
         number = click.INT.convert(value, param, ctx)
         if number and not MIN_HEARTBEAT_S <= number <= MAX_HEARTBEAT_S:
             self.fail(f"{number} is not in the range {MIN_HEARTBEAT_S}<=x<={MAX_HEARTBEAT_S}, and not 0.", param, ctx)
@@ -48,9 +48,9 @@ class HeartbeatSeconds(click.IntRange):
 
 
 def since_of(text: str) -> str:
-    """A time as the API takes it: of ``10m``, ``2h`` and the like it is that long ago. Raises click.BadParameter."""
-    if found := re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text):
-        return str(int(max(time.time() - float(found[1]) * _UNITS_S[found[2]], 0) * 1000))
+    """A time in the API's form; ``10m``, ``2h`` and so on mean that long ago. Raises click.BadParameter."""
+    if match := re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text):
+        return str(int(max(time.time() - float(match[1]) * _UNITS_S[match[2]], 0) * 1000))
     if text.isdecimal() and len(text) >= _MS_DIGITS:
         return text
     try:
@@ -61,7 +61,7 @@ def since_of(text: str) -> str:
 
 
 def ms_of(text: str) -> int:
-    """The same in ms since the epoch; a time without a zone is of UTC. Raises click.BadParameter."""
+    """The same in ms since the epoch; a time without a zone is UTC. Raises click.BadParameter."""
     since = since_of(text)
     if since.isdecimal():
         return int(since)

@@ -27,12 +27,12 @@ from runlake.spool import drain_command
 from runlake.starts import MAX_ATTEMPTS, StartedRun
 
 CANNOT_BEGIN = 125
-"""What ``exec`` ends with when it ran nothing, as env(1) and timeout(1) report their own faults."""
+"""The exit code of ``exec`` if it ran nothing, as env(1) and timeout(1) report their own errors."""
 _INTERRUPTED = 130
 
 
 class _Exec(click.Command):
-    """Options stand before or after FQN; from the first other word on, or behind ``--``, everything is the command's."""
+    """Options come before or after FQN; from the next word on, or after ``--``, all words belong to the command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         with_value = {
@@ -56,7 +56,7 @@ class _Exec(click.Command):
 
 
 @click.command("exec", cls=_Exec)
-@click.option("--run-id", help="The run's id; made up unless it is given.")
+@click.option("--run-id", help="The run's id [default: generated].")
 @click.option(
     "--attempt",
     type=click.IntRange(1, MAX_ATTEMPTS),
@@ -68,7 +68,7 @@ class _Exec(click.Command):
     type=Seconds(),
     default=60.0,
     show_default=True,
-    help="Seconds to hold the command up, or wait at its end, while nothing moves.",
+    help="Seconds to block the command, or to wait at its end, without progress.",
 )
 @click.option(
     "--heartbeat",
@@ -94,11 +94,11 @@ def execute_command(
 ) -> None:
     """Run COMMAND and archive its output as a run of pipeline FQN: runlake exec nightly.orders -- ./load.sh --all
 
-    Both outputs, signals and the exit code are the command's own (128 + N when signal N killed it). The run's last line tells its
-    end, and the run is closed. A run id that was used before gets its next attempt, with a log of its own: RUN~2, RUN~3, … The
-    command finds RUNLAKE_FQN, RUNLAKE_RUN_ID and RUNLAKE_START in its environment: what it logs by the library joins this attempt.
+    Both outputs, signals and the exit code are the command's (128 + N if signal N killed it). The run's last line states the result, and the
+    run is then closed. A run id that was used before gets its next attempt, with its own log: RUN~2, RUN~3, … The command has RUNLAKE_FQN,
+    RUNLAKE_RUN_ID and RUNLAKE_START in its environment: lines that it logs by the library join this attempt.
 
-    The exit code is the command's own also where lines could not be stored: those wait on disk, and a message says where.
+    The exit code is the command's even if lines could not be stored: they wait on disk, and a message says where.
     """
     try:
         settings = session.settings(heartbeat_s=heartbeat)
@@ -121,13 +121,13 @@ def execute_command(
             command, handler, getattr(sys.stdout, "buffer", None), getattr(sys.stderr, "buffer", None), patience, report
         )
         handler.finish(patience, while_moving=True, end=end, report_wait=True)
-    handler.finish(0, end=end)  # where the signal came before the other one began
+    handler.finish(0, end=end)  # if the signal came before the call above
     sys.exit(code)
 
 
 @click.command()
-@click.option("--patience", type=Seconds(), default=30.0, show_default=True, help="Seconds to wait while nothing moves.")
-@click.option("--list", "is_list", is_flag=True, help="Ship nothing: list what waits, for which run and server, and where.")
+@click.option("--patience", type=Seconds(), default=30.0, show_default=True, help="Seconds to wait without progress.")
+@click.option("--list", "is_list", is_flag=True, help="Ship nothing: list the waiting lines with run, server and folder.")
 @click.option(
     "--discard",
     multiple=True,
@@ -137,7 +137,7 @@ def execute_command(
 @json_option
 @pass_session
 def drain(session: Session, patience: float, is_list: bool, discard: tuple[str, ...], as_json: bool) -> None:
-    """Ship the lines, and ends of runs, that programs had to leave on disk when they ended without the server."""
+    """Ship the lines, and ends of runs, that programs left on disk because the server was away when they exited."""
     settings = session.settings()
     folders = leftovers_in(settings.spool_root)
     if is_list:
@@ -151,7 +151,7 @@ def drain(session: Session, patience: float, is_list: bool, discard: tuple[str, 
         try:
             stored, left, is_sent = _drained(folder, settings, patience)
             drained, kept, failed = drained + stored, kept + left, failed + (not is_sent and not left)
-        except Exception as error:  # whatever is wrong with one folder, the others are drained
+        except Exception as error:  # an error in one folder must not stop the drain
             failed += 1
             report(f"{folder} stays as it is: {_reason_of(error)}")
     if as_json:
@@ -167,7 +167,7 @@ def drain(session: Session, patience: float, is_list: bool, discard: tuple[str, 
 @json_option
 @pass_session
 def close(session: Session, fqn: str, run_id: str, as_json: bool) -> None:
-    """End run RUN of pipeline FQN for good: no line can follow. A run that does not exist is not made by it."""
+    """End run RUN of pipeline FQN for good: no line can follow. Does not create a run that does not exist."""
     run = RunName(fqn, run_id)
     with session.archive() as archive:
         checked_run(archive, run, None)
@@ -184,9 +184,9 @@ def _report_start(url: str, started: StartedRun) -> None:
 
 
 def _values_of(names: tuple[str, ...]) -> list[str]:
-    """Raises SettingsError for a variable that is not there: a name with a mistake in it would mask nothing."""
+    """Raises SettingsError for a variable that is not set: a misspelt name would mask nothing."""
     if missing := [name for name in names if name not in os.environ]:
-        following = "set the variable, or correct the name behind --mask-env"
+        following = "set the variable, or correct the name after --mask-env"
         raise SettingsError(f"there is nothing to mask: the variable is not set name={', '.join(missing)}", next_step=following)
     return [os.environ[name] for name in names]
 
@@ -206,7 +206,7 @@ def _reason_of(error: Exception) -> str:
 
 
 def _waiting(folder: Path) -> dict[str, Any] | None:
-    """What waits in a folder; None where another drain is shipping it. What cannot be read is reported."""
+    """The row of a folder; None if another drain is shipping it. Reports a folder that cannot be read."""
     try:
         with claimed(folder) as leftover:
             if leftover is None:
@@ -214,7 +214,7 @@ def _waiting(folder: Path) -> dict[str, Any] | None:
             with Archive(leftover.url) as archive:
                 lines = Drain(folder, leftover, archive, 0).count_left()
             size, since_ms = waiting_bytes(folder, leftover), int(folder.stat().st_mtime * 1000)
-    except Exception as error:  # the other folders are listed
+    except Exception as error:  # list the remaining folders
         report(f"{folder} cannot be read: {_reason_of(error)}")
         return None
     run = {"fqn": leftover.run.fqn, "runId": leftover.run.run_id, "url": leftover.url}
@@ -244,7 +244,7 @@ def _discard(root: Path, folders: list[Path], names: tuple[str, ...], as_json: b
 
 
 def _drained(folder: Path, settings: Settings, patience_s: float) -> tuple[int, int, bool]:
-    """Lines that were stored, and lines that wait on where they were; whether all is sent, the end of the run too."""
+    """Lines that were stored, lines that are still in the folder, and whether all is sent, including the end of the run."""
     with claimed(folder) as leftover:
         if leftover is None:
             return 0, 0, True
