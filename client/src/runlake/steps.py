@@ -10,27 +10,43 @@ import re
 import secrets
 import time
 import traceback
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar, Token
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from runlake.events import MAX_NAME_CHARS, checked_name, now_ms
+from runlake.masking import Mask
 from runlake.names import RunName
 from runlake.outcomes import is_failure
 from runlake.terminal import label
-
-if TYPE_CHECKING:
-    from runlake.handler import RunlogHandler
 
 _UNSAFE = re.compile(r"[^a-z0-9]+")
 _innermost: ContextVar[Step | None] = ContextVar("runlake_step", default=None)
 RUNNING, SUCCEEDED, FAILED = "running", "succeeded", "failed"
 
 
+class StepRecorder(Protocol):
+    """What a step needs of the handler that writes its run; ``RunlogHandler`` has it."""
+
+    run: RunName
+    mask: Mask
+
+    @property
+    def event(self) -> Callable[..., None]:
+        """Add an event; see ``RunlogHandler.event``."""
+
+    def update_step(self, step_id: str, facts: Mapping[str, Any]) -> None:
+        """Store the state of a step."""
+
+    def step_failed(self, step_id: str, error: BaseException) -> None:
+        """Record that an exception left a step."""
+
+
 class Step:
     """One step, as a context manager. It fails if an exception leaves it, which propagates. It is the parent of steps in its block."""
 
-    def __init__(self, handler: RunlogHandler, name: str, step_id: str | None = None, parent: Step | str | None = None) -> None:
+    def __init__(self, handler: StepRecorder, name: str, step_id: str | None = None, parent: Step | str | None = None) -> None:
         self.name = label(handler.mask.text(name), MAX_NAME_CHARS)
         self.id = checked_name("step", handler.mask.text(step_id or _made_up(self.name)))  # it is part of URLs
         self._handler = handler
