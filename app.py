@@ -8,12 +8,12 @@ from chalice.app import AuthRequest, AuthResponse, Chalice, CloudWatchEvent, Rat
 
 from chalicelib import composition
 from chalicelib.observability import invocation, trace_recorder
-from chalicelib.routes import authorizer, table
-from chalicelib.routes.answers import http_middleware
+from chalicelib.routes import authorizer, operations
+from chalicelib.routes.responses import http_middleware
 
 app = Chalice(app_name="runlake", configure_logs=False)
 app.register_middleware(http_middleware, event_type="http")
-table.register(app)
+operations.register(app)
 
 
 @app.authorizer(name=authorizer.NAME, ttl_seconds=authorizer.TTL_S)
@@ -44,12 +44,12 @@ def compact(event: CloudWatchEvent) -> dict[str, int]:
 @app.schedule(Rate(60, unit=Rate.MINUTES))
 def sweep(event: CloudWatchEvent) -> dict[str, int]:
     """Finalize runs that nobody closes; let files of pipelines go."""
-    from chalicelib.triggers import schedules, upkeep
+    from chalicelib.triggers import maintenance, schedules
 
     with invocation("sweep", event.context):
         done = schedules.sweep(composition.services(), _remaining_ms(event), _worker(event))
         if not _worker(event):
-            upkeep.keep_files(composition.services(), _remaining_ms(event))
+            maintenance.maintain_pipeline_files(composition.services(), _remaining_ms(event))
         return done
 
 

@@ -85,7 +85,7 @@ class SignedRequest:
     headers: Mapping[str, str]
 
 
-def behind_folder(folder: str) -> str:
+def after_folder(folder: str) -> str:
     """The key that every key of a folder (with its slash) sorts before, and every later one behind: the letter after the slash."""
     return folder.removesuffix("/") + chr(ord("/") + 1)
 
@@ -249,7 +249,7 @@ class SegmentEntry:
         return ARRIVAL if self.last_ms is None else LINES
 
     @property
-    def shown_ms(self) -> tuple[int, int]:
+    def time_range_ms(self) -> tuple[int, int]:
         """The times of its first and last line, by ``clock``."""
         if self.first_ms is None or self.last_ms is None:
             return self.appended_ms, self.appended_ms
@@ -289,7 +289,7 @@ class SegmentIndex(Protocol):
     def rows_from(self, run: Run, line: int, sequence: int, limit: int) -> Sequence[SegmentEntry]:
         """Up to ``limit`` rows in log order from (``line``, ``sequence``) on, that one included."""
 
-    def places_from(self, run: Run, line: int, sequence: int, limit: int) -> Sequence[tuple[int, int]]:
+    def positions_from(self, run: Run, line: int, sequence: int, limit: int) -> Sequence[tuple[int, int]]:
         """``rows_from`` of which nothing but (first line, number) is needed: as many requests, a fraction of the bytes."""
 
     def keyed(self, run: Run, session: str) -> SegmentEntry | None:

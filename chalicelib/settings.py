@@ -363,14 +363,14 @@ def load() -> Settings:
 
 def _explain(error: ErrorDetails, environment: Mapping[str, str]) -> str:
     field = next(name for name in Settings.model_fields if error["loc"][0] in (name, *_variables(name)))
-    given = {name.upper(): value for name, value in environment.items()}
-    value = next((given[name.upper()] for name in _variables(field) if given.get(name.upper())), "")
+    variables = {name.upper(): value for name, value in environment.items()}
+    value = next((variables[name.upper()] for name in _variables(field) if variables.get(name.upper())), "")
     return _message(field, value, _extra(Settings.model_fields[field])["allowed"])
 
 
 def _message(field: str, value: str, allowed: str) -> str:
-    shown = "***" if value and _is_secret(Settings.model_fields[field]) else value
-    return f"{'invalid' if value else 'missing'} setting, allowed: {allowed} variable={_variables(field)[0]} value={shown!r}"
+    display = "***" if value and _is_secret(Settings.model_fields[field]) else value
+    return f"{'invalid' if value else 'missing'} setting, allowed: {allowed} variable={_variables(field)[0]} value={display!r}"
 
 
 def _is_secret(field: FieldInfo) -> bool:

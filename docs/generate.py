@@ -33,7 +33,7 @@ from chalicelib.coordination import schema, worker_pool
 from chalicelib.coordination import settings as coordination
 from chalicelib.coordination.metrics import Metric
 from chalicelib.ingestion import run_files
-from chalicelib.routes import answers, archive_queries, budgets, logs, openapi_archive, paths, queries, table
+from chalicelib.routes import archive_queries, budgets, logs, openapi_archive, operations, paths, queries, responses
 from chalicelib.runlog import compaction, finalization, layout, page, position, reader, segment, writer
 from docs import costs
 
@@ -144,7 +144,7 @@ def template() -> dict[str, Any]:
 @cache
 def statuses() -> set[int]:
     """Every status of an error that a client can meet: the table of answers, Chalice's errors that routes raise, the gateway's own."""
-    found = {status for _, status in answers._STATUS} | {500, MethodNotAllowedError.STATUS_CODE}
+    found = {status for _, status in responses._STATUS} | {500, MethodNotAllowedError.STATUS_CODE}
     for module in pkgutil.iter_modules(routes.__path__, routes.__name__ + "."):
         for value in vars(importlib.import_module(module.name)).values():
             if isinstance(value, type) and issubclass(value, ChaliceViewError) and value is not ChaliceViewError:
@@ -309,7 +309,7 @@ def _limits() -> str:
         ("work done by a close request", f"up to {_size(finalization.INLINE_UPLOADED_BYTES)} uploaded, {_size(finalization.INLINE_COPIED_BYTES)} copied, "
                                      f"{finalization.INLINE_SEGMENTS:,} segments; the schedule does the rest"),
         ("landmarks of a segment", f"{segment._MAX_LANDMARKS}, one per {_size(segment._LANDMARK_STRIDE_BYTES)}"),
-        ("binary body types", ", ".join(f"`{each}`" for each in table.BINARY_TYPES)),
+        ("binary body types", ", ".join(f"`{each}`" for each in operations.BINARY_TYPES)),
         ("files of a page", search.MAX_PAGE),
         ("rows read for a page without a match", f"{search.MAX_ROWS:,}; then the page ends early, with `next`"),
         ("sources (`what` and `where`) searched by one request of the archive", f"{search.MAX_LANES}, after wildcards are expanded"),

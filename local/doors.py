@@ -1,6 +1,6 @@
 """Who is let in by the gateway, put into the API's definition: what Chalice could only write for one way of ``Auth``.
 
-Each operation that is not open for everybody (``routes.gate.OPEN``) asks for a token or for a signature, as the template's parameter
+Each operation that is not open for everybody (``routes.gate.PUBLIC_ROUTES``) asks for a token or for a signature, as the template's parameter
 ``Auth`` says; so a route that somebody adds is closed from the start.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from chalicelib.routes.authorizer import NAME, TTL_S
-from chalicelib.routes.gate import OPEN, TOKEN_HEADERS
+from chalicelib.routes.gate import PUBLIC_ROUTES, TOKEN_HEADERS
 
 _SIGV4 = "sigv4"
 _URI = "arn:${AWS::Partition}:apigateway:${AWS::Region}:lambda:path/2015-03-31/functions/${Authorize.Arn}/invocations"
@@ -37,7 +37,7 @@ def add_to(template: dict[str, Any]) -> None:
     definition["securityDefinitions"] = _DEFINITIONS
     for path, methods in definition["paths"].items():
         for method, operation in methods.items():
-            if path not in OPEN and method != "options":  # browsers ask beforehand, without credentials
+            if path not in PUBLIC_ROUTES and method != "options":  # browsers ask beforehand, without credentials
                 operation["security"] = _security(path)
 
 

@@ -91,7 +91,7 @@ class Live:
             database=self.world.database,
             publisher=None,
             clock=self.world.clock,
-            sharing=self.world.sharing,
+            work_sources=self.world.work_sources,
         )
         settings = Settings(bucket_name=BUCKET, archive_bucket_name="archive", position_keys=SecretStr("0123456789abcdef"))
         self.services = composition.assemble(settings, ports)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chalicelib.composition import in_memory_sharing
+from chalicelib.composition import in_memory_work_sources
 from chalicelib.deadline import Deadline
 from chalicelib.memory.clock import ManualClock
 from chalicelib.memory.database import InMemoryDatabase
@@ -43,7 +43,7 @@ class World:
         self.archive_store = InMemoryObjectStore(self.clock)
         self.database = InMemoryDatabase()
         self.index = InMemorySegmentIndex()
-        self.sharing = in_memory_sharing()
+        self.work_sources = in_memory_work_sources()
         self.layout = Layout("pipeline-logs")
         self.signer = PositionSigner(["test-key"])
         self.expiration_ms = 0

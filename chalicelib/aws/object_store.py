@@ -21,7 +21,7 @@ from chalicelib.ports import (
     PutOptions,
     SignedRequest,
     StoredObject,
-    behind_folder,
+    after_folder,
 )
 
 _TOTAL = re.compile(r"/(\d+)$")
@@ -104,7 +104,7 @@ class S3ObjectStore:
         with translate_errors("list_folders", prefix, write=False):
             answer = self._client.list_objects_v2(Bucket=self._bucket, Prefix=prefix, Delimiter="/", MaxKeys=limit, **arguments)
         entries = [row["Prefix"] for row in answer.get("CommonPrefixes", ())]
-        ends = [*map(behind_folder, entries[-1:]), *(row["Key"] for row in answer.get("Contents", ())[-1:])]
+        ends = [*map(after_folder, entries[-1:]), *(row["Key"] for row in answer.get("Contents", ())[-1:])]
         base = prefix.rpartition("/")[0] + "/" if "/" in prefix else ""
         names = [name.removeprefix(base).removesuffix("/") for name in entries]
         return Folders(names, max(ends, key=str.encode) if answer.get("IsTruncated") and ends else None)

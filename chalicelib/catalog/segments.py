@@ -42,7 +42,7 @@ class DynamoDbSegmentIndex:
         """See the port."""
         return [entry_of_row(row) for row in self._from(run, line, sequence, limit)]
 
-    def places_from(self, run: Run, line: int, sequence: int, limit: int) -> Sequence[tuple[int, int]]:
+    def positions_from(self, run: Run, line: int, sequence: int, limit: int) -> Sequence[tuple[int, int]]:
         """See the port."""
         return [_place(row["at"]) for row in self._from(run, line, sequence, limit, ProjectionExpression="#at")]
 

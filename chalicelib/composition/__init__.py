@@ -58,11 +58,11 @@ _MS_OF_A_MINUTE = 60_000
 _MS_OF_A_DAY = 86_400_000
 
 
-Sharing = Callable[[str], "tuple[PartitionStore, WorkSource]"]
+WorkSources = Callable[[str], "tuple[PartitionStore, WorkSource]"]
 """Where the work of a source is shared out, and under which name. Built when it is asked for: requests of the API seldom do."""
 
 
-def in_memory_sharing() -> Sharing:
+def in_memory_work_sources() -> WorkSources:
     """Among the threads of this process."""
     from chalicelib.coordination import InMemoryPartitionStore, WorkSource
 
@@ -82,7 +82,7 @@ class Ports:
     database: Database
     publisher: Publisher | None
     clock: Clock
-    sharing: Sharing = field(default_factory=in_memory_sharing)
+    work_sources: WorkSources = field(default_factory=in_memory_work_sources)
     workers: Workers | None = None
     keys: Callable[[], bytes] | None = None
     policy: Callable[[], str] | None = None
@@ -99,7 +99,12 @@ class Services:
     def __init__(self, settings: Settings, ports: Ports) -> None:
         self.settings, self.ports = settings, ports
         self.index, self.runs, self.database = ports.index, ports.runs, ports.database
-        self.publisher, self.clock, self.sharing, self.workers = ports.publisher, ports.clock, ports.sharing, ports.workers
+        self.publisher, self.clock, self.work_sources, self.workers = (
+            ports.publisher,
+            ports.clock,
+            ports.work_sources,
+            ports.workers,
+        )
 
     def over(self, **ports: Any) -> Services:
         """The same with other ports in place of some."""
@@ -184,8 +189,8 @@ class Services:
         """How long the logs' bucket keeps an object after it was written."""
         return self.settings.expiration_days * _MS_OF_A_DAY
 
-    def _index_events(self, *given: Any) -> Any:
-        return self.events.indexing.bring_up_to_date(*given)
+    def _index_events(self, *arguments: Any) -> Any:
+        return self.events.indexing.bring_up_to_date(*arguments)
 
     @cached_property
     def finalizer(self) -> Finalizer:
@@ -356,14 +361,14 @@ def coordinator(services: Services, source: str) -> SourceCoordinator:
     """This invocation's part in sharing out a source of work. Its figures are metrics."""
     from chalicelib.coordination import SourceCoordinator
 
-    return SourceCoordinator(*services.sharing(source), services.clock, record)
+    return SourceCoordinator(*services.work_sources(source), services.clock, record)
 
 
 def administration(services: Services, source: str) -> Administration:
     """What an operator does with a source of work."""
     from chalicelib.coordination import Administration
 
-    return Administration(*services.sharing(source), services.clock)
+    return Administration(*services.work_sources(source), services.clock)
 
 
 def leased_finalizer(services: Services, lease: Lease, *, readers: int | None = None, looks_for_markers: bool = True) -> Finalizer:

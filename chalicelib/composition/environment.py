@@ -24,7 +24,7 @@ from chalicelib.catalog.files import FILES, LATEST
 from chalicelib.catalog.listing import LISTING
 from chalicelib.catalog.remembered import OBJECTS
 from chalicelib.catalog.segments import DynamoDbSegmentIndex
-from chalicelib.composition import SECONDS_OF_A_DAY, Ports, Sharing
+from chalicelib.composition import SECONDS_OF_A_DAY, Ports, WorkSources
 from chalicelib.coordination.settings import parse_settings
 from chalicelib.events.index import EVENTS
 from chalicelib.masking.rules import SecretName
@@ -59,7 +59,7 @@ def aws_ports(settings: Settings) -> Ports:
         database=DynamoDbDatabase(database, _schemas(settings)),
         publisher=SnsPublisher(topics, topic) if topic else None,
         clock=SystemClock(),
-        sharing=_sharing(settings),
+        work_sources=_sharing(settings),
         workers=_workers(),
         keys=partial(_keys, settings),
         policy=partial(_policy_text, settings.policy_parameter) if settings.policy_parameter else None,
@@ -92,7 +92,7 @@ def _read_secret(service: str, name: str, field: str = "") -> str:
     return read_secret(partial(make_client, region=None), service, name, field)
 
 
-def _sharing(settings: Settings) -> Sharing:
+def _sharing(settings: Settings) -> WorkSources:
     coordination = parse_settings(settings.source_coordination)
 
     @cache

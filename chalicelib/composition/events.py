@@ -39,8 +39,8 @@ class EventServices:
         self._store, self._layout, self._clock = services.store, services.layout, services.clock
         keep_s = services.settings.expiration_days * SECONDS_OF_A_DAY
         self.index = EventIndex(services.database, services.clock, keep_s)
-        self.told = ToldSteps(self._store, self._layout, self.index, self._masked)
-        self.indexing = EventIndexing(self._store, self._layout, self.index, self.told)
+        self.step_updates = ToldSteps(self._store, self._layout, self.index, self._masked)
+        self.indexing = EventIndexing(self._store, self._layout, self.index, self.step_updates)
 
     def _masked(self, fqn: str, text: bytes) -> Masked:
         """By a masker that only writes need."""

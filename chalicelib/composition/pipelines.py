@@ -31,9 +31,9 @@ def installed_pipelines(services: Services, config: str | None = None) -> Loaded
 
     settings = services.settings
     stores = {settings.bucket_name: services.store, settings.archive_bucket_name: services.archive_store}
-    given = {name: getattr(settings, f"pipeline_{name}") for name in Properties.model_fields}
-    found = config_files(config or settings.pipelines_config, stores)
-    return load_pipelines(found, Properties(**given), modules=AllowedModules.read(settings.pipeline_modules))
+    defaults = {name: getattr(settings, f"pipeline_{name}") for name in Properties.model_fields}
+    files = config_files(config or settings.pipelines_config, stores)
+    return load_pipelines(files, Properties(**defaults), modules=AllowedModules.read(settings.pipeline_modules))
 
 
 def supervisor(services: Services, buffer_bytes: int, warn: Callable[..., None], **options: Any) -> Supervisor:

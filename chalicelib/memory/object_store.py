@@ -28,7 +28,7 @@ from chalicelib.ports import (
     PutOptions,
     SignedRequest,
     StoredObject,
-    behind_folder,
+    after_folder,
 )
 
 MIN_PART_BYTES = 5 * 1024 * 1024
@@ -151,7 +151,7 @@ class InMemoryObjectStore:
         last = page[-1] if page else ""
         base = prefix[: prefix.rfind("/") + 1]
         names = [each.removeprefix(base).removesuffix("/") for each in page if each.endswith("/")]
-        return Folders(names, (behind_folder(last) if last.endswith("/") else last) if more else None)
+        return Folders(names, (after_folder(last) if last.endswith("/") else last) if more else None)
 
     @can_fail
     def delete(self, key: str, *, if_match: str | None = None) -> None:

@@ -58,7 +58,7 @@ class InMemorySegmentIndex:
             return [self._rows[run, *place] for place in self._places(run, line, sequence, limit)]
 
     @can_fail
-    def places_from(self, run: Run, line: int, sequence: int, limit: int) -> Sequence[tuple[int, int]]:
+    def positions_from(self, run: Run, line: int, sequence: int, limit: int) -> Sequence[tuple[int, int]]:
         """See the port."""
         with self._lock:
             return self._places(run, line, sequence, limit)

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from chalice.app import Request, Response
 
 from chalicelib.observability import redacted
-from chalicelib.routes.answers import MOVED_TO_SLASH, View, json_answer
+from chalicelib.routes.responses import MOVED_TO_SLASH, View, json_response
 
 _PROTOCOLS = ("http", "https")
 _HOST = re.compile(r"[A-Za-z0-9._-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?")
@@ -32,7 +32,7 @@ def base_url(request: Request) -> str:
     return f"{protocol if protocol in _PROTOCOLS else 'https'}://{host}{base_path(request)}"
 
 
-def slashed(view: View) -> View:
+def redirect_missing_slash(view: View) -> View:
     """A view of a path that ends in a slash: whoever leaves it out is sent there."""
 
     @wraps(view)
@@ -52,7 +52,7 @@ def _has_slash(request: Request) -> bool:
 def _with_slash(request: Request) -> Response:
     query = urlencode(request.to_original_event().get("multiValueQueryStringParameters") or {}, doseq=True, errors="replace")
     location = "".join(_parts(request)) + "/" + (f"?{query}" if query else "")
-    return json_answer({"location": location}, MOVED_TO_SLASH, Location=location)
+    return json_response({"location": location}, MOVED_TO_SLASH, Location=location)
 
 
 def _parts(request: Request) -> tuple[str, str]:

@@ -21,11 +21,11 @@ from chalicelib.observability import LOGS_FAILED, logger, note, record, redacted
 from chalicelib.ports import Run
 from chalicelib.routes import budgets, gate
 from chalicelib.routes.allowance import Allowance
-from chalicelib.routes.answers import error_answer, json_answer
-from chalicelib.routes.bodies import body_of
+from chalicelib.routes.bodies import read_body
+from chalicelib.routes.responses import error_response, json_response
 
 STATUS = {Fate.STORED: 200, Fate.MALFORMED: 400, Fate.FORBIDDEN: 403, Fate.CLOSED: 409, Fate.AWAY: 503}
-MAX_TOLD = 100
+MAX_LISTED_ERRORS = 100
 """So many refused items are told one by one."""
 BATCH_SETTINGS = {
     "fluent": "chunk_limit_records",
@@ -41,7 +41,7 @@ _ANSWER_WITHIN_S = 4.0
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class AgentRequest:
     """One request of an agent. ``content``: its body, unpacked."""
 
     agent: str
@@ -54,13 +54,13 @@ class Call:
     context: Any
 
     @classmethod
-    def of(cls, agent: str, request: HttpRequest) -> Call:
+    def of(cls, agent: str, request: HttpRequest) -> AgentRequest:
         """Whoever may write some pipeline may come in; which ones is asked for each. Raises ForbiddenError, InvalidBatchError,
         BatchTooLargeError, UnsupportedMediaTypeError."""
         note(agent=agent)
-        gate.permit_some("agents", Scope.LOGS_WRITE)
+        gate.require_any_scope("agents", Scope.LOGS_WRITE)
         services, headers = composition.services(), request.headers
-        body = body_of(request.to_original_event(), headers, budgets.of_request(), services.settings.max_expanded_bytes)
+        body = read_body(request.to_original_event(), headers, budgets.current_budget(), services.settings.max_expanded_bytes)
         query: Mapping[str, str] = request.query_params or {}
         return cls(agent, services, headers, query, body.content, body.content_type, body.allowance, request.lambda_context)
 
@@ -88,9 +88,9 @@ class Call:
         except BatchTooLargeError as error:
             raise BatchTooLargeError(f"{error}: lower {BATCH_SETTINGS[self.agent]} of the agent") from error
         reasons = {reason: redacted(reason) for reason in {each.reason for each in fates} if reason}
-        told = [replace(each, reason=reasons[each.reason]) if each.reason else each for each in fates]
-        self._report(told)
-        return told
+        results = [replace(each, reason=reasons[each.reason]) if each.reason else each for each in fates]
+        self._report(results)
+        return results
 
     def _check_run(self, run: Run) -> None:
         self.services.masker.check_names(run.fqn, run.fqn, run.run_id)
@@ -103,10 +103,10 @@ class Call:
         remaining_ms: int = self.context.get_remaining_time_in_millis()
         return remaining_ms / 1000 > _ANSWER_WITHIN_S
 
-    def _report(self, told: list[Told]) -> None:
+    def _report(self, results: list[Told]) -> None:
         """Whoever runs the archive sees what agents may not show anybody."""
-        refused = [each for each in told if each.fate is not Fate.STORED]
-        note(items=len(told), refused=len(refused))
+        refused = [each for each in results if each.fate is not Fate.STORED]
+        note(items=len(results), refused=len(refused))
         if refused:
             record(LOGS_FAILED, 1)
             fates = Counter(str(each.fate) for each in refused)
@@ -117,21 +117,21 @@ class Call:
 
 def _may_write(fqn: str) -> bool:
     try:
-        gate.permit(Scope.LOGS_WRITE, fqn)
+        gate.require_scope(Scope.LOGS_WRITE, fqn)
     except ForbiddenError:
         return False
     return True
 
 
-def refused_of(told: Iterable[Told]) -> list[tuple[int, Told]]:
+def rejected_items(results: Iterable[Told]) -> list[tuple[int, Told]]:
     """The refused, with their numbers."""
-    return [(index, each) for index, each in enumerate(told) if each.fate is not Fate.STORED]
+    return [(index, each) for index, each in enumerate(results) if each.fate is not Fate.STORED]
 
 
-def status_of(told: list[Told]) -> int:
+def response_status(results: list[Told]) -> int:
     """The one status where an answer has but one: 503 if any item may be taken later (the agent repeats its request, and what was
     stored before is known by its name), 200 if anything was stored, or else why nothing was."""
-    fates = {each.fate for each in told}
+    fates = {each.fate for each in results}
     if Fate.AWAY in fates:
         return 503
     if Fate.STORED in fates or not fates:
@@ -139,18 +139,18 @@ def status_of(told: list[Told]) -> int:
     return STATUS[fates.pop()] if len(fates) == 1 else 400
 
 
-def first_reason(told: list[Told], fate: Fate | None = None) -> str:
+def rejection_summary(results: list[Told], fate: Fate | None = None) -> str:
     """In a few words: how many were refused, and why the first of them."""
-    refused = [each for _, each in refused_of(told)]
+    refused = [each for _, each in rejected_items(results)]
     chosen = next((each for each in refused if each.fate is fate), refused[0])
-    return f"{chosen.reason} refused={len(refused)} items={len(told)}"
+    return f"{chosen.reason} refused={len(refused)} items={len(results)}"
 
 
-def answer(told: list[Told]) -> Response:
+def agent_response(results: list[Told]) -> Response:
     """How agents are answered whose protocol has no answer of its own."""
-    status = status_of(told)
+    status = response_status(results)
     if status != 200:
-        return error_answer(status, first_reason(told, Fate.AWAY if status == 503 else None))
-    refused = refused_of(told)
-    errors = [{"index": index, "code": STATUS[each.fate], "message": each.reason} for index, each in refused[:MAX_TOLD]]
-    return json_answer({"accepted": len(told) - len(refused), "refused": len(refused), "errors": errors})
+        return error_response(status, rejection_summary(results, Fate.AWAY if status == 503 else None))
+    refused = rejected_items(results)
+    errors = [{"index": index, "code": STATUS[each.fate], "message": each.reason} for index, each in refused[:MAX_LISTED_ERRORS]]
+    return json_response({"accepted": len(results) - len(refused), "refused": len(refused), "errors": errors})

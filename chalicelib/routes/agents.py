@@ -13,9 +13,9 @@ from chalice.app import Request, Response
 from chalicelib.errors import InvalidBatchError
 from chalicelib.events.codecs import firehose, fluent, logstash, otlp, otlp_answers, plain, syslog
 from chalicelib.observability import redacted
-from chalicelib.routes.agent_requests import Call, answer, first_reason, refused_of, status_of
-from chalicelib.routes.answers import RETRY_AFTER_S, json_answer, refusal
+from chalicelib.routes.agent_requests import AgentRequest, agent_response, rejected_items, rejection_summary, response_status
 from chalicelib.routes.bodies import UnsupportedMediaTypeError
+from chalicelib.routes.responses import RETRY_AFTER_S, json_response, to_error_response
 
 _MSGPACK = frozenset({"application/msgpack", "application/x-msgpack"})
 _TEXT = "text/plain"
@@ -26,34 +26,34 @@ _FIREHOSE_ID = "x-amz-firehose-request-id"
 
 def fluent_records(request: Request) -> Response:
     """Both repeat a chunk byte for byte."""
-    call = Call.of("fluent", request)
+    call = AgentRequest.of("fluent", request)
     tag = next((call.headers[name] for name in _TAG_HEADERS if name in call.headers), None) or call.query.get("tag")
     if call.content_type in _MSGPACK:
-        return answer(call.take(fluent.decode_msgpack(call.packed, tag, call.allowance.values), repeats_bytes=True))
+        return agent_response(call.take(fluent.decode_msgpack(call.packed, tag, call.allowance.values), repeats_bytes=True))
     if call.content_type == _TEXT:
-        return answer(call.take(plain.decode(call.content)))
-    return answer(call.take(fluent.decode_json(call.records, tag), repeats_bytes=True))
+        return agent_response(call.take(plain.decode(call.content)))
+    return agent_response(call.take(fluent.decode_json(call.records, tag), repeats_bytes=True))
 
 
 def logstash_events(request: Request) -> Response:
     """It repeats a request byte for byte; its times are milliseconds or finer, as the event has them."""
-    call = Call.of("logstash", request)
+    call = AgentRequest.of("logstash", request)
     if call.content_type == _TEXT:
-        return answer(call.take(plain.decode(call.content)))
-    return answer(call.take(logstash.decode(call.records), repeats_bytes=True))
+        return agent_response(call.take(plain.decode(call.content)))
+    return agent_response(call.take(logstash.decode(call.records), repeats_bytes=True))
 
 
 def syslog_messages(request: Request) -> Response:
     """A batch that failed is made anew, with what came meanwhile: nothing tells it from another."""
-    call = Call.of("syslog", request)
-    return answer(call.take(syslog.decode(call.records, call.services.clock.now_ms())))
+    call = AgentRequest.of("syslog", request)
+    return agent_response(call.take(syslog.decode(call.records, call.services.clock.now_ms())))
 
 
 def firehose_delivery(request: Request) -> Response:
     """Answered in Firehose's own form, good or bad: it takes any other for a failure, and tries again."""
     now_ms, request_id = 0, request.headers.get(_FIREHOSE_ID, "")
     try:
-        call = Call.of("firehose", request)
+        call = AgentRequest.of("firehose", request)
         now_ms = call.services.clock.now_ms()
         delivery = firehose.decode(
             call.records,
@@ -64,17 +64,17 @@ def firehose_delivery(request: Request) -> Response:
         if request_id not in ("", delivery.request_id):
             raise InvalidBatchError("the delivery has another requestId than its header")
         request_id = delivery.request_id
-        told = call.take(delivery.items, name=request_id)
+        results = call.take(delivery.items, name=request_id)
     except Exception as error:
-        refused = refusal(error)
+        refused = to_error_response(error)
         return _delivered(refused.status_code, request_id, now_ms, _message(refused))
-    status = status_of(told)
-    return _delivered(status, request_id, now_ms, first_reason(told) if refused_of(told) else "")
+    status = response_status(results)
+    return _delivered(status, request_id, now_ms, rejection_summary(results) if rejected_items(results) else "")
 
 
 def _delivered(status: int, request_id: str, now_ms: int, error: str) -> Response:
     envelope = {"code": status, "message": error} if status >= 400 else {}
-    return json_answer(envelope | firehose.answer(redacted(request_id), now_ms, error), status, **_headers(status))
+    return json_response(envelope | firehose.answer(redacted(request_id), now_ms, error), status, **_headers(status))
 
 
 def otlp_logs(request: Request) -> Response:
@@ -82,38 +82,38 @@ def otlp_logs(request: Request) -> Response:
     encoding = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     is_packed = encoding == otlp.PROTOBUF
     try:
-        call = Call.of("otlp", request)
+        call = AgentRequest.of("otlp", request)
         if not is_packed and call.content_type != _JSON:
             raise UnsupportedMediaTypeError(f"OTLP is application/json or {otlp.PROTOBUF}")
         items = otlp.decode_protobuf(call.packed, call.allowance.items) if is_packed else otlp.decode_json(call.records)
-        told = call.take(items, repeats_bytes=True)
+        results = call.take(items, repeats_bytes=True)
     except Exception as error:
-        refused = refusal(error)
+        refused = to_error_response(error)
         return _otlp_refusal(refused.status_code, _message(refused), is_packed)
-    status, rejected = status_of(told), len(refused_of(told))
-    reason = first_reason(told) if rejected else ""
+    status, rejected = response_status(results), len(rejected_items(results))
+    reason = rejection_summary(results) if rejected else ""
     if status != 200:
         return _otlp_refusal(status, reason, is_packed)
     if is_packed:
-        return PackedAsText(otlp_answers.partial_success_protobuf(rejected, reason))
-    return json_answer(otlp_answers.partial_success_json(rejected, reason))
+        return AsciiProtobufResponse(otlp_answers.partial_success_protobuf(rejected, reason))
+    return json_response(otlp_answers.partial_success_json(rejected, reason))
 
 
 def _otlp_refusal(status: int, message: str, is_packed: bool) -> Response:
     if is_packed:
-        return PackedAsText(otlp_answers.status_protobuf(message), status, _headers(status))
-    return json_answer({"code": status, "message": message}, status, **_headers(status))
+        return AsciiProtobufResponse(otlp_answers.status_protobuf(message), status, _headers(status))
+    return json_response({"code": status, "message": message}, status, **_headers(status))
 
 
-class PackedAsText(Response):
+class AsciiProtobufResponse(Response):
     """Protobuf of ASCII alone, as a text: bytes reach only clients that ask for their type, and most exporters do not ask. Chalice takes
     the type for bytes, so it is told at the very end."""
 
     def to_dict(self, binary_types: list[str] | None = None) -> dict[str, Any]:
         """What the gateway gets."""
-        given: dict[str, Any] = super().to_dict(None)
-        given["headers"]["Content-Type"] = otlp.PROTOBUF
-        return given
+        document: dict[str, Any] = super().to_dict(None)
+        document["headers"]["Content-Type"] = otlp.PROTOBUF
+        return document
 
     def __init__(self, body: str, status_code: int = 200, headers: dict[str, str] | None = None) -> None:
         named = {name.replace("_", "-"): value for name, value in (headers or {}).items()}

@@ -29,22 +29,22 @@ from chalicelib.errors import (
     UploadTooLargeError,
 )
 from chalicelib.routes import gate
-from chalicelib.routes.addresses import base_url, slashed
-from chalicelib.routes.answers import View, json_answer
-from chalicelib.routes.archive_queries import ArchiveRequestError, Code, file_query, lookback_days
-from chalicelib.routes.cursors import opened_cursor, sealed_cursor
-from chalicelib.routes.json_bodies import document_of
+from chalicelib.routes.addresses import base_url, redirect_missing_slash
+from chalicelib.routes.archive_authorization import READ, archive_authorizer, authorize_create, find_visible
+from chalicelib.routes.archive_queries import ArchiveErrorCode, ArchiveRequestError, file_query, lookback_days
+from chalicelib.routes.cursors import decrypt_cursor, encrypt_cursor
+from chalicelib.routes.json_bodies import parse_document
 from chalicelib.routes.paths import ARCHIVE
-from chalicelib.routes.sight import READ, hidden, sight, to_make
+from chalicelib.routes.responses import View, json_response
 
-_CODES: tuple[tuple[type[RunlakeError], Code, int], ...] = (
-    (InvalidMetadataError, Code.INVALID_METADATA, 400),
-    (TooManyNamesError, Code.TOO_MANY_NAMES, 400),
-    (UploadTooLargeError, Code.TOO_LARGE, 413),
-    (ObjectNotFoundError, Code.NO_SUCH_FILE, 404),
-    (NotChangeableError, Code.NOT_CHANGEABLE, 409),
-    (UnavailableError, Code.UNAVAILABLE, 503),
-    (StoreConditionError, Code.UNAVAILABLE, 503),  # others kept changing what was read
+_CODES: tuple[tuple[type[RunlakeError], ArchiveErrorCode, int], ...] = (
+    (InvalidMetadataError, ArchiveErrorCode.INVALID_METADATA, 400),
+    (TooManyNamesError, ArchiveErrorCode.TOO_MANY_NAMES, 400),
+    (UploadTooLargeError, ArchiveErrorCode.TOO_LARGE, 413),
+    (ObjectNotFoundError, ArchiveErrorCode.NO_SUCH_FILE, 404),
+    (NotChangeableError, ArchiveErrorCode.NOT_CHANGEABLE, 409),
+    (UnavailableError, ArchiveErrorCode.UNAVAILABLE, 503),
+    (StoreConditionError, ArchiveErrorCode.UNAVAILABLE, 503),  # others kept changing what was read
 )
 
 
@@ -64,53 +64,55 @@ def archive_view(view: View) -> View:
     return viewed
 
 
-@slashed
+@redirect_missing_slash
 def archive(_: Request) -> Response:
     """Where files are stored."""
-    gate.permit_anybody("the archive's address")
-    return json_answer({"storage_url": f"s3://{composition.services().settings.archive_bucket_name}"})
+    gate.allow_authenticated("the archive's address")
+    return json_response({"storage_url": f"s3://{composition.services().settings.archive_bucket_name}"})
 
 
-@slashed
+@redirect_missing_slash
 def environment(_: Request) -> Response:
     """Which build this is."""
-    gate.permit_anybody("the version")
-    return json_answer({"data": {"build": {"version": __version__}}})
+    gate.allow_authenticated("the version")
+    return json_response({"data": {"build": {"version": __version__}}})
 
 
-@slashed
+@redirect_missing_slash
 @archive_view
 def list_files(request: Request) -> Response:
     """Files by what, where, work id and time, a page at a time: of a page those that may be seen."""
-    gate.permit_some(_query(request).get("what", ""), Scope.ARCHIVE_READ, Scope.LOGS_READ)
-    services, seen = composition.services(), sight()
+    gate.require_any_scope(_query(request).get("what", ""), Scope.ARCHIVE_READ, Scope.LOGS_READ)
+    services, seen = composition.services(), archive_authorizer()
     now_ms = services.clock.now_ms()
-    given = {name: str(now_ms) if name in ("start", "end") and value == "now" else value for name, value in _query(request).items()}
-    query = file_query(_opened(given), services.cursors, now_ms)  # "now" is the same on all pages
-    page = services.search.page(query, whats=seen.may_hold)
+    parameters = {
+        name: str(now_ms) if name in ("start", "end") and value == "now" else value for name, value in _query(request).items()
+    }
+    query = file_query(_opened(parameters), services.cursors, now_ms)  # "now" is the same on all pages
+    page = services.search.page(query, whats=seen.may_contain)
     base = base_url(request)
-    records = [_record(services, document, base) for document in page.documents if seen.sees(document)]
+    records = [_record(services, document, base) for document in page.documents if seen.may_read(document)]
     following = None
     if page.after:
         cursor = services.cursors.write(query, page.after)
-        cursor = sealed_cursor(cursor, READ, *_bound_to(given))
-        following = f"{base}{ARCHIVE}/files/?" + urlencode(given | {"cursor": cursor}, errors="replace")
-    return json_answer({"records": records, "next": following})
+        cursor = encrypt_cursor(cursor, READ, *_bound_to(parameters))
+        following = f"{base}{ARCHIVE}/files/?" + urlencode(parameters | {"cursor": cursor}, errors="replace")
+    return json_response({"records": records, "next": following})
 
 
 @archive_view
 def begin_upload(request: Request) -> Response:
     """Metadata of a file to come, checked; and where its bytes are to be sent."""
     services = composition.services()
-    upload = services.uploads.begin(_body(request), to_make)
-    return json_answer(_upload(services, upload, base_url(request)), 201)
+    upload = services.uploads.begin(_body(request), authorize_create)
+    return json_response(_upload(services, upload, base_url(request)), 201)
 
 
 @archive_view
 def delete_file(request: Request) -> Response:
     """Remove a file for good."""
     file_id, archive = _name(request, "file_id"), composition.services().archive
-    hidden(file_id, lambda: archive.delete(file_id, sight().to_write))
+    find_visible(file_id, lambda: archive.delete(file_id, archive_authorizer().authorize_write))
     return Response("", status_code=204)
 
 
@@ -118,46 +120,52 @@ def delete_file(request: Request) -> Response:
 def get_metadata(request: Request) -> Response:
     """A file's metadata."""
     file_id, archive = _name(request, "file_id"), composition.services().archive
-    return json_answer(hidden(file_id, lambda: archive.metadata(file_id, sight().to_read)).document())
+    return json_response(find_visible(file_id, lambda: archive.metadata(file_id, archive_authorizer().authorize_read)).document())
 
 
 @archive_view
 def change_metadata(request: Request) -> Response:
     """Other metadata for a file."""
     file_id, archive, changes = _name(request, "file_id"), composition.services().archive, _body(request)
-    return json_answer(hidden(file_id, lambda: archive.change(file_id, changes, sight().to_write, to_make)).document())
+    return json_response(
+        find_visible(
+            file_id, lambda: archive.change(file_id, changes, archive_authorizer().authorize_write, authorize_create)
+        ).document()
+    )
 
 
 @archive_view
 def get_contents(request: Request) -> Response:
     """A file's bytes."""
     file_id, archive = _name(request, "file_id"), composition.services().archive
-    return _contents(hidden(file_id, lambda: archive.contents(file_id, sight().to_read)))
+    return _contents(find_visible(file_id, lambda: archive.contents(file_id, archive_authorizer().authorize_read)))
 
 
 @archive_view
 def latest(request: Request) -> Response:
     """The latest file of a source."""
-    return json_answer(_record(composition.services(), _latest(request).document(), base_url(request)))
+    return json_response(_record(composition.services(), _latest(request).document(), base_url(request)))
 
 
 @archive_view
 def latest_contents(request: Request) -> Response:
     """The latest file's bytes."""
     file_id, archive = _latest(request).id, composition.services().archive
-    return _contents(hidden(file_id, lambda: archive.contents(file_id, sight().to_read)))
+    return _contents(find_visible(file_id, lambda: archive.contents(file_id, archive_authorizer().authorize_read)))
 
 
-def _bound_to(given: Mapping[str, str]) -> tuple[str, ...]:
+def _bound_to(parameters: Mapping[str, str]) -> tuple[str, ...]:
     """The names that are asked for: the cursor itself is bound to the rest of its query."""
-    return ("files", *(given.get(name, "") for name in ("what", "where", "work_id")))
+    return ("files", *(parameters.get(name, "") for name in ("what", "where", "work_id")))
 
 
-def _opened(given: Mapping[str, str]) -> Mapping[str, str]:
+def _opened(parameters: Mapping[str, str]) -> Mapping[str, str]:
+    if not parameters.get("cursor"):
+        return parameters
     try:
-        return {**given, "cursor": opened_cursor(given["cursor"], READ, *_bound_to(given))} if given.get("cursor") else given
+        return {**parameters, "cursor": decrypt_cursor(parameters["cursor"], READ, *_bound_to(parameters))}
     except InvalidCursorError as error:
-        raise ArchiveRequestError(Code.INVALID_CURSOR, str(error)) from error
+        raise ArchiveRequestError(ArchiveErrorCode.INVALID_CURSOR, str(error)) from error
 
 
 def _query(request: Request) -> dict[str, str]:
@@ -165,14 +173,14 @@ def _query(request: Request) -> dict[str, str]:
 
 
 def _latest(request: Request) -> FileRecord:
-    services, what, where, seen = composition.services(), _name(request, "what"), _name(request, "where"), sight()
-    if not seen.may_hold(what):
-        gate.permit(Scope.ARCHIVE_READ, what)  # which it is not
+    services, what, where, seen = composition.services(), _name(request, "what"), _name(request, "where"), archive_authorizer()
+    if not seen.may_contain(what):
+        gate.require_scope(Scope.ARCHIVE_READ, what)  # which it is not
     days, now_ms = lookback_days(_query(request)), services.clock.now_ms()
-    record = services.latest.find(what, where, now_ms, seen.sees) if is_slug(what) and is_slug(where) else None
-    gate.decide(Scope.ARCHIVE_READ, f"{what}/{where}", True, "the latest that may be seen")
+    record = services.latest.find(what, where, now_ms, seen.may_read) if is_slug(what) and is_slug(where) else None
+    gate.record_decision(Scope.ARCHIVE_READ, f"{what}/{where}", True, "the latest that may be seen")
     if record is None or record.metadata.last_ms // DAY_MS < now_ms // DAY_MS - days:
-        raise ArchiveRequestError(Code.NO_SUCH_FILE, f'No "{what}" files found in last {days} days from "{where}"', 404)
+        raise ArchiveRequestError(ArchiveErrorCode.NO_SUCH_FILE, f'No "{what}" files found in last {days} days from "{where}"', 404)
     return record
 
 
@@ -195,7 +203,7 @@ def _record(services: Services, document: Mapping[str, Any], base: str) -> dict[
 
 def _contents(contents: Contents) -> Response:
     if contents.text is None:
-        return json_answer({"location": contents.link}, 307, Location=contents.link, Cache_Control="no-store")
+        return json_response({"location": contents.link}, 307, Location=contents.link, Cache_Control="no-store")
     # Whatever the file is, a browser neither guesses at it nor runs it in this site's name.
     safe = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox"}
     return Response(contents.text, headers={"Content-Type": contents.content_type, **safe})
@@ -224,7 +232,7 @@ def _how(upload: Upload) -> dict[str, Any]:
 
 def _body(request: Request) -> dict[str, Any]:
     try:
-        body = document_of(request.raw_body or b"null")
+        body = parse_document(request.raw_body or b"null")
     except ValueError as error:
         raise InvalidMetadataError(f"the body is not json reason={str(error)[:200]!r}") from error
     if not isinstance(body, dict):

@@ -17,7 +17,7 @@ DEFAULT_LOOKBACK_DAYS = 14
 MAX_LOOKBACK_DAYS = 36_500
 
 
-class Code(StrEnum):
+class ArchiveErrorCode(StrEnum):
     """What an error of the archive is called."""
 
     NO_ARGS = "NoArgs"
@@ -39,7 +39,7 @@ class Code(StrEnum):
 class ArchiveRequestError(ChaliceViewError):
     """A refusal with a code of the archive's."""
 
-    def __init__(self, code: Code, message: str, status: int = 400) -> None:
+    def __init__(self, code: ArchiveErrorCode, message: str, status: int = 400) -> None:
         super().__init__(message)
         self.code, self.STATUS_CODE = code, status
 
@@ -47,44 +47,46 @@ class ArchiveRequestError(ChaliceViewError):
 _ORDERS = {"oldest": False, "newest": True}
 
 
-def file_query(given: Mapping[str, str], cursors: CursorSigner, now_ms: int) -> FileQuery:
+def file_query(parameters: Mapping[str, str], cursors: CursorSigner, now_ms: int) -> FileQuery:
     """``what`` (several by commas), and ``work_id``, or ``start`` and ``end``, or all three; ``where``, ``order``, ``cursor``. An empty
     parameter counts as not given. Raises ArchiveRequestError."""
-    given = {name: value for name, value in given.items() if value}
-    if not given:
-        raise ArchiveRequestError(Code.NO_ARGS, "Please provide minimal query arguments")
-    whats = tuple(name.strip() for name in given.get("what", "").split(",") if name.strip())
+    parameters = {name: value for name, value in parameters.items() if value}
+    if not parameters:
+        raise ArchiveRequestError(ArchiveErrorCode.NO_ARGS, "Please provide minimal query arguments")
+    whats = tuple(name.strip() for name in parameters.get("what", "").split(",") if name.strip())
     if not whats:
-        raise ArchiveRequestError(Code.NO_WHAT, "You must provide the `what` parameter")
-    start_ms, end_ms = _interval(given, now_ms)
-    query = FileQuery(whats, given.get("where"), given.get("work_id"), start_ms, end_ms, _is_newest_first(given))
-    if "cursor" not in given:
+        raise ArchiveRequestError(ArchiveErrorCode.NO_WHAT, "You must provide the `what` parameter")
+    start_ms, end_ms = _interval(parameters, now_ms)
+    query = FileQuery(whats, parameters.get("where"), parameters.get("work_id"), start_ms, end_ms, _is_newest_first(parameters))
+    if "cursor" not in parameters:
         return query
     try:
-        return cursors.read(given["cursor"], query)
+        return cursors.read(parameters["cursor"], query)
     except InvalidCursorError as error:
-        raise ArchiveRequestError(Code.INVALID_CURSOR, str(error)) from error
+        raise ArchiveRequestError(ArchiveErrorCode.INVALID_CURSOR, str(error)) from error
 
 
-def lookback_days(given: Mapping[str, str]) -> int:
+def lookback_days(parameters: Mapping[str, str]) -> int:
     """How many days back the latest file may be. Raises ArchiveRequestError."""
-    text = given.get("lookback") or str(DEFAULT_LOOKBACK_DAYS)
+    text = parameters.get("lookback") or str(DEFAULT_LOOKBACK_DAYS)
     if not re.fullmatch(r"[0-9]{1,9}", text):
-        raise ArchiveRequestError(Code.INVALID_LOOKBACK, f"lookback must be an integer, a number of days, not {text[:40]!r}")
+        raise ArchiveRequestError(
+            ArchiveErrorCode.INVALID_LOOKBACK, f"lookback must be an integer, a number of days, not {text[:40]!r}"
+        )
     return min(int(text), MAX_LOOKBACK_DAYS)
 
 
-def _interval(given: Mapping[str, str], now_ms: int) -> tuple[int, int]:
-    times = [(name, given[name]) for name in ("start", "end") if name in given]
-    if not times and "work_id" not in given:
-        raise ArchiveRequestError(Code.NO_WORK_INTERVAL, "You must provide either work_id or start/end")
+def _interval(parameters: Mapping[str, str], now_ms: int) -> tuple[int, int]:
+    times = [(name, parameters[name]) for name in ("start", "end") if name in parameters]
+    if not times and "work_id" not in parameters:
+        raise ArchiveRequestError(ArchiveErrorCode.NO_WORK_INTERVAL, "You must provide either work_id or start/end")
     if not times:
         return FIRST_MS, LAST_MS
     if len(times) == 1:
-        raise ArchiveRequestError(Code.INVALID_WORK_INTERVAL, "start and end must always be provided together.")
+        raise ArchiveRequestError(ArchiveErrorCode.INVALID_WORK_INTERVAL, "start and end must always be provided together.")
     start_ms, end_ms = (_moment(name, value, now_ms) for name, value in times)
     if start_ms > end_ms:
-        raise ArchiveRequestError(Code.INVALID_WORK_INTERVAL, "start must be before end")
+        raise ArchiveRequestError(ArchiveErrorCode.INVALID_WORK_INTERVAL, "start must be before end")
     return start_ms, end_ms
 
 
@@ -93,12 +95,12 @@ def _moment(name: str, value: str, now_ms: int) -> int:
         return moment_ms(value, now_ms)
     except InvalidTimeError as error:
         raise ArchiveRequestError(
-            Code.INVALID_TIME, f"{name} must be a time, such as milliseconds since the epoch: {error}"
+            ArchiveErrorCode.INVALID_TIME, f"{name} must be a time, such as milliseconds since the epoch: {error}"
         ) from error
 
 
-def _is_newest_first(given: Mapping[str, str]) -> bool:
+def _is_newest_first(parameters: Mapping[str, str]) -> bool:
     try:
-        return _ORDERS[given.get("order", "oldest")]
+        return _ORDERS[parameters.get("order", "oldest")]
     except KeyError:
-        raise ArchiveRequestError(Code.INVALID_ORDER, f"order is one of {', '.join(_ORDERS)}") from None
+        raise ArchiveRequestError(ArchiveErrorCode.INVALID_ORDER, f"order is one of {', '.join(_ORDERS)}") from None

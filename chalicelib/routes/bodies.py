@@ -86,11 +86,11 @@ class Body:
         return self.content if isinstance(self.content, str) else self.content.decode(errors="replace")
 
 
-def batch_of(event: Mapping[str, Any], headers: Mapping[str, str], budget: Budget, limit_bytes: int) -> Batch:
+def read_batch(event: Mapping[str, Any], headers: Mapping[str, str], budget: Budget, limit_bytes: int) -> Batch:
     """The batch in an API Gateway event. Raises InvalidBatchError, BatchTooLargeError, UnsupportedMediaTypeError."""
     if not event.get("body"):
         return Batch.from_bytes(b"")
-    body = body_of(event, headers, budget, limit_bytes)
+    body = read_body(event, headers, budget, limit_bytes)
     if body.content_type == _JSON:
         return _from_json(body)
     if body.content_type in _PLAIN or body.content_type in _GZIP:
@@ -98,7 +98,7 @@ def batch_of(event: Mapping[str, Any], headers: Mapping[str, str], budget: Budge
     raise UnsupportedMediaTypeError(f"a log is application/json, text/plain or application/gzip content_type={body.content_type!r}")
 
 
-def body_of(event: Mapping[str, Any], headers: Mapping[str, str], budget: Budget, limit_bytes: int) -> Body:
+def read_body(event: Mapping[str, Any], headers: Mapping[str, str], budget: Budget, limit_bytes: int) -> Body:
     """The body of an event, unpacked. ``limit_bytes``: of the installation, for what is packed. Raises InvalidBatchError,
     BatchTooLargeError, UnsupportedMediaTypeError."""
     raw = event.get("body") or ""

@@ -54,7 +54,7 @@ NAME_CHARS: Mapping[str, int] = {
 """Characters of each name in a path, decoded. What is made of a run's names must fit an S3 key too."""
 
 
-class Form(StrEnum):
+class BodyForm(StrEnum):
     """What a body is to its operation."""
 
     IGNORED = "ignored"
@@ -87,7 +87,7 @@ class Budget:
     ``target_chars``: of path and query together, their values decoded. ``time_s``: of the function, and ``response_bytes``: as Lambda returns
     it, are the same for all operations."""
 
-    form: Form = Form.IGNORED
+    form: BodyForm = BodyForm.IGNORED
     body_bytes: int = 64 * KIB
     expanded_bytes: Growth = NOTHING
     values: Growth = NOTHING
@@ -119,14 +119,14 @@ _SHARED_BYTES = Growth(8 * MIB, 800, 64 * MIB)
 """Of OTLP's resources and scopes, and of log groups and streams: 3 KiB for each of 2,500 records, 8 KiB for each of 8,192."""
 
 _READ = Budget()
-_DOCUMENT = Budget(Form.DOCUMENT, expanded_bytes=Growth(64 * KIB, 0, 64 * KIB), depth=MAX_DEPTH)
-_METADATA = Budget(Form.DOCUMENT)
-_LINES = Budget(Form.TEXT, EVENT_BYTES, _TEXT_BYTES, _VALUES)
-_EVENTS = Budget(Form.RECORDS, EVENT_BYTES, _STRUCTURED_BYTES, _VALUES, _EVENT_ITEMS, streams=1, depth=MAX_DEPTH)
-_RECORDS = Budget(Form.RECORDS, EVENT_BYTES, _STRUCTURED_BYTES, _VALUES, _ITEMS, streams=250, depth=MAX_DEPTH)
+_DOCUMENT = Budget(BodyForm.DOCUMENT, expanded_bytes=Growth(64 * KIB, 0, 64 * KIB), depth=MAX_DEPTH)
+_METADATA = Budget(BodyForm.DOCUMENT)
+_LINES = Budget(BodyForm.TEXT, EVENT_BYTES, _TEXT_BYTES, _VALUES)
+_EVENTS = Budget(BodyForm.RECORDS, EVENT_BYTES, _STRUCTURED_BYTES, _VALUES, _EVENT_ITEMS, streams=1, depth=MAX_DEPTH)
+_RECORDS = Budget(BodyForm.RECORDS, EVENT_BYTES, _STRUCTURED_BYTES, _VALUES, _ITEMS, streams=250, depth=MAX_DEPTH)
 _SHARING = replace(_RECORDS, shared_bytes=_SHARED_BYTES)
 _OTLP = replace(_SHARING, depth=MAX_OTLP_DEPTH)
-_BULK = Budget(Form.RECORDS, EVENT_BYTES, _STRUCTURED_BYTES, _VALUES, _ACTIONS, streams=250, depth=MAX_DEPTH)
+_BULK = Budget(BodyForm.RECORDS, EVENT_BYTES, _STRUCTURED_BYTES, _VALUES, _ACTIONS, streams=250, depth=MAX_DEPTH)
 """Its response has an item for each action, so the number of actions is what bounds the response."""
 
 _LOG, _EVENT = f"{BASE}/logs/{{fqn}}", f"{event_paths.BASE}/{{fqn}}/{{runId}}"
@@ -207,12 +207,12 @@ BUDGETS: Mapping[Operation, Budget] = {
 _request: ContextVar[Budget] = ContextVar("budget")
 
 
-def of_request() -> Budget:
+def current_budget() -> Budget:
     """The budget of the request that is being answered."""
     return _request.get()
 
 
-def enter(budget: Budget) -> None:
+def set_current_budget(budget: Budget) -> None:
     """Have ``of_request`` return this."""
     _request.set(budget)
 

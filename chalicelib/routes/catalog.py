@@ -24,11 +24,11 @@ from chalicelib.errors import InvalidInputError, ObjectNotFoundError
 from chalicelib.observability import note
 from chalicelib.ports import Run, RunEnd
 from chalicelib.routes import gate
-from chalicelib.routes.answers import json_answer
-from chalicelib.routes.cursors import opened_cursor, sealed_cursor
-from chalicelib.routes.parameters import truth, whole_number
-from chalicelib.routes.paths import CATALOG, decoded, segments_below
+from chalicelib.routes.cursors import decrypt_cursor, encrypt_cursor
+from chalicelib.routes.parameters import boolean_parameter, integer_parameter
+from chalicelib.routes.paths import CATALOG, decode_name, segments_below
 from chalicelib.routes.queries import moment_ms
+from chalicelib.routes.responses import json_response
 from chalicelib.runlog.artifact import find_artifact
 from chalicelib.runlog.attempts import read_start
 from chalicelib.runlog.gaps import lost_lines
@@ -51,44 +51,45 @@ _THREADS = 8
 def pipelines(request: Request) -> Response:
     """Pipelines by name, each with its newest run: those that may be read and match. A LIST, or up to ``MAX_LISTS``, and a query for each
     that is answered."""
-    gate.permit_some("pipelines", Scope.LOGS_READ)
+    gate.require_any_scope("pipelines", Scope.LOGS_READ)
     services, who, query = composition.services(), gate.principal(), _query(request)
     prefix, contains = _part_of_name(query, "prefix"), _part_of_name(query, "contains")
     bound_to = ("pipelines", prefix, *filter(None, [contains]))  # without it as before, so that cursors stay valid
-    after = opened_cursor(query.get("cursor") or "", (Scope.LOGS_READ,), *bound_to)
-    page = services.pipelines.page(_wanted(who, prefix, contains), _limit(query), after)
+    after = decrypt_cursor(query.get("cursor") or "", (Scope.LOGS_READ,), *bound_to)
+    page = services.pipelines.page(_pipeline_query(who, prefix, contains), _limit(query), after)
     with ThreadPoolExecutor(_THREADS) as threads:
         newest = threads.map(lambda fqn: services.runs.newest(fqn, 1, None).rows, page.names)
         now_ms = services.clock.now_ms()
-        found = [
-            {"fqn": fqn, "last": facts(rows[0], now_ms) if rows else None} for fqn, rows in zip(page.names, newest, strict=True)
+        result = [
+            {"fqn": fqn, "last": run_document(rows[0], now_ms) if rows else None}
+            for fqn, rows in zip(page.names, newest, strict=True)
         ]
-    cursor = None if page.after is None else sealed_cursor(page.after, (Scope.LOGS_READ,), *bound_to)
-    return json_answer({"pipelines": found, "cursor": cursor})
+    cursor = None if page.after is None else encrypt_cursor(page.after, (Scope.LOGS_READ,), *bound_to)
+    return json_response({"pipelines": result, "cursor": cursor})
 
 
 def recent_runs(request: Request) -> Response:
     """Runs of all pipelines that may be read, the last to be active first. At most four rounds of a query for each outcome, and of 64 more
     where running runs are asked for; and a read of rows."""
-    gate.permit_some("runs", Scope.LOGS_READ)
+    gate.require_any_scope("runs", Scope.LOGS_READ)
     services, who, query = composition.services(), gate.principal(), _query(request)
     pattern, outcomes, since_ms = _part_of_name(query, "fqn"), _outcomes(query), _since_ms(query)
     bound_to = ("runs", pattern, ",".join(outcomes), query.get("since") or "")
-    after = opened_cursor(query.get("cursor") or "", (Scope.LOGS_READ,), *bound_to)
+    after = decrypt_cursor(query.get("cursor") or "", (Scope.LOGS_READ,), *bound_to)
 
     def may_see(fqn: str) -> bool:
         return matches(pattern or ANY, fqn) and who.may(Scope.LOGS_READ, fqn)
 
     now_ms = services.clock.now_ms()
     page = services.recent.page(RecentQuery(outcomes, since_ms, may_see), now_ms, _limit(query), after)
-    cursor = None if page.after is None else sealed_cursor(page.after, (Scope.LOGS_READ,), *bound_to)
-    return json_answer({"runs": [{"fqn": row.run.fqn} | facts(row, now_ms) for row in page.rows], "cursor": cursor})
+    cursor = None if page.after is None else encrypt_cursor(page.after, (Scope.LOGS_READ,), *bound_to)
+    return json_response({"runs": [{"fqn": row.run.fqn} | run_document(row, now_ms) for row in page.rows], "cursor": cursor})
 
 
 def pipeline(request: Request) -> Response:
     """The runs of a pipeline, newest first; or one of them."""
     fqn, rest = _parsed(segments_below(request.context["path"], CATALOG))
-    gate.permit(Scope.LOGS_READ, fqn)
+    gate.require_scope(Scope.LOGS_READ, fqn)
     note(fqn=fqn)
     services, query = composition.services(), _query(request)
     if not rest:
@@ -96,7 +97,7 @@ def pipeline(request: Request) -> Response:
     return VIEWS["".join(rest[1:])](services, checked_run(fqn, rest[0]), query)
 
 
-def facts(row: RunRow, now_ms: int) -> dict[str, Any]:
+def run_document(row: RunRow, now_ms: int) -> dict[str, Any]:
     """A run as it is answered at a time."""
     start, end = row.start, row.end
     return {
@@ -127,16 +128,16 @@ def facts(row: RunRow, now_ms: int) -> dict[str, Any]:
 def _one(services: Services, run: Run, _: Mapping[str, str]) -> Response:
     """By one read; a run that is not catalogued yet is looked for on S3, and so is what may be missing of one that is not finalized, and
     the seal of one whose row does not have it yet. Raises NotFoundError."""
-    row = services.runs.get(run) or _found(services, run)
+    row = services.runs.get(run) or _row_from_objects(services, run)
     if row is None:
         raise NotFoundError(f"there is no such run run={run.fqn}/{run.run_id}")
     if row.lacks_its_seal:
-        row = _sealed(services, row)
+        row = _with_seal(services, row)
     lost = 0 if row.status == "finalized" else lost_lines(services.compactor, services.writer.tails, run)
-    return json_answer(facts(row, services.clock.now_ms()) | {"lost": lost})
+    return json_response(run_document(row, services.clock.now_ms()) | {"lost": lost})
 
 
-def _found(services: Services, run: Run) -> RunRow | None:
+def _row_from_objects(services: Services, run: Run) -> RunRow | None:
     """The row of a run by its objects: its start and its last segment. A GET, a query, a LIST, and a HEAD or a LIST more; of one
     that has ended another HEAD."""
     start, tail = read_start(services.store, services.layout, run), services.writer.tails.find(run)
@@ -157,7 +158,7 @@ def _found(services: Services, run: Run) -> RunRow | None:
     )
 
 
-def _sealed(services: Services, row: RunRow) -> RunRow:
+def _with_seal(services: Services, row: RunRow) -> RunRow:
     """A row with what the seal of its log says. Whoever waits for the end of a run asks no more once it is finalized, so its outcome must be
     right by then. A HEAD, two where the seal is gone."""
     with suppress(ObjectNotFoundError):
@@ -180,43 +181,43 @@ def _grep(services: Services, run: Run, query: Mapping[str, str]) -> Response:
     """Lines that have something, from a line on."""
     request = GrepRequest(
         wanted=query.get("q") or "",
-        is_pattern=truth(query, "regex"),
-        ignore_case=truth(query, "ignoreCase"),
-        after=whole_number(query, "after", 0, 0, MAX_LINE),
-        limit=whole_number(query, "limit", DEFAULT_MATCHES, 1, MAX_MATCHES),
+        is_pattern=boolean_parameter(query, "regex"),
+        ignore_case=boolean_parameter(query, "ignoreCase"),
+        after=integer_parameter(query, "after", 0, 0, MAX_LINE),
+        limit=integer_parameter(query, "limit", DEFAULT_MATCHES, 1, MAX_MATCHES),
     )
-    found = services.grep.find(run, request)
-    return json_answer({
-        "matches": [{"line": each.line, "text": each.text, "spans": each.spans} for each in found.matches],
-        "after": None if found.after is None else str(found.after),
-        "scannedLines": found.scanned_lines,
-        "scannedBytes": found.scanned_bytes,
-        "total": found.total,
+    result = services.grep.find(run, request)
+    return json_response({
+        "matches": [{"line": each.line, "text": each.text, "spans": each.spans} for each in result.matches],
+        "after": None if result.after is None else str(result.after),
+        "scannedLines": result.scanned_lines,
+        "scannedBytes": result.scanned_bytes,
+        "total": result.total,
     })  # fmt: skip
 
 
 def _histogram(services: Services, run: Run, query: Mapping[str, str]) -> Response:
     """When its lines came."""
-    found = histogram(services.index, run, whole_number(query, "buckets", DEFAULT_BUCKETS, 1, MAX_BUCKETS))
-    buckets = found.buckets
-    return json_answer({
+    result = histogram(services.index, run, integer_parameter(query, "buckets", DEFAULT_BUCKETS, 1, MAX_BUCKETS))
+    buckets = result.buckets
+    return json_response({
         "fromMs": buckets[0].from_ms if buckets else 0,
         "toMs": buckets[-1].to_ms if buckets else 0,
         "buckets": [
             {"fromMs": each.from_ms, "toMs": each.to_ms, "line": each.line, "lines": each.lines, "errors": each.errors} for each in buckets
         ],
-        "partial": found.is_partial,
-        "clock": found.clock,
+        "partial": result.is_partial,
+        "clock": result.clock,
     })  # fmt: skip
 
 
 def _runs(services: Services, fqn: str, query: Mapping[str, str]) -> Response:
     page = services.runs.newest(fqn, _limit(query), query.get("cursor") or None)
     now_ms = services.clock.now_ms()
-    return json_answer({"runs": [facts(row, now_ms) for row in page.rows], "cursor": page.cursor})
+    return json_response({"runs": [run_document(row, now_ms) for row in page.rows], "cursor": page.cursor})
 
 
-def _wanted(who: Principal, prefix: str, contains: str) -> PipelineQuery:
+def _pipeline_query(who: Principal, prefix: str, contains: str) -> PipelineQuery:
     """What a principal may see: where its patterns begin is all that is listed."""
     beginnings = [pattern.partition("*")[0] for pattern in who.grants[Scope.LOGS_READ].patterns]
     return PipelineQuery(prefix, contains, lambda fqn: who.may(Scope.LOGS_READ, fqn), beginnings)
@@ -226,11 +227,11 @@ def _parsed(segments: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     """The pipeline, and what of it: nothing (its runs), or a run."""
     match segments:
         case [*fqn, "runs", run_id, view] if any(fqn) and run_id and view in VIEWS and view:
-            return decoded("/".join(fqn)), (decoded(run_id), view)
+            return decode_name("/".join(fqn)), (decode_name(run_id), view)
         case [*fqn, "runs", run_id] if any(fqn) and run_id:
-            return decoded("/".join(fqn)), (decoded(run_id),)
+            return decode_name("/".join(fqn)), (decode_name(run_id),)
         case [*fqn, "runs"] if any(fqn):
-            return decoded("/".join(fqn)), ()
+            return decode_name("/".join(fqn)), ()
     raise NotFoundError("no such path: runs are at {fqn}/runs and {fqn}/runs/{runId}")
 
 
@@ -247,12 +248,12 @@ def _part_of_name(query: Mapping[str, str], parameter: str) -> str:
 
 def _outcomes(query: Mapping[str, str]) -> Sequence[str]:
     """Raises InvalidInputError."""
-    wanted = (query.get("outcome") or ",".join(OUTCOMES)).split(",")
-    if not set(wanted) <= set(OUTCOMES):
+    requested = (query.get("outcome") or ",".join(OUTCOMES)).split(",")
+    if not set(requested) <= set(OUTCOMES):
         raise InvalidInputError(
             f"outcome is one of {', '.join(OUTCOMES)}, or several with commas outcome={query['outcome'][:100]!r}"
         )
-    return tuple(each for each in OUTCOMES if each in wanted)
+    return tuple(each for each in OUTCOMES if each in requested)
 
 
 def _since_ms(query: Mapping[str, str]) -> int:
@@ -264,7 +265,7 @@ def _since_ms(query: Mapping[str, str]) -> int:
 
 
 def _limit(query: Mapping[str, str]) -> int:
-    return whole_number(query, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
+    return integer_parameter(query, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
 
 
 VIEWS: dict[str, Callable[[Services, Run, Mapping[str, str]], Response]] = {"": _one, "grep": _grep, "histogram": _histogram}

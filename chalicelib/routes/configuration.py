@@ -7,10 +7,10 @@ from chalice.app import Request, Response
 from chalicelib import composition
 from chalicelib.access.grants import Scope
 from chalicelib.routes import gate
-from chalicelib.routes.answers import json_answer
+from chalicelib.routes.responses import json_response
 
 
 def configuration(_: Request) -> Response:
     """What is chosen."""
-    gate.permit_some("configuration", Scope.ADMIN)
-    return json_answer(composition.services().events.registry.shown())
+    gate.require_any_scope("configuration", Scope.ADMIN)
+    return json_response(composition.services().events.registry.shown())

@@ -23,9 +23,9 @@ from chalicelib.errors import InvalidCursorError, InvalidInputError
 from chalicelib.observability import note
 from chalicelib.ports import Run
 from chalicelib.routes import gate
-from chalicelib.routes.answers import json_answer
-from chalicelib.routes.cursors import opened_cursor, sealed_cursor
-from chalicelib.routes.paths import COORDINATION, decoded, segments_below
+from chalicelib.routes.cursors import decrypt_cursor, encrypt_cursor
+from chalicelib.routes.paths import COORDINATION, decode_name, segments_below
+from chalicelib.routes.responses import json_response
 from chalicelib.runlog.layout import checked_run
 
 DEFAULT_LIMIT = 25
@@ -41,30 +41,30 @@ Page = tuple[Sequence[Partition], str | None]
 
 def partitions(request: Request) -> Response:
     """Partitions of a source, of one status or of all: of a page those that may be seen."""
-    gate.permit_some(request.context["path"], Scope.ADMIN)
+    gate.require_any_scope(request.context["path"], Scope.ADMIN)
     services, who = composition.services(), gate.principal()
     source = "/".join(segments_below(request.context["path"], COORDINATION))
     administration = _administration(source)
     query: Mapping[str, str] = request.query_params or {}
     status = _status(query)
-    bound_to = ("coordination", decoded(source), status or _ALL)
-    after = opened_cursor(query.get("cursor") or "", (Scope.ADMIN,), *bound_to)
-    found, cursor = _page(administration, status, _limit(query), after)
+    bound_to = ("coordination", decode_name(source), status or _ALL)
+    after = decrypt_cursor(query.get("cursor") or "", (Scope.ADMIN,), *bound_to)
+    listed, cursor = _page(administration, status, _limit(query), after)
     if cursor:
-        cursor = sealed_cursor(cursor, (Scope.ADMIN,), *bound_to)
+        cursor = encrypt_cursor(cursor, (Scope.ADMIN,), *bound_to)
     now_ms = services.clock.now_ms()
-    seen = [document(partition, now_ms) for partition in found if who.may(Scope.ADMIN, run_of(partition.key).fqn)]
-    return json_answer({"partitions": seen, "cursor": cursor})
+    seen = [document(partition, now_ms) for partition in listed if who.may(Scope.ADMIN, run_of(partition.key).fqn)]
+    return json_response({"partitions": seen, "cursor": cursor})
 
 
 def change(request: Request) -> Response:
     """Try a partition again, or take it from its owner."""
     source, action, run = _parsed(segments_below(request.context["path"], COORDINATION))
-    gate.permit(Scope.ADMIN, run.fqn)
+    gate.require_scope(Scope.ADMIN, run.fqn)
     administration = _administration(source)
     note(source=source, action=action, fqn=run.fqn, run_id=run.run_id)
     partition = _ACTIONS[action](administration, partition_key(run))
-    return json_answer(document(partition, composition.services().clock.now_ms()))
+    return json_response(document(partition, composition.services().clock.now_ms()))
 
 
 def document(partition: Partition, now_ms: int) -> dict[str, Any]:
@@ -93,12 +93,12 @@ def document(partition: Partition, now_ms: int) -> dict[str, Any]:
 def _failure(state: str | None) -> tuple[str | None, int | None]:
     """What a worker wrote down when it failed: the error, and when."""
     try:
-        told = json.loads(state or "null")
+        stored = json.loads(state or "null")
     except (ValueError, RecursionError):
         return None, None
-    if not isinstance(told, dict) or not isinstance(told.get("error"), str):
+    if not isinstance(stored, dict) or not isinstance(stored.get("error"), str):
         return None, None
-    return told["error"][:_ERROR_CHARS].encode(errors="replace").decode(), _moment(told.get("failed_ms"))
+    return stored["error"][:_ERROR_CHARS].encode(errors="replace").decode(), _moment(stored.get("failed_ms"))
 
 
 def _since_ms(partition: Partition, failed_ms: int | None) -> int | None:
@@ -124,43 +124,43 @@ def _iso(ms: int | None) -> str | None:
 def _parsed(segments: Sequence[str]) -> tuple[str, str, Run]:
     match segments:
         case [source, *fqn, run_id, action] if "/".join(fqn) and run_id and action in _ACTIONS:
-            return source, action, checked_run(decoded("/".join(fqn)), decoded(run_id))
+            return source, action, checked_run(decode_name("/".join(fqn)), decode_name(run_id))
     raise NotFoundError(f"no such path: a partition's is {{fqn}}/{{runId}}, and then one of {', '.join(_ACTIONS)}")
 
 
 def _administration(source: str) -> Administration:
-    source = decoded(source)
+    source = decode_name(source)
     if source not in SOURCES:
         raise NotFoundError(f"there is no such source of work: it is one of {', '.join(SOURCES)} source={source[:80]!r}")
     return composition.administration(composition.services(), source)
 
 
-def _page(administration: Administration, asked: Status | None, limit: int, cursor: str) -> Page:
+def _page(administration: Administration, requested: Status | None, limit: int, cursor: str) -> Page:
     """One status after the other, until the page is full."""
-    statuses, after = _rest(asked, cursor)
-    found: list[Partition] = []
+    statuses, after = _rest(requested, cursor)
+    listed: list[Partition] = []
     for at, status in enumerate(statuses, 1):
-        page = administration.list(status, limit=limit - len(found), cursor=after)
-        found += page.partitions
+        page = administration.list(status, limit=limit - len(listed), cursor=after)
+        listed += page.partitions
         if page.cursor:
-            return found, _cursor(asked, status, page.cursor)
-        if len(found) >= limit and at < len(statuses):
-            return found, _cursor(asked, statuses[at], "")
+            return listed, _cursor(requested, status, page.cursor)
+        if len(listed) >= limit and at < len(statuses):
+            return listed, _cursor(requested, statuses[at], "")
         after = None
-    return found, None
+    return listed, None
 
 
-def _cursor(asked: Status | None, status: Status, after: str) -> str:
-    return f"{asked or _ALL}.{status}.{after}"
+def _cursor(requested: Status | None, status: Status, after: str) -> str:
+    return f"{requested or _ALL}.{status}.{after}"
 
 
-def _rest(asked: Status | None, cursor: str) -> tuple[Sequence[Status], str | None]:
+def _rest(requested: Status | None, cursor: str) -> tuple[Sequence[Status], str | None]:
     """The statuses that are still to be listed, and where in the first of them. Raises InvalidCursorError."""
-    statuses = (asked,) if asked else ORDER
+    statuses = (requested,) if requested else ORDER
     if not cursor:
         return statuses, None
     match cursor.split("."):
-        case [of, status, after] if of == (asked or _ALL) and status in statuses:
+        case [of, status, after] if of == (requested or _ALL) and status in statuses:
             return statuses[statuses.index(Status(status)) :], after or None
     raise InvalidCursorError(f"the cursor was not made here, or for another status: leave it out cursor={cursor[:40]!r}")
 

@@ -10,7 +10,7 @@ from chalicelib.access.grants import Scope
 from chalicelib.routes import gate
 
 
-def sealed_cursor(cursor: str, scopes: tuple[Scope, ...], *query: str) -> str:
+def encrypt_cursor(cursor: str, scopes: tuple[Scope, ...], *query: str) -> str:
     """A cursor as the principal gets it. ``query``: the list and its parameters, which each page repeats."""
     principal = gate.principal()
     if principal.may_all(*scopes):
@@ -18,7 +18,7 @@ def sealed_cursor(cursor: str, scopes: tuple[Scope, ...], *query: str) -> str:
     return composition.services().cursor_cipher.encrypt(cursor, principal.name, *query)
 
 
-def opened_cursor(cursor: str, scopes: tuple[Scope, ...], *query: str) -> str:
+def decrypt_cursor(cursor: str, scopes: tuple[Scope, ...], *query: str) -> str:
     """The inverse; "" stays "". Raises InvalidCursorError."""
     principal, cipher = gate.principal(), composition.services().cursor_cipher
     if not cursor or (principal.may_all(*scopes) and not cipher.is_encrypted(cursor)):

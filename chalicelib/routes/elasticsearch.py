@@ -19,8 +19,8 @@ from chalicelib.events.intake import Fate, Told
 from chalicelib.observability import redacted
 from chalicelib.response_size import RESPONSE_BYTES, document_bytes
 from chalicelib.routes import gate, paths
-from chalicelib.routes.agent_requests import STATUS, Call, first_reason
-from chalicelib.routes.answers import RETRY_AFTER_S, json_answer, refusal, shortened
+from chalicelib.routes.agent_requests import STATUS, AgentRequest, rejection_summary
+from chalicelib.routes.responses import RETRY_AFTER_S, json_response, to_error_response, truncated
 
 VERSION = "8.19.0"
 """What clients take this for: the last line that their eighth and ninth versions both talk to."""
@@ -67,32 +67,32 @@ def _elastic(make: Made) -> Made:
         try:
             return make(request)
         except Exception as error:
-            return _refusal(refusal(error))
+            return _refusal(to_error_response(error))
 
     return view
 
 
-def _asked(document: dict[str, Any]) -> Response:
-    gate.permit_some("agents", Scope.LOGS_WRITE)
-    return json_answer(document, 200, **_PRODUCT)
+def _client_check(document: dict[str, Any]) -> Response:
+    gate.require_any_scope("agents", Scope.LOGS_WRITE)
+    return json_response(document, 200, **_PRODUCT)
 
 
 @_elastic
 def root(request: Request) -> Response:
     """What every client asks first."""
-    return _asked(_ROOT)
+    return _client_check(_ROOT)
 
 
 @_elastic
 def license(request: Request) -> Response:
     """Beats and Logstash ask for it."""
-    return _asked(_LICENSE)
+    return _client_check(_LICENSE)
 
 
 @_elastic
 def cluster_health(request: Request) -> Response:
     """Vector asks for it."""
-    return _asked(_HEALTH)
+    return _client_check(_HEALTH)
 
 
 @_elastic
@@ -104,24 +104,24 @@ def bulk_of_any(request: Request) -> Response:
 @_elastic
 def bulk_of_index(request: Request) -> Response:
     """Actions that name no index are of this one."""
-    return _bulk(request, paths.decoded(paths.segments_below(request.context["path"], paths.ELASTICSEARCH)[0]))
+    return _bulk(request, paths.decode_name(paths.segments_below(request.context["path"], paths.ELASTICSEARCH)[0]))
 
 
 def _bulk(request: Request, index: str) -> Response:
     """Items in the order of the actions. Where all wait for a store that is away, the whole request does: 503, and clients repeat it."""
     started_s = time.perf_counter()
-    call = Call.of("elasticsearch", request)
+    call = AgentRequest.of("elasticsearch", request)
     actions = list(islice(bulk.decode(call.records, index), call.allowance.items + 1))
     if len(actions) <= call.allowance.items:
         _check_response(actions)
-    told = call.take((action.item for action in actions), repeats_bytes=True)
-    if told and all(each.fate is Fate.AWAY for each in told):
-        return _error(503, first_reason(told))
+    results = call.take((action.item for action in actions), repeats_bytes=True)
+    if results and all(each.fate is Fate.AWAY for each in results):
+        return _error(503, rejection_summary(results))
     room_bytes = RESPONSE_BYTES // (len(actions) or 1) - _FRAME_BYTES
-    items = [_item(number, *each, room_bytes) for number, each in enumerate(zip(actions, told, strict=True))]
+    items = [_item(number, *each, room_bytes) for number, each in enumerate(zip(actions, results, strict=True))]
     took_ms = int((time.perf_counter() - started_s) * 1000)
-    return json_answer(
-        {"took": took_ms, "errors": any(each.fate is not Fate.STORED for each in told), "items": items}, 200, **_PRODUCT
+    return json_response(
+        {"took": took_ms, "errors": any(each.fate is not Fate.STORED for each in results), "items": items}, 200, **_PRODUCT
     )
 
 
@@ -132,14 +132,14 @@ def _check_response(actions: Sequence[Action]) -> None:
         raise BatchTooLargeError(f"the response would be too large: send fewer actions bytes={size} limit={RESPONSE_BYTES}")
 
 
-def _item(number: int, action: Action, told: Told, room_bytes: int) -> dict[str, Any]:
+def _item(number: int, action: Action, result: Told, room_bytes: int) -> dict[str, Any]:
     named = {"_index": redacted(action.index), "_id": redacted(action.id) or str(number)}
-    if told.fate is Fate.STORED:
+    if result.fate is Fate.STORED:
         stored = {"_version": 1, "result": "created", "_shards": _SHARDS, "_seq_no": number, "_primary_term": 1, "status": _CREATED}
         return {action.name: named | stored}
-    status, kind = _ERRORS[told.fate]
+    status, kind = _ERRORS[result.fate]
     room_bytes -= document_bytes([action.index, action.id])
-    reason = shortened(told.reason, max(room_bytes, _REASON_BYTES))
+    reason = truncated(result.reason, max(room_bytes, _REASON_BYTES))
     return {action.name: named | {"status": status, "error": {"type": kind, "reason": reason}}}
 
 
@@ -151,4 +151,4 @@ def _error(status: int, message: str) -> Response:
     kind = next((kind for fate, (_, kind) in _ERRORS.items() if STATUS[fate] == status), "exception")
     error = {"type": kind, "reason": message, "root_cause": [{"type": kind, "reason": message}]}
     more = {"Retry_After": str(RETRY_AFTER_S)} if status == 503 else {}
-    return json_answer({"code": status, "message": message, "error": error, "status": status}, status, **_PRODUCT, **more)
+    return json_response({"code": status, "message": message, "error": error, "status": status}, status, **_PRODUCT, **more)

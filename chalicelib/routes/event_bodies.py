@@ -16,12 +16,12 @@ from chalicelib.events.ports import Refused
 from chalicelib.events.well_formed import well_formed
 from chalicelib.observability import redacted
 from chalicelib.response_size import RESPONSE_BYTES
-from chalicelib.routes.answers import shortened
-from chalicelib.routes.bodies import Body, UnsupportedMediaTypeError, body_of
+from chalicelib.routes.bodies import Body, UnsupportedMediaTypeError, read_body
 from chalicelib.routes.budgets import Budget
+from chalicelib.routes.responses import truncated
 
 _JSON, _LINES = "application/json", frozenset({"application/x-ndjson", "application/ndjson", "application/jsonl"})
-_SHOWN_CHARS = 200
+_EXCERPT_CHARS = 200
 _ERROR_BYTES = 150
 """An error without its message, and its part of the rest of the response."""
 _LEVELS_AROUND_DATA = 4
@@ -36,21 +36,21 @@ class Items:
     events: Sequence[tuple[int, NewEvent]]
     refused: Sequence[Refused]
 
-    def told(self, refused: Sequence[Refused]) -> list[dict[str, Any]]:
+    def error_documents(self, refused: Sequence[Refused]) -> list[dict[str, Any]]:
         """All that was refused, by the place in the body; ``refused`` are places among the events."""
         later = [Refused(self.events[each.index][0], each.reason, each.retryable) for each in refused]
         both = sorted([*self.refused, *later], key=lambda each: each.index)
         room_bytes = RESPONSE_BYTES // (len(both) or 1) - _ERROR_BYTES  # all are listed, however many; their messages give way
         return [
-            {"index": each.index, "code": 503 if each.retryable else 400, "message": shortened(redacted(each.reason), room_bytes)}
+            {"index": each.index, "code": 503 if each.retryable else 400, "message": truncated(redacted(each.reason), room_bytes)}
             for each in both
         ]
 
 
-def items_of(event: Mapping[str, Any], headers: Mapping[str, str], budget: Budget, limit_bytes: int) -> Items:
+def read_items(event: Mapping[str, Any], headers: Mapping[str, str], budget: Budget, limit_bytes: int) -> Items:
     """The items in an API Gateway event. Nothing at all are none. Raises InvalidEventError (the body is neither), BatchTooLargeError,
     UnsupportedMediaTypeError."""
-    body = body_of(event, headers, budget, limit_bytes)
+    body = read_body(event, headers, budget, limit_bytes)
     body.allowance.check_values(body.content)
     text = body.text
     if body.content_type in _LINES:
@@ -69,9 +69,9 @@ def items_of(event: Mapping[str, Any], headers: Mapping[str, str], budget: Budge
     return _items(documents)
 
 
-def document_of(event: Mapping[str, Any], headers: Mapping[str, str], budget: Budget, model: type[BaseModel]) -> Any:
+def read_document(event: Mapping[str, Any], headers: Mapping[str, str], budget: Budget, model: type[BaseModel]) -> Any:
     """A body that is one JSON object. Raises InvalidEventError, BatchTooLargeError, UnsupportedMediaTypeError."""
-    body = body_of(event, headers, budget, budget.expanded_bytes.limit)
+    body = read_body(event, headers, budget, budget.expanded_bytes.limit)
     if body.content_type != _JSON:
         raise UnsupportedMediaTypeError(f"this is application/json content_type={body.content_type!r}")
     document = _parsed(body.text)
@@ -110,7 +110,7 @@ def _parsed(text: str) -> Any:
         text = text.lstrip()
         return list(json_text.elements(text)) if text.startswith("[") else Refused(0, "not json: nested too deeply")
     except ValueError as error:
-        return Refused(0, f"not json reason={str(error)[:_SHOWN_CHARS]!r}")
+        return Refused(0, f"not json reason={str(error)[:_EXCERPT_CHARS]!r}")
 
 
 def _check_count(items: int, body: Body) -> None:

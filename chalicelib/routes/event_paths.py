@@ -13,7 +13,7 @@ from enum import StrEnum
 from chalice.app import NotFoundError
 
 from chalicelib.ports import Run
-from chalicelib.routes.paths import decoded, routes_below, segments_below
+from chalicelib.routes.paths import decode_name, routes_below, segments_below
 from chalicelib.runlog.layout import checked_run
 
 BASE = "/v1/events"
@@ -22,14 +22,14 @@ PUT_ROUTES = ROUTES[1:]
 """Where runs are started and give signs of life, and writers registered: a name of one part, the run, ``heartbeat`` at least."""
 
 
-class Action(StrEnum):
+class EventAction(StrEnum):
     """What is wanted of a run's events."""
 
     APPEND = "append"
     EVENTS = "events"
     LOG = "log"
     STEPS = "steps"
-    TELL = "tell"
+    UPDATE_STEP = "tell"
     COMPLETENESS = "completeness"
     OPEN = "open"
     CLOSE = "close"
@@ -41,7 +41,7 @@ class Action(StrEnum):
 class EventPath:
     """What a path asks for. ``name``: the writer's, the step's or the start's."""
 
-    action: Action
+    action: EventAction
     fqn: str
     run_id: str
     name: str = ""
@@ -55,43 +55,43 @@ class EventPath:
 def parse(method: str, path: str) -> EventPath:
     """Read a path as it came over the wire. Raises NotFoundError, InvalidNameError."""
     segments = segments_below(path, BASE)
-    found = {"POST": _post, "PUT": _put, "GET": _get}[method](segments)
-    if found is None or not all(found[1]):
+    parsed = {"POST": _post, "PUT": _put, "GET": _get}[method](segments)
+    if parsed is None or not all(parsed[1]):
         raise NotFoundError(f"no such path: events are at events/{{fqn}}/{{runId}} method={method}")
-    action, names = found
-    return EventPath(action, *map(decoded, names))
+    action, names = parsed
+    return EventPath(action, *map(decode_name, names))
 
 
-_Found = tuple[Action, tuple[str, ...]] | None
+_Parsed = tuple[EventAction, tuple[str, ...]] | None
 
 
-def _post(segments: list[str]) -> _Found:
+def _post(segments: list[str]) -> _Parsed:
     match segments:
         case [*fqn, run_id, "writers", writer, "close"] if fqn:
-            return Action.CLOSE, ("/".join(fqn), run_id, writer)
+            return EventAction.CLOSE, ("/".join(fqn), run_id, writer)
         case [*fqn, run_id, "steps", step] if fqn:
-            return Action.TELL, ("/".join(fqn), run_id, step)
+            return EventAction.UPDATE_STEP, ("/".join(fqn), run_id, step)
         case [*fqn, run_id] if fqn:
-            return Action.APPEND, ("/".join(fqn), run_id)
+            return EventAction.APPEND, ("/".join(fqn), run_id)
     return None
 
 
-def _put(segments: list[str]) -> _Found:
+def _put(segments: list[str]) -> _Parsed:
     match segments:
         case [*fqn, run_id, "writers", writer] if fqn:
-            return Action.OPEN, ("/".join(fqn), run_id, writer)
+            return EventAction.OPEN, ("/".join(fqn), run_id, writer)
         case [*fqn, run_id, "starts", start] if fqn:
-            return Action.START, ("/".join(fqn), run_id, start)
+            return EventAction.START, ("/".join(fqn), run_id, start)
         case [*fqn, run_id, "heartbeat"] if fqn:
-            return Action.HEARTBEAT, ("/".join(fqn), run_id)
+            return EventAction.HEARTBEAT, ("/".join(fqn), run_id)
     return None
 
 
-def _get(segments: list[str]) -> _Found:
-    words = {each.value: each for each in (Action.LOG, Action.STEPS, Action.COMPLETENESS)}
+def _get(segments: list[str]) -> _Parsed:
+    words = {each.value: each for each in (EventAction.LOG, EventAction.STEPS, EventAction.COMPLETENESS)}
     match segments:
         case [*fqn, run_id, word] if fqn and word in words:
             return words[word], ("/".join(fqn), run_id)
         case [*fqn, run_id] if fqn:
-            return Action.EVENTS, ("/".join(fqn), run_id)
+            return EventAction.EVENTS, ("/".join(fqn), run_id)
     return None

@@ -28,11 +28,11 @@ from chalicelib.events.writers import MAX_COUNT
 from chalicelib.observability import BATCH_SIZE_LINES, LOG_SHIPMENT_MS, LOGS_FAILED, LOGS_SENT, note, record
 from chalicelib.response_size import fits_content
 from chalicelib.routes import budgets, event_paths, gate
-from chalicelib.routes.answers import json_answer
-from chalicelib.routes.event_bodies import document_of, items_of
-from chalicelib.routes.event_paths import Action
+from chalicelib.routes.event_bodies import read_document, read_items
+from chalicelib.routes.event_paths import EventAction
 from chalicelib.routes.logs import session_cookie, session_of
-from chalicelib.routes.parameters import truth, whole_number
+from chalicelib.routes.parameters import boolean_parameter, integer_parameter
+from chalicelib.routes.responses import json_response
 
 MAX_LINES = 1_000_000
 MAX_BYTE = 10**15
@@ -42,7 +42,9 @@ MAX_LISTED = 10_000
 _TEXT = "text/plain; charset=utf-8"
 _ANSWER_WITHIN_S = 4.0
 """Kept of the function's time for the answer itself when completeness is waited for."""
-_WRITES = frozenset({Action.APPEND, Action.OPEN, Action.CLOSE, Action.TELL, Action.START, Action.HEARTBEAT})
+_WRITES = frozenset(
+    {EventAction.APPEND, EventAction.OPEN, EventAction.CLOSE, EventAction.UPDATE_STEP, EventAction.START, EventAction.HEARTBEAT}
+)
 
 
 class WriterEnd(BaseModel):
@@ -55,7 +57,7 @@ class WriterEnd(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class EventRequest:
     """One request under ``events/``."""
 
     services: Services
@@ -68,16 +70,16 @@ class Call:
 
     def document(self, model: type[BaseModel]) -> Any:
         """The body. Raises InvalidEventError."""
-        return document_of(self.event, self.headers, budgets.of_request(), model)
+        return read_document(self.event, self.headers, budgets.current_budget(), model)
 
 
 def events(request: Request) -> Response:
     """Everything under events/: the path is read from its right end."""
     path = event_paths.parse(request.method, request.context["path"])
     note(fqn=path.fqn, run_id=path.run_id)
-    gate.permit(Scope.LOGS_WRITE if path.action in _WRITES else Scope.LOGS_READ, path.fqn)
+    gate.require_scope(Scope.LOGS_WRITE if path.action in _WRITES else Scope.LOGS_READ, path.fqn)
     services = composition.services()
-    call = Call(
+    call = EventRequest(
         services=services,
         events=services.events,
         path=path,
@@ -89,11 +91,11 @@ def events(request: Request) -> Response:
     return _ACTIONS[path.action](call)
 
 
-def _append(call: Call) -> Response:
+def _append(call: EventRequest) -> Response:
     started_s = time.perf_counter()
     run = call.path.run
     try:
-        items = items_of(call.event, call.headers, budgets.of_request(), call.services.settings.max_expanded_bytes)
+        items = read_items(call.event, call.headers, budgets.current_budget(), call.services.settings.max_expanded_bytes)
         if items.refused and not items.events:
             raise InvalidEventError(
                 f"no event of the batch can be stored: {items.refused[0].reason} index={items.refused[0].index}"
@@ -112,17 +114,17 @@ def _append(call: Call) -> Response:
         record(LOG_SHIPMENT_MS, (time.perf_counter() - started_s) * 1000)
         record(LOGS_SENT, 1)
         record(BATCH_SIZE_LINES, accepted.accepted)
-    told = {
+    document = {
         "accepted": accepted.accepted,
         "firstLine": accepted.first_line,
         "position": accepted.position,
         "repeated": accepted.repeated,
-        "errors": items.told(accepted.refused),
+        "errors": items.error_documents(accepted.refused),
     }
-    return json_answer(told, Set_Cookie=session_cookie(call.headers, accepted.position))
+    return json_response(document, Set_Cookie=session_cookie(call.headers, accepted.position))
 
 
-def _start(call: Call) -> Response:
+def _start(call: EventRequest) -> Response:
     body: StartBody = call.document(StartBody)
     attempt = call.events.starts.start(call.path.run, call.path.name, body)
     document = {
@@ -132,37 +134,37 @@ def _start(call: Call) -> Response:
         "position": attempt.position,
         "joined": attempt.is_joined,
     }
-    return json_answer(document, Set_Cookie=session_cookie(call.headers, attempt.position))
+    return json_response(document, Set_Cookie=session_cookie(call.headers, attempt.position))
 
 
-def _heartbeat(call: Call) -> Response:
+def _heartbeat(call: EventRequest) -> Response:
     services = call.services
-    return json_answer({"recorded": services.runs.alive(call.path.run, services.clock.now_ms())})
+    return json_response({"recorded": services.runs.alive(call.path.run, services.clock.now_ms())})
 
 
-def _open(call: Call) -> Response:
+def _open(call: EventRequest) -> Response:
     call.events.writers.open(call.path.run, call.path.name)
-    return json_answer({"writer": call.path.name})
+    return json_response({"writer": call.path.name})
 
 
-def _close(call: Call) -> Response:
+def _close(call: EventRequest) -> Response:
     end: WriterEnd = call.document(WriterEnd)
     call.events.writers.close(call.path.run, call.path.name, end.count, end.last_timestamp)
-    return json_answer({"writer": call.path.name, "count": end.count})
+    return json_response({"writer": call.path.name, "count": end.count})
 
 
-def _tell(call: Call) -> Response:
-    told: ToldStep = call.document(ToldStep)
-    known = call.events.told.tell(call.path.run, call.path.name, told)
-    return json_answer({"step": call.path.name} | known.model_dump(by_alias=True))
+def _update_step(call: EventRequest) -> Response:
+    update: ToldStep = call.document(ToldStep)
+    known = call.events.step_updates.tell(call.path.run, call.path.name, update)
+    return json_response({"step": call.path.name} | known.model_dump(by_alias=True))
 
 
-def _events(call: Call) -> Response:
-    limit = whole_number(call.query, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
-    first, is_outline = whole_number(call.query, "after", 0, 0, MAX_BYTE), truth(call.query, "outline")
-    page = call.events.browser.page(call.path.run, _wanted(call.query), first, limit, is_last_included=is_outline)
+def _events(call: EventRequest) -> Response:
+    limit = integer_parameter(call.query, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
+    first, is_outline = integer_parameter(call.query, "after", 0, 0, MAX_BYTE), boolean_parameter(call.query, "outline")
+    page = call.events.browser.page(call.path.run, _event_filter(call.query), first, limit, is_last_included=is_outline)
     documents, after = _fitting(page, is_outline=is_outline)
-    return json_answer({"events": documents, "after": None if after is None else str(after)})
+    return json_response({"events": documents, "after": None if after is None else str(after)})
 
 
 def _fitting(page: EventPage, *, is_outline: bool) -> tuple[list[dict[str, Any]], int | None]:
@@ -179,7 +181,7 @@ def _fitting(page: EventPage, *, is_outline: bool) -> tuple[list[dict[str, Any]]
     return documents, after
 
 
-def _wanted(query: Mapping[str, str]) -> Wanted:
+def _event_filter(query: Mapping[str, str]) -> Wanted:
     text = query.get("text") or ""
     if len(text) > MAX_TEXT_CHARS:
         raise InvalidInputError(f"text has at most {MAX_TEXT_CHARS} characters length={len(text)}")
@@ -194,32 +196,32 @@ def _wanted(query: Mapping[str, str]) -> Wanted:
 
 
 def _time(query: Mapping[str, str], name: str) -> int | None:
-    return whole_number(query, name, 0, 0, MAX_TIMESTAMP_MS) if query.get(name) else None
+    return integer_parameter(query, name, 0, 0, MAX_TIMESTAMP_MS) if query.get(name) else None
 
 
-def _log(call: Call) -> Response:
+def _log(call: EventRequest) -> Response:
     run, query = call.path.run, call.query
-    start = whole_number(query, "start", 0, 0, MAX_BYTE)
-    lines = whole_number(query, "maxLines", 0, 1, MAX_LINES) if query.get("maxLines") else None
-    step, is_raw = query.get("step"), truth(query, "raw")
+    start = integer_parameter(query, "start", 0, 0, MAX_BYTE)
+    lines = integer_parameter(query, "maxLines", 0, 1, MAX_LINES) if query.get("maxLines") else None
+    step, is_raw = query.get("step"), boolean_parameter(query, "raw")
     logs = call.events.logs
     found = logs.step(run, checked_name("step", step), start, lines) if step else logs.whole(run, start, lines)
     if is_raw:
-        told = {"X-Next": str(found.next), "X-Complete": "true" if found.complete else "false"}
-        return Response(found.text, headers={"Content-Type": _TEXT, "X-Content-Type-Options": "nosniff", **told})
-    return json_answer({"text": found.text, "next": found.next, "complete": found.complete, "lines": found.text.count("\n")})
+        progress = {"X-Next": str(found.next), "X-Complete": "true" if found.complete else "false"}
+        return Response(found.text, headers={"Content-Type": _TEXT, "X-Content-Type-Options": "nosniff", **progress})
+    return json_response({"text": found.text, "next": found.next, "complete": found.complete, "lines": found.text.count("\n")})
 
 
-def _steps(call: Call) -> Response:
+def _steps(call: EventRequest) -> Response:
     documents, after = _listed(call, [_step(each) for each in call.events.steps.all(call.path.run)])
-    return json_answer({"steps": documents, "after": after})
+    return json_response({"steps": documents, "after": after})
 
 
-def _listed(call: Call, documents: Sequence[dict[str, Any]]) -> tuple[Sequence[dict[str, Any]], str | None]:
+def _listed(call: EventRequest, documents: Sequence[dict[str, Any]]) -> tuple[Sequence[dict[str, Any]], str | None]:
     """A page of a list that is made as a whole: those from ``after`` on, as many as ``limit`` and the response allow, in which each may be named
     once more."""
-    begin = whole_number(call.query, "after", 0, 0, MAX_BYTE)
-    limit = whole_number(call.query, "limit", MAX_LISTED, 1, MAX_LISTED)
+    begin = integer_parameter(call.query, "after", 0, 0, MAX_BYTE)
+    limit = integer_parameter(call.query, "limit", MAX_LISTED, 1, MAX_LISTED)
     page = documents[begin : begin + limit]
     while not fits_content([page, [each.get("writer") for each in page]]):
         page = page[: len(page) // 2]
@@ -244,19 +246,24 @@ def _step(facts: StepFacts) -> dict[str, Any]:
     }
 
 
-def _completeness(call: Call) -> Response:
+def _completeness(call: EventRequest) -> Response:
     spare_s = call.context.get_remaining_time_in_millis() / 1000 - _ANSWER_WITHIN_S
-    wait_s = min(whole_number(call.query, "wait", 0, 0, int(MAX_WAIT_S)), max(spare_s, 0.0))
+    wait_s = min(integer_parameter(call.query, "wait", 0, 0, int(MAX_WAIT_S)), max(spare_s, 0.0))
     found = completeness_document(call.events.watch.wait(call.path.run, wait_s))
     writers, after = _listed(call, found["writers"])
     listed = {each["writer"] for each in writers}
     lost = [name for name in found["lost"] if name in listed]
-    return json_answer(found | {"writers": writers, "lost": lost, "after": after})
+    return json_response(found | {"writers": writers, "lost": lost, "after": after})
 
 
-def completeness_document(found: Completeness) -> dict[str, Any]:
+def completeness_document(completeness: Completeness) -> dict[str, Any]:
     """As it is answered."""
-    return {"state": found.state, "sealed": found.sealed, "writers": [_writer(each) for each in found.writers], "lost": found.lost}
+    return {
+        "state": completeness.state,
+        "sealed": completeness.sealed,
+        "writers": [_writer(each) for each in completeness.writers],
+        "lost": completeness.lost,
+    }
 
 
 def _writer(state: WriterState) -> dict[str, Any]:
@@ -271,15 +278,15 @@ def _writer(state: WriterState) -> dict[str, Any]:
     }
 
 
-_ACTIONS: dict[Action, Callable[[Call], Response]] = {
-    Action.APPEND: _append,
-    Action.START: _start,
-    Action.HEARTBEAT: _heartbeat,
-    Action.OPEN: _open,
-    Action.CLOSE: _close,
-    Action.TELL: _tell,
-    Action.EVENTS: _events,
-    Action.LOG: _log,
-    Action.STEPS: _steps,
-    Action.COMPLETENESS: _completeness,
+_ACTIONS: dict[EventAction, Callable[[EventRequest], Response]] = {
+    EventAction.APPEND: _append,
+    EventAction.START: _start,
+    EventAction.HEARTBEAT: _heartbeat,
+    EventAction.OPEN: _open,
+    EventAction.CLOSE: _close,
+    EventAction.UPDATE_STEP: _update_step,
+    EventAction.EVENTS: _events,
+    EventAction.LOG: _log,
+    EventAction.STEPS: _steps,
+    EventAction.COMPLETENESS: _completeness,
 }

@@ -22,7 +22,9 @@ from chalicelib.errors import DeniedPrincipalError, ForbiddenError, Unauthentica
 from chalicelib.observability import redacted, report_decision
 from chalicelib.runlog.legacy import on_behalf_of
 
-OPEN = frozenset({"/", "/v1/health", "/v1/openapi.json", "/v1/ui", "/v1/ui/config", "/v1/ui/{file}", "/health", "/spec", "/docs"})
+PUBLIC_ROUTES = frozenset(
+    {"/", "/v1/health", "/v1/openapi.json", "/v1/ui", "/v1/ui/config", "/v1/ui/{file}", "/health", "/spec", "/docs"}
+)
 """What tells nothing of anybody: whether the API is there, how it is called, and the page that asks it. All else is closed, at the
 gateway too."""
 
@@ -37,13 +39,13 @@ MAX_LINES = 20
 
 
 @dataclass(slots=True)
-class Visit:
+class AuthenticatedRequest:
     """A request that was let in. ``caller``: what its audit lines say besides the principal. ``asked``: its view has asked for something.
     ``scope``: the last one that it was permitted by name."""
 
     principal: Principal
     caller: Mapping[str, str]
-    asked: bool = False
+    is_authorized: bool = False
     scope: Scope | None = None
     lines: int = 0
     unlisted: Counter[tuple[str, bool]] = field(default_factory=Counter)
@@ -54,76 +56,76 @@ class Visit:
         return self.scope is not None and self.principal.may(self.scope, name)
 
 
-_visit: ContextVar[Visit] = ContextVar("visit")
+_authenticated: ContextVar[AuthenticatedRequest] = ContextVar("visit")
 
 
 @contextmanager
-def visit(request: Request) -> Iterator[Visit | None]:
+def authenticate(request: Request) -> Iterator[AuthenticatedRequest | None]:
     """A request's time in the house; None where everybody may go. Raises UnauthenticatedError, IdentityUnavailableError,
     InvalidConfigurationError."""
     route: str = request.context["resourcePath"]
-    if route in OPEN:
+    if route in PUBLIC_ROUTES:
         yield None
         return
     caller = _caller(request)
     principal = _principal(request, f"{request.method} {route}", caller)
-    let_in = Visit(principal, caller | {"token_id": redacted(principal.token_id)})
-    token = _visit.set(let_in)
+    authenticated = AuthenticatedRequest(principal, caller | {"token_id": redacted(principal.token_id)})
+    token = _authenticated.set(authenticated)
     try:
-        with on_behalf_of(let_in.covers):
-            yield let_in
+        with on_behalf_of(authenticated.covers):
+            yield authenticated
     finally:
-        _visit.reset(token)
-        _report_unlisted(let_in)
+        _authenticated.reset(token)
+        _report_unlisted(authenticated)
 
 
 def principal() -> Principal:
     """Who asks."""
-    return _visit.get().principal
+    return _authenticated.get().principal
 
 
-def permit(scope: Scope, name: str) -> None:
+def require_scope(scope: Scope, name: str) -> None:
     """Let the view do this to that. Raises ForbiddenError."""
     allowed = principal().may(scope, name)
-    decide(scope, name, allowed)
+    record_decision(scope, name, allowed)
     if not allowed:
         raise ForbiddenError(f"not permitted: ask for the scope {scope} of this name name={redacted(name)[:200]!r}")
-    _visit.get().scope = scope
+    _authenticated.get().scope = scope
 
 
-def permit_some(resource: str, *scopes: Scope) -> None:
+def require_any_scope(resource: str, *scopes: Scope) -> None:
     """Let the view list what the principal may see. It leaves out the rest. Raises ForbiddenError where that is nothing at all."""
     allowed, named = principal().may_any(*scopes), " or ".join(scopes)
-    decide(named, resource, allowed, "" if principal().may_all(*scopes) else "no more than its patterns")
+    record_decision(named, resource, allowed, "" if principal().may_all(*scopes) else "no more than its patterns")
     if not allowed:
         raise ForbiddenError(f"not permitted: ask for the scope {named} of some names")
 
 
-def permit_anybody(resource: str) -> None:
+def allow_authenticated(resource: str) -> None:
     """Let the view answer whoever was let in."""
-    decide("see", resource, True, "whoever was let in")
+    record_decision("see", resource, True, "whoever was let in")
 
 
-def decide(action: str, resource: str, allowed: bool, reason: str = "") -> None:
+def record_decision(action: str, resource: str, allowed: bool, reason: str = "") -> None:
     """Write a decision down. Where nobody is asked who they are, there is none."""
-    visitor = _visit.get()
-    visitor.asked = True
-    if visitor.principal.kind is Kind.ANONYMOUS:
+    current = _authenticated.get()
+    current.is_authorized = True
+    if current.principal.kind is Kind.ANONYMOUS:
         return
-    if visitor.lines >= MAX_LINES:
-        visitor.unlisted[action, allowed] += 1
+    if current.lines >= MAX_LINES:
+        current.unlisted[action, allowed] += 1
         return
-    visitor.lines += 1
-    told = reason or ("granted" if allowed else "not granted")
-    _report(visitor.principal.name, visitor.principal.kind, action, resource, allowed, told, visitor.caller)
+    current.lines += 1
+    stated = reason or ("granted" if allowed else "not granted")
+    _report(current.principal.name, current.principal.kind, action, resource, allowed, stated, current.caller)
 
 
-def _report_unlisted(visitor: Visit) -> None:
+def _report_unlisted(current: AuthenticatedRequest) -> None:
     """A line for each action and outcome, however many names there were."""
-    for (action, allowed), count in visitor.unlisted.items():
+    for (action, allowed), count in current.unlisted.items():
         reason = f"summary of all decisions after the first {MAX_LINES} of the request"
-        name, kind = visitor.principal.name, visitor.principal.kind
-        _report(name, kind, action, f"{count} more names", allowed, reason, visitor.caller, count)
+        name, kind = current.principal.name, current.principal.kind
+        _report(name, kind, action, f"{count} more names", allowed, reason, current.caller, count)
 
 
 def _principal(request: Request, action: str, caller: Mapping[str, str]) -> Principal:

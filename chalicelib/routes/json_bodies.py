@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 
-def document_of(raw: bytes | str) -> Any:
+def parse_document(raw: bytes | str) -> Any:
     """The document in a body: UTF-8 and nothing else, without a byte order mark. ``json.loads`` of bytes would guess among five encodings.
     Raises ValueError."""
     text = raw if isinstance(raw, str) else raw.decode()

@@ -21,12 +21,12 @@ from chalicelib.observability import BATCH_SIZE_LINES, LOG_SHIPMENT_MS, LOGS_FAI
 from chalicelib.ports import Run
 from chalicelib.response_size import fits_response
 from chalicelib.routes import budgets, gate, paths, queries
-from chalicelib.routes.answers import json_answer
-from chalicelib.routes.bodies import batch_of
-from chalicelib.routes.closing import end_of
-from chalicelib.routes.frames import news_answer, trouble_answer
-from chalicelib.routes.parameters import truth
-from chalicelib.routes.paths import Action
+from chalicelib.routes.bodies import read_batch
+from chalicelib.routes.close_requests import read_run_end
+from chalicelib.routes.parameters import boolean_parameter
+from chalicelib.routes.paths import LogAction
+from chalicelib.routes.responses import json_response
+from chalicelib.routes.sse import unavailable_response, update_response
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.layout import checked_run
 from chalicelib.runlog.reader import Page, WholeLog
@@ -42,7 +42,7 @@ _ANSWER_WITHIN_S = 5.0
 """Kept of the function's time for the answer itself when a page waits for lines."""
 _STREAMED_WITHIN_S = 3.0
 """The same of a stream, which is held longer: its answer is a GET or two behind the wait."""
-_SCOPES = {Action.APPEND: Scope.LOGS_WRITE, Action.CLOSE: Scope.LOGS_WRITE}
+_SCOPES = {LogAction.APPEND: Scope.LOGS_WRITE, LogAction.CLOSE: Scope.LOGS_WRITE}
 """What else is done is to read."""
 _UNSAFE_IN_FILENAME = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -54,7 +54,7 @@ class GoneError(ChaliceViewError):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class LogRequest:
     """One request under ``logs/``."""
 
     services: Services
@@ -74,8 +74,8 @@ def logs(request: Request) -> Response:
     """Everything under logs/: the path is read from its right end, since names may contain slashes."""
     path = paths.parse(request.method, request.context["path"])
     note(fqn=path.fqn, run_id=path.run_id)
-    gate.permit(_SCOPES.get(path.action, Scope.LOGS_READ), path.fqn)
-    call = Call(
+    gate.require_scope(_SCOPES.get(path.action, Scope.LOGS_READ), path.fqn)
+    call = LogRequest(
         services=composition.services(),
         path=path,
         event=request.to_original_event(),
@@ -86,10 +86,12 @@ def logs(request: Request) -> Response:
     return _ACTIONS[path.action](call)
 
 
-def _append(call: Call) -> Response:
+def _append(call: LogRequest) -> Response:
     started_s = time.perf_counter()
     try:
-        batch = _masked(call, batch_of(call.event, call.headers, budgets.of_request(), call.services.settings.max_expanded_bytes))
+        batch = _masked(
+            call, read_batch(call.event, call.headers, budgets.current_budget(), call.services.settings.max_expanded_bytes)
+        )
         appended = call.services.writer.append(
             call.run, batch, position=session_of(call.headers), idempotency_key=call.headers.get("idempotency-key")
         )
@@ -100,10 +102,10 @@ def _append(call: Call) -> Response:
         record(LOG_SHIPMENT_MS, (time.perf_counter() - started_s) * 1000)
         record(LOGS_SENT, 1)
         record(BATCH_SIZE_LINES, appended.entry.lines)
-    return json_answer(_appended(appended), Set_Cookie=session_cookie(call.headers, appended.position))
+    return json_response(_appended(appended), Set_Cookie=session_cookie(call.headers, appended.position))
 
 
-def _masked(call: Call, batch: Batch) -> Batch:
+def _masked(call: LogRequest, batch: Batch) -> Batch:
     """The batch as it may be stored. What is masked is counted by shape. Raises InvalidNameError."""
     run, masker = call.run, call.services.masker
     masker.check_names(run.fqn, run.fqn, run.run_id)
@@ -123,79 +125,79 @@ def _appended(appended: Appended) -> dict[str, Any]:
     return {"position": appended.position, **where}
 
 
-def _close(call: Call) -> Response:
+def _close(call: LogRequest) -> Response:
     call.services.masker.check_names(call.run.fqn, call.run.fqn, call.run.run_id)
-    end = end_of(call.event, lambda text: call.services.masker.mask(call.run.fqn, text).body)
+    end = read_run_end(call.event, lambda text: call.services.masker.mask(call.run.fqn, text).body)
     call.services.finalizer.close(call.run, session_of(call.headers), end, call.services.end_finder.find)
-    return json_answer(_CLOSED)
+    return json_response(_CLOSED)
 
 
-def _page(call: Call) -> Response:
+def _page(call: LogRequest) -> Response:
     return _page_of(call, call.run)
 
 
-def _last_page(call: Call) -> Response:
+def _last_page(call: LogRequest) -> Response:
     run = _newest(call)
     return _page_of(call, run) if run else _paged(Page("", None, 0, streaming=False))
 
 
-def _page_of(call: Call, run: Run) -> Response:
+def _page_of(call: LogRequest, run: Run) -> Response:
     spare_s = call.context.get_remaining_time_in_millis() / 1000 - _ANSWER_WITHIN_S
     return _paged(call.services.reader.page(run, queries.page_request(call.query, spare_s)))
 
 
 def _paged(page: Page) -> Response:
     after = None if page.after is None else str(page.after)
-    told = {"logs": page.logs, "after": after, "total": page.total, "streaming": page.streaming}
-    return json_answer(told if page.clock is None else told | {"clock": page.clock})
+    document = {"logs": page.logs, "after": after, "total": page.total, "streaming": page.streaming}
+    return json_response(document if page.clock is None else document | {"clock": page.clock})
 
 
-def _stream(call: Call) -> Response:
+def _stream(call: LogRequest) -> Response:
     """What there is, or comes within the time that the function has left. Each answer is a part of the stream."""
     run = call.run
     spare_s = call.context.get_remaining_time_in_millis() / 1000 - _STREAMED_WITHIN_S
     request = queries.follow_request(call.query, call.headers.get("last-event-id"))
     try:
-        return news_answer(run, call.services.follower.follow(run, request, queries.hold_s(call.query, spare_s)))
+        return update_response(run, call.services.follower.follow(run, request, queries.hold_s(call.query, spare_s)))
     except UnavailableError as error:
         logger.warning("a viewer could not be told anything", extra={"error": str(error), "kind": type(error).__name__})
-        return trouble_answer(run, str(error))
+        return unavailable_response(run, str(error))
 
 
-def _runs(call: Call) -> Response:
+def _runs(call: LogRequest) -> Response:
     checked_run(call.path.fqn, "any")
     page = call.services.runs.newest(call.path.fqn, queries.runs_limit(call.query), call.query.get("cursor"))
-    return json_answer({"runs": [row.run.run_id for row in page.rows], "cursor": page.cursor})
+    return json_response({"runs": [row.run.run_id for row in page.rows], "cursor": page.cursor})
 
 
-def _download(call: Call) -> Response:
+def _download(call: LogRequest) -> Response:
     return _download_of(call, call.run)
 
 
-def _last_download(call: Call) -> Response:
+def _last_download(call: LogRequest) -> Response:
     run = _newest(call)
     if run is None:
         raise NotFoundError(f"the pipeline has no runs fqn={call.path.fqn!r}")
     return _download_of(call, run)
 
 
-def _download_of(call: Call, run: Run) -> Response:
+def _download_of(call: LogRequest, run: Run) -> Response:
     """Inline while it is small and text; else a redirect to the object, whose bytes are exactly the log's. A page that shows a token
     cannot follow it, for the store would have to allow its origin: it asks for the link and opens that."""
-    wants_link = truth(call.query, "link")
-    whole = call.services.reader.whole(run)
-    if whole is None:
+    wants_link = boolean_parameter(call.query, "link")
+    log = call.services.reader.whole(run)
+    if log is None:
         raise _gone(call, run)
-    text = _as_text(whole)
+    text = _as_text(log)
     if text is None:
-        return _elsewhere(call, run, whole.key or _settled_key(call.services, run), 200 if wants_link else 307)
+        return _redirect(call, run, log.key or _settled_key(call.services, run), 200 if wants_link else 307)
     if wants_link:
-        return json_answer({"location": None})
+        return json_response({"location": None})
     disposition = f'attachment; filename="{_filename(run)}"'
     return Response(text, headers={"Content-Type": _TEXT, "Content-Disposition": disposition, "X-Content-Type-Options": "nosniff"})
 
 
-def _gone(call: Call, run: Run) -> ChaliceViewError:
+def _gone(call: LogRequest, run: Run) -> ChaliceViewError:
     """Why there is nothing: its tombstone tells, if it has one. One GET."""
     tombstone = find_tombstone(call.services.store, call.services.layout, run)
     if tombstone is None:
@@ -203,12 +205,12 @@ def _gone(call: Call, run: Run) -> ChaliceViewError:
     return GoneError(f"the run has expired run={run.fqn}/{run.run_id} reason={tombstone.reason} plan={tombstone.plan}")
 
 
-def _as_text(whole: WholeLog) -> str | None:
+def _as_text(log: WholeLog) -> str | None:
     """A log's text if it can be answered inline without changing a byte: it is UTF-8, and fits once it is escaped."""
-    if whole.body is None:
+    if log.body is None:
         return None
     try:
-        text = whole.body.decode()
+        text = log.body.decode()
     except UnicodeDecodeError:
         return None
     return text if fits_response(text) else None
@@ -223,16 +225,16 @@ def _settled_key(services: Services, run: Run) -> str:
     return state.base.key
 
 
-def _elsewhere(call: Call, run: Run, key: str, status: int) -> Response:
+def _redirect(call: LogRequest, run: Run, key: str, status: int) -> Response:
     url = call.services.store.presign_get(key, expires_s=_LINK_AGE_S, filename=_filename(run), content_type=_TEXT)
-    return json_answer({"location": url}, status, Location=url, Cache_Control="no-store")
+    return json_response({"location": url}, status, Location=url, Cache_Control="no-store")
 
 
 def _filename(run: Run) -> str:
     return _UNSAFE_IN_FILENAME.sub("_", f"{run.fqn}-{run.run_id}")[-150:] + ".log"
 
 
-def _newest(call: Call) -> Run | None:
+def _newest(call: LogRequest) -> Run | None:
     checked_run(call.path.fqn, "any")
     rows = call.services.runs.newest(call.path.fqn, 1, None).rows
     return rows[0].run if rows else None
@@ -254,13 +256,13 @@ def session_of(headers: CaseInsensitiveMapping) -> str | None:
     return None
 
 
-_ACTIONS: dict[Action, Callable[[Call], Response]] = {
-    Action.APPEND: _append,
-    Action.CLOSE: _close,
-    Action.PAGE: _page,
-    Action.STREAM: _stream,
-    Action.DOWNLOAD: _download,
-    Action.RUNS: _runs,
-    Action.LAST_PAGE: _last_page,
-    Action.LAST_DOWNLOAD: _last_download,
+_ACTIONS: dict[LogAction, Callable[[LogRequest], Response]] = {
+    LogAction.APPEND: _append,
+    LogAction.CLOSE: _close,
+    LogAction.PAGE: _page,
+    LogAction.STREAM: _stream,
+    LogAction.DOWNLOAD: _download,
+    LogAction.RUNS: _runs,
+    LogAction.LAST_PAGE: _last_page,
+    LogAction.LAST_DOWNLOAD: _last_download,
 }

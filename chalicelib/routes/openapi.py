@@ -241,18 +241,18 @@ def _paths() -> dict[str, dict[str, Any]]:
     return paths
 
 
-def _operation(resource: _Resource, path: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    operation: dict[str, Any] = {"operationId": given["id"], "tags": [resource.tag], "summary": given["summary"]}
-    if "description" in given:
-        operation["description"] = given["description"]
-    if "parameters" in given:
-        operation["parameters"] = [_reference("parameters", name) for name in given["parameters"]]
-    if "body" in given:
-        operation["requestBody"] = given["body"]
-    answers = {status: _answer(resource, answer) for status, answer in given["answers"].items()}
+def _operation(resource: _Resource, path: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+    operation: dict[str, Any] = {"operationId": entry["id"], "tags": [resource.tag], "summary": entry["summary"]}
+    if "description" in entry:
+        operation["description"] = entry["description"]
+    if "parameters" in entry:
+        operation["parameters"] = [_reference("parameters", name) for name in entry["parameters"]]
+    if "body" in entry:
+        operation["requestBody"] = entry["body"]
+    answers = {status: _answer(resource, answer) for status, answer in entry["answers"].items()}
     if path.endswith("/"):
         answers[308] = _reference("responses", "MovedToSlash")
-    responses = answers | _refusals(resource, given.get("errors", ()))
+    responses = answers | _refusals(resource, entry.get("errors", ()))
     operation["responses"] = {str(status): responses[status] for status in sorted(responses)}
     return operation
 

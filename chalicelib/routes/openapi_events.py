@@ -52,7 +52,7 @@ _TIME = _number("In ms since the epoch.")
 _TEXT = {"type": "string"}
 _NAME = {"type": "string", "minLength": 1, "maxLength": MAX_NAME_CHARS}
 
-_TOLD: dict[str, Any] = {
+_STEP_UPDATE: dict[str, Any] = {
     "name": _or_null(_NAME),
     "parent": _or_null(_NAME),
     "startedMs": _or_null(_TIME),
@@ -164,12 +164,14 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         },
         {"text": "one\ntwo\n", "next": 8, "complete": False, "lines": 2},
     ),
-    "ToldStep": _object("What is told of a step. What is left out stays.", [], _TOLD, {"name": "Load orders", "status": "running"})
+    "ToldStep": _object(
+        "What is told of a step. What is left out stays.", [], _STEP_UPDATE, {"name": "Load orders", "status": "running"}
+    )
     | {"additionalProperties": False},
     "KnownStep": _object(
         "What is told of a step by now.",
         ["step", "name", "parent", "startedMs", "endedMs", "status"],
-        {"step": _TEXT, **_TOLD},
+        {"step": _TEXT, **_STEP_UPDATE},
         {"step": "load", "name": "Load orders", "parent": None, "startedMs": None, "endedMs": None, "status": "running"},
     ),
     "Step": _object(
@@ -186,7 +188,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "bytes": _number("Of its log."),
             "errors": _number("Events that tell of one."),
             "firstLine": _or_null(_number("In the whole log.")),
-            "status": _TOLD["status"],
+            "status": _STEP_UPDATE["status"],
             "complete": {"type": "boolean", "description": "Whether nothing will follow."},
         },
         _STEP,

@@ -8,7 +8,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from chalicelib.ports import ARRIVAL, LINES
 from chalicelib.routes.bodies import LogBatch
-from chalicelib.routes.closing import EndBody
+from chalicelib.routes.close_requests import EndBody
 
 _LOGS = "/v1/services/ingestionPipelines/logs"
 _LINK = "https://runlake-logs.s3.amazonaws.com/pipeline-logs/mysql.ingest/run-1/logs.txt?X-Amz-Signature=0123"

@@ -1,6 +1,6 @@
 """Who may call what, in the OpenAPI document: ways to show who one is, the scopes that each operation asks for, and its refusals.
 
-An operation that stands in no table here is for whoever was let in; one of ``gate.OPEN`` is for everybody.
+An operation that stands in no table here is for whoever was let in; one of ``gate.PUBLIC_ROUTES`` is for everybody.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from chalicelib.access.grants import Scope
-from chalicelib.routes.gate import OPEN
+from chalicelib.routes.gate import PUBLIC_ROUTES
 
 _LOGS = "/v1/services/ingestionPipelines/logs/{fqn}"
 _FILE = "/v0/archive/files/{id}"
@@ -124,7 +124,7 @@ RESPONSES: dict[str, dict[str, Any]] = {
 
 def secured(name: str, operation: dict[str, Any]) -> dict[str, Any]:
     """An operation (``"METHOD /path"``) with what it asks for."""
-    if (name.partition(" ")[2].rstrip("/") or "/") in OPEN:
+    if (name.partition(" ")[2].rstrip("/") or "/") in PUBLIC_ROUTES:
         return {**operation, "security": []}
     added = {"401": "Unauthenticated", "503": "NobodyCanBeLetIn"} | ({"403": "Forbidden"} if name in SCOPES else {})
     refusals = {status: {"$ref": f"#/components/responses/{response}"} for status, response in added.items()}

@@ -31,7 +31,7 @@ def segments_below(path: str, base: str) -> list[str]:
     return path.partition(f"{base}/")[2].removesuffix("/").split("/")
 
 
-def decoded(name: str) -> str:
+def decode_name(name: str) -> str:
     """A name of a path. Raises InvalidNameError."""
     try:
         return unquote(name, errors="strict")
@@ -50,7 +50,7 @@ CATALOG_ROUTES = routes_below(CATALOG, least=2)
 COORDINATION_ROUTES = routes_below(f"{COORDINATION}/{{source}}", least=3)
 
 
-class Action(StrEnum):
+class LogAction(StrEnum):
     """What is wanted of a run, or of the runs of a pipeline."""
 
     APPEND = "append"
@@ -67,7 +67,7 @@ class Action(StrEnum):
 class LogPath:
     """What a path asks for. ``run_id`` is empty where the action is about all runs of the pipeline."""
 
-    action: Action
+    action: LogAction
     fqn: str
     run_id: str = ""
 
@@ -78,30 +78,30 @@ def parse(method: str, path: str) -> LogPath:
     action, names = _post(segments) if method == "POST" else _get(segments)
     if not all(names):
         raise NotFoundError(f"no such path method={method}")
-    return LogPath(action, *map(decoded, names))
+    return LogPath(action, *map(decode_name, names))
 
 
-def _post(segments: list[str]) -> tuple[Action, tuple[str, ...]]:
+def _post(segments: list[str]) -> tuple[LogAction, tuple[str, ...]]:
     match segments:
         case [*fqn, run_id, "close"] if fqn:
-            return Action.CLOSE, ("/".join(fqn), run_id)
+            return LogAction.CLOSE, ("/".join(fqn), run_id)
         case [*fqn, run_id] if fqn:
-            return Action.APPEND, ("/".join(fqn), run_id)
+            return LogAction.APPEND, ("/".join(fqn), run_id)
     raise NotFoundError("logs are appended to logs/{fqn}/{runId}")
 
 
-def _get(segments: list[str]) -> tuple[Action, tuple[str, ...]]:
+def _get(segments: list[str]) -> tuple[LogAction, tuple[str, ...]]:
     match segments:
         case [fqn]:
-            return Action.RUNS, (fqn,)
+            return LogAction.RUNS, (fqn,)
         case [*fqn, "last", "download"] if fqn:
-            return Action.LAST_DOWNLOAD, ("/".join(fqn),)
+            return LogAction.LAST_DOWNLOAD, ("/".join(fqn),)
         case [*fqn, run_id, "download"] if fqn:
-            return Action.DOWNLOAD, ("/".join(fqn), run_id)
+            return LogAction.DOWNLOAD, ("/".join(fqn), run_id)
         case [*fqn, "stream", run_id] if fqn:
-            return Action.STREAM, ("/".join(fqn), run_id)
+            return LogAction.STREAM, ("/".join(fqn), run_id)
         case [*fqn, "last"]:
-            return Action.LAST_PAGE, ("/".join(fqn),)
+            return LogAction.LAST_PAGE, ("/".join(fqn),)
         case [*fqn, run_id]:
-            return Action.PAGE, ("/".join(fqn), run_id)
+            return LogAction.PAGE, ("/".join(fqn), run_id)
     raise NotFoundError("no such path")

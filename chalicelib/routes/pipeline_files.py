@@ -20,8 +20,8 @@ from chalicelib.pipelines.files.reading import FileEventQuery, MergePosition
 from chalicelib.pipelines.files.repair import FileFinding
 from chalicelib.pipelines.records import split_fqn
 from chalicelib.routes import gate
-from chalicelib.routes.answers import json_answer
-from chalicelib.routes.parameters import whole_number
+from chalicelib.routes.parameters import integer_parameter
+from chalicelib.routes.responses import json_response
 from chalicelib.runlog.layout import checked_run
 
 DEFAULT_BASE = "pipeline-files"
@@ -37,10 +37,10 @@ _MAX_WARNINGS = 20
 
 def events(request: Request) -> Response:
     """Events of an application's files, in order of time: of pipelines that may be read."""
-    gate.permit_some("pipeline files", Scope.LOGS_READ)
+    gate.require_any_scope("pipeline files", Scope.LOGS_READ)
     services, who = composition.services(), gate.principal()
     query: Mapping[str, str] = request.query_params or {}
-    wanted = FileEventQuery(
+    events_query = FileEventQuery(
         base=_base(query),
         namespace=_name(query, "namespace"),
         app=_name(query, "app"),
@@ -49,12 +49,12 @@ def events(request: Request) -> Response:
         to_ms=_time_ms(query, "to", LAST_MS + 1, LAST_MS + 1),
         may_see=lambda fqn: who.may(Scope.LOGS_READ, fqn),
     )
-    limit = whole_number(query, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
-    page = services.pipeline_files.page(wanted, limit, Deadline(services.clock, READ_S), _place(query))
+    limit = integer_parameter(query, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
+    page = services.pipeline_files.page(events_query, limit, Deadline(services.clock, READ_S), _place(query))
     for what, why in page.left_out[:_MAX_WARNINGS]:
         logger.warning("a file of a pipeline is left out", extra={"what": what, "why": why})
     note(left_out=len(page.left_out), unsupported=page.unsupported)
-    return json_answer({
+    return json_response({
         "events": [event.document() for event in page.events],
         "cursor": _cursor(page.after) if page.after else None,
         "leftOut": len(page.left_out),
@@ -68,14 +68,14 @@ def delete(request: Request) -> Response:
     query: Mapping[str, str] = request.query_params or {}
     fqn, namespace = query.get("fqn"), query.get("namespace")
     if bool(fqn) == bool(namespace):
-        gate.permit_some("pipeline files", Scope.ADMIN)
+        gate.require_any_scope("pipeline files", Scope.ADMIN)
         raise InvalidInputError("say which: fqn, or namespace")
     if fqn:
-        gate.permit(Scope.ADMIN, fqn)
+        gate.require_scope(Scope.ADMIN, fqn)
         checked_run(fqn, "any")
     else:
         assert namespace
-        gate.permit(Scope.ADMIN, f"{namespace}.*")
+        gate.require_scope(Scope.ADMIN, f"{namespace}.*")
         checked_run(namespace, "any")
     services, who = composition.services(), gate.principal()
     note(deleted=fqn or f"{namespace}.*")
@@ -83,26 +83,26 @@ def delete(request: Request) -> Response:
     assert of
     may = None if who.may_all(Scope.ADMIN) else lambda name: who.may(Scope.ADMIN, name)
     done = services.pipeline_files.delete(of, fqn or None, Deadline(services.clock, WORK_S), may)
-    told = {"files": done.files, "bytes": done.bytes, "runs": done.runs, "waiting": done.waiting, "shared": len(done.shared)}
-    return json_answer({"state": "deleted" if done.is_complete else "deleting", **told}, 200 if done.is_complete else 202)
+    counts = {"files": done.files, "bytes": done.bytes, "runs": done.runs, "waiting": done.waiting, "shared": len(done.shared)}
+    return json_response({"state": "deleted" if done.is_complete else "deleting", **counts}, 200 if done.is_complete else 202)
 
 
 def findings(request: Request) -> Response:
     """What is wrong with rows and objects."""
-    gate.permit(Scope.ADMIN, "*")
-    found, is_all = composition.services().pipeline_files.findings(_base(request.query_params or {}))
-    return json_answer({"findings": [_told(each) for each in found], "complete": is_all})
+    gate.require_scope(Scope.ADMIN, "*")
+    result, is_all = composition.services().pipeline_files.findings(_base(request.query_params or {}))
+    return json_response({"findings": [_finding_document(each) for each in result], "complete": is_all})
 
 
-def mend(request: Request) -> Response:
+def repair(request: Request) -> Response:
     """Put right what is wrong."""
-    gate.permit(Scope.ADMIN, "*")
+    gate.require_scope(Scope.ADMIN, "*")
     services = composition.services()
-    mended, is_whole = services.pipeline_files.repair(_base(request.query_params or {}), Deadline(services.clock, WORK_S))
-    return json_answer({"mended": [_told(each) for each in mended], "complete": is_whole})
+    repaired, is_complete = services.pipeline_files.repair(_base(request.query_params or {}), Deadline(services.clock, WORK_S))
+    return json_response({"mended": [_finding_document(each) for each in repaired], "complete": is_complete})
 
 
-def _told(finding: FileFinding) -> dict[str, str]:
+def _finding_document(finding: FileFinding) -> dict[str, str]:
     return {"kind": finding.kind, "path": finding.path, "detail": finding.detail}
 
 
@@ -110,12 +110,12 @@ def _time_ms(query: Mapping[str, str], name: str, default: int, most: int) -> in
     """ISO 8601, or milliseconds since the epoch. Raises InvalidInputError."""
     text = query.get(name) or str(default)
     try:
-        found = moment_ms(text, 0) if _DATE.match(text) else whole_number(query, name, default, 0, most)
+        result = moment_ms(text, 0) if _DATE.match(text) else integer_parameter(query, name, default, 0, most)
     except InvalidInputError:
-        found = -1
-    if not 0 <= found <= most:
+        result = -1
+    if not 0 <= result <= most:
         raise InvalidInputError(f"{name} is a time from 1970 on, ISO 8601 or milliseconds since the epoch {name}={text[:100]!r}")
-    return found
+    return result
 
 
 def _base(query: Mapping[str, str]) -> str:

@@ -21,26 +21,26 @@ from chalicelib.pipelines.pipeline_state import DISABLED, REPLAYING, DesiredStat
 from chalicelib.ports import Row
 from chalicelib.response_size import PAGE_BYTES, document_bytes
 from chalicelib.routes import gate
-from chalicelib.routes.answers import json_answer
-from chalicelib.routes.json_bodies import document_of
-from chalicelib.routes.parameters import whole_number
-from chalicelib.routes.paths import PIPELINES, decoded, segments_below
+from chalicelib.routes.json_bodies import parse_document
+from chalicelib.routes.parameters import integer_parameter
+from chalicelib.routes.paths import PIPELINES, decode_name, segments_below
+from chalicelib.routes.responses import json_response
 
 if TYPE_CHECKING:
     from chalicelib.pipelines.configuration import PipelineFile
 
 DEFAULT_LIMIT, MAX_LIMIT = 100, 200
 MAX_PROBLEMS, _MAX_PLACE_CHARS, _MAX_REASON_CHARS = 100, 500, 500
-BY_OPERATOR = "disabled by an operator"
-QUIET_MS = 10 * 60_000
+DISABLED_BY_OPERATOR = "disabled by an operator"
+SILENT_AFTER_MS = 10 * 60_000
 """A worker tells how it is each minute at least: one that was silent for so long does not run."""
 
 
 def pipelines(request: Request) -> Response:
     """Pipelines that may be seen, by pages, and with the first page files that are none."""
-    gate.permit_some(request.context["path"], Scope.ADMIN)
+    gate.require_any_scope(request.context["path"], Scope.ADMIN)
     query: Mapping[str, str] = request.query_params or {}
-    limit, cursor = whole_number(query, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT), query.get("cursor")
+    limit, cursor = integer_parameter(query, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT), query.get("cursor")
     services, who = composition.services(), gate.principal()
     scanned = installed_pipelines(services)
     seen = [file for file in scanned.pipelines if who.may(Scope.ADMIN, _resource(file.name))]
@@ -51,7 +51,7 @@ def pipelines(request: Request) -> Response:
     ]
     page = _fitting(_documents(services, files[:limit]), PAGE_BYTES - document_bytes(listed))
     following = page[-1]["name"] if len(page) < len(files) else None
-    return json_answer({
+    return json_response({
         "pipelines": page,
         "cursor": following,
         "problems": listed,
@@ -95,40 +95,40 @@ def _fitting(documents: Sequence[dict[str, Any]], room_bytes: int) -> list[dict[
 
 
 def _change(request: Request, change: Any) -> Response:
-    name, action = (decoded(segment) for segment in segments_below(request.context["path"], PIPELINES)[:2])
-    gate.permit(Scope.ADMIN, _resource(name))
+    name, action = (decode_name(segment) for segment in segments_below(request.context["path"], PIPELINES)[:2])
+    gate.require_scope(Scope.ADMIN, _resource(name))
     services = composition.services()
     file = installed_pipelines(services).named(name)
     if file is None:
         raise NotFoundError(f"there is no such pipeline name={name[:100]!r}")
     note(pipeline=name, action=action)
     change(PipelineStateStore(services.database, services.clock), file, _body(request), services.clock.now_ms())
-    return json_answer(_documents(services, [file])[0])
+    return json_response(_documents(services, [file])[0])
 
 
-def _enabled(switches: PipelineStateStore, file: PipelineFile, body: Mapping[str, Any], now_ms: int) -> None:
+def _enabled(states: PipelineStateStore, file: PipelineFile, body: Mapping[str, Any], now_ms: int) -> None:
     handler = _handler(file, body)
-    _, handlers = switches.read(file.name)
+    _, handlers = states.read(file.name)
     if handler is None:
-        switches.set_enabled(file.name, True)
+        states.set_enabled(file.name, True)
     elif handler in handlers and not handlers[handler].receives_events:
-        switches.set_handler(file.name, HandlerState(handler, REPLAYING, "", now_ms))
+        states.set_handler(file.name, HandlerState(handler, REPLAYING, "", now_ms))
 
 
-def _disabled(switches: PipelineStateStore, file: PipelineFile, body: Mapping[str, Any], now_ms: int) -> None:
+def _disabled(states: PipelineStateStore, file: PipelineFile, body: Mapping[str, Any], now_ms: int) -> None:
     handler = _handler(file, body)
-    _, handlers = switches.read(file.name)
+    _, handlers = states.read(file.name)
     if handler is None:
-        switches.set_enabled(file.name, False)
+        states.set_enabled(file.name, False)
     elif handler not in handlers or handlers[handler].state != DISABLED:
-        switches.set_handler(file.name, HandlerState(handler, DISABLED, BY_OPERATOR, now_ms))
+        states.set_handler(file.name, HandlerState(handler, DISABLED, DISABLED_BY_OPERATOR, now_ms))
 
 
-def _replayed(switches: PipelineStateStore, file: PipelineFile, body: Mapping[str, Any], now_ms: int) -> None:
+def _replayed(states: PipelineStateStore, file: PipelineFile, body: Mapping[str, Any], now_ms: int) -> None:
     _known(body, "from")
     if body.get("from") is None:
         raise InvalidInputError("replay takes the time from which on: from (ISO 8601, or ms since the epoch)")
-    switches.replay(file.name, moment_ms(body["from"], now_ms), now_ms)
+    states.replay(file.name, moment_ms(body["from"], now_ms), now_ms)
 
 
 def _handler(file: PipelineFile, body: Mapping[str, Any]) -> str | None:
@@ -149,14 +149,14 @@ def _known(body: Mapping[str, Any], name: str) -> None:
 def _body(request: Request) -> Mapping[str, Any]:
     raw = request.raw_body or b""
     try:
-        given = document_of(raw) if raw.strip() else {}
+        document = parse_document(raw) if raw.strip() else {}
     except ValueError:
         raise InvalidInputError("the body is no json") from None
-    if not isinstance(given, dict) or not all(isinstance(name, str) for name in given):
+    if not isinstance(document, dict) or not all(isinstance(name, str) for name in document):
         raise InvalidInputError("the body is a json object, or empty")
-    if not isinstance(given.get("handler"), str | None):
+    if not isinstance(document.get("handler"), str | None):
         raise InvalidInputError("handler is a text")
-    return given
+    return document
 
 
 def _resource(name: str) -> str:
@@ -164,24 +164,24 @@ def _resource(name: str) -> str:
 
 
 def _documents(services: Services, files: Sequence[PipelineFile]) -> list[dict[str, Any]]:
-    switches = PipelineStateStore(services.database, services.clock)
-    told = switches.status([file.name for file in files], {file.name: file.shards for file in files})
+    states = PipelineStateStore(services.database, services.clock)
+    statuses = states.status([file.name for file in files], {file.name: file.shards for file in files})
     now_ms = services.clock.now_ms()
-    return [_document(file, *switches.read(file.name), told.get(file.name, {}), now_ms) for file in files]
+    return [_document(file, *states.read(file.name), statuses.get(file.name, {}), now_ms) for file in files]
 
 
 def _document(
-    file: PipelineFile, switch: DesiredState, handlers: Mapping[str, HandlerState], status: Row, now_ms: int
+    file: PipelineFile, state: DesiredState, handlers: Mapping[str, HandlerState], status: Row, now_ms: int
 ) -> dict[str, Any]:
     """A pipeline as it is answered. Lag is as its worker told it last; it grows with the time since."""
-    told_ms = int(status.get("told_ms", 0))
-    silent_ms = now_ms - told_ms
+    reported_ms = int(status.get("told_ms", 0))
+    silent_ms = now_ms - reported_ms
     lag_ms = int(status.get("lag_ms", 0))
     errors = {name: int(count) for name, count in dict(status.get("errors", {})).items()}
     return {
         "name": file.name,
-        "state": _state(switch, told_ms, silent_ms),
-        "told_at": iso(told_ms) if told_ms else None,
+        "state": _state(state, reported_ms, silent_ms),
+        "told_at": iso(reported_ms) if reported_ms else None,
         "lag_events": int(status.get("lag_events", 0)),
         "lag_s": round((lag_ms + (max(0, silent_ms) if lag_ms else 0)) / 1000, 3),
         "runs": int(status.get("runs", 0)),
@@ -191,26 +191,26 @@ def _document(
         "dead_letters": int(status.get("dead", 0)),
         "errors": sum(errors.values()),
         "last_error": str(status.get("last_error", ""))[:_MAX_REASON_CHARS] or None,
-        "replay_from": None if switch.replay_ms is None else iso(switch.replay_ms),
+        "replay_from": None if state.replay_ms is None else iso(state.replay_ms),
         "handlers": [_handler_document(name, handlers.get(name), errors.get(name, 0)) for name in sorted(file.logging.handlers)],
     }
 
 
-def _state(switch: DesiredState, told_ms: int, silent_ms: int) -> str:
-    if not switch.enabled:
+def _state(state: DesiredState, reported_ms: int, silent_ms: int) -> str:
+    if not state.enabled:
         return "disabled"
-    if not told_ms:
+    if not reported_ms:
         return "new"
-    return "silent" if silent_ms > QUIET_MS else "running"
+    return "silent" if silent_ms > SILENT_AFTER_MS else "running"
 
 
-def _handler_document(name: str, switch: HandlerState | None, errors: int) -> dict[str, Any]:
-    place = {"run": switch.run, "line": switch.line} if switch and switch.run else None
+def _handler_document(name: str, state: HandlerState | None, errors: int) -> dict[str, Any]:
+    place = {"run": state.run, "line": state.line} if state and state.run else None
     return {
         "name": name,
-        "state": switch.state if switch else "enabled",
-        "reason": (switch.reason[:_MAX_REASON_CHARS] or None) if switch else None,
-        "since": iso(switch.since_ms) if switch and switch.since_ms else None,
+        "state": state.state if state else "enabled",
+        "reason": (state.reason[:_MAX_REASON_CHARS] or None) if state else None,
+        "since": iso(state.since_ms) if state and state.since_ms else None,
         "at": place,
         "errors": errors,
     }

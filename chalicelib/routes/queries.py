@@ -33,18 +33,18 @@ def page_request(query: Mapping[str, str], spare_s: float) -> PageRequest:
 
 def follow_request(query: Mapping[str, str], last_event_id: str | None) -> FollowRequest:
     """``after``, or ``tail``, and ``until`` (epoch ms, or ISO 8601). The id that a viewer was told last goes before the first two."""
-    told = _number(last_event_id, None, _MAX_LINE)
+    last_line = _number(last_event_id, None, _MAX_LINE)
     return FollowRequest(
-        after=told if told is not None else _number(query.get("after"), 0, _MAX_LINE) or 0,
-        tail=None if told is not None else _number(query.get("tail"), None, MAX_LIMIT),
+        after=last_line if last_line is not None else _number(query.get("after"), 0, _MAX_LINE) or 0,
+        tail=None if last_line is not None else _number(query.get("tail"), None, MAX_LIMIT),
         until_ms=moment_ms(query.get("until")),
     )
 
 
 def hold_s(query: Mapping[str, str], spare_s: float) -> float:
     """``wait``: how long a viewer of the stream is held, up to ``spare_s``."""
-    wanted_s = _seconds(query["wait"]) if "wait" in query else HOLD_S
-    return max(min(wanted_s, HOLD_S, spare_s), 0.0)
+    requested_s = _seconds(query["wait"]) if "wait" in query else HOLD_S
+    return max(min(requested_s, HOLD_S, spare_s), 0.0)
 
 
 def runs_limit(query: Mapping[str, str]) -> int:

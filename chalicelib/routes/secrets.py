@@ -17,16 +17,16 @@ from chalicelib import composition
 from chalicelib.errors import InvalidInputError
 from chalicelib.observability import redacted
 from chalicelib.routes import event_paths, gate, paths
-from chalicelib.routes.json_bodies import document_of
+from chalicelib.routes.json_bodies import parse_document
 
-MASKED = (f"{paths.BASE}/logs/", f"{event_paths.BASE}/", f"{paths.AGENTS}/")
+MASKED_PREFIXES = (f"{paths.BASE}/logs/", f"{event_paths.BASE}/", f"{paths.AGENTS}/")
 """Routes below these mask what they store: lines, events, what agents send."""
 
 
 def refresh(request: Request) -> None:
     """Have configured values at hand before anything is said about a request. Makes a request for each that is missing or old, never
     raises for one that cannot be read."""
-    if request.context["resourcePath"] in gate.OPEN:
+    if request.context["resourcePath"] in gate.PUBLIC_ROUTES:
         return
     services = composition.services()
     if services.settings.masking:
@@ -39,7 +39,7 @@ def check(request: Request) -> None:
         return
     if any(redacted(text) != text for text in _address(request)):
         raise InvalidInputError("the address holds a value that is configured to be masked: keep secrets out of names and queries")
-    if not request.context["resourcePath"].startswith(MASKED) and any(redacted(text) != text for text in _body(request)):
+    if not request.context["resourcePath"].startswith(MASKED_PREFIXES) and any(redacted(text) != text for text in _body(request)):
         raise InvalidInputError("the body holds a value that is configured to be masked")
 
 
@@ -65,7 +65,7 @@ def _body(request: Request) -> Iterator[str]:
     text = raw if isinstance(raw, str) else raw.decode(errors="replace")
     yield text
     try:
-        yield from _texts(document_of(raw))
+        yield from _texts(parse_document(raw))
     except (ValueError, RecursionError):
         return  # the view reads it by the same function, and rejects it
 

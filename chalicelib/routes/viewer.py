@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from chalice.app import NotFoundError, Request, Response
 
 from chalicelib import __version__, composition
-from chalicelib.routes.addresses import slashed
-from chalicelib.routes.answers import json_answer
+from chalicelib.routes.addresses import redirect_missing_slash
+from chalicelib.routes.responses import json_response
 
 FOLDER = Path(__file__).parents[1] / "viewer"
 PAGE = "index.html"
@@ -26,23 +26,23 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src {connect}; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_ASKED_AGAIN, _KEPT = "no-cache", "public, max-age=31536000, immutable"
+_REVALIDATED, _IMMUTABLE = "no-cache", "public, max-age=31536000, immutable"
 _SAFE: dict[str, str | list[str]] = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
 
 
-@slashed
+@redirect_missing_slash
 def page(_: Request) -> Response:
     """The page. Its files lie beside it, so it works wherever the stage is."""
-    return _file(PAGE, _ASKED_AGAIN)
+    return _file(PAGE, _REVALIDATED)
 
 
 def config(_: Request) -> Response:
     """How people show who they are here, and the version."""
     auth = composition.services().settings.auth
-    return json_answer({"auth": auth, "version": __version__}, Cache_Control=_ASKED_AGAIN)
+    return json_response({"auth": auth, "version": __version__}, Cache_Control=_REVALIDATED)
 
 
 def file(request: Request) -> Response:
@@ -50,7 +50,7 @@ def file(request: Request) -> Response:
     name = (request.uri_params or {})["file"]
     if name == PAGE or name not in files():
         raise NotFoundError("the viewer has no such file")
-    return _file(name, _KEPT)
+    return _file(name, _IMMUTABLE)
 
 
 @cache

@@ -265,7 +265,7 @@ class Compactor:
         line, sequence = state.extent.lines, state.base.next_segment if state.base else 0
         found: set[int] = set()
         last = self.layout.sequence_of(run, state.pending[-1].key) if state.pending else -1
-        while sequence <= last and (places := self._index.places_from(run, line, sequence, _PLACES)):
+        while sequence <= last and (places := self._index.positions_from(run, line, sequence, _PLACES)):
             found.update(number for _, number in places)
             line, sequence = places[-1][0], places[-1][1] + 1
         return found

@@ -60,5 +60,5 @@ def sampled_delays(index: SegmentIndex, run: Run, last: SegmentEntry) -> Delays:
 
 def _of(row: SegmentEntry) -> tuple[int, int]:
     """The shorter one and the longer one of its two ends."""
-    delays = [row.appended_ms - each for each in row.shown_ms]
+    delays = [row.appended_ms - each for each in row.time_range_ms]
     return min(delays), max(delays)

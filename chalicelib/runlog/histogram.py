@@ -84,11 +84,11 @@ def _clock_of(rows: Sequence[SegmentEntry]) -> str:
 def _times_ms(rows: Sequence[SegmentEntry], clock: str) -> Iterator[tuple[int, int]]:
     """The times of each row's first and last line, none before another."""
     first = next((row for row in rows if row.clock == clock), None)
-    ahead_ms = first.shown_ms[0] - first.appended_ms if first and clock == LINES else 0
+    ahead_ms = first.time_range_ms[0] - first.appended_ms if first and clock == LINES else 0
     now_ms = 0
     for row in rows:
         is_known = clock == LINES and row.clock == LINES
-        begin_ms, end_ms = row.shown_ms if is_known else (row.appended_ms + ahead_ms,) * 2
+        begin_ms, end_ms = row.time_range_ms if is_known else (row.appended_ms + ahead_ms,) * 2
         ahead_ms = end_ms - row.appended_ms
         begin_ms = max(now_ms, begin_ms)
         now_ms = max(begin_ms, end_ms)

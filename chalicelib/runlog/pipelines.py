@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from chalicelib.errors import InvalidCursorError, InvalidNameError
-from chalicelib.ports import ObjectStore, behind_folder
+from chalicelib.ports import ObjectStore, after_folder
 from chalicelib.runlog.layout import Layout, checked_run, encode_name, is_key
 
 MAX_LISTS = 8
@@ -72,7 +72,7 @@ class Pipelines:
         """Encoded names of all ranges, ascending; None where the requests are spent and more may follow."""
         requests = 0
         for beginning in (each for each in ranges if f"{after}/" < each or f"{after}/".startswith(each)) if after else ranges:
-            start_after: str | None = behind_folder(f"{self.layout.prefix}/{after}/") if after else ""
+            start_after: str | None = after_folder(f"{self.layout.prefix}/{after}/") if after else ""
             while start_after is not None and self._is_key(beginning):
                 if requests == MAX_LISTS:
                     yield None

@@ -36,14 +36,14 @@ class SinceSearch:
         arrived = 0 if newest and clock == LINES else self._arrived(run, last, since_ms)
         if newest is None:
             return arrived, ARRIVAL
-        if newest.shown_ms[1] < since_ms:
+        if newest.time_range_ms[1] < since_ms:
             return (last.end_line if clock == LINES else arrived), LINES
         line, row = self._first(
             run, newest, lambda row: self._believed(run, row, delays) or row, lambda row: _last_ms(row, delays) >= since_ms
         )
         if clock is None and arrived <= line:
             return arrived, LINES
-        is_inside = row.line == line and delays.has(row) and row.shown_ms[0] < since_ms
+        is_inside = row.line == line and delays.has(row) and row.time_range_ms[0] < since_ms
         line = self._line_inside(run, row, since_ms) if is_inside else line
         return (line if clock == LINES else min(line, arrived)), LINES
 
@@ -91,4 +91,4 @@ class SinceSearch:
 
 def _last_ms(row: SegmentEntry, delays: Delays) -> int:
     """The time of a row's last line; where it is not believed that of arrival."""
-    return row.shown_ms[1] if delays.has(row) else row.appended_ms
+    return row.time_range_ms[1] if delays.has(row) else row.appended_ms

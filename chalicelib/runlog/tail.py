@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from chalicelib.errors import MissingSegmentError, ObjectNotFoundError, UnavailableError
-from chalicelib.ports import ListedObject, ObjectInfo, ObjectStore, Run, SegmentEntry, SegmentIndex, behind_folder
+from chalicelib.ports import ListedObject, ObjectInfo, ObjectStore, Run, SegmentEntry, SegmentIndex, after_folder
 from chalicelib.runlog.artifact import Artifact, artifact_of, extent_of, final, furthest
 from chalicelib.runlog.conflicts import retry_on_change
 from chalicelib.runlog.layout import Layout
@@ -141,7 +141,7 @@ def list_log(store: ObjectStore, layout: Layout, run: Run) -> Iterator[ListedObj
         if not page.truncated:
             return
         last = page.objects[-1].key
-        start_after = behind_folder(beside) if last.startswith(beside) else last
+        start_after = after_folder(beside) if last.startswith(beside) else last
 
 
 def list_all(store: ObjectStore, prefix: str, start_after: str = "") -> Iterator[ListedObject]:

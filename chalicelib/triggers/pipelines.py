@@ -61,12 +61,12 @@ def measure(services: Services, files: Sequence[PipelineFile]) -> None:
     """Record metrics of each pipeline: lag, errors and handlers that receive no events; an alarm uses the maximum."""
     states = PipelineStateStore(services.database, services.clock)
     try:
-        told = states.status([file.name for file in files], {file.name: file.shards for file in files})
+        statuses = states.status([file.name for file in files], {file.name: file.shards for file in files})
         off = [sum(not each.receives_events for each in states.read(file.name)[1].values()) for file in files]
     except UnavailableError as error:
         logger.warning("could not read pipeline status", extra={"error": str(error)})
         return
-    for status in told.values():
+    for status in statuses.values():
         record(PIPELINE_LAG_EVENTS, int(status.get("lag_events", 0)))
         record(PIPELINE_LAG_MS, int(status.get("lag_ms", 0)))
         record(PIPELINE_EVENTS, int(status.get("processed", 0)))

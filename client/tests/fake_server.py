@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from chalicelib.errors import InvalidInputError
 from chalicelib.events.names import checked_new_name
 from chalicelib.events.starts import StartBody
-from chalicelib.routes.closing import end_of
+from chalicelib.routes.close_requests import read_run_end
 from client.tests.fake_events import StoredEvents, answer_events
 
 LOGS = "/v1/services/ingestionPipelines/logs/"
@@ -236,7 +236,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _close(self, run: StoredRun) -> None:
         """As strict as the archive."""
         try:
-            end_of({"body": self.body.decode()}, lambda text: text)
+            read_run_end({"body": self.body.decode()}, lambda text: text)
         except InvalidInputError as error:
             return self._json({"code": 400, "message": str(error)}, 400)
         if self.body and not run.closed:

@@ -95,7 +95,7 @@ class Task:
         self, services: Services, attempt: Attempt, threads: int, *, lease_s: float = LEASE_S, dry_run: bool = False
     ) -> None:
         self._services, self._attempt, self._threads, self._dry_run = services, attempt, threads, dry_run
-        store, source = services.sharing(COMPACTION)
+        store, source = services.work_sources(COMPACTION)
         terms = LeaseTerms(lease_s)
         self._patience_s = terms.timeout_s + terms.skew_s + _MORE_PATIENCE_S
         self._coordinator = SourceCoordinator(store, source, services.clock, _ignore, terms=terms, owner_factory=attempt.owner)

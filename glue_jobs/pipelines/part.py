@@ -48,7 +48,7 @@ def taken_over(services: Services, file: PipelineFile, patience_s: float = 0.0) 
     """Hold a pipeline meanwhile; its epoch, or None when another has it, for longer than ``patience_s``. Every run's place is in a row of
     its own then. Raises UnavailableError, LeaseError."""
     terms = LeaseTerms(LEASE_S)
-    coordinator = SourceCoordinator(*services.sharing(PIPELINES_WORK), services.clock, _ignore, terms=terms)
+    coordinator = SourceCoordinator(*services.work_sources(PIPELINES_WORK), services.clock, _ignore, terms=terms)
     coordinator.initialize()
     try:
         lease = _acquired(services, coordinator, file.name, patience_s)

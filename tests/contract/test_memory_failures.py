@@ -141,7 +141,7 @@ TWINS = {
             "last": lambda index: index.last(RUN),
             "at_line": lambda index: index.at_line(RUN, 1),
             "rows_from": lambda index: index.rows_from(RUN, 0, 0, 1),
-            "places_from": lambda index: index.places_from(RUN, 0, 0, 1),
+            "positions_from": lambda index: index.positions_from(RUN, 0, 0, 1),
             "keyed": lambda index: index.keyed(RUN, "k-session"),
         },
     ),

@@ -18,7 +18,7 @@ from chalicelib.errors import (
 )
 from chalicelib.memory.clock import ManualClock
 from chalicelib.memory.object_store import InMemoryObjectStore
-from chalicelib.ports import ABSENT, Condition, Folders, ObjectStore, PutOptions, behind_folder
+from chalicelib.ports import ABSENT, Condition, Folders, ObjectStore, PutOptions, after_folder
 from tests.contract.conftest import MEMORY, client_of
 from tests.contract.differences import refused, upload_is_gone
 
@@ -148,7 +148,7 @@ def test_folders_are_listed_once_each_page_by_page(store: ObjectStore) -> None:
         start_after, pages = page.start_after, pages + 1
     assert [f"{name}/" for name in listed] == inside and pages == 4
     assert list(store.list_folders("p/a").names) == ["a%20b", "a-b", "a", "a0"]
-    assert list(store.list_folders("p/a", start_after=behind_folder("p/a-b/")).names) == ["a", "a0"]
+    assert list(store.list_folders("p/a", start_after=after_folder("p/a-b/")).names) == ["a", "a0"]
     assert store.list_folders("nothing/") == Folders([], None)
 
 

@@ -49,7 +49,7 @@ def test_rows_from_a_place_on(index: SegmentIndex) -> None:
         place = ENTRIES[first]
         assert list(index.rows_from(RUN, place.line, place.sequence, 2)) == ENTRIES[first : first + 2]
         places = [(entry.line, entry.sequence) for entry in ENTRIES[first : first + 2]]
-        assert list(index.places_from(RUN, place.line, place.sequence, 2)) == places
+        assert list(index.positions_from(RUN, place.line, place.sequence, 2)) == places
     assert list(index.rows_from(RUN, 26, 5, 10)) == ENTRIES[5:]
 
 

@@ -61,7 +61,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "that collects more than {} sets its": f"{_BUDGETS}:_RECORDS.streams",
         "`max_chunk_bytes` | 500, {} | actions": "source: chosen below Lambda's limit of a request",
         "none: its chunks | {} | up to {} records of {}": ("source: Fluent Bit, buffering and storage",) * 3,
-        "with reasons (up to {}).": "chalicelib.routes.agent_requests:MAX_TOLD",
+        "with reasons (up to {}).": "chalicelib.routes.agent_requests:MAX_LISTED_ERRORS",
         "a buffer of at most {}.": "source: chosen below Firehose's 4.5 MB of base64 in a request",
     },
     "docs/bulk-compaction.md": {
@@ -169,7 +169,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
     "docs/http-api.md": {
         "until when, {} from now": f"{_UPLOADS}:EXPIRES_S",
         "1 MiB each. It ends after {}, with": "chalicelib.routes.pipeline_files:READ_S",
-        "nothing was heard of it for {};": "chalicelib.routes.pipelines:QUIET_MS",
+        "nothing was heard of it for {};": "chalicelib.routes.pipelines:SILENT_AFTER_MS",
         "if they are older than {}.": "chalicelib.pipelines.files.repair:GRACE_MS",
         "gives a path up for {} after": "source: OpenMetadata's client",
         "lines at most; {} at most": "chalicelib.runlog.reader:MAX_LIMIT",

@@ -55,7 +55,7 @@ def served() -> Iterator[Served]:
         database=made.world.database,
         publisher=made.topic,
         clock=made.world.clock,
-        sharing=made.world.sharing,
+        work_sources=made.world.work_sources,
     )
     _set_aside(made.world)
     composition.install(composition.assemble(settings, ports))
@@ -67,7 +67,7 @@ def served() -> Iterator[Served]:
 
 def _set_aside(world: World) -> None:
     """Its compaction has failed 20 times, each time in three writes: taken, told why, put off."""
-    store, source = world.sharing(COMPACTION)
+    store, source = world.work_sources(COMPACTION)
     error = f"StoreUnavailableError: put failed code=AccessDenied what=pipeline-logs/{ASIDE}/partial.txt"
     state = encode_state({"error": error, "failed_ms": START_MS})
     aside = Partition(

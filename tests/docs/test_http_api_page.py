@@ -17,7 +17,7 @@ from chalicelib.routes import (
     paths,
     queries,
 )
-from chalicelib.routes.archive_queries import Code
+from chalicelib.routes.archive_queries import ArchiveErrorCode
 from docs import generate
 from tests.docs.pages import DOCS, headings, rows, section
 
@@ -31,7 +31,7 @@ def test_every_action_is_described_and_every_description_is_an_action() -> None:
         for method, path in ENDPOINTS
         if path.startswith(paths.BASE)
     ]
-    assert sorted(described) == sorted(paths.Action)
+    assert sorted(described) == sorted(paths.LogAction)
 
 
 def test_every_route_of_the_app_is_named() -> None:
@@ -156,7 +156,7 @@ def test_every_parameter_of_a_page_is_described() -> None:
 def test_every_code_of_the_archive_is_explained() -> None:
     explained = {row[0].strip("`"): int(row[1]) for row in rows(section(PAGE, "Codes of the archive"))}
     assert explained == {code: status for code, (status, _, _) in openapi_archive.ERRORS.items()}
-    assert set(explained) == set(Code)
+    assert set(explained) == set(ArchiveErrorCode)
 
 
 @pytest.mark.parametrize("operation", openapi_archive.OPERATIONS)

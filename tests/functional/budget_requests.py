@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import msgpack
 
-from chalicelib.routes.budgets import BUDGETS, Budget, Form, Operation
+from chalicelib.routes.budgets import BUDGETS, BodyForm, Budget, Operation
 from tests.functional.gateway import LOGS
 
 JSON, LINES, TEXT = "application/json", "application/x-ndjson", "text/plain"
@@ -160,7 +160,7 @@ MSGPACK = Sample(
     _packed(lambda count: {"message": "m", "data": [[]] * (count // 2)}),
     _deep_msgpack,
 )
-READING = {operation for operation, budget in BUDGETS.items() if budget.form is not Form.IGNORED}
+READING = {operation for operation, budget in BUDGETS.items() if budget.form is not BodyForm.IGNORED}
 
 
 def url_of(operation: Operation, **more: str) -> str:

@@ -151,7 +151,7 @@ def installed(
         database=database or world.database,
         publisher=publisher,
         clock=world.clock,
-        sharing=world.sharing,
+        work_sources=world.work_sources,
         workers=workers,
         keys=keys,
         policy=policy,

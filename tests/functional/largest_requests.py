@@ -28,7 +28,7 @@ from chalicelib.pipelines.files.output_sets import OutputSet, put_output_set
 from chalicelib.pipelines.pipeline_state import DISABLED, HandlerState, PipelineStateStore
 from chalicelib.pipelines.ports import HandlerContext
 from chalicelib.ports import PutOptions, Run
-from chalicelib.routes.budgets import BUDGETS, MIB, Form, Operation
+from chalicelib.routes.budgets import BUDGETS, MIB, BodyForm, Operation
 from chalicelib.routes.viewer import files
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.finalization import INLINE_UPLOADED_BYTES
@@ -56,8 +56,8 @@ class Stage(World):
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self.runs, self.folder = InMemoryRunCatalog(), folder
-        self.partitions = self.sharing(COMPACTION)[0]
-        self.sharing = lambda source: (self.partitions, WorkSource(source))
+        self.partitions = self.work_sources(COMPACTION)[0]
+        self.work_sources = lambda source: (self.partitions, WorkSource(source))
 
     def append(self, *texts: str, run: Run = RUN) -> None:
         """Batches of a log, catalogued."""
@@ -260,7 +260,7 @@ _LIST: list[Largest] = [
     Largest(("GET", _LOG), f"{LOGS}/{quote(EMOJI * 30)}?limit=1000", prepare=_runs),
     Largest(("GET", f"{_LOG}/last"), f"{LOGS}/{FQN}/last?limit=10000", prepare=_log(CONTROL * 200)),
     Largest(("GET", f"{_LOG}/last/download"), f"{LOGS}/{FQN}/last/download", prepare=_log(_LINES, 4 * MIB - 200)),
-    *(each for sample in (*SAMPLES.values(), MSGPACK) if sample.budget.form is Form.RECORDS for each in _of_sample(sample)),
+    *(each for sample in (*SAMPLES.values(), MSGPACK) if sample.budget.form is BodyForm.RECORDS for each in _of_sample(sample)),
     Largest(("GET", _EVENT), f"{_EVENTS}?limit=1000", prepare=_many_events),
     Largest(
         ("PUT", f"{_EVENT}/starts/{{start}}"),

@@ -19,7 +19,7 @@ import app
 from chalicelib import composition, observability
 from chalicelib.access import stale_if_error_cache
 from chalicelib.errors import IdentityUnavailableError
-from chalicelib.routes import answers, authorizer, gate
+from chalicelib.routes import authorizer, gate, responses
 from tests.functional.gateway import LOGS, Answer, Context, call, event_of, get, handled, installed, post
 from tests.issuer import JWT, Issuer, basic, bearer
 from tests.world import World
@@ -282,12 +282,12 @@ def test_decisions_are_logged_at_any_log_level() -> None:
 def test_view_without_a_permission_check_answers_nothing(world: World, issuer: Issuer) -> None:
     """A new route whose view forgets the check."""
     forgetful = Chalice("forgetful", configure_logs=False)
-    forgetful.register_middleware(answers.http_middleware, event_type="http")
+    forgetful.register_middleware(responses.http_middleware, event_type="http")
 
     @forgetful.route("/v1/forgetful")
-    @answers.answering
+    @responses.with_error_envelope
     def view(_: Request) -> Any:
-        return answers.json_answer({"secret": 1})
+        return responses.json_response({"secret": 1})
 
     event = event_of("GET", "/v1/health", headers=bearer(issuer.token()))
     event["requestContext"] |= {"resourcePath": "/v1/forgetful", "path": "/api/v1/forgetful"}

@@ -20,7 +20,7 @@ from chalicelib.ingestion.run_files import object_id, slug
 from chalicelib.memory.database import InMemoryDatabase
 from chalicelib.memory.publisher import InMemoryPublisher
 from chalicelib.ports import Run
-from chalicelib.routes import sight
+from chalicelib.routes import archive_authorization
 from tests.functional.archive import BASE, FILES, Site
 from tests.functional.gateway import Answer, call, installed
 from tests.issuer import JWT, Issuer, bearer
@@ -178,7 +178,7 @@ def test_latest_readable_files(site: Site) -> None:
 
 
 def test_background_work_of_runs_that_may_be_administered(site: Site) -> None:
-    store, source = site.world.sharing(COMPACTION)
+    store, source = site.world.work_sources(COMPACTION)
     for number in range(60):
         key = f"svc_{'hr' if number % 3 else 'sales'}.etl/run-{number:02d}"
         store.create(Partition(source.partitions, key, Status.CLOSED, format_timestamp(START_MS + number), reopen_ms=START_MS))
@@ -202,11 +202,11 @@ def test_readable_log_is_always_listed(fqn: str, cuts: list[int]) -> None:
     pattern = fqn
     for cut in cuts:
         pattern = pattern[:cut] + "*" + pattern[cut + 1 :]
-    assert slug(fqn).startswith(sight._beginning(pattern))
+    assert slug(fqn).startswith(archive_authorization._beginning(pattern))
 
 
 def work_of(site: Site, count: int) -> None:
-    store, source = site.world.sharing(COMPACTION)
+    store, source = site.world.work_sources(COMPACTION)
     for number in range(count):
         key = f"svc_hr.etl/run-{number:02d}"
         store.create(Partition(source.partitions, key, Status.CLOSED, format_timestamp(START_MS + number), reopen_ms=START_MS))

@@ -315,7 +315,7 @@ def house() -> Iterator[tuple[Site, dict[str, str]]]:
 
 
 def put_partition(world: World, run: Run) -> None:
-    store, source = world.sharing(COMPACTION)
+    store, source = world.work_sources(COMPACTION)
     made = Partition(source.partitions, f"{run.fqn}/{run.run_id}", Status.CLOSED, format_timestamp(START_MS), reopen_ms=START_MS)
     assert store.create(made) is None
 

@@ -20,17 +20,17 @@ from chalicelib.ports import ListedObject
 from chalicelib.response_size import RESPONSE_BYTES, document_bytes, envelope_bytes
 from chalicelib.routes import budgets, paths
 from chalicelib.routes.agent_requests import BATCH_SETTINGS
-from chalicelib.routes.budgets import BUDGETS, EVENT_BYTES, Form, Growth, Operation
+from chalicelib.routes.budgets import BUDGETS, EVENT_BYTES, BodyForm, Growth, Operation
 from chalicelib.routes.event_bodies import Items
 from chalicelib.routes.openapi import document
-from chalicelib.routes.table import ROUTES
+from chalicelib.routes.operations import ROUTES
 from tests.functional.budget_requests import JSON, MSGPACK, READING, SAMPLES, TEXT, Sample, padded, url_of
 from tests.functional.gateway import LOGS, STAGE, Answer, call, get, installed, post
 from tests.functional.largest_requests import LARGEST, Largest
 from tests.world import World
 
 MIB = 1024 * 1024
-RECORDS = [*(each for each in SAMPLES.values() if each.budget.form is Form.RECORDS), MSGPACK]
+RECORDS = [*(each for each in SAMPLES.values() if each.budget.form is BodyForm.RECORDS), MSGPACK]
 METHODS = {"get", "head", "post", "put", "patch", "delete"}
 
 
@@ -181,7 +181,7 @@ def test_records_at_the_greatest_depth_are_stored_and_deeper_ones_refused(world:
     assert get("svc.a/r1?tail=1").json["total"] == 1
 
 
-@pytest.mark.parametrize("operation", [each for each in SAMPLES if SAMPLES[each].budget.form is Form.DOCUMENT], ids=" ".join)
+@pytest.mark.parametrize("operation", [each for each in SAMPLES if SAMPLES[each].budget.form is BodyForm.DOCUMENT], ids=" ".join)
 def test_document_of_lists_is_refused(operation: Operation) -> None:
     largest = next(each for each in LARGEST if each.operation == operation)
     for levels in (1, BUDGETS[operation].depth + 1, 2_000):

@@ -54,8 +54,8 @@ class Worked(World):
 
     def __init__(self) -> None:
         super().__init__()
-        self.kept, self.trouble = self.sharing(COMPACTION)[0], Trouble()
-        self.sharing = lambda source: (Gated(self.kept, self.trouble), WorkSource(source))
+        self.kept, self.trouble = self.work_sources(COMPACTION)[0], Trouble()
+        self.work_sources = lambda source: (Gated(self.kept, self.trouble), WorkSource(source))
 
     def put(self, key: str = KEY_OF_ONE, source: str = COMPACTION, **attributes: Any) -> None:
         """A partition as it is stored, past the code that writes partitions."""

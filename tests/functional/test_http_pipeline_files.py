@@ -335,14 +335,14 @@ def test_upkeep_lets_go_what_is_old_and_goes_on_with_deletions(world: World) -> 
 
 
 def test_the_hourly_schedule_does_it(world: World) -> None:
-    from chalicelib.triggers.upkeep import keep_files
+    from chalicelib.triggers.maintenance import maintain_pipeline_files
 
     write(world, 1)
     world.clock.advance(8 * 86_400)
-    assert keep_files(composition.services(), 9_000) == {}
-    assert keep_files(composition.services(), 60_000)["files_let_go"] == 1
+    assert maintain_pipeline_files(composition.services(), 9_000) == {}
+    assert maintain_pipeline_files(composition.services(), 60_000)["files_let_go"] == 1
     with installed(world, database=Intercepted(world.database, StopAt(0, BEFORE, "error"))):
-        assert keep_files(composition.services(), 60_000) == {}
+        assert maintain_pipeline_files(composition.services(), 60_000) == {}
 
 
 NAMES = ("svc", 'svc"x".etl', '"svc".etl', "svc.etl", "svc.other")

@@ -36,7 +36,7 @@ def world(tmp_path: Path) -> Iterator[Piping]:
     made = Piping()
     made.clock.sleep = lambda seconds: patiently(made, seconds)  # type: ignore[method-assign]
     store = InMemoryPartitionStore()
-    made.sharing = lambda source: (store, WorkSource(source))
+    made.work_sources = lambda source: (store, WorkSource(source))
     handlers = {name: {"class": RECORDS, "to": name} for name in ("a", "b")}
     logging_ = {"version": 1, "handlers": handlers, "root": {"handlers": ["a", "b"]}}
     (tmp_path / "audit.yaml").write_text(yaml.safe_dump({"logging": logging_, "errors": {"max": 1, "retries": 0}}))

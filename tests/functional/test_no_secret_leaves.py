@@ -37,8 +37,8 @@ from chalicelib.pipelines.files.handler import RollingS3Handler
 from chalicelib.pipelines.files.output_sets import OutputSet, put_output_set
 from chalicelib.pipelines.ports import HandlerContext
 from chalicelib.ports import Run
-from chalicelib.routes import event_paths, gate, paths, secrets, table, viewer
-from chalicelib.routes.answers import MOVED_TO_SLASH
+from chalicelib.routes import event_paths, gate, operations, paths, secrets, viewer
+from chalicelib.routes.responses import MOVED_TO_SLASH
 from chalicelib.runlog.tail import list_all
 from tests.filing import record_of
 from tests.functional.archive import Site
@@ -200,7 +200,7 @@ def assigned_partition(world: World) -> None:
 
 def _put(world: World, status: Status, **attributes: Any) -> None:
     partition = Partition(WorkSource(SWEEP).partitions, f"{FQN}/{RUN_ID}", status, format_timestamp(START_MS), **attributes)
-    world.sharing(SWEEP)[0].put_row(to_row(partition))
+    world.work_sources(SWEEP)[0].put_row(to_row(partition))
 
 
 def file_of_a_pipeline(world: World) -> None:
@@ -359,7 +359,7 @@ OPERATIONS = (
     Operation("pipeline_files.delete", "DELETE", ["v1", "pipeline-files"], query={"fqn": FQN}, before=file_of_a_pipeline),
     Operation("pipeline_files.delete", "DELETE", ["v1", "pipeline-files"], query={"namespace": "svc"}, before=file_of_a_pipeline),
     Operation("pipeline_files.findings", "GET", ["v1", "pipeline-files", "repair"], query={"base": "b"}, before=file_of_a_pipeline),
-    Operation("pipeline_files.mend", "POST", ["v1", "pipeline-files", "repair"], {"k": "v"}, query={"base": "b"}, before=file_of_a_pipeline),
+    Operation("pipeline_files.repair", "POST", ["v1", "pipeline-files", "repair"], {"k": "v"}, query={"base": "b"}, before=file_of_a_pipeline),
     Operation("pipelines.pipelines", "GET", ["v1", "pipelines"], query={"name": "x"}),
     Operation("pipelines.enable", "POST", ["v1", "pipelines", "runlake", "enable"], {"handler": "files"}),
     Operation("pipelines.disable", "POST", ["v1", "pipelines", "runlake", "disable"], {"handler": "files"}),
@@ -393,13 +393,13 @@ UNREADABLE = tuple(
 
 def test_every_operation_of_the_route_table_is_covered() -> None:
     actions = {
-        "logs.logs": [str(each) for each in paths.Action],
-        "events.events": [str(each) for each in event_paths.Action],
+        "logs.logs": [str(each) for each in paths.LogAction],
+        "events.events": [str(each) for each in event_paths.EventAction],
         "coordination.change": ["release", "retry"],
     }
     views = {
         (f"{route.module().__name__.rpartition('.')[2]}.{route.name}", method)
-        for route in table.ROUTES
+        for route in operations.ROUTES
         for method in route.methods.split()
     }
     wanted = {(f"{view} {action}", "") for view in actions for action in actions[view]}
@@ -408,7 +408,9 @@ def test_every_operation_of_the_route_table_is_covered() -> None:
     assert wanted == covered
 
 
-OPEN = {f"{route.module().__name__.rpartition('.')[2]}.{route.name}" for route in table.ROUTES if route.path in gate.OPEN}
+OPEN = {
+    f"{route.module().__name__.rpartition('.')[2]}.{route.name}" for route in operations.ROUTES if route.path in gate.PUBLIC_ROUTES
+}
 
 
 @contextmanager
@@ -596,7 +598,7 @@ def test_bodies_are_parsed_in_one_place_of_each_kind() -> None:
     assert readers == set()
     assert parsers == {
         "json_bodies.py",  # bodies that are stored unmasked
-        "bodies.py", "event_bodies.py", "closing.py",  # lines, events and the end of a run, which are masked
+        "bodies.py", "event_bodies.py", "close_requests.py",  # lines, events and the end of a run, which are masked
         "agents.py", "elasticsearch.py", "coordination.py", "pipeline_files.py",  # answers, rows and cursors of our own
     }  # fmt: skip
 
@@ -613,7 +615,7 @@ def test_the_harness_sees_what_is_stored_and_said() -> None:
 
 def test_open_paths_are_the_only_ones_that_are_not_looked_at() -> None:
     """Public routes store nothing and repeat nothing."""
-    assert {route.path for route in table.ROUTES if route.path in gate.OPEN} == gate.OPEN
+    assert {route.path for route in operations.ROUTES if route.path in gate.PUBLIC_ROUTES} == gate.PUBLIC_ROUTES
 
 
 @pytest.mark.parametrize("number", [number for number, each in enumerate(OPERATIONS) if each.covers in OPEN])

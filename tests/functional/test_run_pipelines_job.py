@@ -32,7 +32,7 @@ def world() -> Iterator[Piping]:
     Remembering.forget()
     made = Piping()
     store = InMemoryPartitionStore()
-    made.sharing = lambda source: (store, WorkSource(source))
+    made.work_sources = lambda source: (store, WorkSource(source))
     for number, run in enumerate(RUNS):
         made.write(run, [line(START_MS + at, f"{number}.{at}") for at in range(3)])
         made.end(run)
@@ -132,7 +132,7 @@ def test_a_task_says_which_logs_are_damaged_and_they_are_processed_once_they_are
 
 def test_a_job_that_is_begun_again_waits_for_the_lease_of_the_one_that_was_killed(world: Piping) -> None:
     services = composition.services()
-    killed = SourceCoordinator(*services.sharing("pipelines"), world.clock, lambda *_: None, terms=LeaseTerms(LEASE_S))
+    killed = SourceCoordinator(*services.work_sources("pipelines"), world.clock, lambda *_: None, terms=LeaseTerms(LEASE_S))
     killed.initialize()
     assert isinstance(killed.acquire(FILE.name), Lease)
     with taken_over(services, FILE) as epoch:

@@ -223,7 +223,7 @@ def test_when_the_store_of_leases_is_away_the_tick_fails_and_the_next_goes_on(wo
     for run in RUNS:
         world.append(run, "line")
     world.notify(*RUNS)
-    store, source = world.sharing(COMPACTION)
+    store, source = world.work_sources(COMPACTION)
 
     class Away:
         def __init__(self, after: int) -> None:
@@ -235,7 +235,7 @@ def test_when_the_store_of_leases_is_away_the_tick_fails_and_the_next_goes_on(wo
                 raise StoreUnavailableError("the table is away")
             return getattr(store, name)
 
-    working, world.sharing = world.sharing, lambda _: (away, source)
+    working, world.work_sources = world.work_sources, lambda _: (away, source)
     for after in range(1, 60):
         away: Any = Away(after)
         with world.installed():
@@ -247,7 +247,7 @@ def test_when_the_store_of_leases_is_away_the_tick_fails_and_the_next_goes_on(wo
             break
     else:
         pytest.fail("it never had enough calls")
-    world.sharing = working
+    world.work_sources = working
     with world.installed():
         compact()
     assert [world.body("partial.txt", run) for run in RUNS] == [b"line\n"] * len(RUNS)
@@ -332,7 +332,7 @@ def test_a_lost_lease_stops_the_work_at_its_next_call(world: Ticking) -> None:
         calls.append(operation)
         if len(calls) == 2:
             admin().release("svc.pipe/run-0")
-            store, source = world.sharing(COMPACTION)
+            store, source = world.work_sources(COMPACTION)
             other = SourceCoordinator(store, source, world.clock, lambda *_: None)
             other.initialize()
             assert other.next_partition()

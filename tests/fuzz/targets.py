@@ -44,7 +44,7 @@ from chalicelib.masking.shapes import SHAPES, finders
 from chalicelib.ports import Run
 from chalicelib.routes import coordination, logs, paths, queries
 from chalicelib.routes.allowance import gunzip
-from chalicelib.routes.bodies import UnsupportedMediaTypeError, batch_of
+from chalicelib.routes.bodies import UnsupportedMediaTypeError, read_batch
 from chalicelib.routes.budgets import BUDGETS
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.layout import Layout, checked_run
@@ -103,7 +103,7 @@ def bodies(raw: bytes) -> None:
     }[form]()
     event = {"body": body, "isBase64Encoded": form == 0}
     with suppress(InvalidBatchError, BatchTooLargeError, UnsupportedMediaTypeError):
-        batch = batch_of(event, CaseInsensitiveMapping(headers), LINES, LIMIT_BYTES)
+        batch = read_batch(event, CaseInsensitiveMapping(headers), LINES, LIMIT_BYTES)
         assert batch.body == b"" or batch.body.endswith(b"\n")
         assert batch.lines == batch.body.count(b"\n") and batch.sent is None
         assert Batch.from_bytes(batch.body, batch.connector) == batch
@@ -220,7 +220,7 @@ def names(raw: bytes) -> None:
         assert parsed and (parsed.run, parsed.kind, parsed.sequence) == (run, "segment", 7)
         there = f"{paths.BASE}/logs/{quote(run.fqn, safe='')}/{quote(run.run_id, safe='')}"
         sent = paths.parse("POST", there)
-        assert (sent.action, sent.fqn, sent.run_id) == (paths.Action.APPEND, run.fqn, run.run_id)
+        assert (sent.action, sent.fqn, sent.run_id) == (paths.LogAction.APPEND, run.fqn, run.run_id)
 
 
 def parameters(raw: bytes) -> None:

@@ -24,6 +24,6 @@ def test_nothing_is_kept_without_a_target() -> None:
 
 def test_a_decoder_that_raises_something_else_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The targets mean something: without its own handling of JSON the decoder lets ValueError through."""
-    monkeypatch.setattr(targets, "batch_of", lambda *_: bodies.json.loads("{"))
+    monkeypatch.setattr(targets, "read_batch", lambda *_: bodies.json.loads("{"))
     with pytest.raises(ValueError, match="Expecting"):
         TARGETS["bodies"](b"")

@@ -69,7 +69,7 @@ MUTANTS = (
         why="a response that Lambda drops makes a client store everything again",
     ),
     Mutant(
-        "chalicelib.routes.answers:_let_in",
+        "chalicelib.routes.responses:_authenticated_response",
         find="_check_request(request)",
         replace="None",
         tests=f"{_BUDGETS}::test_body_over_the_limit_is_refused",
@@ -83,7 +83,7 @@ MUTANTS = (
         why="a packed body of many small events must be refused before they are validated",
     ),
     Mutant(
-        "chalicelib.routes.cursors:opened_cursor",
+        "chalicelib.routes.cursors:decrypt_cursor",
         find="not cursor or (principal.may_all(*scopes) and (not cipher.is_encrypted(cursor)))",
         replace="not cipher.is_encrypted(cursor)",
         tests=_LISTS,
@@ -104,8 +104,8 @@ MUTANTS = (
         why="a run of many steps has a response that Lambda drops",
     ),
     Mutant(
-        "chalicelib.routes.event_bodies:Items.told",
-        find="shortened(redacted(each.reason), room_bytes)",
+        "chalicelib.routes.event_bodies:Items.error_documents",
+        find="truncated(redacted(each.reason), room_bytes)",
         replace="redacted(each.reason)",
         tests=f"{_BUDGETS}::test_long_reasons_of_many_events_are_shortened_to_what_fits",
         why="the errors of many events make a response that Lambda drops",
@@ -118,7 +118,7 @@ MUTANTS = (
         why="10 KB of names that masking makes equal take 9 s",
     ),
     Mutant(
-        "chalicelib.routes.answers:_check_request",
+        "chalicelib.routes.responses:_check_request",
         find="_check_unicode(target)",
         replace="None",
         tests="tests/functional/test_http_bad_names.py::test_query_parameter_is_taken_or_refused",

@@ -163,20 +163,20 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.routes.secrets:",
-        find="MASKED = A",
-        replace="MASKED = (*A, '/v0/archive/files/{file_id}')",
+        find="MASKED_PREFIXES = A",
+        replace="MASKED_PREFIXES = (*A, '/v0/archive/files/{file_id}')",
         tests=_LEAVES_BY_PLACE,
         why="a secret in changed metadata of a file is stored",
     ),
     Mutant(
         "chalicelib.routes.secrets:_body",
-        find="yield from _texts(document_of(raw))",
+        find="yield from _texts(parse_document(raw))",
         replace="None",
         tests=_LEAVES_BY_PLACE,
         why="an escaped secret in an upload's metadata is stored",
     ),
     Mutant(
-        "chalicelib.routes.json_bodies:document_of",
+        "chalicelib.routes.json_bodies:parse_document",
         find="raw if isinstance(raw, str) else raw.decode()",
         replace="raw",
         tests="tests/functional/test_no_secret_leaves.py::test_body_that_is_kept_is_utf_8_without_a_mark",
@@ -184,7 +184,7 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.routes.archive:_body",
-        find='document_of(request.raw_body or b"null")',
+        find='parse_document(request.raw_body or b"null")',
         replace='__import__("json").loads(request.raw_body or b"null")',
         tests=f"{_LEAVES}::test_secret_in_a_body_of_another_encoding_leaks_nowhere",
         why="a secret in UTF-16 passes the check and is stored",
@@ -232,7 +232,7 @@ MUTANTS = (
         why="an error that repeats a name is logged with its secret",
     ),
     Mutant(
-        "chalicelib.routes.answers:error_answer",
+        "chalicelib.routes.responses:error_response",
         find="redacted(message)",
         replace="message",
         tests=_LEAVES_BY_PLACE,

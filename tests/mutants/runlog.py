@@ -116,7 +116,7 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.runlog.since:SinceSearch.line",
-        find="row.line == line and delays.has(row) and row.shown_ms[0] < since_ms",
+        find="row.line == line and delays.has(row) and row.time_range_ms[0] < since_ms",
         replace="False",
         tests=_READER,
         why="a time inside of a segment leads to the segment's first line",
@@ -364,7 +364,7 @@ MUTANTS = (
         why="a run that ends between two queries is listed twice",
     ),
     Mutant(
-        "chalicelib.routes.catalog:_sealed",
+        "chalicelib.routes.catalog:_with_seal",
         find="replace(row, seal=logs.reason, end=logs.end) if logs else row",
         replace="row",
         tests="tests/functional/test_http_outcomes.py",
@@ -652,7 +652,7 @@ MUTANTS = (
         why="compaction puts nothing in front of a log that began at byte 0",
     ),
     Mutant(
-        "chalicelib.routes.gate:Visit.covers",
+        "chalicelib.routes.gate:AuthenticatedRequest.covers",
         find="self.scope is not None and self.principal.may(self.scope, name)",
         replace="True",
         tests=_SHARED,

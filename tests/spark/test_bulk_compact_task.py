@@ -62,7 +62,7 @@ class Stage:
             database=self.world.database,
             publisher=None,
             clock=self.world.clock,
-            sharing=lambda source: (self.work, WorkSource(source)),
+            work_sources=lambda source: (self.work, WorkSource(source)),
         )
         settings = Settings(bucket_name="bucket", archive_bucket_name="archive", position_keys=SecretStr("0123456789abcdef"))
         return composition.assemble(settings, ports)

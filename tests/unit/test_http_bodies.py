@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from chalicelib.errors import BatchTooLargeError, InvalidBatchError
 from chalicelib.routes.allowance import gunzip
-from chalicelib.routes.bodies import UnsupportedMediaTypeError, batch_of
+from chalicelib.routes.bodies import UnsupportedMediaTypeError, read_batch
 from chalicelib.routes.budgets import BUDGETS
 
 MIB = 1024 * 1024
@@ -34,7 +34,7 @@ def read(body: Any, content_type: str | None = None, limit: int = LIMIT, **heade
     given = {name.replace("_", "-"): value for name, value in headers.items()}
     if content_type:
         given["Content-Type"] = content_type
-    return batch_of(event, CaseInsensitiveMapping(given), BUDGET, limit).body
+    return read_batch(event, CaseInsensitiveMapping(given), BUDGET, limit).body
 
 
 def packed_batch(text: str) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def test_content_encoding_gzip(content_type: str) -> None:
 def test_bytes_that_a_gateway_hands_over_in_base64() -> None:
     body = base64.b64encode(packed(TEXT.encode())).decode()
     event = {"body": body, "isBase64Encoded": True}
-    assert batch_of(event, CaseInsensitiveMapping({"content-type": "application/gzip"}), BUDGET, LIMIT).body == STORED
+    assert read_batch(event, CaseInsensitiveMapping({"content-type": "application/gzip"}), BUDGET, LIMIT).body == STORED
 
 
 @pytest.mark.parametrize(("content_type", "body"), [("application/json", json.dumps(TEXT)), ("text/plain", TEXT)])
@@ -88,7 +88,7 @@ def test_an_init_or_keep_alive(body: Any) -> None:
 
 def test_the_connector_is_kept_beside_the_lines() -> None:
     event = {"body": json.dumps({"logs": "x", "connectorId": "host\ud800-1"})}
-    batch = batch_of(event, CaseInsensitiveMapping({}), BUDGET, LIMIT)
+    batch = read_batch(event, CaseInsensitiveMapping({}), BUDGET, LIMIT)
     assert (batch.body, batch.connector) == (b"x\n", "host\ufffd-1")
 
 

@@ -78,7 +78,7 @@ def test_a_segment_keeps_the_times_of_its_lines_or_of_its_events(is_of_events: b
     else:
         parts.writer.append(RUN, Batch.from_text("\n".join([at(A), at(B)])))
     entry = parts.writer.tails.segment(RUN, 0)
-    assert (entry.clock, entry.shown_ms, entry.appended_ms) == (LINES, (ms(A), ms(B)), START_MS)
+    assert (entry.clock, entry.time_range_ms, entry.appended_ms) == (LINES, (ms(A), ms(B)), START_MS)
     assert entry_of_row(segment_rows(RUN, entry, 60)[0]) == entry
 
 
@@ -87,5 +87,5 @@ def test_events_of_impossible_times_are_those_of_arrival() -> None:
     parts = event_parts(world)
     parts.log.append(RUN, [NewEvent(message="x", timestamp=0)])
     entry = parts.writer.tails.segment(RUN, 0)
-    assert (entry.clock, entry.shown_ms) == (ARRIVAL, (START_MS, START_MS))
+    assert (entry.clock, entry.time_range_ms) == (ARRIVAL, (START_MS, START_MS))
     assert "first-ms" not in metadata_of(entry) and "first_ms" not in segment_rows(RUN, entry, 60)[0]

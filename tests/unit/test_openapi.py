@@ -262,7 +262,7 @@ def test_the_documents_run_logs_are_the_actions() -> None:
     actions = [
         paths.parse(method, path.format(fqn="a", runId="b")).action for method, path in map(str.split, openapi_logs.OPERATIONS)
     ]
-    assert sorted(actions) == sorted(paths.Action)
+    assert sorted(actions) == sorted(paths.LogAction)
 
 
 def test_every_route_is_documented_and_the_other_way_round() -> None:
@@ -354,7 +354,7 @@ def test_the_limits_of_coordination_are_the_codes() -> None:
 @pytest.mark.parametrize("example", COMPONENTS["schemas"]["LogBatch"]["examples"])
 def test_the_examples_of_a_batch_are_lines(example: dict[str, Any]) -> None:
     budget = BUDGETS["POST", "/v1/services/ingestionPipelines/logs/{fqn}/{runId}"]
-    batch = bodies.batch_of({"body": json.dumps(example)}, {}, budget, 1024)
+    batch = bodies.read_batch({"body": json.dumps(example)}, {}, budget, 1024)
     assert batch.body == b"one\ntwo\n"
 
 
@@ -412,7 +412,7 @@ def test_each_operation_says_who_may() -> None:
     named = {scheme for requirement in DOCUMENT["security"] for scheme in requirement}
     assert named == set(COMPONENTS["securitySchemes"])
     for name, operation in OPERATIONS.items():
-        if (name.partition(" ")[2].rstrip("/") or "/") in gate.OPEN:
+        if (name.partition(" ")[2].rstrip("/") or "/") in gate.PUBLIC_ROUTES:
             assert operation["security"] == [] and "401" not in operation["responses"], name
         else:
             assert "security" not in operation and {"401", "503"} <= operation["responses"].keys(), name

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from chalicelib.routes.table import ROUTES, Route
+from chalicelib.routes.operations import ROUTES, Route
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.methods} {route.path}")
@@ -25,7 +25,7 @@ def test_the_app_is_registered_without_what_it_serves() -> None:
     code = "import app, sys; print(*sorted(name for name in sys.modules if name.startswith('chalicelib') or '.' not in name))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
-    assert {"chalicelib.routes.table", "chalicelib.composition"} <= loaded
+    assert {"chalicelib.routes.operations", "chalicelib.composition"} <= loaded
     heavy = {
         "pydantic",
         "boto3",

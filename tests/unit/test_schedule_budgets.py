@@ -76,7 +76,7 @@ class Ticking:
             database=self.world.database,
             publisher=None,
             clock=self.world.clock,
-            sharing=lambda source: (work, WorkSource(source)),
+            work_sources=lambda source: (work, WorkSource(source)),
         )
         settings = Settings(bucket_name="bucket", archive_bucket_name="archive", position_keys=SecretStr("0123456789abcdef"))
         self.services = composition.assemble(settings, ports)
@@ -147,7 +147,7 @@ def test_a_due_run_costs_the_same_whether_50_are_due_or_150() -> None:
         "work delete": 1,
         "runs get": 1,
         "runs compacted": 1,
-        "segments places_from": 1,
+        "segments positions_from": 1,
         "s3 head": 2,
         "s3 list": 1,
         "s3 get": 1 + SEGMENTS,
@@ -193,7 +193,7 @@ def test_segments_that_ingestion_has_not_come_to_are_looked_up() -> None:
     ticking.append(run, *["line"] * SEGMENTS, told=False)
     spent = one_more(ticking)
     assert of("s3", spent) == {"head": 2 + SEGMENTS, "list": 1, "get": 1 + SEGMENTS, "put": 1}
-    assert of("segments", spent) == {"places_from": 1, "put": 1}
+    assert of("segments", spent) == {"positions_from": 1, "put": 1}
 
 
 def retirable(segments: int) -> Ticking:

@@ -33,7 +33,7 @@ class EndBody(BaseModel):
 _FIELDS = tuple(field.alias or name for name, field in EndBody.model_fields.items())
 
 
-def end_of(event: Mapping[str, Any], mask: Callable[[bytes], bytes]) -> RunEnd | None:
+def read_run_end(event: Mapping[str, Any], mask: Callable[[bytes], bytes]) -> RunEnd | None:
     """The end that an API Gateway event reports, its texts masked; None: it reports none. Raises InvalidInputError, UnavailableError."""
     document = _document(event)
     if document is None:

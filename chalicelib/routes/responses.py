@@ -55,39 +55,39 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
 )
 
 
-def shortened(text: str, room_bytes: int) -> str:
+def truncated(text: str, room_bytes: int) -> str:
     """As much of a text as takes so many bytes as a JSON string within a JSON string."""
     while text and document_bytes(text) > room_bytes:
         text = text[: len(text) // 2]
     return text
 
 
-def json_answer(body: Any, status_code: int = 200, **headers: str) -> Response:
+def json_response(body: Any, status_code: int = 200, **headers: str) -> Response:
     """An answer in JSON; keyword ``Set_Cookie`` is the header ``Set-Cookie``."""
-    given: dict[str, str | list[str]] = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Response(json.dumps(body, ensure_ascii=False, separators=(",", ":")), _JSON | given, status_code)
+    extra: dict[str, str | list[str]] = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Response(json.dumps(body, ensure_ascii=False, separators=(",", ":")), _JSON | extra, status_code)
 
 
-def error_answer(status: int, message: str, code: str | None = None, **headers: str) -> Response:
+def error_response(status: int, message: str, code: str | None = None, **headers: str) -> Response:
     """The error envelope. ``code`` is the status, where the resource has no codes of its own."""
     if status == 503:
         headers["Retry_After"] = str(RETRY_AFTER_S)
     if status == 401:
         headers["WWW_Authenticate"] = CHALLENGES[composition.services().settings.auth]
-    told = redacted(message).encode(errors="replace").decode()  # a lone surrogate of the request's would break the answer
-    return json_answer({"code": code or status, "message": told}, status, **headers)
+    text = redacted(message).encode(errors="replace").decode()  # a lone surrogate of the request's would break the answer
+    return json_response({"code": code or status, "message": text}, status, **headers)
 
 
-def refusal(error: Exception) -> Response:
+def to_error_response(error: Exception) -> Response:
     """What to answer to an error. What nobody expected is logged with its trace, and told without it."""
     status = _status_of(error)
     if status is None:
         logger.exception("a request failed")
-        return error_answer(500, "internal server error")
+        return error_response(500, "internal server error")
     if status >= 500:
         kind = type(error.__cause__ or error).__name__
         logger.warning("a request could not be served", extra={"error": str(error), "kind": kind})
-    return error_answer(status, str(error), getattr(error, "code", None))
+    return error_response(status, str(error), getattr(error, "code", None))
 
 
 View = Callable[[Request], Response]
@@ -99,14 +99,14 @@ def _status_of(error: Exception) -> int | None:
     return next((status for kind, status in _STATUS if isinstance(error, kind)), None)
 
 
-def answering(view: View) -> Callable[..., Response]:
+def with_error_envelope(view: View) -> Callable[..., Response]:
     """A view of the request, whose errors are answered in the envelope."""
 
     def answered(**_: str) -> Response:
         try:
             return view(_request.get())
         except Exception as error:  # whatever it is, the client gets the envelope
-            return refusal(error)
+            return to_error_response(error)
 
     answered.__doc__, answered.__name__ = view.__doc__, view.__name__
     return answered
@@ -116,27 +116,27 @@ def http_middleware(request: Request, get_response: Callable[[Request], Response
     """Around every HTTP request: who asks, one line of metrics, and Chalice's own errors in the envelope."""
     _request.set(request)
     with invocation("http", request.lambda_context):
-        response = response_headers.complete(_let_in(request, get_response))
+        response = response_headers.complete(_authenticated_response(request, get_response))
         note(method=request.method, status=response.status_code)
         return response
 
 
-def _let_in(request: Request, get_response: Callable[[Request], Response]) -> Response:
+def _authenticated_response(request: Request, get_response: Callable[[Request], Response]) -> Response:
     try:
         secrets.refresh(request)
-        with gate.visit(request) as visit:
+        with gate.authenticate(request) as authenticated:
             _check_request(request)
-            if visit:
+            if authenticated:
                 secrets.check(request)
             response = _enveloped(get_response(request))
     except Exception as error:  # whatever it is, the client gets the envelope
-        return refusal(error)
-    if visit and not visit.asked and response.status_code < 400 and response.status_code != MOVED_TO_SLASH:
+        return to_error_response(error)
+    if authenticated and not authenticated.is_authorized and response.status_code < 400 and response.status_code != MOVED_TO_SLASH:
         logger.error("a view asked nobody whether it may", extra={"path": request.context["resourcePath"]})
-        return error_answer(500, "internal server error")
+        return error_response(500, "internal server error")
     if isinstance(response.body, str) and not fits_response(response.body):
         logger.error("a response is too large", extra={"path": request.context["resourcePath"], "chars": len(response.body)})
-        return error_answer(500, "internal server error: the response is too large, ask for less")
+        return error_response(500, "internal server error: the response is too large, ask for less")
     return response
 
 
@@ -145,7 +145,7 @@ def _check_request(request: Request) -> None:
     resource, path, event = request.context["resourcePath"], request.context["path"], request.to_original_event()
     operation = budgets.find_operation(request.method, resource, path)
     budget = BUDGETS[operation] if operation else Budget()
-    budgets.enter(budget)
+    budgets.set_current_budget(budget)
     query = event.get("multiValueQueryStringParameters") or {}
     target = [path, *(text for name, values in query.items() for value in values for text in (name, value))]
     _check_unicode(target)
@@ -175,6 +175,6 @@ def _enveloped(response: Response) -> Response:
         return response
     allowed = response.headers.get("Allow")
     if response.status_code == 405 and not allowed:
-        return error_answer(404, "no such path")
+        return error_response(404, "no such path")
     message = str(response.body.get("Message", "request failed"))
-    return error_answer(response.status_code, message[:1].lower() + message[1:], **({"Allow": str(allowed)} if allowed else {}))
+    return error_response(response.status_code, message[:1].lower() + message[1:], **({"Allow": str(allowed)} if allowed else {}))

@@ -8,12 +8,12 @@ from chalicelib.errors import RunlakeError
 from chalicelib.observability import logger
 
 STOP_BEFORE_S = 5.0
-LEAST_S = 10.0
+MIN_REMAINING_S = 10.0
 
 
-def keep_files(services: Services, remaining_ms: int) -> dict[str, int]:
+def maintain_pipeline_files(services: Services, remaining_ms: int) -> dict[str, int]:
     """As far as the function's time goes; the next hour goes on. Trouble is told, and never that of the sweep's runs."""
-    if remaining_ms / 1000 < LEAST_S:
+    if remaining_ms / 1000 < MIN_REMAINING_S:
         return {}
     try:
         deleted, kept = services.pipeline_files.run_maintenance(Deadline(services.clock, remaining_ms / 1000 - STOP_BEFORE_S))

@@ -27,18 +27,18 @@ _BEGINNING = re.compile(r"[A-Za-z0-9_-]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class ArchiveAuthorizer:
     """A principal's, over the archive of ``services``."""
 
     services: Services
     principal: Principal
 
     @property
-    def is_whole(self) -> bool:
+    def may_read_all(self) -> bool:
         """Whether nothing is hidden."""
         return self.principal.may_all(*READ)
 
-    def may_hold(self, what: str) -> bool:
+    def may_contain(self, what: str) -> bool:
         """Whether there may be anything to see of a ``what``. A run's is made of its FQN's letters, in small, and other letters than the
         datalake's become ``_``: so it begins as the pattern of an FQN does."""
         names = self.principal.grants[Scope.LOGS_READ].patterns
@@ -56,38 +56,38 @@ class Sight:
         is_shared = lines is None and is_spelling(parsed.run.fqn)
         return Scope.LOGS_READ, any_spelling(parsed.run.fqn) if is_shared else parsed.run.fqn
 
-    def sees(self, document: Mapping[str, Any]) -> bool:
+    def may_read(self, document: Mapping[str, Any]) -> bool:
         """Whether a record may be shown."""
         return self.principal.may(*self.resource(document["url"], document["metadata"]["what"], document["metadata"].get("lines")))
 
-    def to_read(self, url: str, metadata: Metadata) -> None:
+    def authorize_read(self, url: str, metadata: Metadata) -> None:
         """Let a file be read. Raises ObjectNotFoundError: what may not be seen is not there."""
         scope, name = self.resource(url, metadata.what, (metadata.model_extra or {}).get("lines"))
         allowed = self.principal.may(scope, name)
-        gate.decide(scope, f"{name} {url}", allowed)
+        gate.record_decision(scope, f"{name} {url}", allowed)
         if not allowed:
             raise ObjectNotFoundError("")
 
-    def to_write(self, url: str, metadata: Metadata) -> None:
+    def authorize_write(self, url: str, metadata: Metadata) -> None:
         """Let a file be changed. Raises ForbiddenError of one that may be read; ObjectNotFoundError of any other."""
         scope, name = self.resource(url, metadata.what, (metadata.model_extra or {}).get("lines"))
         if scope is Scope.ARCHIVE_READ and self.principal.may(Scope.ARCHIVE_WRITE, name):
-            gate.decide(Scope.ARCHIVE_WRITE, f"{name} {url}", True)
+            gate.record_decision(Scope.ARCHIVE_WRITE, f"{name} {url}", True)
             return
-        self.to_read(url, metadata)
+        self.authorize_read(url, metadata)
         if scope is Scope.LOGS_READ:
             raise NotChangeableError(f"a run's log follows its run, and expires with it id={metadata.id}")
-        gate.permit(Scope.ARCHIVE_WRITE, name)
+        gate.require_scope(Scope.ARCHIVE_WRITE, name)
 
 
-def sight() -> Sight:
+def archive_authorizer() -> ArchiveAuthorizer:
     """Of whoever asks now."""
-    return Sight(composition.services(), gate.principal())
+    return ArchiveAuthorizer(composition.services(), gate.principal())
 
 
-def to_make(metadata: Metadata) -> None:
+def authorize_create(metadata: Metadata) -> None:
     """Let a file be made, or be given this metadata. Raises ForbiddenError, InvalidNameError."""
-    gate.permit(Scope.ARCHIVE_WRITE, metadata.what)
+    gate.require_scope(Scope.ARCHIVE_WRITE, metadata.what)
     secrets.check_joined_names(metadata.where, metadata.what)
     secrets.check_joined_names(metadata.what, metadata.where)
     secrets.check_joined_names(metadata.work_id or "", metadata.what)
@@ -95,19 +95,19 @@ def to_make(metadata: Metadata) -> None:
 
 def _beginning(pattern: str) -> str:
     """How each ``what`` begins that is made of an FQN for which the pattern stands, at least."""
-    found = _BEGINNING.match(pattern)
-    assert found
-    return found[0].lower().strip("_")[:MAX_NAME_CHARS]
+    match = _BEGINNING.match(pattern)
+    assert match
+    return match[0].lower().strip("_")[:MAX_NAME_CHARS]
 
 
-def hidden(file_id: str, find: Callable[[], T]) -> T:
+def find_visible(file_id: str, find: Callable[[], T]) -> T:
     """Look for a file by its id. To whoever may not see everything, what is hidden and what is not there are told alike."""
     try:
         return find()
     except ObjectNotFoundError as error:
-        if sight().is_whole:
+        if archive_authorizer().may_read_all:
             raise
-        gate.decide("see", f"file {file_id[:100]}", False, "hidden, or not there")
+        gate.record_decision("see", f"file {file_id[:100]}", False, "hidden, or not there")
         raise ObjectNotFoundError(
             f"no file with id {file_id[:100]!r} exists, or none that you may see: ask for its scope"
         ) from error

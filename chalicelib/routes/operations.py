@@ -13,7 +13,6 @@ from types import ModuleType
 from chalice.app import Chalice, Request, Response
 
 from chalicelib.routes import event_paths, paths
-from chalicelib.routes.answers import View, answering
 from chalicelib.routes.paths import (
     AGENTS,
     ARCHIVE,
@@ -26,6 +25,7 @@ from chalicelib.routes.paths import (
     PIPELINES,
     RECENT_RUNS,
 )
+from chalicelib.routes.responses import View, with_error_envelope
 
 BINARY_TYPES = [
     f"application/{each}" for each in ("gzip", "msgpack", "octet-stream", "x-gzip", "x-msgpack", "x-ndjson", "x-protobuf")
@@ -117,8 +117,8 @@ class Route:
     @property
     def view(self) -> View:
         """What answers."""
-        found: View = getattr(self.module(), self.name)
-        return found
+        view: View = getattr(self.module(), self.name)
+        return view
 
 
 ROUTES = (
@@ -152,7 +152,7 @@ ROUTES = (
     Route("GET", PIPELINE_FILES, _pipeline_files, "events"),
     Route("DELETE", PIPELINE_FILES, _pipeline_files, "delete"),
     Route("GET", f"{PIPELINE_FILES}/repair", _pipeline_files, "findings"),
-    Route("POST", f"{PIPELINE_FILES}/repair", _pipeline_files, "mend"),
+    Route("POST", f"{PIPELINE_FILES}/repair", _pipeline_files, "repair"),
     Route("GET", PIPELINES, _pipelines, "pipelines"),
     Route("POST", f"{PIPELINES}/{{name}}/enable", _pipelines, "enable"),
     Route("POST", f"{PIPELINES}/{{name}}/disable", _pipelines, "disable"),
@@ -177,7 +177,7 @@ def register(app: Chalice) -> None:
     """Have all of them answered. Each takes any type of content: it says what it knows itself."""
     app.api.binary_types = BINARY_TYPES
     for route in ROUTES:
-        app.route(route.path, methods=route.methods.split(), content_types=["*/*"])(answering(_when_asked(route)))
+        app.route(route.path, methods=route.methods.split(), content_types=["*/*"])(with_error_envelope(_when_asked(route)))
 
 
 def _when_asked(route: Route) -> View:

@@ -27,25 +27,25 @@ _SEPARATORS = {ord(letter): f"\\u{ord(letter):04x}" for letter in "\x85\u2028\u2
 """What some clients take for an end of line, beside what JSON escapes anyway."""
 
 
-def news_answer(run: Run, news: News) -> Response:
+def update_response(run: Run, news: News) -> Response:
     """What a viewer is told: lines, an end, both, or that it is still quiet."""
     events = []
     if news.logs:
-        told = {"logs": news.logs, "after": str(news.after), "replay": news.replay, "truncated": news.truncated}
-        events.append(_frame(news.after, "logs", run, told))
+        fields = {"logs": news.logs, "after": str(news.after), "replay": news.replay, "truncated": news.truncated}
+        events.append(_frame(news.after, "logs", run, fields))
     if news.end:
         events.append(_frame(news.after, "complete", run, {"after": str(news.after), "reason": news.end.value}))
     return _answer(0 if news.more else RETRY_MS, events or [f"id: {news.after}\n: heartbeat\n\n"])
 
 
-def trouble_answer(run: Run, message: str) -> Response:
+def unavailable_response(run: Run, message: str) -> Response:
     """Trouble of ours: an ``EventSource`` gives up for good on a status that is none of success, so it is told within the stream. It
     keeps its place, and comes back."""
     return _answer(RETRY_LATER_MS, [f"data: {_json({'eventType': 'error', 'runId': run.run_id, 'message': message})}\n\n"])
 
 
-def _frame(after: int, kind: str, run: Run, told: dict[str, Any]) -> str:
-    return f"id: {after}\ndata: {_json({'eventType': kind, 'runId': run.run_id, **told})}\n\n"
+def _frame(after: int, kind: str, run: Run, fields: dict[str, Any]) -> str:
+    return f"id: {after}\ndata: {_json({'eventType': kind, 'runId': run.run_id, **fields})}\n\n"
 
 
 def _json(body: dict[str, Any]) -> str:
